@@ -151,7 +151,7 @@ class _Rewriter:
     def run(self) -> tuple[ManifestEntry, ...]:
         """Write what the task merges; the new files, their names durable."""
         context, bucket = self._context, self._bucket
-        target = RunTarget.of(context.files, context.schema, context.settings, context.clock, context.ids)
+        target = RunTarget.of(context)
         partition = decode_row(bucket.partition, [f.type for f in context.schema.partition_fields])
         written: list[ManifestEntry] = []
         with ExitStack() as stack:

@@ -63,7 +63,7 @@ def compaction_changelog(
     before = BucketState(files=frame, vectors=vectors)
     after = BucketState(files=(*frame, *arriving), vectors=vectors)
     with RunWriter(
-        RunTarget.of(context.files, context.schema, context.settings, context.clock, context.ids),
+        RunTarget.of(context),
         partition=values,
         bucket=bucket,
         total_buckets=total_buckets,

@@ -27,6 +27,7 @@ from tablestore.store.datapaths import entry_path
 from tablestore.store.message import CommitMessage
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.write.datawriter import DataWriter
+from tablestore.store.write.runwriter import RunTarget
 from tablestore.types.schema import POSTPONE_BUCKET
 
 KIND_FIELD = pa.field(KIND_COLUMN, pa.int8())
@@ -58,15 +59,8 @@ def distribute(
     partition = postponed[0].partition
     there = {entry.total_buckets for entry in live if entry.partition == partition and entry.bucket >= 0}
     count = max(there) if there else TableOptions(context.schema.options).integer(opt.POSTPONE_DEFAULT_BUCKETS)
-    writer = DataWriter(
-        files=context.files,
-        schema=context.schema,
-        settings=replace(context.settings, total_buckets=count),
-        clock=context.clock,
-        ids=context.ids,
-        first_sequence=first_sequence,
-    )
-    with writer:
+    target = RunTarget.of(context, replace(context.settings, total_buckets=count))
+    with DataWriter(target, first_sequence=first_sequence) as writer:
         for entry in postponed:
             for batch in _rows(context, entry):
                 rows = pa.Table.from_batches([batch])

@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.clock import Clock
 from tablestore.errors import InvalidInputError, StorageError
 from tablestore.format.manifest.datafile import DataFileMeta, FileSource
 from tablestore.format.manifest.manifestfile import ManifestEntry
@@ -31,14 +30,12 @@ from tablestore.lsm.write.writebuffer import AssignBuckets, SortedRows, WriteBuf
 from tablestore.store.datapaths import DataPaths, entry_directory, entry_path
 from tablestore.store.message import KeptColumns
 from tablestore.store.producer import changelog_settings
-from tablestore.store.settings import TableSettings
 from tablestore.store.tracking import Tracking
 from tablestore.store.write.keepcolumns import Keeper
 from tablestore.store.write.runwriter import RunTarget, RunWriter
 from tablestore.types.arrays import Kinds
 from tablestore.types.evolution.fieldpaths import Path
 from tablestore.types.rowkind import RowKind
-from tablestore.types.schema import TableSchema
 
 
 class DataWriter:
@@ -53,12 +50,8 @@ class DataWriter:
 
     def __init__(
         self,
+        target: RunTarget,
         *,
-        files: FileStore,
-        schema: TableSchema,
-        settings: TableSettings,
-        clock: Clock,
-        ids: Ids,
         first_sequence: int,
         assign: AssignBuckets | None = None,
         changelog: Tracking | None = None,
@@ -66,9 +59,10 @@ class DataWriter:
         own_before: Sequence[ManifestEntry] = (),
         once: bool = False,
     ) -> None:
-        self._files, self._schema = files, schema
+        schema, settings = target.schema, target.settings
+        self._files, self._schema = target.files, schema
         self._paths = DataPaths(schema, settings)
-        self._target = RunTarget.of(files, schema, settings, clock, ids)
+        self._target = target
         self._next_sequence = first_sequence
         self._buffer = WriteBuffer(
             schema,

@@ -37,9 +37,9 @@ from tablestore.format.stats import (
     encode_stats,
     python_value,
 )
-from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore
 from tablestore.options import MAX_BOUND_CHARACTERS
+from tablestore.store.context import TableContext
 from tablestore.store.datapaths import DataPaths
 from tablestore.store.settings import TableSettings
 from tablestore.types.arrays import Kinds
@@ -81,15 +81,16 @@ class RunTarget:
     file_schema: pa.Schema = field(repr=False)
 
     @classmethod
-    def of(cls, files: FileStore, schema: TableSchema, settings: TableSettings, clock: Clock, ids: Ids) -> "RunTarget":
-        """The target of a new writer."""
+    def of(cls, context: TableContext, settings: TableSettings | None = None) -> "RunTarget":
+        """The target of a new writer. ``settings``: in place of the table's."""
+        settings = settings or context.settings
         return cls(
-            files=files,
-            schema=schema,
+            files=context.files,
+            schema=context.schema,
             settings=settings,
-            clock=clock,
-            names=FileNames(ids.uuid()),
-            file_schema=file_schema(schema, thin=settings.thin),
+            clock=context.clock,
+            names=FileNames(context.ids.uuid()),
+            file_schema=file_schema(context.schema, thin=settings.thin),
         )
 
 

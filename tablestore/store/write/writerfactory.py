@@ -23,6 +23,7 @@ from tablestore.store.sequence import HEADROOM
 from tablestore.store.write.datawriter import DataWriter
 from tablestore.store.write.dynamicbuckets import Assigner, DynamicCommit, HashIndex
 from tablestore.store.write.keepcolumns import KeepCommit, Keeper
+from tablestore.store.write.runwriter import RunTarget
 from tablestore.types.evolution.fieldpaths import Path
 
 
@@ -48,11 +49,7 @@ def data_writer(
         load = _no_buckets if replaces else partial(_buckets_now, context)
         assign = Assigner(context.schema, context.settings.dynamic_buckets, load)
     return DataWriter(
-        files=context.files,
-        schema=context.schema,
-        settings=context.settings,
-        clock=context.clock,
-        ids=context.ids,
+        RunTarget.of(context),
         first_sequence=first_sequence,
         assign=assign,
         changelog=context.settings.tracking

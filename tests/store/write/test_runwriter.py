@@ -12,10 +12,11 @@ from tablestore.format.binaryrow import decode_row
 from tablestore.format.manifest.datafile import FileSource
 from tablestore.format.parquet.footer import GROUP_BYTES_KEY
 from tablestore.format.parquet.parquetread import open_data_file
+from tablestore.format.parquet.parquetschema import file_schema
 from tablestore.format.stats import ColumnStats, decode_stats
 from tablestore.io.memory import MemoryFileStore
 from tablestore.store.settings import table_settings
-from tablestore.store.write.runwriter import RunTarget, RunWriter
+from tablestore.store.write.runwriter import FileNames, RunTarget, RunWriter
 from tablestore.testing.deterministic import ManualClock, SeededIds
 from tablestore.testing.files import Faults, FaultyFileStore
 from tablestore.types.newschema import new_schema
@@ -33,7 +34,15 @@ def _target(files, *, keyed=True, options=None):
         comment=None,
         time_millis=0,
     )
-    return RunTarget.of(files, schema, table_settings(schema), ManualClock(), SeededIds(1))
+    settings = table_settings(schema)
+    return RunTarget(
+        files=files,
+        schema=schema,
+        settings=settings,
+        clock=ManualClock(),
+        names=FileNames(SeededIds(1).uuid()),
+        file_schema=file_schema(schema, thin=settings.thin),
+    )
 
 
 def _writer(target, **arguments):
