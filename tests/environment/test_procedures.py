@@ -27,8 +27,9 @@ def test_every_procedure_has_a_sentence_and_parameters_that_sql_can_write() -> N
     for procedure in PROCEDURES.values():
         assert procedure.sentence.endswith("."), procedure.name
         names = {parameter.name for parameter in procedure.parameters}
-        others = {"self", "table", "progress", procedure.engine}
-        assert names == set(inspect.signature(procedure.function).parameters) - others, procedure.name
+        unwritable = {"self", "table", "progress", "on_commit", "stop", "properties", procedure.engine}
+        assert names - {"tasks"} == set(inspect.signature(procedure.function).parameters) - unwritable, procedure.name
+        assert ("tasks" in names) == (procedure.engine is not None), procedure.name
         assert all(parameter.kinds for parameter in procedure.parameters), procedure.name
 
 

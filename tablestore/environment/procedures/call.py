@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tablestore.environment.definition.partitions import partition_of
 from tablestore.environment.engine import ingest_engine
-from tablestore.environment.procedures.registry import KIND_WORDS, PROCEDURES, Parameter, Procedure
+from tablestore.environment.procedures.registry import KIND_WORDS, PROCEDURES, TASKS, Parameter, Procedure
 from tablestore.environment.result import Result, done, landed, listed
 from tablestore.environment.session.session import Session, placing
 from tablestore.environment.source import Source
@@ -48,9 +48,9 @@ def call(session: Session, statement: Call, source: Source) -> Result:
         if Table in parameter.kinds and isinstance(other := arguments.get(parameter.name), str):
             with placing(source, given[parameter.name].span):
                 arguments[parameter.name] = session.table(Path(parse_path(other).parts), f"CALL {procedure.name}", place=place)
-    if procedure.engine is not None:
+    if procedure.engine is not None and arguments.pop(TASKS, False):
         storage = session.spec(session.expand(Path(path.parts), place=place), table).storage_options
-        arguments[procedure.engine] = lambda: ingest_engine(session.engine_for(f"CALL {procedure.name} with tasks"), storage)
+        arguments[procedure.engine] = ingest_engine(session.engine_for(f"CALL {procedure.name} with {TASKS}"), storage)
     return shown(procedure.function(table, **arguments))
 
 

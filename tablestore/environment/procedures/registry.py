@@ -3,8 +3,9 @@
     CALL sys.expire_snapshots('shop.orders', retain_max => 20, older_than => '7 d')
     CALL sys.create_tag(table => 'shop.orders', name => 'v1')
 
-The first argument is the table. A function's parameters keep their names, their order and their defaults. What SQL cannot write is
-written as text: an age as ``'7 d'``, a time as ``'2026-01-31 12:00:00'``, partitions as ``'day=2026-01-31,hour=5;day=2026-02-01'``.
+The first argument is the table. A function's parameters keep their names, their order and their defaults; where it takes an
+engine, ``tasks => TRUE`` gives it the session's. What SQL has no literal for is written as text: an age as ``'7 d'``, a time as
+``'2026-01-31 12:00:00'``, partitions as ``'day=2026-01-31,hour=5;day=2026-02-01'``.
 """
 
 import inspect
@@ -12,21 +13,17 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from types import NoneType, UnionType
-from typing import Any, Union, cast, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin
 
-from tablestore.cdc.ingest.ingesting import IngestEngine
-from tablestore.cdc.ingest.ingesting import ingest as ingest_topic
-from tablestore.cdc.ingest.ingestrequest import IngestReport, OnError, Start
-from tablestore.progress import Progress
+from tablestore.cdc.ingest.ingesting import IngestEngine, ingest
 from tablestore.table.inspect.check import check_table
 from tablestore.table.inspect.findings import TABLE, Finding
 from tablestore.table.inspect.repair import Repair, do_repair, plan_repairs
 from tablestore.table.table import Table
 
 Function = Callable[..., object]
-EngineOf = Callable[[], IngestEngine]
-"""The tasks of the session's engine. Raises UnsupportedError where it has none. A function that has a parameter of this type gets
-it from the session, and not from the call."""
+# The parameter of a call by which a function that takes an engine gets the session's.
+TASKS = "tasks"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +42,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Procedure:
-    """A function of a table that CALL can run. ``engine``: its parameter that is an :data:`EngineOf`, if it has one."""
+    """A function of a table that CALL can run. ``engine``: its parameter that takes an engine, if it has one."""
 
     name: str
     function: Function
@@ -78,62 +75,16 @@ def rebuild_log(table: Table) -> object:
     return table.change_log.rebuild()
 
 
-def ingest(
-    table: Table,
-    topic: str,
-    *,
-    servers: str | None = None,
-    format: str = "debezium-json",
-    name: str | None = None,
-    start: str = "earliest",
-    reset: bool = False,
-    follow: bool = False,
-    commit_every: timedelta = timedelta(seconds=10),
-    commit_records: int = 1_000_000,
-    dead_letters: Table | None = None,
-    on_error: str | None = None,
-    evolve: bool = False,
-    avro_schema: str | None = None,
-    avro_schema_id: int | None = None,
-    avro_key_schema: str | None = None,
-    avro_key_schema_id: int | None = None,
-    tasks: bool = False,
-    engine: EngineOf,
-) -> IngestReport:
-    """Read a topic into the table, exactly once, up to its end as of now; with ``tasks`` as tasks of the session's engine."""
-    return ingest_topic(
-        table,
-        topic,
-        servers=servers,
-        format=format,
-        name=name,
-        start=cast("Start", start),
-        reset=reset,
-        follow=follow,
-        commit_every=commit_every,
-        commit_records=commit_records,
-        dead_letters=dead_letters,
-        on_error=cast("OnError | None", on_error),
-        evolve=evolve,
-        avro_schema=avro_schema,
-        avro_schema_id=avro_schema_id,
-        avro_key_schema=avro_key_schema,
-        avro_key_schema_id=avro_key_schema_id,
-        engine=engine() if tasks else None,
-    )
-
-
 def _procedure(function: Function, name: str) -> Procedure:
-    _, *parameters = inspect.signature(function).parameters.values()
-    engine = next((one.name for one in parameters if one.annotation is EngineOf), None)
+    _, *found = inspect.signature(function).parameters.values()
+    parameters = [Parameter(name=one.name, kinds=tuple(_kinds(one.annotation)), default=one.default) for one in found]
+    engine = next((one.name for one in parameters if IngestEngine in one.kinds), None)
+    tasks = [] if engine is None else [Parameter(name=TASKS, kinds=(bool,), default=False)]
     return Procedure(
         name=name,
         function=function,
-        parameters=tuple(
-            Parameter(name=one.name, kinds=tuple(_kinds(one.annotation)), default=one.default)
-            for one in parameters
-            if Progress not in get_args(one.annotation) and one.annotation is not Progress and one.name != engine
-        ),
+        # SQL cannot write functions, such as one that shows progress.
+        parameters=(*(one for one in parameters if not _WRITTEN.isdisjoint(one.kinds)), *tasks),
         sentence=" ".join((inspect.getdoc(function) or "").split("\n\n")[0].split()),
         engine=engine,
     )
@@ -144,6 +95,8 @@ def _kinds(hint: Any) -> Iterable[type]:
     if origin in (Union, UnionType):
         for one in get_args(hint):
             yield from _kinds(one)
+    elif origin is Literal:
+        yield from {type(one) for one in get_args(hint)}
     elif isinstance(origin or hint, type):
         yield origin or hint
 
@@ -169,7 +122,6 @@ _FUNCTIONS: Mapping[str, Function] = {
     "publish": publish,
     "rebuild_log": rebuild_log,
 }
-PROCEDURES: Mapping[str, Procedure] = {name: _procedure(function, name) for name, function in sorted(_FUNCTIONS.items())}
 # What a parameter takes, for people.
 KIND_WORDS: Mapping[type, str] = {
     bool: "TRUE or FALSE",
@@ -181,3 +133,5 @@ KIND_WORDS: Mapping[type, str] = {
     Table: "the name of a table",
     NoneType: "NULL",
 }
+_WRITTEN = KIND_WORDS.keys() - {NoneType}
+PROCEDURES: Mapping[str, Procedure] = {name: _procedure(function, name) for name, function in sorted(_FUNCTIONS.items())}
