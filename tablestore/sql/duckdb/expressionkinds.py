@@ -105,7 +105,7 @@ class Kinds:
             case exp.Add() | exp.Sub() | exp.Mul() | exp.Div() | exp.Mod():
                 return self._arithmetic(node)
             case exp.Sum() | exp.Avg():
-                return _summed(node, self.of(node.this.expressions[0] if isinstance(node.this, exp.Distinct) else node.this))
+                return _summed(node, self.of(summand(node)))
             case exp.Round() | exp.Floor() | exp.Ceil():
                 return rounded(node, self.of(node.this))
             case exp.Coalesce() | exp.Greatest() | exp.Least() | exp.Case() | exp.If():
@@ -162,6 +162,12 @@ class Kinds:
         if left.name == right.name == "integer":
             return DOUBLE if isinstance(node, exp.Div) else widest((left, right))
         return _decimal(node, left, right)
+
+
+def summand(node: exp.Expr) -> exp.Expr:
+    """What a sum or an average adds up."""
+    among: exp.Expr = node.this
+    return among.expressions[0] if isinstance(among, exp.Distinct) else among
 
 
 def alternatives(node: exp.Expr) -> list[exp.Expr]:

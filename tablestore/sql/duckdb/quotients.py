@@ -1,13 +1,13 @@
-"""How are decimals divided?
+"""How are decimals divided and averaged?
 
-DuckDB divides them as doubles, which have some 16 digits; Spark's quotient may have 38. Here whole numbers of 128 bits are divided:
+DuckDB does it with doubles, which have some 16 digits; Spark's quotient may have 38. Here whole numbers of 128 bits are divided:
 both operands without their points, the first with as many zeros as the quotient has digits behind its point, and one more to round
-by. What does not fit into 128 bits is an error.
+by. What does not fit into 128 bits is an error. An average is the quotient of a sum and a count.
 """
 
 from sqlglot import exp
 
-from tablestore.sql.duckdb.kinds import MOST_DIGITS, Kind
+from tablestore.sql.duckdb.kinds import BIGINT, MOST_DIGITS, Kind
 from tablestore.sql.duckdb.rewrites import as_decimal, divided
 
 _HUGE = exp.DataType.build("HUGEINT", dialect="duckdb")
@@ -18,12 +18,42 @@ def quotient(node: exp.Div, kind: Kind | None, left: Kind | None, right: Kind | 
     made = divided(node)
     if kind is None or kind.name != "decimal" or left is None or right is None:
         return made
+    return _exact(node.this, left, node.expression, right, kind)
+
+
+def average(node: exp.Expr, kind: Kind, of: Kind) -> exp.Expr:
+    """An average of decimals, in its window and behind its filter. ``kind``: Spark's of the average, ``of``: of the decimals."""
+    total = Kind("decimal", min(of.precision + 10, MOST_DIGITS), of.scale)
+    count = exp.Nullif(this=_in_place(node, exp.Count), expression=exp.Literal.number(0))
+    return _exact(_in_place(node, exp.Sum), total, count, BIGINT, kind)
+
+
+def averaged(node: exp.Expr) -> exp.Avg | None:
+    """The average that a node is, in its window and behind its filter."""
+    while isinstance(node, (exp.Window, exp.Filter)):
+        node = node.this
+    return node if isinstance(node, exp.Avg) else None
+
+
+def _in_place(node: exp.Expr, function: type[exp.Func]) -> exp.Expr:
+    """The node with another function in place of the average."""
+    made = node.copy()
+    inner = averaged(made)
+    assert inner is not None, "nodes without an average are not asked about"
+    new = function(this=inner.this)
+    if inner is made:
+        return new
+    inner.replace(new)
+    return made
+
+
+def _exact(over: exp.Expr, left: Kind, under: exp.Expr, right: Kind, kind: Kind) -> exp.Expr:
     digits = min(kind.scale + 1, MOST_DIGITS)
     zeros = digits + right.scale - left.scale
-    over, under = _unscaled(node.this, left, max(zeros, 0)), _unscaled(node.expression, right, max(-zeros, 0))
-    whole = exp.Cast(this=exp.IntDiv(this=over, expression=under), to=_decimal(0))
+    whole = exp.IntDiv(this=_unscaled(over, left, max(zeros, 0)), expression=_unscaled(under, right, max(-zeros, 0)))
     last = exp.Cast(this=exp.Literal.string(f"0.{1:0{digits}}"), to=_decimal(digits))
-    return as_decimal(exp.Round(this=exp.Mul(this=whole, expression=last), decimals=exp.Literal.number(kind.scale)), kind)
+    product = exp.Mul(this=exp.Cast(this=whole, to=_decimal(0)), expression=last)
+    return as_decimal(exp.Round(this=product, decimals=exp.Literal.number(kind.scale)), kind)
 
 
 def _unscaled(node: exp.Expr, kind: Kind, zeros: int) -> exp.Expr:

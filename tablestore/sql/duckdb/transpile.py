@@ -6,8 +6,7 @@ gives other rows in silence.
 
     differs in DuckDB                                       so
     x / 0, x DIV 0, x % 0 are no errors                     a CASE raises one
-    decimals are divided as doubles                         whole numbers are divided
-    decimals are averaged as doubles                        the result is cast to Spark's decimal
+    decimals are divided and averaged as doubles            whole numbers are divided
     columns of the result have other types of numbers       named ones are cast to Spark's
     DATE + INTERVAL is a timestamp                          the result is cast to a date
     a FLOAT beside another number stays one                 the FLOAT is cast to DOUBLE
@@ -18,8 +17,8 @@ gives other rows in silence.
     days of the week have other numbers and names           computed
     patterns are RE2's                                      those with look-around and back references are refused
 
-Known to differ: an index behind the end of an array is NULL and no error; columns without an alias have other names; an average
-of decimals has about 15 digits that count, as a double has; a quotient whose digits do not fit into 128 bits is an error.
+Known to differ: an index behind the end of an array is NULL and no error; columns without an alias have other names; a quotient
+or an average of decimals whose digits do not fit into 128 bits is an error.
 """
 
 import re
@@ -33,10 +32,10 @@ from sqlglot.errors import UnsupportedError as NotInDuckDB
 
 from tablestore.errors import InvalidInputError
 from tablestore.sql.duckdb.columnnames import Columns
-from tablestore.sql.duckdb.expressionkinds import Kinds
+from tablestore.sql.duckdb.expressionkinds import Kinds, summand
 from tablestore.sql.duckdb.floats import DOUBLE_TYPE, ROUNDED, round_as_spark, widened_operands
 from tablestore.sql.duckdb.kinds import DATE, INTERVAL, SINGLE, Kind
-from tablestore.sql.duckdb.quotients import quotient
+from tablestore.sql.duckdb.quotients import average, averaged, quotient
 from tablestore.sql.duckdb.resulttypes import named_results, result_type, typed_result
 from tablestore.sql.duckdb.rewrites import (
     KNOWN,
@@ -44,7 +43,6 @@ from tablestore.sql.duckdb.rewrites import (
     NAMED,
     REWRITES,
     as_date,
-    as_decimal,
     cast,
     divided,
     exploded,
@@ -131,11 +129,18 @@ def _rewritten(tree: exp.Expr, tables: Mapping[str, Columns]) -> exp.Expr:
     known |= {id(node): kinds.of(node.this) for node in nodes if isinstance(node, (exp.Cast, exp.Bracket, *ROUNDED))}
     sides = {id(node): (kinds.of(node.this), kinds.of(node.expression)) for node in nodes if isinstance(node, exp.Div)}
     widened = {id(operand) for node in nodes for operand in widened_operands(node, kinds)}
+    averages = {id(node): kinds.of(summand(avg)) for node in nodes if (avg := averaged(node)) and not _is_inside(node)}
     typed = [(column, found) for column in named_results(tree) if (found := result_type(column, kinds)) is not None]
     for node in reversed(nodes):
         parent, key, index = node.parent, node.arg_key or "", node.index
         kind = known.get(id(node))
-        made = quotient(node, kind, *sides[id(node)]) if isinstance(node, exp.Div) else _node(node, kind)
+        of = averages.get(id(node))
+        if isinstance(node, exp.Div):
+            made = quotient(node, kind, *sides[id(node)])
+        elif kind is not None and of is not None and of.name == "decimal":
+            made = average(node, kind, of)
+        else:
+            made = _node(node, kind)
         if id(node) in widened:
             made = exp.Cast(this=made, to=DOUBLE_TYPE.copy())
         if made is node:
@@ -150,7 +155,11 @@ def _rewritten(tree: exp.Expr, tables: Mapping[str, Columns]) -> exp.Expr:
 
 
 _TYPED = (exp.Div, exp.Add, exp.Sub, exp.Avg, exp.Nullif, exp.Window, exp.Filter)
-_WRAPPED = (exp.Window, exp.Filter)
+
+
+def _is_inside(node: exp.Expr) -> bool:
+    """Whether a function stands in a window or behind a filter, which is rewritten with it."""
+    return isinstance(node.parent, (exp.Window, exp.Filter)) and node.arg_key == "this"
 
 
 def _node(node: exp.Expr, kind: Kind | None) -> exp.Expr:
@@ -161,11 +170,6 @@ def _node(node: exp.Expr, kind: Kind | None) -> exp.Expr:
     match node:
         case exp.IntDiv() | exp.Mod():
             return divided(node)
-        case exp.Avg() | exp.Window() | exp.Filter() if kind is not None and kind.name == "decimal":
-            inner = node
-            while isinstance(inner, _WRAPPED):
-                inner = inner.this
-            return node if isinstance(node.parent, _WRAPPED) or not isinstance(inner, exp.Avg) else as_decimal(node, kind)
         case exp.Add() | exp.Sub() if kind == DATE:
             return as_date(node)
         case exp.Sub() if kind == INTERVAL:

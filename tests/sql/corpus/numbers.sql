@@ -24,6 +24,12 @@ SELECT p / 2000000 AS a, -p / 2000000 AS b, p / 128 AS c FROM (SELECT CAST(x AS 
 SELECT w / 3 AS a, s / 7 AS b, s / s AS c, 1 / w AS d FROM (SELECT CAST(x AS DECIMAL(38, 0)) AS w, CAST(y AS DECIMAL(38, 18)) AS s FROM VALUES ('1000000000000000000000000000001', '123456789012.123456789012345678'), ('-7', '-0.000000000000000001') AS v (x, y)) AS n
 --- sums of decimals by counts
 SELECT sum(amount) / count(*) AS a, sum(amount) / count(DISTINCT status) AS b, 100.0 * count(*) / sum(qty) AS c, sum(amount) / sum(qty) AS d, round(sum(amount) / count(*), 2) AS e, sum(amount) / sum(CASE WHEN status = 'open' THEN 1 ELSE 0 END) AS f, sum(DISTINCT amount) AS g, sum(amount) * sum(qty) AS h FROM orders
+--- averages of decimals have all their digits
+SELECT avg(w) AS a, avg(s) AS b, avg(p) AS c, avg(DISTINCT p) AS d, avg(p) FILTER (WHERE p > 0) AS e, avg(p) FILTER (WHERE p > 1000) AS f, avg(p) / 3 AS g, avg(p * p) AS h, round(avg(p), 3) AS i, avg(b) AS j FROM (SELECT CAST(x AS DECIMAL(38, 0)) AS w, CAST(y AS DECIMAL(38, 18)) AS s, CAST(z AS DECIMAL(5, 2)) AS p, CAST(z AS DOUBLE) AS b FROM VALUES ('100000000000000000000000000000001', '12345678901.123456789012345678', '0.10'), ('-7', '-0.000000000000000001', '999.99'), ('1', NULL, '0.10'), (NULL, '5', NULL), ('3', '0.3', '-999.99') AS v (x, y, z)) AS n
+--- averages of decimals in windows and of no rows
+SELECT id, avg(amount) OVER (PARTITION BY status ORDER BY id) AS a, avg(amount) OVER (ORDER BY id ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING) AS b, amount - avg(amount) OVER () AS c, avg(amount) FILTER (WHERE id < 0) OVER () AS d FROM orders
+--- averages of averages of decimals
+SELECT status, avg(amount) AS a, avg(avg(amount)) OVER (ORDER BY status) AS b, rank() OVER (PARTITION BY avg(amount) ORDER BY status) AS c FROM orders GROUP BY status HAVING avg(amount) > 1
 --- shares of a total
 SELECT id, amount / sum(amount) OVER () AS a, sum(amount) OVER (ORDER BY id) / count(*) OVER (ORDER BY id) AS b, round(100 * amount / sum(amount) OVER (PARTITION BY status), 3) AS c FROM orders
 --- parts of dates are whole numbers

@@ -79,6 +79,13 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
         ("100.0*count(*)/sum(id)", "decimal128(38, 14)", [D("40.00000000000000")]),
         ("count(*)*1.5", "decimal128(23, 1)", [D("6.0")]),
         ("round(sum(p)/count(*),2)", "decimal128(21, 2)", [D("0.03")]),
+        ("avg(p)", "decimal128(14, 6)", [D("0.043333")]),
+        ("avg(distinct p)", "decimal128(14, 6)", [D("0.043333")]),
+        ("avg(p) filter (where id > 1)", "decimal128(14, 6)", [D("0.015000")]),
+        ("avg(p) filter (where id > 9)", "decimal128(14, 6)", [None]),
+        ("avg(p) over (order by id)", "decimal128(14, 6)", [D("0.100000"), D("1.390000"), D("1.390000"), D("0.043333")]),
+        ("avg(avg(p)) over (partition by avg(p))", "decimal128(18, 10)", [D("0.0433330000")]),
+        ("avg(cast(b as decimal(38, 10)))", "decimal128(38, 14)", [D("3002399757172737.00000000000000")]),
         ("sum(f)/count(*)", "double", [4194304.65]),
         ("max(year(day))+1", "int32", [2025]),
     ],
@@ -107,6 +114,12 @@ def test_what_has_no_exact_form_in_duckdb_is_refused() -> None:
     ]:
         with pytest.raises(UnsupportedError, match=named):
             to_duckdb(f"SELECT {expression} FROM t", KINDS)
+
+
+def test_an_average_of_too_many_digits_is_an_error(connection: duckdb.DuckDBPyConnection) -> None:
+    query = "SELECT avg(CAST(w AS DECIMAL(38, 18))) FROM VALUES ('12345678901234567890.5') AS v (w)"
+    with pytest.raises(duckdb.OutOfRangeException, match="INT128"):
+        connection.execute(to_duckdb(query))
 
 
 def test_a_quotient_of_too_many_digits_is_an_error(connection: duckdb.DuckDBPyConnection) -> None:

@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
+from decimal import Context, Decimal
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,8 @@ from tablestore.environment.engine import BoundQuery, Relation
 
 FOLDER = Path(__file__).parents[2] / "sql" / "corpus"
 EXPECTED = FOLDER / "expected.json"
+# Of the widest decimal.
+_EXACT = Context(prec=38)
 _HEAD = re.compile(r"^--- (?P<name>.*?)(?P<ordered> \[ordered\])?(?P<parameters> [\[{].*[\]}])?$")
 
 
@@ -197,7 +199,7 @@ def bind_statement(statement: Statement, relation_of: Callable[[str], Relation])
 
 
 def canonical(rows: pa.Table, *, ordered: bool) -> list[Any]:
-    """The rows as JSON values: numbers of one value and NaNs are the same whatever their type, ten digits count."""
+    """The rows as JSON values: numbers of one value and NaNs are the same whatever their type; ten digits of floats count."""
     columns = [column.to_pylist() for column in rows.columns]
     found = [[_canonical(value) for value in row] for row in zip(*columns, strict=True)] if columns else [[]] * rows.num_rows
     return found if ordered else sorted(found, key=lambda row: json.dumps(row, ensure_ascii=False))
@@ -207,7 +209,9 @@ def _canonical(value: Any) -> Any:
     match value:
         case None | bool() | str():
             return value
-        case int() | float() | Decimal():
+        case int() | Decimal():
+            return f"{Decimal(value).normalize(_EXACT):f}"
+        case float():
             whole = math.isfinite(value) and value == int(value) and abs(int(value)) < 2**53
             return str(int(value)) if whole else f"{float(value):.10g}"
         case dt.datetime():
