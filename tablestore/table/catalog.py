@@ -15,11 +15,11 @@ from tablestore.log.opening import ChangeLogs
 from tablestore.options import is_materialized
 from tablestore.store.context import Shared, TableContext
 from tablestore.table.creation.creationtools import CreationTools
-from tablestore.table.creation.givenschema import GivenSchema
 from tablestore.table.system.systemkinds import SEPARATOR
 from tablestore.table.system.systemtable import SystemTable
 from tablestore.table.table import Table
 from tablestore.table.tablenames import named_part
+from tablestore.types.given.givenschema import GivenSchema
 
 if TYPE_CHECKING:
     from tablestore.catalog.creations import CreationKind, CreationRecord

@@ -7,7 +7,7 @@ import typer
 import tablestore as ts
 from tablestore.cli import wordcompletion
 from tablestore.cli.command import Session, TableName, Yes, command, parse_pairs, parse_partition
-from tablestore.cli.text.schematext import parse_column, parse_type_text
+from tablestore.types.given.schematext import parse_column
 
 if TYPE_CHECKING:
     from tablestore.types.evolution.schemachanges import SchemaChange
@@ -54,7 +54,7 @@ def add_column(
     added = ts.AddColumn(
         # As a path of one name: a dot between backticks belongs to the name.
         path if field is None else (field.name,),
-        parse_type_text(kind) if field is None else field.type,
+        kind if field is None else field.type,
         comment=comment if comment is not None or field is None else field.description,
         default=default,
         first=first,
@@ -110,7 +110,7 @@ def change_type(
     kind: Annotated[str, typer.Argument(metavar="TYPE", help="A wider type, such as BIGINT or DECIMAL(12, 2).")],
 ) -> None:
     """Widen the type of a column."""
-    _alter(session, name, [ts.ChangeType(column, parse_type_text(kind))], f"{column} is {kind} now")
+    _alter(session, name, [ts.ChangeType(column, kind)], f"{column} is {kind} now")
 
 
 @command(

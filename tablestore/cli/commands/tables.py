@@ -12,7 +12,6 @@ from tablestore.cli import wordcompletion
 from tablestore.cli.command import Session, TableName, Yes, command, complete_table, parse_pairs
 from tablestore.cli.text.render import Column
 from tablestore.cli.text.safetext import safe
-from tablestore.cli.text.schematext import parse_columns
 from tablestore.names import split_names
 from tablestore.options import is_materialized
 
@@ -111,7 +110,7 @@ def create_table(
         raise typer.BadParameter("give the columns by one of --schema and --schema-from", param_hint="'--schema'")
     table = session.catalog().create_table(
         name,
-        schema=parse_columns(schema) if schema is not None else _columns_of(str(schema_from)),
+        schema=schema if schema is not None else _columns_of(str(schema_from)),
         primary_key=split_names(primary_key or ""),
         partition_by=split_names(partition_by or ""),
         options=parse_pairs(option or (), "--option"),

@@ -17,8 +17,8 @@ from tablestore.options import option_texts
 from tablestore.store.context import Shared, TableContext, open_context
 from tablestore.store.schemas import Schemas, table_uuid_of
 from tablestore.store.settings import check_writable, table_settings
-from tablestore.table.creation.givenschema import GivenSchema, columns_of
 from tablestore.table.table import Table
+from tablestore.types.given.givenschema import GivenSchema, columns_of
 from tablestore.types.newschema import new_schema
 from tablestore.types.schema import TableSchema
 

@@ -7,20 +7,17 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from tablestore.errors import FormatError, InvalidInputError
+from tablestore.errors import InvalidInputError
 from tablestore.types.arrowtypes import from_arrow_type
 from tablestore.types.datatypes import ArrayType, AtomicType, DataType, MapType, MultisetType, RowType, with_new_ids
 from tablestore.types.evolution.schemachanges import ColumnType
-from tablestore.types.typestring import parse_type
+from tablestore.types.given.schematext import parse_type_text
 
 
 def type_of(given: ColumnType, next_id: Callable[[], int]) -> DataType:
     """The logical type that a change names, with fresh ids for the fields of nested rows."""
     if isinstance(given, str):
-        try:
-            return parse_type(given)
-        except FormatError as error:
-            raise InvalidInputError(f"{error.message}; give a nested type as a pyarrow type", kind="invalid-type") from error
+        return with_new_ids(parse_type_text(given), next_id)
     if isinstance(given, pa.DataType):
         return from_arrow_type(given, True, next_id)
     if isinstance(given, (AtomicType, ArrayType, MapType, MultisetType, RowType)):

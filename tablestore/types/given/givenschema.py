@@ -6,18 +6,16 @@ pa.schema([...]), pl.Schema(...), tuples of fields                         schem
 a pandas or polars frame, an Arrow table, a scan                           what has one
 """
 
-import re
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from tablestore.errors import FormatError, InvalidInputError
+from tablestore.errors import InvalidInputError
 from tablestore.types.arrowtypes import from_arrow_type
-from tablestore.types.datatypes import ArrayType, DataType, Field, MapType, RowType, with_nullable
-from tablestore.types.typestring import parse_type
+from tablestore.types.datatypes import Field
+from tablestore.types.given.schematext import parse_columns, parse_named
 
 GivenSchema: TypeAlias = pa.Schema | str | Mapping[str, Any] | tuple[Field, ...] | Any
 """A schema as :meth:`Catalog.create_table` takes it."""
@@ -27,12 +25,6 @@ _FORMS = (
     "schema of pandas or polars"
 )
 _PYTHON = {int: "BIGINT", float: "DOUBLE", str: "STRING", bool: "BOOLEAN", bytes: "BYTES", date: "DATE", datetime: "TIMESTAMP(6)"}
-# A name, bare or in quotes, and the rest.
-_COLUMN = re.compile(r"\s*(?:`((?:[^`]|``)+)`|\"((?:[^\"]|\"\")+)\"|([^\W\d]\w*))\s*:?\s*(.*)", re.DOTALL)
-_COMMENT = re.compile(r"(.*?)\s+COMMENT\s+'((?:[^']|'')*)'\s*", re.DOTALL | re.IGNORECASE)
-_NOT_NULL = re.compile(r"(.*?)\s+NOT\s+NULL\s*", re.DOTALL | re.IGNORECASE)
-_NESTED = re.compile(r"\s*(ARRAY|MAP|ROW|STRUCT)\s*([<(])(.*)[>)]\s*", re.DOTALL | re.IGNORECASE)
-_CONSTRAINT = re.compile(r"\s*(?:CONSTRAINT\s+\S+\s+)?PRIMARY\s+KEY\b", re.IGNORECASE)
 
 
 def columns_of(given: Any) -> pa.Schema | tuple[Field, ...]:
@@ -40,7 +32,7 @@ def columns_of(given: Any) -> pa.Schema | tuple[Field, ...]:
     if isinstance(given, pa.Schema):
         return given
     if isinstance(given, str):
-        return tuple(_sql_column(text) for text in _parts(given))
+        return parse_columns(given)
     if isinstance(given, tuple | list) and given and all(isinstance(one, Field) for one in given):
         return tuple(given)
     try:
@@ -69,7 +61,7 @@ def _named(name: Any, given: Any) -> Field:
         raise InvalidInputError(f"expected names of columns as texts in a schema, found {name!r:.80}", kind="schema")
     text = _PYTHON.get(given, given) if isinstance(given, type) else given
     if isinstance(text, str):
-        return _typed(name, text)
+        return parse_named(name, text)
     try:
         arrow = _arrow_type(name, given)
     except (pa.ArrowException, TypeError, ValueError) as error:
@@ -97,67 +89,3 @@ def _no_type(name: str, given: Any) -> InvalidInputError:
         kind="invalid-type",
     )
 
-
-# -- SQL text
-
-
-def _sql_column(text: str) -> Field:
-    if _CONSTRAINT.match(text):
-        raise InvalidInputError(
-            f"the schema holds {text.strip()!r:.80}: name the key beside it, primary_key=['id'], or run CREATE TABLE with a "
-            "TableEnvironment",
-            kind="schema",
-        )
-    match = _COLUMN.fullmatch(text)
-    if match is None or not match[4].strip():
-        raise InvalidInputError(
-            f"expected a column as 'name TYPE' in a schema of SQL text, found {text.strip()!r:.80}", kind="schema"
-        )
-    name = (match[1] or "").replace("``", "`") or (match[2] or "").replace('""', '"') or match[3]
-    return _typed(name, match[4])
-
-
-def _typed(name: str, text: str) -> Field:
-    comment = _COMMENT.fullmatch(text)
-    words, description = (comment[1], comment[2].replace("''", "'")) if comment else (text, None)
-    try:
-        return Field(id=0, name=name, type=_sql_type(words), description=description)
-    except FormatError as error:
-        raise InvalidInputError(f"column {name!r}: {error}", kind="invalid-type") from error
-
-
-def _sql_type(text: str) -> DataType:
-    not_null = _NOT_NULL.fullmatch(text)
-    nested = _NESTED.fullmatch(not_null[1] if not_null else text)
-    if nested is None:
-        return parse_type(text)
-    return with_nullable(_nested_type(nested[1].upper(), nested[3], text), not_null is None)
-
-
-def _nested_type(kind: str, inner: str, text: str) -> DataType:
-    parts = list(_parts(inner))
-    if kind == "ARRAY" and len(parts) == 1:
-        return ArrayType(element=_sql_type(parts[0]))
-    if kind == "MAP" and len(parts) == 2:
-        return MapType(key=with_nullable(_sql_type(parts[0]), False), value=_sql_type(parts[1]))
-    if kind in ("ROW", "STRUCT"):
-        return RowType(fields=tuple(replace(_sql_column(part), id=0) for part in parts))
-    raise FormatError(f"expected ARRAY<type>, MAP<key, value> or ROW<name type, …>, found {text.strip()!r:.80}")
-
-
-def _parts(text: str) -> Iterator[str]:
-    """What stands between the commas outside of brackets and quotes."""
-    depth, quote, start = 0, "", 0
-    for place, letter in enumerate(text):
-        if quote:
-            quote = "" if letter == quote else quote
-        elif letter in "'\"`":
-            quote = letter
-        elif letter in "<(":
-            depth += 1
-        elif letter in ">)":
-            depth -= 1
-        elif letter == "," and depth == 0:
-            yield text[start:place]
-            start = place + 1
-    yield text[start:]

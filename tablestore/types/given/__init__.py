@@ -1,0 +1,1 @@
+"""Columns and types as users give them."""
