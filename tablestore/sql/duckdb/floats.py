@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
 
+from tablestore.sql.duckdb.calls import as_decimal, refusal
 from tablestore.sql.duckdb.expressionkinds import Kinds, alternatives, round_digits, rounded
 from tablestore.sql.duckdb.kinds import SINGLE, Kind
-from tablestore.sql.duckdb.rewrites import as_decimal, refusal
 
 DOUBLE_TYPE = exp.DataType.build("DOUBLE")
 ROUNDED = (exp.Round, exp.Floor, exp.Ceil)

@@ -7,8 +7,8 @@ by. What does not fit into 128 bits is an error. An average is the quotient of a
 
 from sqlglot import exp
 
+from tablestore.sql.duckdb.calls import as_decimal, divided
 from tablestore.sql.duckdb.kinds import BIGINT, MOST_DIGITS, Kind
-from tablestore.sql.duckdb.rewrites import as_decimal, divided
 
 _HUGE = exp.DataType.build("HUGEINT", dialect="duckdb")
 

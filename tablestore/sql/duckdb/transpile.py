@@ -31,28 +31,17 @@ from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.errors import UnsupportedError as NotInDuckDB
 
 from tablestore.errors import InvalidInputError
+from tablestore.sql.duckdb.calls import as_date, divided, otherwise, refusal
+from tablestore.sql.duckdb.clauses import exploded, group, table_function
 from tablestore.sql.duckdb.columnnames import Columns
 from tablestore.sql.duckdb.expressionkinds import Kinds, summand
 from tablestore.sql.duckdb.floats import DOUBLE_TYPE, ROUNDED, round_as_spark, widened_operands
 from tablestore.sql.duckdb.kinds import DATE, INTERVAL, SINGLE, Kind
+from tablestore.sql.duckdb.lists import subscript
 from tablestore.sql.duckdb.quotients import average, averaged, quotient
 from tablestore.sql.duckdb.resulttypes import named_results, result_type, typed_result
-from tablestore.sql.duckdb.rewrites import (
-    KNOWN,
-    KNOWN_NAMES,
-    NAMED,
-    REWRITES,
-    as_date,
-    cast,
-    divided,
-    exploded,
-    group,
-    otherwise,
-    part_by_part,
-    refusal,
-    subscript,
-    table_function,
-)
+from tablestore.sql.duckdb.rewrites import KNOWN, KNOWN_NAMES, NAMED, REWRITES
+from tablestore.sql.duckdb.sqlcasts import cast, part_by_part
 from tablestore.sql.query.depth import deep
 from tablestore.sql.query.dialect import Spark4
 from tablestore.sql.query.extent import Tokens

@@ -1,0 +1,44 @@
+"""Parts of DuckDB's SQL that many rewrites need."""
+
+from sqlglot import exp
+
+from tablestore.errors import UnsupportedError
+from tablestore.sql.duckdb.kinds import Kind
+
+
+def refusal(what: str) -> UnsupportedError:
+    """The error that names what DuckDB does not do."""
+    return UnsupportedError(f"DuckDB does not run {what} as Spark does; run the query on the engine spark", kind="engine")
+
+
+def call(name: str, *arguments: exp.Expr) -> exp.Anonymous:
+    return exp.Anonymous(this=name, expressions=list(arguments))
+
+
+def as_date(node: exp.Expr) -> exp.Expr:
+    """A date, of what DuckDB makes a timestamp."""
+    return exp.Cast(this=node, to=exp.DataType.build("DATE"))
+
+
+def as_decimal(node: exp.Expr, kind: Kind) -> exp.Expr:
+    """A decimal of Spark's digits, of what DuckDB computes as a double."""
+    return exp.Cast(this=node, to=exp.DataType.build(f"DECIMAL({kind.precision}, {kind.scale})"))
+
+
+def otherwise(equal: exp.Expr) -> exp.Expr:
+    """Not equal, or one of them null. Not IS DISTINCT FROM: DuckDB 2.0 takes wrong rows where it filters a Parquet file by it."""
+    return exp.Case(ifs=[exp.If(this=equal, true=exp.false())], default=exp.true())
+
+
+def divided(node: exp.Expr) -> exp.Expr:
+    """A quotient or remainder that is an error for a divisor of zero."""
+    divisor = node.expression
+    plain = divisor.unnest()
+    if not isinstance(plain, exp.Literal) or plain.is_string or float(plain.name) == 0:
+        is_zero = exp.EQ(this=exp.paren(divisor.copy()), expression=exp.Literal.number(0))
+        failed = exp.If(this=is_zero, true=call("ERROR", exp.Literal.string("division by zero")))
+        node.set("expression", exp.Case(ifs=[failed], default=divisor))
+    if isinstance(node, exp.Div):
+        node.set("safe", False)
+        node.set("typed", False)
+    return node

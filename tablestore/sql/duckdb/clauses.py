@@ -1,0 +1,60 @@
+"""Clauses of a query whose form is another one in DuckDB."""
+
+from sqlglot import exp
+
+from tablestore.sql.duckdb.calls import call, refusal
+
+
+def group(node: exp.Group) -> exp.Expr:
+    """``GROUP BY a, b WITH ROLLUP`` is ``GROUP BY ROLLUP (a, b)``."""
+    for key, kind in (("rollup", exp.Rollup), ("cube", exp.Cube)):
+        if any(not part.expressions for part in node.args.get(key) or ()):
+            node.set("expressions", [kind(expressions=node.expressions)])
+            node.set(key, None)
+    return node
+
+
+def table_function(node: exp.Table) -> exp.Expr:
+    """``range``, whose column has the name ``id`` in Spark, and ``explode``."""
+    function = node.this
+    name = str(function.this).lower() if isinstance(function, exp.Anonymous) else ""
+    if name == "error" or (name not in ("range",) and not isinstance(function, exp.Explode)):
+        raise refusal(f"the table-valued function {name or function.sql_name().lower()}")
+    if name == "range" and (node.args.get("alias") is None or not node.args["alias"].columns):
+        table = exp.to_identifier(node.alias or "range")
+        node.set("alias", exp.TableAlias(this=table, columns=[exp.to_identifier("id")]))
+    return node
+
+
+def exploded(join: exp.Join) -> exp.Expr:
+    """A generator beside its rows: ``LATERAL VIEW explode(a) t AS c``, ``JOIN LATERAL explode(a) AS t (c)``."""
+    lateral = join.this
+    function = lateral.this
+    alias = lateral.args.get("alias")
+    columns = [column.name for column in alias.columns] if alias is not None else []
+    table = alias.name if alias is not None and alias.name else "_generated"
+    array = function.this
+    if isinstance(function, exp.Posexplode) and join.side != "LEFT" and len(columns) in (0, 2):
+        place, value = columns or ("pos", "col")
+        counted = exp.Sub(this=call("GENERATE_SUBSCRIPTS", array.copy(), exp.Literal.number(1)), expression=exp.Literal.number(1))
+        rows = exp.select(exp.alias_(counted, place, quoted=True), exp.alias_(call("UNNEST", array), value, quoted=True))
+    elif type(function) is exp.Explode and len(columns) < 2:
+        rows = exp.select(exp.alias_(call("UNNEST", array), columns[0] if columns else "col", quoted=True))
+    elif type(function) is exp.Explode and len(columns) == 2:
+        entries = exp.select(exp.alias_(call("UNNEST", call("MAP_ENTRIES", array)), "_entry"))
+        rows = exp.select(
+            *[
+                exp.alias_(exp.column(part, table="_entry"), name, quoted=True)
+                for part, name in zip(("key", "value"), columns, strict=True)
+            ]
+        ).from_(entries.subquery("_entries"))
+    else:
+        raise refusal(f"the generator {function.sql_name().lower() if not isinstance(function, exp.Anonymous) else function.this}")
+    named = exp.TableAlias(this=exp.to_identifier(table, quoted=True))
+    outer = join.side == "LEFT"
+    return exp.Join(
+        this=exp.Lateral(this=exp.Subquery(this=rows), alias=named),
+        side="LEFT" if outer else None,
+        kind=None if outer or join.args.get("on") else "CROSS",
+        on=join.args.get("on") or (exp.true() if outer else None),
+    )
