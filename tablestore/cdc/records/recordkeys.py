@@ -1,11 +1,13 @@
 """Which row does the key of a record name? Of a record without a value that is all there is: the row is gone.
 
-A key is a JSON object with the columns of the primary key (others are ignored), with or without its schema around it. Of a primary
-key of one column it may be the value alone, as JSON or as text. Where a schema of Avro is given, keys are records of that.
+A key is a JSON object with the columns of the primary key (others are ignored). Of a primary key of one column it may be the value
+alone, as JSON or as text. Either may have its schema around it. Where a schema of Avro is given, keys are records of that.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -46,7 +48,16 @@ class KeyReader:
     def _groups(self, keys: Sequence[bytes]) -> list[Group]:
         if isinstance(self._reader, AvroReader):
             return [Group(places=np.arange(len(keys), dtype=np.int64), payloads=keys)] if keys else []
-        return by_schema([self._object(key) for key in keys])
+        return [
+            replace(group, payloads=[self._object(key) for key in group.payloads], schema=self._described(group.schema))
+            for group in by_schema(keys)
+        ]
+
+    def _described(self, schema: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+        """What a schema says, as one of an object; it may be that of the value alone."""
+        if schema is None or "fields" in schema or len(self._target.key) > 1:
+            return schema
+        return {"fields": [{**schema, "field": self._target.key[0]}]}
 
     def _object(self, key: bytes) -> bytes:
         if len(self._target.key) > 1 or key.lstrip()[:1] == b"{":

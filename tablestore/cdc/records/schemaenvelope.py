@@ -1,7 +1,8 @@
 """Records that carry their schema, as Kafka Connect's JSON converter writes them: ``{"schema":{…},"payload":{…}}``.
 
 The schema is the same text in all records of a table until that is altered. It is understood once, cut off from all that begin with
-it, and gives the *meaning* of columns whose JSON does not say it: which unit a time has, which scale a decimal.
+it, and gives the *meaning* of columns whose JSON does not say it: which unit a time has, which scale a decimal. A value of which
+Connect knows no schema has ``null`` in its place.
 """
 
 import json
@@ -45,7 +46,7 @@ class _Envelope:
 
     head: bytes
     tail: bytes
-    schema: Mapping[str, Any]
+    schema: Mapping[str, Any] | None
 
     def holds(self, value: bytes) -> bool:
         return value.startswith(self.head) and value.endswith(self.tail)
@@ -112,7 +113,10 @@ def _envelope(value: bytes) -> _Envelope | None:
         whole = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(whole, dict) or set(whole) != _MEMBERS or not isinstance(whole["schema"], dict):
+    if not isinstance(whole, dict) or set(whole) != _MEMBERS:
+        return None
+    # Without a schema only an object is taken for a payload: a row may have columns of these names.
+    if not isinstance(whole["schema"] if whole["schema"] is not None else whole["payload"], dict):
         return None
     # The payload lies behind the schema, or in front of it: its text is what is left when the rest is taken away.
     decoder = json.JSONDecoder()

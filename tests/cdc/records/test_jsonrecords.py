@@ -221,6 +221,28 @@ def test_a_schema_around_a_record_says_what_its_values_mean() -> None:
     assert debezium(goal, (None, turned)).rows.to_pylist() == [first]
 
 
+def test_a_value_of_no_schema_has_null_around_it_unless_it_is_a_row_with_such_columns() -> None:
+    rows = [b'{"schema":null,"payload":{"id":%d,"v":"a"}}' % number for number in (1, 2)]
+    found = plain(target(v="STRING"), rows[0], {"id": 3, "v": "c"}, rows[1])
+    assert not found.faults and changes(found) == [("+I", 1, "a"), ("+I", 3, "c"), ("+I", 2, "a")]
+    columns = target(payload="STRING", schema="STRING")
+    assert changes(plain(columns, {"id": 1, "payload": "p", "schema": None})) == [("+I", 1, "p", None)]
+    whole = Target(fields=columns.fields[1:], key=())
+    assert changes(plain(whole, {"payload": "p", "schema": None})) == [("+I", "p", None)]
+    change = b'{"schema":null,"payload":{"before":null,"after":{"id":1,"v":"a"},"op":"c"}}'
+    assert changes(debezium(target(v="STRING"), (None, change))) == [("+I", 1, "a")]
+
+
+def test_a_key_that_is_a_value_alone_may_have_its_schema_around_it() -> None:
+    keys: list[Any] = [7, {"schema": {"type": "int64"}, "payload": 8}, {"payload": {"id": 9}, "schema": None}, {"id": 10}]
+    found = debezium(target(v="STRING"), *((json.dumps(key).encode(), None) for key in keys))
+    assert not found.faults and changes(found) == [("-D", 7, None), ("-D", 8, None), ("-D", 9, None), ("-D", 10, None)]
+    at = Target(fields=target(at="TIMESTAMP(6) NOT NULL").fields[1:], key=("at",))
+    key = {"schema": {"type": "int64", "name": "io.debezium.time.Timestamp"}, "payload": 1500}
+    ((_, when),) = changes(debezium(at, (json.dumps(key).encode(), None)))
+    assert str(when) == "1970-01-01 00:00:01.500000", "its schema says that these are milliseconds"
+
+
 def test_many_good_records_with_a_few_bad_ones_lose_only_those() -> None:
     goal = target(v="DOUBLE")
     values: list[bytes | None] = [b'{"id":%d,"v":%d.5}' % (number, number) for number in range(3000)]
