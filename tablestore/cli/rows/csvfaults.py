@@ -1,43 +1,50 @@
 """Where in a CSV file is the value that Arrow's reader refuses? It names a column by number, and no line.
 
 The file is read once more, by the reader of the standard library, up to the record at fault: a Python loop over records, for an
-error only. What it does not find again (a pipe, a fault of another kind) keeps Arrow's message.
+error only. A pipe cannot be read again: there the row counts that Arrow's message has if it reads with one thread. A fault of
+another kind keeps Arrow's message.
 """
 
 import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TextIO
 
 _VALUE = re.compile(
-    r"In CSV column #(?P<column>\d+): CSV conversion error to .*?: (?:invalid value '(?P<value>.*)'|invalid UTF8 data)", re.S
+    r"In CSV column (?:#(?P<column>\d+)|named (?P<name>.+?)): (?:Row #(?P<row>\d+): )?CSV conversion error to .*?: "
+    r"(?:invalid value '(?P<value>.*)'|invalid UTF8 data)",
+    re.S,
 )
-_COUNT = re.compile(r"Expected (?P<expected>\d+) columns, got (?P<found>\d+)")
+_COUNT = re.compile(r"(?:Row #(?P<row>\d+): )?Expected (?P<expected>\d+) columns, got (?P<found>\d+)")
+_NUMBER = re.compile(r"[+-]?(?:\d+(?P<fraction>\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 # How others write NULL.
 _NULLS = {"null", "na", "n/a", "none", "nan", r"\n", "-", "?", "", "0000-00-00", "0000-00-00 00:00:00"}
+_WHOLE = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+_NUMBERS = (*_WHOLE, "FLOAT", "DOUBLE", "DECIMAL")
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A value, or a record of another length (``column`` None). Lines count from 1."""
+    """A value, or a record of another length (``column`` None). ``place``: its line, or its row, counted from 1.
 
-    line: int
+    ``found`` None: bytes that are no text.
+    """
+
+    place: str
     column: str | None
-    found: str
+    found: str | None
 
     def sentence(self, path: str, expected: str) -> str:
         """What is wrong, where, and what to do where that can be guessed."""
         if self.column is None:
-            return f"{path}, line {self.line}: expected {expected}, found {self.found}"
-        where = f"{path}, line {self.line}, column {self.column!r}"
-        if not _is_text(self.found):
-            return (
-                f"{path}, line {self.line}, column {self.column!r}: expected UTF-8 text, found other bytes; convert it with iconv"
-            )
+            return f"{path}, {self.place}: expected {expected}, found {self.found}"
+        where = f"{path}, {self.place}, column {self.column!r}"
+        if self.found is None:
+            return f"{where}: expected UTF-8 text, found other bytes; convert it with iconv"
         found = self.found if len(self.found) <= 80 else f"{self.found[:80]}…"
-        hint = f"; if that means NULL, pass --null '{found}'" if found.strip().lower() in _NULLS else ""
-        return f"{where}: expected {expected}, found {found!r}{hint}"
+        return f"{where}: expected {expected}, found {found!r}{_way_out(found.strip(), expected)}"
 
 
 def find_fault(message: str, text: TextIO, *, delimiter: str, header: Sequence[str] | None) -> Fault | None:
@@ -45,17 +52,45 @@ def find_fault(message: str, text: TextIO, *, delimiter: str, header: Sequence[s
 
     ``text`` is opened without translation of line ends, with ``surrogateescape``.
     """
+    match = _VALUE.search(message) or _COUNT.search(message)
+    if match is None:
+        return None
     records = _records(text, delimiter)
     try:
         names = next(records)[1] if header is None else header
-        if (match := _VALUE.search(message)) is not None:
-            return _bad_value(records, int(match["column"]), match["value"], names)
-        if (match := _COUNT.search(message)) is not None:
+        begin = 0 if match["row"] is None else int(match["row"]) - (2 if header is None else 1)
+        records = islice(records, begin, None)
+        if match.re is _COUNT:
             return _bad_length(records, int(match["found"]))
-    except (csv.Error, StopIteration):
+        column = names.index(match["name"]) if match["column"] is None else int(match["column"])
+        return _bad_value(records, column, match["value"], names)
+    except (csv.Error, StopIteration, ValueError):
         # It reads fewer files than Arrow does.
         return None
-    return None
+
+
+def fault_in_row(message: str, names: Sequence[str], *, header: bool) -> Fault | None:
+    """What ``message`` says by itself. ``names``: those of the columns, as far as they are known; ``header``: they are a row."""
+    match = _VALUE.search(message) or _COUNT.search(message)
+    if match is None or match["row"] is None:
+        return None
+    place = f"row {match['row']} (the header is row 1)" if header else f"row {match['row']}"
+    if match.re is _COUNT:
+        return Fault(place, None, match["found"])
+    number = int(match["column"] or 0)
+    name = match["name"] or (names[number] if number < len(names) else str(number + 1))
+    return Fault(place, name, match["value"])
+
+
+def _way_out(found: str, expected: str) -> str:
+    """What to do about a value, where that can be guessed."""
+    if found.lower() in _NULLS:
+        return f"; if that means NULL, pass --null '{found}'"
+    number = _NUMBER.fullmatch(found)
+    if number is None or (expected in _WHOLE and number["fraction"]) or not expected.startswith(_NUMBERS):
+        return ""
+    wider = "" if expected == "DOUBLE" else "give the column a wider type with tablestore table alter change-type, or "
+    return f"; {expected} has no room for it: {wider}correct the value"
 
 
 def _records(text: TextIO, delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -71,12 +106,12 @@ def _bad_value(records: Iterable[tuple[int, list[str]]], column: int, value: str
     for line, record in records:
         found = record[column] if column < len(record) else None
         if found is not None and (found == value if value is not None else not _is_text(found)):
-            return Fault(line, names[column], found)
+            return Fault(f"line {line}", names[column], found if value is not None else None)
     return None
 
 
 def _bad_length(records: Iterable[tuple[int, list[str]]], length: int) -> Fault | None:
-    return next((Fault(line, None, str(length)) for line, record in records if len(record) == length), None)
+    return next((Fault(f"line {line}", None, str(length)) for line, record in records if len(record) == length), None)
 
 
 def _is_text(value: str) -> bool:

@@ -8,6 +8,7 @@ text in a STRING column, and decimals keep their digits. Without a target, the f
 The name decides about the format (``.parquet .arrow .csv .tsv .json .jsonl .ndjson``, with ``.gz`` and the like behind it).
 """
 
+import csv
 import io
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +21,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from tablestore.cli.rows.csvfaults import Fault, find_fault
+from tablestore.cli.rows.csvfaults import Fault, fault_in_row, find_fault
 from tablestore.cli.rows.jsonlines import BLOCK_BYTES, from_text, is_text_first, json_batches
 from tablestore.cli.rows.rowformat import COMPRESSIONS, FileFormat, ReadSettings, format_of
 from tablestore.errors import FormatError, InvalidInputError, StorageError, TablestoreError
@@ -29,6 +30,7 @@ from tablestore.types.arrowtypes import from_arrow_type
 from tablestore.types.typestring import type_to_sql
 
 _BATCH_ROWS = 65_536
+_FIRST_LINE_BYTES = 65_536
 
 
 @dataclass(kw_only=True)
@@ -74,9 +76,10 @@ def open_rows(path: str, settings: ReadSettings | None = None, *, target: pa.Sch
                 if chosen is FileFormat.JSON:
                     schema, batches = _json(stream, path, settings, target)
                 else:
-                    placed = _CsvPlaces(path, compression, settings, chosen, target)
+                    pipe = counted if size is None or path == "-" else None
+                    placed = _CsvPlaces(path, compression, settings, chosen, target, pipe)
                     with placed.told():
-                        schema, batches = _csv(stream, settings, chosen, target)
+                        schema, batches = _csv(stream, settings, chosen, target, is_pipe=pipe is not None)
                     batches = placed.rows(batches)
         yield RowSource(name=path, schema=schema, batches=batches, size=size, position=counted.position)
 
@@ -138,9 +141,11 @@ def _arrow(raw: BinaryIO, settings: ReadSettings) -> tuple[pa.Schema, Iterator[p
 
 
 def _csv(
-    stream: Any, settings: ReadSettings, chosen: FileFormat, target: pa.Schema | None
+    stream: Any, settings: ReadSettings, chosen: FileFormat, target: pa.Schema | None, *, is_pipe: bool
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     read = pyarrow.csv.ReadOptions(block_size=BLOCK_BYTES, column_names=None if settings.header or target is None else target.names)
+    # With one thread Arrow says the row of what it refuses, which is not found again in a pipe.
+    read.use_threads = not is_pipe
     read.autogenerate_column_names = not settings.header and target is None
     types = {column.name: _text_type(column.type, column.name) for column in target or ()}
     convert = pyarrow.csv.ConvertOptions(
@@ -155,7 +160,7 @@ def _csv(
     reader = pyarrow.csv.open_csv(stream, read_options=read, parse_options=parse, convert_options=convert)
     if target is not None and settings.header:
         _check_header(reader.schema.names, target.names)
-    return _typed(reader.schema, reader, target)
+    return _typed(reader.schema, reader, target, first_row=2 if settings.header else 1)
 
 
 def _check_header(found: Sequence[str], wanted: Sequence[str]) -> None:
@@ -178,13 +183,14 @@ def _delimiter(settings: ReadSettings, chosen: FileFormat) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _CsvPlaces:
-    """Says line and column of what is wrong in a CSV file."""
+    """Says line and column of what is wrong in a CSV file; in a ``pipe`` row and column."""
 
     path: str
     compression: str | None
     settings: ReadSettings
     chosen: FileFormat
     target: pa.Schema | None
+    pipe: "_Counted | None"
 
     def rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The batches; an error on the way says its place."""
@@ -208,16 +214,16 @@ class _CsvPlaces:
             raise FormatError(fault.sentence(self.path, self._expected(fault.column, str(error))), kind="file-format") from error
 
     def _find(self, message: str) -> Fault | None:
+        delimiter = _delimiter(self.settings, self.chosen)
         header = None if self.settings.header or self.target is None else self.target.names
-        if self.path == "-":
-            return None
+        if self.pipe is not None:
+            names = header or next(csv.reader([self.pipe.first_line], delimiter=delimiter), [])
+            return fault_in_row(message, names, header=self.settings.header)
         with ExitStack() as opened:
             raw = _open(self.path, opened)
-            if not raw.seekable():
-                return None
             stream = pa.CompressedInputStream(pa.PythonFile(raw), self.compression) if self.compression else raw
             text = io.TextIOWrapper(stream, "utf-8-sig", "surrogateescape", newline="")
-            return find_fault(message, text, delimiter=_delimiter(self.settings, self.chosen), header=header)
+            return find_fault(message, text, delimiter=delimiter, header=header)
 
     def _expected(self, column: str | None, message: str) -> str:
         if column is None:
@@ -237,41 +243,46 @@ def _json(stream: Any, path: str, settings: ReadSettings, target: pa.Schema | No
     return pa.schema([schema.field(name) for name in kept]), (batch.select(kept) for batch in batches)
 
 
-def _typed(schema: pa.Schema, batches: Any, target: pa.Schema | None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """Columns that were read as text become what the table takes."""
+def _typed(
+    schema: pa.Schema, batches: Any, target: pa.Schema | None, *, first_row: int
+) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """Columns that were read as text become what the table takes. ``first_row``: the number of the first row."""
     if target is None:
         return schema, iter(batches)
     known = {column.name: column.type for column in target}
     fields = [pa.field(one.name, _final_type(one.type, known.get(one.name))) for one in schema]
     final = pa.schema(fields)
 
-    def convert(batch: pa.RecordBatch) -> pa.RecordBatch:
-        arrays = []
-        for array, one in zip(batch.columns, final, strict=True):
-            try:
-                arrays.append(from_text(array, one.type))
-            except pa.ArrowInvalid as error:
-                wrong = _first_wrong(array, one.type)
-                number = schema.names.index(one.name)
-                # As Arrow says it of the types that it converts itself.
-                raise pa.ArrowInvalid(
-                    f"In CSV column #{number}: CSV conversion error to {one.type}: invalid value '{wrong}'"
-                ) from error
-        return pa.RecordBatch.from_arrays(arrays, schema=final)
+    def converted() -> Iterator[pa.RecordBatch]:
+        row = first_row
+        for batch in batches:
+            columns = [convert(array, one, row) for array, one in zip(batch.columns, final, strict=True)]
+            yield pa.RecordBatch.from_arrays(columns, schema=final)
+            row += batch.num_rows
 
-    return final, (convert(batch) for batch in batches)
-
-
-def _first_wrong(array: pa.Array, kind: pa.DataType) -> Any:
-    """The first value that does not become one of the type; found by halves."""
-    while len(array) > 1:
-        half = array.slice(0, len(array) // 2)
+    def convert(array: pa.Array, one: pa.Field, row: int) -> pa.Array:
         try:
-            from_text(half, kind)
-            array = array.slice(len(array) // 2)
+            return from_text(array, one.type)
+        except pa.ArrowInvalid as error:
+            wrong = _first_wrong(array, one.type)
+            # As Arrow says it of the types that it converts itself, but for the number of the column.
+            place = f"In CSV column named {one.name}: Row #{row + wrong}"
+            raise pa.ArrowInvalid(f"{place}: CSV conversion error to {one.type}: invalid value '{array[wrong]}'") from error
+
+    return final, converted()
+
+
+def _first_wrong(array: pa.Array, kind: pa.DataType) -> int:
+    """The place of the first value that does not become one of the type; found by halves."""
+    start, length = 0, len(array)
+    while length > 1:
+        half = length // 2
+        try:
+            from_text(array.slice(start, half), kind)
+            start, length = start + half, length - half
         except pa.ArrowInvalid:
-            array = half
-    return array[0].as_py()
+            length = half
+    return start
 
 
 def _final_type(read: pa.DataType, wanted: pa.DataType | None) -> pa.DataType:
@@ -313,10 +324,10 @@ def _as_ours(path: str) -> Iterator[None]:
 
 
 class _Counted(io.RawIOBase):
-    """A stream that knows how many bytes went through it."""
+    """A stream that knows how many bytes went through it, and its first line."""
 
     def __init__(self, raw: BinaryIO) -> None:
-        self._raw, self._count = raw, 0
+        self._raw, self._count, self._begin = raw, 0, b""
         self.follow: Callable[[], int] | None = None
 
     def position(self) -> int:
@@ -328,10 +339,17 @@ class _Counted(io.RawIOBase):
                 return self._count
         return self._count
 
+    @property
+    def first_line(self) -> str:
+        """The first line of those that were read."""
+        return self._begin.decode("utf-8-sig", "replace").partition("\n")[0].removesuffix("\r")
+
     def readable(self) -> bool:
         return True
 
     def read(self, size: int = -1) -> bytes:
         data = self._raw.read(size)
+        if self._count < _FIRST_LINE_BYTES:
+            self._begin += data[:_FIRST_LINE_BYTES]
         self._count += len(data)
         return data

@@ -193,7 +193,7 @@ def test_rows_replace_rows_only_as_it_was_asked_for(run: Run, catalog: ts.Catalo
         ("a.csv", b"id,t\r\n1,x\r\n2,\xff\r\n", "a.csv, line 3, column 't': expected UTF-8 text"),
         (
             "a.csv",
-            b"id,t,f,i8,raw\n" + b"1,,2.5,,\n" * 600_000 + b"2,,NA,,\n",
+            b"id,t,f,i8,raw,r\n" + b"1,,2.5,,,\n" * 600_000 + b"2,,NA,,,\n",
             "line 600002, column 'f': expected DOUBLE, found 'NA'; if that means NULL, pass --null 'NA'",
         ),
         ("a.tsv", b"id\tt\n1\tx\ty\n", "a.tsv, line 2: expected 2 values"),
@@ -206,7 +206,10 @@ def test_rows_replace_rows_only_as_it_was_asked_for(run: Run, catalog: ts.Catalo
         ("a.jsonl", b'{"id":1}\n{"id":2,"t":"\xff"}\n', "line 2"),
         ("a.jsonl", b'{"id":1,"raw":"no base64!"}\n', "line 1"),
         ("a.csv", b"id,raw\n1,\n2,AAAA\n3,no base64!\n4,AAAA\n", "line 4, column 'raw': expected BYTES, found 'no base64!'"),
-        ("a.csv", b"id,i8\n1,300\n", "300"),
+        ("a.csv", b"id,i8\n1,300\n", "TINYINT has no room for it: give the column a wider type with tablestore"),
+        ("a.csv", b"id,i8\n1,1.5\n", "expected TINYINT, found '1.5'\n"),
+        ("a.csv", b"id,r\n1,-1e39\n", "column 'r': expected FLOAT, found '-1e39'; FLOAT has no room for it: give"),
+        ("a.csv", b'id,f\n1,\n2,""\n', "a.csv, line 3, column 'f': expected DOUBLE, found ''"),
         ("a.csv", b"t\nx\n", "id"),
         ("a.jsonl", b'{"t":"x"}\n', "id"),
         ("a.parquet", b"PAR1 is not enough PAR1", "a.parquet"),
@@ -218,13 +221,29 @@ def test_rows_replace_rows_only_as_it_was_asked_for(run: Run, catalog: ts.Catalo
 def test_what_does_not_fit_is_refused_and_nothing_is_written(
     run: Run, catalog: ts.Catalog, tmp_path: Path, name: str, content: bytes | None, word: str
 ) -> None:
-    table = made(run, catalog, "id BIGINT NOT NULL, t STRING, f DOUBLE, i8 TINYINT, raw BYTES")
+    table = made(run, catalog, "id BIGINT NOT NULL, t STRING, f DOUBLE, i8 TINYINT, raw BYTES, r FLOAT")
     if content is not None:
         (tmp_path / name).write_bytes(content)
     ran = run("import", "shop.t", tmp_path / name, code=1)
     assert word in ran.err
     assert "Traceback" not in ran.err
     assert table.snapshots() == ()
+
+@pytest.mark.parametrize(
+    ("content", "options", "word"),
+    [
+        (b"id,i8\n\n1,1\n2,300\n", (), "-, row 3 (the header is row 1), column 'i8': expected TINYINT, found '300'"),
+        (b'id,f\n1,"x\n"\n', (), "-, row 2 (the header is row 1), column 'f': expected DOUBLE, found 'x\\n'"),
+        (b"id,f\n" + b"2,3\n" * 70_000 + b"3,x\n", (), "row 70002 (the header is row 1), column 'f': expected DOUBLE, found 'x'"),
+        (b"id,t\n1,\xff\n", (), "row 2 (the header is row 1), column 't': expected UTF-8 text"),
+        (b"id,t\n1\n", (), "row 2 (the header is row 1): expected 2 values, as in the header, found 1"),
+        (b"1,1.5\nx,2\n", ("--no-header",), "-, row 2, column 'id': expected BIGINT, found 'x'"),
+    ],
+)
+def test_a_pipe_is_refused_with_the_row(run: Run, catalog: ts.Catalog, content: bytes, options: tuple[str, ...], word: str) -> None:
+    made(run, catalog, "id BIGINT NOT NULL, f DOUBLE" if options else "id BIGINT NOT NULL, t STRING, f DOUBLE, i8 TINYINT")
+    lacking = () if options else ("--missing-columns", "null")
+    assert word in run("import", "shop.t", "-", "--file-format", "csv", *lacking, *options, input=content, code=1).err
 
 
 @pytest.mark.parametrize("kind", ["csv", "json"])
