@@ -48,9 +48,12 @@ def open_history(path: Path) -> FileHistory:
 
 
 def is_complete(text: str) -> bool:
-    """Whether Enter ends the input: it is empty, a word of the shell's, or its last statement ends with ``;``."""
+    """Whether Enter ends the input: it is empty, a word of the shell's, or its last statement ends with ``;``.
+
+    So does it behind ``.tables`` and ``\\dt``, words of other shells: the error says what they are called here.
+    """
     stripped = text.strip()
-    if not stripped or stripped.lower() in (*LEAVE, *HELP):
+    if not stripped or stripped.lower() in (*LEAVE, *HELP) or stripped.startswith((".", "\\")):
         return True
     try:
         # The last one marks the end.

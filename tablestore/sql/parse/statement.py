@@ -50,10 +50,14 @@ _ENGINES = (
     *("CACHE", "UNCACHE", "CLEAR", "REFRESH", "ANALYZE", "ADD", "LIST", "DECLARE"),
     *("INSTALL", "LOAD", "ATTACH", "DETACH", "PRAGMA", "SUMMARIZE"),
 )
+_FILES = "tablestore import loads files into a table, tablestore table read --output writes a table's rows into a file"
 _UNSUPPORTED = {
     "OPTIMIZE": "write ALTER TABLE … COMPACT",
     "VACUUM": "write CALL sys.expire_snapshots(…)",
-    "COPY": "write INSERT INTO … SELECT …",
+    "COPY": f"write INSERT INTO … SELECT …; {_FILES}",
+    "EXPORT": _FILES,
+    "IMPORT": _FILES,
+    "UNLOAD": _FILES,
     "MSCK": "partitions come with their rows",
     "REPAIR": "partitions come with their rows",
     "GRANT": "the store's own permissions hold",
@@ -61,6 +65,13 @@ _UNSUPPORTED = {
     "START": "each statement is a transaction of its own; several INSERTs go together in a STATEMENT SET",
     "COMMIT": "each statement is a transaction of its own; several INSERTs go together in a STATEMENT SET",
     "ROLLBACK": "each statement is a transaction of its own; CALL sys.rollback_to(…) goes back to a snapshot",
+}
+# What the shells of other databases call it, behind a dot or a backslash.
+_SHELL_COMMANDS = {
+    **dict.fromkeys(("TABLES", "DT"), "SHOW TABLES"),
+    **dict.fromkeys(("DATABASES", "L"), "SHOW DATABASES"),
+    **dict.fromkeys(("SCHEMA", "D"), "SHOW CREATE TABLE … or DESCRIBE …"),
+    **dict.fromkeys(("COPY", "IMPORT", "OUTPUT", "ONCE"), _FILES),
 }
 
 
@@ -112,6 +123,10 @@ def _statement(cursor: Cursor) -> "Statement":
         raise cursor.unsupported(f"{verb} is not supported; {_UNSUPPORTED[verb]}")
     if verb == "BEGIN":
         raise cursor.unsupported("BEGIN is not supported; several INSERTs go together in EXECUTE STATEMENT SET BEGIN … END")
+    if verb in (".", "\\"):
+        cursor.take()
+        instead = _SHELL_COMMANDS.get(cursor.next.key, "SHOW TABLES, DESCRIBE …, SHOW CREATE TABLE …")
+        raise cursor.wrong(f"expected a statement, found {verb}{cursor.next.text[:40]}; here it is {instead}")
     if not cursor.sees_name():
         raise cursor.error("a statement")
     near = did_you_mean(verb, (*_VERBS, "EXPLAIN", "EXECUTE", *_ENGINES, *_UNSUPPORTED))

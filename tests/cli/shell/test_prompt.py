@@ -23,6 +23,8 @@ from tablestore.errors import NotFoundError, UnsupportedError
     [
         ("", True),
         ("quit", True),
+        (".tables", True),
+        ("\\dt", True),
         (" HELP ", True),
         ("SELECT 1", False),
         ("SELECT 1;", True),

@@ -141,6 +141,11 @@ WRONG = [
     ("EXECUTE STATEMENT SET BEGIN SELECT 1; END", "expected INSERT, found 'SELECT'"),
     ("EXECUTE STATEMENT SET BEGIN WITH a AS (SELECT 1) SELECT 1; END", "a STATEMENT SET holds INSERTs, found a query"),
     ("EXECUTE STATEMENT SET BEGIN INSERT INTO t SELECT 1;", "expected END or INSERT, found the end of the statement"),
+    (".tables", "expected a statement, found .tables; here it is SHOW TABLES\n"),
+    ("\\dt", "expected a statement, found \\dt; here it is SHOW TABLES\n"),
+    (".schema t", "here it is SHOW CREATE TABLE … or DESCRIBE …"),
+    (".once x.csv", "tablestore table read --output writes"),
+    (".", "here it is SHOW TABLES, DESCRIBE …"),
     ("EXPLAIN EXPLAIN SELECT 1", "expected a statement other than EXPLAIN"),
     ("EXPLAIN", "a statement, found the end of the statement"),
 ]
@@ -194,6 +199,9 @@ NOT_DONE = [
     ("UPDATE t SET a = s.a FROM s WHERE s.b", "UPDATE … FROM is not supported; write MERGE INTO"),
     ("OPTIMIZE t", "OPTIMIZE is not supported; write ALTER TABLE … COMPACT"),
     ("BEGIN INSERT INTO t SELECT 1; END", "EXECUTE STATEMENT SET BEGIN … END"),
+    ("COPY t TO 'x.csv'", "tablestore table read --output writes a table's rows into a file"),
+    ("COPY t FROM 'x.csv'", "tablestore import loads files into a table"),
+    ("EXPORT DATABASE 'x'", "tablestore table read --output writes"),
     ("COMMIT", "each statement is a transaction of its own"),
     ("DESCRIBE SELECT 1", "DESCRIBE of a query is not supported"),
 ]
