@@ -18,7 +18,10 @@ def why_no_spark() -> str | None:
     """Why there can be no session; None if there can."""
     if missing := [name for name in ("pyspark", "pyspark_tablestore") if find_spec(name) is None]:
         return f"there is no {missing[0]}"
-    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+    home = os.environ.get("JAVA_HOME")
+    if home and shutil.which("java", path=str(Path(home, "bin"))) is None:
+        return f"JAVA_HOME is {home}, where there is no bin/java"
+    if not home and shutil.which("java") is None:
         return "no Java on this machine"
     return None
 
