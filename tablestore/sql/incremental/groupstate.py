@@ -10,7 +10,8 @@
 
 What the target does not say is computed anew, of these groups only: a min or max that went, a group that lost rows where there is
 no count(*), a sum that has fewer values where there is no count(x) and they may
-be NULL. Sums of floats depend on their order, so they have no such rule.
+be NULL. Sums of floats depend on their order, so they have no such rule. Of a few rows counts and sums need no query
+(:mod:`tablestore.sql.incremental.tally`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,13 +36,14 @@ from tablestore.sql.incremental.nodes import (
     weighed,
 )
 from tablestore.sql.incremental.shapes import TARGET, WEIGHT, SourceShape
+from tablestore.sql.incremental.tally import MOST_ROWS, THERE, Tally, is_plain_key
 from tablestore.sql.query.dialect import Spark4
 from tablestore.sql.query.sparktypes import spark_type
 from tablestore.types.datatypes import INTEGER_ROOTS, AtomicType, DataType, Field, TypeRoot, is_float, with_nullable
 
 MOST_DIGITS = 18
 """Of decimals whose sums have a rule: sums of wider ones may overflow on the way."""
-_THERE, _CHANGES, _MERGED = "tablestore_there", "changes", "merged"
+_CHANGES, _MERGED = "changes", "merged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ class _Total:
 class GroupState:
     """A grouped query whose target holds what its rule needs. ``keys``: the names of its key columns, and those of the target.
 
-    ``step``: the text of its first step, where that is the same each time.
+    ``step``: the text of its first step, where that is the same each time; ``tally``: what does the same, where there is something.
     """
 
     node: Keyed
@@ -72,9 +74,12 @@ class GroupState:
     keys: tuple[tuple[str, Field], ...]
     totals: tuple[_Total, ...]
     step: str | None = None
+    tally: Tally | None = None
 
     def change(self, steps: Steps) -> tuple[pa.Table | None, list[exp.Select]]:
         """The change of the groups whose new values are known, and terms for that of the others."""
+        if (groups := self._tallied(steps)) is not None:
+            return self._known(groups), []
         if self.step is not None:
             merged, rows = steps.keep(self.step)
         elif (changes := self._changes(steps)) is not None:
@@ -99,6 +104,32 @@ class GroupState:
         changes = self._changes(Steps(frozenset({first}), _no_step))
         assert changes is not None, "its source has changed"
         return replace(self, step=self._merged(changes).sql(dialect=Spark4))
+
+    def with_tally(self, types: Mapping[tuple[str, str], DataType]) -> "GroupState":
+        """The same, with what needs no query, if these types of the source's columns allow it."""
+        keys = [
+            key.name for key in self.node.keys if isinstance(key, exp.Column) and is_plain_key(types.get((key.table, key.name)))
+        ]
+        if len(keys) < len(self.keys) or not keys or self.step is None or self._counted is None:
+            return self
+        if self.node.block.select.args.get("where") or not all(
+            total.kind in ("rows", "count", "sum") and _is_whole(total.field.type) for total in self.totals
+        ):
+            return self
+        columns = {total.name: total.value.name if total.value is not None else None for total in self.totals}
+        tally = Tally(
+            keys={name: key for (name, _), key in zip(self.keys, keys, strict=True)},
+            counts={total.name: columns[total.name] for total in self.totals if total.kind != "sum"},
+            sums={total.name: (total.value.name, total.required) for total in self.totals if total.kind == "sum" and total.value},
+        )
+        return replace(self, tally=tally)
+
+    def _tallied(self, steps: Steps) -> pa.Table | None:
+        changes = next(iter(steps.changes.values()), None) if self.tally is not None else None
+        if self.tally is None or changes is None or changes.num_rows > MOST_ROWS:
+            return None
+        target = steps.target([field.name for _, field in self.outputs], MOST_ROWS)
+        return None if target is None else self.tally.of(changes, target.rename_columns([name for name, _ in self.outputs]))
 
     @property
     def _counted(self) -> _Total | None:
@@ -155,7 +186,7 @@ class GroupState:
         there = aliased(
             projected(
                 exp.select().from_(named(TARGET, "old")),
-                [*((_col("old", field.name), name) for name, field in self.outputs), (exp.true(), _THERE)],
+                [*((_col("old", field.name), name) for name, field in self.outputs), (exp.true(), THERE)],
             ),
             "old",
         )
@@ -166,7 +197,7 @@ class GroupState:
         columns: list[Projection] = [(_col(changes, f"key_{n}"), f"key_{n}") for n in range(len(self.keys))]
         columns += [(_col("old", name), f"old_{name}") for name, _ in self.outputs]
         columns += [(self._new(total, changes, n), f"new_{total.name}") for n, total in enumerate(self.totals)]
-        columns.append((_is_there(), _THERE))
+        columns.append((_is_there(), THERE))
         doubts = [doubt for n, total in enumerate(self.totals) if (doubt := self._doubt(total, changes, n)) is not None]
         if self.keys and self._counted is None:
             doubts.append(exp.LT(this=_col(changes, "least"), expression=exp.Literal.number(0)))
@@ -185,10 +216,10 @@ class GroupState:
             exp.NullSafeEQ(this=_col(_MERGED, f"old_{total.name}"), expression=_col(_MERGED, f"new_{total.name}"))
             for total in self.totals
         ]
-        same = exp.and_(_col(_MERGED, _THERE), exp.GT(this=left, expression=exp.Literal.number(0)), *equal, copy=True)
+        same = exp.and_(_col(_MERGED, THERE), exp.GT(this=left, expression=exp.Literal.number(0)), *equal, copy=True)
         doubts: list[exp.Expr] = [exp.LT(this=rows.copy(), expression=exp.Literal.number(0))]
         if not self.keys:
-            doubts.append(exp.Not(this=_col(_MERGED, _THERE)))
+            doubts.append(exp.Not(this=_col(_MERGED, THERE)))
         if "doubt" in names:
             doubts.append(_col(_MERGED, "doubt"))
         unknown = exp.Coalesce(this=exp.Paren(this=exp.or_(*doubts, copy=False)), expressions=[exp.true()])
@@ -235,7 +266,7 @@ class GroupState:
 
     def _known(self, groups: pa.Table) -> pa.Table:
         """The rows that come and go of groups whose values are known; those that stay as they are do neither."""
-        there, left = groups.column(_THERE), pc.greater(groups.column("left_over"), 0)
+        there, left = groups.column(THERE), pc.greater(groups.column("left_over"), 0)
         moves = pc.invert(groups.column("same"))
         places = {name: f"key_{n}" for n, (name, _) in enumerate(self.keys)}
         places |= {total.name: f"new_{total.name}" for total in self.totals}
@@ -277,7 +308,8 @@ def group_state(node: Node, outputs: Sequence[tuple[str, Field]], sources: Seque
         counts |= {total.value.sql(): rows for total in totals if total.required and total.value is not None and rows is not None}
         totals = [replace(total, required=False) for total in totals]
     totals = [replace(total, counted=counts.get(total.value.sql()) if total.value is not None else None) for total in totals]
-    return GroupState(node, tuple(outputs), tuple(keys[n] for n in range(len(node.keys))), tuple(totals)).with_step()
+    state = GroupState(node, tuple(outputs), tuple(keys[n] for n in range(len(node.keys))), tuple(totals))
+    return state.with_step().with_tally(types)
 
 
 def _total(value: exp.Expr, name: str, field: Field, types: Mapping[tuple[str, str], DataType]) -> _Total | None:
@@ -325,6 +357,10 @@ def _column_types(inputs: Sequence[Input], sources: Sequence[SourceShape]) -> di
     }
 
 
+def _is_whole(data_type: DataType) -> bool:
+    return isinstance(data_type, AtomicType) and data_type.root in INTEGER_ROOTS
+
+
 def _no_step(name: str, text: str) -> pa.Table:
     raise AssertionError(f"{name} is the first step: {text}")
 
@@ -335,7 +371,7 @@ def _wide(total: DataType) -> str:
 
 
 def _is_there() -> exp.Expr:
-    return exp.Coalesce(this=_col("old", _THERE), expressions=[exp.false()])
+    return exp.Coalesce(this=_col("old", THERE), expressions=[exp.false()])
 
 
 def _col(table: str, name: str) -> exp.Column:

@@ -22,7 +22,7 @@ from sqlglot import exp
 
 from tablestore.sql.incremental.keyliterals import add_literals, without_nulls
 from tablestore.sql.incremental.reading import conjuncts
-from tablestore.sql.incremental.shapes import STEP, TARGET, WEIGHT, Moment, RunStep, source_at, source_changes
+from tablestore.sql.incremental.shapes import STEP, TARGET, WEIGHT, Moment, ReadTarget, RunStep, source_at, source_changes
 from tablestore.sql.query.dialect import Spark4
 from tablestore.types.datatypes import Field
 
@@ -34,12 +34,14 @@ class Steps:
     """The run of one plan: which sources changed, how (as far as the caller has these rows), and the steps so far.
 
     ``kinds``: of which kind of literal (:mod:`tablestore.sql.incremental.keyliterals`) the columns of sources are.
+    ``target``: the target's rows, if they are few.
     """
 
     changed: frozenset[int]
     run: RunStep
     changes: Mapping[int, pa.Table] = field(default_factory=dict)
     kinds: Mapping[tuple[int, str], str | None] = field(default_factory=dict)
+    target: ReadTarget = lambda names, most: None
     count: int = 0
 
     def keep(self, query: exp.Query | str) -> tuple[str, pa.Table]:

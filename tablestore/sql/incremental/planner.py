@@ -35,6 +35,7 @@ from tablestore.sql.incremental.shapes import (
     WEIGHT,
     FullRefresh,
     NoRuleError,
+    ReadTarget,
     RunStep,
     SourceShape,
     TargetShape,
@@ -60,13 +61,20 @@ class IncrementalPlan:
     """Whether no two rows of the query can have one primary key of the target, if that has any. Where they can, one row may go
     while another of its key stays, which the rows that go do not show."""
 
-    def change(self, changed: frozenset[int], run: RunStep, changes: Mapping[int, pa.Table] | None = None) -> pa.Table | None:
+    def change(
+        self,
+        changed: frozenset[int],
+        run: RunStep,
+        changes: Mapping[int, pa.Table] | None = None,
+        target: ReadTarget = lambda names, most: None,
+    ) -> pa.Table | None:
         """The rows that come and go, each once; ``run`` runs the queries. None if nothing can have changed.
 
         ``changes``: those of sources that the caller has at hand; where they are few, scans are told which values to look for.
+        ``target``: its rows, where a few of these are enough.
         """
         with deep():
-            steps = Steps(changed, run, changes or {}, self.kinds)
+            steps = Steps(changed, run, changes or {}, self.kinds, target)
             if self.state is None:
                 return self._added_up(self._terms(steps), steps)
             known, terms = self.state.change(steps)

@@ -7,7 +7,7 @@ tablestore_target                the target, before the refresh
 tablestore_step_3                rows of a step, which was run before
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -25,6 +25,8 @@ Moment = Literal["old", "new"]
 
 RunStep = Callable[[str, str], pa.Table]
 """Run a query of a step and keep its rows under a name for those behind it; returns them."""
+ReadTarget = Callable[[Sequence[str], int], pa.Table | None]
+"""Columns of the target's rows before the refresh; None for more rows than that, and if they are not at hand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

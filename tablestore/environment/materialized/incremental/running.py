@@ -1,5 +1,6 @@
 """Runs the queries of a plan: their names become relations, and what a step gives is kept in memory for those behind it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from tablestore.environment.rows.relations import Relations
 from tablestore.environment.session.session import Session
 from tablestore.sql.incremental.planner import IncrementalPlan
 from tablestore.sql.incremental.shapes import TARGET, FullRefresh, source_at, source_changes
+from tablestore.table.read.scan import Scan
 
 MOST_ROWS = 5_000_000
 """Rows of a step that are held in memory."""
@@ -46,7 +48,7 @@ class PlanRun:
                 held[number] = changes
                 self.relations[source_changes(number)] = RowsRelation(name=f"changes of {source.name}", rows=HeldRows(changes))
         try:
-            return plan.change(changed, self._step, held)
+            return plan.change(changed, self._step, held, self._target_rows)
         except _TooManyError:
             return FullRefresh("too many rows of the table change to be held in memory")
 
@@ -54,6 +56,12 @@ class PlanRun:
         rows = self._rows(sql)
         self.relations[name] = RowsRelation(name=name, rows=HeldRows(rows))
         return rows
+
+    def _target_rows(self, names: Sequence[str], most: int) -> pa.Table | None:
+        context, pin = self.target.table.context, self.target.pin
+        scan = Scan(context, pin.read_snapshot(context), tuple(names), None)
+        # A row of a keyed table may lie in several files.
+        return scan.to_arrow() if sum(file.row_count for file in scan.plan.files) <= most else None
 
     def _rows(self, sql: str) -> pa.Table:
         query = Relations(session=self.session).bind(sql, self.relations)

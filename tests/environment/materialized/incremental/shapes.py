@@ -109,6 +109,12 @@ SHAPES: dict[str, Shape] = {
     ),
     "sums_uncounted": Shape("SELECT g, sum(h) AS s, max(x) AS high FROM k GROUP BY g", "g INT, s BIGINT, high BIGINT"),
     "sums_required": Shape("SELECT g, count(*) AS n, sum(r) AS s FROM k GROUP BY g", "g INT, n BIGINT, s BIGINT"),
+    "sums_by_required": Shape(
+        "SELECT r, count(*) AS n, count(h) AS c, sum(H) AS s, sum(g) AS u, sum(r) AS t FROM k GROUP BY r",
+        "r BIGINT NOT NULL, n BIGINT, c BIGINT, s BIGINT, u BIGINT, t BIGINT",
+        "r",
+    ),
+    "sums_of_pairs": Shape("SELECT b, a, sum(n) AS s, count(*) AS c FROM l GROUP BY a, b", "b INT, a INT, s BIGINT, c BIGINT"),
     "sums_required_of_left_join": Shape(
         "SELECT k.g AS g, count(*) AS n, sum(p.r) AS s FROM k LEFT JOIN p ON k.h = p.g GROUP BY k.g", "g INT, n BIGINT, s BIGINT"
     ),
