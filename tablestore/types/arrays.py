@@ -59,3 +59,8 @@ def python_values(column: pa.Array) -> list[object]:
         values = column.to_numpy(zero_copy_only=False)
         return [None if np.isnat(value) else value for value in values]
     return column.to_pylist()  # type: ignore[no-any-return]
+
+
+def empty_batch(schema: pa.Schema) -> pa.RecordBatch:
+    """A batch without rows. Like :func:`text_scalar` it needs no values of Python."""
+    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)

@@ -39,6 +39,7 @@ from tablestore.store.history.consumers import Consumer, Consumers
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.scan.splits import plan_scan
 from tablestore.store.snapshots import follows
+from tablestore.types.arrays import empty_batch
 from tablestore.types.rowkind import ROW_KIND_COLUMN, symbols_from_kinds
 from tablestore.types.schema import TableSchema
 
@@ -270,7 +271,7 @@ class FileStoreConsumption:
         return None if event is None else self._event(event, place, in_frame=False)
 
     def _event(self, event: Event, place: Place, *, in_frame: bool) -> ChangeBatch:
-        nothing = pa.RecordBatch.from_pylist([], schema=self.schema)
+        nothing = empty_batch(self.schema)
         return ChangeBatch(nothing, event.snapshot_id, place, in_frame=in_frame, progress=self.progress, event=event)
 
     def finish(self, position: StorePlace) -> Generator[ChangeBatch, None, int]:

@@ -24,6 +24,7 @@ from tablestore.log.record import Mark, RawRecords
 from tablestore.log.settings import LogSettings
 from tablestore.store.changes.changefeed import filtered_kinds, update_pairs
 from tablestore.store.context import TableContext
+from tablestore.types.arrays import empty_batch
 from tablestore.types.datatypes import Field
 from tablestore.types.filter.predicate import Predicate, evaluate
 from tablestore.types.filter.predicate import columns as columns_of
@@ -149,7 +150,7 @@ class RecordDecoder:
     @property
     def nothing(self) -> pa.RecordBatch:
         """No rows."""
-        return pa.RecordBatch.from_pylist([], schema=self._schema)
+        return empty_batch(self._schema)
 
     def fitting(
         self, rows: pa.RecordBatch, written: TableSchema, fields: Sequence[Field], targets: Sequence[Field]
