@@ -1,4 +1,4 @@
-"""Which names are allowed, which known name did the caller probably mean, and which names does a text list?
+"""Which names are allowed, which known name did the caller probably mean, and which names were given?
 
 Names of databases, tables, tags and branches become paths, so they come from an allow-list: letters, digits, ``_`` and ``-``, at
 most 128, not starting with ``-``. Separators, control characters and ``..`` are refused before any path is made.
@@ -6,9 +6,13 @@ most 128, not starting with ``-``. Separators, control characters and ``..`` are
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
 
 from tablestore.errors import InvalidInputError
+
+Names: TypeAlias = str | Sequence[str]
+"""One name, or several."""
 
 # Tags and branches may hold dots (version numbers): no path consists of their name alone.
 _REFERENCE = re.compile(r"[^\W][\w.-]{0,127}", re.ASCII)
@@ -29,6 +33,11 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """``"; did you mean 'price'?"``, or nothing."""
     near = nearest(name, known)
     return f"; did you mean {near!r}?" if near is not None else ""
+
+
+def names_of(given: str | Iterable[str]) -> tuple[str, ...]:
+    """One name, or several."""
+    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def split_names(text: str) -> tuple[str, ...]:

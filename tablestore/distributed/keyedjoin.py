@@ -27,7 +27,7 @@ from tablestore.bounds import BATCH_BYTES
 from tablestore.distributed.spec import TableSpec
 from tablestore.errors import ConflictError, InvalidInputError
 from tablestore.format.snapshot import Snapshot
-from tablestore.names import did_you_mean
+from tablestore.names import Names, did_you_mean, names_of
 from tablestore.store.context import Shared, TableContext
 from tablestore.store.scan.keywindows import WINDOW_KEYS
 from tablestore.store.scan.lookupcache import LookupCache
@@ -76,8 +76,8 @@ def prepare_join(
     spec: TableSpec,
     given: Sequence[str],
     *,
-    on: str | Sequence[str] | Mapping[str, str],
-    columns: Sequence[str] | Mapping[str, str] | None = None,
+    on: Names | Mapping[str, str],
+    columns: Names | Mapping[str, str] | None = None,
     how: str = "left",
 ) -> KeyedJoin:
     """A join of rows with the columns ``given``.
@@ -193,10 +193,10 @@ class OpenedJoins:
         return self._opened[join.token]
 
 
-def _pairs(names: str | Sequence[str] | Mapping[str, str]) -> dict[str, str]:
+def _pairs(names: Names | Mapping[str, str]) -> dict[str, str]:
     if isinstance(names, Mapping):
         return dict(names)
-    return {name: name for name in ([names] if isinstance(names, str) else names)}
+    return {name: name for name in names_of(names)}
 
 
 def _check_keys(schema: TableSchema, pairs: Mapping[str, str], given: Sequence[str], where: str) -> None:

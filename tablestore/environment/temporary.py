@@ -16,6 +16,7 @@ from tablestore.environment.session.functions import system_key, written_key
 from tablestore.environment.session.session import Session
 from tablestore.environment.source import Source
 from tablestore.errors import InvalidInputError
+from tablestore.names import Names, names_of
 from tablestore.sql.parse.statement import parse_path, parse_statement
 from tablestore.sql.query.parameters import with_literals
 from tablestore.sql.source import Fragment, Span
@@ -66,8 +67,8 @@ class TemporaryObjects:
         options: Mapping[str, str] | None = None,
         schema: pa.Schema | None = None,
         *,
-        primary_key: Sequence[str] = (),
-        partition_by: Sequence[str] = (),
+        primary_key: Names = (),
+        partition_by: Names = (),
         comment: str | None = None,
         ignore_if_exists: bool = False,
     ) -> None:
@@ -81,8 +82,8 @@ class TemporaryObjects:
 
         definition = TableDefinition(
             fields=() if schema is None else fields_from_arrow(schema)[0],
-            primary_key=tuple(primary_key),
-            partition_by=tuple(partition_by),
+            primary_key=names_of(primary_key),
+            partition_by=names_of(partition_by),
             comment=comment,
             options=dict(options or {}),
         )

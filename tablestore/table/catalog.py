@@ -12,6 +12,7 @@ from tablestore.clock import Clock
 from tablestore.errors import InvalidInputError, NotFoundError, TablestoreError
 from tablestore.ids import Ids
 from tablestore.log.opening import ChangeLogs
+from tablestore.names import Names
 from tablestore.options import is_materialized
 from tablestore.store.context import Shared, TableContext
 from tablestore.table.creation.creationtools import CreationTools
@@ -101,8 +102,8 @@ class Catalog:
         self,
         name: str,
         schema: GivenSchema,
-        primary_key: Sequence[str] | None = None,
-        partition_by: Sequence[str] | None = None,
+        primary_key: Names | None = None,
+        partition_by: Names | None = None,
         options: Mapping[str, object] | None = None,
         comment: str | None = None,
         ignore_if_exists: bool = False,
@@ -128,8 +129,8 @@ class Catalog:
         self,
         name: str,
         schema: GivenSchema,
-        primary_key: Sequence[str] | None = None,
-        partition_by: Sequence[str] | None = None,
+        primary_key: Names | None = None,
+        partition_by: Names | None = None,
         options: Mapping[str, object] | None = None,
         comment: str | None = None,
         ignore_if_exists: bool = False,
@@ -158,8 +159,8 @@ class Catalog:
         self,
         name: str,
         schema: GivenSchema,
-        primary_key: Sequence[str] | None = None,
-        partition_by: Sequence[str] | None = None,
+        primary_key: Names | None = None,
+        partition_by: Names | None = None,
         options: Mapping[str, object] | None = None,
         comment: str | None = None,
         must_exist: bool = False,

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from tablestore.errors import InvalidInputError
 from tablestore.format.snapshot import Snapshot
 from tablestore.htmltext import html_card
-from tablestore.names import check_reference
+from tablestore.names import Names, check_reference
 from tablestore.progress import Progress
 from tablestore.store.context import TableContext
 from tablestore.table.history.maintenance import Maintenance
@@ -151,7 +151,7 @@ class Table(Maintenance):
 
     def scan(
         self,
-        columns: Sequence[str] | None = None,
+        columns: Names | None = None,
         filter: Filter = None,
         *,
         snapshot_id: int | None = None,
@@ -347,7 +347,7 @@ class Table(Maintenance):
         self,
         from_snapshot: int,
         to_snapshot: int | None = None,
-        columns: Sequence[str] | None = None,
+        columns: Names | None = None,
         filter: Filter = None,
         *,
         pairs: bool = True,
@@ -382,7 +382,7 @@ class Table(Maintenance):
         consumer_id: str | None = None,
         position: "Position | Mapping[str, object] | str | None" = None,
         timestamp: datetime | int | None = None,
-        columns: Sequence[str] | None = None,
+        columns: Names | None = None,
         filter: Filter = None,
         pairs: bool = False,
         follow: bool = True,

@@ -11,6 +11,7 @@ from itertools import count
 import pyarrow as pa
 
 from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.names import Names, names_of
 from tablestore.options import BUCKET_KEY, TableOptions, validate_options
 from tablestore.types.arrowtypes import fields_from_arrow
 from tablestore.types.datatypes import TIMESTAMP_ROOTS, AtomicType, Field, TypeRoot, row_types, with_new_ids, with_nullable
@@ -28,8 +29,8 @@ SYSTEM_COLUMNS = frozenset(
 def new_schema(
     *,
     schema: pa.Schema | tuple[Field, ...],
-    primary_key: Sequence[str] = (),
-    partition_by: Sequence[str] = (),
+    primary_key: Names = (),
+    partition_by: Names = (),
     options: Mapping[str, str] | None = None,
     comment: str | None = None,
     time_millis: int = 0,
@@ -88,10 +89,8 @@ def _with_defaults(options: Mapping[str, str], *, keyed: bool) -> dict[str, str]
     return settled
 
 
-def _names(names: Sequence[str], what: str) -> tuple[str, ...]:
-    if isinstance(names, str):
-        raise InvalidInputError(f"expected a list of column names as {what}, found the text {names!r}; write [{names!r}]")
-    found = tuple(names)
+def _names(names: Names, what: str) -> tuple[str, ...]:
+    found = names_of(names)
     if twice := _duplicates(found):
         raise InvalidInputError(f"the {what} names {', '.join(twice)} more than once")
     return found

@@ -75,7 +75,7 @@ def test_a_view_keeps_the_names_that_its_query_had_when_it_was_made(duck: ts.Tab
 def test_paths_of_one_to_three_parts_are_filled_up_also_where_nothing_of_that_name_exists(
     env: ts.TableEnvironment, path: str, whole: str
 ) -> None:
-    env.create_temporary_table(path, BLACKHOLE)
+    env.create_temporary_table(path, BLACKHOLE, pa.schema([("id", pa.int64())]), primary_key="id")
     with pytest.raises(ts.AlreadyExistsError, match="already exists") as error:
         env.create_temporary_table(whole, BLACKHOLE)
     assert f"Temporary table '{whole}' already exists" in str(error.value)

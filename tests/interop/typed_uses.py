@@ -28,7 +28,7 @@ def made(warehouse: str) -> ts.Table:
     catalog = ts.open_catalog(warehouse)
     catalog.create_database("shop")
     catalog.create_table("shop.a", schema={"id": "BIGINT", "day": "DATE"}, primary_key=None, partition_by=["day"])
-    catalog.create_table("shop.b", schema=pa.schema([("id", pa.int64())]))
+    catalog.create_table("shop.b", schema=pa.schema([("id", pa.int64())]), primary_key="id")
     options = {"bucket": 4, "write-only": True, "target-file-size": "64 mb"}
     return catalog.create_table("shop.prices", schema="item STRING, price DOUBLE", primary_key=["item"], options=options)
 

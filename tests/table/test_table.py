@@ -39,6 +39,21 @@ def content(table: ts.Table, **how: Any) -> list[tuple[Any, ...]]:
     return sorted(tuple(row.values()) for row in table.scan(**how).to_arrow().to_pylist())
 
 
+def test_the_name_of_one_column_need_not_be_a_list(catalog: ts.Catalog, tmp_path: Path) -> None:
+    table = catalog.create_table("shop.a", {"day": str, "item": str}, partition_by="day")
+    assert table.partition_by == ("day",)
+    table.append({"day": ["a"], "item": ["x"]})
+    with catalog.stage_table("shop.b", {"id": int}, primary_key="id") as staged:
+        assert staged.table.primary_key == ("id",)
+    assert table.scan("item").to_arrow().to_pydict() == {"item": ["x"]}
+    assert table.changes(0, columns="item").to_arrow().column_names == ["_row_kind", "item"]
+    (batch,) = table.consume("full", columns="item", follow=False)
+    assert batch.rows.column_names == ["_row_kind", "item"]
+    assert ts.deliver(table, str(tmp_path / "delivered"), columns="day").rows == 1
+    with pytest.raises(ts.InvalidInputError, match="no column 'day,item' in this table"):
+        table.scan("day,item")
+
+
 THREE = rows([1, 2, 3], [1.0, 2.0, 3.0], ["a", "a", "b"])
 
 
@@ -242,7 +257,7 @@ def test_what_a_table_is_made_of_is_listed(orders: ts.Table) -> None:
         (lambda t: t.delete(7), "not-rows", "int"),
         (lambda t: t.scan(columns=["idd"]), "unknown-column", "idd"),
         (lambda t: t.scan(columns=["id", "id"]), "duplicate-column", "id"),
-        (lambda t: t.scan(columns="id"), None, "list of column names"),
+        (lambda t: t.scan(columns=7), None, "names of columns"),
         (lambda t: t.scan(filter="nope > 3"), "unknown-column", "nope"),
         (lambda t: t.scan(filter="price >"), None, "price >"),
         (lambda t: t.scan(filter=5), None, "int"),

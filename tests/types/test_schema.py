@@ -68,7 +68,6 @@ def test_unknown_column_names_the_nearest() -> None:
         ({"schema": pa.schema([(" ", pa.int8())])}, "column name"),
         ({"schema": pa.schema([("a", pa.struct([]))])}, "without fields"),
         ({"schema": pa.schema([("a", pa.list_(pa.struct([("x", pa.int8())] * 2)))])}, "duplicate field names"),
-        ({"primary_key": "id"}, "list of column names"),
         ({"primary_key": ["id", "id"]}, "more than once"),
         ({"primary_key": ["ids"]}, "did you mean 'id'"),
         ({"partition_by": ["days"]}, "did you mean 'day'"),

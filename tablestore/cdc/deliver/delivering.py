@@ -19,6 +19,7 @@ from tablestore.errors import InvalidInputError
 from tablestore.io.opening import open_store
 from tablestore.log.follow.request import ScanMode
 from tablestore.log.position import Position, StorePlace
+from tablestore.names import Names, names_of
 from tablestore.store.history.consumers import Consumers
 from tablestore.store.schemas import table_uuid_of
 from tablestore.table.table import Table
@@ -45,7 +46,7 @@ def deliver(
     storage_options: Mapping[str, Any] | None = None,
     name: str | None = None,
     scan: ScanMode | None = None,
-    columns: Sequence[str] | None = None,
+    columns: Names | None = None,
     filter: Filter = None,
     follow: bool = False,
     commit_rows: int = 100_000,
@@ -65,6 +66,7 @@ def deliver(
     ``isolation.level=read_committed`` readers see each change once. Raises ConflictError of kind ``fenced`` if another process
     delivers under this name, and as ``table.consume`` and the writer of the other table do.
     """
+    columns = None if columns is None else names_of(columns)
     sink, pairs = _open_sink(table, to, format, storage_options, name, columns=columns, has_filter=filter is not None)
     try:
         begin = sink.position()

@@ -1,6 +1,6 @@
 """What a creation is made with: the parts of an open catalog, and the one way in which a visible table is made."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore
 from tablestore.io.wrapped import WrappedFileStore
 from tablestore.log.opening import ChangeLogs
+from tablestore.names import Names
 from tablestore.options import option_texts
 from tablestore.store.context import Shared, TableContext, open_context
 from tablestore.store.schemas import Schemas, table_uuid_of
@@ -47,8 +48,8 @@ class CreationTools:
         identifier: Identifier,
         schema: GivenSchema,
         *,
-        primary_key: Sequence[str] | None,
-        partition_by: Sequence[str] | None,
+        primary_key: Names | None,
+        partition_by: Names | None,
         options: Mapping[str, object] | None,
         comment: str | None,
     ) -> TableSchema:

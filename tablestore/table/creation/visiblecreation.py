@@ -8,12 +8,13 @@ The identity is on record before the table is made, so whoever undoes it, in wha
 not make. The handle is found again by the job's id.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 
 import pyarrow as pa
 
 from tablestore.catalog.creations import CreationRecord
+from tablestore.names import Names
 from tablestore.table.creation.creationtools import CreationTools
 from tablestore.table.creation.renewal import renewing
 from tablestore.table.table import Table
@@ -39,8 +40,8 @@ class VisibleCreation:
     def create_table(
         self,
         schema: pa.Schema | tuple[Field, ...],
-        primary_key: Sequence[str] = (),
-        partition_by: Sequence[str] = (),
+        primary_key: Names = (),
+        partition_by: Names = (),
         options: Mapping[str, str] | None = None,
         comment: str | None = None,
         ignore_if_exists: bool = False,

@@ -5,7 +5,7 @@ the snapshot that was fixed when the scan was made. It is an Arrow stream export
 without a conversion.
 """
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
@@ -18,7 +18,7 @@ from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.snapshot import Snapshot
 from tablestore.htmltext import html_card, utc_text
 from tablestore.lazy import extra, lazy
-from tablestore.names import did_you_mean
+from tablestore.names import did_you_mean, names_of
 from tablestore.store.context import TableContext
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.scan.splits import Plan, Split, plan_scan
@@ -405,9 +405,9 @@ def check_columns(columns: object, known: tuple[str, ...]) -> tuple[str, ...]:
     """The columns to read, checked; None means all. Raises InvalidInputError."""
     if columns is None:
         return known
-    if isinstance(columns, str) or not hasattr(columns, "__iter__"):
-        raise InvalidInputError(f"expected a list of column names, found {columns!r}; write columns=[{columns!r}]")
-    wanted = tuple(columns)
+    if not isinstance(columns, Iterable):
+        raise InvalidInputError(f"expected names of columns, found {columns!r}; write columns=['{known[0]}']")
+    wanted = names_of(columns)
     for name in wanted:
         if name not in known:
             raise InvalidInputError(

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from tablestore.errors import InvalidInputError, NotFoundError, UnsupportedError
 from tablestore.format.snapshot import Snapshot
-from tablestore.names import did_you_mean
+from tablestore.names import Names, did_you_mean
 from tablestore.store.context import TableContext
 from tablestore.table.read.scan import ArrowSource, Readable, ReadOptimizedScan, check_columns
 from tablestore.table.system.systemkinds import AUDIT_LOG, METADATA, READ_OPTIMIZED, SEPARATOR, SYSTEM_TABLES, fields_of
@@ -78,7 +78,7 @@ class SystemTable(ArrowSource):
         """The Arrow schema of its columns."""
         return to_arrow_schema(self.fields)
 
-    def scan(self, columns: Sequence[str] | None = None, filter: Filter = None, **at: Any) -> ArrowSource:
+    def scan(self, columns: Names | None = None, filter: Filter = None, **at: Any) -> ArrowSource:
         """Some columns and rows; ``at`` is ``snapshot_id``, ``timestamp`` or ``tag`` for tables that can look back.
 
         Raises InvalidInputError, NotFoundError, ConflictError as ``Table.scan`` does; what cannot look back, when it is read.

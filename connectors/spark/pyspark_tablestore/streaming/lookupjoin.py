@@ -9,7 +9,7 @@ newer snapshot than it saw first.
 """
 
 import pickle
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -23,6 +23,7 @@ from pyspark_tablestore.tasks import Batches, plain_errors, portable
 from pyspark_tablestore.typemapping import arrow_schema, spark_type, to_spark
 from tablestore.distributed.keyedjoin import JoinPin, KeyedJoin, join_batches, pin_join, prepare_join
 from tablestore.errors import InvalidInputError, TablestoreError, UnsupportedError
+from tablestore.names import Names
 from tablestore.store.context import Shared
 from tablestore.table.system.systemtable import SystemTable
 from tablestore.types.datatypes import Field
@@ -40,8 +41,8 @@ def lookup(
     df: DataFrame,
     table: str,
     *,
-    on: str | Sequence[str] | Mapping[str, str],
-    columns: Sequence[str] | Mapping[str, str] | None = None,
+    on: Names | Mapping[str, str],
+    columns: Names | Mapping[str, str] | None = None,
     how: str = "left",
     warehouse: str | None = None,
     storage_options: Mapping[str, Any] | None = None,

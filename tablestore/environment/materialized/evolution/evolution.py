@@ -1,12 +1,13 @@
 """Blue/green evolution in Python: ``env.evolution("sales").stage("SELECT …")``, then ``compare()``, ``promote()`` and so on."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from tablestore.environment.givenquery import path_of, query_text
 from tablestore.environment.materialized.evolution.bluegreen import compare_versions, evolve
 from tablestore.environment.materialized.evolution.comparing import CompareReport
 from tablestore.environment.session.session import Session
 from tablestore.environment.source import NO_SOURCE, Source
+from tablestore.names import Names, names_of
 from tablestore.sql.statements.materialized import (
     CreateMaterializedTable,
     Discard,
@@ -27,8 +28,8 @@ class Evolution:
         self,
         query: str,
         *,
-        primary_key: Sequence[str] | None = None,
-        partitioned_by: Sequence[str] | None = None,
+        primary_key: Names | None = None,
+        partitioned_by: Names | None = None,
         comment: str | None = None,
         options: Mapping[str, str] | None = None,
     ) -> None:
@@ -37,8 +38,8 @@ class Evolution:
         declared = CreateMaterializedTable(
             path=self._path,
             query=given.fragment,
-            primary_key=tuple(primary_key or ()),
-            partitioned_by=tuple(partitioned_by or ()),
+            primary_key=names_of(primary_key or ()),
+            partitioned_by=names_of(partitioned_by or ()),
             comment=comment,
             options=dict(options or {}),
         )
