@@ -2,7 +2,7 @@
 
 import json
 import random
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +10,14 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.distributed.stream.streamplanner import StreamPlanner
+from tablestore.clock import Clock
+from tablestore.distributed.spec import TableSpec
+from tablestore.distributed.stream.streamplanner import LOOK_S, StreamPlanner
 from tablestore.distributed.stream.streamrequest import BatchLimits, StreamRequest
 from tablestore.errors import ConflictError, InvalidInputError, NotFoundError, TablestoreError
+from tablestore.store.context import Shared, TableContext
 from tablestore.store.history.consumers import Consumers
+from tablestore.testing.deterministic import ManualClock
 from tablestore.testing.files import Faults, FaultyFileStore
 from tests.support.changelogs.streamengine import Engine, folded
 
@@ -351,13 +355,28 @@ def test_an_idle_stream_looks_at_three_small_files_and_lists_nothing(table: ts.T
     # Once in a while is enough, however fast the disk.
     assert any(not engine.plan() and says in calls for _ in range(10_000)), "it says that it is alive"
     table.alter(ts.RemoveOption("consumer.expiration-time"))
-    engine.planner = StreamPlanner(engine.spec, StreamRequest(**engine.request), look_s=3600)
-    assert not engine.plan()
-    calls.clear()
-    for _ in range(100):
-        assert not engine.plan()
-        engine.planner.newest()
-    assert calls == [], "between two looks nothing is asked"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timed(TableSpec):
+    """A table whose clock stands still until somebody sleeps."""
+
+    clock: Clock
+
+    def open(self, schema_id: int | None = None, shared: Shared | None = None) -> TableContext:
+        return replace(TableSpec.open(self, schema_id, shared), clock=self.clock)
+
+
+def test_a_stream_sees_what_landed_before_it_was_asked_and_looks_ten_times_a_second(table: ts.Table) -> None:
+    clock, engine = ManualClock(), Engine(table)
+    engine.spec = Timed(location=table.location, storage_options={}, files=table.context.files, clock=clock)
+    engine.planner = StreamPlanner(engine.spec, StreamRequest(**engine.request))
+    for step in range(20):
+        table.upsert(rows([step], "a"))
+        assert engine.plan() and not engine.plan()
+        engine.finish()
+    assert folded(engine.batches) == content(table)
+    assert clock.steady_s() == pytest.approx(39 * LOOK_S), "between two looks nothing is asked"
 
 
 @pytest.mark.parametrize(("seed", "restarts"), [(1, 6), pytest.param(3, 100, marks=pytest.mark.slow)])

@@ -40,7 +40,7 @@ from tablestore.types.datatypes import DataType, Field
 from tablestore.types.filter.predicate import columns as filter_columns
 from tablestore.types.schema import TableSchema
 
-# An engine may ask for the latest offset a hundred times a second; the table is looked at so often.
+# An engine may ask for the latest offset a hundred times a second; the table is looked at so often, and the engine waits for that.
 LOOK_S = 0.1
 # Snapshots without anything to read make no batch of their own until they are so many: then an offset moves, and expiry can go on.
 QUIET_SNAPSHOTS = 16
@@ -81,7 +81,7 @@ class StreamPlanner:
     def stop_at_newest(self) -> None:
         """From here on nothing counts that lands later."""
         with _ways_out():
-            newest = self._newest()
+            newest = self._look()
             self._upto = newest.id if newest else 0
 
     def latest(self, start: Mapping[str, object], limits: BatchLimits | None) -> dict[str, object]:
@@ -92,6 +92,7 @@ class StreamPlanner:
         """
         with _ways_out():
             offset = parse_offset(start)
+            self._look()
             cursor = self._begun() if offset.at is None else self._resumed(offset)
             self._plans.forget(before=cursor.snapshot_id - 1)
             begin, end, budget = self._next(cursor, self._newest_id(cursor), limits)
@@ -334,13 +335,19 @@ class StreamPlanner:
             raise self._store.expired(snapshot_id)
         return snapshot
 
+    def _look(self) -> Snapshot | None:
+        """The newest snapshot, with all that landed before this was asked: so an engine can wait for all that is there."""
+        clock = self._context.clock
+        if self._looked is not None and (early_s := self._looked[0] + self._look_s - clock.steady_s()) > 0:
+            clock.sleep(early_s)
+        now, newest = clock.steady_s(), self._context.snapshots.latest()
+        self._context.check_is_there()
+        self._looked = now, newest
+        return newest
+
     def _newest(self) -> Snapshot | None:
-        now = self._context.clock.steady_s()
-        if self._looked is None or now - self._looked[0] >= self._look_s:
-            newest = self._context.snapshots.latest()
-            self._context.check_is_there()
-            self._looked = now, newest
-        return self._looked[1]
+        """The newest snapshot as of the last look."""
+        return self._look() if self._looked is None else self._looked[1]
 
     def _newest_id(self, cursor: Cursor) -> int:
         newest = self._newest()
