@@ -4,10 +4,14 @@ Each value gets a number, equal numbers for equal values. Text and numbers are n
 fields, a list by the numbers of its elements, both taken as bytes. Nulls are equal to each other, NaN to NaN, -0.0 is not 0.0.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from tablestore.types.arrays import one_chunk
 
 Codes = npt.NDArray[np.int64]
 
@@ -29,6 +33,11 @@ def value_codes(array: pa.Array) -> Codes:
         array = pa.array(values.view(np.int64), mask=array.is_null().to_numpy(zero_copy_only=False))
     codes: Codes = pc.dictionary_encode(array, null_encoding="encode").indices.to_numpy(zero_copy_only=False).astype(np.int64)
     return codes
+
+
+def row_codes(columns: Sequence[pa.ChunkedArray]) -> Codes:
+    """As :func:`value_codes`, of rows with one column at least."""
+    return combined_codes([value_codes(one_chunk(column)) for column in columns], len(columns[0]))
 
 
 def combined_codes(parts: list[npt.NDArray[np.generic]], rows: int) -> Codes:

@@ -1,17 +1,20 @@
 """Groups whose new values are added up here, without a query: where the changes and the groups of the target are few.
 
 For some thousand rows an engine's time goes into the query, not into its rows. Here are counts, and sums of whole numbers, of plain
-columns of one source, as :mod:`tablestore.sql.incremental.groupstate` has them in SQL. Whatever is not sure is left to that: a key
-that is NULL, a number that may grow past 64 bits, a value that does not follow from the old one.
+columns of one source, as :mod:`tablestore.sql.incremental.groupstate` has them in SQL. Whatever is not sure is left to that: a
+number that may grow past 64 bits, a value that does not follow from the old one.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablestore.lsm.functions.valuecodes import row_codes
 from tablestore.sql.incremental.shapes import WEIGHT
+from tablestore.types.arrays import Places, first_of_group, last_of_group
 from tablestore.types.datatypes import INTEGER_ROOTS, AtomicType, DataType, TypeRoot
 
 MOST_ROWS = 100_000
@@ -43,19 +46,27 @@ class Tally:
         changes = changes.rename_columns([name.lower() for name in changes.column_names])
         if len(set(changes.column_names)) < changes.num_columns:
             return None
-        for name, column in self.keys.items():
-            keys = changes.column(column)
-            if keys.null_count or keys.type != target.schema.field(name).type:
-                return None
-        if not self._is_small(changes):
+        keys = [(changes.column(column), target.column(name)) for name, column in self.keys.items()]
+        if any(one.type != other.type for one, other in keys) or not self._is_small(changes):
             return None
-        old = target.rename_columns([f"old_{name}" for name in target.column_names])
-        places = [f"key_{n}" for n in range(len(self.keys))]
-        groups = self._came(changes, places).join(
-            old, places, [f"old_{name}" for name in self.keys], coalesce_keys=False, use_threads=False
-        )
+        codes = row_codes([pa.chunked_array([*one.chunks, *other.chunks], one.type) for one, other in keys])
+        group, before = codes[: changes.num_rows], codes[changes.num_rows :]
+        count = int(codes.max(initial=-1)) + 1
+        first = first_of_group(group, count, np.ones(len(group), dtype=np.bool_))
+        chosen = np.flatnonzero(first >= 0)
+        places = last_of_group(before, count, np.ones(len(before), dtype=np.bool_))[chosen]
+        old = target.take(pa.array(places, mask=places < 0)).rename_columns([f"old_{name}" for name in target.column_names])
+
+        def total(numbers: Places) -> pa.Array:
+            sums = np.zeros(count, dtype=np.int64)
+            np.add.at(sums, group, numbers)
+            return pa.array(sums[chosen])
+
+        came = {name: total(numbers) for name, numbers in self._numbers(changes).items()}
+        for n, (key, _) in enumerate(keys):
+            old = old.append_column(f"key_{n}", key.take(pa.array(first[chosen])))
         try:
-            return self._judged(groups)
+            return self._judged(old, came)
         except pa.ArrowInvalid:  # Past the end of a type. The engine says so.
             return None
 
@@ -65,33 +76,31 @@ class Tally:
         most = max((abs(end or 0) for both in ends for end in both.values()), default=0)
         return bool(most * changes.num_rows < 2**62)
 
-    def _came(self, changes: pa.Table, places: list[str]) -> pa.Table:
-        """How much came of each group: rows, values that are there (``more_x``), and their sum (``delta_x``)."""
-        weight = changes.column(WEIGHT).cast(pa.int64())
-        given = dict(zip(places, map(changes.column, self.keys.values()), strict=True)) | {"rows": weight}
+    def _numbers(self, changes: pa.Table) -> dict[str, Places]:
+        """What each change adds to its group: ``rows``, values that are there (``more_x``), and their sum (``delta_x``)."""
+        weight = changes.column(WEIGHT).to_numpy().astype(np.int64)
+        numbers = {"rows": weight}
         for column in (*self.counts.values(), *(column for column, required in self.sums.values() if not required)):
             if column is not None:
-                given[f"more_{column}"] = pc.if_else(pc.is_valid(changes.column(column)), weight, 0)
+                numbers[f"more_{column}"] = np.where(pc.is_valid(changes.column(column)).to_numpy(), weight, 0)
         for column, _ in self.sums.values():
-            given[f"delta_{column}"] = pc.multiply(pc.fill_null(changes.column(column).cast(pa.int64()), 0), weight)
-        numbers = [name for name in given if name not in places]
-        sums = pa.table(given).group_by(places, use_threads=False).aggregate([(name, "sum") for name in numbers])
-        return sums.select([*places, *(f"{name}_sum" for name in numbers)]).rename_columns([*places, *numbers])
+            numbers[f"delta_{column}"] = pc.fill_null(changes.column(column).cast(pa.int64()), 0).to_numpy() * weight
+        return numbers
 
-    def _judged(self, groups: pa.Table) -> pa.Table | None:
+    def _judged(self, groups: pa.Table, came: Mapping[str, pa.Array]) -> pa.Table | None:
         old = {name: groups.column(f"old_{name}") for name in (*self.counts, *self.sums)}
         new: dict[str, pa.ChunkedArray] = {}
         for name, column in self.counts.items():
-            new[name] = _sum(old[name], groups.column("rows" if column is None else f"more_{column}"))
+            new[name] = _sum(old[name], came["rows" if column is None else f"more_{column}"])
         by_column = {column: new[name] for name, column in self.counts.items()}
         left, there = by_column[None], pc.is_valid(old[next(name for name, column in self.counts.items() if column is None)])
         if pc.any(pc.less(left, 0)).as_py():
             return None
         for name, (column, required) in self.sums.items():
-            new[name] = _sum(old[name], groups.column(f"delta_{column}"))
+            new[name] = _sum(old[name], came[f"delta_{column}"])
             if required:
                 continue
-            more, counted = groups.column(f"more_{column}"), by_column.get(column)
+            more, counted = came[f"more_{column}"], by_column.get(column)
             if counted is None and pc.any(pc.less(more, 0)).as_py():
                 return None
             nothing = pc.and_(pc.is_null(old[name]), pc.equal(more, 0)) if counted is None else pc.equal(counted, 0)
@@ -108,7 +117,7 @@ def is_plain_key(data_type: DataType | None) -> bool:
     return isinstance(data_type, AtomicType) and data_type.root in _KEY_ROOTS
 
 
-def _sum(old: pa.ChunkedArray, came: pa.ChunkedArray) -> pa.ChunkedArray:
+def _sum(old: pa.ChunkedArray, came: pa.Array) -> pa.ChunkedArray:
     """In the type of the old values; of none of these it is what came. Raises ArrowInvalid past the end of that type."""
     return pc.add_checked(pc.fill_null(old, 0), came).cast(old.type)
 

@@ -87,10 +87,15 @@ class Changes(ArrowSource):
         ``snapshot-expired`` for one that is gone; ConflictError if another table is in the place of this one.
         """
         target = self.schema
+        for snapshot, batch in self.coded():
+            yield self._labelled(batch, snapshot.id, target)
+
+    def coded(self) -> Iterator[tuple[Snapshot, pa.RecordBatch]]:
+        """As :meth:`to_batches`: the snapshot of each batch, and before its columns the codes of the kinds (``_VALUE_KIND``)."""
         with self._context.reading():
             for snapshot, changes in self._each():
                 for batch in changes.batches():
-                    yield self._labelled(batch, snapshot.id, target)
+                    yield snapshot, batch
 
     def count(self) -> int:
         """The number of changes."""

@@ -21,6 +21,7 @@ from tablestore.environment.rows.relations import Relations
 from tablestore.environment.session.session import Session
 from tablestore.errors import ConflictError
 from tablestore.format.snapshot import Snapshot
+from tablestore.lsm.functions.valuecodes import row_codes
 from tablestore.sql.incremental.shapes import TARGET, WEIGHT
 from tablestore.sql.query.edits import quote_name
 from tablestore.store.commit.committer import Guard
@@ -115,9 +116,10 @@ def _gone_for_good(target: Table, removed: pa.Table, added: pa.Table) -> pa.Tabl
     removed = removed.drop_columns([_TIMES])
     if target.context.changelog_settings.producer == INPUT:
         return removed
-    keys = list(target.primary_key)
-    places = removed.select(keys).append_column(_PLACE, pa.array(np.arange(removed.num_rows)))
-    return removed.take(places.join(added.select(keys), keys, join_type="left anti", use_threads=False).column(_PLACE))
+    codes = row_codes(pa.concat_tables([removed, added], promote_options="permissive").select(target.primary_key).columns)
+    comes = np.zeros(removed.num_rows + added.num_rows, dtype=np.bool_)
+    comes[codes[removed.num_rows :]] = True
+    return removed.filter(pa.array(~comes[codes[: removed.num_rows]]))
 
 
 def _places(session: Session, engine: QueryEngine, target: Table, pin: ReadPin, removed: pa.Table) -> pa.Table:

@@ -20,6 +20,7 @@ from tablestore.environment.materialized.incremental.refreshcursor import Cursor
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.session.session import Session
 from tablestore.errors import NotFoundError
+from tablestore.format.parquet.parquetschema import KIND_COLUMN
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.sql.incremental.shapes import WEIGHT, FullRefresh, SourceShape
 from tablestore.sql.query.tablereferences import find_references
@@ -27,7 +28,7 @@ from tablestore.store.changes.changefeed import ChangeFeed
 from tablestore.store.changes.changeplan import change_rule
 from tablestore.table.read.changes import read_changes as changes_of
 from tablestore.table.table import Table
-from tablestore.types.rowkind import ROW_KIND_COLUMN
+from tablestore.types.arrays import retracts
 
 MOST_CHANGES = 5_000_000
 """Rows of changes that one refresh holds in memory; of more than these the whole is computed anew."""
@@ -149,17 +150,15 @@ def read_changes(source: Source, cursor: Cursor, names: frozenset[str]) -> pa.Ta
     fields = [field.name for field in source.table.table_schema.fields if field.name.lower() in names]
     last = source.now.id if source.now else 0
     changes = changes_of(source.table.context, point.snapshot_id or 0, last, fields or None, as_given=False)
+    target = pa.schema([*list(changes.schema)[1:], pa.field(WEIGHT, pa.int32(), nullable=False)])
     batches, rows = [], 0
-    for batch in changes.to_batches():
+    for _, batch in changes.coded():
         rows += batch.num_rows
         if rows > MOST_CHANGES:
             return None
-        batches.append(batch)
-    table = pa.Table.from_batches(batches, changes.schema)
-    kinds = table.column(ROW_KIND_COLUMN).combine_chunks().dictionary_encode()
-    weights = np.array([1 if kind.startswith("+") else -1 for kind in kinds.dictionary.to_pylist()], np.int32)
-    weight = pa.array(weights[kinds.indices.to_numpy()] if rows else weights, pa.int32())
-    return table.drop_columns([ROW_KIND_COLUMN]).append_column(pa.field(WEIGHT, pa.int32(), nullable=False), weight)
+        weights = np.where(retracts(batch.column(KIND_COLUMN).to_numpy()), -1, 1).astype(np.int32)
+        batches.append(pa.RecordBatch.from_arrays([*batch.columns[1:], pa.array(weights)], schema=target))
+    return pa.Table.from_batches(batches, target)
 
 
 def _newest(table: Table) -> Snapshot | None:

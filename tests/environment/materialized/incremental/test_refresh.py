@@ -60,15 +60,16 @@ def test_counts_and_sums_of_few_groups_need_no_query(env: ts.TableEnvironment, m
     env.execute_sql("CREATE TABLE filled (g INT, v BIGINT)")
     env.execute_sql("INSERT INTO filled VALUES (1, 1), (2, NULL)")
     run(env, "bag", query)
-    env.execute_sql("INSERT INTO filled VALUES (1, 5), (2, NULL), (3, 7)")
+    env.execute_sql("INSERT INTO filled VALUES (1, 5), (2, NULL), (3, 7), (NULL, 5)")
     engine = env._session.engine_for("a refresh")
     read = engine.read
     asked: list[str] = []
     monkeypatch.setattr(type(engine), "read", lambda self, bound: asked.append(bound.text) or read(bound))
     assert run(env, "bag", query).mode == "incremental" and len(asked) == 1, "where the rows that go lie, of a table without a key"
-    assert rows(env, "bag") == [(1, 2, 6), (2, 2, None), (3, 1, 7)]
-    env.execute_sql("INSERT INTO filled VALUES (NULL, 5)")
-    assert run(env, "bag", query).mode == "incremental" and len(asked) > 1, "a key that is NULL is left to the engine"
+    assert check(env, "bag", query).is_equal
+    asked.clear()
+    env.execute_sql("INSERT INTO filled VALUES (1, 9223372036854775800)")
+    assert run(env, "bag", query).mode == "incremental" and len(asked) > 1, "a large number is left to the engine"
     assert check(env, "bag", query).is_equal
 
 
