@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 
 from tablestore.errors import InvalidInputError, StorageError, TablestoreError
 from tablestore.log.logstore import SlotFenced
@@ -114,6 +114,18 @@ def table_settings(properties: Mapping[str, str]) -> dict[str, str]:
                 kind="invalid-option",
             )
     return dict(properties)
+
+
+def consume(consumer: Consumer, most: int, *, timeout_s: float, topic: str, servers: str) -> list[Message]:
+    """What has come, ``most`` messages at the most; waits so long for the first one. Raises StorageError, InvalidInputError."""
+    try:
+        messages = consumer.consume(most, timeout=0)
+        if not messages and timeout_s and (first := consumer.poll(timeout_s)) is not None:
+            # consume() would wait for the whole number: the rest is what has come with the first.
+            messages = [first, *(consumer.consume(most - 1, timeout=0) if most > 1 else ())]
+        return messages
+    except KafkaException as error:
+        raise translated(error, f"reading topic {topic}", servers) from error
 
 
 def code_of(error: Exception) -> int | None:

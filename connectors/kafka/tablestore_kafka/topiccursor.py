@@ -23,7 +23,7 @@ from tablestore.log.record import (
     Tail,
 )
 from tablestore.types.rowkind import RowKind
-from tablestore_kafka.client import translated
+from tablestore_kafka.client import consume, translated
 
 _KINDS = {kind.symbol.encode(): int(kind) for kind in RowKind}
 _SHORT = 16
@@ -82,7 +82,8 @@ class KafkaCursor:
         found: dict[int, list[RawRecords | _Stretch]] = defaultdict(list)
         taken = 0
         while taken < max_records:
-            messages = self._consume(timeout_s if not taken else 0, min(_AT_ONCE, max_records - taken))
+            wait_s, most = 0 if taken else timeout_s, min(_AT_ONCE, max_records - taken)
+            messages = consume(self._consumer, most, timeout_s=wait_s, topic=self._topic, servers=self._servers)
             if not messages:
                 break
             taken += len(messages)
@@ -91,16 +92,6 @@ class KafkaCursor:
             for part in self._taken_apart(messages):
                 found[part.bucket].append(part)
         return [_joined(parts) for _, parts in sorted(found.items())]
-
-    def _consume(self, timeout_s: float, count: int) -> list[Message]:
-        try:
-            messages = self._consumer.consume(count, timeout=0)
-            if not messages and timeout_s and (first := self._consumer.poll(timeout_s)) is not None:
-                # consume() would wait for the whole number: the rest is what has come with the first.
-                messages = [first, *(self._consumer.consume(count - 1, timeout=0) if count > 1 else ())]
-            return messages
-        except KafkaException as error:
-            raise translated(error, f"reading topic {self._topic}", self._servers) from error
 
     def _taken_apart(self, messages: Sequence[Message]) -> Iterator["RawRecords | _Stretch"]:
         if self._only >= 0 and self._dense and not self._keys and (whole := _stretch(self._only, messages)) is not None:

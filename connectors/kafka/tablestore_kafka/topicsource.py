@@ -17,6 +17,7 @@ from tablestore_kafka.client import (
     LOG,
     UNKNOWN,
     code_of,
+    consume,
     environment_settings,
     made,
     table_settings,
@@ -121,7 +122,8 @@ class KafkaTopicCursor:
         ended: dict[int, int] = {}
         size = 0
         while len(values) < max_records and size < max_bytes:
-            messages = self._consume(0 if values or ended else timeout_s, min(_AT_ONCE, max_records - len(values)))
+            wait_s, most = 0 if values or ended else timeout_s, min(_AT_ONCE, max_records - len(values))
+            messages = consume(self._consumer, most, timeout_s=wait_s, topic=self._topic, servers=self._servers)
             if not messages:
                 break
             if any(message.error() is not None for message in messages):
@@ -139,16 +141,6 @@ class KafkaTopicCursor:
             values=values,
             ended=ended,
         )
-
-    def _consume(self, timeout_s: float, count: int) -> list[Message]:
-        try:
-            messages = self._consumer.consume(count, timeout=0)
-            if not messages and timeout_s and (first := self._consumer.poll(timeout_s)) is not None:
-                # consume() would wait for the whole number: the rest is what has come with the first.
-                messages = [first, *(self._consumer.consume(count - 1, timeout=0) if count > 1 else ())]
-            return messages
-        except KafkaException as error:
-            raise translated(error, f"reading topic {self._topic}", self._servers) from error
 
     def _records_of(self, messages: Sequence[Message], ended: dict[int, int]) -> list[Message]:
         """The records among what the client hands out; the ends of partitions are noted."""
