@@ -1,5 +1,7 @@
 """DROP TABLE, DROP VIEW: permanent objects only. While a temporary object has the name they are refused."""
 
+from dataclasses import replace
+
 from tablestore.environment.definition.tabledefinition import definition_of
 from tablestore.environment.managed.factory import ManagedTableContext
 from tablestore.environment.objectpath import ObjectPath
@@ -56,9 +58,12 @@ def drop_managed(session: Session, path: ObjectPath, *, ignore_if_not_exists: bo
 
 def stored_context(session: Session, path: ObjectPath, *, temporary: bool = False) -> ManagedTableContext:
     """What the factory learns of a table that is there: what is stored, as far as it can be read."""
-    catalog = session.catalogs.get(path.catalog)
     plain = ManagedTableContext(
-        path=path, catalog=catalog, options={}, configuration=session.settings.all(), is_temporary=temporary
+        path=path,
+        catalog=session.catalogs.get(path.catalog),
+        options={},
+        configuration=session.settings.all(),
+        is_temporary=temporary,
     )
     try:
         table = session.open_table(path)
@@ -67,14 +72,11 @@ def stored_context(session: Session, path: ObjectPath, *, temporary: bool = Fals
     if not isinstance(table, Table):
         return plain
     definition = definition_of(table)
-    return ManagedTableContext(
-        path=path,
-        catalog=catalog,
+    return replace(
+        plain,
         options=table.options(),
         fields=definition.fields,
         primary_key=definition.primary_key,
         partition_by=definition.partition_by,
         comment=definition.comment,
-        configuration=session.settings.all(),
-        is_temporary=temporary,
     )
