@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import tablestore as ts
-from benchmarks.bench_log import let_use_all_cores, make_table
+from benchmarks.bench_log import make_table, start_broker
 from benchmarks.measure import Case, Sample, WrongRows, stopwatch
 from benchmarks.report import Bar, Result
 from benchmarks.setting import Setting
-from tablestore.testing.kafka import BrokerUnavailable, KafkaBroker, ensure_jars
+from tablestore.testing.kafka import KafkaBroker
 
 RECORDS = 600_000
 PARTITIONS = 4
@@ -41,12 +41,8 @@ def run(setting: Setting) -> None:
     """All questions of this module; without a broker none."""
     with ExitStack() as stack:
         space = stack.enter_context(setting.workspace("ingest"))
-        try:
-            broker = stack.enter_context(KafkaBroker(ensure_jars(), space / "broker"))
-        except BrokerUnavailable as error:
-            setting.report.skipped.append(f"kafka: {error}")
+        if (broker := start_broker(setting, stack, space)) is None:
             return
-        let_use_all_cores(broker.pid)
         _ingest(setting, space, broker, "rows alone", {})
         _ingest(setting, space, broker, "with their source", {"source": _SOURCE, "ts_ms": 1_700_000_000_001})
         _deliver(setting, space, broker)

@@ -56,16 +56,23 @@ def run(setting: Setting) -> None:
     _encode(setting)
     with ExitStack() as stack:
         space = stack.enter_context(setting.workspace("log"))
-        try:
-            broker = stack.enter_context(KafkaBroker(ensure_jars(), space / "broker"))
-        except BrokerUnavailable as error:
-            setting.report.skipped.append(f"kafka: {error}")
+        if (broker := start_broker(setting, stack, space)) is None:
             return
-        let_use_all_cores(broker.pid)
         _publish(setting, space, broker)
         _consume(setting, space, broker)
         _small_transactions(setting, space, broker)
         _latency(setting, space, broker)
+
+
+def start_broker(setting: Setting, stack: ExitStack, space: Path) -> KafkaBroker | None:
+    """A broker of its own, on all cores, until the stack is closed; None where there can be none, which the report says."""
+    try:
+        broker = stack.enter_context(KafkaBroker(ensure_jars(), space / "broker"))
+    except BrokerUnavailable as error:
+        setting.report.skipped.append(f"kafka: {error}")
+        return None
+    let_use_all_cores(broker.pid)
+    return broker
 
 
 def let_use_all_cores(pid: int) -> None:
