@@ -93,7 +93,7 @@ def _begin(session: Session, paths: Sequence[ObjectPath], now: int, this_round: 
         # What is wrong with a table is said when it is refreshed.
         with suppress(TablestoreError):
             found = open_materialized(session, path)
-            if _is_anothers(session, found) or due(found, last_refresh(found), now) is None:
+            if _is_left_to_others(session, found) or due(found, last_refresh(found), now) is None:
                 continue
             _hold_sources(session, found, this_round)
 
@@ -167,7 +167,7 @@ def _refresh_table(session: Session, path: ObjectPath, now: int, this_round: Rou
         try:
             found = open_materialized(session, path)
             last = last_refresh(found)
-            when = None if _is_anothers(session, found) else due(found, last, now)
+            when = None if _is_left_to_others(session, found) else due(found, last, now)
             if when is None:
                 return
             schedule = when
@@ -188,7 +188,8 @@ def _refresh_table(session: Session, path: ObjectPath, now: int, this_round: Rou
             return
 
 
-def _is_anothers(session: Session, found: Found) -> bool:
+def _is_left_to_others(session: Session, found: Found) -> bool:
+    """Whether a running job, or another scheduler, refreshes the table."""
     handler = found.upkeep.handler
     if found.definition.refresh_mode is RefreshMode.CONTINUOUS:
         return is_alive(session, handler)

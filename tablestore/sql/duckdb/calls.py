@@ -12,6 +12,7 @@ def refusal(what: str) -> UnsupportedError:
 
 
 def call(name: str, *arguments: exp.Expr) -> exp.Anonymous:
+    """A call of one of DuckDB's functions."""
     return exp.Anonymous(this=name, expressions=list(arguments))
 
 
@@ -25,7 +26,7 @@ def as_decimal(node: exp.Expr, kind: Kind) -> exp.Expr:
     return exp.Cast(this=node, to=exp.DataType.build(f"DECIMAL({kind.precision}, {kind.scale})"))
 
 
-def otherwise(equal: exp.Expr) -> exp.Expr:
+def is_distinct(equal: exp.Expr) -> exp.Expr:
     """Not equal, or one of them null. Not IS DISTINCT FROM: DuckDB 2.0 takes wrong rows where it filters a Parquet file by it."""
     return exp.Case(ifs=[exp.If(this=equal, true=exp.false())], default=exp.true())
 

@@ -17,6 +17,7 @@ def subscript(node: exp.Bracket, kind: Kind | None) -> exp.Expr:
 
 
 def slice_of(node: exp.ArraySlice) -> exp.Expr:
+    """``slice`` whose place is a positive number and whose length a number, both written out."""
     numbers = [
         part for part in (node.args.get("start"), node.args.get("end")) if isinstance(part, exp.Literal) and part.name.isdecimal()
     ]
@@ -26,6 +27,7 @@ def slice_of(node: exp.ArraySlice) -> exp.Expr:
 
 
 def series(node: exp.GenerateSeries) -> exp.Expr:
+    """``sequence`` that counts up by one between ends that are written out. Spark counts down where the first is the larger one."""
     ends = [node.args.get("start"), node.args.get("end")]
     if node.args.get("step") is not None or not all(isinstance(end, exp.Literal) for end in ends):
         raise refusal("sequence with computed ends, which may count down")

@@ -13,6 +13,7 @@ _UNITS = {
 
 
 def truncated_date(node: exp.DateTrunc) -> exp.Expr:
+    """``trunc``: a date, cut to a unit that Spark knows."""
     unit = str(node.args["unit"].name).upper()
     if unit not in _UNITS:
         raise refusal(f"trunc to {unit}")
@@ -27,6 +28,7 @@ def truncated_timestamp(node: exp.TimestampTrunc) -> exp.Expr:
 
 
 def seconds(node: exp.Expr) -> exp.Expr:
+    """``unix_timestamp``: whole seconds since 1970."""
     chosen = node.args.get("format")
     if chosen is not None and chosen.name.replace("strict", "") != "%Y-%m-%d %H:%M:%S":
         raise refusal("unix_timestamp with a format")
@@ -42,14 +44,17 @@ def difference(node: exp.TimestampDiff) -> exp.Expr:
 
 
 def weekday(day: exp.Expr) -> exp.Expr:
+    """``weekday``: Monday is 0."""
     return exp.Sub(this=call("ISODOW", day), expression=exp.Literal.number(1))
 
 
 def day_of_week(node: exp.DayOfWeek) -> exp.Expr:
+    """``dayofweek``: Sunday is 1 in Spark, and 0 in DuckDB."""
     return exp.Paren(this=exp.Add(this=node, expression=exp.Literal.number(1)))
 
 
 def extract(node: exp.Extract) -> exp.Expr:
+    """``EXTRACT`` of a part that both count alike, and of the day of the week."""
     part = node.name.upper()
     if part in ("DOW", "DAYOFWEEK"):
         return exp.Paren(this=exp.Add(this=node, expression=exp.Literal.number(1)))
@@ -59,5 +64,6 @@ def extract(node: exp.Extract) -> exp.Expr:
 
 
 def strict_date(node: exp.TsOrDsToDate) -> exp.Expr:
+    """A date that is an error, not NULL, where a text is none."""
     node.set("safe", False)
     return node

@@ -11,6 +11,7 @@ _NOT_RE2 = re.compile(r"\(\?(?:[=!>]|<[=!])|\\[1-9kGZ]|[*+?}]\+|&&")
 
 
 def like(node: exp.Expr) -> exp.Expr:
+    """``LIKE``, in which a backslash escapes; DuckDB's has no such sign unless it is named."""
     pattern = node.expression
     if isinstance(node.parent, exp.Escape) or (isinstance(pattern, exp.Literal) and "\\" not in pattern.name):
         return node
@@ -22,6 +23,7 @@ def like(node: exp.Expr) -> exp.Expr:
 
 
 def substring(node: exp.Substring) -> exp.Expr:
+    """``substring``, whose place 0 is place 1 in Spark."""
     start = node.args.get("start")
     if isinstance(start, exp.Literal):
         if start.name == "0":
@@ -33,6 +35,7 @@ def substring(node: exp.Substring) -> exp.Expr:
 
 
 def checked_pattern(node: exp.Expr) -> exp.Expr:
+    """A function with a regular expression that RE2 reads as Java does. Raises UnsupportedError for another one."""
     pattern = node.expression
     if not isinstance(pattern, exp.Literal) or _NOT_RE2.search(pattern.name):
         raise refusal("a regular expression that is computed, or has look-around, back references or possessive repetitions")
@@ -40,6 +43,7 @@ def checked_pattern(node: exp.Expr) -> exp.Expr:
 
 
 def replaced(node: exp.RegexpReplace) -> exp.Expr:
+    """``regexp_replace``: a group is ``$1`` in Java's replacements, and ``\\1`` in RE2's."""
     checked_pattern(node)
     replacement = node.args.get("replacement")
     if not isinstance(replacement, exp.Literal) or "\\" in replacement.name:
@@ -49,4 +53,5 @@ def replaced(node: exp.RegexpReplace) -> exp.Expr:
 
 
 def short(node: exp.Expr) -> exp.Expr:
+    """The name of a day or a month in three letters."""
     return exp.Left(this=node, expression=exp.Literal.number(3))

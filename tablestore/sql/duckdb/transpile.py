@@ -31,7 +31,7 @@ from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.errors import UnsupportedError as NotInDuckDB
 
 from tablestore.errors import InvalidInputError
-from tablestore.sql.duckdb.calls import as_date, divided, otherwise, refusal
+from tablestore.sql.duckdb.calls import as_date, divided, is_distinct, refusal
 from tablestore.sql.duckdb.clauses import exploded, group, table_function
 from tablestore.sql.duckdb.columnnames import Columns
 from tablestore.sql.duckdb.expressionkinds import Kinds, summand
@@ -182,9 +182,9 @@ def _node(node: exp.Expr, kind: Kind | None) -> exp.Expr:
         case exp.Command():
             raise refusal(f"{node.this}")
         case exp.Not() if isinstance(node.this.unnest(), exp.NullSafeEQ):
-            return otherwise(node.this)
+            return is_distinct(node.this)
         case exp.NullSafeNEQ():
-            return otherwise(exp.NullSafeEQ(this=node.this, expression=node.expression))
+            return is_distinct(exp.NullSafeEQ(this=node.this, expression=node.expression))
         case exp.Func():
             return _function(node)
         case _:

@@ -1,11 +1,12 @@
-"""Which tables keep snapshots for a materialized table that is no more, never came to be, or does not read them?
+"""Which tables keep snapshots for a materialized table that is gone, was never made, or does not read them?
 
     holds on all tables ── records of creations ── tables that are there, and what they read
 
 A hold names the uuid of its target, and where this lay. It is dead if its target lay in this warehouse, no creation has that uuid,
-and no table of that uuid has a query that names what is held. The order matters: a target is on record before it holds anything for
-a query that is not its own yet, and stays so until it is. So what is found nowhere after its hold was seen has neither. Where the
-target lay elsewhere, or an earlier release took the hold, nothing is known, and the hold stays.
+and no table of that uuid has a query that names what is held. The order matters: a target is on record before it holds anything
+for a query that it does not have yet, and stays on record until it has it. So whoever sees the hold first, and then looks for the
+target, finds one or the other of a target that may read what is held. Where the target lay elsewhere, or an earlier release took
+the hold, nothing is known, and the hold stays.
 """
 
 from collections.abc import Iterator, Mapping

@@ -28,6 +28,7 @@ class SystemKind:
 
     @property
     def fields(self) -> tuple[Field, ...]:
+        """The columns, with ids in their order."""
         return tuple(Field(id=i, name=name, type=parse_type(text)) for i, (name, text) in enumerate(self.columns.items()))
 
 
