@@ -12,6 +12,7 @@ from tablestore.cdc.records.avroobjects import parse_avro_schema
 from tablestore.cdc.topicsource import TopicSource, open_topic_source
 from tablestore.table.catalog import Catalog
 from tablestore.table.table import Table
+from tablestore.table.upkeep.ages import millis_of
 
 SERVERS = "bootstrap.servers"
 
@@ -42,7 +43,7 @@ def ingest(
     start: Start = "earliest",
     reset: bool = False,
     follow: bool = False,
-    commit_every: timedelta = timedelta(seconds=10),
+    commit_every: timedelta | int = timedelta(seconds=10),
     commit_records: int = 1_000_000,
     dead_letters: Table | None = None,
     on_error: OnError | None = None,
@@ -63,7 +64,7 @@ def ingest(
 
     A later call goes on where the last commit of its ``name`` (default: the topic's) was; the first one begins at the ``start``
     (``"earliest"`` or ``"latest"``), as does any with ``reset``. It ends with the records that are there now; with ``follow`` it
-    waits for more until ``stop()``.
+    waits for more until ``stop()``. ``commit_every``: a timedelta, or milliseconds.
 
     ``evolve``: columns that records have and the table lacks are added to it, and those that are too narrow widened.
     A record that cannot become a row stops it, unless there is a table for ``dead_letters`` (:func:`dead_letter_table`), or
@@ -80,7 +81,7 @@ def ingest(
         start=start,
         reset=reset,
         follow=follow,
-        commit_every_s=commit_every.total_seconds(),
+        commit_every_s=(millis_of(commit_every, "commit_every") or 0) / 1000,
         commit_records=commit_records,
         on_error=on_error or ("stop" if dead_letters is None else "dead-letter"),
         evolve=evolve,

@@ -195,6 +195,12 @@ def test_wrong_requests_are_refused(given: dict[str, Any]) -> None:
         request(**given)
 
 
+def test_a_time_between_commits_that_is_no_time_is_refused(table: ts.Table) -> None:
+    seconds: Any = 0.3
+    with pytest.raises(ts.InvalidInputError, match=r"expected commit_every as a timedelta or in milliseconds from 0, found 0\.3"):
+        ts.ingest(table, "topic", servers="nowhere:1", commit_every=seconds)
+
+
 def test_a_table_with_kinds_of_its_own_takes_no_changes(catalog: ts.Catalog) -> None:
     schema = pa.schema([pa.field("id", pa.int32(), nullable=False), pa.field("k", pa.string(), nullable=False)])
     table = catalog.create_table("shop.k", schema=schema, primary_key=["id"], options={"bucket": "1", "rowkind.field": "k"})
