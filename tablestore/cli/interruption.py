@@ -84,7 +84,8 @@ def leave_at_ctrl_c() -> None:
 
 
 def raise_at_ctrl_c(ids: RememberedIds) -> None:
-    """From now on Ctrl-C raises again, but for an import before the first of these ids is drawn: half an import fails anyhow."""
+    """From now on Ctrl-C raises again, but in an import before the first of these ids is drawn: that ends the process at once, as
+    a module that is imported by half fails later."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         if not ids.given and _is_importing(frame):

@@ -40,7 +40,7 @@ class FieldsById(Mapping[int, tuple[Field, ...]]):
 
 
 class DecodedSchemas:
-    """Schemas by their bytes: the same bytes say the same, and who reads a schema file again does not understand it again."""
+    """Schemas by their bytes: the same bytes are the same schema, so a file that is read again is not parsed again."""
 
     def __init__(self) -> None:
         self.decode = lru_cache(maxsize=_MOST_DECODED)(decode_schema)

@@ -90,7 +90,7 @@ class _Seen:
 
 
 class DecodedSnapshots:
-    """Snapshots by their bytes: the same bytes say the same. What a file holds is read each time."""
+    """Snapshots by their bytes: the same bytes are the same snapshot. What a file holds is read each time."""
 
     def __init__(self) -> None:
         self.decode = lru_cache(maxsize=_MOST_DECODED)(decode_snapshot)

@@ -97,7 +97,7 @@ def _open(path: str, opened: ExitStack) -> BinaryIO:
         try:
             return opened.enter_context(fsspec.open(path, "rb"))  # type: ignore[no-any-return]
         except (OSError, ValueError, ImportError) as error:
-            # Some say nothing but the address, and why in their cause.
+            # Some errors name the address alone; the reason is in their cause.
             raise StorageError(f"cannot open {path}: {error.__cause__ or error}; check the address", kind="unreachable") from error
     return opened.enter_context(open(path, "rb"))
 

@@ -60,7 +60,7 @@ def alter_table(session: Session, statement: AlterTable, source: Source) -> Resu
 
 
 def _keeps_definition(action: AlterAction) -> bool:
-    """Whether a materialized table takes an action: comments of columns are nobody's definition."""
+    """Whether a materialized table takes an action: comments of columns are no part of its definition."""
     if isinstance(action, ModifyColumn):
         return action == ModifyColumn(path=action.path, comment=action.comment)
     return isinstance(action, Compact)

@@ -118,7 +118,7 @@ def is_plain_key(data_type: DataType | None) -> bool:
 
 
 def _sum(old: pa.ChunkedArray, came: pa.Array) -> pa.ChunkedArray:
-    """In the type of the old values; of none of these it is what came. Raises ArrowInvalid past the end of that type."""
+    """The old values (0 for none) plus what came, in the type of the old ones. Raises ArrowInvalid past the end of that type."""
     return pc.add_checked(pc.fill_null(old, 0), came).cast(old.type)
 
 

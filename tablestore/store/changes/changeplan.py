@@ -143,7 +143,7 @@ def rule_of(schema: TableSchema, settings: TableSettings) -> ChangeRule:
 
 
 def found_rule(rule: ChangeRule) -> ChangeRule:
-    """The rule that believes no writer: what rows of ``changelog-producer = input`` changed is found, as without a producer."""
+    """The rule without the changes that writers give (``changelog-producer = input``): they are found as without a producer."""
     return replace(rule, changelog=replace(rule.changelog, producer=NONE)) if rule.changelog.producer == INPUT else rule
 
 

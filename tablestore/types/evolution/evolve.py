@@ -13,7 +13,7 @@ type, comment) may change: so files of every older schema stay readable. The rul
 * options that stored files depend on (``bucket`` and others, :mod:`tablestore.types.evolution.optionchanges`) change only while
   there are no files;
 * columns, options and comment of a materialized table change together with its definition: in an alteration that requires the
-  epoch of the definition it goes from. Comments of columns are nobody's definition.
+  epoch of the definition it goes from. Comments of columns are no part of it.
 """
 
 from collections.abc import Callable, Mapping, Sequence

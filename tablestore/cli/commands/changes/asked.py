@@ -55,7 +55,7 @@ class Shown:
 
     @property
     def at_end(self) -> bool:
-        """Whether they are whole only at the end."""
+        """Whether the output is complete only at the end."""
         return self.format is RowFormat.PARQUET or (self.output is not None and str(self.output) != "-")
 
     def refuse_mixed(self, asked: Asked) -> None:
@@ -69,7 +69,8 @@ class Shown:
             raise typer.BadParameter("only a range of snapshots has them: use --from-snapshot", param_hint="'--snapshot-ids'")
         if asked.follow and self.at_end:
             raise typer.BadParameter(
-                "a file is whole only at the end, which there is none of: print instead", param_hint="'--follow'"
+                "a file is complete at the end, and --follow has none: leave --output and --format parquet out",
+                param_hint="'--follow'",
             )
         if asked.gaps == "restart" and not asked.onward:
             raise typer.BadParameter("goes with --scan, --consumer or --follow", param_hint="'--restart-at-gaps'")

@@ -97,7 +97,7 @@ class _Sink:
 
 
 def _event_line(event: Event) -> None:
-    """Behind the rows before it: those were written when this one was asked for."""
+    """Write an event as a line. The rows before it are written already: that happened before its batch was asked for."""
     sys.stdout.buffer.write(json.dumps({"_event": event.name, **asdict(event)}).encode() + b"\n")
 
 

@@ -62,7 +62,7 @@ class Loaded:
 
 
 def load(session: Session, wanted: Load, *, yes: bool) -> None:
-    """Load, and say what landed; of a load that fails too. ``yes``: an overwrite needs no further word."""
+    """Load, and say what landed, also of a load that fails. ``yes``: an overwrite is not asked about."""
     named = wanted.settings.file_format is None
     files = find_files(wanted.files, looks_like_rows if named else lambda path: True)
     table = _opened(session, wanted.table, files[0]) if wanted.create is None else _created(session, wanted, files[0])
