@@ -21,6 +21,11 @@ def as_date(node: exp.Expr) -> exp.Expr:
     return exp.Cast(this=node, to=exp.DataType.build("DATE"))
 
 
+def as_zoned(node: exp.Expr) -> exp.Expr:
+    """A timestamp of the session's time zone."""
+    return exp.Cast(this=node, to=exp.DataType.build("TIMESTAMPTZ"))
+
+
 def as_decimal(node: exp.Expr, kind: Kind) -> exp.Expr:
     """A decimal of Spark's digits, of what DuckDB computes as a double."""
     return exp.Cast(this=node, to=exp.DataType.build(f"DECIMAL({kind.precision}, {kind.scale})"))
@@ -31,14 +36,27 @@ def is_distinct(equal: exp.Expr) -> exp.Expr:
     return exp.Case(ifs=[exp.If(this=equal, true=exp.false())], default=exp.true())
 
 
+def failing(condition: exp.Expr, message: str, value: exp.Expr) -> exp.Expr:
+    """A value, or an error where the condition holds."""
+    return exp.Case(ifs=[exp.If(this=condition, true=call("ERROR", exp.Literal.string(message)))], default=value)
+
+
+def not_negative(count: exp.Expr) -> exp.Expr:
+    """Zero, of what is less."""
+    if isinstance(count, exp.Literal):
+        return count
+    zero = exp.Literal.number(0)
+    is_less = exp.LT(this=exp.paren(count.copy()), expression=zero)
+    return exp.Case(ifs=[exp.If(this=is_less, true=zero.copy())], default=count)
+
+
 def divided(node: exp.Expr) -> exp.Expr:
     """A quotient or remainder that is an error for a divisor of zero."""
     divisor = node.expression
     plain = divisor.unnest()
     if not isinstance(plain, exp.Literal) or plain.is_string or float(plain.name) == 0:
         is_zero = exp.EQ(this=exp.paren(divisor.copy()), expression=exp.Literal.number(0))
-        failed = exp.If(this=is_zero, true=call("ERROR", exp.Literal.string("division by zero")))
-        node.set("expression", exp.Case(ifs=[failed], default=divisor))
+        node.set("expression", failing(is_zero, "division by zero", divisor))
     if isinstance(node, exp.Div):
         node.set("safe", False)
         node.set("typed", False)

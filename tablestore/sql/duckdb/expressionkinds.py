@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from tablestore.sql.duckdb.columnnames import Columns, Names, Open
 from tablestore.sql.duckdb.kinds import (
+    ARRAY,
     BIGINT,
     DATE,
     DOUBLE,
@@ -18,8 +19,10 @@ from tablestore.sql.duckdb.kinds import (
     INTERVAL,
     MAP,
     MOST_DIGITS,
+    ROW,
     SINGLE,
     TEXT,
+    TIMESTAMP,
     Kind,
     typed,
     widest,
@@ -27,17 +30,26 @@ from tablestore.sql.duckdb.kinds import (
 
 _LEAST_SCALE = 6
 _INTEGERS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 20}
+_OTHERS = {
+    "DATE": DATE, "TIMESTAMP": TIMESTAMP, "TIMESTAMPTZ": TIMESTAMP, "TIMESTAMPLTZ": TIMESTAMP, "DOUBLE": DOUBLE, "FLOAT": SINGLE,
+    "ARRAY": ARRAY, "MAP": MAP, "STRUCT": ROW,
+}  # fmt: skip
 _DATES = (
     exp.TsOrDsAdd, exp.DateAdd, exp.DateSub, exp.AddMonths, exp.LastDay, exp.NextDay, exp.TsOrDsToDate, exp.CurrentDate,
     exp.DateFromUnixDate, exp.DateFromParts, exp.StrToDate,
 )  # fmt: skip
 INTS = (
     exp.Year, exp.Quarter, exp.Month, exp.WeekOfYear, exp.Day, exp.DayOfMonth, exp.DayOfWeek, exp.DayOfYear, exp.Hour, exp.Minute,
-    exp.Second, exp.DateDiff, exp.Length, exp.StrPosition, exp.Levenshtein, exp.ArraySize, exp.BitwiseCount, exp.RowNumber,
+    exp.Second, exp.Length, exp.StrPosition, exp.Levenshtein, exp.ArraySize, exp.BitwiseCount, exp.RowNumber,
     exp.Rank, exp.DenseRank, exp.Ntile, exp.UnixDate, exp.Extract,
 )  # fmt: skip
 """Functions whose result is an INT in Spark."""
-_BIGINTS = (exp.Count, exp.CountIf, exp.ApproxDistinct, exp.IntDiv)
+_TEXTS = (
+    exp.Upper, exp.Lower, exp.Initcap, exp.Trim, exp.Pad, exp.Substring, exp.Left, exp.Right, exp.Repeat, exp.Replace,
+    exp.SplitPart, exp.Translate, exp.Overlay, exp.ConcatWs, exp.RegexpExtract, exp.RegexpReplace, exp.ArrayToString,
+    exp.TimeToStr, exp.Chr, exp.Dayname, exp.Monthname, exp.JSONExtractScalar, exp.MD5, exp.SHA, exp.SHA2,
+)  # fmt: skip
+_BIGINTS = (exp.TimestampDiff, exp.Count, exp.CountIf, exp.ApproxDistinct, exp.IntDiv)
 _DOUBLES = (
     exp.Sign, exp.Sqrt, exp.Exp, exp.Ln, exp.Log, exp.Pow, exp.Sin, exp.Cos, exp.Tan, exp.Atan2, exp.Degrees, exp.Radians, exp.Pi,
     exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop, exp.Corr, exp.CovarPop, exp.CovarSamp,
@@ -45,7 +57,7 @@ _DOUBLES = (
 )  # fmt: skip
 _SAME = (
     exp.Paren, exp.Neg, exp.Abs, exp.Min, exp.Max, exp.First, exp.Last, exp.FirstValue, exp.LastValue, exp.Lag, exp.Lead,
-    exp.AnyValue, exp.Nullif,
+    exp.AnyValue, exp.Nullif, exp.Reverse,
 )  # fmt: skip
 
 
@@ -98,8 +110,14 @@ class Kinds:
                 return self._column(node)
             case exp.Map() | exp.VarMap():
                 return MAP
-            case exp.Literal(is_string=False):
-                return _literal(str(node.this))
+            case exp.Array() | exp.Struct():
+                return ARRAY if isinstance(node, exp.Array) else ROW
+            case exp.DateDiff():
+                return INT if node.args.get("unit") is None else BIGINT
+            case exp.CurrentTimestamp() | exp.TimestampTrunc() | exp.StrToTime():
+                return TIMESTAMP
+            case exp.Literal():
+                return TEXT if node.is_string else _literal(str(node.this))
             case exp.Cast():
                 return _cast(node.to)
             case exp.Add() | exp.Sub() | exp.Mul() | exp.Div() | exp.Mod():
@@ -115,12 +133,14 @@ class Kinds:
             case exp.Subquery(this=exp.Select()) if len(node.this.selects) == 1:
                 only = node.this.selects[0]
                 return self.of(only.this if isinstance(only, exp.Alias) else only)
-            case exp.Anonymous() if str(node.this).lower() == "weekday":
+            case exp.Anonymous() if str(node.this).lower() in ("weekday", "cardinality"):
                 return INT
             case _ if isinstance(node, _DATES):
                 return DATE
             case _ if isinstance(node, INTS):
                 return INT
+            case _ if isinstance(node, _TEXTS):
+                return TEXT
             case _ if isinstance(node, _BIGINTS):
                 return BIGINT
             case _ if isinstance(node, _DOUBLES):
@@ -215,7 +235,7 @@ def _summed(node: exp.Expr, kind: Kind | None) -> Kind | None:
             return DOUBLE
         return Kind("decimal", min(kind.precision + 4, MOST_DIGITS), min(kind.scale + 4, MOST_DIGITS))
     if kind is None or kind.name != "decimal":
-        return BIGINT if kind is not None and kind.name == "integer" else DOUBLE if kind == SINGLE else kind
+        return BIGINT if kind is not None and kind.name == "integer" else DOUBLE if kind in (SINGLE, TEXT) else kind
     return Kind("decimal", min(kind.precision + 10, MOST_DIGITS), kind.scale)
 
 
@@ -269,7 +289,7 @@ def _cast(to: exp.DataType) -> Kind | None:
         return Kind("integer", _INTEGERS[name])
     if name in ("TEXT", "VARCHAR", "CHAR"):
         return TEXT
-    return {"DATE": DATE, "DOUBLE": DOUBLE, "FLOAT": SINGLE}.get(name)
+    return _OTHERS.get(name)
 
 
 def _is_of_days(interval: exp.Interval) -> bool:

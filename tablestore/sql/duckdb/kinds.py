@@ -1,12 +1,23 @@
 """Of which kind is a type, as far as DuckDB computes with it in another way than Spark?
 
-Dates, decimals, floats, texts and maps, and integers. Types are Spark's; None is any other type.
+Dates, timestamps, numbers, texts, and what has parts. Types are Spark's; None is any other type.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tablestore.types.datatypes import FLOAT_ROOTS, INTEGER_ROOTS, TEXT_ROOTS, AtomicType, DataType, MapType, MultisetType, TypeRoot
+from tablestore.types.datatypes import (
+    FLOAT_ROOTS,
+    INTEGER_ROOTS,
+    TEXT_ROOTS,
+    ArrayType,
+    AtomicType,
+    DataType,
+    MapType,
+    MultisetType,
+    RowType,
+    TypeRoot,
+)
 
 MOST_DIGITS = 38
 _DIGITS = {TypeRoot.TINYINT: 3, TypeRoot.SMALLINT: 5, TypeRoot.INT: 10, TypeRoot.BIGINT: 20}
@@ -15,8 +26,8 @@ _NUMBERS = {"integer", "decimal", "float", "fraction"}
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """``name``: ``date``, ``interval``, ``text``, ``map``; ``float``, with binary digits; ``decimal`` or ``integer``, with
-    digits and scale.
+    """``name``: ``date``, ``timestamp`` (with a time zone), ``interval``, ``text``, ``array``, ``map``, ``row``; ``float``, with
+    binary digits; ``decimal`` or ``integer``, with digits and scale.
 
     ``written``: an integer that stands in the text. It has its own digits beside a decimal, and those of its type elsewhere.
     """
@@ -36,7 +47,8 @@ class Kind:
         return self.name in _NUMBERS
 
 
-DATE, INTERVAL, TEXT, MAP = Kind("date"), Kind("interval"), Kind("text"), Kind("map")
+DATE, TIMESTAMP, INTERVAL, TEXT = Kind("date"), Kind("timestamp"), Kind("interval"), Kind("text")
+ARRAY, MAP, ROW = Kind("array"), Kind("map"), Kind("row")
 SINGLE, DOUBLE = Kind("float", 24), Kind("float", 53)
 INT, BIGINT = Kind("integer", 10), Kind("integer", 20)
 FRACTION = Kind("fraction")
@@ -47,6 +59,8 @@ def kind_of_type(data_type: DataType) -> Kind | None:
     """The kind of a column's type."""
     if isinstance(data_type, (MapType, MultisetType)):
         return MAP
+    if isinstance(data_type, (ArrayType, RowType)):
+        return ARRAY if isinstance(data_type, ArrayType) else ROW
     if not isinstance(data_type, AtomicType):
         return None
     if data_type.root in INTEGER_ROOTS:
@@ -57,7 +71,7 @@ def kind_of_type(data_type: DataType) -> Kind | None:
         return TEXT
     if data_type.root in FLOAT_ROOTS:
         return SINGLE if data_type.root is TypeRoot.FLOAT else DOUBLE
-    return DATE if data_type.root is TypeRoot.DATE else None
+    return {TypeRoot.DATE: DATE, TypeRoot.TIMESTAMP_LTZ: TIMESTAMP}.get(data_type.root)
 
 
 def agreed(kinds: Iterable[Kind | None]) -> Kind | None:

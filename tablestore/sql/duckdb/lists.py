@@ -2,18 +2,47 @@
 
 from sqlglot import exp
 
-from tablestore.sql.duckdb.calls import refusal
+from tablestore.errors import InvalidInputError
+from tablestore.sql.duckdb.calls import call, failing, refusal
 from tablestore.sql.duckdb.kinds import Kind
 
 
 def subscript(node: exp.Bracket, kind: Kind | None) -> exp.Expr:
-    """A constant subscript: sqlglot counts from one where Spark counts from zero, but cannot know of what is computed."""
+    """A constant subscript; one behind the end of an array is an error.
+
+    sqlglot counts from one where Spark counts from zero, but cannot know of what is computed.
+    """
     (index,) = node.expressions if len(node.expressions) == 1 else (None,)
     if kind is not None and kind.name == "map" and isinstance(index, exp.Literal) and index.is_string:
         return node
     if not isinstance(index, exp.Literal) or (kind is not None and kind.name == "map"):
         raise refusal("a subscript that is computed, or a number for a map")
-    return node
+    if index.is_string or node.args.get("safe"):
+        return node
+    least = int(index.name) + 1 - (node.args.get("offset") or 0)
+    if least < 1:
+        raise InvalidInputError("element_at counts from 1, or from -1 at the end: expected another place than 0", kind="query")
+    is_behind = exp.LT(this=call("ARRAY_LENGTH", node.this.copy()), expression=exp.Literal.number(least))
+    return failing(is_behind, f"expected an array of {least} elements or more, found fewer; try_element_at gives NULL", node)
+
+
+def size(value: exp.Expr) -> exp.Expr:
+    return exp.Cast(this=call("CARDINALITY", value), to=exp.DataType.build("INT"))
+
+
+def contains(node: exp.ArrayContains) -> exp.Expr:
+    """Whether an array has a value: NULL if it may be one that is NULL."""
+    unknown = exp.And(this=exp.Not(this=node), expression=_has_null(node.this))
+    return exp.Case(ifs=[exp.If(this=unknown, true=exp.null())], default=node.copy())
+
+
+def flatten(node: exp.Flatten) -> exp.Expr:
+    """The elements of arrays: NULL if one of the arrays is."""
+    return exp.Case(ifs=[exp.If(this=_has_null(node.this), true=exp.null())], default=node)
+
+
+def _has_null(array: exp.Expr) -> exp.Expr:
+    return exp.NEQ(this=call("LEN", array.copy()), expression=call("LIST_COUNT", array.copy()))
 
 
 def slice_of(node: exp.ArraySlice) -> exp.Expr:
@@ -34,4 +63,4 @@ def series(node: exp.GenerateSeries) -> exp.Expr:
     first, last = (int(end.name) for end in ends if end is not None)
     if first > last:
         raise refusal("a sequence that counts down")
-    return node
+    return node if last >= 2**31 else exp.Cast(this=node, to=exp.DataType.build("INT[]"))

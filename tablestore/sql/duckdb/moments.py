@@ -1,8 +1,13 @@
 """Functions of dates and timestamps, as Spark has them."""
 
-from sqlglot import exp
+import re
 
-from tablestore.sql.duckdb.calls import as_date, call, refusal
+import sqlglot
+from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
+
+from tablestore.sql.duckdb.calls import as_date, as_zoned, call, refusal
+from tablestore.sql.duckdb.kinds import DATE, Kind
 
 _UNITS = {
     **dict.fromkeys(("YEAR", "YYYY", "YY"), "YEAR"),
@@ -10,6 +15,18 @@ _UNITS = {
     "QUARTER": "QUARTER",
     "WEEK": "WEEK",
 }
+_MONTHS_OF = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
+# Months from one timestamp to another as java.time counts them: a day is over when its time is, and a month on its day.
+_WHOLE_MONTHS = """(
+    (YEAR(:day) * 12 + MONTH(:day)) * 32 + DAY(:day) - ((YEAR(:first) * 12 + MONTH(:first)) * 32 + DAY(:first))
+) // 32 // :size"""
+_LAST_DAY = """:last::DATE - CASE
+    WHEN :last::DATE > :first::DATE AND :last::TIME < :first::TIME THEN 1
+    WHEN :last::DATE < :first::DATE AND :last::TIME > :first::TIME THEN -1
+    ELSE 0
+END"""
+# What is left of a pattern of date_format when sqlglot has written it in strftime's words.
+_STRFTIME = re.compile(r"%-?[A-Za-z](?:strict)?")
 
 
 def truncated_date(node: exp.DateTrunc) -> exp.Expr:
@@ -23,7 +40,7 @@ def truncated_date(node: exp.DateTrunc) -> exp.Expr:
 
 def truncated_timestamp(node: exp.TimestampTrunc) -> exp.Expr:
     """A TIMESTAMP WITH TIME ZONE, of whatever is cut off."""
-    node.set("this", exp.Cast(this=node.this, to=exp.DataType.build("TIMESTAMPTZ")))
+    node.set("this", as_zoned(node.this))
     return node
 
 
@@ -32,15 +49,58 @@ def seconds(node: exp.Expr) -> exp.Expr:
     chosen = node.args.get("format")
     if chosen is not None and chosen.name.replace("strict", "") != "%Y-%m-%d %H:%M:%S":
         raise refusal("unix_timestamp with a format")
-    moment = exp.Cast(this=node.this, to=exp.DataType.build("TIMESTAMPTZ"))
-    return exp.Cast(this=call("FLOOR", call("EPOCH", moment)), to=exp.DataType.build("BIGINT"))
+    return exp.Cast(this=call("FLOOR", call("EPOCH", as_zoned(node.this))), to=exp.DataType.build("BIGINT"))
+
+
+def formatted(node: exp.Expr) -> exp.Expr:
+    """A node with a pattern of which sqlglot has understood each letter. The others DuckDB would take for text."""
+    pattern = node.args.get("format")
+    if pattern is None:
+        return node
+    if not isinstance(pattern, exp.Literal) or re.search(r"[A-Za-z']", _STRFTIME.sub("", pattern.name)):
+        raise refusal("a pattern of dates that is computed, has quotes, or letters beside y, M, d, H, h, m, s, a and E")
+    return node
+
+
+def parsed(node: exp.StrToTime) -> exp.Expr:
+    """A timestamp of the session's time zone, of a text and its pattern."""
+    return as_zoned(formatted(node))
 
 
 def difference(node: exp.TimestampDiff) -> exp.Expr:
     """DuckDB's difference counts the borders between two moments, Spark's the whole units."""
-    unit = exp.Literal.string(str(node.args["unit"].name).lower())
+    unit = str(node.args["unit"].name).upper()
     first, last = (exp.Cast(this=end, to=exp.DataType.build("TIMESTAMP")) for end in (node.expression, node.this))
-    return call("DATE_SUB", unit, first, last)
+    if unit not in _MONTHS_OF:
+        return call("DATE_SUB", exp.Literal.string(unit.lower()), first, last)
+    day = exp.paren(_written(_LAST_DAY, first=first, last=last))
+    months = _written(_WHOLE_MONTHS, day=day, first=first, size=exp.Literal.number(_MONTHS_OF[unit]))
+    return exp.Cast(this=exp.paren(months), to=exp.DataType.build("BIGINT"))
+
+
+def _written(text: str, **parts: exp.Expr) -> exp.Expr:
+    return exp.replace_placeholders(sqlglot.parse_one(text, read=DuckDB), **parts)
+
+
+def date_difference(node: exp.DateDiff) -> exp.Expr:
+    """Days between two dates. With a unit it is ``timestampdiff``, which sqlglot takes for a difference of dates too."""
+    unit = node.args.get("unit")
+    if unit is None:
+        return node
+    first, last = (end.this if isinstance(end, exp.TsOrDsToDate) else end for end in (node.expression, node.this))
+    return difference(exp.TimestampDiff(this=last, expression=first, unit=unit))
+
+
+def months_between(node: exp.MonthsBetween, last: Kind | None, first: Kind | None) -> exp.Expr:
+    """Months between two dates, to eight digits. sqlglot leaves the time of the day out."""
+    if (last, first) != (DATE, DATE):
+        raise refusal("months_between of what is not known to be two dates")
+    is_rounded = node.args.get("roundoff")
+    if is_rounded is None:
+        return exp.Round(this=node, decimals=exp.Literal.number(8))
+    if not isinstance(is_rounded, exp.Boolean):
+        raise refusal("months_between with a computed third argument")
+    return exp.Round(this=node, decimals=exp.Literal.number(8)) if is_rounded.this else node
 
 
 def weekday(day: exp.Expr) -> exp.Expr:
@@ -66,4 +126,4 @@ def extract(node: exp.Extract) -> exp.Expr:
 def strict_date(node: exp.TsOrDsToDate) -> exp.Expr:
     """A date that is an error, not NULL, where a text is none."""
     node.set("safe", False)
-    return node
+    return formatted(node)

@@ -7,7 +7,7 @@ by. What does not fit into 128 bits is an error. An average is the quotient of a
 
 from sqlglot import exp
 
-from tablestore.sql.duckdb.calls import as_decimal, divided
+from tablestore.sql.duckdb.calls import as_decimal, divided, refusal
 from tablestore.sql.duckdb.kinds import BIGINT, MOST_DIGITS, Kind
 
 _HUGE = exp.DataType.build("HUGEINT", dialect="duckdb")
@@ -19,6 +19,19 @@ def quotient(node: exp.Div, kind: Kind | None, left: Kind | None, right: Kind | 
     if kind is None or kind.name != "decimal" or left is None or right is None:
         return made
     return _exact(node.this, left, node.expression, right, kind)
+
+
+def whole_quotient(node: exp.IntDiv, left: Kind | None, right: Kind | None) -> exp.Expr:
+    """A quotient without its fraction, which is an error for a divisor of zero. DuckDB rounds that of decimals."""
+    kinds = [kind for kind in (left, right) if kind is not None]
+    if any(kind.name in ("float", "fraction") for kind in kinds):
+        raise refusal("DIV of what is not known to be whole numbers or decimals")
+    made = divided(node)
+    if left is None or right is None or not any(kind.name == "decimal" for kind in kinds):
+        return made
+    zeros = right.scale - left.scale
+    over, under = _unscaled(node.this, left, max(zeros, 0)), _unscaled(node.expression, right, max(-zeros, 0))
+    return exp.Cast(this=exp.IntDiv(this=over, expression=under), to=exp.DataType.build("BIGINT"))
 
 
 def average(node: exp.Expr, kind: Kind, of: Kind) -> exp.Expr:

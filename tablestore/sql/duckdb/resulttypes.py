@@ -15,7 +15,7 @@ from tablestore.sql.duckdb.columnnames import common_query, sources
 from tablestore.sql.duckdb.expressionkinds import INTS, Kinds
 from tablestore.sql.duckdb.kinds import BIGINT, DOUBLE, INT
 
-_COMPUTED = (exp.Sum, exp.Mul, exp.Mod, exp.Add, exp.Sub, exp.IntDiv, exp.Sign, exp.Anonymous, *INTS)
+_COMPUTED = (exp.Sum, exp.Mul, exp.Mod, exp.Add, exp.Sub, exp.IntDiv, exp.Sign, exp.Anonymous, exp.DateDiff, *INTS)
 _NAMES = {INT: "INT", BIGINT: "BIGINT", DOUBLE: "DOUBLE"}
 _HANDED_ON = (exp.Alias, exp.Paren, exp.Max, exp.Min, exp.Window, exp.Filter)
 _MOST_STEPS = 12

@@ -32,6 +32,22 @@ def _percentile(node: exp.Quantile) -> exp.Expr:
     return call("QUANTILE_CONT", node.this, share)
 
 
+def _logarithm(node: exp.Expr) -> exp.Expr:
+    """NULL of what is not positive, as in Spark; DuckDB has NaN and infinity."""
+    for key in ("this", "expression"):
+        value = node.args.get(key)
+        if value is not None and not isinstance(value, exp.Literal):
+            is_positive = exp.GT(this=exp.paren(value.copy()), expression=exp.Literal.number(0))
+            node.set(key, exp.Case(ifs=[exp.If(this=is_positive, true=value)]))
+        elif isinstance(value, exp.Literal) and not value.is_string and float(value.name) == 0:
+            node.set(key, exp.null())
+    return node
+
+
+def _is_nan(node: exp.IsNan) -> exp.Expr:
+    return exp.Coalesce(this=node, expressions=[exp.false()])
+
+
 def _any(node: exp.Any) -> exp.Expr:
     if isinstance(node.parent, exp.Predicate) or isinstance(node.this.unnest(), exp.Query):
         return node
@@ -63,6 +79,11 @@ REWRITES: dict[type[exp.Expr], Callable[..., exp.Expr]] = {
     exp.Like: texts.like,
     exp.ILike: texts.like,
     exp.Substring: texts.substring,
+    exp.Left: texts.end,
+    exp.Right: texts.end,
+    exp.Replace: texts.replace,
+    exp.SplitPart: texts.split_part,
+    exp.Chr: texts.character,
     exp.RegexpLike: texts.checked_pattern,
     exp.RegexpExtract: texts.checked_pattern,
     exp.RegexpSplit: texts.checked_pattern,
@@ -70,14 +91,22 @@ REWRITES: dict[type[exp.Expr], Callable[..., exp.Expr]] = {
     exp.TsOrDsAdd: as_date,
     exp.AddMonths: as_date,
     exp.DateFromUnixDate: as_date,
-    exp.TsOrDsToDate: moments.strict_date,
     exp.DateTrunc: moments.truncated_date,
     exp.TimestampTrunc: moments.truncated_timestamp,
     exp.StrToUnix: moments.seconds,
+    exp.DateDiff: moments.date_difference,
     exp.TimestampDiff: moments.difference,
+    exp.TimeToStr: moments.formatted,
+    exp.StrToTime: moments.parsed,
     exp.TimeToUnix: moments.seconds,
     exp.ArraySlice: lists.slice_of,
     exp.GenerateSeries: lists.series,
+    exp.ArraySize: lambda node: lists.size(node.this),
+    exp.ArrayContains: lists.contains,
+    exp.Flatten: lists.flatten,
+    exp.Ln: _logarithm,
+    exp.Log: _logarithm,
+    exp.IsNan: _is_nan,
     exp.Any: _any,
     exp.Exists: _exists,
     exp.DayOfWeek: moments.day_of_week,
@@ -88,26 +117,27 @@ REWRITES: dict[type[exp.Expr], Callable[..., exp.Expr]] = {
 }
 NAMED: dict[str, Callable[..., exp.Expr]] = {
     "weekday": moments.weekday,
+    "cardinality": lists.size,
     "pmod": _positive_modulo,
     "every": lambda condition: exp.LogicalAnd(this=condition),
     "some": lambda condition: exp.LogicalOr(this=condition),
     "isnull": _is_null,
     "isnotnull": lambda value: exp.Not(this=_is_null(value)),
 }
-KNOWN_NAMES = frozenset({"cardinality", "error", "make_date", "map_values", "range"})
+KNOWN_NAMES = frozenset({"error", "make_date", "map_values", "range"})
 KNOWN = frozenset({
-    "Abs", "And", "ApproxDistinct", "ArgMax", "ArgMin", "Array", "ArrayAgg", "ArrayContains", "ArrayFilter", "ArraySize",
-    "ArraySort", "ArrayToString", "ArrayUniqueAgg", "Ascii", "Atan2", "Avg", "BitwiseCount", "Case", "Cast", "Ceil", "Chr",
+    "Abs", "And", "ApproxDistinct", "ArgMax", "ArgMin", "Array", "ArrayAgg", "ArrayFilter",
+    "ArraySort", "ArrayToString", "ArrayUniqueAgg", "Ascii", "Atan2", "Avg", "BitwiseCount", "Case", "Cast", "Ceil",
     "Coalesce", "Concat", "ConcatWs", "Contains", "Corr", "Cos", "Count", "CountIf", "CovarPop", "CovarSamp", "Cube",
-    "CumeDist", "CurrentDate", "CurrentTimestamp", "DateDiff", "DateFromParts", "Day", "DayOfMonth", "DayOfYear", "DecodeCase",
-    "Degrees", "DenseRank", "EndsWith", "Exp", "Explode", "First", "FirstValue", "Flatten", "Floor", "Greatest", "Grouping",
-    "Hex", "Hour", "If", "Initcap", "IsNan", "JSONExtractScalar", "JSONFormat", "Lag", "Last", "LastDay", "LastValue", "Lead",
-    "Least", "Left", "Length", "Levenshtein", "Ln", "Log", "LogicalAnd", "LogicalOr", "Lower", "MD5", "MapKeys", "Max",
+    "CumeDist", "CurrentDate", "CurrentTimestamp", "DateFromParts", "Day", "DayOfMonth", "DayOfYear", "DecodeCase",
+    "Degrees", "DenseRank", "EndsWith", "Exp", "Explode", "First", "FirstValue", "Floor", "Greatest", "Grouping",
+    "Hex", "Hour", "If", "Initcap", "JSONExtractScalar", "JSONFormat", "Lag", "Last", "LastDay", "LastValue", "Lead",
+    "Least", "Length", "Levenshtein", "LogicalAnd", "LogicalOr", "Lower", "MD5", "MapKeys", "Max",
     "Median", "Min", "Minute", "Month", "MonthsBetween", "NextDay", "Ntile", "Nullif", "Nvl2", "Or", "Overlay", "Pad",
-    "PercentRank", "Pi", "Posexplode", "Pow", "Quarter", "Radians", "Rank", "Reduce", "Repeat", "Replace", "Reverse", "Right",
-    "Rollup", "Round", "RowNumber", "SHA", "SHA2", "Second", "Sign", "Sin", "SplitPart", "Sqrt", "StartsWith", "Stddev",
-    "StddevPop", "StddevSamp", "StrPosition", "StrToTime", "Struct", "Sum", "Tan", "TimeStrToTime", "TimeToStr",
-    "TimestampDiff", "TimestampTrunc", "Transform", "Translate", "Trim", "TryCast", "Unhex", "UnixDate", "Upper", "VarMap",
+    "PercentRank", "Pi", "Posexplode", "Pow", "Quarter", "Radians", "Rank", "Reduce", "Repeat", "Reverse",
+    "Rollup", "Round", "RowNumber", "SHA", "SHA2", "Second", "Sign", "Sin", "Sqrt", "StartsWith", "Stddev",
+    "StddevPop", "StddevSamp", "StrPosition", "Struct", "Sum", "Tan", "TimeStrToTime",
+    "Transform", "Translate", "Trim", "TryCast", "Unhex", "UnixDate", "Upper", "VarMap",
     "Variance", "VariancePop", "WeekOfYear", "Xor", "Year",
 })  # fmt: skip
 """Functions, by sqlglot's names, that mean the same in both once sqlglot has translated them."""

@@ -8,35 +8,43 @@ from tablestore.errors import InvalidInputError
 from tablestore.sql.duckdb.calls import call, refusal
 from tablestore.sql.duckdb.kinds import Kind
 
-_WHOLE = re.compile(r"\s*[+-]?[0-9]+\s*")
 _NESTED = {exp.DType.ARRAY, exp.DType.MAP, exp.DType.STRUCT}
 _INTEGERS = {exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT}
 _FLOATS = {exp.DType.FLOAT, exp.DType.DOUBLE}
 _TEXTS = {exp.DType.TEXT, exp.DType.VARCHAR, exp.DType.CHAR}
+# Spark cuts off whatever is behind the day.
+_DAY = re.compile(r"\s*([+-]?[0-9]{4,7}-[0-9]{1,2}-[0-9]{1,2})(?:[ T].*)?\s*")
+_FORMS = (
+    (_INTEGERS, re.compile(r"\s*[+-]?[0-9]+\s*"), "the digits of a whole number"),
+    ({*_FLOATS, exp.DType.DECIMAL}, re.compile(r"[^_]*"), "a number without underscores"),
+    ({exp.DType.DATE}, _DAY, "a day as yyyy-MM-dd"),
+)
+_NAMED = {"float": "a float", "array": "an array", "map": "a map", "row": "a row"}
 
 
 def cast(node: exp.Cast, kind: Kind | None) -> exp.Expr:
-    """A cast that cuts fractions off. ``kind``: of what is cast."""
+    """A cast that cuts fractions off, and takes those texts for values that Spark takes. ``kind``: of what is cast."""
     inner = node.this
+    name = kind.name if kind is not None else ""
+    wanted = node.to.this
+    if wanted is exp.DType.TIMESTAMP:
+        # This is to_timestamp: a TIMESTAMP in a text has the time zone of the session.
+        node.set("to", exp.DataType.build("TIMESTAMPTZ"))
     if type(node) is exp.Cast and type(inner) is exp.Cast and {node.to.this, inner.to.this} & _NESTED:
         return _converted(inner, inner.to, node.to)
-    if node.to.this in _INTEGERS and kind is not None and kind.name in ("decimal", "float", "fraction"):
-        node.set("this", call("TRUNC", node.this))
-    if node.to.this is exp.DType.DECIMAL and kind is not None and kind.name == "float":
-        node.set("this", _written(node.this))
-    if node.to.this in _INTEGERS and kind is not None and kind.name == "text":
-        return _of_digits(node)
-    if node.to.this in _INTEGERS and isinstance(inner, exp.Literal) and inner.is_string and not _WHOLE.fullmatch(inner.name):
-        if isinstance(node, exp.TryCast):
-            node.set("this", exp.null())
-        else:
-            raise InvalidInputError(
-                f"CAST({inner.sql()} AS {node.to.sql()}): expected the digits of a whole number, found {inner.sql()}; cast it to a "
-                "DECIMAL first",
-                kind="query",
-            )
-    if node.to.this in _TEXTS and kind is not None and kind.name == "float":
-        raise refusal("the cast of a float to a text")
+    if wanted in _INTEGERS and name in ("decimal", "float", "fraction"):
+        node.set("this", call("TRUNC", inner))
+    elif wanted is exp.DType.DECIMAL and name == "float":
+        node.set("this", _written(inner))
+    elif isinstance(inner, exp.Literal) and inner.is_string:
+        return _of_literal(node, inner.name)
+    elif name == "text":
+        return _of_text(node)
+    elif wanted in _TEXTS and name in ("float", "array", "map", "row"):
+        raise refusal(f"the cast of {_NAMED[name]} to a text")
+    elif wanted in _TEXTS and name == "timestamp":
+        # Without the time zone.
+        node.set("this", exp.Cast(this=inner, to=exp.DataType.build("TIMESTAMP")))
     return node
 
 
@@ -46,16 +54,46 @@ def _written(number: exp.Expr) -> exp.Expr:
     return exp.Cast(this=double, to=exp.DataType.build("TEXT"))
 
 
-def _of_digits(node: exp.Cast) -> exp.Expr:
-    """A cast of a text to a whole number. DuckDB would round ``12.7``; what it refuses, it refuses itself."""
-    text = node.this
-    no_digits = exp.Not(this=call("REGEXP_FULL_MATCH", text.copy(), exp.Literal.string(_WHOLE.pattern)))
+def date_of_text(node: exp.Expr) -> exp.Expr:
+    """``to_date`` of a text, as a cast is checked."""
+    return _checked(node, node.this, _DAY, "a day as yyyy-MM-dd")
+
+
+def _of_literal(node: exp.Cast, text: str) -> exp.Expr:
+    for types, pattern, form in _FORMS:
+        if node.to.this not in types:
+            continue
+        if (match := pattern.fullmatch(text)) is not None:
+            node.set("this", exp.Literal.string(match[pattern.groups]))
+        elif isinstance(node, exp.TryCast):
+            node.set("this", exp.null())
+        else:
+            raise InvalidInputError(
+                f"CAST({node.this.sql()} AS {node.to.sql()}): expected {form}, found {node.this.sql()}", kind="query"
+            )
+    return node
+
+
+def _of_text(node: exp.Cast) -> exp.Expr:
+    for types, pattern, form in _FORMS:
+        if node.to.this in types:
+            return _checked(node, node.this, pattern, form)
+    return node
+
+
+def _checked(node: exp.Expr, text: exp.Expr, pattern: re.Pattern[str], form: str) -> exp.Expr:
+    """A value of a text in one form, of more than one that DuckDB takes. It would round ``12.7`` to a whole number.
+
+    What a group of the pattern matches is the value.
+    """
+    is_other = exp.Not(this=call("REGEXP_FULL_MATCH", text.copy(), exp.Literal.string(pattern.pattern)))
+    if pattern.groups:
+        part = call("REGEXP_EXTRACT", text.copy(), exp.Literal.string(pattern.pattern), exp.Literal.number(pattern.groups))
+        node.set("this", part)
     if isinstance(node, exp.TryCast):
-        return exp.Case(ifs=[exp.If(this=no_digits, true=exp.null())], default=node)
-    is_rounded = exp.Is(this=exp.TryCast(this=text.copy(), to=node.to.copy()), expression=exp.Not(this=exp.null()))
-    found = [exp.Literal.string("expected the digits of a whole number, found '"), text.copy(), exp.Literal.string("'")]
-    failed = exp.If(this=exp.And(this=no_digits, expression=is_rounded), true=call("ERROR", exp.Concat(expressions=found)))
-    return exp.Case(ifs=[failed], default=node)
+        return exp.Case(ifs=[exp.If(this=is_other, true=exp.null())], default=node)
+    found = [exp.Literal.string(f"expected {form}, found '"), text.copy(), exp.Literal.string("'")]
+    return exp.Case(ifs=[exp.If(this=is_other, true=call("ERROR", exp.Concat(expressions=found)))], default=node)
 
 
 def part_by_part(node: exp.Cast) -> None:

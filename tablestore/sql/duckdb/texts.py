@@ -4,7 +4,7 @@ import re
 
 from sqlglot import exp
 
-from tablestore.sql.duckdb.calls import refusal
+from tablestore.sql.duckdb.calls import call, failing, not_negative, refusal
 
 # Java's patterns that RE2 does not have: look-around, atomic groups, back references, possessive repetitions, sets of sets.
 _NOT_RE2 = re.compile(r"\(\?(?:[=!>]|<[=!])|\\[1-9kGZ]|[*+?}]\+|&&")
@@ -31,7 +31,37 @@ def substring(node: exp.Substring) -> exp.Expr:
     elif start is not None and not isinstance(start.unnest(), exp.Neg):
         is_zero = exp.EQ(this=exp.paren(start.copy()), expression=exp.Literal.number(0))
         node.set("start", exp.Case(ifs=[exp.If(this=is_zero, true=exp.Literal.number(1))], default=start))
+    if (length := node.args.get("length")) is not None:
+        node.set("length", not_negative(length))
     return node
+
+
+def end(node: exp.Left | exp.Right) -> exp.Expr:
+    """``left`` and ``right``: a negative length is none. DuckDB counts it from the other end."""
+    node.set("expression", not_negative(node.expression))
+    return node
+
+
+def replace(node: exp.Replace) -> exp.Expr:
+    if node.args.get("replacement") is None:
+        node.set("replacement", exp.Literal.string(""))
+    return node
+
+
+def split_part(node: exp.SplitPart) -> exp.Expr:
+    place = node.args.get("part_index")
+    if place is None or (isinstance(place, exp.Literal) and place.name != "0"):
+        return node
+    is_zero = exp.EQ(this=exp.paren(place.copy()), expression=exp.Literal.number(0))
+    return failing(is_zero, "split_part counts from 1, or from -1 at the end: expected another place than 0", node)
+
+
+def character(node: exp.Chr) -> exp.Expr:
+    """The character of a number, of which the lowest byte counts; none of a negative one."""
+    number = node.expressions[0]
+    is_negative = exp.LT(this=exp.paren(number), expression=exp.Literal.number(0))
+    low = exp.Mod(this=exp.paren(number.copy()), expression=exp.Literal.number(256))
+    return exp.Case(ifs=[exp.If(this=is_negative, true=exp.Literal.string(""))], default=call("CHR", low))
 
 
 def checked_pattern(node: exp.Expr) -> exp.Expr:

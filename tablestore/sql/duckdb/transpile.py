@@ -11,18 +11,27 @@ gives other rows in silence.
     DATE + INTERVAL is a timestamp                          the result is cast to a date
     a FLOAT beside another number stays one                 the FLOAT is cast to DOUBLE
     round, floor, ceil and casts go by the binary value     by the decimal that a double is written as
+    DIV of decimals rounds                                  whole numbers are divided
+    casts of texts take 1_000 and 2024/01/05                the text is looked at first
+    a place behind the end of an array is NULL              an error, but for try_element_at
+    array_contains and flatten pass nulls over              NULL, where an element is
+    left, right and substr take negative lengths            they are 0
+    ln and log of 0 are infinite                            NULL
+    differences in months go by the calendar                whole months are counted
+    unknown letters in patterns of dates are text           refused
     CAST(2.7 AS INT) rounds                                 the fraction is cut off first
     LIKE has no escape character                            ESCAPE '\\' is said
     substring counts from 0 as from 1 less                  0 becomes 1
     days of the week have other numbers and names           computed
     patterns are RE2's                                      those with look-around and back references are refused
 
-Known to differ: an index behind the end of an array is NULL and no error; columns without an alias have other names; a quotient
-or an average of decimals whose digits do not fit into 128 bits is an error.
+Known to differ: columns without an alias have other names; a quotient or an average of decimals whose digits do not fit into 128
+bits is an error; so is the cast of a year, a month or a word to a date (TRY_CAST: NULL); ß and ligatures have other capitals.
 """
 
 import re
 from collections.abc import Mapping
+from inspect import signature
 
 import sqlglot
 from sqlglot import ErrorLevel, exp
@@ -31,17 +40,18 @@ from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.errors import UnsupportedError as NotInDuckDB
 
 from tablestore.errors import InvalidInputError
-from tablestore.sql.duckdb.calls import as_date, divided, is_distinct, refusal
+from tablestore.sql.duckdb.calls import as_date, call, divided, is_distinct, refusal
 from tablestore.sql.duckdb.clauses import exploded, group, table_function
 from tablestore.sql.duckdb.columnnames import Columns
 from tablestore.sql.duckdb.expressionkinds import Kinds, summand
 from tablestore.sql.duckdb.floats import DOUBLE_TYPE, ROUNDED, round_as_spark, widened_operands
-from tablestore.sql.duckdb.kinds import DATE, INTERVAL, SINGLE, Kind
+from tablestore.sql.duckdb.kinds import ARRAY, DATE, INTERVAL, SINGLE, TEXT, Kind
 from tablestore.sql.duckdb.lists import subscript
-from tablestore.sql.duckdb.quotients import average, averaged, quotient
+from tablestore.sql.duckdb.moments import months_between, strict_date
+from tablestore.sql.duckdb.quotients import average, averaged, quotient, whole_quotient
 from tablestore.sql.duckdb.resulttypes import named_results, result_type, typed_result
 from tablestore.sql.duckdb.rewrites import KNOWN, KNOWN_NAMES, NAMED, REWRITES
-from tablestore.sql.duckdb.sqlcasts import cast, part_by_part
+from tablestore.sql.duckdb.sqlcasts import cast, date_of_text, part_by_part
 from tablestore.sql.query.depth import deep
 from tablestore.sql.query.dialect import Spark4
 from tablestore.sql.query.extent import Tokens
@@ -80,7 +90,7 @@ def _near(error: Exception) -> str:
     first = error.errors[0]
     call = re.search(r"(\w+)\s*\([^()]*$", first.get("start_context") or "")
     if call is not None and _WRONG_NUMBER.search(first.get("description") or ""):
-        return f": the function `{call[1]}` takes more or fewer arguments"
+        return f": {_wrong_number(call[1])}"
     found = first.get("highlight")
     return f": something is missing or misplaced near `{found}`" if found and re.fullmatch(r"[A-Za-z]\w*", found) else ""
 
@@ -115,8 +125,8 @@ def _rewritten(tree: exp.Expr, tables: Mapping[str, Columns]) -> exp.Expr:
     nodes = list(tree.walk(bfs=True))
     # Before anything changes.
     known = {id(node): kinds.of(node) for node in nodes if isinstance(node, _TYPED)}
-    known |= {id(node): kinds.of(node.this) for node in nodes if isinstance(node, (exp.Cast, exp.Bracket, *ROUNDED))}
-    sides = {id(node): (kinds.of(node.this), kinds.of(node.expression)) for node in nodes if isinstance(node, exp.Div)}
+    known |= {id(node): kinds.of(node.this) for node in nodes if isinstance(node, _OF_ITS_OPERAND)}
+    sides = {id(node): (kinds.of(node.this), kinds.of(node.expression)) for node in nodes if isinstance(node, _TWO_SIDED)}
     widened = {id(operand) for node in nodes for operand in widened_operands(node, kinds)}
     averages = {id(node): kinds.of(summand(avg)) for node in nodes if (avg := averaged(node)) and not _is_inside(node)}
     typed = [(column, found) for column in named_results(tree) if (found := result_type(column, kinds)) is not None]
@@ -124,8 +134,8 @@ def _rewritten(tree: exp.Expr, tables: Mapping[str, Columns]) -> exp.Expr:
         parent, key, index = node.parent, node.arg_key or "", node.index
         kind = known.get(id(node))
         of = averages.get(id(node))
-        if isinstance(node, exp.Div):
-            made = quotient(node, kind, *sides[id(node)])
+        if isinstance(node, _TWO_SIDED):
+            made = _of_two(node, kind, *sides[id(node)])
         elif kind is not None and of is not None and of.name == "decimal":
             made = average(node, kind, of)
         else:
@@ -144,6 +154,20 @@ def _rewritten(tree: exp.Expr, tables: Mapping[str, Columns]) -> exp.Expr:
 
 
 _TYPED = (exp.Div, exp.Add, exp.Sub, exp.Avg, exp.Nullif, exp.Window, exp.Filter)
+_OF_ITS_OPERAND = (exp.Cast, exp.Bracket, exp.Reverse, exp.TsOrDsToDate, *ROUNDED)
+_TWO_SIDED = (exp.Div, exp.IntDiv, exp.MonthsBetween)
+
+
+def _of_two(node: exp.Expr, kind: Kind | None, left: Kind | None, right: Kind | None) -> exp.Expr:
+    match node:
+        case exp.Div():
+            return quotient(node, kind, left, right)
+        case exp.IntDiv():
+            return whole_quotient(node, left, right)
+        case exp.MonthsBetween():
+            return months_between(node, left, right)
+        case _:
+            return node
 
 
 def _is_inside(node: exp.Expr) -> bool:
@@ -157,7 +181,7 @@ def _node(node: exp.Expr, kind: Kind | None) -> exp.Expr:
     if rewrite is not None:
         return rewrite(node)
     match node:
-        case exp.IntDiv() | exp.Mod():
+        case exp.Mod():
             return divided(node)
         case exp.Add() | exp.Sub() if kind == DATE:
             return as_date(node)
@@ -167,6 +191,12 @@ def _node(node: exp.Expr, kind: Kind | None) -> exp.Expr:
             return exp.Cast(this=node, to=exp.DataType.build("FLOAT"))
         case exp.Cast():
             return cast(node, kind)
+        case exp.Reverse() if kind == ARRAY:
+            return call("LIST_REVERSE", node.this)
+        case exp.TsOrDsToDate() if kind == TEXT and node.args.get("format") is None:
+            return date_of_text(strict_date(node))
+        case exp.TsOrDsToDate():
+            return strict_date(node)
         case _ if isinstance(node, ROUNDED):
             return round_as_spark(node, kind)
         case exp.Bracket():
@@ -191,11 +221,17 @@ def _node(node: exp.Expr, kind: Kind | None) -> exp.Expr:
             return node
 
 
+def _wrong_number(function: str) -> str:
+    return f"the function `{function}` takes more or fewer arguments"
+
+
 def _function(node: exp.Func) -> exp.Expr:
     if isinstance(node, exp.Anonymous):
         name = str(node.this).lower()
-        if name in NAMED:
-            return NAMED[name](*node.expressions)
+        if (rewrite := NAMED.get(name)) is not None:
+            if len(signature(rewrite).parameters) != len(node.expressions):
+                raise InvalidInputError(_wrong_number(name), kind="sql-syntax")
+            return rewrite(*node.expressions)
         if name not in KNOWN_NAMES and not name.startswith(FUNCTION_PREFIX):
             raise refusal(f"the function {name}")
     elif type(node).__name__ not in KNOWN:

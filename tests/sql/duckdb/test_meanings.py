@@ -1,0 +1,124 @@
+"""Functions and casts that DuckDB has under the same name with another meaning. The values are Spark 4.3's.
+
+``tests/sql/corpus/meanings.sql`` compares more of them with Spark itself. An error is compared here.
+"""
+
+from collections.abc import Iterator
+from datetime import date
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.sql.duckdb.kinds import ARRAY, DATE, INT, MAP, TEXT, TIMESTAMP, Kind
+from tablestore.sql.duckdb.transpile import to_duckdb
+
+ROWS = pa.table(
+    {
+        "id": pa.array([1, 2, 3], pa.int32()),
+        "s": pa.array(["12", "hello", None]),
+        "a": pa.array([[1, None, 1], [], None], pa.list_(pa.int32())),
+        "day": pa.array([date(2024, 1, 31), date(1969, 12, 31), None]),
+    }
+)
+KINDS = {
+    "t": [("id", INT), ("s", TEXT), ("a", ARRAY), ("day", DATE), ("m", MAP), ("at", TIMESTAMP), ("p", Kind("decimal", 4, 1))],
+}
+
+
+@pytest.fixture(scope="module")
+def connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        connection.register("t", ROWS)
+        yield connection
+
+
+@pytest.mark.parametrize(
+    ("expression", "values"),
+    [
+        ("7.5 DIV 2", [3, 3, 3]),
+        ("-7.5 DIV 0.2", [-37, -37, -37]),
+        ("left(s, id - 2)", ["", "", None]),
+        ("right(s, -1)", ["", "", None]),
+        ("substr(s, 2, -1)", ["", "", None]),
+        ("array_contains(a, 1)", [True, False, None]),
+        ("array_contains(a, 9)", [None, False, None]),
+        ("flatten(array(a, a))", [[1, None, 1, 1, None, 1], [], None]),
+        ("reverse(a)", [[1, None, 1], [], None]),
+        ("cardinality(a)", [3, 0, None]),
+        ("size(a)", [3, 0, None]),
+        ("try_element_at(a, 2)", [None, None, None]),
+        ("try_cast(s AS INT)", [12, None, None]),
+        ("try_cast('1_0' AS DOUBLE)", [None, None, None]),
+        ("try_cast('2024/01/05' AS DATE)", [None, None, None]),
+        ("chr(id - 2)", ["", "\0", "\1"]),
+        ("chr(id + 320)", ["A", "B", "C"]),
+        ("replace(s, 'l')", ["12", "heo", None]),
+        ("ln(id - 1)", [None, 0.0, 0.6931471805599453]),
+        ("log10(0)", [None, None, None]),
+        ("isnan(nullif(1.0D, 1.0D))", [False, False, False]),
+        ("months_between(day, date'2023-12-17')", [1.4516129, -647.5483871, None]),
+        ("timestampdiff(MONTH, day, date'2024-02-29')", [0, 649, None]),
+        ("datediff(YEAR, day, date'2024-12-30')", [0, 54, None]),
+        ("datediff(HOUR, timestamp'2024-01-01 00:30:00', timestamp'2024-01-02 00:00:00')", [23, 23, 23]),
+        ("cast(timestamp'2024-05-05 10:00:00.5' AS STRING)", ["2024-05-05 10:00:00.5"] * 3),
+        ("sequence(1, 3)", [[1, 2, 3]] * 3),
+    ],
+)
+def test_values_are_sparks(connection: duckdb.DuckDBPyConnection, expression: str, values: list[object]) -> None:
+    result = connection.sql(to_duckdb(f"SELECT {expression} AS r FROM t ORDER BY id", KINDS)).to_arrow_table()["r"]
+    assert result.to_pylist() == values
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("a[0]", "an array of 1 elements or more"),
+        ("element_at(array(id, 2), 3)", "an array of 3 elements or more"),
+        ("split_part(s, 'l', id - id)", "split_part counts from 1"),
+        ("cast(s AS INT)", "a whole number, found 'hello'"),
+        ("cast(concat(s, '_') AS DOUBLE)", "Could not convert|without underscores"),
+        ("cast(nvl(s, '2024/01/05') AS DATE)", "yyyy-MM-dd, found"),
+        ("to_date(nvl(s, '2024/01/05'))", "yyyy-MM-dd, found"),
+        ("id DIV (id - id)", "division by zero"),
+    ],
+)
+def test_an_error_is_one_in_duckdb_too(connection: duckdb.DuckDBPyConnection, expression: str, message: str) -> None:
+    with pytest.raises(duckdb.Error, match=message):
+        connection.sql(to_duckdb(f"SELECT {expression} AS r FROM t", KINDS)).to_arrow_table()
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("cast('1_0' AS DOUBLE)", "a number without underscores"),
+        ("cast('2024/01/05' AS DATE)", "a day as yyyy-MM-dd"),
+        ("element_at(a, 0)", "element_at counts from 1"),
+        ("cardinality()", "the function `cardinality` takes more or fewer arguments"),
+        ("pmod(id)", "the function `pmod` takes more or fewer arguments"),
+    ],
+)
+def test_wrong_text_is_refused_before_it_runs(expression: str, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        to_duckdb(f"SELECT {expression} FROM t", KINDS)
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("1.5D DIV 2", "DIV of"),
+        ("date_format(at, 'SSS')", "a pattern of dates"),
+        ("""date_format(at, "yyyy'T'")""", "a pattern of dates"),
+        ("date_format(at, s)", "a pattern of dates"),
+        ("to_date(s, 'Q')", "a pattern of dates"),
+        ("months_between(at, day)", "months_between"),
+        ("cast(m AS STRING)", "the cast of a map to a text"),
+        ("cast(a AS STRING)", "the cast of an array to a text"),
+        ("cast(named_struct('a', 1) AS STRING)", "the cast of a row to a text"),
+    ],
+)
+def test_what_duckdb_has_no_words_for_is_refused(expression: str, message: str) -> None:
+    with pytest.raises(UnsupportedError, match=message):
+        to_duckdb(f"SELECT {expression} FROM t", KINDS)
