@@ -36,7 +36,10 @@ def exploded(join: exp.Join) -> exp.Expr:
     array = function.this
     if isinstance(function, exp.Posexplode) and join.side != "LEFT" and len(columns) in (0, 2):
         place, value = columns or ("pos", "col")
-        counted = exp.Sub(this=call("GENERATE_SUBSCRIPTS", array.copy(), exp.Literal.number(1)), expression=exp.Literal.number(1))
+        counted: exp.Expr = exp.Sub(
+            this=call("GENERATE_SUBSCRIPTS", array.copy(), exp.Literal.number(1)), expression=exp.Literal.number(1)
+        )
+        counted = exp.Cast(this=exp.paren(counted), to=exp.DataType.build("INT"))
         rows = exp.select(exp.alias_(counted, place, quoted=True), exp.alias_(call("UNNEST", array), value, quoted=True))
     elif type(function) is exp.Explode and len(columns) < 2:
         rows = exp.select(exp.alias_(call("UNNEST", array), columns[0] if columns else "col", quoted=True))

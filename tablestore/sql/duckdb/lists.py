@@ -41,6 +41,12 @@ def flatten(node: exp.Flatten) -> exp.Expr:
     return exp.Case(ifs=[exp.If(this=_has_null(node.this), true=exp.null())], default=node)
 
 
+def with_lambda(node: exp.Transform | exp.ArrayFilter) -> exp.Expr:
+    if isinstance(node.expression, exp.Lambda) and len(node.expression.expressions) > 1:
+        raise refusal("a function of elements and their places, which it counts from one")
+    return node
+
+
 def _has_null(array: exp.Expr) -> exp.Expr:
     return exp.NEQ(this=call("LEN", array.copy()), expression=call("LIST_COUNT", array.copy()))
 

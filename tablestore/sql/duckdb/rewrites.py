@@ -29,7 +29,25 @@ def _percentile(node: exp.Quantile) -> exp.Expr:
     share = node.args.get("quantile")
     if share is None:
         raise refusal("percentile without a share")
-    return call("QUANTILE_CONT", node.this, share)
+    return call("QUANTILE_CONT", _double(node.this), share)
+
+
+def _median(node: exp.Median) -> exp.Expr:
+    node.set("this", _double(node.this))
+    return node
+
+
+def _double(number: exp.Expr) -> exp.Expr:
+    """In the middle of two decimals lies one that may need another digit."""
+    return exp.Cast(this=number, to=exp.DataType.build("DOUBLE"))
+
+
+def _count(node: exp.Count) -> exp.Expr:
+    """The rows in which none of several values is NULL."""
+    if not node.expressions:
+        return node
+    known = [exp.Not(this=exp.Is(this=value, expression=exp.null())) for value in (node.this, *node.expressions)]
+    return exp.CountIf(this=exp.and_(*known, copy=False))
 
 
 def _logarithm(node: exp.Expr) -> exp.Expr:
@@ -114,6 +132,10 @@ REWRITES: dict[type[exp.Expr], Callable[..., exp.Expr]] = {
     exp.Monthname: texts.short,
     exp.Extract: moments.extract,
     exp.Quantile: _percentile,
+    exp.Median: _median,
+    exp.Count: _count,
+    exp.Transform: lists.with_lambda,
+    exp.ArrayFilter: lists.with_lambda,
 }
 NAMED: dict[str, Callable[..., exp.Expr]] = {
     "weekday": moments.weekday,
@@ -126,18 +148,18 @@ NAMED: dict[str, Callable[..., exp.Expr]] = {
 }
 KNOWN_NAMES = frozenset({"error", "make_date", "map_values", "range"})
 KNOWN = frozenset({
-    "Abs", "And", "ApproxDistinct", "ArgMax", "ArgMin", "Array", "ArrayAgg", "ArrayFilter",
+    "Abs", "And", "ApproxDistinct", "ArgMax", "ArgMin", "Array", "ArrayAgg",
     "ArraySort", "ArrayToString", "ArrayUniqueAgg", "Ascii", "Atan2", "Avg", "BitwiseCount", "Case", "Cast", "Ceil",
-    "Coalesce", "Concat", "ConcatWs", "Contains", "Corr", "Cos", "Count", "CountIf", "CovarPop", "CovarSamp", "Cube",
+    "Coalesce", "Concat", "ConcatWs", "Contains", "Corr", "Cos", "CountIf", "CovarPop", "CovarSamp", "Cube",
     "CumeDist", "CurrentDate", "CurrentTimestamp", "DateFromParts", "Day", "DayOfMonth", "DayOfYear", "DecodeCase",
     "Degrees", "DenseRank", "EndsWith", "Exp", "Explode", "First", "FirstValue", "Floor", "Greatest", "Grouping",
     "Hex", "Hour", "If", "Initcap", "JSONExtractScalar", "JSONFormat", "Lag", "Last", "LastDay", "LastValue", "Lead",
     "Least", "Length", "Levenshtein", "LogicalAnd", "LogicalOr", "Lower", "MD5", "MapKeys", "Max",
-    "Median", "Min", "Minute", "Month", "MonthsBetween", "NextDay", "Ntile", "Nullif", "Nvl2", "Or", "Overlay", "Pad",
+    "Min", "Minute", "Month", "MonthsBetween", "NextDay", "Ntile", "Nullif", "Nvl2", "Or", "Overlay", "Pad",
     "PercentRank", "Pi", "Posexplode", "Pow", "Quarter", "Radians", "Rank", "Reduce", "Repeat", "Reverse",
     "Rollup", "Round", "RowNumber", "SHA", "SHA2", "Second", "Sign", "Sin", "Sqrt", "StartsWith", "Stddev",
     "StddevPop", "StddevSamp", "StrPosition", "Struct", "Sum", "Tan", "TimeStrToTime",
-    "Transform", "Translate", "Trim", "TryCast", "Unhex", "UnixDate", "Upper", "VarMap",
+    "Translate", "Trim", "TryCast", "Unhex", "UnixDate", "Upper", "VarMap",
     "Variance", "VariancePop", "WeekOfYear", "Xor", "Year",
 })  # fmt: skip
 """Functions, by sqlglot's names, that mean the same in both once sqlglot has translated them."""

@@ -45,7 +45,7 @@ from tablestore.sql.duckdb.clauses import exploded, group, table_function
 from tablestore.sql.duckdb.columnnames import Columns
 from tablestore.sql.duckdb.expressionkinds import Kinds, summand
 from tablestore.sql.duckdb.floats import DOUBLE_TYPE, ROUNDED, round_as_spark, widened_operands
-from tablestore.sql.duckdb.kinds import ARRAY, DATE, INTERVAL, SINGLE, TEXT, Kind
+from tablestore.sql.duckdb.kinds import ARRAY, DATE, INTERVAL, ROW, SINGLE, TEXT, Kind
 from tablestore.sql.duckdb.lists import subscript
 from tablestore.sql.duckdb.moments import months_between, strict_date
 from tablestore.sql.duckdb.quotients import average, averaged, quotient, whole_quotient
@@ -129,6 +129,8 @@ def _rewritten(tree: exp.Expr, tables: Mapping[str, Columns]) -> exp.Expr:
     sides = {id(node): (kinds.of(node.this), kinds.of(node.expression)) for node in nodes if isinstance(node, _TWO_SIDED)}
     widened = {id(operand) for node in nodes for operand in widened_operands(node, kinds)}
     averages = {id(node): kinds.of(summand(avg)) for node in nodes if (avg := averaged(node)) and not _is_inside(node)}
+    for node in nodes:
+        _refuse_order(node, kinds)
     typed = [(column, found) for column in named_results(tree) if (found := result_type(column, kinds)) is not None]
     for node in reversed(nodes):
         parent, key, index = node.parent, node.arg_key or "", node.index
@@ -154,8 +156,19 @@ def _rewritten(tree: exp.Expr, tables: Mapping[str, Columns]) -> exp.Expr:
 
 
 _TYPED = (exp.Div, exp.Add, exp.Sub, exp.Avg, exp.Nullif, exp.Window, exp.Filter)
-_OF_ITS_OPERAND = (exp.Cast, exp.Bracket, exp.Reverse, exp.TsOrDsToDate, *ROUNDED)
+_OF_ITS_OPERAND = (exp.Cast, exp.Bracket, exp.Reverse, exp.Sign, exp.TsOrDsToDate, *ROUNDED)
+_EQUALITIES = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ)
 _TWO_SIDED = (exp.Div, exp.IntDiv, exp.MonthsBetween)
+
+
+def _refuse_order(node: exp.Expr, kinds: Kinds) -> None:
+    """DuckDB has a NULL inside of a row or array for the greatest, and compares parts of rows by their names."""
+    if isinstance(node, (exp.Max, exp.Min, exp.Ordered)) and kinds.of(node.this) in (ARRAY, ROW):
+        raise refusal("an order of rows or arrays, in which a NULL is the least (max_by and min_by take a value)")
+    if isinstance(node, (exp.LT, exp.LTE, exp.GT, exp.GTE)) and {ARRAY, ROW} & {kinds.of(node.this), kinds.of(node.expression)}:
+        raise refusal("an order of rows or arrays, in which a NULL is the least")
+    if isinstance(node, _EQUALITIES) and any(isinstance(side.unnest(), exp.Struct) for side in (node.this, node.expression)):
+        raise refusal("a comparison with a written row, whose parts may have other names")
 
 
 def _of_two(node: exp.Expr, kind: Kind | None, left: Kind | None, right: Kind | None) -> exp.Expr:
@@ -191,6 +204,8 @@ def _node(node: exp.Expr, kind: Kind | None) -> exp.Expr:
             return exp.Cast(this=node, to=exp.DataType.build("FLOAT"))
         case exp.Cast():
             return cast(node, kind)
+        case exp.Sign() if kind is not None and kind.name == "float":
+            return exp.Case(ifs=[exp.If(this=exp.IsNan(this=node.this.copy()), true=node.this.copy())], default=node)
         case exp.Reverse() if kind == ARRAY:
             return call("LIST_REVERSE", node.this)
         case exp.TsOrDsToDate() if kind == TEXT and node.args.get("format") is None:

@@ -65,6 +65,9 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
         ("datediff(HOUR, timestamp'2024-01-01 00:30:00', timestamp'2024-01-02 00:00:00')", [23, 23, 23]),
         ("cast(timestamp'2024-05-05 10:00:00.5' AS STRING)", ["2024-05-05 10:00:00.5"] * 3),
         ("sequence(1, 3)", [[1, 2, 3]] * 3),
+        ("sign(if(id = 1, CAST('NaN' AS DOUBLE), -id)) > 0", [True, False, False]),
+        ("count(s, day) OVER ()", [2, 2, 2]),
+        ("median(CAST(id AS DECIMAL(4, 0))) OVER (PARTITION BY id < 3)", [1.5, 1.5, 3.0]),
     ],
 )
 def test_values_are_sparks(connection: duckdb.DuckDBPyConnection, expression: str, values: list[object]) -> None:
@@ -114,6 +117,12 @@ def test_wrong_text_is_refused_before_it_runs(expression: str, message: str) -> 
         ("date_format(at, s)", "a pattern of dates"),
         ("to_date(s, 'Q')", "a pattern of dates"),
         ("months_between(at, day)", "months_between"),
+        ("max(struct(id, s))", "an order of rows or arrays"),
+        ("min(a)", "an order of rows or arrays"),
+        ("a < array(1)", "an order of rows or arrays"),
+        ("row_number() OVER (ORDER BY a)", "an order of rows or arrays"),
+        ("named_struct('id', id) = other", "a comparison with a written row"),
+        ("transform(a, (x, i) -> i)", "elements and their places"),
         ("cast(m AS STRING)", "the cast of a map to a text"),
         ("cast(a AS STRING)", "the cast of an array to a text"),
         ("cast(named_struct('a', 1) AS STRING)", "the cast of a row to a text"),
