@@ -336,6 +336,7 @@ def test_the_previous_version_goes_after_the_time_that_the_table_says(tmp_path: 
 def test_the_previous_version_comes_back_also_where_the_snapshots_that_it_was_made_from_have_expired(
     env: ts.TableEnvironment,
 ) -> None:
+    env.execute_sql("ALTER TABLE orders SET ('snapshot.num-retained.min' = '1')")
     alter(env, f"STAGE AS {OTHER}")
     alter(env, "PROMOTE")
     env.execute_sql("INSERT INTO orders VALUES (5, 'pen', 7)")

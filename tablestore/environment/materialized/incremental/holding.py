@@ -1,7 +1,7 @@
 """Keeping the snapshots that a cursor points to: expiry of a source waits for the tables that are made from it.
 
-A hold is taken before a snapshot is first read, and moves on after the refresh has landed; so a crash leaves it too early, never
-too late. It says where its target lies. That of a target that never came into being, or has gone, is found by this
+A hold is taken before a snapshot is first read, and moves on some time after the refresh has landed; so a crash leaves it too
+early, never too late. It says where its target lies. That of a target that never came into being, or has gone, is found by this
 (:mod:`tablestore.table.creation.deadholds`).
 """
 
@@ -14,6 +14,7 @@ from tablestore.environment.session.session import Session
 from tablestore.errors import ConflictError, TablestoreError
 from tablestore.options import MATERIALIZED_DEFINITION_QUERY
 from tablestore.store.history.holds import Holds, target_hold
+from tablestore.store.history.retention import snapshot_retention
 from tablestore.table.table import Table
 
 
@@ -27,11 +28,14 @@ def hold_back(target: Table, sources: Sequence[Source]) -> None:
 
 
 def let_go_before(target: Table, sources: Sequence[Source]) -> None:
-    """Let the snapshots before those of the sources expire: a refresh that read these has landed."""
+    """Let the snapshots before those of the sources expire: a refresh that read these has landed.
+
+    That is two files to be made durable, so it waits while a source would keep them anyway (``snapshot.num-retained.min``).
+    """
     for source in sources:
         holds, name = _holds(source.table), _name(target)
         held, first = holds.find(name), source.now.id if source.now else 1
-        if held is not None and held.next_snapshot < first:
+        if held is not None and held.next_snapshot <= first - snapshot_retention(source.table.context.schema.options).num_min:
             # Another refresh has moved it meanwhile.
             with suppress(ConflictError):
                 holds.move(held, first)

@@ -252,7 +252,19 @@ def test_a_compaction_during_a_refresh_is_no_conflict(env: ts.TableEnvironment) 
     assert report.mode == "incremental" and compacted and rows(env, "bag") == [(1, 2, 6), (2, 1, 7)]
 
 
+def test_snapshots_that_a_source_keeps_anyway_are_let_go_now_and_then(env: ts.TableEnvironment) -> None:
+    source, held = env.catalog().table("default.t"), []
+    for number in range(12):
+        after = run(env).sources[0].after
+        (hold,) = Holds(source.context.files).all()
+        assert after is not None and after - 10 < hold.next_snapshot <= after
+        held.append(hold.next_snapshot)
+        env.execute_sql(f"INSERT INTO t VALUES (1, 1, {number})")
+    assert len(set(held)) == 2, "it moved once"
+
+
 def test_sources_keep_what_the_cursor_points_to_until_the_target_lets_go(env: ts.TableEnvironment) -> None:
+    env.catalog().alter_table("default.t", [ts.SetOption("snapshot.num-retained.min", "1")])
     run(env)
     source = env.catalog().table("default.t")
     for number in range(4):
