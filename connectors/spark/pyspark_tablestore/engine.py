@@ -1,8 +1,8 @@
 """Spark as a query engine: the implementation of :class:`tablestore.environment.engine.QueryEngine`.
 
 The user's text goes to Spark as it is, but for the names of tables, whose places are taken by DataFrames of tablestore's own
-(``spark.sql("… {m0} …", m0=frame)``): one fresh relation per reference, of the pinned snapshot, the columns and the condition that
-the query needs. Works in classic sessions and through Spark Connect.
+(``namedframes``): one fresh relation per reference, of the pinned snapshot, the columns and the condition that the query needs.
+Works in classic sessions and through Spark Connect.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,6 +26,7 @@ from pyspark_tablestore.query.connected import read_connected, write_connected
 from pyspark_tablestore.query.driverrows import held_frame
 from pyspark_tablestore.query.keypairs import has_few_rows, is_surely_small, key_pairs
 from pyspark_tablestore.query.matching import kept, needed_part
+from pyspark_tablestore.query.namedframes import frame_of
 from pyspark_tablestore.query.queryerrors import query_errors
 from pyspark_tablestore.query.sealing import lists_subqueries, sealed
 from pyspark_tablestore.query.sparksession import own_session, running_session
@@ -119,7 +120,8 @@ class SparkEngine:
         self._spark, self._owned = spark, owned
         self._closed = False
         self._runs: set[_Run] = set()
-        self._tag = f"tablestore-{(ids or SystemIds()).uuid()}"
+        self._ids = ids or SystemIds()
+        self._tag = f"tablestore-{self._ids.uuid()}"
 
     @property
     def session(self) -> SparkSession:
@@ -318,8 +320,6 @@ class SparkEngine:
             seals = seals or lists_subqueries(query.text)
             with query_errors("the query"):
                 relations = [self._relation(relation, seals=seals) for relation in query.relations]
-        frames = {f"m{number}": frame for number, frame in enumerate(relations)}
-        text = query.edited(lambda number: f"{{m{number}}}", _without_braces)
         given = query.parameters
         parameters: dict[str, Any] | list[Any]
         if isinstance(given, Mapping):
@@ -327,7 +327,7 @@ class SparkEngine:
         else:
             parameters = [_parameter(value) for value in given]
         with query_errors("the query", query):
-            return self._spark.sql(text, parameters or None, **frames)
+            return frame_of(self._spark, query, relations, parameters, self._ids)
 
     def _relation(self, relation: Relation, *, seals: bool, filtered: bool = False) -> DataFrame:
         """The rows of a relation. ``filtered``: only those that pass its filter, which a query says again in most cases."""
@@ -372,11 +372,6 @@ def open_engine(session: object | None = None, **settings: str) -> SparkEngine:
 def _is_session(value: object) -> bool:
     """Spark Connect's sessions are no subclass of the classic ones, and importing them needs packages that few have."""
     return any((kind.__module__.partition(".")[0], kind.__name__) == ("pyspark", "SparkSession") for kind in type(value).__mro__)
-
-
-def _without_braces(text: str) -> str:
-    """Spark formats the text: a brace of the user's is doubled."""
-    return text.replace("{", "{{").replace("}", "}}")
 
 
 def _parameter(value: Any) -> Any:

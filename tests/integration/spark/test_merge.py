@@ -159,3 +159,18 @@ def test_a_second_match_is_refused_and_the_source_is_read_once(env: ts.TableEnvi
     assert done == [True, True]
     env.execute_sql("MERGE INTO t USING (SELECT 1D AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = t.v - 1000")
     assert done == [True, True, False]
+
+
+def test_what_spark_holds_of_a_source_it_holds_afterwards_and_no_view_is_left(env: ts.TableEnvironment, spark: Any) -> None:
+    env.execute_sql("CREATE TABLE t (id BIGINT, v BIGINT, PRIMARY KEY (id) NOT ENFORCED)")
+    source = spark.range(10).selectExpr("id", "id * 2 AS v").cache()
+    source.createOrReplaceTempView("held")
+    before = spark.catalog.listTables()
+    try:
+        env.execute_sql("MERGE INTO t USING held s ON t.id = s.id WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT *")
+        env.create_temporary_view("s", source)
+        assert env.execute_sql("SELECT '{' AS b, sum(v) AS v FROM s").to_arrow().to_pylist() == [{"b": "{", "v": 90}]
+        assert source.storageLevel.useMemory
+        assert spark.catalog.listTables() == before
+    finally:
+        spark.catalog.dropTempView("held")

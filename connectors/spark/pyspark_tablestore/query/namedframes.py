@@ -1,0 +1,50 @@
+"""How does a text of SQL name DataFrames?
+
+By views, which last until Spark has resolved the text. Spark's own way, ``spark.sql("… {m0} …", m0=frame)``, drops them as a user
+would, and with a view it forgets what is cached of the same query: a cached source would be read again, and its owner's cache be
+gone. So in a classic session the views are dropped here. Spark Connect makes no views.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.utils import is_remote
+
+from tablestore.environment.engine import BoundQuery
+from tablestore.ids import Ids
+
+# As Spark names them: errors tell them by that.
+_PREFIX = "_pyspark_"
+
+
+def frame_of(
+    spark: SparkSession, query: BoundQuery, relations: Sequence[DataFrame], parameters: dict[str, Any] | list[Any], ids: Ids
+) -> DataFrame:
+    """The query as a DataFrame; ``relations``: what stands for each of its relations. Raises Spark's errors."""
+    if is_remote():
+        frames = {f"m{number}": frame for number, frame in enumerate(relations)}
+        return spark.sql(query.edited(lambda number: f"{{m{number}}}", _without_braces), parameters or None, **frames)
+    names = [_PREFIX + ids.uuid().replace("-", "") for _ in relations]
+    made: list[str] = []
+    try:
+        for name, frame in zip(names, relations, strict=True):
+            frame.createOrReplaceTempView(name)
+            made.append(name)
+        return spark.sql(query.edited(names.__getitem__), parameters or None)
+    finally:
+        drop = _drop(spark)
+        for name in made:
+            drop(name)
+
+
+def _drop(spark: SparkSession) -> Callable[[str], Any]:
+    """What drops a view, and leaves alone what is cached."""
+    session: Any = spark
+    catalog = session._jsparkSession.sessionState().catalog()
+    return catalog.dropTempView  # type: ignore[no-any-return]
+
+
+def _without_braces(text: str) -> str:
+    """Spark formats the text: a brace of the user's is doubled."""
+    return text.replace("{", "{{").replace("}", "}}")
