@@ -5,7 +5,9 @@
                matched_rows -> (given, looked up)          each given row once, with the row of its key, or None
 
 Key columns are read of the row groups that a key may lie in, other columns where one does (:mod:`~tablestore.store.scan.lookup`).
-A task looks up the keys of many rows together: the more there are, the fewer times a row group is read.
+A task looks up the keys of many rows together: the more there are, the fewer times a row group is read. Its process keeps decoded
+row groups in scratch files, from the second look-up in a file on, for the tasks that come after it
+(:mod:`~tablestore.store.scan.lookupcache`).
 
 Memory: GIVEN_BYTES of given rows, and what looking up takes (:mod:`~tablestore.bounds`).
 """
@@ -19,13 +21,17 @@ from tablestore.bounds import WINDOW_BYTES
 from tablestore.distributed.keyedjoin import rows_beside
 from tablestore.distributed.read import ReadPin
 from tablestore.format.bucket import bucket_of
+from tablestore.store.context import Shared
 from tablestore.store.scan.keywindows import WINDOW_KEYS
+from tablestore.store.scan.lookupcache import LookupCache
 from tablestore.table.read.keylookup import KeyLookup, stored_keys
 from tablestore.types.arrays import one_chunk
 from tablestore.types.arrowtypes import to_arrow_schema
 from tablestore.types.pieces import gathered
 
 GIVEN_BYTES = WINDOW_BYTES
+# Of decoded row groups a process keeps so much: Spark's workers take turns, so each of them may come to keep the same.
+KEPT_BYTES = 1 << 30
 # A task costs its process some tens of milliseconds: a table of fewer rows is not worth another one.
 _ROWS_OF_A_TASK = 1 << 20
 
@@ -66,13 +72,17 @@ def task_of(match: KeyMatch, keys: Sequence[pa.Array], count: int) -> pa.Array:
     return pa.array(bucket_of(columns, types, settings.total_buckets, settings.bucket_function) % count, pa.int32())
 
 
-def matched_rows(match: KeyMatch, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch | None]]:
-    """Given rows, and in the same places the rows of their keys; in another order than they came.
+def matched_rows(
+    match: KeyMatch, batches: Iterable[pa.RecordBatch], shared: Shared | None = None
+) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch | None]]:
+    """Given rows, and in the same places the rows of their keys; in another order than they came. ``shared``: what the tasks of
+    this process have in common.
 
     Raises NotFoundError if the snapshot has expired meanwhile, FormatError for damaged files.
     """
     context = match.pin.open()
-    lookup = KeyLookup(context, match.pin.read_snapshot(context), match.columns)
+    cache = None if shared is None else shared.once(_cache)
+    lookup = KeyLookup(context, match.pin.read_snapshot(context), match.columns, cache)
     schema = to_arrow_schema([context.schema.field(name) for name in match.columns])
     for rows in gathered(batches, max_rows=WINDOW_KEYS, max_bytes=GIVEN_BYTES):
         keys = _stored(match, [rows.column(place) for place in match.keys])
@@ -83,6 +93,10 @@ def matched_rows(match: KeyMatch, batches: Iterable[pa.RecordBatch]) -> Iterator
             else:
                 columns = [one_chunk(column).take(pa.array(places)) for column in found.columns]
                 yield given, pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _cache() -> LookupCache:
+    return LookupCache(KEPT_BYTES)
 
 
 def _stored(match: KeyMatch, keys: Sequence[pa.Array]) -> pa.Table | None:

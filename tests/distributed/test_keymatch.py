@@ -10,9 +10,12 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
+from tablestore.distributed import keymatch
 from tablestore.distributed.keymatch import KeyMatch, match_by_key, matched_rows, task_of
 from tablestore.distributed.read import pin_read
 from tablestore.distributed.spec import TableSpec
+from tablestore.store.context import Shared
+from tablestore.store.scan import lookupcache
 from tablestore.table.table import Table
 from tablestore.types.evolution.schemachanges import AddColumn
 
@@ -43,7 +46,9 @@ def matched(table: Table, keys: Mapping[str, Any], columns: Sequence[str] | None
     return match_by_key(pin, pa.table(keys).schema, places, columns or table.table_schema.field_names)
 
 
-def looked_up(table: Table, keys: Mapping[str, Any], columns: Sequence[str] | None = None, tasks: int = 2) -> list[Any] | None:
+def looked_up(
+    table: Table, keys: Mapping[str, Any], columns: Sequence[str] | None = None, tasks: int = 2, shared: Shared | None = None
+) -> list[Any] | None:
     """The rows as the tasks find them, each once; None if they are not looked up. All given rows come out, each once."""
     match = matched(table, keys, columns)
     if match is None:
@@ -55,7 +60,7 @@ def looked_up(table: Table, keys: Mapping[str, Any], columns: Sequence[str] | No
     out: list[Any] = []
     for task in range(tasks):
         of_task = given.filter(pa.array([one == task for one in place])).to_batches(max_chunksize=40)
-        for rows, beside in matched_rows(match, of_task):
+        for rows, beside in matched_rows(match, of_task, shared):
             out += rows.to_pylist()
             for key, row in zip(rows.to_pylist(), beside.to_pylist() if beside else [], strict=beside is not None):
                 assert all(row.get(name, key[name]) == key[name] for name in table.primary_key)
@@ -79,8 +84,11 @@ def scanned(table: Table, filter: str, columns: Sequence[str] | None = None) -> 
     ],
     ids=str,
 )
-def test_what_is_looked_up_is_what_a_scan_reads(catalog: ts.Catalog, options: dict[str, str]) -> None:
-    table = made(catalog, **options)
+def test_what_is_looked_up_is_what_a_scan_reads_also_where_a_process_keeps_what_it_decoded(
+    catalog: ts.Catalog, options: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lookupcache, "LEAST_FILE_BYTES", 0)
+    table, shared = made(catalog, **options), Shared()
     draw = random.Random(5)
     table.upsert(rows(range(0, 2000, 2)))
     table.compact(full=True)
@@ -90,12 +98,16 @@ def test_what_is_looked_up_is_what_a_scan_reads(catalog: ts.Catalog, options: di
         table.delete(pa.table({"id": pa.array(draw.sample(range(2000), 100), pa.int32())}))
     if options:
         table.compact()
-    for count in (0, 1, 300):
+    for count in (0, 1, 300, 300):
         ids = draw.sample(range(-50, 2500), count)
         chosen = f"id IN ({', '.join(map(str, ids))})" if ids else "id < -50"
         for columns in (None, ["x"], ["name", "id"]):
             keys = {"id": pa.array([*ids, *ids[:7], None], pa.int64())}
             assert looked_up(table, keys, columns) == scanned(table, chosen, columns)
+            assert looked_up(table, keys, columns, shared=shared) == scanned(table, chosen, columns)
+        if count:
+            table.upsert(rows(range(count, count + 50), x=count))
+    assert shared.once(keymatch._cache).used_bytes > 0
     assert looked_up(table, {"id": [2**31, -(2**40), 2]}) == scanned(table, "id = 2")
 
 

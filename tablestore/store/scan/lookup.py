@@ -107,7 +107,7 @@ def find_rows(
     directory = reader.directory(partition, bucket)
     if cache is not None and columns is not None:
         # What compactions have replaced is not looked up any more.
-        cache.keep_only(place_of(reader, directory), {name_of(reader, directory, file, columns) for file in files})
+        cache.keep_only(place_of(reader, directory), {name_of(reader, file) for file in files})
     for file in files:
         first, last = keys_in_range(reader.schema.key_fields, file, keys)
         if first < last:

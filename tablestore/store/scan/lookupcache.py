@@ -15,7 +15,7 @@ A scratch file lies in the folder for temporary files and has no name, so it van
 never changes and its name is never used again, so no entry becomes wrong. Files that compactions have replaced go with the next
 lookup in their bucket.
 
-Tables of one catalog share a cache (see :class:`~tablestore.store.context.Shared`).
+Tables of one catalog share a cache (see :class:`~tablestore.store.context.Shared`), and so do tasks that one worker process runs.
 """
 
 import os
@@ -68,16 +68,20 @@ class CachedFile:
 
 @dataclass(slots=True)
 class _Entry:
-    """A file that was looked up: where it belongs, its row groups, and what is kept of them."""
+    """Columns of a data file that was looked up: where it belongs, its row groups, and what is kept of them."""
 
     bucket: Hashable
+    data_file: Hashable
     layout: tuple[RowGroup, ...] = ()
     kept: CachedFile | None = None
 
 
 class LookupCache:
     """Row groups of data files, those of the least recently used file first to go. Threads may share it; a forked process gets an
-    empty one."""
+    empty one.
+
+    What a file is known by may name its columns too: lookups of other columns keep a copy of their own.
+    """
 
     def __init__(self, budget_bytes: int = 4 * 1024**3) -> None:
         self.budget_bytes = budget_bytes
@@ -93,8 +97,11 @@ class LookupCache:
         """Bytes in scratch files."""
         return self._used
 
-    def begin(self, file: Hashable, bucket: Hashable = None) -> bool:
-        """Note that a file is looked up; True if its row groups are worth keeping: it was before, or another of its bucket was."""
+    def begin(self, file: Hashable, bucket: Hashable = None, data_file: Hashable = None) -> bool:
+        """Note that a file is looked up; True if its row groups are worth keeping: it was before, or another of its bucket was.
+
+        ``data_file``: what :meth:`keep_only` knows it by, if that is something else.
+        """
         with self._lock:
             self._check_owner()
             if file in self._files:
@@ -102,7 +109,7 @@ class LookupCache:
                 if bucket is not None:
                     self._again.add(bucket)
                 return True
-            self._files[file] = _Entry(bucket)
+            self._files[file] = _Entry(bucket, file if data_file is None else data_file)
             return bucket in self._again
 
     def layout(self, file: Hashable) -> tuple[RowGroup, ...]:
@@ -130,7 +137,7 @@ class LookupCache:
             if not self._make_room(rows.nbytes, keep=file):
                 return
             try:
-                entry = self._files.setdefault(file, _Entry(None))
+                entry = self._files.setdefault(file, _Entry(None, file))
                 entry.layout = layout
                 entry.kept = entry.kept or CachedFile()
                 before = entry.kept.size_bytes
@@ -139,12 +146,13 @@ class LookupCache:
             except OSError:
                 self._drop(file)
 
-    def keep_only(self, bucket: Hashable, files: Collection[Hashable]) -> None:
+    def keep_only(self, bucket: Hashable, data_files: Collection[Hashable]) -> None:
         """Forget the other files of a bucket."""
         with self._lock:
             self._check_owner()
-            for file in [file for file, entry in self._files.items() if entry.bucket == bucket and file not in files]:
-                self._drop(file)
+            gone = [name for name, entry in self._files.items() if entry.bucket == bucket and entry.data_file not in data_files]
+            for name in gone:
+                self._drop(name)
 
     def _make_room(self, size: int, *, keep: Hashable) -> bool:
         free = shutil.disk_usage(tempfile.gettempdir()).free
@@ -184,8 +192,9 @@ class KeptGroups:
         """Begin to look a file up; None for a small one."""
         if file.file_size < LEAST_FILE_BYTES:
             return None
-        name = name_of(reader, directory, file, columns)
-        return cls(cache, name, cache.begin(name, place_of(reader, directory)))
+        place, data_file = place_of(reader, directory), name_of(reader, file)
+        name = (place, data_file, tuple(columns))
+        return cls(cache, name, cache.begin(name, place, data_file))
 
     def get(self, group: int) -> pa.RecordBatch | None:
         """See :meth:`LookupCache.get`."""
@@ -205,7 +214,6 @@ def place_of(reader: SplitReader, directory: str) -> Hashable:
     return reader.files.root_uri, directory
 
 
-def name_of(reader: SplitReader, directory: str, file: DataFileMeta, columns: Sequence[str]) -> Hashable:
-    """What a cache knows these columns of a file by."""
-    found = (file.file_name, file.file_size, file.footer_digest)
-    return place_of(reader, directory), found, reader.schema.id, tuple(columns)
+def name_of(reader: SplitReader, file: DataFileMeta) -> Hashable:
+    """What a cache knows a file of a bucket by."""
+    return file.file_name, file.file_size, file.footer_digest, reader.schema.id

@@ -75,6 +75,17 @@ def test_files_that_left_their_bucket_are_forgotten():
     assert cache.begin("c", 1), "the process goes on in this bucket"
 
 
+def test_a_file_is_kept_for_each_choice_of_columns_until_it_leaves():
+    cache = LookupCache(1 << 20)
+    for columns in ("x", "y"):
+        cache.begin(("a", columns), 1, "a")
+        cache.put(("a", columns), 0, _rows(0))
+    cache.keep_only(1, {"a"})
+    assert all(cache.get(("a", columns), 0).equals(_rows(0)) for columns in ("x", "y"))
+    cache.keep_only(1, {"b"})
+    assert cache.used_bytes == 0
+
+
 def test_the_least_recently_used_file_goes_when_the_budget_is_reached():
     cache = LookupCache(4 * _rows(0, 1000).nbytes)
     for name in ("a", "b", "c"):

@@ -27,12 +27,15 @@ from tablestore.distributed.read import pinned_fields
 from tablestore.environment.engine import ManagedRelation
 from tablestore.errors import UnsupportedError
 from tablestore.sql.query.rowlevel import SOURCE, TARGET
+from tablestore.store.context import Shared
 
 # So many rows are looked up, joined and written by one task.
 MOST_OF_A_TASK = 1 << 18
 # Nodes of a plan, and what Spark takes an empty row for.
 _HELD, _LEAST_ROW_BYTES = ("LocalRelation", "OneRowRelation", "Range"), 8
 _INTEGERS = (spark.ByteType, spark.ShortType, spark.IntegerType, spark.LongType)
+# Of this Python worker, which Spark keeps for later tasks.
+_SHARED = Shared()
 # Texts of the collation by which keys compare.
 _SOUGHT = (*(number() for number in _INTEGERS), spark.DateType(), spark.StringType())
 
@@ -109,7 +112,7 @@ def has_few_rows(source: DataFrame) -> bool:
 
 def _pairs(match: KeyMatch, target: pa.Schema, batches: Batches) -> Batches:
     with plain_errors():
-        for rows, found in matched_rows(match, batches):
+        for rows, found in matched_rows(match, batches, _SHARED):
             source = pa.StructArray.from_arrays(rows.columns, fields=list(rows.schema))
             if found is None:
                 pair = pa.nulls(rows.num_rows, pa.struct(list(target)))
