@@ -55,6 +55,11 @@ class MergeSides:
         """Whether there are rows of the source only: those that match no row of the target."""
         return self.matches == {Match.NOT_MATCHED}
 
+    @property
+    def compares_keys(self) -> bool:
+        """Whether the condition says nothing but that as many columns are equal as the primary key has."""
+        return self.equal.nothing_else and len(self.equal.pairs) == len(self.target.keys)
+
     def joined(self) -> list[str | Fragment]:
         """Target and source, as they are joined."""
         target, source = f"{TARGET} AS {quote_name(self.alias)}", self.source_table()
@@ -70,9 +75,11 @@ class MergeSides:
         target, source, pairs = map(quote_name, (TARGET, SOURCE, PAIRS))
         both = {target: self.alias, source: self.source}
         rows = [f", LATERAL (SELECT {pairs}.{side}.*) AS {quote_name(name)}" for side, name in both.items()]
-        # No condition is asked of pairs that a join does not make.
-        found: list[str | Fragment] = [f"(SELECT CASE WHEN {pairs}.{target} IS NOT NULL THEN CASE WHEN (", self.merge.on]
-        found += [f") THEN {pairs}.{target} END END AS {target}, {pairs}.{source} FROM {PAIRS} AS {pairs}", *rows, f") AS {pairs}"]
+        found: list[str | Fragment] = [f"{PAIRS} AS {pairs}"]
+        if not self.compares_keys:
+            # No condition is asked of pairs that a join does not make.
+            found = [f"(SELECT CASE WHEN {pairs}.{target} IS NOT NULL THEN CASE WHEN (", self.merge.on, f") THEN {pairs}.{target}"]
+            found += [f" END END AS {target}, {pairs}.{source} FROM {PAIRS} AS {pairs}", *rows, f") AS {pairs}"]
         match Match.MATCHED in self.matches, Match.NOT_MATCHED in self.matches:
             case True, False:
                 return [*found, *rows, f" WHERE {pairs}.{target} IS NOT NULL"]

@@ -49,8 +49,7 @@ def _is_by_key(sides: MergeSides, inserted: Mapping[str, Value], types: GivenTyp
         return sides.is_equal(key.name, inserted.get(key.name)) and place in types and stays_equal(types[place], key.type)
 
     target = sides.target
-    compares_keys = sides.equal.nothing_else and len(sides.equal.pairs) == len(target.keys)
-    return compares_keys and all(finds(field) for field in target.fields if field.name in target.keys)
+    return sides.compares_keys and all(finds(field) for field in target.fields if field.name in target.keys)
 
 
 def _gives_the_same(sides: MergeSides, inserted: Mapping[str, Value], updated: Mapping[str, Value]) -> bool:

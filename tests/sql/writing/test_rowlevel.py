@@ -406,4 +406,5 @@ def test_a_merge_by_the_whole_key_has_a_query_over_pairs(on: str, clauses: str, 
     if made.paired is not None:
         assert [str(one.path) for one in find_references(made.paired.text)] == [PAIRS]
         assert (made.paired.sets, made.paired.inserts, made.paired.deletes) == (made.sets, made.inserts, made.deletes)
+        assert (on in made.paired.text) is (on != "t.id = s.id"), "pairs of a key are not asked whether it is equal"
     assert row_query(f"MERGE INTO t USING s ON {on} {clauses}", APPEND).paired is None
