@@ -122,7 +122,7 @@ class ReadPlan:
     """A planned read.
 
     ``tasks`` are independent and opaque. ``plain_files`` are the paths, inside the table, of the plain files that the caller chose
-    to read itself, and ``layers`` the overlapping files of which it does, by :func:`plan_layers`. They are in no task.
+    to read itself, and ``layers`` the overlapping files of which it does, by :func:`planned_layer`. They are in no task.
     ``positions``: each row comes with its position (see :mod:`~tablestore.types.rowposition`).
     """
 
@@ -222,11 +222,13 @@ def plan_read(
     )
 
 
-def plan_layers(plan: ReadPlan, filter: str | None) -> Iterator[LayerPlan]:
-    """What is to be read of the layers of a plan that was made with this filter, which remains to be applied to the rows."""
+def planned_layer(plan: ReadPlan, layer: Layer, filter: str | None) -> LayerPlan:
+    """What is to be read of a layer of a plan that was made with this filter, which remains to be applied to the rows.
+
+    It follows from the layer's files and the filter: files never change.
+    """
     context = plan.pin.open()
-    predicate = parse_filter(filter, context.schema.fields)
-    return (plan_layer(context, layer, predicate) for layer in plan.layers)
+    return plan_layer(context, layer, parse_filter(filter, context.schema.fields))
 
 
 def read_task(spec: TableSpec, task: bytes) -> Iterator[pa.RecordBatch]:

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from tablestore.distributed.keybits import KeyBits, NumberedKeys
 from tablestore.distributed.layers import LayerPlan
-from tablestore.distributed.read import pin_read, plan_layers, plan_read, read_task
+from tablestore.distributed.read import pin_read, plan_read, planned_layer, read_task
 from tablestore.distributed.spec import TableSpec
 from tablestore.table.table import Table
 from tablestore.types.filter.filters import parse_filter
@@ -44,7 +44,7 @@ def layered_read(table: Table, filter: str | None = None) -> tuple[int, list[dic
         yield from rows.filter(evaluate(predicate, rows)).to_pylist()
 
     found = [row for path in plan.plain_files for row in kept(path)]
-    for layer in plan_layers(plan, filter):
+    for layer in (planned_layer(plan, one, filter) for one in plan.layers):
         found += [row for path in layer.base for row in kept(path) if _counts_in_base(layer, row)]
         found += [row for path in layer.newer for row in kept(path) if _counts_in_newer(layer, row)]
     found += [row for task in plan.tasks for batch in read_task(spec, task) for row in batch.to_pylist()]

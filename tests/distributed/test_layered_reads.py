@@ -10,7 +10,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.distributed import layers
-from tablestore.distributed.read import pin_read, plan_layers, plan_read
+from tablestore.distributed.read import pin_read, plan_read, planned_layer
 from tablestore.distributed.spec import TableSpec
 from tablestore.errors import FormatError
 from tablestore.table.table import Table
@@ -205,7 +205,7 @@ def test_a_filter_leaves_out_files_of_every_layer(catalog: ts.Catalog) -> None:
 
     def planned(filter: str) -> tuple[int, int]:
         plan = plan_read(pin_read(table, spec), filter=filter, plain_files=tuple, layers=True)
-        layers = list(plan_layers(plan, filter))
+        layers = [planned_layer(plan, layer, filter) for layer in plan.layers]
         return len(plan.plain_files) + sum(len(layer.base) for layer in layers), sum(len(layer.newer) for layer in layers)
 
     assert planned("id = 500") == (1, 1)
@@ -225,7 +225,7 @@ def test_a_damaged_newer_file_is_refused(catalog: ts.Catalog) -> None:
     path = Path(table.location, plan.layers[0].newer[0].path)
     path.write_bytes(path.read_bytes()[:-50])
     with pytest.raises(FormatError):
-        list(plan_layers(plan, None))
+        planned_layer(plan, plan.layers[0], None)
     path.unlink()
     with pytest.raises(ts.NotFoundError):
-        list(plan_layers(plan, None))
+        planned_layer(plan, plan.layers[0], None)

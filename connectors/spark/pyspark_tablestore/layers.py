@@ -10,9 +10,15 @@ the JVM.
 
 What a plan holds in memory, here, in the driver's JVM and in each task: a bit for each number in the range of the newer keys, and
 for each key that lies in several newer files some 130 bytes: at most 16 MB and 128 MB.
+
+A session keeps what was used last, ``MOST_KEPT`` layers of ``KEPT_BYTES``: the files that it was made from never change. So a
+table that is read again has no keys read, and no arrays handed to the JVM.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from threading import Lock
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +29,7 @@ from pyspark_tablestore.native import quoted, screened, unscreened_scan
 from tablestore.distributed.keybits import KeyBits, NumberedKeys
 from tablestore.distributed.layers import LayerPlan
 from tablestore.format.parquet.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
+from tablestore.options import MIB
 from tablestore.types.datatypes import AtomicType, Field, TypeRoot
 from tablestore.types.rowkind import RowKind
 
@@ -33,27 +40,86 @@ _WORDS = pa.list_(pa.field("element", pa.int64(), nullable=False))
 _MAP = pa.map_(pa.int64(), pa.field("value", pa.int64(), nullable=False))
 _INDEX_MASK = 0x7FFFFFFF
 
+# Of arrays, here and in the JVM, and of layers.
+KEPT_BYTES, MOST_KEPT = 64 * MIB, 16
+_NUMBER_BYTES = 130
+_ATTRIBUTE = "_tablestore_layers"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ReadyLayer:
+    """A planned layer, and which rows of its base and of its newer files count: columns of Spark, None where all of them do."""
+
+    plan: LayerPlan
+    is_shown: Column | None
+    is_newest: Column | None
+
+    @property
+    def bytes(self) -> int:
+        """What it holds in memory, about."""
+        hidden, newest = self.plan.hidden, self.plan.newest
+        return 2 * (hidden.words.nbytes if hidden else 0) + _NUMBER_BYTES * (len(newest.keys) if newest else 0)
+
+
+class ReadyLayers:
+    """The layers that a session used last. Threads may share it: two that ask for one layer at once may both make it."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[Hashable, ReadyLayer] = OrderedDict()
+        self._bytes = 0
+        self._lock = Lock()
+
+    @classmethod
+    def of(cls, spark: SparkSession) -> "ReadyLayers":
+        """Those of a session: they last as long as it does."""
+        found: ReadyLayers = vars(spark).setdefault(_ATTRIBUTE, cls())
+        return found
+
+    def find(self, key: Hashable, make: Callable[[], ReadyLayer]) -> ReadyLayer:
+        """The layer that ``make`` made when it was first asked for by this key, or makes now."""
+        with self._lock:
+            if (found := self._kept.get(key)) is not None:
+                self._kept.move_to_end(key)
+                return found
+        made = make()
+        with self._lock:
+            if key not in self._kept and made.bytes <= KEPT_BYTES:
+                self._kept[key] = made
+                self._bytes += made.bytes
+            while self._bytes > KEPT_BYTES or len(self._kept) > MOST_KEPT:
+                self._bytes -= self._kept.popitem(last=False)[1].bytes
+        return made
+
+
+def ready(spark: SparkSession, plan: LayerPlan) -> ReadyLayer:
+    """A planned layer with its conditions."""
+    key = f"CAST({quoted(plan.key.name)} AS BIGINT)"
+    arrays = _arrays(spark, plan)
+    return ReadyLayer(
+        plan=plan,
+        is_shown=_is_shown(plan.hidden, arrays[_HIDDEN], key) if plan.hidden else None,
+        is_newest=_is_newest(plan.newest, arrays[_NUMBERS], key) if plan.newest else None,
+    )
+
 
 def layer_scans(
-    spark: SparkSession, layer: LayerPlan, fields: Sequence[Field], path_of: Callable[[str], str]
+    spark: SparkSession, layer: ReadyLayer, fields: Sequence[Field], path_of: Callable[[str], str]
 ) -> Iterator[DataFrame]:
     """The rows of a layer that count, with these columns: of the base, and of the newer files."""
-    keyed = [*fields, *([] if layer.key in fields else [layer.key])]
-    key = f"CAST({quoted(layer.key.name)} AS BIGINT)"
-    hidden, newest = layer.hidden, layer.newest
-    arrays = _arrays(spark, layer)
-    if layer.base:
-        rows = unscreened_scan(spark, [path_of(path) for path in layer.base], keyed)
-        if hidden:
-            rows = rows.where(_is_shown(hidden, arrays[_HIDDEN], key))
+    plan, is_shown, is_newest = layer.plan, layer.is_shown, layer.is_newest
+    keyed = [*fields, *([] if plan.key in fields else [plan.key])]
+    if plan.base:
+        rows = unscreened_scan(spark, [path_of(path) for path in plan.base], keyed)
+        if is_shown is not None:
+            rows = rows.where(is_shown)
         yield screened(rows, fields, has_more=len(keyed) > len(fields))
-    if layer.newer:
-        read = [*keyed, *([_SEQUENCE] if newest else []), *([_KIND] if layer.retractions else [])]
-        rows = unscreened_scan(spark, [path_of(path) for path in layer.newer], read)
-        if layer.retractions:
+    if plan.newer:
+        read = [*keyed, *([] if is_newest is None else [_SEQUENCE]), *([_KIND] if plan.retractions else [])]
+        rows = unscreened_scan(spark, [path_of(path) for path in plan.newer], read)
+        if plan.retractions:
             rows = rows.where(f"{KIND_COLUMN} IN ({RowKind.INSERT:d}, {RowKind.UPDATE_AFTER:d})")
-        if newest:
-            rows = rows.where(_is_newest(newest, arrays[_NUMBERS], key))
+        if is_newest is not None:
+            rows = rows.where(is_newest)
         yield screened(rows, fields, has_more=len(read) > len(fields))
 
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_tablestore.conditions import condition, has_condition
-from pyspark_tablestore.layers import layer_scans
+from pyspark_tablestore.layers import ReadyLayer, ReadyLayers, layer_scans, ready
 from pyspark_tablestore.native import (
     MOST_SCANS,
     NativeRule,
@@ -37,7 +37,8 @@ from pyspark_tablestore.sourceoptions import PINNED, parse_options, placed
 from pyspark_tablestore.systemtables import MetadataPin
 from pyspark_tablestore.tasks import Batches, computed_numbers, run_tasks
 from pyspark_tablestore.writer import prepare, write_task
-from tablestore.distributed.read import ReadPin, ReadPlan, pinned_fields, plan_layers, plan_read
+from tablestore.distributed.layers import Layer
+from tablestore.distributed.read import ReadPin, ReadPlan, pinned_fields, plan_read, planned_layer
 from tablestore.distributed.spec import TableSpec
 from tablestore.distributed.write import WriteJob, abort_messages, commit_messages
 from tablestore.errors import InvalidInputError
@@ -276,8 +277,11 @@ def _native_parts(spark: SparkSession, plan: ReadPlan, filter: str | None, *, fi
 
     plain = [path_of(path) for path in plan.plain_files]
     scans = [native_scan(spark, plain, fields, positions=plan.positions)] if plain else []
-    for layer in plan_layers(plan, filter):
-        scans += layer_scans(spark, layer, fields, path_of)
+    for layer in plan.layers:
+        # Files are told apart by all that a table knows of them, their digests too.
+        key = plan.pin.spec.location, plan.pin.table_uuid, plan.pin.schema_id, filter, layer
+        found = ReadyLayers.of(spark).find(key, partial(_ready, spark, plan, layer, filter))
+        scans += layer_scans(spark, found, fields, path_of)
     if predicate is not None:
         kept = condition(predicate, {field.name: field for field in schema.fields})
         scans = [scan.where(kept) for scan in scans]
@@ -285,3 +289,7 @@ def _native_parts(spark: SparkSession, plan: ReadPlan, filter: str | None, *, fi
         return scans
     wanted = [*map(quoted, plan.schema.names)]
     return [scan.select(*wanted) for scan in scans]
+
+
+def _ready(spark: SparkSession, plan: ReadPlan, layer: Layer, filter: str | None) -> ReadyLayer:
+    return ready(spark, planned_layer(plan, layer, filter))

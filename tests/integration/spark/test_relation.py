@@ -3,12 +3,16 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from tablestore import ConflictError, InvalidInputError, NotFoundError
+from tablestore.distributed.keybits import KeyBits
+from tablestore.distributed.layers import LayerPlan
 from tablestore.table.catalog import Catalog
 from tablestore.table.table import Table
+from tablestore.types.datatypes import AtomicType, Field, TypeRoot
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -127,6 +131,57 @@ def test_files_under_a_few_newer_rows_are_read_natively(spark: "SparkSession", u
     before = content(whole)
     upserted.upsert(rows(range(100), price=9.0))
     assert content(whole) == before
+
+
+def test_what_is_kept_of_a_layer_serves_its_own_files_and_filter_only(
+    spark: "SparkSession", catalog: Catalog, upserted: Table
+) -> None:
+    for filter in (None, "id = 41", None, "price > 2", "id = 41"):
+        assert content(read(spark, upserted.location, filter=filter)) == scanned(upserted, filter=filter)
+    one, other = (read(spark, upserted.location) for _ in range(2))
+    both = one.join(other, one.id == other.id).where(one.price > 1).select(one.id, other.price)
+    assert {row.id: row.price for row in both.collect()} == {
+        row["id"]: row["price"] for row in scanned(upserted, filter="price > 1")
+    }
+    # The same name, the same numbers of snapshots, files, buckets and rows.
+    catalog.drop_table("shop.upserted")
+    again = catalog.create_table("shop.upserted", schema=ROWS, primary_key=["id"], options={"bucket": "2", "write-only": "true"})
+    again.upsert(rows(range(1000)))
+    again.compact(full=True)
+    for ids, price in ((range(105, 145), 2.0), (range(140, 160), 3.0)):
+        again.upsert(rows(ids, price=price))
+        frame = read(spark, again.location)
+        assert scans(frame) == (True, False)
+        assert content(frame) == scanned(again)
+
+
+def test_a_session_keeps_few_layers_and_little_memory() -> None:
+    from pyspark_tablestore.layers import KEPT_BYTES, MOST_KEPT, ReadyLayer, ReadyLayers
+
+    key_field = Field(id=0, name="id", type=AtomicType(root=TypeRoot.BIGINT, nullable=False))
+    made: list[object] = []
+    kept = ReadyLayers()
+
+    def find(key: object, words: int) -> None:
+        def make() -> ReadyLayer:
+            made.append(key)
+            bits = KeyBits(0, 64 * words - 1, np.zeros(words, np.int64))
+            plan = LayerPlan(key=key_field, base=(), newer=(), hidden=bits, newest=None, retractions=False)
+            return ReadyLayer(plan=plan, is_shown=None, is_newest=None)
+
+        kept.find(key, make)
+
+    third = KEPT_BYTES // 3 // 16
+    for letter in "abcabdabcd":
+        find(letter, third)
+    assert made == [*"abcdcd"]
+    for key, words in (("large", 4 * third), ("b", third), ("large", 4 * third)):
+        find(key, words)
+    assert made[6:] == ["large", "large"]
+    made.clear()
+    for number in (*range(MOST_KEPT + 1), MOST_KEPT, 0):
+        find(number, 1)
+    assert made == [*range(MOST_KEPT + 1), 0]
 
 
 def test_files_of_past_snapshots_and_branches_are_layered_too(spark: "SparkSession", upserted: Table) -> None:
