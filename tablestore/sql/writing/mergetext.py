@@ -33,7 +33,8 @@ def equal_columns(on: Fragment, *, target: str, source: str) -> EqualColumns:
     pairs: set[tuple[str, str]] = set()
     at, begins, conditions = 0, True, 0
     while at < len(tokens):
-        if tokens.key(at) in ("OR", "NOT", "CASE", "BETWEEN"):
+        # An AND behind these need not join two conditions. A NOT binds closer than AND.
+        if tokens.key(at) in ("OR", "CASE", "BETWEEN"):
             return EqualColumns()
         conditions += begins
         if begins and tokens.is_name(at) and tokens.key(sign := tokens.after_chain(at)) == "=" and tokens.is_name(sign + 1):
