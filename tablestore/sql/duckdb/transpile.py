@@ -131,6 +131,7 @@ def _rewritten(tree: exp.Expr, tables: Mapping[str, Columns]) -> exp.Expr:
     averages = {id(node): kinds.of(summand(avg)) for node in nodes if (avg := averaged(node)) and not _is_inside(node)}
     for node in nodes:
         _refuse_order(node, kinds)
+        _refuse_numbers(node, kinds)
     typed = [(column, found) for column in named_results(tree) if (found := result_type(column, kinds)) is not None]
     for node in reversed(nodes):
         parent, key, index = node.parent, node.arg_key or "", node.index
@@ -169,6 +170,32 @@ def _refuse_order(node: exp.Expr, kinds: Kinds) -> None:
         raise refusal("an order of rows or arrays, in which a NULL is the least")
     if isinstance(node, _EQUALITIES) and any(isinstance(side.unnest(), exp.Struct) for side in (node.this, node.expression)):
         raise refusal("a comparison with a written row, whose parts may have other names")
+
+
+def _refuse_numbers(node: exp.Expr, kinds: Kinds) -> None:
+    """DuckDB takes a number for a condition: ``DELETE FROM t WHERE 1``."""
+    for condition in _conditions(node):
+        kind = kinds.of(condition)
+        if kind is not None and kind.name != "text":
+            raise InvalidInputError(
+                f"expected a condition, found {condition.unnest().sql(dialect=Spark4):.80}, which is no BOOLEAN; compare it",
+                kind="query",
+            )
+
+
+def _conditions(node: exp.Expr) -> list[exp.Expr]:
+    match node:
+        case exp.Where() | exp.Having() | exp.Qualify() | exp.Not():
+            found = [node.this]
+        case exp.And() | exp.Or():
+            found = [node.this, node.expression]
+        case exp.Join():
+            found = [node.args.get("on")]
+        case exp.If() if not (isinstance(node.parent, exp.Case) and node.parent.this is not None):
+            found = [node.this]
+        case _:
+            found = []
+    return [condition for condition in found if condition is not None]
 
 
 def _of_two(node: exp.Expr, kind: Kind | None, left: Kind | None, right: Kind | None) -> exp.Expr:

@@ -31,10 +31,11 @@ def equal_columns(on: Fragment, *, target: str, source: str) -> EqualColumns:
     tables = target.casefold(), source.casefold()
     tokens = Tokens(on.text)
     pairs: set[tuple[str, str]] = set()
-    at, begins, conditions = 0, True, 0
+    at, begins, conditions, is_between = 0, True, 0, False
     while at < len(tokens):
+        key = tokens.key(at)
         # An AND behind these need not join two conditions. A NOT binds closer than AND.
-        if tokens.key(at) in ("OR", "CASE", "BETWEEN"):
+        if key in ("OR", "CASE"):
             return EqualColumns()
         conditions += begins
         if begins and tokens.is_name(at) and tokens.key(sign := tokens.after_chain(at)) == "=" and tokens.is_name(sign + 1):
@@ -42,7 +43,9 @@ def equal_columns(on: Fragment, *, target: str, source: str) -> EqualColumns:
             columns = dict([_last_two(tokens, at, sign), _last_two(tokens, sign + 1, behind)])
             if tokens.key(behind) in ("", "AND") and set(columns) == set(tables):
                 pairs.add((columns[tables[0]], columns[tables[1]]))
-        begins = tokens.key(at) == "AND"
+        # The first AND behind a BETWEEN is a part of it.
+        begins = key == "AND" and not is_between
+        is_between = key == "BETWEEN" or (is_between and key != "AND")
         at = max(at + 1, tokens.after_group(at))
     return EqualColumns(pairs=frozenset(pairs), nothing_else=len(pairs) == conditions)
 

@@ -10,6 +10,7 @@ Memory: a part of bounded size of a stream; Python values and lazy frames as a w
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any, Protocol, TypeAlias
 
@@ -19,6 +20,7 @@ from tablestore.bounds import BATCH_BYTES
 from tablestore.errors import InvalidInputError
 
 STREAM_ROWS = 1 << 20
+_REFUSALS = (pa.ArrowException, TypeError, ValueError, OverflowError)
 
 
 class ArrowStream(Protocol):
@@ -151,18 +153,21 @@ def _as_values(name: Any, values: Any) -> Any:
 
 
 def _array(name: str, values: Any, columns: Callable[[], pa.Schema] | None) -> pa.Array | pa.ChunkedArray:
-    """The values as Arrow finds them, or else as the column of the table has them."""
+    """The values as Arrow finds them, or else as the column of the table has them. In a column with maps, dicts are maps."""
+    if isinstance(values, (pa.Array, pa.ChunkedArray)):
+        return values
+    target = columns() if columns is not None else pa.schema([])
+    data_type = target.field(name).type if name in target.names else None
+    make = partial(_typed, data_type=data_type)
     try:
-        return values if isinstance(values, (pa.Array, pa.ChunkedArray)) else pa.array(values)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        target = columns() if columns is not None else pa.schema([])
-        data_type = target.field(name).type if name in target.names else None
+        return make(values) if data_type is not None and _has_maps(data_type) else pa.array(values)
+    except _REFUSALS as error:
         if data_type is not None:
             try:
-                return pa.array(values, data_type)
-            except (pa.ArrowException, TypeError, ValueError, OverflowError):
+                return make(values)
+            except _REFUSALS:
                 pass
-        place = _first_wrong(values, data_type)
+        place = _first_wrong(values, make)
         wanted = f", which takes {data_type}" if data_type is not None else ""
         raise InvalidInputError(
             f"row {place} (the first is 0): {values[place]!r:.80} does not go into column {name!r}{wanted}: {error}",
@@ -170,15 +175,42 @@ def _array(name: str, values: Any, columns: Callable[[], pa.Schema] | None) -> p
         ) from error
 
 
-def _first_wrong(values: Sequence[Any], data_type: pa.DataType | None) -> int:
+def _typed(values: Sequence[Any], data_type: pa.DataType | None) -> pa.Array:
+    has_maps = data_type is not None and _has_maps(data_type)
+    return pa.array([_with_pairs(value, data_type) for value in values] if has_maps else values, data_type)
+
+
+def _has_maps(data_type: pa.DataType) -> bool:
+    return pa.types.is_map(data_type) or any(_has_maps(data_type.field(place).type) for place in range(data_type.num_fields))
+
+
+def _with_pairs(value: Any, data_type: pa.DataType) -> Any:
+    """A value of Python with its maps as pairs, which Arrow wants."""
+    if value is None or not _has_maps(data_type):
+        return value
+    if pa.types.is_map(data_type):
+        pairs = value.items() if isinstance(value, Mapping) else value
+        return [(_with_pairs(key, data_type.key_type), _with_pairs(item, data_type.item_type)) for key, item in pairs]
+    if pa.types.is_struct(data_type) and isinstance(value, Mapping):
+        known = {field.name: field.type for field in data_type}
+        # Arrow would leave them out.
+        if others := [name for name in value if name not in known]:
+            raise ValueError(f"the row has no field {others[0]!r}; its fields are {', '.join(known)}")
+        return {name: _with_pairs(part, known[name]) for name, part in value.items()}
+    if pa.types.is_list(data_type) and isinstance(value, (list, tuple)):
+        return [_with_pairs(part, data_type.value_type) for part in value]
+    return value
+
+
+def _first_wrong(values: Sequence[Any], make: Callable[[Sequence[Any]], object]) -> int:
     """The place of the first value that Arrow does not take after those before it, by halves."""
     low, high = 0, len(values) - 1
     while low < high:
         middle = (low + high) // 2
         try:
-            pa.array(values[: middle + 1], data_type)
+            make(values[: middle + 1])
             low = middle + 1
-        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        except _REFUSALS:
             high = middle
     return low
 

@@ -109,6 +109,25 @@ def test_wrong_text_is_refused_before_it_runs(expression: str, message: str) -> 
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT id FROM t WHERE 1",
+        "SELECT id FROM t WHERE id",
+        "SELECT id FROM t WHERE id > 1 AND day",
+        "SELECT id FROM t WHERE NOT (id)",
+        "SELECT id FROM t GROUP BY id HAVING count(*)",
+        "SELECT l.id FROM t AS l JOIN t AS r ON l.id",
+        "SELECT if(id, 1, 2) FROM t",
+        "SELECT CASE WHEN id + 1 THEN 1 END FROM t",
+    ],
+)
+def test_a_number_is_no_condition(text: str) -> None:
+    with pytest.raises(InvalidInputError, match="expected a condition, found"):
+        to_duckdb(text, KINDS)
+    assert to_duckdb("SELECT CASE id WHEN 1 THEN 2 END FROM t WHERE (id = 1) OR NOT isnull(day) AND s LIKE 'a'", KINDS)
+
+
+@pytest.mark.parametrize(
     ("expression", "message"),
     [
         ("1.5D DIV 2", "DIV of"),
