@@ -182,6 +182,8 @@ def plan_target(session: Session, query: str, found: Sources, target: Table) -> 
     context = target.context
     if context.schema.is_keyed and not context.settings.is_plain and not context.settings.skips_level_zero:
         return FullRefresh("the table has a merge engine, or a field that orders rows, of its own")
+    if context.settings.rowkind_field is not None:
+        return FullRefresh("a column of the table says of what kind its rows are (rowkind.field)")
     shapes = tuple(source.shape for source in found.sources)
     target_shape = TargetShape(fields=context.schema.fields, primary_key=context.schema.primary_keys)
     return session.remembered(_planned, query, found.source_of, shapes, target_shape)

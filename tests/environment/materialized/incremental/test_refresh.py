@@ -73,6 +73,21 @@ def test_counts_and_sums_of_few_groups_need_no_query(env: ts.TableEnvironment, m
     assert check(env, "bag", query).is_equal
 
 
+def test_a_table_whose_rows_say_of_what_kind_they_are_is_refreshed_as_a_whole(env: ts.TableEnvironment) -> None:
+    query = "SELECT id, kind, x FROM src"
+    columns = "(id INT, kind STRING, x INT, PRIMARY KEY (id) NOT ENFORCED)"
+    env.execute_sql(f"CREATE TABLE src {columns} WITH ('changelog-producer' = 'lookup')")
+    env.execute_sql(f"CREATE TABLE chosen {columns} WITH ('rowkind.field' = 'kind')")
+    env.execute_sql("INSERT INTO src VALUES (1, '+I', 1), (2, '+I', 0), (3, '-D', 3)")
+    run(env, "chosen", query)
+    assert rows(env, "chosen") == [(1, "+I", 1), (2, "+I", 0)]
+    env.execute_sql("DELETE FROM src WHERE id = 2")
+    env.execute_sql("UPDATE src SET x = 9 WHERE id = 1")
+    report = run(env, "chosen", query)
+    assert (report.mode, report.reason) == ("full", "a column of the table says of what kind its rows are (rowkind.field)")
+    assert rows(env, "chosen") == [(1, "+I", 9)]
+
+
 def test_a_compaction_of_a_source_is_no_change(env: ts.TableEnvironment) -> None:
     run(env)
     env.catalog().table("default.t").compact(full=True)
