@@ -141,6 +141,10 @@ class Kinds:
                 return INT
             case _ if isinstance(node, _TEXTS):
                 return TEXT
+            case exp.Concat() | exp.DPipe():
+                # Arrays are joined to arrays only.
+                parts = node.expressions if isinstance(node, exp.Concat) else (node.this, node.expression)
+                return TEXT if any(self.of(part) == TEXT for part in parts) else None
             case _ if isinstance(node, _BIGINTS):
                 return BIGINT
             case _ if isinstance(node, _DOUBLES):

@@ -56,7 +56,7 @@ def _written(number: exp.Expr) -> exp.Expr:
 
 def date_of_text(node: exp.Expr) -> exp.Expr:
     """``to_date`` of a text, as a cast is checked."""
-    return _checked(node, node.this, _DAY, "a day as yyyy-MM-dd")
+    return _checked(node, exp.DataType.build("DATE"), _DAY, "a day as yyyy-MM-dd")
 
 
 def _of_literal(node: exp.Cast, text: str) -> exp.Expr:
@@ -77,23 +77,26 @@ def _of_literal(node: exp.Cast, text: str) -> exp.Expr:
 def _of_text(node: exp.Cast) -> exp.Expr:
     for types, pattern, form in _FORMS:
         if node.to.this in types:
-            return _checked(node, node.this, pattern, form)
+            return _checked(node, node.to, pattern, form)
     return node
 
 
-def _checked(node: exp.Expr, text: exp.Expr, pattern: re.Pattern[str], form: str) -> exp.Expr:
+def _checked(node: exp.Expr, wanted: exp.DataType, pattern: re.Pattern[str], form: str) -> exp.Expr:
     """A value of a text in one form, of more than one that DuckDB takes. It would round ``12.7`` to a whole number.
 
-    What a group of the pattern matches is the value.
+    What a group of the pattern matches is the value. What DuckDB refuses, it refuses itself: it says where it stands.
     """
-    is_other = exp.Not(this=call("REGEXP_FULL_MATCH", text.copy(), exp.Literal.string(pattern.pattern)))
+    text, form_of = node.this, exp.Literal.string(pattern.pattern)
+    matches = call("REGEXP_FULL_MATCH", text.copy(), form_of)
+    value = node.copy()
     if pattern.groups:
-        part = call("REGEXP_EXTRACT", text.copy(), exp.Literal.string(pattern.pattern), exp.Literal.number(pattern.groups))
-        node.set("this", part)
+        value.set("this", call("REGEXP_EXTRACT", text.copy(), form_of.copy(), exp.Literal.number(pattern.groups)))
     if isinstance(node, exp.TryCast):
-        return exp.Case(ifs=[exp.If(this=is_other, true=exp.null())], default=node)
+        return exp.Case(ifs=[exp.If(this=matches, true=value)])
+    is_taken = exp.Not(this=exp.Is(this=exp.TryCast(this=text.copy(), to=wanted.copy()), expression=exp.null()))
     found = [exp.Literal.string(f"expected {form}, found '"), text.copy(), exp.Literal.string("'")]
-    return exp.Case(ifs=[exp.If(this=is_other, true=call("ERROR", exp.Concat(expressions=found)))], default=node)
+    refused = call("ERROR", exp.Concat(expressions=found))
+    return exp.Case(ifs=[exp.If(this=matches, true=value), exp.If(this=is_taken, true=refused)], default=node)
 
 
 def part_by_part(node: exp.Cast) -> None:
