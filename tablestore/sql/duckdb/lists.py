@@ -27,6 +27,7 @@ def subscript(node: exp.Bracket, kind: Kind | None) -> exp.Expr:
 
 
 def size(value: exp.Expr) -> exp.Expr:
+    """How many elements an array or a map has, as an INT."""
     return exp.Cast(this=call("CARDINALITY", value), to=exp.DataType.build("INT"))
 
 
@@ -42,6 +43,7 @@ def flatten(node: exp.Flatten) -> exp.Expr:
 
 
 def with_lambda(node: exp.Transform | exp.ArrayFilter) -> exp.Expr:
+    """A function that is applied to each element. Raises UnsupportedError if it takes the place of the element too."""
     if isinstance(node.expression, exp.Lambda) and len(node.expression.expressions) > 1:
         raise refusal("a function of elements and their places, which it counts from one")
     return node

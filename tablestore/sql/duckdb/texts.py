@@ -43,12 +43,14 @@ def end(node: exp.Left | exp.Right) -> exp.Expr:
 
 
 def replace(node: exp.Replace) -> exp.Expr:
+    """``replace``: without a replacement it takes the text out."""
     if node.args.get("replacement") is None:
         node.set("replacement", exp.Literal.string(""))
     return node
 
 
 def split_part(node: exp.SplitPart) -> exp.Expr:
+    """``split_part``: the place 0 is an error. DuckDB gives an empty text."""
     place = node.args.get("part_index")
     if place is None or (isinstance(place, exp.Literal) and place.name != "0"):
         return node
