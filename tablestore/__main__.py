@@ -1,6 +1,7 @@
 """The program ``tablestore``, also as ``python -m tablestore``."""
 
 from tablestore.cli.interruption import leave_at_ctrl_c
+from tablestore.cli.standardstreams import open_closed_streams
 from tablestore.lazy import imported
 
 
@@ -8,6 +9,7 @@ def main() -> None:
     """The entry point."""
     # Before anything else is imported.
     leave_at_ctrl_c()
+    open_closed_streams()
     imported("tablestore.cli.main:main")()
 
 

@@ -180,6 +180,20 @@ def test_an_argument_that_is_no_text_is_an_error_and_no_trace(catalog: ts.Catalo
     assert b"Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_command_runs_where_standard_streams_are_closed(catalog: ts.Catalog, warehouse: str, closed: str) -> None:
+    statement = "CREATE TABLE shop.made (id INT)"
+    words = [*COMMAND, "sql", "--engine", "duckdb", "--warehouse", warehouse, "-e", statement]
+    assert subprocess.run(["bash", "-c", f'"$@" {closed}', "bash", *words], check=False).returncode == 0
+    assert catalog.table_exists("shop.made")
+
+
+def test_a_script_from_a_closed_standard_input_is_empty(catalog: ts.Catalog, warehouse: str) -> None:
+    words = [*COMMAND, "sql", "--warehouse", warehouse]
+    done = subprocess.run(["bash", "-c", '"$@" <&-', "bash", *words], capture_output=True, check=False)
+    assert (done.stdout, done.stderr, done.returncode) == (b"", b"", 0)
+
+
 def test_the_console_script_is_declared(project: Path) -> None:
     assert 'tablestore = "tablestore.__main__:main"' in (project / "pyproject.toml").read_text()
 
