@@ -1,12 +1,16 @@
-"""What pure functions of a text gave last time: who asks for the same again does not compute it again.
+"""What was computed last: who asks for the same again does not compute it again.
 
-An object of this class belongs to one environment or engine; there is none for the whole process. Threads may share it: two that
-ask for one thing at once may both compute it.
+:class:`Remembered` is for pure functions of a text, :class:`RecentlyUsed` for values of which some are large.
+
+An object of these classes belongs to one environment, engine or session; there is none for the whole process. Threads may share it:
+two that ask for one thing at once may both compute it.
 """
 
+from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from functools import lru_cache
-from typing import Any, TypeVar
+from threading import Lock
+from typing import Any, Generic, TypeVar
 
 MOST_RESULTS = 128
 """Results that are kept: those asked for last."""
@@ -28,6 +32,36 @@ class Remembered:
             return function(text, *arguments)
         result: _T = self._call(function, text, *arguments)
         return result
+
+
+class RecentlyUsed(Generic[_T]):
+    """At most ``most`` values, those that were used last, which weigh at most ``most_weight`` together."""
+
+    def __init__(self, weigh: Callable[[_T], int], *, most: int, most_weight: int) -> None:
+        self._weigh, self._most, self._most_weight = weigh, most, most_weight
+        self._values: OrderedDict[Hashable, _T] = OrderedDict()
+        self._weight = 0
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        """How many values are kept."""
+        return len(self._values)
+
+    def find(self, key: Hashable, make: Callable[[], _T]) -> _T:
+        """The value that ``make`` made when it was first asked for by this key, or makes now. What it raises is not kept."""
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+                return self._values[key]
+        made = make()
+        weight = self._weigh(made)
+        with self._lock:
+            if key not in self._values and weight <= self._most_weight:
+                self._values[key] = made
+                self._weight += weight
+            while self._weight > self._most_weight or len(self._values) > self._most:
+                self._weight -= self._weigh(self._values.popitem(last=False)[1])
+        return made
 
 
 def _call(function: Callable[..., Any], text: str, *arguments: Hashable) -> Any:

@@ -1,6 +1,8 @@
+from functools import partial
+
 import pytest
 
-from tablestore.remembered import MOST_CHARACTERS, MOST_RESULTS, Remembered
+from tablestore.remembered import MOST_CHARACTERS, MOST_RESULTS, RecentlyUsed, Remembered
 
 
 def test_what_was_asked_before_is_not_computed_again() -> None:
@@ -40,3 +42,40 @@ def test_only_the_newest_results_are_kept() -> None:
     for number in range(1, MOST_RESULTS + 1):
         remembered(list, str(number))
     assert remembered(list, "0") is not first
+
+
+def test_values_used_last_are_kept_up_to_a_number_and_a_weight() -> None:
+    made: list[str] = []
+    recent: RecentlyUsed[int] = RecentlyUsed(lambda weight: weight, most=3, most_weight=10)
+
+    def find(key: str, weight: int) -> None:
+        def make() -> int:
+            made.append(key)
+            return weight
+
+        assert recent.find(key, make) == weight
+
+    for key in "abcabdabcd":
+        find(key, 1)
+    assert made == [*"abcdcd"]
+    # Too heavy to be kept: nothing else makes room for it.
+    for key, weight in (("heavy", 11), ("d", 1), ("heavy", 11)):
+        find(key, weight)
+    assert made[6:] == ["heavy", "heavy"]
+    made.clear()
+    for key, weight in (("x", 9), ("y", 1), ("y", 1), ("z", 2), ("x", 9)):
+        find(key, weight)
+    assert made == ["x", "y", "z", "x"]
+    assert len(recent) == 1
+
+
+def test_what_cannot_be_made_is_not_kept() -> None:
+    recent: RecentlyUsed[int] = RecentlyUsed(lambda _: 1, most=3, most_weight=3)
+    for error in (ValueError, KeyError):
+        with pytest.raises(error):
+            recent.find("a", partial(_fail, error))
+    assert recent.find("a", lambda: 5) == 5
+
+
+def _fail(error: type[Exception]) -> int:
+    raise error

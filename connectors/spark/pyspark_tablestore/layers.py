@@ -10,15 +10,10 @@ the JVM.
 
 What a plan holds in memory, here, in the driver's JVM and in each task: a bit for each number in the range of the newer keys, and
 for each key that lies in several newer files some 130 bytes: at most 16 MB and 128 MB.
-
-A session keeps what was used last, ``MOST_KEPT`` layers of ``KEPT_BYTES``: the files that it was made from never change. So a
-table that is read again has no keys read, and no arrays handed to the JVM.
 """
 
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from threading import Lock
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +24,6 @@ from pyspark_tablestore.native import quoted, screened, unscreened_scan
 from tablestore.distributed.keybits import KeyBits, NumberedKeys
 from tablestore.distributed.layers import LayerPlan
 from tablestore.format.parquet.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
-from tablestore.options import MIB
 from tablestore.types.datatypes import AtomicType, Field, TypeRoot
 from tablestore.types.rowkind import RowKind
 
@@ -40,10 +34,7 @@ _WORDS = pa.list_(pa.field("element", pa.int64(), nullable=False))
 _MAP = pa.map_(pa.int64(), pa.field("value", pa.int64(), nullable=False))
 _INDEX_MASK = 0x7FFFFFFF
 
-# Of arrays, here and in the JVM, and of layers.
-KEPT_BYTES, MOST_KEPT = 64 * MIB, 16
 _NUMBER_BYTES = 130
-_ATTRIBUTE = "_tablestore_layers"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -59,36 +50,6 @@ class ReadyLayer:
         """What it holds in memory, about."""
         hidden, newest = self.plan.hidden, self.plan.newest
         return 2 * (hidden.words.nbytes if hidden else 0) + _NUMBER_BYTES * (len(newest.keys) if newest else 0)
-
-
-class ReadyLayers:
-    """The layers that a session used last. Threads may share it: two that ask for one layer at once may both make it."""
-
-    def __init__(self) -> None:
-        self._kept: OrderedDict[Hashable, ReadyLayer] = OrderedDict()
-        self._bytes = 0
-        self._lock = Lock()
-
-    @classmethod
-    def of(cls, spark: SparkSession) -> "ReadyLayers":
-        """Those of a session: they last as long as it does."""
-        found: ReadyLayers = vars(spark).setdefault(_ATTRIBUTE, cls())
-        return found
-
-    def find(self, key: Hashable, make: Callable[[], ReadyLayer]) -> ReadyLayer:
-        """The layer that ``make`` made when it was first asked for by this key, or makes now."""
-        with self._lock:
-            if (found := self._kept.get(key)) is not None:
-                self._kept.move_to_end(key)
-                return found
-        made = make()
-        with self._lock:
-            if key not in self._kept and made.bytes <= KEPT_BYTES:
-                self._kept[key] = made
-                self._bytes += made.bytes
-            while self._bytes > KEPT_BYTES or len(self._kept) > MOST_KEPT:
-                self._bytes -= self._kept.popitem(last=False)[1].bytes
-        return made
 
 
 def ready(spark: SparkSession, plan: LayerPlan) -> ReadyLayer:

@@ -123,6 +123,11 @@ def screened(rows: DataFrame, fields: Sequence[Field], *, has_more: bool = False
     return rows.select(*map(_screened, fields)) if has_more or any(map(_needs_screen, fields)) else rows
 
 
+def renewed(rows: DataFrame) -> DataFrame:
+    """The same rows in columns of their own: two relations of a query that are made of one scan stay two relations."""
+    return rows.selectExpr(*(f"{name} AS {name}" for name in map(quoted, rows.columns)))
+
+
 def _scans(spark: SparkSession, paths: Sequence[str], fields: Sequence[Field]) -> list[DataFrame]:
     nested = any(isinstance(field.type, RowType) and _has_float(field.type) for field in fields)
     reader = spark.read.options(**_OPTIONS, **(_SKIP_NOTHING if nested else {})).schema(spark_schema(fields))

@@ -20,7 +20,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_tablestore.conditions import condition, has_condition
-from pyspark_tablestore.layers import ReadyLayer, ReadyLayers, layer_scans, ready
+from pyspark_tablestore.layers import ReadyLayer, layer_scans, ready
 from pyspark_tablestore.native import (
     MOST_SCANS,
     NativeRule,
@@ -30,6 +30,7 @@ from pyspark_tablestore.native import (
     native_scan,
     quoted,
     reads_alike,
+    renewed,
 )
 from pyspark_tablestore.publish import spark_log
 from pyspark_tablestore.reader import pin_options
@@ -44,6 +45,8 @@ from tablestore.distributed.write import WriteJob, abort_messages, commit_messag
 from tablestore.errors import InvalidInputError
 from tablestore.format.bucket import bucket_of
 from tablestore.format.snapshot import Snapshot
+from tablestore.options import MIB
+from tablestore.remembered import RecentlyUsed
 from tablestore.table.table import Table
 from tablestore.table.write.committing import CommitNote
 from tablestore.types.conform import conform
@@ -51,6 +54,29 @@ from tablestore.types.datatypes import AtomicType, Field
 from tablestore.types.filter.filters import parse_filter
 from tablestore.types.filter.predicate import columns as filter_columns
 from tablestore.types.rowposition import POSITION_COLUMNS
+
+# So many layers, whose arrays take so much memory here and in the JVM, and so many scans.
+KEPT_BYTES, MOST_KEPT = 64 * MIB, 16
+# Of a scan that is kept: Spark holds some kilobytes for each.
+MOST_KEPT_FILES = 1000
+_ATTRIBUTE = "_tablestore_scans"
+
+
+class KeptScans:
+    """What a session read last. It stays true: the files that it was made of never change.
+
+    So of what is read again no keys are read, no arrays are handed to the JVM and no files are listed.
+    """
+
+    def __init__(self) -> None:
+        self.layers: RecentlyUsed[ReadyLayer] = RecentlyUsed(lambda layer: layer.bytes, most=MOST_KEPT, most_weight=KEPT_BYTES)
+        self.scans: RecentlyUsed[DataFrame] = RecentlyUsed(lambda _: 1, most=MOST_KEPT, most_weight=MOST_KEPT)
+
+    @classmethod
+    def of(cls, spark: SparkSession) -> "KeptScans":
+        """Those of a session: they last as long as it does."""
+        found: KeptScans = vars(spark).setdefault(_ATTRIBUTE, cls())
+        return found
 
 
 def read(
@@ -104,7 +130,7 @@ def read_pinned(
         return counted.select(*POSITION_COLUMNS if positions else ())
     rule = _native_rule(spark, pin, names, filter)
     plan, rule = _planned(spark, pin, names, filter, rule, positions=positions)
-    parts = _native_parts(spark, plan, filter, filtered=filtered)
+    parts = [_native_part(spark, plan, filter, filtered=filtered)] if plan.plain_files or plan.layers else []
     if plan.tasks or not parts:
         parts.append(_our_part(spark, plan, filter, rule))
     return reduce(DataFrame.union, parts)
@@ -265,8 +291,20 @@ def _our_part(spark: SparkSession, plan: ReadPlan, filter: str | None, rule: Nat
     return spark.read.format("tablestore").options(**given, **place).load()
 
 
-def _native_parts(spark: SparkSession, plan: ReadPlan, filter: str | None, *, filtered: bool) -> list[DataFrame]:
+def _native_part(spark: SparkSession, plan: ReadPlan, filter: str | None, *, filtered: bool) -> DataFrame:
     """The rows of a plan's plain files and layers."""
+    kept = KeptScans.of(spark)
+    if len(plan.plain_files) > MOST_KEPT_FILES:
+        return _scan(spark, plan, filter, filtered=filtered, layers=kept.layers)
+    # Files are told apart by all that a table knows of them, their digests too.
+    table = plan.pin.spec.location, plan.pin.table_uuid, plan.pin.schema_id
+    key = *table, plan.plain_files, plan.layers, plan.fields, plan.positions, filter, filtered
+    return renewed(kept.scans.find(key, lambda: _scan(spark, plan, filter, filtered=filtered, layers=kept.layers)))
+
+
+def _scan(
+    spark: SparkSession, plan: ReadPlan, filter: str | None, *, filtered: bool, layers: RecentlyUsed[ReadyLayer]
+) -> DataFrame:
     schema = plan.pin.open().schema
     predicate = parse_filter(filter, schema.fields) if filtered else None
     names = [field.name for field in plan.fields]
@@ -278,17 +316,13 @@ def _native_parts(spark: SparkSession, plan: ReadPlan, filter: str | None, *, fi
     plain = [path_of(path) for path in plan.plain_files]
     scans = [native_scan(spark, plain, fields, positions=plan.positions)] if plain else []
     for layer in plan.layers:
-        # Files are told apart by all that a table knows of them, their digests too.
         key = plan.pin.spec.location, plan.pin.table_uuid, plan.pin.schema_id, filter, layer
-        found = ReadyLayers.of(spark).find(key, partial(_ready, spark, plan, layer, filter))
-        scans += layer_scans(spark, found, fields, path_of)
+        scans += layer_scans(spark, layers.find(key, partial(_ready, spark, plan, layer, filter)), fields, path_of)
     if predicate is not None:
-        kept = condition(predicate, {field.name: field for field in schema.fields})
-        scans = [scan.where(kept) for scan in scans]
-    if len(fields) == len(names):
-        return scans
-    wanted = [*map(quoted, plan.schema.names)]
-    return [scan.select(*wanted) for scan in scans]
+        kept_rows = condition(predicate, {field.name: field for field in schema.fields})
+        scans = [scan.where(kept_rows) for scan in scans]
+    rows = reduce(DataFrame.union, scans)
+    return rows if len(fields) == len(names) else rows.select(*map(quoted, plan.schema.names))
 
 
 def _ready(spark: SparkSession, plan: ReadPlan, layer: Layer, filter: str | None) -> ReadyLayer:

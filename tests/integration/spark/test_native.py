@@ -14,6 +14,7 @@ import pyspark_tablestore
 import pytest
 from pyspark_tablestore import native
 from pyspark_tablestore.conditions import condition
+from pyspark_tablestore.relation import KeptScans
 
 import tablestore as ts
 from tablestore.table.catalog import Catalog
@@ -236,7 +237,13 @@ def test_conditions_on_nested_floats_keep_the_rows_that_spark_keeps_in_memory(
     fuzz_nested(spark, {"native": fuzzed["native"]}, 20, 3)
 
 
-@pytest.mark.usefixtures("quick")
+@pytest.fixture
+def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sessions make every scan anew: how it is made depends on what a test changes."""
+    monkeypatch.setattr(KeptScans, "of", lambda _: KeptScans())
+
+
+@pytest.mark.usefixtures("quick", "forgetful")
 def test_conditions_find_floats_that_reach_the_parquet_reader(
     spark: "SparkSession", fuzzed: dict[str, Table], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -258,7 +265,7 @@ READERS: dict[str, dict[str, str]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("quick", "forgetful")
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("what", ["conditions", "filters", "nested"])
 def test_many_conditions_keep_the_rows_of_a_scan(spark: "SparkSession", fuzzed: dict[str, Table], reader: str, what: str) -> None:
@@ -368,7 +375,7 @@ def test_no_setting_of_the_session_changes_a_value(spark: "SparkSession", typed:
     assert found.to_pylist() == typed.scan(columns=names).to_arrow().sort_by("id").to_pylist()
 
 
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("quick", "forgetful")
 def test_literals_of_every_type_filter_as_in_a_scan(spark: "SparkSession", typed: Table) -> None:
     texts = [
         f"{name} {op} {value}"

@@ -3,16 +3,12 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
 from tablestore import ConflictError, InvalidInputError, NotFoundError
-from tablestore.distributed.keybits import KeyBits
-from tablestore.distributed.layers import LayerPlan
 from tablestore.table.catalog import Catalog
 from tablestore.table.table import Table
-from tablestore.types.datatypes import AtomicType, Field, TypeRoot
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -155,33 +151,35 @@ def test_what_is_kept_of_a_layer_serves_its_own_files_and_filter_only(
         assert content(frame) == scanned(again)
 
 
-def test_a_session_keeps_few_layers_and_little_memory() -> None:
-    from pyspark_tablestore.layers import KEPT_BYTES, MOST_KEPT, ReadyLayer, ReadyLayers
+def test_what_was_read_before_is_two_relations_of_one_query(spark: "SparkSession", upserted: Table) -> None:
+    """A kept scan has columns of its own each time: each side of a join keeps its rows, and its conditions."""
+    for filter in (None, "id < 50"):
+        one, other = (read(spark, upserted.location, filter=filter) for _ in range(2))
+        pairs = one.join(other, one.id == other.id + 1).where((one.price > 1) & (other.price == 1)).select(one.id, other.id)
+        assert [tuple(row) for row in pairs.collect()] == [(5, 4)]
+    plain = upserted.location + "/same"
+    read(spark, upserted.location).write.mode("overwrite").parquet(plain)
+    left, right = (read(spark, upserted.location, columns=["price", "id"]) for _ in range(2))
+    cached = right.cache()
+    try:
+        assert left.join(spark.read.parquet(plain), "id", "left_anti").count() == 0
+        assert left.select("id").subtract(cached.select("id")).count() == 0
+    finally:
+        cached.unpersist()
 
-    key_field = Field(id=0, name="id", type=AtomicType(root=TypeRoot.BIGINT, nullable=False))
-    made: list[object] = []
-    kept = ReadyLayers()
 
-    def find(key: object, words: int) -> None:
-        def make() -> ReadyLayer:
-            made.append(key)
-            bits = KeyBits(0, 64 * words - 1, np.zeros(words, np.int64))
-            plan = LayerPlan(key=key_field, base=(), newer=(), hidden=bits, newest=None, retractions=False)
-            return ReadyLayer(plan=plan, is_shown=None, is_newest=None)
+def test_a_session_keeps_few_scans(spark: "SparkSession", catalog: Catalog) -> None:
+    from pyspark_tablestore.relation import MOST_KEPT, KeptScans
 
-        kept.find(key, make)
-
-    third = KEPT_BYTES // 3 // 16
-    for letter in "abcabdabcd":
-        find(letter, third)
-    assert made == [*"abcdcd"]
-    for key, words in (("large", 4 * third), ("b", third), ("large", 4 * third)):
-        find(key, words)
-    assert made[6:] == ["large", "large"]
-    made.clear()
-    for number in (*range(MOST_KEPT + 1), MOST_KEPT, 0):
-        find(number, 1)
-    assert made == [*range(MOST_KEPT + 1), 0]
+    table = catalog.create_table("shop.kept", schema=ROWS, primary_key=["id"], options={"bucket": "1", "write-only": "true"})
+    table.upsert(rows(range(100)))
+    kept = KeptScans.of(spark)
+    for number in range(MOST_KEPT + 2):
+        table.upsert(rows(range(number, number + 1), price=2.0))
+        assert content(read(spark, table.location)) == scanned(table)
+    assert len(kept.scans) == len(kept.layers) == MOST_KEPT
+    assert KeptScans.of(spark) is kept
+    assert KeptScans.of(spark.newSession()) is not kept
 
 
 def test_files_of_past_snapshots_and_branches_are_layered_too(spark: "SparkSession", upserted: Table) -> None:
