@@ -28,14 +28,13 @@ from tablestore.errors import TablestoreError
 from tablestore.remembered import Remembered
 from tablestore.sql.duckdb.columnnames import Columns
 from tablestore.sql.duckdb.transpile import to_duckdb
-from tablestore.sql.query.functions import FUNCTION_PREFIX
+from tablestore.sql.query.functions import without_prefix
 from tablestore_duckdb.columnkinds import column_kinds
 from tablestore_duckdb.connectors import connector_sql
 from tablestore_duckdb.quoting import identifier
 from tablestore_duckdb.scans import PlannedScan, Stream, plan_managed
 
 VIEW_PREFIX = "__tablestore_"
-_FUNCTION = re.compile(rf"{FUNCTION_PREFIX}\d+_")
 _PLACED = re.compile(rf'"?({VIEW_PREFIX}\d+)"?')
 
 
@@ -78,7 +77,7 @@ class Prepared:
 
     def readable(self, message: str) -> str:
         """A message of DuckDB's with the names of relations and functions as the user knows them."""
-        return _FUNCTION.sub("", _PLACED.sub(lambda found: self.names.get(found[1], found[0]), message))
+        return without_prefix(_PLACED.sub(lambda found: self.names.get(found[1], found[0]), message))
 
     @property
     def streams(self) -> tuple[Stream, ...]:

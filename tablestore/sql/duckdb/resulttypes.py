@@ -3,8 +3,8 @@
     SELECT year(day) AS y, sum(price) AS total …        BIGINT and DECIMAL(38, 2) in DuckDB, INT and DECIMAL(20, 2) in Spark
 
 A table that is made from a query has its types, so they have to be the same whoever runs it. Only columns of the result are asked
-for, and only those that are named: inside of a query the types of numbers do not show, and DuckDB knows its own ones best. A star
-hands on the columns of the queries that it stands for.
+for: inside of a query the types of numbers do not show, and DuckDB knows its own ones best. A star hands on the columns of the
+queries that it stands for.
 """
 
 from collections.abc import Iterator

@@ -25,8 +25,9 @@ gives other rows in silence.
     days of the week have other numbers and names           computed
     patterns are RE2's                                      those with look-around and back references are refused
 
-Known to differ: columns without an alias have other names; a quotient or an average of decimals whose digits do not fit into 128
-bits is an error; so is the cast of a year, a month or a word to a date (TRY_CAST: NULL); ß and ligatures have other capitals.
+Known to differ: names of windows, lambdas and intervals without an alias (``resultnames``); a quotient or an average of decimals
+whose digits do not fit into 128 bits is an error; so is the cast of a year, a month or a word to a date (TRY_CAST: NULL); ß and
+ligatures have other capitals.
 """
 
 import re
@@ -49,6 +50,7 @@ from tablestore.sql.duckdb.kinds import ARRAY, DATE, INTERVAL, ROW, SINGLE, TEXT
 from tablestore.sql.duckdb.lists import subscript
 from tablestore.sql.duckdb.moments import months_between, strict_date
 from tablestore.sql.duckdb.quotients import average, averaged, quotient, whole_quotient
+from tablestore.sql.duckdb.resultnames import name_results
 from tablestore.sql.duckdb.resulttypes import named_results, result_type, typed_result
 from tablestore.sql.duckdb.rewrites import KNOWN, KNOWN_NAMES, NAMED, REWRITES
 from tablestore.sql.duckdb.sqlcasts import cast, date_of_text, part_by_part
@@ -56,7 +58,7 @@ from tablestore.sql.query.depth import deep
 from tablestore.sql.query.dialect import Spark4
 from tablestore.sql.query.extent import Tokens
 from tablestore.sql.query.functions import FUNCTION_PREFIX
-from tablestore.sql.query.tablereferences import find_references
+from tablestore.sql.query.tablereferences import references_in
 
 # What sqlglot says where a call has too many or too few arguments.
 _WRONG_NUMBER = re.compile("number of provided arguments|^Required (?:keyword|argument)")
@@ -68,7 +70,10 @@ def to_duckdb(text: str, tables: Mapping[str, Columns] | None = None) -> str:
     Raises InvalidInputError for text that is no query, UnsupportedError for what DuckDB does not do as Spark does.
     """
     with deep():
-        rewritten = _rewritten(_parsed(_with_select(text)), tables or {})
+        tokens = _with_select(text)
+        tree = _parsed(tokens.text)
+        name_results(tree, tokens)
+        rewritten = _rewritten(tree, tables or {})
         try:
             return rewritten.sql(dialect=DuckDB, unsupported_level=ErrorLevel.RAISE)
         except NotInDuckDB as error:
@@ -95,7 +100,7 @@ def _near(error: Exception) -> str:
     return f": something is missing or misplaced near `{found}`" if found and re.fullmatch(r"[A-Za-z]\w*", found) else ""
 
 
-def _with_select(text: str) -> str:
+def _with_select(text: str) -> Tokens:
     """The text with ``TABLE t`` written as a SELECT. Raises UnsupportedError for pipes, which sqlglot reads in another order."""
     tokens = Tokens(text)
     starts = {tokens[at].start: at for at in range(len(tokens))}
@@ -103,12 +108,12 @@ def _with_select(text: str) -> str:
         if tokens.key(at) == "|>":
             raise refusal("pipes (|>)")
     parts, done = [], 0
-    for found in find_references(text):
+    for found in references_in(tokens):
         word = starts[found.span.start] - 1
         if tokens.key(word) == "TABLE":
             parts += [text[done : tokens[word].start], "SELECT * FROM"]
             done = tokens[word].end
-    return "".join([*parts, text[done:]])
+    return Tokens("".join([*parts, text[done:]])) if parts else tokens
 
 
 def _rewritten(tree: exp.Expr, tables: Mapping[str, Columns]) -> exp.Expr:

@@ -2,8 +2,12 @@
 
 from typing import ClassVar
 
+from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.parsers.spark import SparkParser
+
+WRITTEN = "written"
+"""Under this key the meta of a column of a result has where it begins and ends in the text."""
 
 
 class Spark4(Spark):
@@ -14,6 +18,13 @@ class Spark4(Spark):
 
     class Parser(SparkParser):
         STRICT_CAST = True
+
+        def _parse_expression(self) -> exp.Expr | None:
+            first = self._curr
+            found = super()._parse_expression()
+            if found is not None:
+                found.meta[WRITTEN] = (first.start, self._prev.end + 1)
+            return found
 
 
 def is_spark_function(name: str) -> bool:

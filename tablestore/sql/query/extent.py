@@ -17,6 +17,10 @@ _UNITS = frozenset(
 )
 
 
+QUERY_WORDS = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE"})
+"""Words that a query begins with."""
+
+
 class Tokens:
     """The tokens of a text, without hints; ``|>``, ``||`` and ``::`` are one each, and each parenthesis knows its partner.
 
@@ -77,6 +81,21 @@ class Tokens:
     def close(self, at: int) -> int:
         """The partner of the opening parenthesis at a place; the end of the text if there is none."""
         return self._closing.get(at, len(self._tokens))
+
+    def line(self, first: int, end: int) -> str:
+        """The text between two tokens on one line: one blank where there are blanks, no comments, subqueries as ``(…)``."""
+        parts: list[str] = []
+        at = first
+        while at < end:
+            if at > first and self._tokens[at - 1].end < self._tokens[at].start:
+                parts.append(" ")
+            if self.key(at) == "(" and self.key(at + 1) in QUERY_WORDS:
+                parts.append("(…)")
+                at = min(self.after_group(at), end)
+            else:
+                parts.append(self._tokens[at].text)
+                at += 1
+        return "".join(parts)
 
     def after_group(self, at: int) -> int:
         """Behind the group of parentheses that begins here, if one does."""

@@ -6,6 +6,7 @@
 A walk over the tokens: a name with a parenthesis behind it, unless it is a word of SQL's, or names columns.
 """
 
+import re
 from collections.abc import Callable, Iterator
 
 from tablestore.sql.query.extent import Tokens
@@ -13,6 +14,7 @@ from tablestore.sql.query.tablereferences import CALLS
 from tablestore.sql.source import Edit, Path, Span
 
 FUNCTION_PREFIX = "__tablestore_function_"
+_PREFIX, _COUNTED = re.compile(rf"{FUNCTION_PREFIX}\d+_"), re.compile(r":_\d+\b")
 # With a parenthesis behind them they call nothing; as the name of a function they stand between backticks.
 _WORDS = frozenset({
     "ALL", "AND", "ANY", "AS", "BETWEEN", "BY", "CASE", "CAST", "CUBE", "DISTINCT", "ELSE", "EXCEPT", "EXISTS", "EXTRACT",
@@ -36,6 +38,16 @@ def function_edits(tokens: Tokens, resolve: Callable[[Path], str | None]) -> Ite
             if name is not None:
                 yield Edit(span=span, text=name)
         at = behind
+
+
+def as_written(text: str) -> str:
+    """A part of a bound query with functions of the user's under their own names, and question marks that were counted."""
+    return _COUNTED.sub("?", without_prefix(text))
+
+
+def without_prefix(text: str) -> str:
+    """A text with functions of the user's under their own names."""
+    return _PREFIX.sub("", text)
 
 
 def _is_word(tokens: Tokens, at: int, behind: int) -> bool:

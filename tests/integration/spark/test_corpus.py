@@ -22,6 +22,7 @@ from tests.support.sql.corpus import (
     make_tables,
     statements,
 )
+from tests.support.sql.names import NAMES, ROW
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,6 +73,15 @@ def test_the_engine_gives_the_rows_of_temp_views(session: "SparkSession", tables
         if (rows := known[str(statement)].get("rows")) is not None and rows_of_engine(engine, statement, tables) != rows
     ]
     assert not differ
+
+
+def test_names_of_columns_without_an_alias(session: "SparkSession") -> None:
+    session.sql(f"CREATE OR REPLACE TEMP VIEW T AS {ROW}")
+    found = {}
+    for expression in NAMES:
+        found[expression] = session.sql(f"SELECT {expression} FROM T").columns[0]
+    session.catalog.dropTempView("T")
+    assert found == NAMES
 
 
 def rows_of_engine(engine: QueryEngine, statement: Statement, tables: dict[str, ts.Table]) -> list[Any] | str:

@@ -1,0 +1,399 @@
+"""What is a column of a result called that has no alias?
+
+As in Spark, whose name is the expression as it understands it:
+
+    a+1, T.a + 1             (a + 1)             each operator in parentheses, columns without the table
+    COUNT(*), sum( a )       count(1), sum(a)    functions in small letters, arguments as written
+    CAST(a AS INT)           a                   around a column; otherwise CAST((a + 1) AS INT)
+    'x', 2L, DATE '2024-…'   x, 2, DATE '2024-…'
+    (SELECT …), IN (SELECT)  scalarsubquery(), (a IN (listquery()))
+
+An expression with anything else in it (windows, lambdas, intervals) has its own text for a name: with one blank where it has
+blanks, without comments, and subqueries as ``(…)``.
+"""
+
+import re
+from collections.abc import Callable, Collection, Sequence
+
+from sqlglot import exp
+
+from tablestore.errors import InvalidInputError
+from tablestore.sql.duckdb.columnnames import sources
+from tablestore.sql.parse.tokens import Kind, Token, name_of
+from tablestore.sql.query.dialect import WRITTEN
+from tablestore.sql.query.extent import QUERY_WORDS, Tokens
+from tablestore.sql.query.functions import as_written, without_prefix
+
+_NAMED = (exp.Alias, exp.Aliases, exp.Column, exp.Star, exp.Posexplode, exp.Inline)
+_COMPARISONS = {"=": "=", "==": "=", "<": "<", ">": ">", "<=": "<=", ">=": ">=", "<=>": "<=>", "<>": "<>", "!=": "<>"}
+# From the loosest to the tightest.
+_LEVELS = (("|",), ("^",), ("&",), ("+", "-", "||"), ("*", "/", "%", "DIV"))
+_JOINED = frozenset({"<=", ">=", "<>", "!=", "==", "<=>"})
+_CONSTANTS = {
+    "NULL": "NULL", "TRUE": "true", "FALSE": "false", "CURRENT_DATE": "current_date()", "CURRENT_TIMESTAMP": "current_timestamp()",
+}  # fmt: skip
+_MOMENTS = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ"})
+_SUFFIX = re.compile(r"(?:bd|[lsydf])$", re.IGNORECASE)
+_CASTS = {
+    "string": "STRING", "boolean": "BOOLEAN", "tinyint": "TINYINT", "smallint": "SMALLINT", "int": "INT", "bigint": "BIGINT",
+    "float": "FLOAT", "double": "DOUBLE", "date": "DATE", "timestamp": "TIMESTAMP", "binary": "BINARY",
+}  # fmt: skip
+_TYPES = {"INTEGER": "INT", "LONG": "BIGINT", "SHORT": "SMALLINT", "BYTE": "TINYINT", "REAL": "FLOAT", "DEC": "DECIMAL"}
+_CAPITALS = frozenset({"ceil", "floor"})
+# Arguments that Spark adds, by the number of those that are there.
+_ADDED = {("round", 1): "0", ("percentile", 2): "1", ("percentile_approx", 2): "10000", ("split", 2): "-1"}
+
+
+class _NotNamed(Exception):
+    """The expression has a part that only its own text names."""
+
+
+def name_results(tree: exp.Expr, tokens: Tokens) -> None:
+    """Give each column of each query that has no alias the name that Spark gives it. ``tokens``: of the text of the tree."""
+    starts = {tokens[at].start: at for at in range(len(tokens))}
+    ends = {tokens[at].end: at + 1 for at in range(len(tokens))}
+    for select in list(tree.find_all(exp.Select)):
+        tables = {part.alias_or_name.casefold() for part in sources(select)}
+        columns = select.expressions
+        taken = {one.alias_or_name.casefold() for one in columns if isinstance(one, (exp.Alias, exp.Column, exp.Star))}
+        named = []
+        for column in columns:
+            start, end = column.meta.get(WRITTEN, (-1, -1))
+            if not isinstance(column, _NAMED) and start in starts and end in ends:
+                naming = _Naming(tokens, starts[start], ends[end], tables)
+                column = _with_name(column, naming, taken, "col" if type(column) is exp.Explode else None)
+            named.append(column)
+        select.set("expressions", named)
+
+
+def _with_name(column: exp.Expr, naming: "_Naming", taken: set[str], generated: str | None) -> exp.Expr:
+    name = generated or naming.result()
+    # What is sorted by a column that is there too is not to be sorted by its cast.
+    if naming.casts is not None and not {naming.casts.casefold(), "*"} & taken:
+        name = naming.casts
+        taken.add(name.casefold())
+    return exp.Alias(this=column, alias=exp.to_identifier(name, quoted=True)) if name else column
+
+
+def name_of_result(text: str, tables: Collection[str] = ()) -> str:
+    """The name of an expression. ``tables``: names, in small letters, that may stand before a column's."""
+    tokens = Tokens(text)
+    naming = _Naming(tokens, 0, len(tokens), tables)
+    name = naming.result()
+    return name if naming.casts is None else naming.casts
+
+
+class _Naming:
+    """Reads an expression and says it in Spark's words: each method takes what it is named after."""
+
+    def __init__(self, tokens: Tokens, at: int, end: int, tables: Collection[str]) -> None:
+        self._tokens, self._at, self._end, self._tables = tokens, at, end, tables
+        self._whole = at, end
+        # The name of the column that what was read last is, or casts.
+        self._column: str | None = None
+        self.casts: str | None = None
+
+    def result(self) -> str:
+        """The name of the whole expression. Of a cast of a column, ``casts`` is that of the column."""
+        try:
+            name = self._condition()
+            if self._at != self._end:
+                raise _NotNamed
+        except (_NotNamed, InvalidInputError):
+            self._made("")
+            return as_written(self._tokens.line(*self._whole))
+        return name if self._column is None else self._column
+
+    def _key(self, ahead: int = 0) -> str:
+        return self._tokens.key(self._at + ahead) if self._at + ahead < self._end else ""
+
+    def _token(self, ahead: int = 0) -> Token:
+        if self._at + ahead >= self._end:
+            raise _NotNamed
+        return self._tokens[self._at + ahead]
+
+    def _take(self, *words: str) -> bool:
+        """Whether these words stand here; then they are behind us."""
+        found = all(self._key(place) == word for place, word in enumerate(words))
+        self._at += len(words) if found else 0
+        return found
+
+    def _expect(self, *words: str) -> None:
+        if not self._take(*words):
+            raise _NotNamed
+
+    def _made(self, name: str, *, cast: str | None = None) -> str:
+        self._column, self.casts = None, cast
+        return name
+
+    def _condition(self) -> str:
+        return self._chain("OR", lambda: self._chain("AND", self._negation))
+
+    def _chain(self, word: str, operand: Callable[[], str]) -> str:
+        parts = [operand()]
+        while self._take(word):
+            parts.append(operand())
+        return parts[0] if len(parts) == 1 else self._made(_balanced(word, parts))
+
+    def _negation(self) -> str:
+        return self._made(f"(NOT {self._negation()})") if self._take("NOT") else self._predicate()
+
+    def _predicate(self) -> str:
+        left = self._compared()
+        while True:
+            is_not = self._take("NOT")
+            made = self._test(left)
+            if made is None:
+                if is_not:
+                    raise _NotNamed
+                return left
+            left = self._made(f"(NOT {made})" if is_not else made)
+
+    def _test(self, left: str) -> str | None:
+        if self._take("BETWEEN"):
+            low = self._computed(0)
+            self._expect("AND")
+            return f"between({left}, {low}, {self._computed(0)})"
+        if self._take("IN", "("):
+            return f"({left} IN ({self._among()}))"
+        if self._take("LIKE"):
+            return self._like(left)
+        if self._take("RLIKE") or self._take("REGEXP"):
+            return f"RLIKE({left}, {self._computed(0)})"
+        if self._take("ILIKE"):
+            return f"ilike({left}, {self._computed(0)})"
+        return self._state(left) if self._take("IS") else None
+
+    def _state(self, left: str) -> str:
+        is_not = self._take("NOT")
+        if self._take("NULL"):
+            return f"({left} IS {'NOT ' * is_not}NULL)"
+        if self._take("DISTINCT", "FROM"):
+            is_not, right = not is_not, self._computed(0)
+        elif self._key() in ("TRUE", "FALSE"):
+            right = self._computed(0)
+        else:
+            raise _NotNamed
+        return f"(NOT ({left} <=> {right}))" if is_not else f"({left} <=> {right})"
+
+    def _like(self, left: str) -> str:
+        if self._key() in ("ANY", "SOME", "ALL"):
+            raise _NotNamed
+        pattern = self._computed(0)
+        if not self._take("ESCAPE"):
+            return f"{left} LIKE {pattern}"
+        return f"{left} LIKE {pattern} ESCAPE '{self._computed(0)}'"
+
+    def _among(self) -> str:
+        if self._key() in QUERY_WORDS:
+            self._skip_group()
+            return "listquery()"
+        return ", ".join(self._list())
+
+    def _compared(self) -> str:
+        left = self._computed(0)
+        while (sign := _COMPARISONS.get(joined := self._sign())) is not None:
+            self._at += len(joined) - ("=>" in joined)
+            right = self._computed(0)
+            left = self._made(f"(NOT ({left} = {right}))" if sign == "<>" else f"({left} {sign} {right})")
+        return left
+
+    def _sign(self) -> str:
+        """The comparison that stands here, of which each character is a token (but for ``=>``)."""
+        parts = [self._key()]
+        while (behind := self._key(len(parts))) and "".join([*parts, behind]) in _JOINED and self._touches(len(parts)):
+            parts.append(behind)
+        return "".join(parts)
+
+    def _touches(self, ahead: int) -> bool:
+        return self._token(ahead - 1).end == self._token(ahead).start
+
+    def _computed(self, level: int) -> str:
+        if level == len(_LEVELS):
+            return self._unary()
+        left = self._computed(level + 1)
+        while (sign := self._key()) in _LEVELS[level]:
+            self._at += 1
+            right = self._computed(level + 1)
+            left = self._made(f"concat({left}, {right})" if sign == "||" else f"({left} {sign.lower()} {right})")
+        return left
+
+    def _unary(self) -> str:
+        sign = self._key()
+        if sign == "-" and self._token(1).kind is Kind.NUMBER:
+            self._at += 1
+            return f"-{self._parts()}"
+        if sign in ("-", "+", "~"):
+            self._at += 1
+            operand = self._unary()
+            return self._made(f"~{operand}" if sign == "~" else f"({sign} {operand})")
+        return self._parts()
+
+    def _parts(self) -> str:
+        """An operand with what stands behind it: ``a[0].b::INT``."""
+        made = self._operand()
+        while True:
+            if self._take("["):
+                made = self._made(f"{made}[{self._condition()}]")
+                self._expect("]")
+            elif self._key() == "." and self._token(1).kind in (Kind.WORD, Kind.NAME):
+                made = self._made(f"{made}.{name_of(self._token(1))}")
+                self._at += 2
+            elif self._take("::"):
+                made = self._converted("CAST", made)
+            else:
+                return made
+
+    def _operand(self) -> str:
+        token, key = self._token(), self._key()
+        if key == "(":
+            return self._parenthesis()
+        self._at += 1
+        if token.kind is Kind.NUMBER:
+            return self._made(_SUFFIX.sub("", token.text))
+        if token.kind is Kind.TEXT:
+            return self._made(self._tokens.value(self._at - 1))
+        if key == ":":
+            return self._parameter()
+        if token.kind is not Kind.NAME:
+            return self._word(token)
+        return self._name()
+
+    def _parameter(self) -> str:
+        name = name_of(self._token())
+        self._at += 1
+        # A question mark has been counted.
+        return self._made("?" if name.startswith("_") and name[1:].isdecimal() else f":{name}")
+
+    def _word(self, word: Token) -> str:
+        if word.kind is not Kind.WORD or word.key in ("INTERVAL", "NOT", "DISTINCT"):
+            raise _NotNamed
+        if word.key == "CASE":
+            return self._case()
+        if self._at < self._end and self._token().kind is Kind.TEXT:
+            if word.key not in _MOMENTS:
+                raise _NotNamed
+            self._at += 1
+            return self._made(f"{word.key} '{self._tokens.value(self._at - 1)}'")
+        if self._key() == "(" and word.key in ("CAST", "TRY_CAST", "EXISTS", "EXTRACT"):
+            return self._special(word.key)
+        if word.key in _CONSTANTS and self._key() not in ("(", "."):
+            return self._made(_CONSTANTS[word.key])
+        return self._name()
+
+    def _special(self, word: str) -> str:
+        """What looks like a function, and has words of its own inside."""
+        self._at += 1
+        if word == "EXISTS":
+            if self._key() not in QUERY_WORDS:
+                raise _NotNamed
+            self._skip_group()
+            return self._made("exists()")
+        if word == "EXTRACT":
+            part = self._token().text
+            self._at += 1
+            self._expect("FROM")
+            made = f"extract({part} FROM {self._condition()})"
+            self._expect(")")
+            return self._made(made)
+        value = self._condition()
+        self._expect("AS")
+        made = self._converted(word, value)
+        self._expect(")")
+        return made
+
+    def _converted(self, word: str, value: str) -> str:
+        column = self._column
+        return self._made(f"{word}({value} AS {self._type()})", cast=column)
+
+    def _parenthesis(self) -> str:
+        self._at += 1
+        if self._key() in QUERY_WORDS:
+            self._skip_group()
+            return self._made("scalarsubquery()")
+        inner = self._condition()
+        self._expect(")")
+        return inner
+
+    def _name(self) -> str:
+        """A column, or a call: its first word is behind us."""
+        parts = [self._tokens.name(self._at - 1)]
+        while self._key() == "." and self._token(1).kind in (Kind.WORD, Kind.NAME):
+            parts.append(name_of(self._token(1)))
+            self._at += 2
+        if self._take("("):
+            return self._call(without_prefix(".".join(parts)).lower())
+        if len(parts) > 1 and parts[0].casefold() in self._tables:
+            parts = parts[1:]
+        self._made("")
+        self._column = parts[-1]
+        return ".".join(parts)
+
+    def _call(self, name: str) -> str:
+        is_distinct = self._take("DISTINCT")
+        arguments = ["1"] if name == "count" and self._take("*", ")") else self._list(aliases=name == "struct")
+        if name in _CASTS and len(arguments) == 1:
+            return self._made(f"CAST({arguments[0]} AS {_CASTS[name]})", cast=self._column)
+        if (added := _ADDED.get((name, len(arguments)))) is not None:
+            arguments.append(added)
+        text = "DISTINCT " * is_distinct + ", ".join(arguments)
+        if name in ("isnull", "isnotnull"):
+            made = f"({text} IS {'NOT ' * (name == 'isnotnull')}NULL)"
+        else:
+            made = f"(IF({text}))" if name == "if" else f"{name.upper() if name in _CAPITALS else name}({text})"
+        if self._take("FILTER", "(", "WHERE"):
+            made += f" FILTER (WHERE {self._condition()})"
+            self._expect(")")
+        return self._made(made)
+
+    def _list(self, *, aliases: bool = False) -> list[str]:
+        """Expressions up to the closing parenthesis, which is taken too."""
+        found: list[str] = []
+        while not self._take(")"):
+            if found:
+                self._expect(",")
+            found.append(self._condition())
+            if aliases and self._take("AS"):
+                found[-1] += f" AS {name_of(self._token())}"
+                self._at += 1
+        return found
+
+    def _case(self) -> str:
+        subject = None if self._key() == "WHEN" else self._condition()
+        made = "CASE"
+        while self._take("WHEN"):
+            test = self._condition()
+            self._expect("THEN")
+            made += f" WHEN {test if subject is None else f'({subject} = {test})'} THEN {self._condition()}"
+        if self._take("ELSE"):
+            made += f" ELSE {self._condition()}"
+        self._expect("END")
+        return self._made(f"{made} END")
+
+    def _type(self) -> str:
+        word = self._token()
+        self._at += 1
+        if word.kind is not Kind.WORD:
+            raise _NotNamed
+        made = _TYPES.get(word.key, word.key)
+        if self._take("("):
+            made += f"({','.join(self._list())})"
+        elif self._take("<"):
+            inner = [self._type()]
+            while self._take(","):
+                inner.append(self._type())
+            self._expect(">")
+            made += f"<{', '.join(inner)}>"
+        return made
+
+    def _skip_group(self) -> None:
+        """Behind the parenthesis that a query stands in, whose first word stands here."""
+        self._at = self._tokens.close(self._at - 1) + 1
+
+
+def _balanced(word: str, parts: Sequence[str]) -> str:
+    """A chain of one operator as Spark reads it: halves of halves."""
+    if len(parts) == 1:
+        return parts[0]
+    middle = (len(parts) + 1) // 2
+    return f"({_balanced(word, parts[:middle])} {word} {_balanced(word, parts[middle:])})"

@@ -1,0 +1,65 @@
+"""Expressions without an alias, and the names that Spark 4.3 gives to the columns that they are.
+
+They are about this row:
+"""
+
+ROW = (
+    "SELECT 1 AS a, 2 AS b, 's' AS s, true AS x, 1.5D AS f, 1.5 AS p, DATE '2024-01-01' AS day, "
+    "TIMESTAMP '2024-01-01 00:00:00' AS at, array(1, 2) AS arr, map('a', 1) AS m, named_struct('k', 1) AS st"
+)
+
+NAMES = {
+    "a+1": "(a + 1)",
+    "(a  +  /* more */ 1)": "(a + 1)",
+    "((T.a))": "a",
+    "t.a + `b`": "(a + b)",
+    "st.k + 1": "(st.k + 1)",
+    "a * b + 1 - -1": "(((a * b) + 1) - -1)",
+    "-a": "(- a)",
+    "- 1": "-1",
+    "~a": "~a",
+    "a DIV b": "(a div b)",
+    "s || 'x'": "concat(s, x)",
+    "a==b": "(a = b)",
+    "a <> 1": "(NOT (a = 1))",
+    "a != 1 OR a <= 2": "((NOT (a = 1)) OR (a <= 2))",
+    "a <=> NULL": "(a <=> NULL)",
+    "NOT x AND a > 1": "((NOT x) AND (a > 1))",
+    "x AND x AND x AND x": "((x AND x) AND (x AND x))",
+    "a IS NOT NULL": "(a IS NOT NULL)",
+    "x IS NOT TRUE": "(NOT (x <=> true))",
+    "a IS DISTINCT FROM b": "(NOT (a <=> b))",
+    "a NOT IN (1, 2)": "(NOT (a IN (1, 2)))",
+    "a BETWEEN 1 AND 2 AND x": "(between(a, 1, 2) AND x)",
+    "s NOT LIKE 'a%'": "(NOT s LIKE a%)",
+    "s RLIKE 'a'": "RLIKE(s, a)",
+    "COUNT(*)": "count(1)",
+    "SUM( DISTINCT a )": "sum(DISTINCT a)",
+    "count(*) FILTER (WHERE a>1)": "count(1) FILTER (WHERE (a > 1))",
+    "max(a)-min(a)": "(max(a) - min(a))",
+    "avg(p)": "avg(p)",
+    "substr(s,1,2)": "substr(s, 1, 2)",
+    "if(x,1,2)": "(IF(x, 1, 2))",
+    "round(f)": "round(f, 0)",
+    "Ceil(f)": "CEIL(f)",
+    "isnull(a)": "(a IS NULL)",
+    "CAST(a AS STRING)": "a",
+    "string(T.a)": "a",
+    "CAST(a + 1 AS integer)": "CAST((a + 1) AS INT)",
+    "s::int + 1": "(CAST(s AS INT) + 1)",
+    "try_cast(s AS DECIMAL(10, 2)) + 1": "(TRY_CAST(s AS DECIMAL(10,2)) + 1)",
+    "case a when 1 then 'one' else s end": "CASE WHEN (a = 1) THEN one ELSE s END",
+    "arr[0]": "arr[0]",
+    "m['a']": "m[a]",
+    "array(1,2)[0]": "array(1, 2)[0]",
+    "struct(a AS k, b)": "struct(a AS k, b)",
+    "EXTRACT(YEAR FROM day)": "extract(YEAR FROM day)",
+    "current_date": "current_date()",
+    "date'2024-01-01'": "DATE '2024-01-01'",
+    "'it''s'": "it's",
+    "2L": "2",
+    "NULL": "NULL",
+    "(SELECT max(a) FROM T)": "scalarsubquery()",
+    "a IN (SELECT b FROM T)": "(a IN (listquery()))",
+    "EXISTS (SELECT 1 FROM T)": "exists()",
+}
