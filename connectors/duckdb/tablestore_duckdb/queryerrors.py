@@ -1,9 +1,9 @@
 """What does an error of DuckDB mean to whoever wrote the query?
 
-    the query is wrong                 InvalidInputError, kind query, with the place where it names one
-    what DuckDB lacks                  UnsupportedError, kind engine, with the engine that may have it
-    interrupted by ``cancel``          UnsupportedError, kind cancelled
-    memory, disk, the engine itself    StorageError
+the query is wrong                 InvalidInputError, kind query, with the place where it names one
+what DuckDB lacks                  UnsupportedError, kind engine, with the engine that may have it
+interrupted by ``cancel``          UnsupportedError, kind cancelled
+memory, disk, the engine itself    StorageError
 """
 
 import re
@@ -30,6 +30,8 @@ _NAMED = tuple(
 )
 # What a function of the user's raised (``Function.failed``).
 _OF_A_FUNCTION = re.compile(r"Python exception occurred while executing the UDF: InvalidInputError: (.*)", re.DOTALL)
+# What an expression of the user's raised that tablestore looks at (``calls.in_own_text``).
+_IN_TEXT = re.compile(r" in `(.+)`$", re.DOTALL)
 _HAS_PLACE = re.compile(r"^line \d+, column \d+:$", re.MULTILINE)
 # Of the functions that DuckDB has instead so many are named.
 _MOST_CANDIDATES = 3
@@ -75,14 +77,22 @@ def placed(error: TablestoreError, text: str) -> TablestoreError:
 
 def _place(message: str, text: str) -> str:
     """The place of what the message is about, on a line of its own; empty where that is not clear."""
+    if (found := _IN_TEXT.search(message)) is not None:
+        return _place_of(found[1], text)
     for named in _NAMED:
         if (found := named.search(message)) is None:
             continue
-        word = re.escape(found[1])
-        places = list(re.finditer(rf"(?<![\w$]){word}(?![\w$])" if found[1][0].isalnum() else word, text, re.IGNORECASE))
-        if len(places) == 1:
-            return f"\n{marked(text, Span(*places[0].span()))}"
+        if place := _place_of(found[1], text):
+            return place
     return ""
+
+
+def _place_of(named: str, text: str) -> str:
+    """The only place where a word or an expression stands, on a line of its own; its blanks may be others."""
+    pattern = r"\s+".join(map(re.escape, named.split()))
+    pattern = r"(?<![\w$])" * named[:1].isalnum() + pattern + r"(?![\w$])" * named[-1:].isalnum()
+    places = list(re.finditer(pattern, text, re.IGNORECASE))
+    return f"\n{marked(text, Span(*places[0].span()))}" if len(places) == 1 else ""
 
 
 def _shortened(message: str) -> str:

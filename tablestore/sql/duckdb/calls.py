@@ -5,6 +5,11 @@ from sqlglot import exp
 from tablestore.errors import UnsupportedError
 from tablestore.sql.duckdb.kinds import Kind
 
+OWN_TEXT = "own text"
+"""Under this key the meta of what may fail has its text, as the user wrote it."""
+MOST_SHOWN = 120
+"""Characters of such a text that are shown."""
+
 
 def refusal(what: str) -> UnsupportedError:
     """The error that names what DuckDB does not do."""
@@ -36,6 +41,12 @@ def is_distinct(equal: exp.Expr) -> exp.Expr:
     return exp.Case(ifs=[exp.If(this=equal, true=exp.false())], default=exp.true())
 
 
+def in_own_text(node: exp.Expr) -> str:
+    """The end of an error: `` in `a / b` ``, from which its place is found. Empty if it is long, or not known."""
+    text = node.meta.get(OWN_TEXT, "")
+    return f" in `{text}`" if 0 < len(text) <= MOST_SHOWN else ""
+
+
 def failing(condition: exp.Expr, message: str, value: exp.Expr) -> exp.Expr:
     """A value, or an error where the condition holds."""
     return exp.Case(ifs=[exp.If(this=condition, true=call("ERROR", exp.Literal.string(message)))], default=value)
@@ -56,7 +67,7 @@ def divided(node: exp.Expr) -> exp.Expr:
     plain = divisor.unnest()
     if not isinstance(plain, exp.Literal) or plain.is_string or float(plain.name) == 0:
         is_zero = exp.EQ(this=exp.paren(divisor.copy()), expression=exp.Literal.number(0))
-        node.set("expression", failing(is_zero, "division by zero", divisor))
+        node.set("expression", failing(is_zero, f"division by zero{in_own_text(node)}", divisor))
     if isinstance(node, exp.Div):
         node.set("safe", False)
         node.set("typed", False)

@@ -3,7 +3,7 @@
 from sqlglot import exp
 
 from tablestore.errors import InvalidInputError
-from tablestore.sql.duckdb.calls import call, failing, refusal
+from tablestore.sql.duckdb.calls import call, failing, in_own_text, refusal
 from tablestore.sql.duckdb.kinds import Kind
 
 
@@ -23,7 +23,8 @@ def subscript(node: exp.Bracket, kind: Kind | None) -> exp.Expr:
     if least < 1:
         raise InvalidInputError("element_at counts from 1, or from -1 at the end: expected another place than 0", kind="query")
     is_behind = exp.LT(this=call("ARRAY_LENGTH", node.this.copy()), expression=exp.Literal.number(least))
-    return failing(is_behind, f"expected an array of {least} elements or more, found fewer; try_element_at gives NULL", node)
+    message = f"expected an array of {least} elements or more, found fewer (try_element_at gives NULL){in_own_text(node)}"
+    return failing(is_behind, message, node)
 
 
 def size(value: exp.Expr) -> exp.Expr:

@@ -5,7 +5,7 @@ import re
 from sqlglot import exp
 
 from tablestore.errors import InvalidInputError
-from tablestore.sql.duckdb.calls import call, refusal
+from tablestore.sql.duckdb.calls import call, in_own_text, refusal
 from tablestore.sql.duckdb.kinds import Kind
 
 _NESTED = {exp.DType.ARRAY, exp.DType.MAP, exp.DType.STRUCT}
@@ -94,7 +94,7 @@ def _checked(node: exp.Expr, wanted: exp.DataType, pattern: re.Pattern[str], for
     if isinstance(node, exp.TryCast):
         return exp.Case(ifs=[exp.If(this=matches, true=value)])
     is_taken = exp.Not(this=exp.Is(this=exp.TryCast(this=text.copy(), to=wanted.copy()), expression=exp.null()))
-    found = [exp.Literal.string(f"expected {form}, found '"), text.copy(), exp.Literal.string("'")]
+    found = [exp.Literal.string(f"expected {form}, found '"), text.copy(), exp.Literal.string(f"'{in_own_text(node)}")]
     refused = call("ERROR", exp.Concat(expressions=found))
     return exp.Case(ifs=[exp.If(this=matches, true=value), exp.If(this=is_taken, true=refused)], default=node)
 

@@ -41,7 +41,7 @@ from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.errors import UnsupportedError as NotInDuckDB
 
 from tablestore.errors import InvalidInputError
-from tablestore.sql.duckdb.calls import as_date, call, divided, is_distinct, refusal
+from tablestore.sql.duckdb.calls import MOST_SHOWN, OWN_TEXT, as_date, call, divided, is_distinct, refusal
 from tablestore.sql.duckdb.clauses import exploded, group, table_function
 from tablestore.sql.duckdb.columnnames import Columns
 from tablestore.sql.duckdb.expressionkinds import Kinds, summand
@@ -55,9 +55,9 @@ from tablestore.sql.duckdb.resulttypes import named_results, result_type, typed_
 from tablestore.sql.duckdb.rewrites import KNOWN, KNOWN_NAMES, NAMED, REWRITES
 from tablestore.sql.duckdb.sqlcasts import cast, date_of_text, part_by_part
 from tablestore.sql.query.depth import deep
-from tablestore.sql.query.dialect import Spark4
+from tablestore.sql.query.dialect import Spark4, spans_of
 from tablestore.sql.query.extent import Tokens
-from tablestore.sql.query.functions import FUNCTION_PREFIX
+from tablestore.sql.query.functions import FUNCTION_PREFIX, as_written
 from tablestore.sql.query.tablereferences import references_in
 
 # What sqlglot says where a call has too many or too few arguments.
@@ -73,6 +73,7 @@ def to_duckdb(text: str, tables: Mapping[str, Columns] | None = None) -> str:
         tokens = _with_select(text)
         tree = _parsed(tokens.text)
         name_results(tree, tokens)
+        _note_texts(tree, tokens)
         rewritten = _rewritten(tree, tables or {})
         try:
             return rewritten.sql(dialect=DuckDB, unsupported_level=ErrorLevel.RAISE)
@@ -114,6 +115,18 @@ def _with_select(text: str) -> Tokens:
             parts += [text[done : tokens[word].start], "SELECT * FROM"]
             done = tokens[word].end
     return Tokens("".join([*parts, text[done:]])) if parts else tokens
+
+
+def _note_texts(tree: exp.Expr, tokens: Tokens) -> None:
+    """Keep with each expression that may fail how the user wrote it."""
+    nodes = list(tree.walk(bfs=True))
+    if not any(isinstance(node, _MAY_FAIL) for node in nodes):
+        return
+    spans = spans_of(reversed(nodes), tokens)
+    for node in nodes:
+        first, end = spans.get(id(node), (0, 0))
+        if isinstance(node, _MAY_FAIL) and 0 < end - first <= MOST_SHOWN:
+            node.meta[OWN_TEXT] = as_written(tokens.line(first, end))
 
 
 def _rewritten(tree: exp.Expr, tables: Mapping[str, Columns]) -> exp.Expr:
@@ -161,6 +174,7 @@ def _rewritten(tree: exp.Expr, tables: Mapping[str, Columns]) -> exp.Expr:
     return tree
 
 
+_MAY_FAIL = (exp.Div, exp.IntDiv, exp.Mod, exp.Bracket, exp.Cast, exp.TsOrDsToDate)
 _TYPED = (exp.Div, exp.Add, exp.Sub, exp.Avg, exp.Nullif, exp.Window, exp.Filter)
 _OF_ITS_OPERAND = (exp.Cast, exp.Bracket, exp.Reverse, exp.Sign, exp.TsOrDsToDate, *ROUNDED)
 _EQUALITIES = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ)

@@ -1,10 +1,13 @@
 """Spark 4's dialect for sqlglot, where sqlglot's own is that of an older Spark."""
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.parsers.spark import SparkParser
+
+from tablestore.sql.query.extent import Tokens
 
 WRITTEN = "written"
 """Under this key the meta of a column of a result has where it begins and ends in the text."""
@@ -31,3 +34,36 @@ def is_spark_function(name: str) -> bool:
     """Whether Spark has a function of this name."""
     parser = Spark4.Parser
     return name.upper() in parser.FUNCTIONS or name.upper() in parser.FUNCTION_PARSERS
+
+
+def spans_of(nodes: Iterable[exp.Expr], tokens: Tokens) -> dict[int, tuple[int, int]]:
+    """Between which tokens expressions stand, by their ``id``. ``nodes``: parts come before what they are parts of.
+
+    sqlglot knows where names, numbers, texts and most functions stand. Of what has other parts (NULL, parameters) nothing is known.
+    """
+    starts = {tokens[at].start: at for at in range(len(tokens))}
+    found: dict[int, tuple[int, int]] = {}
+    for node in nodes:
+        at = starts.get(node.meta.get("start", -1))
+        if at is not None and tokens.key(at + 1) == "(":
+            found[id(node)] = at, tokens.close(at + 1) + 1
+            continue
+        parts = [found.get(id(part)) for part in node.iter_expressions() if not isinstance(part, exp.DataType)]
+        known = [part for part in parts if part is not None] + ([(at, at + 1)] if at is not None else [])
+        if known and None not in parts:
+            found[id(node)] = _with_signs(node, min(first for first, _ in known), max(end for _, end in known), tokens)
+    return found
+
+
+def _with_signs(node: exp.Expr, first: int, end: int, tokens: Tokens) -> tuple[int, int]:
+    """An expression with the parentheses and brackets that belong to it."""
+    if isinstance(node, exp.Cast) and tokens.key(end) == "::":
+        return first, tokens.after_group(end + 2)
+    if isinstance(node, exp.Bracket) and tokens.key(end) == "]":
+        return first, end + 1
+    if tokens.key(first - 1) == "(" and tokens.close(first - 1) >= end:
+        if isinstance(node, exp.Paren):
+            return first - 1, tokens.close(first - 1) + 1
+        if isinstance(node, exp.Cast) and tokens.key(first - 2) in ("CAST", "TRY_CAST"):
+            return first - 2, tokens.close(first - 1) + 1
+    return first, end
