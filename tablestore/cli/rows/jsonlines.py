@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.json
 
+from tablestore.cli.rows.numberroom import no_room
 from tablestore.errors import FormatError, InvalidInputError
 from tablestore.log.json.jsonrows import BadJson, decode_base64, read_objects, rows_from_json
 from tablestore.types.numbercast import to_decimal, to_float
@@ -95,7 +96,8 @@ def _exact(line: int, block: bytes, where: str, target: pa.Schema, others: bool)
     try:
         table = rows_from_json(lines, target)
     except BadJson as error:
-        raise FormatError(f"{where}, line {_line_of(block, line, error.position)}: {error.reason}", kind="bad-json") from error
+        at = f"{where}, line {_line_of(block, line, error.position)}"
+        raise FormatError(f"{at}: {error.reason}{no_room(error.number, error.expected)}", kind="bad-json") from error
     # This reader skips names that it does not know; an import must not lose them without a word.
     for name in () if others else {name for text in lines for name in json.loads(text)} - set(target.names):
         raise InvalidInputError(

@@ -36,14 +36,32 @@ _REVERSE_BASE64[np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuv
 _REVERSE_BASE64[ord("=")] = 0
 
 
+class _WrongValue(ValueError):
+    """A value that is not of its column, of which nothing else is to be said."""
+
+
+class Digits(str):
+    """A number with a point or an exponent, as it is written."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
 class BadJson(FormatError):
-    """A text that is not what the columns ask for: the one at ``position``, for the ``reason``."""
+    """A text that is not what the columns ask for: the one at ``position``, for the ``reason``.
+
+    Where a value is not of its column: ``expected`` is the type, and ``number`` the value if it is one.
+    """
 
     default_kind = "bad-json"
 
-    def __init__(self, message: str, *, kind: str | None = None, position: int = 0, reason: str = "") -> None:
+    def __init__(
+        self, message: str, *, kind: str | None = None, position: int = 0, reason: str = "", expected: str = "", number: str = ""
+    ) -> None:
         super().__init__(message, kind=kind)
-        self.position, self.reason = position, reason
+        self.position, self.reason, self.expected, self.number = position, reason, expected, number
 
 
 def rows_from_json(texts: Sequence[bytes], schema: pa.Schema) -> pa.Table:
@@ -193,10 +211,16 @@ def _exact_column(values: Sequence[Any], field: pa.Field) -> pa.Array:
             try:
                 values_to_array([value], field.type)
             except _WRONG_VALUE as cause:
-                raise _bad(
-                    position, f"column {field.name!r}: expected {_sql(field.type)}, found {value!r:.100}{_why(cause)}"
-                ) from error
+                raise _bad_value(position, field, value, cause) from error
         raise
+
+
+def _bad_value(position: int, field: pa.Field, value: Any, cause: Exception) -> BadJson:
+    expected = _sql(field.type)
+    shown = str(value).lower() if isinstance(value, bool) else f"{value!r:.100}"
+    reason = f"column {field.name!r}: expected {expected}, found {shown}{_why(cause)}"
+    number = str(value) if isinstance(value, (int, Digits)) and not isinstance(value, bool) else ""
+    return _bad(position, reason, expected=expected, number=number)
 
 
 def _sql(kind: pa.DataType) -> str:
@@ -204,8 +228,8 @@ def _sql(kind: pa.DataType) -> str:
 
 
 def _why(cause: Exception) -> str:
-    """What an error of ours adds; Arrow's speak of what a value has become on its way."""
-    return "" if isinstance(cause, pa.ArrowException | KeyError) else f" ({cause})"
+    """What an error of ours adds; those of others speak of what a value has become on its way."""
+    return "" if isinstance(cause, (pa.ArrowException, KeyError, OverflowError, _WrongValue)) else f" ({cause})"
 
 
 def values_to_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
@@ -216,7 +240,7 @@ def values_to_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 def _object(text: bytes, position: int) -> dict[str, Any]:
     try:
-        value = json.loads(text.decode(), parse_float=str)
+        value = json.loads(text.decode(), parse_float=Digits)
     except (ValueError, RecursionError) as error:
         raise _bad(position, f"not JSON: {text[:100]!r} ({error})") from error
     if not isinstance(value, dict):
@@ -252,8 +276,10 @@ def _reader(kind: pa.DataType) -> Callable[[Any], Any]:
 def _float(value: Any) -> float:
     if isinstance(value, str) and value in _SPECIAL_FLOATS:
         return _SPECIAL_FLOATS[value]
+    if isinstance(value, bool):
+        raise _WrongValue
     if math.isinf(number := float(value)) and not isinstance(value, float):
-        raise ValueError("it is too large")
+        raise _WrongValue if isinstance(value, Digits) else ValueError("it is too large")
     return number
 
 
@@ -263,7 +289,7 @@ def _entries(value: Any) -> Any:
 
 def _expect(value: Any, kind: type) -> Any:
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise ValueError(f"expected {kind.__name__}")
+        raise _WrongValue
     return value
 
 
@@ -275,5 +301,5 @@ def _has_map(kind: pa.DataType) -> bool:
     return pa.types.is_struct(kind) and any(_has_map(kind.field(i).type) for i in range(kind.num_fields))
 
 
-def _bad(position: int, reason: str) -> BadJson:
-    return BadJson(f"text {position}: {reason}", position=position, reason=reason)
+def _bad(position: int, reason: str, *, expected: str = "", number: str = "") -> BadJson:
+    return BadJson(f"text {position}: {reason}", position=position, reason=reason, expected=expected, number=number)

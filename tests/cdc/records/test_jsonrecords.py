@@ -57,6 +57,7 @@ def message(op: str, before: Any = None, after: Any = None, key: Any = None) -> 
         ("TINYINT", ["127", True], [127, 1]),
         ("BIGINT", [-(2**63), "12", 3.0], [-(2**63), 12, 3]),
         ("FLOAT", [0.1, "-Infinity"], [pa.scalar(0.1, pa.float32()).as_py(), float("-inf")]),
+        ("BIGINT", [True, False, 2], [1, 0, 2]),
         ("DOUBLE", [-0.0, 2**60, "1e-3"], [-0.0, float(2**60), 0.001]),
         ("DECIMAL(38, 2)", ["1.5", 2, 123456789012345678.25], [Decimal("1.50"), Decimal("2.00"), Decimal("123456789012345680.00")]),
         ("DATE", ["9999-12-31", 0, -1], ["9999-12-31", "1970-01-01", "1969-12-31"]),

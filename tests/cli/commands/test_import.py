@@ -201,6 +201,14 @@ def test_rows_replace_rows_only_as_it_was_asked_for(run: Run, catalog: ts.Catalo
         ("a.csv", b"", "a.csv"),
         ("a.jsonl", b'{"id":1}\n{"id":"x"}\n', "line 2"),
         ("a.jsonl", b'{"id":1}\n{"id":\n', "line 2"),
+        ("a.jsonl", b'{"id":1,"i8":300}\n', "column 'i8': expected TINYINT, found 300; TINYINT has no room for it: give the"),
+        ("a.jsonl", b'{"id":99999999999999999999}\n', "'id': expected BIGINT, found 99999999999999999999; BIGINT has no room"),
+        ("a.jsonl", b'{"id":1,"r":-1e39}\n', "column 'r': expected FLOAT, found -1e39; FLOAT has no room for it: give"),
+        ("a.jsonl", b'{"id":1.5}\n', "column 'id': expected BIGINT, found 1.5\n"),
+        ("a.jsonl", b'{"id":"12"}\n', "column 'id': expected BIGINT, found '12'\n"),
+        ("a.jsonl", b'{"id":true}\n', "column 'id': expected BIGINT, found true\n"),
+        ("a.jsonl", b'{"id":1,"f":1.5}\n{"id":2,"f":false}\n', "line 2: column 'f': expected DOUBLE, found false\n"),
+        ("a.jsonl", b'{"id":1,"t":true}\n', "column 't': expected STRING, found true\n"),
         ("a.jsonl", b"[1,2]\n", "a.jsonl"),
         ("a.jsonl", b'{"id":1}\nnull\n', "line 2"),
         ("a.jsonl", b'{"id":1}\n{"id":2,"t":"\xff"}\n', "line 2"),
@@ -228,6 +236,7 @@ def test_what_does_not_fit_is_refused_and_nothing_is_written(
     assert word in ran.err
     assert "Traceback" not in ran.err
     assert table.snapshots() == ()
+
 
 @pytest.mark.parametrize(
     ("content", "options", "word"),
