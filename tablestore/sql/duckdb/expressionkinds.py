@@ -99,6 +99,10 @@ class Kinds:
             self._known[id(node)] = kind
         return kind
 
+    def columns(self, query: exp.Expr) -> Columns | None:
+        """The columns of a query; None if they are not known."""
+        return self._names.columns(query)
+
     def made(self, name: str) -> Sequence[exp.Expr]:
         """What stands in the tree under a name; nothing if a table has a column of this name too."""
         folded = name.casefold()

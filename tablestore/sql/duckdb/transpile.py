@@ -24,10 +24,12 @@ gives other rows in silence.
     substring counts from 0 as from 1 less                  0 becomes 1
     days of the week have other numbers and names           computed
     patterns are RE2's                                      those with look-around and back references are refused
+    a UNION of texts and numbers has texts                  refused
 
 Known to differ: names of windows, lambdas and intervals without an alias (``resultnames``); a quotient or an average of decimals
 whose digits do not fit into 128 bits is an error; so is the cast of a year, a month or a word to a date (TRY_CAST: NULL); ß and
-ligatures have other capitals.
+ligatures have other capitals; ``x IN (SELECT …)`` as a value is NULL where a NULL might be it, as SQL and Spark's documents say,
+and false in Spark 4.3.
 """
 
 import re
@@ -150,6 +152,7 @@ def _rewritten(tree: exp.Expr, tables: Mapping[str, Columns]) -> exp.Expr:
     for node in nodes:
         _refuse_order(node, kinds)
         _refuse_numbers(node, kinds)
+        _refuse_texts(node, kinds)
     typed = [(column, found) for column in named_results(tree) if (found := result_type(column, kinds)) is not None]
     for node in reversed(nodes):
         parent, key, index = node.parent, node.arg_key or "", node.index
@@ -189,6 +192,17 @@ def _refuse_order(node: exp.Expr, kinds: Kinds) -> None:
         raise refusal("an order of rows or arrays, in which a NULL is the least")
     if isinstance(node, _EQUALITIES) and any(isinstance(side.unnest(), exp.Struct) for side in (node.this, node.expression)):
         raise refusal("a comparison with a written row, whose parts may have other names")
+
+
+def _refuse_texts(node: exp.Expr, kinds: Kinds) -> None:
+    """DuckDB makes a column of texts of texts and others, Spark one of the others: ``SELECT '1' UNION ALL SELECT 2``."""
+    if not isinstance(node, exp.SetOperation) or node.args.get("by_name"):
+        return
+    for (name, left), (_, right) in zip(kinds.columns(node.left) or (), kinds.columns(node.right) or (), strict=False):
+        found = {kind.name for kind in (left, right) if kind is not None}
+        if len(found) == 2 and "text" in found:
+            (other,) = found - {"text"}
+            raise refusal(f"{node.key.upper()} of text and {other} in the column {name!r} without a CAST")
 
 
 def _refuse_numbers(node: exp.Expr, kinds: Kinds) -> None:

@@ -118,6 +118,10 @@ def test_a_text_with_a_fraction_is_no_whole_number() -> None:
         ("SELECT sequence(3, 1)", "counts down"),
         ("SELECT percentile_approx(x, 0.5) FROM t", "approx"),
         ("SELECT unix_timestamp('1', 'yyyy') FROM t", "unix_timestamp with a format"),
+        ("SELECT '1' UNION ALL SELECT 2", "UNION of text and integer in the column '1' without a CAST"),
+        ("WITH q AS (SELECT 1.5 AS x) SELECT x FROM q EXCEPT SELECT 'a'", "EXCEPT of text and decimal in the column 'x'"),
+        ("SELECT * FROM (SELECT DATE '2024-01-01' AS d INTERSECT SELECT '2024-01-01')", "INTERSECT of text and date"),
+        ("SELECT 1, upper(x) AS u FROM t UNION SELECT 2, 'a' UNION SELECT 3, year(x) FROM t", "text and integer in the column 'u'"),
     ],
 )
 def test_what_duckdb_does_not_do_as_spark_does_is_refused_by_name(text: str, named: str) -> None:
@@ -125,6 +129,25 @@ def test_what_duckdb_does_not_do_as_spark_does_is_refused_by_name(text: str, nam
         to_duckdb(text)
     assert refused.value.kind == "engine"
     assert "engine spark" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT 'a' UNION ALL SELECT NULL",
+        "SELECT CAST('1' AS INT) UNION ALL SELECT 2",
+        "SELECT 1 UNION ALL SELECT 2.5",
+        "SELECT 'a' AS x, 1 AS y UNION BY NAME SELECT 1 AS y, 'a' AS x",
+    ],
+)
+def test_sets_of_one_type_are_not_refused(text: str) -> None:
+    with duckdb.connect() as connection:
+        assert connection.execute(to_duckdb(text)).fetchall()
+
+
+def test_in_a_query_with_a_null_is_null_as_sql_has_it() -> None:
+    # Spark 4.3 gives false, and its documents say NULL.
+    assert run("SELECT 5 IN (SELECT * FROM VALUES (1), (NULL))") is None
 
 
 def test_text_that_is_no_query_is_refused() -> None:
