@@ -206,12 +206,16 @@ class Matching:
     ``paired``: the same query, for an engine that looks the rows up by their primary key, which is among the columns. Its one
     relation the engine makes: a column ``_tablestore_source``, each row of the source as a struct, and ``_tablestore_target``, the
     row of the target that has its key, with all columns that relation ``target`` has, or NULL.
+
+    ``reads_once``: nothing else in the query reads the table of ``target``. So what holds for the rows that count holds for all
+    that the statement reads of it: :mod:`tablestore.environment.rows.matched`.
     """
 
     target: int
     source: int
     columns: tuple[tuple[str, str], ...]
     paired: BoundQuery | None = None
+    reads_once: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -72,7 +72,14 @@ class DuckDBEngine:
         """Apply the rows of a query as changes, batch by batch. Raises StalePlan if rows changed since the pin."""
         from tablestore_duckdb.writing import change_rows
 
-        return change_rows(self.read(query), target)
+        if target.matching is None:
+            return change_rows(self.read(query), target)
+        from tablestore_duckdb.keptsource import can_say, merged_rows
+
+        if not can_say(query, target.matching):
+            return change_rows(self.read(query), target)
+        with merged_rows(self._sessions, self._prepared, query, target, target.matching) as (rows, narrowed):
+            return change_rows(rows, narrowed)
 
     def compact(self, table: Table, pin: ReadPin, partitions: Sequence[Mapping[str, Any]] | None) -> object:
         """Fully compact a table or some partitions, in this process."""
@@ -133,8 +140,8 @@ class DuckDBEngine:
             else:
                 self._set(run, key, value)
 
-    def _prepared(self, query: BoundQuery) -> Prepared:
-        return prepare(query, self._sessions.new_name, self._remembered)
+    def _prepared(self, query: BoundQuery, made: Mapping[int, str] | None = None) -> Prepared:
+        return prepare(query, self._sessions.new_name, self._remembered, made)
 
     def _set(self, run: Run, key: str, value: str) -> None:
         run.connection.execute(f"SET {identifier(key)} = $1", [value]).complete()

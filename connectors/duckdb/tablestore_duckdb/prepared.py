@@ -11,7 +11,8 @@ NativeRelation       the SQL of a relation of the session's connection         a
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from types import MappingProxyType
+from typing import Any, TypeAlias
 
 import duckdb
 
@@ -35,30 +36,42 @@ from tablestore_duckdb.quoting import identifier
 from tablestore_duckdb.scans import PlannedScan, Stream, plan_managed
 
 VIEW_PREFIX = "__tablestore_"
+Parameters: TypeAlias = "Mapping[str, Any] | Sequence[Any]"
 _PLACED = re.compile(rf'"?({VIEW_PREFIX}\d+)"?')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """A temporary view: SQL, or an object that is registered under the name."""
+    """A temporary view: SQL, or an object that is registered under the name. ``kept``: a temporary table of the rows of the SQL."""
 
     name: str
     sql: str | None = None
     source: Any = None
+    kept: bool = False
+    parameters: Parameters = ()
 
     def create(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Create the view in a connection."""
         if self.sql is None:
             connection.register(self.name, self.source)
         else:
-            connection.execute(f"CREATE OR REPLACE TEMPORARY VIEW {identifier(self.name)} AS {self.sql}").complete()
+            made = f"CREATE OR REPLACE TEMPORARY {self._kind} {identifier(self.name)} AS {self.sql}"
+            if self.parameters:
+                (statement,) = connection.extract_statements(made)
+                connection.execute(statement, asked_for(statement, self.parameters)).complete()
+            else:
+                connection.execute(made).complete()
 
     def drop(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Drop it again."""
         if self.sql is None:
             connection.unregister(self.name)
         else:
-            connection.execute(f"DROP VIEW IF EXISTS {identifier(self.name)}").complete()
+            connection.execute(f"DROP {self._kind} IF EXISTS {identifier(self.name)}").complete()
+
+    @property
+    def _kind(self) -> str:
+        return "TABLE" if self.kept else "VIEW"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +86,7 @@ class Prepared:
     views: tuple[View, ...] = ()
     scans: tuple[tuple[str, PlannedScan], ...] = ()
     names: Mapping[str, str] = field(default_factory=dict)
-    parameters: Mapping[str, Any] | Sequence[Any] = field(default_factory=dict)
+    parameters: Parameters = field(default_factory=dict)
 
     def readable(self, message: str) -> str:
         """A message of DuckDB's with the names of relations and functions as the user knows them."""
@@ -85,16 +98,18 @@ class Prepared:
         return tuple(view.source for view in self.views if isinstance(view.source, Stream))
 
 
-def prepare(query: BoundQuery, new_name: Callable[[], str], remembered: Remembered) -> Prepared:
+def prepare(
+    query: BoundQuery, new_name: Callable[[], str], remembered: Remembered, made: Mapping[int, str] | None = None
+) -> Prepared:
     """Plan the relations of a query and write it in DuckDB's SQL; ``new_name`` gives names for views,
-    ``remembered`` knows how texts were written before.
+    ``remembered`` knows how texts were written before. ``made``: names of what has the rows of relations already, by their places.
 
     Raises InvalidInputError, UnsupportedError.
     """
     preparing = _Preparing(new_name=new_name, remembered=remembered)
     text = query.text if query.statement is None else query.statement
     try:
-        sql = preparing.query(query)
+        sql = preparing.query(query, made or {})
     except TablestoreError as error:
         from tablestore_duckdb.queryerrors import placed
 
@@ -119,10 +134,13 @@ class _Preparing:
     scans: list[tuple[str, PlannedScan]] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
 
-    def query(self, query: BoundQuery) -> str:
+    def query(self, query: BoundQuery, made: Mapping[int, str] = MappingProxyType({})) -> str:
         """A query in DuckDB's SQL: written with names in place of the relations, which are replaced by what they stand for."""
         # By their places in this query, so that the same query has the same text each time.
-        placed = {f"{VIEW_PREFIX}{position}": self._placed(relation) for position, relation in enumerate(query.relations)}
+        placed = {
+            f"{VIEW_PREFIX}{position}": made.get(position) or self._placed(relation)
+            for position, relation in enumerate(query.relations)
+        }
         names = tuple(placed)
         text = query.edited(lambda position: names[position])
         written = self.remembered(_written, text, tuple(zip(names, map(column_kinds, query.relations), strict=True)))
@@ -157,6 +175,13 @@ class _Preparing:
         name = self.new_name()
         self.names[name] = relation.name
         return name
+
+
+def asked_for(statement: duckdb.Statement, parameters: Parameters) -> Parameters:
+    """Those of the parameters that a statement has; of others DuckDB says that they are too many."""
+    if not isinstance(parameters, Mapping):
+        return parameters
+    return {name: value for name, value in parameters.items() if name in statement.named_parameters}
 
 
 def with_places(sql: str, places: Mapping[str, str]) -> str:

@@ -1,6 +1,6 @@
 """The rows of a query that DuckDB is ready to run, and those of a statement that it ran."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from itertools import islice
 from threading import get_ident
@@ -11,7 +11,7 @@ import pyarrow as pa
 from tablestore.lazy import lazy
 from tablestore_duckdb.prepared import Prepared
 from tablestore_duckdb.rowtypes import cast, plain_rows_out, rows_out
-from tablestore_duckdb.sessions import Sessions
+from tablestore_duckdb.sessions import Run, Sessions
 
 # DuckDB fills a batch before it hands it out.
 BATCH_ROWS = 65_536
@@ -49,20 +49,26 @@ class DuckDBRows:
         return pa.RecordBatchReader.from_batches(next(batches).schema, batches)
 
     def _batches(self, thread: int, schema: pa.Schema | None = None) -> Iterator[pa.RecordBatch]:
-        """One without rows, which has the columns, and those with the rows. ``schema``: the columns, if they are known."""
+        """Those of a run of its own."""
         with self._sessions.run(self._prepared, thread) as run:
-            self._sessions.check_files(run)
-            relation = run.relation()
-            schema = schema_of(relation) if schema is None else schema
-            # Not from lists of Python: Arrow would look for pandas first, and load it.
-            yield pa.RecordBatch.from_arrays([pa.nulls(0, column.type) for column in schema], schema=schema)
-            with closing(relation.to_arrow_reader(BATCH_ROWS)) as reader:
-                while True:
-                    run.check()
-                    batch = next(reader, None)
-                    if batch is None:
-                        return
-                    yield cast(batch, schema)
+            yield from run_batches(self._sessions, run, schema)
+
+
+def run_batches(sessions: Sessions, run: Run, schema: pa.Schema | None = None) -> Generator[pa.RecordBatch, None, None]:
+    """A batch without rows, which has the columns, and those with the rows of a run's query. ``schema``: the columns, if they are
+    known."""
+    sessions.check_files(run)
+    relation = run.relation()
+    schema = schema_of(relation) if schema is None else schema
+    # Not from lists of Python: Arrow would look for pandas first, and load it.
+    yield pa.RecordBatch.from_arrays([pa.nulls(0, column.type) for column in schema], schema=schema)
+    with closing(relation.to_arrow_reader(BATCH_ROWS)) as reader:
+        while True:
+            run.check()
+            batch = next(reader, None)
+            if batch is None:
+                return
+            yield cast(batch, schema)
 
 
 class KeptRows:

@@ -10,14 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import Any
 
 import duckdb
 import pyarrow as pa
 
 from tablestore.errors import InvalidInputError, TablestoreError
 from tablestore_duckdb.checksums import Checked
-from tablestore_duckdb.prepared import VIEW_PREFIX, Prepared, View, with_places
+from tablestore_duckdb.prepared import VIEW_PREFIX, Prepared, View, asked_for, with_places
 from tablestore_duckdb.quoting import identifier
 from tablestore_duckdb.scans import Stream
 
@@ -37,7 +36,27 @@ class Run:
 
     def begin(self) -> None:
         """Make what the query reads known to the connection."""
-        for view in self.prepared.views:
+        self._make(self.prepared.views)
+
+    def keep(self, name: str) -> None:
+        """Run the query, and keep its rows in a table of this name."""
+        made = View(name=name, sql=self._placed(self.prepared.sql), kept=True, parameters=self.prepared.parameters)
+        made.create(self.connection)
+        self.prepared = replace(self.prepared, views=(*self.prepared.views, made))
+
+    def then(self, prepared: Prepared) -> None:
+        """Go on with another query, which may name what was kept."""
+        before = self.prepared
+        self.prepared = replace(
+            prepared,
+            views=(*before.views, *prepared.views),
+            scans=(*before.scans, *prepared.scans),
+            names={**before.names, **prepared.names},
+        )
+        self._make(prepared.views)
+
+    def _make(self, views: Sequence[View]) -> None:
+        for view in views:
             if isinstance(view.source, Stream):
                 # It costs a quarter of a view, and only this run names it.
                 self._streams[view.name] = self.connection.from_arrow(view.source)
@@ -177,8 +196,8 @@ def relation_of(connection: duckdb.DuckDBPyConnection, prepared: Prepared) -> du
     """A prepared query, whose views are there, as a relation."""
     if not prepared.parameters:
         return connection.sql(prepared.sql)
-    parameters: Mapping[str, Any] | Sequence[Any] = prepared.parameters
+    parameters = prepared.parameters
     if isinstance(parameters, Mapping):
         (statement,) = connection.extract_statements(prepared.sql)
-        parameters = {name: value for name, value in parameters.items() if name in statement.named_parameters}
+        parameters = asked_for(statement, parameters)
     return connection.sql(prepared.sql, params=parameters or None)

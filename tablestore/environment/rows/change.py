@@ -4,7 +4,7 @@ Rows that others change meanwhile make the plan stale: the statement is planned 
 at most.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tablestore.distributed.change import change_columns, pin_change
@@ -36,6 +36,8 @@ from tablestore.sql.writing.updating import delete_query, update_query, updated_
 from tablestore.table.table import Table
 from tablestore.table.write.current import run_until_current
 from tablestore.table.write.rowchange import RowChange
+from tablestore.types.filter.predicate import FALSE
+from tablestore.types.filter.predicatetext import to_sql
 
 Change = Delete | Update | Merge
 
@@ -92,8 +94,9 @@ class _Plan:
             rows = _rows(statement, source, self.table, types)
         relations.where = _places(rows)
         self.query = relations.bind(rows.text, given).made_of(source.text, rows.pieces)
-        self.change = replace(change, reads=_reads(self.query, self.table))
-        self.matching = _matching(rows, relations.given_places)
+        found = list(_of_table(self.query, self.table))
+        self.change = replace(change, reads=_reads(found))
+        self.matching = _matching(rows, relations.given_places, reads_once=len(found) == 1)
         if self.matching is not None and rows.paired is not None:
             relations.where = _places(rows.paired)
             pairs = relations.bind(rows.paired.text, {PAIRS: NativeRelation(name=PAIRS, value=None)})
@@ -149,13 +152,17 @@ def _places(rows: RowQuery) -> Callable[[Span], Span]:
     return lambda span: rows.place(span) or NOWHERE
 
 
-def _matching(rows: RowQuery, places: Mapping[str, int]) -> Matching | None:
-    return Matching(target=places[TARGET], source=places[SOURCE], columns=rows.equal) if rows.equal else None
+def _matching(rows: RowQuery, places: Mapping[str, int], *, reads_once: bool) -> Matching | None:
+    if not rows.equal:
+        return None
+    return Matching(target=places[TARGET], source=places[SOURCE], columns=rows.equal, reads_once=reads_once)
 
 
-def _reads(query: BoundQuery, table: Table) -> str | None:
-    """What all rows of the table that the query reads fulfil; None if it reads the table more than once."""
-    found = list(_of_table(query, table))
+def _reads(found: Sequence[Relation]) -> str | None:
+    """What all rows fulfil that a query reads of the table, by its relations of it; None if it reads the table more than once."""
+    if not found:
+        # It writes what its source holds, whatever the table does.
+        return to_sql(FALSE)
     return found[0].filter if len(found) == 1 and isinstance(found[0], ManagedRelation) else None
 
 

@@ -29,19 +29,19 @@ from tablestore.table.read.keylookup import KeyLookup, stored_keys
 from tablestore.table.write.current import newest_to_change, run_until_current
 from tablestore.table.write.rowchange import check_change
 from tablestore.types.arrays import Mask, Places, one_chunk
+from tablestore.types.datatypes import Field
 from tablestore.types.expression.datums import cast_datum
 from tablestore.types.expression.evaluate import Rows, holds
 from tablestore.types.expression.expression import Call, Column, Expression
+from tablestore.types.filter.equalvalues import where_equal
 from tablestore.types.filter.filters import parse_filter
-from tablestore.types.filter.predicate import Comparison, Predicate, all_of
+from tablestore.types.filter.predicate import FALSE, Predicate, all_of
 from tablestore.types.filter.predicatetext import to_sql
 from tablestore.types.rowkind import RowKind
 
 MOST_PAIRS = 1 << 20
 _NEW_ROWS = 1 << 17
 _KINDS = {"UPDATE": RowKind.UPDATE_AFTER, "DELETE": RowKind.DELETE, "INSERT": RowKind.INSERT}
-# Longer texts say little as the ends of a range.
-_LONGEST_BOUND = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,8 @@ def run_merge(merge: MergeStatement) -> Snapshot | None:
 def _merge(merge: MergeStatement, plan: MergePlan, bounds: Predicate | None) -> Snapshot | None:
     context = merge.context
     base = newest_to_change(context)
-    change = plan.change(None if bounds is None else to_sql(bounds))
+    reads = FALSE if plan.is_upsert(context) else bounds
+    change = plan.change(None if reads is None else to_sql(reads))
     with context.reading():
         return apply_changes(context, merge.log, base, change, _Run(merge, plan, bounds, base).changes())
 
@@ -226,14 +227,12 @@ def _comparable(values: pa.Array, kind: pa.DataType) -> pa.Array:
 
 def _bounds(plan: MergePlan, source: pa.Table) -> Predicate | None:
     """What holds for every row of the table that may match; None if nothing can be said."""
-    parts: list[Predicate] = []
-    for name, other, kind in plan.equal:
-        if kind != source.schema.field(other).type or kind not in KEY_TYPES:
-            continue
-        ends = pc.min_max(source.column(other))
-        least, greatest = ends["min"].as_py(), ends["max"].as_py()
-        if least is None:
-            continue
-        if not any(isinstance(end, str) and len(end) > _LONGEST_BOUND for end in (least, greatest)):
-            parts += [Comparison(">=", name, least), Comparison("<=", name, greatest)]
-    return parse_filter(all_of(parts), list(plan.fields.values())) if parts else None
+    parts = [_part(plan.fields[name], source.column(other), kind) for name, other, kind in plan.equal]
+    said = [part for part in parts if part is not None]
+    return parse_filter(all_of(said), list(plan.fields.values())) if said else None
+
+
+def _part(field: Field, values: pa.ChunkedArray, kind: pa.DataType) -> Predicate | None:
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    return where_equal(field, values) if kind in KEY_TYPES else None

@@ -249,3 +249,69 @@ def test_a_merge_sees_the_rows_that_others_wrote_before_it_landed(table: ts.Tabl
     monkeypatch.setattr(merging, "apply_changes", after_another)
     table.merge([{"id": 1}], "id").when_matched_update({"i": "t.i + 1"}).execute()
     assert table.scan(["day", "i"], "id = 1").to_arrow().to_pylist() == [{"day": "new", "i": 42}]
+
+
+@pytest.mark.parametrize(
+    ("shape", "foreign", "plans"),
+    [
+        ("keyed", [3, 1000], 1),
+        ("keyed", [50], 2),
+        ("buckets", [3, 1000], 1),
+        ("buckets", [50], 2),
+        ("append", [3, 1000], 2),
+        ("append", [1000], 1),
+        ("append", [50], 2),
+    ],
+)
+def test_a_merge_is_planned_again_for_what_others_wrote_among_its_keys(
+    sql: ts.TableEnvironment, monkeypatch: pytest.MonkeyPatch, shape: str, foreign: list[int], plans: int
+) -> None:
+    from tablestore.table.change import merging
+
+    one, twin = twins(sql, shape, rows(random.Random(1), [1, 50, 500]))
+    other = rows(random.Random(2), foreign)
+    calls, apply = 0, merging.apply_changes
+
+    def write(table: ts.Table) -> None:
+        if not table.primary_key:
+            table.append(other)
+        else:
+            for place in range(other.num_rows):
+                table.upsert(other.slice(place, 1))
+
+    def after_another(*given: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            write(one)
+        return apply(*given)
+
+    def merge(table: ts.Table) -> None:
+        source = [{"id": n, "k": n, "n": 5} for n in (1, 50, 70)] + [{"id": None, "k": 0, "n": 1}]
+        clauses = table.merge(source, "id").when_matched_update({"i": "coalesce(t.i, 0) + s.n"})
+        clauses.when_not_matched_insert({"id": "s.k", "day": "'new'"}).execute()
+
+    write(twin)
+    merge(twin)
+    monkeypatch.setattr(merging, "apply_changes", after_another)
+    merge(one)
+    assert (calls, rows_of(one)) == (plans, rows_of(twin))
+
+
+def test_a_merge_that_writes_its_rows_lands_beside_any_others(table: ts.Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tablestore.table.change import merging
+
+    calls, apply = 0, merging.apply_changes
+
+    def after_another(*given: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        table.upsert(rows(random.Random(calls), [1, 2]))
+        return apply(*given)
+
+    monkeypatch.setattr(merging, "apply_changes", after_another)
+    given = rows(random.Random(9), [1, 3])
+    table.merge(given, "id").when_matched_update_all().when_not_matched_insert_all().execute()
+    found = {row["id"]: str(row) for row in table.to_arrow().to_pylist()}
+    assert calls == 1
+    assert [found[1], found[3]] == [str(row) for row in given.to_pylist()]
