@@ -4,16 +4,20 @@ the query is wrong                 InvalidInputError, kind query, with the place
 what DuckDB lacks                  UnsupportedError, kind engine, with the engine that may have it
 interrupted by ``cancel``          UnsupportedError, kind cancelled
 memory, disk, the engine itself    StorageError
+a data file that has expired       NotFoundError, kind data-file-gone
 """
 
 import re
 
 from tablestore.errors import InvalidInputError, StorageError, TablestoreError, UnsupportedError
 from tablestore.sql.source import Span, marked
+from tablestore.store.scan.splitreader import data_file_gone
 
 # A stream raises an OSError with the text alone, so the text decides, which begins with the class of the error.
 _CLASS = re.compile(r"^([A-Za-z][A-Za-z ]+) Error: ")
 _STORAGE = {"IO", "INTERNAL", "FATAL", "HTTP", "Out of Memory"}
+# Of a path with a bucket in it: the files of others are somebody else's.
+_GONE = re.compile(r"""^(?:No files found that match the pattern|Cannot open file) "(/.*/bucket-\w+/[^"/]+)"(?:$|: No such file)""")
 # What a message is about, the surest first: a name, the function or operator of a call, a value, a clause.
 _NAMED = tuple(
     map(
@@ -49,6 +53,8 @@ def translated(message: str, text: str) -> TablestoreError:
         return cancellation()
     if named == "Out of Memory":
         return StorageError(f"DuckDB has no memory left for the query: {message}; raise memory_limit, or set temp_directory")
+    if (gone := _GONE.match(message)) is not None:
+        return data_file_gone(gone[1])
     if named in _STORAGE:
         return StorageError(f"DuckDB failed while it ran the query: {message}")
     message = _shortened(_MADE.sub("", message))

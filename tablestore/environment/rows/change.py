@@ -21,10 +21,11 @@ from tablestore.environment.engine import (
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.result import Result, landed
 from tablestore.environment.rows.expressions import schema_of, types_of
+from tablestore.environment.rows.freshrows import no_longer_there
 from tablestore.environment.rows.relations import Relations, by_name
 from tablestore.environment.session.session import Session, placing
 from tablestore.environment.source import Source
-from tablestore.errors import UnsupportedError
+from tablestore.errors import TablestoreError, UnsupportedError
 from tablestore.format.snapshot import Snapshot
 from tablestore.sql.query.parameters import Parameters
 from tablestore.sql.query.rowlevel import PAIRS, SOURCE, TARGET, RowQuery, TargetTable
@@ -51,8 +52,14 @@ def change(session: Session, statement: Change, source: Source, parameters: Para
     table = session.table(statement.target, operation, source)
 
     def attempt() -> Snapshot | None:
-        query, target = plan_change(session, statement, source, parameters)
-        return engine.change(query, target)
+        with table.context.reading():
+            query, target = plan_change(session, statement, source, parameters)
+            try:
+                return engine.change(query, target)
+            except TablestoreError as error:
+                if (gone := no_longer_there(query, error)) is None or gone is error:
+                    raise
+                raise gone from error
 
     return landed(run_until_current(table.context, attempt))
 

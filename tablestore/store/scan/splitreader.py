@@ -265,11 +265,7 @@ class SplitReader:
         try:
             source = self.files.open_input(path)
         except NotFoundError as error:
-            raise NotFoundError(
-                f"data file {self.files.root_uri}/{path} is gone: its snapshot expired while it was being read, or the file was "
-                "removed by hand; scan the latest snapshot again",
-                kind="data-file-gone",
-            ) from error
+            raise data_file_gone(f"{self.files.root_uri}/{path}") from error
         return open_data_file(
             source,
             file_name=file.file_name,
@@ -295,6 +291,15 @@ class SplitReader:
             [*(batch.column(name) for name in kept), *columns],
             schema=pa.schema([*(batch.schema.field(name) for name in kept), *arrow]),
         )
+
+
+def data_file_gone(path: str) -> NotFoundError:
+    """What to raise where a data file of a snapshot is not there."""
+    return NotFoundError(
+        f"data file {path} is gone: its snapshot expired while it was being read, or the file was removed by hand; scan the latest "
+        "snapshot again",
+        kind="data-file-gone",
+    )
 
 
 def _runs_follow_one_another(section: Section) -> bool:

@@ -1,7 +1,7 @@
 """What DuckDB reads itself, what tablestore reads for it, and what it is not asked."""
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
 from random import Random
@@ -15,6 +15,8 @@ from tablestore_duckdb.rowtypes import plain_rows_out, rows_out
 from tablestore_duckdb.scans import plan_managed
 
 import tablestore as ts
+from tablestore.environment.engine import BoundQuery, ChangeTarget
+from tablestore.format.snapshot import Snapshot
 from tablestore.testing.contracts.queryengine import bound, managed, rows_of
 
 ROWS = pa.table({"id": pa.array(range(100)), "day": ["mon", "tue"] * 50, "note": [f"n{i}" for i in range(100)]})
@@ -202,3 +204,83 @@ def test_the_types_that_need_no_export_are_those_that_an_export_has() -> None:
     assert plain_rows_out(relation.columns, plain) == exported
     assert plain_rows_out(["a", "b"], ["DATE", "TIMESTAMP WITH TIME ZONE"]) is None
     assert plain_rows_out(["a", "A"], ["DATE", "DATE"]) is None
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Iterator[ts.TableEnvironment]:
+    """A table whose one file DuckDB reads itself, and has read: its checksums are not looked at again."""
+    with ts.TableEnvironment.create(str(tmp_path), engine="duckdb") as environment:
+        environment.execute_sql("CREATE DATABASE shop")
+        fill(environment)
+        yield environment
+
+
+def fill(shop: ts.TableEnvironment) -> None:
+    shop.execute_sql("CREATE TABLE shop.t (id BIGINT, v INT, PRIMARY KEY (id) NOT ENFORCED)")
+    shop.execute_sql("INSERT INTO shop.t SELECT id, 0 FROM range(1000) AS r (id)")
+    shop.execute_sql("ALTER TABLE shop.t COMPACT")
+    assert len(shop.execute_sql("SELECT * FROM shop.t").to_arrow()) == 1000
+
+
+def expire(shop: ts.TableEnvironment) -> None:
+    shop.execute_sql("INSERT OVERWRITE shop.t VALUES (1, 10)")
+    shop.execute_sql("CALL sys.expire_snapshots('shop.t', retain_max => 1, retain_min => 1)")
+
+
+def replace(shop: ts.TableEnvironment) -> None:
+    shop.execute_sql("DROP TABLE shop.t")
+    fill(shop)
+
+
+def drop(shop: ts.TableEnvironment) -> None:
+    shop.execute_sql("DROP TABLE shop.t")
+
+
+def before_the_first_change(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], None]) -> None:
+    """Others do something between the plan of a statement and its run."""
+    change, todo = DuckDBEngine.change, [meanwhile]
+
+    def changed(engine: DuckDBEngine, query: BoundQuery, target: ChangeTarget) -> Snapshot | None:
+        if todo:
+            todo.pop()()
+        return change(engine, query, target)
+
+    monkeypatch.setattr(DuckDBEngine, "change", changed)
+
+
+def test_rows_whose_files_have_expired_are_named_as_a_scan_names_them(shop: ts.TableEnvironment) -> None:
+    found = shop.execute_sql("SELECT * FROM shop.t")
+    expire(shop)
+    with pytest.raises(ts.NotFoundError, match="its snapshot expired while it was being read") as raised:
+        found.to_arrow()
+    assert raised.value.kind == "data-file-gone"
+
+
+CHANGES = (
+    "UPDATE shop.t SET v = v + 1",
+    "MERGE INTO shop.t USING shop.t AS s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = s.v + 1",
+)
+
+
+@pytest.mark.parametrize("statement", CHANGES)
+def test_a_change_whose_files_expire_is_planned_again(
+    shop: ts.TableEnvironment, monkeypatch: pytest.MonkeyPatch, statement: str
+) -> None:
+    before_the_first_change(monkeypatch, lambda: expire(shop))
+    shop.execute_sql(statement)
+    assert shop.execute_sql("SELECT * FROM shop.t").to_arrow().to_pylist() == [{"id": 1, "v": 11}]
+
+
+@pytest.mark.parametrize("statement", [*CHANGES, "DELETE FROM shop.t WHERE v = 0 AND id > 1"])
+@pytest.mark.parametrize(("meanwhile", "kind"), [(replace, "table-replaced"), (drop, "no-such-table")])
+def test_a_change_of_a_table_that_is_dropped_meanwhile_says_so(
+    shop: ts.TableEnvironment,
+    monkeypatch: pytest.MonkeyPatch,
+    statement: str,
+    meanwhile: Callable[[ts.TableEnvironment], None],
+    kind: str,
+) -> None:
+    before_the_first_change(monkeypatch, lambda: meanwhile(shop))
+    with pytest.raises((ts.ConflictError, ts.NotFoundError)) as raised:
+        shop.execute_sql(statement)
+    assert raised.value.kind == kind
