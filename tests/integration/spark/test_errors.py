@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark_tablestore.change import change_messages
 
+import tablestore as ts
 from tablestore.table.catalog import Catalog
 from tablestore.table.table import Table
 
@@ -116,3 +118,48 @@ def test_damaged_file_is_named(spark: "SparkSession", table: Table) -> None:
     file.write_bytes(data)
     with pytest.raises(Exception, match=f"(?s)tablestore.errors.FormatError.*{file.name}"):
         spark.read.format("tablestore").load(table.location).collect()
+
+
+@pytest.fixture
+def merged(catalog: Catalog) -> Table:
+    """A table whose one file Spark reads itself."""
+    table = catalog.create_table("shop.merged", schema="id BIGINT, v INT", primary_key="id", options={"bucket": "1"})
+    table.upsert([{"id": number, "v": 0} for number in range(100)])
+    table.compact(full=True)
+    return table
+
+
+def expire(table: Table) -> None:
+    table.overwrite([{"id": 1, "v": 10}])
+    table.expire_snapshots(retain_max=1, retain_min=1)
+
+
+def test_rows_whose_files_have_expired_are_named_as_a_scan_names_them(spark: "SparkSession", merged: Table, warehouse: str) -> None:
+    environment = ts.TableEnvironment.create(warehouse, spark=spark)
+    found = environment.execute_sql("SELECT * FROM shop.merged")
+    expire(merged)
+    with pytest.raises(ts.NotFoundError, match="is gone: its snapshot expired while it was being read") as raised:
+        found.to_arrow()
+    assert raised.value.kind == "data-file-gone"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE shop.merged SET v = v + 1",
+        "MERGE INTO shop.merged AS t USING (SELECT 1L AS id) AS s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = t.v + 1",
+    ],
+)
+def test_a_change_whose_files_expire_is_planned_again(
+    spark: "SparkSession", merged: Table, warehouse: str, monkeypatch: pytest.MonkeyPatch, statement: str
+) -> None:
+    run, todo = change_messages, [expire]
+
+    def expired_first(*args: Any, **named: Any) -> list[bytes]:
+        if todo:
+            todo.pop()(merged)
+        return run(*args, **named)
+
+    monkeypatch.setattr("pyspark_tablestore.engine.change_messages", expired_first)
+    ts.TableEnvironment.create(warehouse, spark=spark).execute_sql(statement)
+    assert merged.scan().to_arrow().to_pylist() == [{"id": 1, "v": 11}]

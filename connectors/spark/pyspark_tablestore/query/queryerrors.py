@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import unquote
 
 from pyspark_tablestore.tasks import split_kind
 from tablestore import errors
@@ -18,9 +19,10 @@ from tablestore.environment.engine import BoundQuery
 from tablestore.errors import FormatError, InvalidInputError, StorageError, TablestoreError, UnsupportedError
 from tablestore.sql.query.functions import FUNCTION_PREFIX
 from tablestore.sql.source import Span, marked
+from tablestore.store.scan.splitreader import data_file_gone
 
 # The last line of a worker's trace: the module path, the class, the message (which may go on in further lines up to the JVM's).
-_OURS = re.compile(r"^(?:tablestore[\w.]*\.)(\w+): (.*?)(?=^\s+at |^\n|^JVM stacktrace|\Z)", re.MULTILINE | re.DOTALL)
+_OURS = re.compile(r"^(?:tablestore[\w.]*\.)(\w+): (.*?)(?=^\s+at |^\n|^JVM stacktrace|^\s*SQLSTATE: |\Z)", re.MULTILINE | re.DOTALL)
 _NAMES_AN_ERROR = re.compile(r"^(?:: )?([\w.$]+(?:Error|Exception)\b.*)$", re.MULTILINE)
 # Of the causes the first that Spark has a name for.
 _CAUSE = re.compile(r"^Caused by: [\w.$]+: (\[[A-Z_.]+\].*)$", re.MULTILINE)
@@ -29,6 +31,11 @@ _THROWN = re.compile(r"An error occurred while calling \S+\n: [\w.$]+: \[([A-Z0-
 _UNSUPPORTED = ("UNSUPPORTED_FEATURE", "NOT_SUPPORTED", "UNSUPPORTED_")
 _NO_SOURCE = ("DATA_SOURCE_NOT_FOUND", "KAFKA_DATA_SOURCE_NOT_ENABLED")
 _DAMAGED = ("FAILED_READ_FILE", "CANNOT_READ_FILE_FOOTER")
+# Of a path with a bucket in it: the files of others are somebody else's.
+_GONE = re.compile(
+    r"\[(?:FAILED_READ_FILE\.FILE_NOT_EXIST\] Encountered error while reading file|PATH_NOT_FOUND\] Path does not exist:) "
+    r"\"?file:(?://)?(/[^\n\"]*/bucket-\w+/[\w-]+(?:\.\w+)*)"
+)
 _STREAMING = (
     "Queries with streaming sources must be executed",
     "Streaming query is not allowed",
@@ -89,6 +96,8 @@ def ours(error: Exception, what: str, query: BoundQuery | None = None) -> Tables
             "session with a larger one, or SELECT /*+ REPARTITION(200) */ where the rows go into a topic, one partition at a time",
             kind="limit",
         )
+    if (gone := _GONE.search(text)) is not None:
+        return data_file_gone(unquote(gone[1]))
     message = f"{what}: {_said(text, query)}{_where(error, text, query)}"
     if condition.startswith("PARSE_") or type(error).__name__ == "ParseException":
         return InvalidInputError(message, kind="sql-syntax")

@@ -79,6 +79,10 @@ with TableEnvironment.create(folder / "env", spark=spark) as env:
     assert refused.value.kind == "null-in-not-null"
     with pytest.raises(InvalidInputError, match="nope"):
         env.execute_sql("SELECT nope FROM t").to_arrow()
+    env.create_temporary_function("half", lambda x: x / 2, arguments=["DOUBLE"], returns="DOUBLE")
+    # Called twice, so that no place is said: the message ends with what the function raised.
+    with pytest.raises(InvalidInputError, match=r"function half raised TypeError: [^\n]* \([^\n]*, line \d+\)\Z"):
+        env.execute_sql("SELECT half(3) AS x, half(NULL) AS y").to_arrow()
 with pytest.raises(Exception, match="no table at"):
     spark.read.format("tablestore").load(str(folder / "none")).count()
 spark.stop()
