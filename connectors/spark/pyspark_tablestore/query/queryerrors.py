@@ -22,7 +22,9 @@ from tablestore.sql.source import Span, marked
 from tablestore.store.scan.splitreader import data_file_gone
 
 # The last line of a worker's trace: the module path, the class, the message (which may go on in further lines up to the JVM's).
-_OURS = re.compile(r"^(?:tablestore[\w.]*\.)(\w+): (.*?)(?=^\s+at |^\n|^JVM stacktrace|^\s*SQLSTATE: |\Z)", re.MULTILINE | re.DOTALL)
+_OURS = re.compile(
+    r"^(?:tablestore[\w.]*\.)(\w+): (.*?)(?=^\s+at |^\n|^JVM stacktrace|^\s*SQLSTATE: |\Z)", re.MULTILINE | re.DOTALL
+)
 _NAMES_AN_ERROR = re.compile(r"^(?:: )?([\w.$]+(?:Error|Exception)\b.*)$", re.MULTILINE)
 # Of the causes the first that Spark has a name for.
 _CAUSE = re.compile(r"^Caused by: [\w.$]+: (\[[A-Z_.]+\].*)$", re.MULTILINE)
