@@ -46,6 +46,9 @@ def test_what_is_nested_too_deep_is_refused_with_the_limit(duck: ts.TableEnviron
     [
         ("SELECT * FROM t WHERE", "near `WHERE`"),
         ("SELECT * FROM", "cannot be parsed"),
+        ("SELECT i # 2 FROM t", "misplaced near `#`\nline 1, column 10:"),
+        ("SELECT i AS a \\", "misplaced near `\\`\nline 1, column 15:"),
+        ("DELETE FROM t WHERE i ~ 2", "misplaced near `~`\nline 1, column 23:"),
         ("UPDATE t SET i = nope", "line 1, column 18:\n  UPDATE t SET i = nope"),
         ("DELETE FROM t WHERE nope = 1", "line 1, column 21:\n  DELETE FROM t WHERE nope = 1"),
         ("UPDATE t SET i = '12'", "'i' is INT and takes no STRING; write CAST(… AS INT)\nline 1, column 18:\n"),

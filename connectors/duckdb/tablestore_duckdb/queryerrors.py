@@ -25,6 +25,7 @@ _NAMED = tuple(
         (
             r"(?:[Cc]olumn|[Ff]ield|[Kk]ey|[Tt]able)(?: named| name)? [\"']([\w$]+)[\"']",
             r"(?:source column|near|[Ff]unction(?: named| with name)?|(?:[Mm]acro|[Tt]able) with name) [\"'`]?([\w$]+)",
+            r"misplaced near `([^\w`])`",
             r"argument types '(\w+|[^\w\s(]+)\(",
             r"Could not (?:convert string|parse string|cast value) [\"']?(.+?)[\"']? (?:to|according)\b",
             r"(?:out of range|field format): \"(.+?)\"",

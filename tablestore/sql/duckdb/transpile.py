@@ -65,6 +65,9 @@ from tablestore.sql.query.tablereferences import references_in
 # What sqlglot says where a call has too many or too few arguments.
 _WRONG_NUMBER = re.compile("number of provided arguments|^Required (?:keyword|argument)")
 
+# Words, and signs that no text of ours has.
+_OF_THE_USER = re.compile(r"[A-Za-z]\w*|[\\#~$@!^&{}:]")
+
 
 def to_duckdb(text: str, tables: Mapping[str, Columns] | None = None) -> str:
     """A query of Spark's dialect in DuckDB's. ``tables``: the columns of tables by their names in small letters.
@@ -92,7 +95,8 @@ def _parsed(text: str) -> exp.Expr:
 
 
 def _near(error: Exception) -> str:
-    """What sqlglot stumbled over, if it is a word of the user's (its own words name its classes) or the arguments of a call."""
+    """What sqlglot stumbled over, if it is a word or a sign of the user's (its own words name its classes) or the arguments of a
+    call."""
     if not isinstance(error, ParseError) or not error.errors:
         return ""
     first = error.errors[0]
@@ -100,7 +104,7 @@ def _near(error: Exception) -> str:
     if call is not None and _WRONG_NUMBER.search(first.get("description") or ""):
         return f": {_wrong_number(call[1])}"
     found = first.get("highlight")
-    return f": something is missing or misplaced near `{found}`" if found and re.fullmatch(r"[A-Za-z]\w*", found) else ""
+    return f": something is missing or misplaced near `{found}`" if found and _OF_THE_USER.fullmatch(found) else ""
 
 
 def _with_select(text: str) -> Tokens:
