@@ -25,10 +25,12 @@ FIELDS_PREFIX, COLUMN_STATS_MODE = "fields.", ".stats-mode"
 DEFAULT_FUNCTION, SEQUENCE_GROUP = "fields.default-aggregate-function", "sequence-group"
 # Columns that are not stored: computed ones, as Flink's catalogs keep them.
 SCHEMA_PREFIX = "schema."
+# Another spelling of log.scan.timestamp-mills.
+LOG_SCAN_TIMESTAMP_ALIAS = "log.scan.timestamp-millis"
 # What a string partition column holds: `#` stands for it.
 PARTITION_DATE_FORMATTER = "partition.fields.#.date-formatter"
 _PARTITION_DATE_PARTS = tuple(PARTITION_DATE_FORMATTER.split("#"))
-KNOWN_PREFIXES = ("tablestore.", "log.", FIELDS_PREFIX, SCHEMA_PREFIX)
+KNOWN_PREFIXES = ("tablestore.", "log.kafka.", LOG_SCAN_TIMESTAMP_ALIAS, FIELDS_PREFIX, SCHEMA_PREFIX)
 # Statements about materialized tables write these, and nobody else.
 MATERIALIZED_TABLE = "materialized-table"
 MATERIALIZED_PREFIX, OWN_MATERIALIZED_PREFIX = "materialized-table.", "tablestore.materialized-table."

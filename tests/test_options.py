@@ -61,6 +61,7 @@ def test_a_bad_value_that_nobody_asks_for_does_not_disturb() -> None:
         {"bucket": "-1", "tablestore.anything": "1", "log.kafka.acks": "all", "fields.a.aggregate-function": "sum"},
         {"metadata.stats-mode": "truncate(16)", "merge-engine": "First-Row", "data-evolution.enabled": "false"},
         {"snapshot.num-retained.min": "3", "snapshot.num-retained.max": "3"},
+        {"log.scan": "from-timestamp", "log.scan.timestamp-millis": "7"},
     ],
     ids=str,
 )
@@ -74,6 +75,8 @@ def test_good_options_pass(options: dict[str, str]) -> None:
     [
         ({"bukket": "1"}, "unknown-option", "did you mean 'bucket'"),
         ({"target-file-sizes": "1"}, "unknown-option", "did you mean 'target-file-size'"),
+        ({"log.consistancy": "eventual"}, "unknown-option", "did you mean 'log.consistency'"),
+        ({"log.compaction": "true"}, "unknown-option", "'log.compaction'"),
         ({"bucket": "x"}, "invalid-option", "bucket"),
         ({"bucket": "99999999999999999999"}, "invalid-option", "bucket"),
         ({"bucket": "0"}, "invalid-option", "bucket"),

@@ -136,7 +136,7 @@ def test_a_prefixed_key_in_the_table_options_is_not_understood(env: ts.TableEnvi
         env.execute_sql("CREATE TABLE t (id INT) WITH ('table-storage.bucket' = '3')")
 
 
-@pytest.mark.parametrize("key", ["log.scan", "log.scan.timestamp-mills", "change-tracking"])
+@pytest.mark.parametrize("key", ["log.scan", "log.scan.timestamp-mills", "log.scan.timestamp-millis", "change-tracking"])
 def test_options_that_say_how_one_table_is_read_or_written_are_its_own(env: ts.TableEnvironment, key: str) -> None:
     value = {"log.scan": "latest", "change-tracking": "false"}.get(key, "7")
     with pytest.raises(ts.InvalidInputError, match="belongs to one table and cannot be set for a session"):
@@ -428,5 +428,3 @@ def test_without_an_engine_a_query_names_the_ways_out(env: ts.TableEnvironment) 
         assert caught.value.kind == "no-engine"
     with pytest.raises(ts.UnsupportedError, match="computed column"):
         env.execute_sql("CREATE TABLE c (id INT, twice AS id * 2)")
-
-

@@ -20,6 +20,7 @@ from tablestore.options import (
     LOG_KAFKA_TOPIC,
     LOG_SCAN,
     LOG_SCAN_TIMESTAMP,
+    LOG_SCAN_TIMESTAMP_ALIAS,
     TABLE_OPTIONS,
     UNTRACKED_PARTITIONS,
     Option,
@@ -27,7 +28,10 @@ from tablestore.options import (
 
 # Options that say how one table is read, or which one it is.
 TABLE_ONLY = frozenset(
-    option.key for option in (CHANGE_TRACKING, UNTRACKED_PARTITIONS, LOG_SCAN, LOG_SCAN_TIMESTAMP, LOG_KAFKA_TOPIC)
+    (
+        *(option.key for option in (CHANGE_TRACKING, UNTRACKED_PARTITIONS, LOG_SCAN, LOG_SCAN_TIMESTAMP, LOG_KAFKA_TOPIC)),
+        LOG_SCAN_TIMESTAMP_ALIAS,
+    )
 )
 RUNTIME_MODE = Option(
     key="execution.runtime-mode",

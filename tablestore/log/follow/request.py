@@ -17,7 +17,6 @@ from tablestore.types.schema import TableSchema
 
 ScanMode = Literal["full", "latest", "from-timestamp"]
 OnDiscontinuity = Literal["raise", "skip", "restart"]
-_TIMESTAMP_ALIAS = "log.scan.timestamp-millis"
 _MODES: tuple[ScanMode, ...] = ("full", "latest", "from-timestamp")
 _WAYS: tuple[OnDiscontinuity, ...] = ("raise", "skip", "restart")
 
@@ -77,7 +76,7 @@ def parse_start(
         raise InvalidInputError(f"expected scan to be one of {', '.join(_MODES)}, found {found!r:.80}", kind="scan-mode")
     if time_millis is None and mode == "from-timestamp":
         # The option is spelled mills; many would spell it millis.
-        alias = options.get(_TIMESTAMP_ALIAS)
+        alias = options.get(opt.LOG_SCAN_TIMESTAMP_ALIAS)
         stored = options.value(opt.LOG_SCAN_TIMESTAMP) if alias is None else parse_int(alias)
         if not isinstance(stored, int):
             raise InvalidInputError(
