@@ -5,6 +5,8 @@
     snapshot    one row: snapshot_id                    the snapshot; None if there was nothing to publish
     nothing     one row: result = OK                    None
 
+Rows that are one text (a plan, a statement) have it as ``text``.
+
 The result of a job that is under way (``job``) waits for its end where something of it is asked for.
 """
 
@@ -43,8 +45,9 @@ class Result(ArrowSource):
         kind: ResultKind = "rows",
         snapshot: Snapshot | None = None,
         job: "Job[Result] | None" = None,
+        text: str | None = None,
     ) -> None:
-        self._rows, self._kind, self._snapshot, self._job = rows, kind, snapshot, job
+        self._rows, self._kind, self._snapshot, self._job, self._text = rows, kind, snapshot, job, text
 
     @property
     def kind(self) -> ResultKind:
@@ -62,6 +65,11 @@ class Result(ArrowSource):
         return self._job
 
     @property
+    def text(self) -> str | None:
+        """The plan of EXPLAIN or the statement of SHOW CREATE, with its line breaks; None for other statements."""
+        return self._text
+
+    @property
     def schema(self) -> pa.Schema:
         """Names and types of the columns."""
         return self._rows.schema
@@ -75,8 +83,9 @@ class Result(ArrowSource):
         yield from self.to_reader()
 
     def show(self, limit: int = 20) -> None:
-        """Write the first rows to standard output as a table."""
-        sys.stdout.write(text_table(self.to_reader(), limit) + "\n")
+        """Write the first rows to standard output as a table; a plan or a statement as it is."""
+        shown = self._text if self._text is not None else text_table(self.to_reader(), limit)
+        sys.stdout.write(shown + "\n")
 
     def __repr__(self) -> str:
         return f"Result({self._kind!r}, columns={self.schema.names})"
@@ -109,6 +118,11 @@ class _Pending:
 def listed(column: str, names: Iterable[str]) -> Result:
     """Names, a row each."""
     return Result(pa.table({column: pa.array(list(names), pa.string())}))
+
+
+def one_text(column: str, text: str) -> Result:
+    """A plan, or a statement."""
+    return Result(pa.table({column: pa.array([text], pa.string())}), text=text)
 
 
 def records(schema: pa.Schema, rows: Iterable[Mapping[str, Any]]) -> Result:

@@ -253,6 +253,42 @@ def test_a_script_stops_at_the_first_error_and_says_where(env: ts.TableEnvironme
         env.execute_file(tmp_path / "nope.sql")
 
 
+def test_a_statement_that_is_shown_is_written_as_it_is(env: ts.TableEnvironment, capsys: pytest.CaptureFixture[str]) -> None:
+    env.execute_sql("CREATE TABLE t (id INT COMMENT 'a comment of some length, so that a table would be cut')")
+    result = env.execute_sql("SHOW CREATE TABLE t")
+    result.show()
+    assert capsys.readouterr().out == f"{result.text}\n"
+    assert [result.text] == result.to_arrow()["result"].to_pylist()
+    assert env.execute_sql("DESCRIBE t").text is None
+
+
+def test_show_lists_only_what_is_asked_for(env: ts.TableEnvironment, rows_of: Rows) -> None:
+    for name in ("orders", "order_lines", "shops"):
+        env.execute_sql(f"CREATE TABLE {name} (id INT) WITH ('write-only' = 'true')")
+    assert rows_of(env.execute_sql("SHOW TABLES LIKE 'ord*'")) == [("order_lines",), ("orders",)]
+    assert rows_of(env.execute_sql("SHOW TABLES NOT LIKE 'ord*'")) == [("shops",)]
+    assert rows_of(env.execute_sql("SHOW TBLPROPERTIES orders ('write-only')")) == [("write-only", "true")]
+    with pytest.raises(ts.NotFoundError, match="did you mean 'write-only'"):
+        env.execute_sql("SHOW TBLPROPERTIES orders ('write-olny')")
+
+
+def test_a_view_has_columns_and_a_statement(duck: ts.TableEnvironment, rows_of: Rows) -> None:
+    duck.execute_sql("CREATE TABLE t (id INT, note STRING)")
+    duck.execute_sql("CREATE TEMPORARY VIEW v (a, b) COMMENT 'it''s' AS SELECT id + 1, note FROM t")
+    duck.create_temporary_view("held", pa.table({"x": [1]}))
+    assert [row[:3] for row in rows_of(duck.execute_sql("DESCRIBE v"))] == [("a", "INT", True), ("b", "STRING", True)]
+    assert [row[:2] for row in rows_of(duck.execute_sql("DESCRIBE held"))] == [("x", "BIGINT")]
+    assert [row[0] for row in rows_of(duck.execute_sql("SHOW COLUMNS IN v LIKE 'b'"))] == ["b"]
+    ((text,),) = rows_of(duck.execute_sql("SHOW CREATE VIEW v"))
+    assert text == ("CREATE TEMPORARY VIEW `tablestore`.`default`.`v` (`a`, `b`)\nCOMMENT 'it''s'\nAS SELECT id + 1, note FROM t")
+    duck.execute_sql("DROP TEMPORARY VIEW v")
+    duck.execute_sql(str(text))
+    assert rows_of(duck.execute_sql("SHOW CREATE VIEW v")) == [(text,)]
+    for name, why in (("t", "is no view"), ("held", "rows that Python has")):
+        with pytest.raises(ts.InvalidInputError, match=why):
+            duck.execute_sql(f"SHOW CREATE VIEW {name}")
+
+
 def test_a_table_with_a_connector_keeps_its_columns_that_are_not_stored(duck: ts.TableEnvironment, tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("1,a\n2,b\n")
     where = f"WITH ('connector' = 'filesystem', 'format' = 'csv', 'path' = '{tmp_path / 'rows.csv'}')"

@@ -101,6 +101,10 @@ def test_sql_creates_shows_and_drops_functions(duck: ts.TableEnvironment, rows_o
     duck.execute_sql(f"CREATE OR REPLACE TEMPORARY FUNCTION g AS '{__name__}.double'")
     assert one(duck, "SELECT f(g(1))") == 4
     assert rows_of(duck.execute_sql("SHOW TEMPORARY FUNCTIONS")) == [("f",), ("g",)]
+    assert rows_of(duck.execute_sql("SHOW USER FUNCTIONS LIKE 'g'")) == [("g",)]
+    for text in ("SHOW FUNCTIONS", "SHOW ALL FUNCTIONS", "DESCRIBE FUNCTION upper"):
+        with pytest.raises(ts.UnsupportedError, match="SHOW USER FUNCTIONS"):
+            duck.execute_sql(text)
     assert duck.list_temporary_functions() == ("f", "g")
     duck.execute_script("DROP TEMPORARY FUNCTION default.f; DROP TEMPORARY SYSTEM FUNCTION g; DROP TEMPORARY FUNCTION IF EXISTS f")
     assert duck.list_temporary_functions() == ()

@@ -1,5 +1,6 @@
 """DuckDB behind the port ``QueryEngine``."""
 
+import re
 import shutil
 import tempfile
 import weakref
@@ -12,7 +13,7 @@ import pyarrow as pa
 
 from tablestore.distributed.read import ReadPin
 from tablestore.environment.engine import BoundQuery, ChangeTarget, Function, InsertTarget
-from tablestore.errors import InvalidInputError
+from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.format.snapshot import Snapshot
 from tablestore.names import did_you_mean
 from tablestore.options import parse_bool
@@ -114,7 +115,13 @@ class DuckDBEngine:
         return isinstance(value, duckdb.DuckDBPyRelation)
 
     def execute(self, text: str) -> KeptRows | None:
-        """Run a statement of DuckDB's own, now; its rows are kept."""
+        """Run a statement of DuckDB's own, now; its rows are kept. Raises UnsupportedError for what lists Spark's functions."""
+        if _ABOUT_FUNCTIONS.match(text):
+            raise UnsupportedError(
+                "functions are called by the names of Spark, and DuckDB has no list of those that it runs; SHOW USER FUNCTIONS "
+                "lists those of the session, the engine spark all",
+                kind="engine",
+            )
         with self._alone(text) as run:
             relation = run.connection.sql(text)
             return None if relation is None else KeptRows(relation)
@@ -178,6 +185,7 @@ class DuckDBEngine:
         return [(database, schema, name, is_view) for database, schema, name, is_view in found if not name.startswith(VIEW_PREFIX)]
 
 
+_ABOUT_FUNCTIONS = re.compile(r"\s*(?:SHOW\s+(?:\w+\s+)?FUNCTIONS|DESC(?:RIBE)?\s+FUNCTION)\b", re.IGNORECASE)
 _NAMES = """
 SELECT database_name, schema_name, table_name, false FROM duckdb_tables() WHERE NOT internal
 UNION ALL SELECT database_name, schema_name, view_name, true FROM duckdb_views() WHERE NOT internal

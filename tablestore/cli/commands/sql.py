@@ -127,7 +127,9 @@ class Runner:
             self._environment.engine.cancel()
 
     def _show(self, result: "Result") -> None:
-        if result.kind == "rows" or self._out.as_json:
+        if result.text is not None and self._format is None and not self._out.as_json:
+            self._out.say(result.text)
+        elif result.kind == "rows" or self._out.as_json:
             from tablestore.cli.rows.rowsink import write_rows
 
             write_rows(self._out, result.schema, result.to_batches(), row_format=self._format)

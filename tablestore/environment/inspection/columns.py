@@ -6,7 +6,9 @@ from typing import Any
 import pyarrow as pa
 
 from tablestore.environment.managed.nonphysical import Unstored, UnstoredColumn, in_order, read_unstored
-from tablestore.environment.session.objects import ConnectorTable
+from tablestore.environment.rows.relations import Relations
+from tablestore.environment.session.objects import ConnectorTable, RowsView, View
+from tablestore.environment.session.session import Session
 from tablestore.table.system.systemtable import SystemTable
 from tablestore.table.table import Table
 from tablestore.types.arrowtypes import fields_from_arrow
@@ -41,6 +43,14 @@ def column_rows(found: Table | SystemTable | ConnectorTable) -> Iterator[dict[st
             yield _unstored_row(column)
         else:
             yield _row(fields[column], found.primary_key, found.partition_by, None)
+
+
+def view_rows(session: Session, view: View | RowsView) -> Iterator[dict[str, Any]]:
+    """A row per column of a view. Its query is looked at, not run."""
+    query = Relations(session=session).bind(f"SELECT * FROM {view.path.quoted}")
+    schema = session.engine_for("the columns of a view").query(query).schema
+    for field in fields_from_arrow(schema)[0]:
+        yield _row(field, (), (), None)
 
 
 def _of_table(table: Table) -> Iterator[dict[str, Any]]:

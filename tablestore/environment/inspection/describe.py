@@ -14,17 +14,17 @@ import pyarrow as pa
 from tablestore import options as opt
 from tablestore.environment.definition.databases import database_path
 from tablestore.environment.definition.partitions import partition_of
-from tablestore.environment.inspection.columns import COLUMNS_SCHEMA, column_rows
+from tablestore.environment.inspection.columns import COLUMNS_SCHEMA, column_rows, view_rows
 from tablestore.environment.inspection.materializeddetails import materialized_rows
 from tablestore.environment.inspection.watermark import newest_watermark
 from tablestore.environment.managed.nonphysical import read_unstored
 from tablestore.environment.materialized.storing import read_found
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.result import Result, records
-from tablestore.environment.session.objects import VIEWS, ConnectorTable, View
+from tablestore.environment.session.objects import VIEWS, ConnectorTable
 from tablestore.environment.session.session import Session, placing
 from tablestore.environment.source import Source
-from tablestore.errors import InvalidInputError, NotFoundError, UnsupportedError
+from tablestore.errors import InvalidInputError, NotFoundError
 from tablestore.format.binaryrow import decode_row
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.partitiontext import partition_dir
@@ -61,8 +61,7 @@ def _columns(session: Session, statement: Describe, source: Source) -> Result:
     if isinstance(found, Table | SystemTable | ConnectorTable):
         return records(COLUMNS_SCHEMA, column_rows(found))
     if isinstance(found, VIEWS):
-        of = found.query if isinstance(found, View) else "rows that Python has"
-        raise UnsupportedError(source.mark(f"{found.path} is a temporary view of: {of}", statement.path.span), kind="unsupported")
+        return records(COLUMNS_SCHEMA, view_rows(session, found))
     name = ".".join(map(quote_identifier, statement.path.parts))
     rows = session.engine_for("DESCRIBE").execute(f"DESCRIBE {name}")
     assert rows is not None, "an engine describes what it knows"

@@ -3,7 +3,7 @@
 from tablestore.environment.materialized.declaring import explain_materialized
 from tablestore.environment.pipelines.creation import plan_creation
 from tablestore.environment.pipelines.inserts import plan_one, plan_set
-from tablestore.environment.result import Result, listed
+from tablestore.environment.result import Result, one_text
 from tablestore.environment.rows.change import plan_change
 from tablestore.environment.rows.explain import explain_query, explained
 from tablestore.environment.session.session import Session
@@ -18,7 +18,7 @@ from tablestore.sql.statements.rows import Delete, Insert, Merge, Query, Stateme
 
 def explain(session: Session, statement: Explain, source: Source, parameters: Parameters) -> Result:
     """EXPLAIN. Nothing is made or written. Raises UnsupportedError for a statement that neither reads nor changes rows."""
-    return listed("plan", [_plan(session, statement, source, parameters)])
+    return one_text("plan", _plan(session, statement, source, parameters))
 
 
 def _plan(session: Session, statement: Explain, source: Source, parameters: Parameters) -> str:

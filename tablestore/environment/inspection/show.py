@@ -4,22 +4,22 @@ import re
 from collections.abc import Iterable
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tablestore.environment.definition.databases import database_path
 from tablestore.environment.definition.partitions import partition_of
-from tablestore.environment.inspection.columns import COLUMNS_SCHEMA, column_rows
+from tablestore.environment.inspection.columns import COLUMNS_SCHEMA, column_rows, view_rows
 from tablestore.environment.inspection.materializeddetails import create_materialized_statement
-from tablestore.environment.inspection.showcreate import create_catalog_statement, create_statement
+from tablestore.environment.inspection.showcreate import create_catalog_statement, create_statement, create_view_statement
 from tablestore.environment.materialized.due import materialized_tables
 from tablestore.environment.materialized.storing import find_materialized
 from tablestore.environment.procedures.call import SYSTEM
 from tablestore.environment.procedures.registry import PROCEDURES
-from tablestore.environment.result import Result, listed, pairs, records
-from tablestore.environment.session.objects import ConnectorTable
+from tablestore.environment.result import Result, listed, one_text, pairs, records
+from tablestore.environment.session.objects import VIEWS, ConnectorTable, RowsView, View
 from tablestore.environment.session.session import Session, placing
 from tablestore.environment.source import Source
-from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.errors import InvalidInputError, NotFoundError, UnsupportedError
+from tablestore.names import did_you_mean
 from tablestore.options import is_materialized
 from tablestore.sql.query.functions import FUNCTION_PREFIX
 from tablestore.sql.source import NOWHERE, Path
@@ -50,7 +50,7 @@ def show(session: Session, statement: Show, source: Source) -> Result:
             return listed("materialized_table", matching(found_names, statement))
         case ShowKind.CREATE_MATERIALIZED_TABLE:
             found_table = find_materialized(session, _path(statement), source)
-            return listed("result", [create_materialized_statement(found_table)])
+            return one_text("result", create_materialized_statement(found_table))
         case ShowKind.VIEWS:
             names = _temporary if statement.temporary else _views
             return listed("view", matching(names(session, statement, source), statement))
@@ -64,7 +64,7 @@ def show(session: Session, statement: Show, source: Source) -> Result:
             name = _path(statement)
             with placing(source, name.span):
                 entry = session.catalogs.entry(str(name))
-            return listed("result", [create_catalog_statement(str(name), entry.shown())])
+            return one_text("result", create_catalog_statement(str(name), entry.shown()))
         case ShowKind.PROCEDURES:
             return listed("procedure", matching([f"{SYSTEM}.{name}" for name in PROCEDURES], statement))
         case ShowKind.FUNCTIONS if statement.temporary:
@@ -73,8 +73,9 @@ def show(session: Session, statement: Show, source: Source) -> Result:
             rows = session.engine_for("SHOW FUNCTIONS").execute("SHOW FUNCTIONS")
             if rows is None:
                 raise UnsupportedError("this engine does not list its functions", kind="unsupported")
-            found = rows.to_reader().read_all()
-            return Result(found.filter(pc.invert(pc.starts_with(found.column(0), FUNCTION_PREFIX))))
+            names_there = rows.to_reader().read_all().column(0).to_pylist()
+            ours_hidden = [name for name in names_there if not name.startswith(FUNCTION_PREFIX)]
+            return listed("function", matching(ours_hidden, statement))
         case ShowKind.JOBS:
             jobs = session.jobs.under_way()
             return records(_JOBS_SCHEMA, [{"job_id": job.id, "status": job.status.value} for job in jobs])
@@ -95,8 +96,16 @@ def _of_table(session: Session, statement: Show, source: Source) -> Result:
                 ),
                 kind="materialized-table",
             )
+        case ShowKind.COLUMNS if isinstance(found, VIEWS):
+            rows = {row["name"]: row for row in view_rows(session, found)}
+            return records(COLUMNS_SCHEMA, [rows[name] for name in matching(rows, statement)])
+        case ShowKind.CREATE_VIEW if isinstance(found, View):
+            return one_text("result", create_view_statement(found))
+        case ShowKind.CREATE_VIEW if found is not None:
+            what = "is a view of rows that Python has" if isinstance(found, RowsView) else "is no view"
+            raise InvalidInputError(source.mark(f"{path} {what}: it has no statement that makes it", path.span), kind="not-a-view")
         case ShowKind.CREATE_TABLE if isinstance(found, Table | ConnectorTable):
-            return listed("result", [create_statement(session.expand(path), found)])
+            return one_text("result", create_statement(session.expand(path), found))
         case ShowKind.OPTIONS if isinstance(found, ConnectorTable):
             return _options(found.options.items(), statement)
     table = session.table(path, f"SHOW {statement.kind.value}", source)
@@ -116,7 +125,11 @@ def _of_table(session: Session, statement: Show, source: Source) -> Result:
 
 def _options(found: Iterable[tuple[str, str]], statement: Show) -> Result:
     known = dict(sorted(found))
-    return pairs((key, known[key]) for key in matching(known, statement))
+    if statement.key is not None and statement.key not in known:
+        near = did_you_mean(statement.key, known)
+        raise NotFoundError(f"{statement.path} does not set {statement.key!r:.80}{near}", kind="unknown-option")
+    keys = matching(known, statement) if statement.key is None else [statement.key]
+    return pairs((key, known[key]) for key in keys)
 
 
 def _partitions(table: Table, statement: Show, source: Source) -> Result:
@@ -164,11 +177,12 @@ def _path(statement: Show) -> Path:
 
 
 def matching(names: Iterable[str], statement: Show) -> list[str]:
-    """The names that ``LIKE 'pattern'`` leaves: ``%`` and ``*`` are any text, ``_`` a character, ``|`` stands between patterns."""
+    """The names that ``[NOT] LIKE 'pattern'`` leaves: ``%`` and ``*`` are any text, ``_`` a character, ``|`` stands between
+    patterns."""
     if statement.like is None:
         return list(names)
     patterns = [
         "".join({"%": ".*", "*": ".*", "_": "."}.get(char, re.escape(char)) for char in one) for one in statement.like.split("|")
     ]
     pattern = re.compile("|".join(patterns), re.IGNORECASE | re.DOTALL)
-    return [name for name in names if pattern.fullmatch(name)]
+    return [name for name in names if (pattern.fullmatch(name) is None) is statement.not_like]

@@ -1,11 +1,11 @@
-"""SHOW CREATE TABLE: the statement that makes a table like this one. What it prints can be executed."""
+"""SHOW CREATE TABLE, CATALOG, VIEW: the statement that makes one like this. What it prints can be executed."""
 
 from collections.abc import Iterator, Mapping
 
 from tablestore.environment.definition.tabledefinition import TableDefinition, definition_of
 from tablestore.environment.managed.nonphysical import UnstoredColumn, in_order
 from tablestore.environment.objectpath import ObjectPath
-from tablestore.environment.session.objects import ConnectorTable
+from tablestore.environment.session.objects import ConnectorTable, View
 from tablestore.table.table import Table
 from tablestore.types.datatypes import Field
 from tablestore.types.typestring import quote_identifier, type_to_sql
@@ -14,6 +14,13 @@ from tablestore.types.typestring import quote_identifier, type_to_sql
 def create_statement(path: ObjectPath, found: Table | ConnectorTable) -> str:
     """The text of CREATE TABLE."""
     return _statement(path, definition_of(found))
+
+
+def create_view_statement(view: View) -> str:
+    """The text of CREATE TEMPORARY VIEW."""
+    columns = f" ({', '.join(map(quote_identifier, view.columns))})" if view.columns else ""
+    comment = "" if view.comment is None else f"\nCOMMENT {quoted_text(view.comment)}"
+    return f"CREATE TEMPORARY VIEW {view.path.quoted}{columns}{comment}\nAS {view.query}"
 
 
 def create_catalog_statement(name: str, options: Mapping[str, str]) -> str:

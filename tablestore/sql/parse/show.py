@@ -55,10 +55,9 @@ def show(cursor: Cursor) -> Show | EngineStatement:
         return EngineStatement(text=cursor.fragment_from(start))
     if cursor.sees("TABLE", "EXTENDED"):
         raise cursor.unsupported("SHOW TABLE EXTENDED is not supported; DESCRIBE TABLE EXTENDED shows one table")
-    temporary = cursor.accept("TEMPORARY")
+    # The functions of users are those of the session.
+    temporary = cursor.accept("TEMPORARY") or (cursor.sees("USER", "FUNCTIONS") and cursor.accept("USER"))
     words: tuple[str, ...] = _TEMPORARY if temporary else tuple(_LISTS)
-    if cursor.sees("USER", "FUNCTIONS"):
-        cursor.take()
     if not temporary and cursor.accept("MATERIALIZED"):
         cursor.expect("TABLES")
         return _list(cursor, Show(kind=ShowKind.MATERIALIZED_TABLES))

@@ -33,6 +33,14 @@ def test_json_gives_a_row_a_line(run: Run, orders: ts.Table) -> None:
     assert run("sql", "--format", "csv", "-e", "SELECT count(*) AS n FROM shop.orders").out == '"n"\n4\n'
 
 
+def test_a_plan_and_a_statement_come_out_as_they_are(run: Run, orders: ts.Table) -> None:
+    explain, create = "EXPLAIN SELECT price FROM shop.orders WHERE id = 1", "SHOW CREATE TABLE shop.orders"
+    assert run("sql", "-e", explain).out.startswith("== Managed scans ==\ntablestore.shop.orders: snapshot ")
+    lines = run("sql", "-e", create).out.splitlines()
+    assert (lines[0], lines[-1]) == ("CREATE TABLE `tablestore`.`shop`.`orders` (", ")")
+    assert run("sql", "--json", "-e", create).rows == [{"result": "\n".join(lines)}]
+
+
 def test_a_file_stops_at_the_first_error_and_says_where(run: Run, catalog: ts.Catalog, tmp_path: Path) -> None:
     script = tmp_path / "nightly.sql"
     script.write_text("-- every night\nCREATE TABLE shop.a (x INT);\n\nSELECT *\nFROM shop.b;\nCREATE TABLE shop.c (x INT);\n")

@@ -108,6 +108,7 @@ def test_functions_of_every_kind_are_called_and_gone_with_the_environment(env: t
     assert sorted(rows_of(env, "SELECT p.piece FROM t, LATERAL pieces(t.s) AS p")) == [("A",), ("B",), ("c",)]
     assert rows_of(env, "SELECT abs(-3) AS a, `default`.abs(-3) AS b") == [(3, 7)]
     assert not [name for name in rows_of(env, "SHOW FUNCTIONS") if "tablestore" in name[0]]
+    assert {("upper",)} <= set(rows_of(env, "SHOW FUNCTIONS LIKE 'uppe_'")) <= {("upper",), ("system.builtin.upper",)}
     with pytest.raises(ts.InvalidInputError, match="Spark needs the type"):
         env.create_temporary_function("untyped", lambda x: x)
     env.drop_temporary_function("pieces")

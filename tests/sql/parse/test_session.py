@@ -42,7 +42,7 @@ GOLDEN: list[tuple[str, Statement]] = [
     ("SHOW TEMPORARY VIEWS IN d", show(ShowKind.VIEWS, "d", temporary=True)),
     ("SHOW VIEWS", show(ShowKind.VIEWS)),
     ("SHOW FUNCTIONS LIKE 'f'", show(ShowKind.FUNCTIONS, like="f")),
-    ("SHOW USER FUNCTIONS", show(ShowKind.FUNCTIONS)),
+    ("SHOW USER FUNCTIONS", show(ShowKind.FUNCTIONS, temporary=True)),
     ("SHOW ALL FUNCTIONS", EngineStatement(text=Fragment("SHOW ALL FUNCTIONS"))),
     ("SHOW COLUMNS FROM t", show(ShowKind.COLUMNS, "t")),
     ("SHOW COLUMNS IN t FROM c.d LIKE 'x'", show(ShowKind.COLUMNS, "c.d.t", like="x")),
