@@ -26,7 +26,7 @@ def database_not_empty(name: str, tables: Sequence[str]) -> InvalidInputError:
     """A database that holds tables is dropped only with them."""
     return InvalidInputError(
         f"database {name!r} holds {len(tables)} table(s), for example {tables[0]!r}; drop them first or pass "
-        "cascade=True (--cascade)",
+        "cascade=True (--cascade, in SQL CASCADE)",
         kind="database-not-empty",
     )
 

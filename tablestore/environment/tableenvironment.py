@@ -110,7 +110,7 @@ class TableEnvironment(DeprecatedNames):
 
     # -- statements
 
-    def execute_sql(self, text: str, *args: Any, **params: Any) -> Result:
+    def execute_sql(self, text: str, /, *args: Any, **params: Any) -> Result:
         """Run one statement. ``args`` are the values of ``?``, ``params`` those of ``:name``.
 
         A query is checked, and its snapshots are fixed; it runs when its rows are read. Raises TablestoreError, with the place.
@@ -150,7 +150,7 @@ class TableEnvironment(DeprecatedNames):
             raise StorageError(f"cannot read {os.fspath(path)}: {error.strerror}", kind="file") from error
         return self.execute_script(text, each)
 
-    def sql_query(self, text: str, *args: Any, **params: Any) -> Query:
+    def sql_query(self, text: str, /, *args: Any, **params: Any) -> Query:
         """A query to be read later, maybe several times. Raises InvalidInputError for another statement."""
         return Query(self._session, query_text(checked_text(text, "SQL text"), _parameters(args, params), what="sql_query"))
 

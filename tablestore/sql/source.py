@@ -66,6 +66,29 @@ def apply_edits(
     return "".join([*parts, plain(text[at:])])
 
 
+def unedited(edits: Iterable[Edit], place: Span, length: Callable[[int], int], end: int) -> Span:
+    """The place of a text that a place behind :func:`apply_edits` came from: all that was replaced, where it lies in that.
+
+    ``length``: of each relation's name; ``end``: of the text.
+    """
+    made = list(edits)
+    first = _unedited(made, place.start, length, end)
+    return Span(first.start, max(_unedited(made, place.end - 1, length, end).end, first.end))
+
+
+def _unedited(edits: list[Edit], place: int, length: Callable[[int], int], end: int) -> Span:
+    own, given = 0, 0
+    for edit in edits:
+        if place < (ahead := given + edit.span.start - own):
+            break
+        given = ahead + len(edit.text) + (length(edit.relation) if edit.relation is not None else 0)
+        if place < given:
+            return edit.span
+        own = edit.span.end
+    at = min(own + place - given, end)
+    return Span(at, at + 1)
+
+
 def syntax_error(text: str, span: Span, message: str) -> InvalidInputError:
     """The error of a statement, with line, column and the place marked below its line."""
     return InvalidInputError(f"{message}\n{marked(text, span)}", kind="sql-syntax")

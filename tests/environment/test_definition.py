@@ -262,6 +262,28 @@ def test_a_statement_that_is_shown_is_written_as_it_is(env: ts.TableEnvironment,
     assert env.execute_sql("DESCRIBE t").text is None
 
 
+def test_like_takes_the_distribution_or_leaves_it(env: ts.TableEnvironment) -> None:
+    env.execute_sql("CREATE TABLE t (id INT PRIMARY KEY NOT ENFORCED) WITH ('bucket' = '7', 'write-only' = 'true')")
+    for name, how, bucket, write_only in (
+        ("a", "EXCLUDING DISTRIBUTION", "1", "true"),
+        ("b", "EXCLUDING OPTIONS INCLUDING DISTRIBUTION", "7", None),
+        ("c", "EXCLUDING ALL INCLUDING CONSTRAINTS", "1", None),
+    ):
+        env.execute_sql(f"CREATE TABLE {name} LIKE t ({how})")
+        options = env.catalog().table(f"default.{name}").options()
+        assert (options["bucket"], options.get("write-only")) == (bucket, write_only), how
+    with pytest.raises(ts.InvalidInputError, match="OVERWRITING DISTRIBUTION takes those given here"):
+        env.execute_sql("CREATE TABLE d WITH ('bucket' = '3') LIKE t (INCLUDING DISTRIBUTION)")
+
+
+def test_change_tracking_is_of_managed_tables(env: ts.TableEnvironment) -> None:
+    env.execute_sql("CREATE TABLE k (id INT) WITH ('connector' = 'kafka')")
+    for statement in ("SET 'change-tracking' = 'false'", "PARTITION (id = 1) SET 'change-tracking' = 'false'"):
+        with pytest.raises(ts.InvalidInputError, match="Only managed table tracks changes") as refused:
+            env.execute_sql(f"ALTER TABLE k {statement}")
+        assert refused.value.kind == "not-managed"
+
+
 def test_show_lists_only_what_is_asked_for(env: ts.TableEnvironment, rows_of: Rows) -> None:
     for name in ("orders", "order_lines", "shops"):
         env.execute_sql(f"CREATE TABLE {name} (id INT) WITH ('write-only' = 'true')")

@@ -10,6 +10,9 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
+from tablestore.distributed.read import ReadPin, pin_read
+from tablestore.distributed.spec import TableSpec
+from tablestore.environment.rows import relations
 from tablestore.environment.rows.literalrows import LEAST_ROWS
 
 Rows = Callable[[Any], list[tuple[Any, ...]]]
@@ -43,7 +46,6 @@ def test_an_alias_with_the_name_of_a_column_is_not_that_column(duck: ts.TableEnv
     assert rows_of(duck.execute_sql(query)) == [(2, 10)]
 
 
-
 def test_a_query_that_is_kept_reads_the_table_as_it_is_then(env: ts.TableEnvironment) -> None:
     query, result = env.sql_query("SELECT count(*) AS n FROM t"), env.execute_sql("SELECT count(*) AS n FROM t")
     env.execute_sql("INSERT INTO t VALUES (1, 'a', 10)")
@@ -57,6 +59,26 @@ def test_one_statement_sees_one_snapshot_of_a_table(env: ts.TableEnvironment, ro
     result = env.execute_sql("SELECT a.v, b.v, (SELECT max(v) FROM t) FROM t AS a JOIN t AS b ON a.id = b.id")
     env.execute_sql("INSERT INTO t VALUES (1, 'a', 99)")
     assert rows_of(result) == [(10, 10, 10)]
+
+
+def test_a_commit_while_a_statement_is_made_ready_is_in_none_of_its_tables(
+    env: ts.TableEnvironment, rows_of: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env.execute_sql("INSERT INTO t VALUES (1, 'a', 10)")
+    other = env.catalog().table("default.t")
+    assert isinstance(other, ts.Table)
+
+    def pin_and_commit(table: ts.Table, spec: TableSpec, **at: Any) -> ReadPin:
+        found = pin_read(table, spec, **at)
+        other.upsert([{"id": 1, "day": "a", "v": 99}])
+        return found
+
+    monkeypatch.setattr(relations, "pin_read", pin_and_commit)
+    env.execute_sql("CREATE TEMPORARY VIEW w AS SELECT * FROM t")
+    ((one, two, three),) = rows_of(
+        env.execute_sql("SELECT a.v, b.v, (SELECT max(v) FROM w) FROM t AS a JOIN t AS b ON a.id = b.id")
+    )
+    assert one == two == three
 
 
 def test_time_travel_by_snapshot_tag_and_time(env: ts.TableEnvironment, rows_of: Rows) -> None:
@@ -380,3 +402,8 @@ def test_a_text_with_a_fraction_is_no_whole_number(duck: ts.TableEnvironment, ro
     with pytest.raises(ts.InvalidInputError, match=r"expected the digits of a whole number, found '12\.7'"):
         duck.execute_sql("SELECT CAST('12.7' AS INT)")
     assert rows_of(duck.execute_sql("SELECT CAST(' -12 ' AS INT), TRY_CAST('1.5' AS INT)")) == [(-12, None)]
+
+
+def test_parameters_may_have_any_name(duck: ts.TableEnvironment) -> None:
+    assert duck.execute_sql("SELECT :text AS a, :self AS b", text="x", self=2).to_arrow().to_pylist() == [{"a": "x", "b": 2}]
+    assert duck.sql_query("SELECT :text AS a", text="x").to_arrow().to_pylist() == [{"a": "x"}]

@@ -25,11 +25,12 @@ from tablestore.environment.engine import (
     Relation,
     RowsRelation,
 )
-from tablestore.errors import TablestoreError
+from tablestore.errors import InvalidInputError, TablestoreError
 from tablestore.remembered import Remembered
 from tablestore.sql.duckdb.columnnames import Columns
-from tablestore.sql.duckdb.transpile import to_duckdb
+from tablestore.sql.duckdb.transpile import stumbled_at, to_duckdb
 from tablestore.sql.query.functions import without_prefix
+from tablestore.sql.source import unedited
 from tablestore_duckdb.columnkinds import column_kinds
 from tablestore_duckdb.connectors import connector_sql
 from tablestore_duckdb.quoting import identifier
@@ -78,7 +79,8 @@ class View:
 class Prepared:
     """A query in DuckDB's SQL, and the views that it needs, each after those that it uses itself.
 
-    ``text`` is the query as it was written, for messages, ``names`` are those of relations by the names in their place.
+    ``text`` is the query as it was written, for messages, ``names`` are those of relations by the names in their place,
+    ``columns`` those that its tables have.
     """
 
     sql: str
@@ -87,6 +89,7 @@ class Prepared:
     scans: tuple[tuple[str, PlannedScan], ...] = ()
     names: Mapping[str, str] = field(default_factory=dict)
     parameters: Parameters = field(default_factory=dict)
+    columns: tuple[str, ...] = ()
 
     def readable(self, message: str) -> str:
         """A message of DuckDB's with the names of relations and functions as the user knows them."""
@@ -121,6 +124,7 @@ def prepare(
         scans=tuple(preparing.scans),
         names=preparing.names,
         parameters=query.parameters,
+        columns=tuple(name for relation in query.relations for name, _ in column_kinds(relation) or ()),
     )
 
 
@@ -143,7 +147,15 @@ class _Preparing:
         }
         names = tuple(placed)
         text = query.edited(lambda position: names[position])
-        written = self.remembered(_written, text, tuple(zip(names, map(column_kinds, query.relations), strict=True)))
+        try:
+            written = self.remembered(_written, text, tuple(zip(names, map(column_kinds, query.relations), strict=True)))
+        except InvalidInputError as error:
+            from tablestore_duckdb.queryerrors import marked_at
+
+            if (span := stumbled_at(error.__cause__, text)) is not None:
+                place = query.written(unedited(query.edits, span, lambda number: len(names[number]), len(query.text)))
+                marked_at(error, place, query.text if query.statement is None else query.statement)
+            raise
         return with_places(written, placed)
 
     def _placed(self, relation: Relation) -> str:

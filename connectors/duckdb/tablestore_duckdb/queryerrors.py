@@ -8,8 +8,10 @@ a data file that has expired       NotFoundError, kind data-file-gone
 """
 
 import re
+from collections.abc import Sequence
 
 from tablestore.errors import InvalidInputError, StorageError, TablestoreError, UnsupportedError
+from tablestore.names import did_you_mean
 from tablestore.sql.source import Span, marked
 from tablestore.store.scan.splitreader import data_file_gone
 
@@ -37,16 +39,20 @@ _NAMED = tuple(
 _OF_A_FUNCTION = re.compile(r"Python exception occurred while executing the UDF: InvalidInputError: (.*)", re.DOTALL)
 # What an expression of the user's raised that tablestore looks at (``calls.in_own_text``).
 _IN_TEXT = re.compile(r" in `(.+)`$", re.DOTALL)
+_NEAR = re.compile(r": something is missing or misplaced near `(.+)`$")
 _HAS_PLACE = re.compile(r"^line \d+, column \d+:$", re.MULTILINE)
 # Of the functions that DuckDB has instead so many are named.
 _MOST_CANDIDATES = 3
 # Names that a made query has and the statement does not.
 _MADE = re.compile(r"\nCandidate \w+: [^\n]*_(?:row_position|data_file|tablestore_)[^\n]*| when casting from source column _c\d+")
+# DuckDB names the nearest one only where the column has no table before it.
+_NO_COLUMN = re.compile(r'does not have a column named "([^"]+)"')
 _LACKING = re.compile(r"Function with name \S+ does not exist|not implemented|not supported|unimplemented", re.IGNORECASE)
 
 
-def translated(message: str, text: str) -> TablestoreError:
-    """The error to raise in place of DuckDB's, by its message; ``text`` is the query as it was written."""
+def translated(message: str, text: str, columns: Sequence[str] = ()) -> TablestoreError:
+    """The error to raise in place of DuckDB's, by its message; ``text`` is the query as it was written, ``columns`` are those that
+    its tables have."""
     whole = message.split("\n\nLINE ")[0].strip()
     found = _CLASS.match(whole)
     named, message = (found[1], whole[found.end() :]) if found else ("", whole)
@@ -59,9 +65,12 @@ def translated(message: str, text: str) -> TablestoreError:
     if named in _STORAGE:
         return StorageError(f"DuckDB failed while it ran the query: {message}")
     message = _shortened(_MADE.sub("", message))
+    if (lacking := _NO_COLUMN.search(message)) is not None:
+        message += did_you_mean(lacking[1], columns)
     if (raised := _OF_A_FUNCTION.search(message)) is not None:
         return InvalidInputError(f"{raised[1]}{_place(raised[1], text)}", kind="query")
     where = _place(message, text)
+    message = message.replace("Values list ", "Table ")
     if named == "Not implemented" or _LACKING.search(message):
         return UnsupportedError(
             f"DuckDB cannot run the query: {message}; write it in another way, or run it on the engine spark{where}", kind="engine"
@@ -72,6 +81,15 @@ def translated(message: str, text: str) -> TablestoreError:
 def cancellation() -> UnsupportedError:
     """What is raised where a cancelled statement runs."""
     return UnsupportedError("the statement was cancelled; nothing of it was published", kind="cancelled")
+
+
+def marked_at(error: TablestoreError, place: tuple[str, Span] | None, text: str) -> None:
+    """Add a place to an error; None: it is none of the user's ``text``, and what the error says is near to it may be neither."""
+    if place is not None:
+        error.message += f"\n{marked(*place)}"
+    elif (near := _NEAR.search(error.message)) is not None and near[1] not in text:
+        error.message = error.message[: near.start()]
+    error.args = (error.message,)
 
 
 def placed(error: TablestoreError, text: str) -> TablestoreError:

@@ -189,7 +189,7 @@ def translating(run: Run) -> Iterator[None]:
         for stream in run.prepared.streams:
             if stream.failure is not None:
                 raise stream.failure from error
-        raise translated(run.prepared.readable(str(error)), run.prepared.text) from error
+        raise translated(run.prepared.readable(str(error)), run.prepared.text, run.prepared.columns) from error
 
 
 def relation_of(connection: duckdb.DuckDBPyConnection, prepared: Prepared) -> duckdb.DuckDBPyRelation:

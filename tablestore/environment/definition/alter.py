@@ -12,7 +12,7 @@ from tablestore.environment.session.objects import CONNECTOR, ConnectorTable
 from tablestore.environment.session.session import Found, Session, made_by_query, placing
 from tablestore.environment.source import Source
 from tablestore.errors import InvalidInputError, NotFoundError, UnsupportedError
-from tablestore.options import is_materialized
+from tablestore.options import CHANGE_TRACKING, is_materialized
 from tablestore.sql.statements.alter import (
     AlterAction,
     AlterTable,
@@ -143,6 +143,8 @@ def _alter_connector_table(session: Session, found: ConnectorTable, statement: A
 def _altered(session: Session, found: Found, action: AlterAction, statement: AlterTable, source: Source) -> ConnectorTable:
     assert isinstance(found, ConnectorTable)
     match action:
+        case SetOptions() if CHANGE_TRACKING.key in action.options or action.partition is not None:
+            message = f"Only managed table tracks changes: {found.path} has the connector {found.connector!r}"
         case SetOptions(partition=None) if CONNECTOR not in action.options:
             return replace(found, options={**found.options, **action.options})
         case ResetOptions(partition=None) if CONNECTOR not in action.keys:

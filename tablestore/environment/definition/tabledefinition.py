@@ -1,8 +1,9 @@
 """What CREATE TABLE says of a table, as one value: columns, keys, partitioning, options, and those that LIKE brings.
 
-    LIKE source          all of it, options of the statement winning      (INCLUDING ALL OVERWRITING OPTIONS)
-    (EXCLUDING what)     without: options partitions constraints generated metadata watermarks, or all but the columns
-    (INCLUDING what)     with, and what both say is an error
+LIKE source          all of it, options of the statement winning      (INCLUDING ALL OVERWRITING OPTIONS)
+(EXCLUDING what)     without: options partitions constraints generated metadata watermarks, or all but the columns;
+                     distribution: the options bucket and bucket-key, where nothing is said of it, go with the options
+(INCLUDING what)     with, and what both say is an error
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +24,15 @@ from tablestore.environment.session.session import Session, placing
 from tablestore.environment.source import Source
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.names import did_you_mean
-from tablestore.options import LOG_KAFKA_TOPIC, MATERIALIZED_PREFIX, OWN_MATERIALIZED_PREFIX, SCHEMA_PREFIX, TYPE
+from tablestore.options import (
+    BUCKET,
+    BUCKET_KEY,
+    LOG_KAFKA_TOPIC,
+    MATERIALIZED_PREFIX,
+    OWN_MATERIALIZED_PREFIX,
+    SCHEMA_PREFIX,
+    TYPE,
+)
 from tablestore.sql.query.extent import Tokens
 from tablestore.sql.query.functions import function_edits
 from tablestore.sql.source import Fragment, Span
@@ -45,7 +54,7 @@ from tablestore.types.typestring import type_to_sql
 
 # What of a table belongs to this one alone.
 OWN_OPTIONS = frozenset({TABLE_UUID_OPTION, REPLACES_AFTER_OPTION, LOG_KAFKA_TOPIC.key})
-_LIKE_WHATS = ("all", "constraints", "generated", "metadata", "options", "partitions", "watermarks")
+_DISTRIBUTION = (BUCKET.key, BUCKET_KEY.key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,8 +179,7 @@ def _watermark(session: Session, watermark: Watermark, fields: list[Field], sour
     if watermark.column not in names:
         raise InvalidInputError(
             source.mark(
-                f"WATERMARK FOR {watermark.column!r}: expected a stored column of the table"
-                f"{did_you_mean(watermark.column, names)}",
+                f"WATERMARK FOR {watermark.column!r}: expected a stored column of the table{did_you_mean(watermark.column, names)}",
                 source.word(watermark.column),
             ),
             kind="unknown-column",
@@ -214,26 +222,21 @@ def _check_functions(session: Session, expression: Fragment, source: Source) -> 
 
 def _like(session: Session, like: Like, given: Mapping[str, str], source: Source) -> TableDefinition:
     choices = dict(like.choices)
-    for what in choices:
-        if what not in _LIKE_WHATS:
-            raise InvalidInputError(
-                source.mark(
-                    f"LIKE … ({choices[what]} {what}): expected one of {', '.join(_LIKE_WHATS)}{did_you_mean(what, _LIKE_WHATS)}",
-                    source.word(what),
-                ),
-                kind="like",
-            )
     base = _of_source(session, like, source)
 
     def takes(what: str) -> bool:
         return choices.get(what, choices.get("all", "including")) != "excluding"
 
-    options = dict(base.options) if takes("options") else {}
-    both = sorted(set(options) & set(given))
-    if both and choices.get("options") == "including":
+    def about(key: str) -> str:
+        return "distribution" if key in _DISTRIBUTION and "distribution" in choices else "options"
+
+    options = {key: value for key, value in base.options.items() if takes(about(key))}
+    both = sorted(key for key in set(options) & set(given) if choices.get(about(key)) == "including")
+    if both:
+        what = about(both[0]).upper()
         raise InvalidInputError(
             source.mark(
-                f"LIKE … (INCLUDING OPTIONS): both tables set {', '.join(both)}; OVERWRITING OPTIONS takes those given here",
+                f"LIKE … (INCLUDING {what}): both tables set {', '.join(both)}; OVERWRITING {what} takes those given here",
                 source.word(both[0]),
             ),
             kind="like",

@@ -247,8 +247,18 @@ class Relations:
         value = literal_value(self.text, fragment, self.parameters)
         if value is not None or self.session.engine is None:
             return value
-        with placing(self.source, self.where(fragment.span)):
+        try:
             rows = self.session.engine.read(BoundQuery(text=f"SELECT {fragment.text} AS `value`")).read_all()
+        except (InvalidInputError, UnsupportedError) as error:
+            # What the engine says is about another text.
+            raise InvalidInputError(
+                self.source.mark(
+                    f"expected a value, or an expression that reads no table, found {fragment.text or 'none'!r:.80}; a name stands "
+                    "between quotes, and a parameter needs a value",
+                    self.where(fragment.span),
+                ),
+                kind="invalid-argument",
+            ) from error
         return rows.column(0)[0].as_py() if rows.num_rows == 1 else None
 
 

@@ -35,6 +35,7 @@ and false in Spark 4.3.
 import re
 from collections.abc import Mapping
 from inspect import signature
+from typing import Any
 
 import sqlglot
 from sqlglot import ErrorLevel, exp
@@ -61,12 +62,12 @@ from tablestore.sql.query.dialect import Spark4, spans_of
 from tablestore.sql.query.extent import Tokens
 from tablestore.sql.query.functions import FUNCTION_PREFIX, as_written
 from tablestore.sql.query.tablereferences import references_in
+from tablestore.sql.source import Span
 
 # What sqlglot says where a call has too many or too few arguments.
 _WRONG_NUMBER = re.compile("number of provided arguments|^Required (?:keyword|argument)")
-
-# Words, and signs that no text of ours has.
-_OF_THE_USER = re.compile(r"[A-Za-z]\w*|[\\#~$@!^&{}:]")
+# A word, or a sign.
+_SHOWN = re.compile(r"[A-Za-z]\w*|[^\w\s`'\"]{1,3}")
 
 
 def to_duckdb(text: str, tables: Mapping[str, Columns] | None = None) -> str:
@@ -94,17 +95,44 @@ def _parsed(text: str) -> exp.Expr:
         raise InvalidInputError(f"the query cannot be parsed{_near(error)}", kind="sql-syntax") from error
 
 
+def stumbled_at(error: BaseException | None, text: str) -> Span | None:
+    """Where in a text what :func:`to_duckdb` raised stumbled, by the error's cause; None where that is not known."""
+    if not isinstance(error, ParseError) or not error.errors or _with_select(text).text != text:
+        return None
+    first = error.errors[0]
+    if _call_of(first) is not None:
+        return None
+    length = len(first.get("highlight") or "")
+    lines = text.split("\n")[: first["line"] - 1]
+    # sqlglot counts columns from 1 and gives that of the last character.
+    end = sum(len(line) + 1 for line in lines) + first["col"]
+    found = Span(end - length, end)
+    return found if length and text[found.start : found.end] == first["highlight"] else None
+
+
 def _near(error: Exception) -> str:
-    """What sqlglot stumbled over, if it is a word or a sign of the user's (its own words name its classes) or the arguments of a
-    call."""
+    """What sqlglot stumbled over, if it is the user's (its own words name its classes), or the arguments of a call."""
     if not isinstance(error, ParseError) or not error.errors:
         return ""
     first = error.errors[0]
-    call = re.search(r"(\w+)\s*\([^()]*$", first.get("start_context") or "")
-    if call is not None and _WRONG_NUMBER.search(first.get("description") or ""):
-        return f": {_wrong_number(call[1])}"
+    if (function := _call_of(first)) is not None:
+        return f": {_wrong_number(function)}"
     found = first.get("highlight")
-    return f": something is missing or misplaced near `{found}`" if found and _OF_THE_USER.fullmatch(found) else ""
+    return f": something is missing or misplaced near `{found}`" if found and _SHOWN.fullmatch(found) else ""
+
+
+def _call_of(found: Mapping[str, Any]) -> str | None:
+    """The function whose arguments sqlglot stumbled over."""
+    call = re.search(r"(\w+)\s*\([^()]*$", found.get("start_context") or "")
+    return call[1] if call is not None and _is_of_call(found.get("description") or "") else None
+
+
+def _is_of_call(description: str) -> bool:
+    """Whether what is said is about the arguments of a function, and not of an operator."""
+    of = re.search(r"missing for <class '[\w.]*?(\w+)'>", description)
+    kind = getattr(exp, of[1], None) if of is not None else exp.Func
+    is_function = isinstance(kind, type) and issubclass(kind, exp.Func) and not issubclass(kind, (exp.Binary, exp.Unary, exp.Case))
+    return is_function and _WRONG_NUMBER.search(description) is not None
 
 
 def _with_select(text: str) -> Tokens:

@@ -57,6 +57,14 @@ CALLS = frozenset({"table_changes"})
 # Words that begin the clause behind a list, and signs that say that such a word is a name.
 _LIST_ENDS = frozenset({"FROM", "WHERE", "HAVING", "QUALIFY", "LIMIT", "UNION", "EXCEPT", "INTERSECT"})
 _BEHIND_NAMES = frozenset({",", ".", ")", ":", "=", "AS", "FROM"})
+# Words that lead to something, and to what.
+_LEADING = {"ON": "a condition", "USING": "columns in parentheses", "IN": "values in parentheses", "BY": "an expression"}
+_BEFORE_BY = frozenset({"GROUP", "ORDER", "PARTITION", "SORT", "CLUSTER", "DISTRIBUTE"})
+# Behind these such a word is a name.
+_BEFORE_NAMES = frozenset(
+    {"SELECT", "DISTINCT", "WHERE", "HAVING", "AND", "OR", "BY", "AS", "ON", "CASE", "WHEN", "THEN", "ELSE", "BETWEEN", "LIKE"}
+)
+_CLAUSE_WORDS = frozenset({"WHERE", "HAVING", "QUALIFY", "LIMIT", "JOIN"})
 _QUERY_WORDS = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE"})
 _SET_WORDS = frozenset({"UNION", "EXCEPT", "INTERSECT", "MINUS", "SETMINUS"})
 # They end the list of a FROM.
@@ -89,10 +97,32 @@ def references_in(tokens: Tokens, calls: frozenset[str] = CALLS) -> tuple[Refere
 
 
 def _check_lists(text: str, tokens: Tokens) -> None:
-    """Raise for a comma without an item before or behind it: sqlglot, which reads the text later, lets it pass."""
+    """Raise for a comma without an item before or behind it, and for a word without what belongs behind it: sqlglot, which reads
+    the text later, lets these pass, and ``JOIN u ON`` would be every row beside every other."""
     for at in range(len(tokens)):
-        if tokens.key(at) == "," and (tokens.key(at - 1) in ("(", "SELECT") or _ends_list(tokens, at + 1)):
+        word = tokens.key(at)
+        if word == "," and (tokens.key(at - 1) in ("(", "SELECT") or _ends_list(tokens, at + 1)):
             raise syntax_error(text, tokens[at].span, "expected an item on either side of the comma")
+        if (wanted := _LEADING.get(word)) is not None and _leads(tokens, at) and _ends_clause(tokens, at + 1):
+            raise syntax_error(text, tokens[at].span, f"expected {wanted} behind {word}")
+        if word == "EXCEPT" and tokens.key(at - 1) == "*" and tokens.key(at + 1) != "(":
+            raise syntax_error(text, tokens[at].span, "expected columns in parentheses behind EXCEPT")
+
+
+def _leads(tokens: Tokens, at: int) -> bool:
+    """Whether a word leads what is behind it, and is no name of a column."""
+    before = tokens.key(at - 1)
+    if tokens.key(at) == "BY":
+        return before in _BEFORE_BY
+    return before == ")" or (tokens.is_name(at - 1) and before not in _BEFORE_NAMES)
+
+
+def _ends_clause(tokens: Tokens, at: int) -> bool:
+    if tokens.key(at) in ("GROUP", "ORDER"):
+        return tokens.key(at + 1) == "BY"
+    if at >= len(tokens) or tokens.key(at) in (")", ";", "|>"):
+        return True
+    return tokens.key(at) in _CLAUSE_WORDS and at + 1 < len(tokens) and tokens.key(at + 1) not in _BEHIND_NAMES
 
 
 def _ends_list(tokens: Tokens, at: int) -> bool:

@@ -118,8 +118,8 @@ def check_against_data(old: Mapping[str, str], new: Mapping[str, str], *, has_da
     if before != after:
         fixed = isinstance(before, int) and isinstance(after, int) and before > 0 and after > 0
         way_out = (
-            f"Rescale by INSERT OVERWRITE instead: table.rescale({after}) alters the option and overwrites every partition with "
-            "its own rows"
+            f"Rescale by INSERT OVERWRITE instead: table.rescale({after}) (in SQL CALL sys.rescale) alters the option and "
+            "overwrites every partition with its own rows"
             if fixed
             else "Only a fixed number can become another one (INSERT OVERWRITE, table.rescale): create a table with the buckets "
             "that you want and copy the rows into it"

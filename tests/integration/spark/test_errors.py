@@ -163,3 +163,20 @@ def test_a_change_whose_files_expire_is_planned_again(
     monkeypatch.setattr("pyspark_tablestore.engine.change_messages", expired_first)
     ts.TableEnvironment.create(warehouse, spark=spark).execute_sql(statement)
     assert merged.scan().to_arrow().to_pylist() == [{"id": 1, "v": 11}]
+
+
+def test_columns_that_a_statement_does_not_have_are_not_suggested() -> None:
+    from pyspark_tablestore.query.queryerrors import ours
+
+    class AnalysisException(Exception):
+        pass
+
+    said = "A column with name `s`.`idd` cannot be resolved. Did you mean one of the following? "
+    for names, left in (
+        ("[`s`.`id`, `t`.`_data_file`, `t`.`_row_position`]", "[`s`.`id`]"),
+        ("[`t`.`_row_position`, `s`.`id`]", "[`s`.`id`]"),
+    ):
+        error = ours(AnalysisException(f"[UNRESOLVED_COLUMN.WITH_SUGGESTION] {said}{names}. SQLSTATE: 42703"), "the query")
+        assert f"{said}{left}." in str(error)
+    error = ours(AnalysisException("\n[PARSE_SYNTAX_ERROR] Syntax error at or near end of input. SQLSTATE: 42601"), "the query")
+    assert "the query: Syntax error" in str(error)

@@ -172,3 +172,17 @@ def test_parameters_that_do_not_match_are_refused(text: str, parameters: object,
 def test_a_text_that_does_not_end_is_refused_with_its_place() -> None:
     with pytest.raises(InvalidInputError, match="line 1, column 8"):
         find_references("SELECT 'abc FROM t")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT on, in, using FROM t WHERE on ORDER BY on",
+        "SELECT * EXCEPT (a) FROM t EXCEPT SELECT 1",
+        "SELECT t.by FROM t GROUP BY t.by HAVING t.in",
+        "SELECT * FROM t JOIN u USING (a) JOIN v ON t.a = v.a WHERE t.a NOT IN (1) AND (t.b) IN (SELECT 2)",
+        "SELECT sum(a) OVER (PARTITION BY order ORDER BY where) FROM t",
+    ],
+)
+def test_words_that_lead_to_something_may_be_names(text: str) -> None:
+    assert find_references(text)

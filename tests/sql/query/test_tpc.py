@@ -1,10 +1,11 @@
 """The queries of TPC-H and TPC-DS: all are understood, and what is said of their tables is enough to answer them."""
 
-import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from benchmarks.peers import PeerUnavailable, find_interpreter
 from tablestore.sql.duckdb.transpile import to_duckdb
 from tablestore.sql.query.plan import QueryPlan, Replacement, plan_query
 from tablestore.sql.query.querypruning import Use
@@ -12,18 +13,26 @@ from tablestore.sql.query.tablereferences import Reference, find_references
 from tablestore.sql.source import apply_edits
 from tablestore.types.datatypes import Field
 from tablestore.types.typestring import parse_type
+from tests.conftest import IN_CI
 from tests.support.sql import tpc
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(tpc.ENVIRONMENT not in os.environ, reason=tpc.WHY_NOT),
-]
+pytestmark = pytest.mark.interop
 TYPES = {"VARCHAR": "STRING", "INTEGER": "INT", "TIME": "STRING"}
 
 
 @pytest.fixture(scope="module")
-def answer() -> dict[str, object]:
-    return tpc.ask()
+def python() -> Path:
+    try:
+        return find_interpreter("tpc")
+    except PeerUnavailable as error:
+        if IN_CI:
+            raise
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def answer(python: Path) -> dict[str, object]:
+    return tpc.ask(python)
 
 
 def planned(answer: dict[str, object]) -> Iterator[tuple[str, str, tuple[Reference, ...], QueryPlan]]:
@@ -52,12 +61,13 @@ def test_all_queries_are_planned_to_their_tables(answer: dict[str, dict[str, lis
         assert whole <= {"supplier", "customer_demographics", "inventory", "income_band"}, name
 
 
-def test_the_pruned_tables_give_the_same_answers(answer: dict[str, object]) -> None:
+@pytest.mark.slow
+def test_the_pruned_tables_give_the_same_answers(python: Path, answer: dict[str, object]) -> None:
     compare = {}
     for name, text, references, plan in planned(answer):
         tables = [derived_table(found, use) for found, use in zip(references, plan.uses, strict=True)]
         compare[name] = {"pruned": apply_edits(text, plan.edits, tables.__getitem__, lambda part: part.replace("`", '"'))}
-    assert not tpc.ask(scale=0.01, compare=compare)["wrong"]
+    assert not tpc.ask(python, scale=0.01, compare=compare)["wrong"]
 
 
 def test_duckdb_takes_all_queries_in_sparks_dialect(answer: dict[str, dict[str, str]]) -> None:

@@ -1,16 +1,13 @@
 """TPC-H and TPC-DS of DuckDB's extensions, in a Python of their own: queries, tables, and what queries give.
 
-That Python has ``duckdb==1.4.4 duckdb-ext-tpch duckdb-ext-tpcds`` and is named by the environment variable TPC_PYTHON. Its part is
-``_PROGRAM``, which reads a request as JSON and answers in JSON; nothing of the benchmarks' texts is kept here.
+That Python is made where the benchmarks make it (``benchmarks.peers``). Its part is ``_PROGRAM``, which reads a request as JSON and
+answers in JSON; nothing of the benchmarks' texts is kept here.
 """
 
 import json
-import os
 import subprocess
+from pathlib import Path
 from typing import Any
-
-ENVIRONMENT = "TPC_PYTHON"
-WHY_NOT = f"set {ENVIRONMENT} to a Python that has duckdb==1.4.4, duckdb-ext-tpch and duckdb-ext-tpcds"
 
 _PROGRAM = r"""
 import glob, json, os, sys
@@ -31,6 +28,7 @@ root = glob.glob(os.path.join(os.path.dirname(duckdb.__file__), "..", "duckdb_ex
 answer = {"queries": {}, "columns": [], "tables": {}, "wrong": {}}
 for benchmark, generate in (("tpch", "dbgen"), ("tpcds", "dsdgen")):
     con = duckdb.connect(config={"allow_unsigned_extensions": True, "threads": 1})
+    con.execute("SET enable_progress_bar = false")  # it goes to standard output
     con.execute(f"LOAD '{root}/{benchmark}.duckdb_extension'")
     con.execute(f"CALL {generate}(sf = {request['scale']})")
     found = con.execute(f"SELECT query_nr, query FROM {benchmark}_queries()").fetchall()
@@ -57,13 +55,12 @@ json.dump(answer, sys.stdout)
 """
 
 
-def ask(*, scale: float = 0, compare: dict[str, dict[str, str]] | None = None) -> dict[str, Any]:
+def ask(python: Path, *, scale: float = 0, compare: dict[str, dict[str, str]] | None = None) -> dict[str, Any]:
     """``queries`` by name, ``tables`` that each reads (None: DuckDB does not say), ``columns`` of all tables (benchmark,
     table, column, type), and ``wrong``: which texts of ``compare`` (query -> what -> text) give other rows at this scale."""
     request = json.dumps({"scale": scale, "compare": compare or {}})
-    done = subprocess.run(
-        [os.environ[ENVIRONMENT], "-c", _PROGRAM], input=request, capture_output=True, text=True, check=False, timeout=900
-    )
+    command = [str(python), "-c", _PROGRAM]
+    done = subprocess.run(command, input=request, capture_output=True, text=True, check=False, timeout=900)
     assert done.returncode == 0, done.stderr
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer

@@ -18,7 +18,7 @@ from tablestore import errors
 from tablestore.environment.engine import BoundQuery
 from tablestore.errors import FormatError, InvalidInputError, StorageError, TablestoreError, UnsupportedError
 from tablestore.sql.query.functions import FUNCTION_PREFIX
-from tablestore.sql.source import Span, marked
+from tablestore.sql.source import Span, marked, unedited
 from tablestore.store.scan.splitreader import data_file_gone
 
 # The last line of a worker's trace: the module path, the class, the message (which may go on in further lines up to the JVM's).
@@ -53,6 +53,8 @@ _QUOTED = re.compile(r"`((?:[^`]|``)+)`")
 _NO_CAST = re.compile(r'cannot be cast to "([^"]+)"')
 _FUNCTION = re.compile(r"function (\S+) raised ")
 _MADE_NAME = re.compile(rf"{FUNCTION_PREFIX}\d+_")
+# Columns that a made query has and the statement does not, among those that Spark suggests.
+_MADE_COLUMN = re.compile(r"(?:, )?(?:`[^`]*`\.)*`_(?:row_position|data_file|tablestore_\w+)`")
 _VIEW_LENGTH = len("_pyspark_") + 32
 _PLACE = re.compile(r"\(line (\d+), pos (\d+)\)")
 # What concerns Spark's own developers and its way to look names up.
@@ -148,10 +150,10 @@ def _said(text: str, query: BoundQuery | None) -> str:
     """The message without plans and traces behind it, and without names that pyspark made."""
     for mark in ("\n\nJVM stacktrace", ";\n", "\n== SQL", "\n\tat "):
         text = text.partition(mark)[0]
-    text = _MADE_NAME.sub("", text)
+    text = _MADE_COLUMN.sub("", _MADE_NAME.sub("", text)).replace("following? [, ", "following? [")
     text = re.sub(r"^An error occurred while calling \S+\n: [\w.$]+: ", "", text)
     names = {relation.name for relation in query.relations} if query is not None else set()
-    return _VIEW.sub(names.pop() if len(names) == 1 else "a table", _ASIDE.sub("", text)).strip()[:_MOST]
+    return _VIEW.sub(names.pop() if len(names) == 1 else "a table", _ASIDE.sub("", text.strip())).strip()[:_MOST]
 
 
 def _where(error: Exception, text: str, query: BoundQuery | None) -> str:
@@ -206,19 +208,4 @@ def _contexts(error: Any) -> list[Any]:
 
 def user_span(query: BoundQuery, sent: Span, length: int) -> Span:
     """A place of the text that Spark was given, where each relation's name has ``length`` characters, in the user's text. Pure."""
-    start = _user_place(query, sent.start, length)
-    return Span(start.start, max(_user_place(query, sent.end - 1, length).end, start.end))
-
-
-def _user_place(query: BoundQuery, place: int, length: int) -> Span:
-    """The character of the user's text, or all that was replaced there."""
-    own, given = 0, 0
-    for edit in query.edits:
-        if place < (ahead := given + edit.span.start - own):
-            break
-        given = ahead + len(edit.text) + (length if edit.relation is not None else 0)
-        if place < given:
-            return edit.span
-        own = edit.span.end
-    at = min(own + place - given, len(query.text))
-    return Span(at, at + 1)
+    return unedited(query.edits, sent, lambda _: length, len(query.text))
