@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from itertools import count
 from typing import Any
 
 import pyarrow as pa
@@ -67,10 +68,11 @@ def test_a_commit_while_a_statement_is_made_ready_is_in_none_of_its_tables(
     env.execute_sql("INSERT INTO t VALUES (1, 'a', 10)")
     other = env.catalog().table("default.t")
     assert isinstance(other, ts.Table)
+    values = count(11)
 
     def pin_and_commit(table: ts.Table, spec: TableSpec, **at: Any) -> ReadPin:
         found = pin_read(table, spec, **at)
-        other.upsert([{"id": 1, "day": "a", "v": 99}])
+        other.upsert([{"id": 1, "day": "a", "v": next(values)}])
         return found
 
     monkeypatch.setattr(relations, "pin_read", pin_and_commit)
