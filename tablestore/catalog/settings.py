@@ -16,7 +16,7 @@ from typing import Any
 from tablestore.errors import InvalidInputError, TablestoreError
 from tablestore.io import s3options
 from tablestore.io.lock import lockoptions
-from tablestore.names import did_you_mean
+from tablestore.names import did_you_mean, nearest
 from tablestore.options import Option, option_text, validate_options
 
 FILESYSTEM, MEMORY, JDBC = "filesystem", "memory", "jdbc"
@@ -104,7 +104,11 @@ def parse_catalog_settings(options: Mapping[str, Any]) -> CatalogSettings:
             f"memory://name with metastore = {FILESYSTEM} to share memory by its name"
         )
     if metastore != MEMORY and warehouse is None:
-        raise _refused('expected a warehouse as a path or URL, found none; for example open_catalog("/data/warehouse")')
+        meant = next((key for key in storage if nearest(key, OPTIONS) == WAREHOUSE.key), None)
+        raise _refused(
+            'expected a warehouse as a path or URL, found none; for example open_catalog("/data/warehouse")'
+            + (f"; did you mean {WAREHOUSE.key!r} by {meant!r}?" if meant is not None else "")
+        )
     if metastore == JDBC and URI.key not in given:
         raise _refused(f"metastore = {JDBC} needs the option {URI.key}, the URL of a database, like postgresql://host/name")
     if not 1 <= len(key := str(value[CATALOG_KEY.key])) <= _MOST_CHARACTERS:

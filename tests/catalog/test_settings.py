@@ -27,6 +27,7 @@ def sqlite(folder: Path) -> dict[str, str]:
     ("options", "kind", "words"),
     [
         ({"metastor": "jdbc"}, "unknown-option", "did you mean 'metastore'"),
+        ({"warehouse": None, "warehous": "/data"}, "invalid-option", "did you mean 'warehouse' by 'warehous'"),
         ({"jdbc.usr": "x"}, "unknown-option", "did you mean 'jdbc.user'"),
         ({"table-defaults.bucket": "2"}, "unknown-option", "did you mean 'table-default.bucket'"),
         ({"lock.enabled": "true"}, "unknown-option", "'lock.enabled'"),
@@ -95,7 +96,10 @@ def test_what_is_shown_of_a_catalog_holds_no_secret() -> None:
     settings = parse_catalog_settings(options)
     shown = settings.shown()
     assert "canary" not in str(dict(shown)) and "canary" not in repr(settings)
-    assert shown["uri"] == "jdbc:postgresql://me:***@host/db?***" and shown["catalog.lock.location"] == "postgresql://me:***@host/locks"
+    assert (
+        shown["uri"] == "jdbc:postgresql://me:***@host/db?***"
+        and shown["catalog.lock.location"] == "postgresql://me:***@host/locks"
+    )
     assert (shown["secret"], shown["jdbc.password"], shown["table-default.bucket"]) == ("***", "***", "2")
     assert shown["endpoint_url"] == "http://localhost:9000"
 

@@ -77,6 +77,11 @@ def test_what_is_nested_too_deep_is_refused_with_the_limit(duck: ts.TableEnviron
         ("SELECT i FROM t ORDER BY i,", "line 1, column 27:"),
         ("INSERT INTO t VALUES (1, 'x'),", "either side of the comma"),
         ("SELECT a.vv FROM t a", "does not have a column named \"vv\"; did you mean 'v'?\nline 1, column 10:"),
+        (
+            "SELECT * FROM table_changes(t, 1)",
+            "the table's name between quotes, as in table_changes('t', 1, 2)\nline 1, column 15:",
+        ),
+        ("RESET 'table-storage.buckte'", "did you mean 'table-storage.bucket'"),
         ("SELECT 1 +", "near `+`\nline 1, column 10:"),
         ("SELECT 1 = = 2 FROM t", "near `=`\nline 1, column 12:"),
         ("SELECT * FROM t WHERE\n i = 1 AND AND i = 2", "near `AND`\nline 2, column 12:"),

@@ -161,12 +161,14 @@ class Settings:
         return bool(option.parse(str(self.get(option.key))))
 
     def reset(self, key: str | None = None) -> None:
-        """Set a key, or all, back to what the environment was created with."""
+        """Set a key, or all, back to what the environment was created with. Raises InvalidInputError for an unknown one."""
         for one in (ALIASES.get(key, key),) if key is not None else tuple(self._values):
             if one in self._initial:
                 self.set(one, self._initial[one])
             elif self._values.pop(one, None) is not None and not _is_ours(one):
                 self._pass_on(one, None)
+            elif key is not None and _is_ours(one) and not _is_known(one):
+                raise unknown_setting(one)
 
     def all(self) -> dict[str, str]:
         """What was set, by key."""
@@ -218,6 +220,11 @@ def unknown_setting(key: str) -> InvalidInputError:
         f"unknown setting {key!r:.100}{did_you_mean(key, ours)}; options of tables have the prefix {STORAGE_PREFIX!r}",
         kind="unknown-option",
     )
+
+
+def _is_known(key: str) -> bool:
+    plain = key.removeprefix(STORAGE_PREFIX)
+    return key in OPTIONS or (plain != key and (plain in TABLE_OPTIONS or plain == FILE_PATH or plain.startswith(KNOWN_PREFIXES)))
 
 
 def _is_ours(key: str) -> bool:

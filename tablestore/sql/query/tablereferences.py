@@ -272,6 +272,10 @@ class _Walk:
         name = tokens.name(at).lower() if opening == at + 1 else ""
         first = tokens.get(opening + 1)
         ours = name in self.calls or (name == "identifier" and close == opening + 2)
+        if name in self.calls and (first is None or first.kind is not Kind.TEXT):
+            raise syntax_error(
+                self.text, self._place(at, end), f"expected the table's name between quotes, as in {name}('t', 1, 2)"
+            )
         if first is None or first.kind is not Kind.TEXT or not ours:
             return self._parentheses(opening, bound)
         path = Path(_parts(tokens.value(opening + 1)), first.span)
