@@ -15,6 +15,7 @@ from dataclasses import replace
 from tablestore.catalog import refusals
 from tablestore.catalog.arrival import Arrival, claim_path, has_claim
 from tablestore.catalog.identifier import DATABASE_SUFFIX, Identifier, database_directory
+from tablestore.catalog.tabledirectory import others_files
 from tablestore.errors import AlreadyExistsError, CommitOutcomeUnknown, NotFoundError, StorageError, UnsupportedError
 from tablestore.format.paths import SCHEMA_DIR, SNAPSHOT_DIR, parse_schema_id, schema_path
 from tablestore.format.schemafile import encode_schema
@@ -26,6 +27,8 @@ from tablestore.store.schemas import TABLE_UUID_OPTION, Schemas, check_is_same
 from tablestore.types.schema import TableSchema
 
 DATABASE_MARKER = "_database"
+# Of a table's creation, while its database is being removed file by file.
+_ATTEMPTS = 5
 
 
 class FileSystemCatalog:
@@ -109,6 +112,8 @@ class FileSystemCatalog:
         created = not self.has_table(identifier)
         if created:
             self._refuse_half_removed(identifier)
+            if not ignore_if_exists:
+                self._refuse_others_files(identifier)
             created = self._publish(identifier, data)
             if created and has_claim(self._files, identifier.directory):
                 # A table arrives here, and its rows may be in place: this one gives way.
@@ -120,16 +125,21 @@ class FileSystemCatalog:
 
     def _publish(self, identifier: Identifier, data: bytes) -> bool:
         path = f"{identifier.directory}/{schema_path(0)}"
-        try:
-            # A request that was repeated meets what it made itself.
-            return self._files.publish_if_absent(path, data) or self._holds(path, data)
-        except CommitOutcomeUnknown:
-            # Its directory may have been removed meanwhile, with the database or by a removal of the table.
-            if self.has_table(identifier):
-                return self._files.read(path) == data
-            if not self.has_database(identifier.database):
-                raise refusals.no_database(identifier.database, self._files.root_uri, self.list_databases()) from None
-            return self._files.publish_if_absent(path, data)
+        for attempts_left in reversed(range(_ATTEMPTS)):
+            try:
+                # A request that was repeated meets what it made itself.
+                return self._files.publish_if_absent(path, data) or self._holds(path, data)
+            except (CommitOutcomeUnknown, StorageError) as error:
+                if error.kind not in ("unknown-outcome", CommitOutcomeUnknown.default_kind):
+                    raise
+                # Its directory may have been removed meanwhile, with the database or by a removal of the table.
+                if self.has_table(identifier):
+                    return self._holds(path, data)
+                if not self.has_database(identifier.database):
+                    raise refusals.no_database(identifier.database, self._files.root_uri, self.list_databases()) from None
+                if not attempts_left:
+                    raise
+        raise AssertionError("the last attempt returns or raises")
 
     def _holds(self, path: str, data: bytes) -> bool:
         try:
@@ -165,6 +175,7 @@ class FileSystemCatalog:
         if self.has_table(identifier):
             raise refusals.table_exists(identifier, self._files.root_uri)
         self._refuse_half_removed(identifier)
+        self._refuse_others_files(identifier)
 
     def _check_database(self, identifier: Identifier) -> None:
         if not self.has_database(identifier.database):
@@ -253,6 +264,11 @@ class FileSystemCatalog:
                 f"catalog.drop_table({str(identifier)!r}) to remove the rest, and repeat",
                 kind="half-removed-table",
             )
+
+    def _refuse_others_files(self, identifier: Identifier) -> None:
+        # A table that is dropped takes all of its directory along. What writers of a table that was dropped left is no reason.
+        if (found := next(others_files(self._files, identifier.directory), None)) is not None:
+            raise refusals.directory_exists(identifier, self._files.root_uri, found)
 
     def _no_table(self, identifier: Identifier) -> NotFoundError:
         if not self.has_database(identifier.database):

@@ -1,5 +1,6 @@
 """The catalog: names, all-or-nothing creation, and the same promises on disk and in memory."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -152,3 +153,27 @@ def test_hostile_partition_values_stay_inside_the_table(tmp_path: Path, value: s
         assert table.scan(filter=None).to_arrow().to_pylist() == [{"id": 1, "name": value}]
     assert {path for path in tmp_path.rglob("*") if "orders" not in path.parts} == outside
     assert table.upsert(pa.table({"id": [2], "name": ["plain"]})) is not None
+
+
+@pytest.mark.parametrize("path", ["notes/x.txt", "rows.csv", "dt=2024-01-01/part-0.parquet", "dt=1/hour=2/x/y", "_SUCCESS"])
+def test_a_directory_that_holds_others_files_does_not_become_a_table(catalog: ts.Catalog, path: str) -> None:
+    """It would be deleted with the table."""
+    catalog.create_database("shop")
+    files = catalog._meta.files
+    files.write(f"shop.db/orders/{path}", b"mine")
+    with pytest.raises(ts.AlreadyExistsError, match=re.escape(repr(path.partition("/")[0])[:-1])) as caught:
+        catalog.create_table("shop.orders", schema=SCHEMA)
+    assert caught.value.kind == "directory-exists"
+    assert "Failed to create file store path. Reason: directory " in str(caught.value)
+    assert catalog.list_tables("shop") == ()
+    assert files.read(f"shop.db/orders/{path}") == b"mine"
+    taken = catalog.create_table("shop.orders", schema=SCHEMA, ignore_if_exists=True)
+    taken.append(pa.table({"id": [1], "name": ["a"]}))
+    assert files.read(f"shop.db/orders/{path}") == b"mine"
+
+
+def test_a_directory_that_holds_what_a_dropped_tables_writer_left_becomes_a_table(catalog: ts.Catalog) -> None:
+    catalog.create_database("shop")
+    for path in ("bucket-0/data-1-0.parquet", "dt=1/hour=2/bucket-1/data-2-0.parquet", "manifest/manifest-1-0", ".DS_Store"):
+        catalog._meta.files.write(f"shop.db/orders/{path}", b"left")
+    assert catalog.create_table("shop.orders", schema=SCHEMA).scan().count() == 0

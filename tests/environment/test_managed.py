@@ -428,3 +428,18 @@ def test_without_an_engine_a_query_names_the_ways_out(env: ts.TableEnvironment) 
         assert caught.value.kind == "no-engine"
     with pytest.raises(ts.UnsupportedError, match="computed column"):
         env.execute_sql("CREATE TABLE c (id INT, twice AS id * 2)")
+
+
+def test_a_directory_of_others_is_no_place_for_a_table(duck: ts.TableEnvironment, tmp_path: Path) -> None:
+    """DROP TABLE would delete their files."""
+    notes = tmp_path / "wh" / "default.db" / "t" / "notes" / "x.txt"
+    notes.parent.mkdir(parents=True)
+    notes.write_text("mine")
+    for statement in ("CREATE TABLE t (id INT)", "CREATE TABLE t AS SELECT 1 AS id", "CREATE OR REPLACE TABLE t AS SELECT 1 AS id"):
+        with pytest.raises(ts.AlreadyExistsError, match=r"Failed to create file store path.*'notes'.*no part of a table"):
+            duck.execute_sql(statement)
+    assert notes.read_text() == "mine"
+    assert duck.execute_sql("SHOW TABLES").to_arrow().num_rows == 0
+    duck.execute_sql("CREATE TABLE IF NOT EXISTS t (id INT)")
+    duck.execute_sql("INSERT INTO t VALUES (1)")
+    assert notes.read_text() == "mine"
