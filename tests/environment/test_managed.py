@@ -443,3 +443,12 @@ def test_a_directory_of_others_is_no_place_for_a_table(duck: ts.TableEnvironment
     duck.execute_sql("CREATE TABLE IF NOT EXISTS t (id INT)")
     duck.execute_sql("INSERT INTO t VALUES (1)")
     assert notes.read_text() == "mine"
+
+
+@pytest.mark.parametrize("place", ["nowhere.d.t", "nowhere.default.t", "nowhere.t"])
+def test_a_table_with_a_connector_lies_in_a_database_that_is_there(env: ts.TableEnvironment, place: str) -> None:
+    options = "WITH ('connector' = 'filesystem', 'path' = '/tmp/rows', 'format' = 'csv')"
+    with pytest.raises(ts.NotFoundError, match=r"(?s)nowhere.*line 1, column 14"):
+        env.execute_sql(f"CREATE TABLE {place} (id INT) {options}")
+    # A temporary one needs nothing of its name.
+    env.execute_sql(f"CREATE TEMPORARY TABLE {place} (id INT) {options}")

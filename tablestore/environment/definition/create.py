@@ -38,6 +38,9 @@ def create_table(session: Session, statement: CreateTable, source: Source) -> Re
     definition = define(session, statement, source)
     connector, options = connector_of(statement.provider, definition)
     if connector is not None:
+        with placing(source, statement.path.span):
+            session.catalogs.get(path.catalog)
+            session.catalogs.check_database(path.catalog, path.database)
         session.objects.add(connector_table(path, definition, connector, options))
     else:
         with placing(source, statement.path.span):

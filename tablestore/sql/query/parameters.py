@@ -7,9 +7,10 @@ clauses can be cut out of it or move, and a value stays with its place.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 from tablestore.errors import InvalidInputError
 from tablestore.names import did_you_mean
@@ -20,6 +21,8 @@ from tablestore.sql.source import Edit, Fragment, Span, apply_edits, marked
 Parameters = Mapping[str, Any] | Sequence[Any]
 
 _NAME = re.compile(r"[^\W\d]\w*")
+# Both engines take them.
+_VALUES = (bool, int, float, Decimal, str, bytes, bytearray, memoryview, date, time, timedelta, UUID)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,7 @@ def bind_parameters(text: str, tokens: Tokens, parameters: Parameters) -> tuple[
                 )
             if marker.name not in named:
                 raise _unbound(text, marker, f"none is given for this name{did_you_mean(marker.name, named)}")
+            _check_value(text, marker, named[marker.name])
         return (), named
     if len(by_place) < len(markers):
         wrong = next(marker for marker in markers if not marker.by_place)
@@ -72,8 +76,29 @@ def bind_parameters(text: str, tokens: Tokens, parameters: Parameters) -> tuple[
         raise InvalidInputError(
             f"the statement has {len(by_place)} parameters (?), found {len(parameters)} values", kind="parameters"
         )
+    for marker, value in zip(by_place, parameters, strict=True):
+        _check_value(text, marker, value)
     edits = tuple(Edit(span=marker.span, text=f":{marker.name}") for marker in by_place)
     return edits, {marker.name: value for marker, value in zip(by_place, parameters, strict=True)}
+
+
+def _check_value(text: str, marker: Marker, value: object) -> None:
+    if not _is_value(value):
+        shown = text[marker.span.start : marker.span.end]
+        raise InvalidInputError(
+            f"the parameter {shown} has a value of type {type(value).__qualname__}, which no column has: give None, a bool, a "
+            f"number, a text, bytes, a date, a time, a datetime or a timedelta, or lists and dicts of them\n"
+            f"{marked(text, marker.span)}",
+            kind="parameters",
+        )
+
+
+def _is_value(value: object) -> bool:
+    if isinstance(value, Mapping):
+        return all(map(_is_value, value)) and all(map(_is_value, value.values()))
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_value, value))
+    return value is None or isinstance(value, _VALUES) or type(value).__module__ == "numpy"
 
 
 def named_parameters(text: str, parameters: Parameters) -> Mapping[str, Any]:

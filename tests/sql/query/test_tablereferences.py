@@ -1,11 +1,15 @@
 """Which names in a text are tables, and what the text becomes."""
 
+from datetime import date
+from decimal import Decimal
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 from tablestore.errors import InvalidInputError
-from tablestore.sql.query.parameters import literal_value
+from tablestore.sql.query.extent import Tokens
+from tablestore.sql.query.parameters import bind_parameters, literal_value
 from tablestore.sql.query.plan import Replacement, plan_query
 from tablestore.sql.query.tablereferences import find_references
 from tablestore.sql.source import Edit, apply_edits
@@ -152,6 +156,19 @@ def test_parameters_by_name_are_found() -> None:
     assert plan_query(text, references, [None], {"d": 1, "e": 2}).edits == ()
     with pytest.raises(InvalidInputError, match=r"(?s)parameter :e has no value: none is given.*did you mean 'ee'.*\^\^"):
         plan_query(text, references, [None], {"d": 1, "ee": 2})
+
+
+@pytest.mark.parametrize(
+    "value", [object(), {1}, 1j, float, print, [1, {2}], {"a": object()}], ids=lambda value: type(value).__name__
+)
+def test_values_that_no_column_has_are_refused_with_the_place(value: object) -> None:
+    for text, given in (("SELECT :p", {"p": value, "unused": object()}), ("SELECT ?", [value])):
+        with pytest.raises(InvalidInputError, match="line 1, column 8") as caught:
+            bind_parameters(text, Tokens(text), given)
+        assert "lists and dicts of them" in str(caught.value)
+    plain = (None, True, 1.5, Decimal(1), "x", b"x", date(2024, 1, 1), np.int64(3), [1, None], {"a": (1, 2)})
+    for one in plain:
+        assert bind_parameters("SELECT ?", Tokens("SELECT ?"), [one])[1] == {"_1": one}
 
 
 @pytest.mark.parametrize(
