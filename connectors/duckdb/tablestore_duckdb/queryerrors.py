@@ -45,8 +45,9 @@ _HAS_PLACE = re.compile(r"^line \d+, column \d+:$", re.MULTILINE)
 _MOST_CANDIDATES = 3
 # Names that a made query has and the statement does not.
 _MADE = re.compile(r"\nCandidate \w+: [^\n]*_(?:row_position|data_file|tablestore_)[^\n]*| when casting from source column _c\d+")
-# DuckDB names the nearest one only where the column has no table before it.
-_NO_COLUMN = re.compile(r'does not have a column named "([^"]+)"')
+# DuckDB names none where the column has a table before it, and else the nearest of those that the query reads.
+_NO_COLUMN = re.compile(r'does not have a column named "([^"]+)"|Referenced column "([^"]+)" not found')
+_CANDIDATES = re.compile(r"\nCandidate bindings: [^\n]*")
 _LACKING = re.compile(r"Function with name \S+ does not exist|not implemented|not supported|unimplemented", re.IGNORECASE)
 
 
@@ -65,8 +66,8 @@ def translated(message: str, text: str, columns: Sequence[str] = ()) -> Tablesto
     if named in _STORAGE:
         return StorageError(f"DuckDB failed while it ran the query: {message}")
     message = _shortened(_MADE.sub("", message))
-    if (lacking := _NO_COLUMN.search(message)) is not None:
-        message += did_you_mean(lacking[1], columns)
+    if (lacking := _NO_COLUMN.search(message)) is not None and (nearest := did_you_mean(lacking[1] or lacking[2], columns)):
+        message = _CANDIDATES.sub("", message).rstrip("!") + nearest
     if (raised := _OF_A_FUNCTION.search(message)) is not None:
         return InvalidInputError(f"{raised[1]}{_place(raised[1], text)}", kind="query")
     where = _place(message, text)
