@@ -12,7 +12,7 @@ from benchmarks import ours
 from benchmarks.measure import Case, Sample, WrongRows, tree_stopwatch
 from benchmarks.report import Result
 from benchmarks.setting import Setting
-from benchmarks.sparksession import start_spark, why_no_spark
+from benchmarks.sparksession import spark_session, why_no_spark
 from benchmarks.workloads import Workload
 
 if TYPE_CHECKING:
@@ -27,30 +27,26 @@ def run(setting: Setting) -> None:
     if (why := why_no_spark()) is not None:
         setting.report.skipped.append(f"CREATE TABLE … AS: {why}")
         return
-    with setting.workspace("ctas") as space:
-        spark = start_spark(space)
-        try:
-            workload = Workload("bigint", setting.scaled(5_000_000), setting.seed)
-            table = ours.create(space, "loaded", workload, buckets=BUCKETS)
-            ours.load(table, workload.base())
-            rows = spark.read.format("tablestore").load(table.location).coalesce(BUCKETS).cache()
-            if (found := rows.count()) != workload.rows:
-                raise WrongRows(f"Spark counts {found} rows of {workload.rows}")
-            options = {**table.options()}
-            cases = [
-                Case(WRITE, partial(_written, setting, workload, rows)),
-                Case(PLAIN, partial(_made, setting, spark, rows, workload.rows, options, "false")),
-                Case(ATOMIC, partial(_made, setting, spark, rows, workload.rows, options, "true")),
-            ]
-            result = Result(
-                name="Spark: CREATE TABLE … AS",
-                question=f"How fast do cached rows become a keyed table of {BUCKETS} buckets?",
-                rows=workload.rows,
-                base=WRITE,
-                timings=setting.take_turns(cases),
-            )
-        finally:
-            spark.stop()
+    with setting.workspace("ctas") as space, spark_session(space) as spark:
+        workload = Workload("bigint", setting.scaled(5_000_000), setting.seed)
+        table = ours.create(space, "loaded", workload, buckets=BUCKETS)
+        ours.load(table, workload.base())
+        rows = spark.read.format("tablestore").load(table.location).coalesce(BUCKETS).cache()
+        if (found := rows.count()) != workload.rows:
+            raise WrongRows(f"Spark counts {found} rows of {workload.rows}")
+        options = {**table.options()}
+        cases = [
+            Case(WRITE, partial(_written, setting, workload, rows)),
+            Case(PLAIN, partial(_made, setting, spark, rows, workload.rows, options, "false")),
+            Case(ATOMIC, partial(_made, setting, spark, rows, workload.rows, options, "true")),
+        ]
+        result = Result(
+            name="Spark: CREATE TABLE … AS",
+            question=f"How fast do cached rows become a keyed table of {BUCKETS} buckets?",
+            rows=workload.rows,
+            base=WRITE,
+            timings=setting.take_turns(cases),
+        )
     setting.add(result)
     for name in (PLAIN, ATOMIC):
         setting.add_bar(result.bar(f"Spark: {name} of {workload.rows:,} rows / {WRITE}", name, WRITE, 1.2))
@@ -66,9 +62,7 @@ def _written(setting: Setting, workload: Workload, rows: "DataFrame") -> Sample:
     return sample
 
 
-def _made(
-    setting: Setting, spark: "SparkSession", rows: "DataFrame", count: int, options: dict[str, str], atomic: str
-) -> Sample:
+def _made(setting: Setting, spark: "SparkSession", rows: "DataFrame", count: int, options: dict[str, str], atomic: str) -> Sample:
     with setting.workspace("fresh") as space, ts.TableEnvironment.create(space, spark=spark) as environment:
         environment.get_config().set("table.ctas.atomicity-enabled", atomic)
         environment.create_temporary_view("rows", rows)

@@ -18,7 +18,7 @@ from benchmarks import ours
 from benchmarks.measure import Sample, Timing, WrongRows
 from benchmarks.report import Result
 from benchmarks.setting import Setting
-from benchmarks.sparksession import start_spark, why_no_spark
+from benchmarks.sparksession import spark_session, why_no_spark
 from benchmarks.workloads import Workload
 
 if TYPE_CHECKING:
@@ -40,8 +40,7 @@ def run(setting: Setting) -> None:
         ours.load(table, workload.base())
         table.compact(full=True)
         keys = _write_keys(setting, workload, space / "keys")
-        spark = start_spark(space)
-        try:
+        with spark_session(space) as spark:
             import pyspark_tablestore
             from pyspark.sql import functions as sf
 
@@ -51,8 +50,6 @@ def run(setting: Setting) -> None:
                 JOIN: pyspark_tablestore.read(spark, table.location).join(sf.broadcast(stream), "id"),
             }
             timings = {name: _batches(spark, name, frame, space, keys) for name, frame in joins.items()}
-        finally:
-            spark.stop()
     result = Result(
         name="Spark: look-ups of a stream",
         question=f"How long does a batch of {keys:,} keys take that is joined with a table of {workload.rows:,} rows?",

@@ -29,7 +29,7 @@ from benchmarks.measure import Case, Sample, WrongRows, tree_stopwatch
 from benchmarks.peers import PeerFailed
 from benchmarks.report import Result
 from benchmarks.setting import Setting
-from benchmarks.sparksession import start_spark, why_no_spark
+from benchmarks.sparksession import spark_session, why_no_spark
 from benchmarks.workloads import Workload
 from tablestore.table.read.keylookup import KeyLookup
 
@@ -60,12 +60,8 @@ def run(setting: Setting) -> None:
     if (why := why_no_spark()) is not None:
         setting.report.skipped.append(f"MERGE through Spark: {why}")
         return
-    with setting.workspace("merge") as space:
-        spark = start_spark(space)
-        try:
-            _merge(setting, spark, space)
-        finally:
-            spark.stop()
+    with setting.workspace("merge") as space, spark_session(space) as spark:
+        _merge(setting, spark, space)
 
 
 def _python_merge(setting: Setting, space: Path) -> None:

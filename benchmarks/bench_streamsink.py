@@ -20,7 +20,7 @@ import tablestore as ts
 from benchmarks.measure import Sample, Timing, WrongRows
 from benchmarks.report import Bar, Result
 from benchmarks.setting import Setting
-from benchmarks.sparksession import start_spark, why_no_spark
+from benchmarks.sparksession import spark_session, why_no_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,31 +41,27 @@ def run(setting: Setting) -> None:
         return
     import pyspark_tablestore
 
-    with setting.workspace("stream") as space:
-        spark = start_spark(space)
-        try:
-            catalog = ts.open_catalog(str(space / "warehouse"))
-            catalog.create_database("b")
+    with setting.workspace("stream") as space, spark_session(space) as spark:
+        catalog = ts.open_catalog(str(space / "warehouse"))
+        catalog.create_database("b")
 
-            def table(name: str) -> ts.Table:
-                return catalog.create_table(f"b.{name}", schema=SCHEMA, primary_key=["id"], options={"bucket": str(BUCKETS)})
+        def table(name: str) -> ts.Table:
+            return catalog.create_table(f"b.{name}", schema=SCHEMA, primary_key=["id"], options={"bucket": str(BUCKETS)})
 
-            sink, batches, long = table("sink"), table("batches"), table("long")
-            writer = pyspark_tablestore.foreach_batch_writer(batches.location)
-            sinks: dict[str, Sink] = {
-                PARQUET: lambda rows: rows.writeStream.format("parquet").option("path", str(space / "parquet")),
-                SINK: lambda rows: rows.writeStream.format("tablestore").option("path", sink.location),
-                WRITER: lambda rows: rows.writeStream.foreachBatch(writer),
-            }
-            _batches(setting, spark, space, sinks)
-            expected = ROWS * BATCHES * (setting.repeats + 1)
-            for one in (sink, batches):
-                if (found := one.scan().count()) != expected:
-                    raise WrongRows(f"{one.name}: expected {expected} rows, found {found}")
-            if setting.scale >= 1:
-                _memory(setting, spark, space, long)
-        finally:
-            spark.stop()
+        sink, batches, long = table("sink"), table("batches"), table("long")
+        writer = pyspark_tablestore.foreach_batch_writer(batches.location)
+        sinks: dict[str, Sink] = {
+            PARQUET: lambda rows: rows.writeStream.format("parquet").option("path", str(space / "parquet")),
+            SINK: lambda rows: rows.writeStream.format("tablestore").option("path", sink.location),
+            WRITER: lambda rows: rows.writeStream.foreachBatch(writer),
+        }
+        _batches(setting, spark, space, sinks)
+        expected = ROWS * BATCHES * (setting.repeats + 1)
+        for one in (sink, batches):
+            if (found := one.scan().count()) != expected:
+                raise WrongRows(f"{one.name}: expected {expected} rows, found {found}")
+        if setting.scale >= 1:
+            _memory(setting, spark, space, long)
 
 
 def _batches(setting: Setting, spark: "SparkSession", space: Path, sinks: dict[str, Sink]) -> None:

@@ -21,7 +21,7 @@ from benchmarks import ours
 from benchmarks.measure import Case, Sample, WrongRows, tree_stopwatch
 from benchmarks.report import Bar, Result
 from benchmarks.setting import Setting
-from benchmarks.sparksession import start_spark, why_no_spark
+from benchmarks.sparksession import spark_session, why_no_spark
 from benchmarks.workloads import Workload
 
 if TYPE_CHECKING:
@@ -40,16 +40,12 @@ def run(setting: Setting) -> None:
     if (why := why_no_spark()) is not None:
         setting.report.skipped.append(f"Spark: {why}")
         return
-    with setting.workspace("streamsource") as space:
-        spark = start_spark(space)
-        try:
-            _full(setting, spark, space)
-            catalog = ts.open_catalog(str(space / "warehouse"))
-            catalog.create_database("b")
-            _catching_up(setting, spark, space, catalog)
-            _freshness(setting, spark, space, catalog)
-        finally:
-            spark.stop()
+    with setting.workspace("streamsource") as space, spark_session(space) as spark:
+        _full(setting, spark, space)
+        catalog = ts.open_catalog(str(space / "warehouse"))
+        catalog.create_database("b")
+        _catching_up(setting, spark, space, catalog)
+        _freshness(setting, spark, space, catalog)
 
 
 def _full(setting: Setting, spark: "SparkSession", space: Path) -> None:

@@ -19,7 +19,7 @@ from benchmarks.measure import Case, Sample, tree_stopwatch
 from benchmarks.peers import PeerUnavailable
 from benchmarks.report import Result
 from benchmarks.setting import Setting
-from benchmarks.sparksession import start_spark, why_no_spark
+from benchmarks.sparksession import spark_session, why_no_spark
 from benchmarks.tpc import Kind, TpcData, load, prepare
 
 Run = Callable[[str], pa.Table]
@@ -91,8 +91,7 @@ def _duckdb(data: TpcData, warehouse: Path) -> Iterator[tuple[ts.TableEnvironmen
 
 @contextmanager
 def _spark(data: TpcData, warehouse: Path) -> Iterator[tuple[ts.TableEnvironment, Run]]:
-    spark = start_spark(warehouse)
-    try:
+    with spark_session(warehouse) as spark:
         catalog = ts.open_catalog(str(warehouse))
         for name in data.tables:
             plain = warehouse / "plain" / name
@@ -100,8 +99,6 @@ def _spark(data: TpcData, warehouse: Path) -> Iterator[tuple[ts.TableEnvironment
             spark.read.parquet(str(plain)).createOrReplaceTempView(name)
         with ts.TableEnvironment.create(str(warehouse), spark=spark) as env:
             yield env, lambda text: spark.sql(text).toArrow()
-    finally:
-        spark.stop()
 
 
 def _copy_plain(table: ts.Table, directory: Path) -> None:

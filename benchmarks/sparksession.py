@@ -1,8 +1,13 @@
-"""Spark as the benchmarks run it: one task at a time, and Parquet in the codec of our data files."""
+"""Spark as the benchmarks run it: one task at a time, and Parquet in the codec of our data files.
+
+Each session has a Java machine of its own: what Java compiled for the queries of one question slows down those of another.
+"""
 
 import os
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,8 +31,26 @@ def why_no_spark() -> str | None:
     return None
 
 
-def start_spark(space: Path) -> "SparkSession":
-    """A session of one core, with its own files in a directory."""
+@contextmanager
+def spark_session(space: Path) -> "Iterator[SparkSession]":
+    """A session of one core, with its own files in a directory and a Java machine of its own, which ends with it."""
+    from pyspark import SparkContext
+
+    spark = _start(space)
+    try:
+        yield spark
+    finally:
+        spark.stop()
+        gateway = SparkContext._gateway
+        assert gateway is not None, "a session has a gateway"
+        gateway.shutdown()
+        # It ends when nobody is left to talk to it.
+        gateway.proc.stdin.close()
+        gateway.proc.wait()
+        SparkContext._gateway = SparkContext._jvm = None
+
+
+def _start(space: Path) -> "SparkSession":
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable

@@ -229,8 +229,8 @@ def test_spark_workloads_run_and_report_every_bar(tmp_path: Path) -> None:
     two_cores = [result for result in report["workloads"] if "second core" in result["name"]]
     # A machine of one core says that it has no other.
     assert bool(two_cores) != bool(report["skipped"])
-    assert len(report["workloads"]) == 3 + len(two_cores)
-    assert len(report["bars"]) == 8 + 2 * len(two_cores)
+    assert len(report["workloads"]) == 5 + len(two_cores)
+    assert len(report["bars"]) == 13 + 2 * len(two_cores)
     assert all(bar["measured"] is not None for bar in report["bars"])
 
 
