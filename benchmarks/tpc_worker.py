@@ -1,8 +1,8 @@
 """Makes the data, the queries and the answers of TPC-H or TPC-DS; runs in an environment of its own.
 
-    python tpc_worker.py tpch 0.01 DIRECTORY
+python tpc_worker.py tpch 0.01 DIRECTORY
 
-    DIRECTORY/tables/<name>.parquet   queries.json   answers/<number>.parquet
+DIRECTORY/tables/<name>.parquet   queries.json   answers/<number>.parquet
 """
 
 import json
