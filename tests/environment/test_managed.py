@@ -354,6 +354,19 @@ def test_streaming_mode_refuses_what_needs_batch(duck: ts.TableEnvironment) -> N
     assert duck.execute_sql("INSERT INTO t VALUES (1)").snapshot is not None
 
 
+def test_a_select_in_streaming_mode_is_refused_and_names_what_follows_a_table(duck: ts.TableEnvironment) -> None:
+    duck.execute_sql("CREATE TABLE t (id INT)")
+    duck.execute_sql("SET 'execution.runtime-mode' = 'streaming'")
+    for query in ("SELECT * FROM t", "WITH x AS (SELECT 1) SELECT * FROM x", "FROM t |> WHERE id > 1", "VALUES (1)", "TABLE t"):
+        with pytest.raises(ts.UnsupportedError) as caught:
+            duck.execute_sql(query)
+        assert caught.value.kind == "streaming"
+        for way in ("table.consume()", "spark.readStream", "SET 'execution.runtime-mode' = 'batch'"):
+            assert way in str(caught.value)
+    duck.execute_sql("SET 'execution.runtime-mode' = 'batch'")
+    assert duck.execute_sql("SELECT * FROM t").to_arrow().num_rows == 0
+
+
 def test_only_a_managed_table_is_compacted(duck: ts.TableEnvironment, tmp_path: Path) -> None:
     duck.execute_sql(f"CREATE TABLE f (id INT) WITH ('connector' = 'filesystem', 'path' = '{tmp_path}')")
     duck.execute_sql("CREATE TABLE t (id INT)")
