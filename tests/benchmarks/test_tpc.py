@@ -14,7 +14,7 @@ from tests.conftest import IN_CI
 
 @pytest.mark.interop
 @pytest.mark.parametrize(
-    ("kind", "scale"), [("tpch", 0.01), pytest.param("tpcds", 0.01, marks=pytest.mark.slow)], ids=["tpch", "tpcds"]
+    ("kind", "scale"), [("tpch", 0.01), pytest.param("tpcds", 0.1, marks=pytest.mark.slow)], ids=["tpch", "tpcds"]
 )
 def test_every_query_has_its_answer(kind: Kind, scale: float, tmp_path: Path) -> None:
     try:
