@@ -1,8 +1,6 @@
 """Makes the data, the queries and the answers of TPC-H or TPC-DS; runs in an environment of its own.
 
-python tpc_worker.py tpch 0.01 DIRECTORY
-
-DIRECTORY/tables/<name>.parquet   queries.json   answers/<number>.parquet
+``python tpc_worker.py tpch 0.01 DIRECTORY`` writes there ``tables/<name>.parquet``, ``queries.json``, ``answers/<number>.parquet``.
 """
 
 import json

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from tablestore.environment.engine import BoundQuery, ManagedRelation, QueryRelation, Relation
+from tablestore.environment.engine import BoundQuery, ManagedRelation, QueryRelation, Relation, SelectList
 from tablestore.remembered import Remembered
 from tablestore.sql.query.extent import Tokens
 from tablestore.sql.query.parameters import Parameters
@@ -11,6 +11,7 @@ from tablestore.sql.query.plan import QueryPlan, Replacement, View, plan_query
 from tablestore.sql.query.tablereferences import Reference, references_in
 from tablestore.sql.query.use import Use
 from tablestore.sql.source import Path
+from tablestore.types.rowposition import POSITION_COLUMNS
 
 
 def bind(
@@ -33,6 +34,11 @@ def bind(
     uses = iter(plan.uses)
     relations = tuple(_pruned(relation, uses) for relation in resolved if relation is not None)
     return BoundQuery(text=text, relations=relations, edits=plan.edits, parameters=plan.parameters)
+
+
+def selecting(selected: SelectList, table: ManagedRelation) -> QueryRelation:
+    """The query that selects these columns of a table."""
+    return QueryRelation(name=table.name, query=bind(selected.text, lambda _: table), selected=selected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +64,10 @@ def _replacement(relation: Relation) -> Replacement:
         case ManagedRelation():
             fields = relation.schema.fields
             return Replacement(path=tuple(relation.name.split(".")), fields=fields)
+        case QueryRelation(query=query, selected=SelectList(columns=columns)):
+            (stored,) = map(_replacement, query.relations)
+            names = {known.name for known in stored.fields or ()}
+            return replace(stored, computed=tuple(name for name in columns if name not in names))
         case QueryRelation(query=query):
             made = tuple(_replacement(inner) for inner in query.relations)
             return Replacement(
@@ -74,8 +84,25 @@ def _pruned(relation: Relation, uses: Iterator[Use]) -> Relation:
             use = next(uses)
             # Where nothing is known of the whole query, what the query of a view uses still holds.
             return relation if use == Use() else replace(relation, columns=use.columns, filter=use.filter)
+        case QueryRelation(selected=SelectList()):
+            return _narrowed(relation, next(uses))
         case QueryRelation(query=query):
             return replace(relation, query=replace(query, relations=tuple(_pruned(inner, uses) for inner in query.relations)))
         case _:
             next(uses)
             return relation
+
+
+def _narrowed(relation: QueryRelation, use: Use) -> QueryRelation:
+    """A table with computed columns, without the columns that are not used."""
+    (table,), selected = relation.query.relations, relation.selected
+    assert selected is not None and isinstance(table, ManagedRelation)
+    if use == Use():
+        return relation
+    used = {*(table.schema.field_names if use.columns is None else use.columns), *POSITION_COLUMNS}
+    used |= set(selected.columns if use.computed is None else use.computed)
+    kept = {name: text for name, text in selected.columns.items() if name in used}
+    narrow = selecting(replace(selected, columns=kept), table)
+    (read,) = narrow.query.relations
+    assert isinstance(read, ManagedRelation)
+    return replace(narrow, query=replace(narrow.query, relations=(replace(read, filter=use.filter),)))

@@ -88,11 +88,25 @@ class ConnectorRelation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SelectList:
+    """The columns that a query selects from one table, by their names and as SQL: any of them can be left out."""
+
+    columns: Mapping[str, str]
+    table: str
+
+    @property
+    def text(self) -> str:
+        """The query."""
+        return f"SELECT {', '.join(self.columns.values())} FROM {self.table}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueryRelation:
-    """A view: a query of its own."""
+    """A view: a query of its own. ``selected``: what it selects, where that is a managed table with columns that are computed."""
 
     name: str
     query: "BoundQuery"
+    selected: SelectList | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Any
 
 from tablestore.distributed.read import ReadPin, pin_read
-from tablestore.environment.boundquery import bind
+from tablestore.environment.boundquery import bind, selecting
 from tablestore.environment.engine import (
     BoundQuery,
     ConnectorRelation,
@@ -26,6 +26,7 @@ from tablestore.environment.engine import (
     QueryRelation,
     Relation,
     RowsRelation,
+    SelectList,
 )
 from tablestore.environment.objectpath import MOST_PARTS, ObjectPath
 from tablestore.environment.session.objects import ConnectorTable, RowsView, View
@@ -154,19 +155,23 @@ class Relations:
         schema = relation.schema
         if not any(key.startswith(SCHEMA_PREFIX) for key in schema.options):
             return relation
-        from tablestore.environment.managed.nonphysical import in_order, read_unstored
+        from tablestore.environment.managed.nonphysical import in_order, mentions, read_unstored
 
         unstored = read_unstored(schema.options, schema.field_names)
         if not unstored.computed:
             return relation
-        columns = [
-            quote_identifier(column) if isinstance(column, str) else f"{column.expression} AS {quote_identifier(column.name)}"
-            for column in in_order(schema.field_names, unstored)
-            if isinstance(column, str) or column.expression is not None
-        ]
-        columns += map(quote_identifier, POSITION_COLUMNS if positions else ())
-        text = f"SELECT {', '.join(columns)} FROM {path.quoted}"
-        return QueryRelation(name=relation.name, query=bind(text, lambda _: relation))
+        columns: dict[str, str] = {}
+        for column in in_order(schema.field_names, unstored):
+            if isinstance(column, str):
+                columns[column] = quote_identifier(column)
+            elif column.expression is not None:
+                columns[column.name] = f"{column.expression} AS {quote_identifier(column.name)}"
+        columns |= {name: quote_identifier(name) for name in POSITION_COLUMNS if positions}
+        found = selecting(SelectList(columns=columns, table=path.quoted), relation)
+        # Other writers may make a computed column of another one, which then cannot be left out.
+        texts = {column.name: column.expression or "" for column in unstored.computed}
+        alone = not any(mentions(text, other) for name, text in texts.items() for other in texts if other != name)
+        return found if alone else replace(found, selected=None)
 
     def _stored(self, path: ObjectPath, table: Table, travel: TimeTravel | None) -> Relation:
         if travel is None:

@@ -16,13 +16,15 @@ from tablestore.types.datatypes import Field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replacement:
-    """A relation takes the place of a reference. ``path``: the whole name of its table; ``fields``: its columns, to be pruned.
+    """A relation takes the place of a reference. ``path``: the whole name of its table; ``fields``: its columns, to be pruned, and
+    ``computed``: the names of those that are made of them.
 
     ``view``: what is read is the rows of another query.
     """
 
     path: tuple[str, ...]
     fields: tuple[Field, ...] | None = None
+    computed: tuple[str, ...] = ()
     view: "View | None" = None
 
 
@@ -70,22 +72,23 @@ def plan_query(
     edits.sort(key=lambda edit: edit.span)
     if not pairs:
         return QueryPlan(edits=tuple(edits), parameters=values, uses=())
-    fields: list[tuple[Field, ...] | None] = []
-    named = _with_names(View(text=text, edits=tuple(edits), replacements=tuple(made for _, made in pairs)), fields)
+    read: list[Replacement] = []
+    named = _with_names(View(text=text, edits=tuple(edits), replacements=tuple(made for _, made in pairs)), read)
     # sqlglot takes a while to load; a query that reads no table of ours does without it.
     from tablestore.sql.query.querypruning import prune
 
-    return QueryPlan(edits=tuple(edits), parameters=values, uses=prune(named, fields, values))
+    uses = prune(named, [one.fields for one in read], values, [one.computed for one in read])
+    return QueryPlan(edits=tuple(edits), parameters=values, uses=uses)
 
 
-def _with_names(view: View, fields: list[tuple[Field, ...] | None]) -> str:
-    """The text of a query with a name of its own for each relation, and the text of a view in the place of it."""
+def _with_names(view: View, read: list[Replacement]) -> str:
+    """The text of a query with a name of its own for each relation that it reads, and the text of a view in the place of it."""
 
     def name(relation: int) -> str:
         made = view.replacements[relation]
         if made.view is not None:
-            return f"({_with_names(made.view, fields)})"
-        fields.append(made.fields)
-        return f"{PREFIX}{len(fields) - 1}"
+            return f"({_with_names(made.view, read)})"
+        read.append(made)
+        return f"{PREFIX}{len(read) - 1}"
 
     return apply_edits(view.text, view.edits, name)

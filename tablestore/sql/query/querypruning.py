@@ -24,14 +24,17 @@ from tablestore.sql.query.use import PREFIX, Use
 from tablestore.types.datatypes import INTEGER_ROOTS, AtomicType, Field
 
 
-def prune(text: str, fields: Sequence[Sequence[Field] | None], parameters: Mapping[str, Any]) -> tuple[Use, ...]:
-    """What ``text`` uses of each relation. ``fields``: their columns; None for a relation that is read whole anyway."""
+def prune(
+    text: str, fields: Sequence[Sequence[Field] | None], parameters: Mapping[str, Any], computed: Sequence[Sequence[str]]
+) -> tuple[Use, ...]:
+    """What ``text`` uses of each relation. ``fields``: their columns; None for a relation that is read whole anyway; ``computed``:
+    the names of those that are made of them."""
     whole = tuple(Use() for _ in fields)
     if all(known is None for known in fields) or "|>" in text:
         return whole
     try:
         with deep():
-            return _Reader(text, fields, parameters).uses()
+            return _Reader(text, fields, parameters, computed).uses()
     except Exception:
         return whole
 
@@ -104,9 +107,16 @@ _SUBQUERY_ARGS = frozenset({"this", "alias", "with_", "order", "limit", "offset"
 
 
 class _Reader:
-    def __init__(self, text: str, fields: Sequence[Sequence[Field] | None], parameters: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        text: str,
+        fields: Sequence[Sequence[Field] | None],
+        parameters: Mapping[str, Any],
+        computed: Sequence[Sequence[str]],
+    ) -> None:
         self._text = text
         self._fields = fields
+        self._computed = computed
         self._parameters = parameters
         self._scopes: list[_Scope] = []  # a query stands before the queries that use it
         self._sources: dict[int, _Source] = {}
@@ -130,8 +140,10 @@ class _Reader:
         if not used:
             # Rows without columns cannot be counted on the ways that some engines hand them on.
             used = (min(columns, key=_width).name,)
+        computed = tuple(name for name in self._computed[relation] if source.need.all or name.casefold() in names)
         return Use(
             columns=None if source.need.all or len(used) == len(columns) else used,
+            computed=computed,
             filter=" AND ".join(source.conditions) or None,
         )
 
@@ -139,7 +151,10 @@ class _Reader:
         """Whether a word stands in the text, perhaps in a literal, that is a column's name and was not taken for one. In most texts
         there is none, and they need not be looked at again."""
         words = {word.casefold().strip("`") for word in _WORD.findall(self._text)}
-        return any(not words.isdisjoint(self._names[relation] - found.need.names) for relation, found in self._sources.items())
+        return any(
+            not words.isdisjoint({*self._names[relation], *map(str.casefold, self._computed[relation])} - found.need.names)
+            for relation, found in self._sources.items()
+        )
 
     def _names_that_are_no_identifiers(self, tree: exp.Expr) -> set[str]:
         """Words of the text that sqlglot made something else of; a column of such a name is read."""

@@ -8,7 +8,9 @@ PREFIX = "tablestore_relation_"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """What a query uses of a relation: columns (None: all; at least one), and a filter that every used row fulfils."""
+    """What a query uses of a relation: stored columns (None: all; at least one), computed ones (None: all), and a filter that every
+    used row fulfils."""
 
     columns: tuple[str, ...] | None = None
+    computed: tuple[str, ...] | None = None
     filter: str | None = None

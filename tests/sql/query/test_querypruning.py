@@ -262,6 +262,27 @@ def test_a_view_is_read_as_its_reader_needs_it() -> None:
     replacements = [Replacement(path=("v",), view=view), Replacement(path=("u",), fields=FIELDS["u"])]
     plan = plan_query(text, find_references(text), replacements)
     assert plan.uses == (
-        Use(columns=("id", "k", "x", "ok"), filter="`ok` AND `k` = 3"),
-        Use(columns=("id", "k", "note"), filter="`k` = 4"),
+        Use(columns=("id", "k", "x", "ok"), computed=(), filter="`ok` AND `k` = 3"),
+        Use(columns=("id", "k", "note"), computed=(), filter="`k` = 4"),
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "computed"),
+    [
+        ("SELECT * FROM u", None, ("Twice", "day")),
+        ("SELECT count(*) FROM u", ("id",), ()),
+        ("SELECT u.twice FROM u WHERE k = 1 ORDER BY date'2024-01-01'", ("k",), ("Twice",)),
+        ("SELECT sum(q.twice) FROM (SELECT * FROM u) q GROUP BY q.note", ("note",), ("Twice",)),
+        ("SELECT note FROM u WHERE day > 3", ("note",), ("day",)),
+        ("SELECT u.* EXCEPT (day) FROM u", None, ("Twice", "day")),
+        ("FROM u |> SELECT id", None, None),
+    ],
+)
+def test_computed_columns_are_used_where_they_are_named(
+    text: str, columns: tuple[str, ...] | None, computed: tuple[str, ...] | None
+) -> None:
+    made = Replacement(path=("u",), fields=FIELDS["u"], computed=("Twice", "day"))
+    (use,) = plan_query(text, find_references(text), [made]).uses
+    assert (use.columns, use.computed) == (columns, computed)
+    assert use.filter in (None, "`k` = 1")
