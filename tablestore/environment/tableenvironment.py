@@ -35,7 +35,7 @@ from tablestore.errors import InvalidInputError, StorageError, TablestoreError
 from tablestore.ids import Ids, SystemIds
 from tablestore.sql.parse.script import split_script
 from tablestore.sql.parse.statement import checked_text, parse_path, parse_statement
-from tablestore.sql.query.parameters import Parameters
+from tablestore.sql.query.parameters import Parameters, checked_parameters
 from tablestore.table.catalog import Catalog
 from tablestore.table.opening import open_catalog
 from tablestore.types.typestring import quote_identifier
@@ -115,7 +115,7 @@ class TableEnvironment(DeprecatedNames):
 
         A query is checked, and its snapshots are fixed; it runs when its rows are read. Raises TablestoreError, with the place.
         """
-        return self._execute(parse_statement(text), Source(text), _parameters(args, params))
+        return self._execute(parse_statement(text), Source(text), _parameters(text, args, params))
 
     def execute_script(self, text: str, each: Callable[[str, Result], None] | None = None) -> Result | None:
         """Run statements that ``;`` separates, one after another; the last result.
@@ -152,7 +152,7 @@ class TableEnvironment(DeprecatedNames):
 
     def sql_query(self, text: str, /, *args: Any, **params: Any) -> Query:
         """A query to be read later, maybe several times. Raises InvalidInputError for another statement."""
-        return Query(self._session, query_text(checked_text(text, "SQL text"), _parameters(args, params), what="sql_query"))
+        return Query(self._session, query_text(checked_text(text, "SQL text"), _parameters(text, args, params), what="sql_query"))
 
     def from_path(self, path: str) -> Query:
         """The rows of a table or view by its name, such as ``orders`` or ``lake.shop.`odd-name```."""
@@ -368,7 +368,7 @@ def _by_setting(settings: Settings, clock: Clock | None, ids: Ids | None) -> Cat
     return open_catalog(root, clock=clock, ids=ids)
 
 
-def _parameters(args: tuple[Any, ...], params: Mapping[str, Any]) -> Parameters:
+def _parameters(text: str, args: tuple[Any, ...], params: Mapping[str, Any]) -> Parameters:
     if args and params:
         raise InvalidInputError("give the values of parameters by place (?) or by name (:name), not both", kind="parameters")
-    return params or args
+    return checked_parameters(text, params or args)

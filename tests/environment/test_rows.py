@@ -7,7 +7,9 @@ from decimal import Decimal
 from itertools import count
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -427,3 +429,29 @@ def test_a_text_with_a_fraction_is_no_whole_number(duck: ts.TableEnvironment, ro
 def test_parameters_may_have_any_name(duck: ts.TableEnvironment) -> None:
     assert duck.execute_sql("SELECT :text AS a, :self AS b", text="x", self=2).to_arrow().to_pylist() == [{"a": "x", "b": 2}]
     assert duck.sql_query("SELECT :text AS a", text="x").to_arrow().to_pylist() == [{"a": "x"}]
+
+
+@pytest.mark.parametrize(
+    "statement", ["SELECT 1", "SELECT :p", "INSERT INTO t VALUES (1)", "DELETE FROM t", "CREATE TABLE n (a INT)"]
+)
+def test_a_parameter_that_no_column_has_is_refused_used_or_not(duck: ts.TableEnvironment, statement: str) -> None:
+    duck.execute_sql("CREATE TABLE t (a INT)")
+    for run in (duck.execute_sql, duck.sql_query):
+        if run == duck.sql_query and not statement.startswith("SELECT"):
+            continue
+        with pytest.raises(
+            ts.InvalidInputError, match="the parameter :p has a value of type object, which no column has"
+        ) as caught:
+            run(statement, p=object())
+        assert caught.value.kind == "parameters"
+    assert duck.execute_sql("SELECT count(*) FROM t").to_arrow().column(0)[0].as_py() == 0
+    assert duck.list_tables() == ("t",)
+
+
+def test_parameters_of_numpy_and_ids_are_values(duck: ts.TableEnvironment, rows_of: Rows) -> None:
+    duck.execute_sql("CREATE TABLE t (a BIGINT, s STRING, day DATE) PARTITIONED BY (day)")
+    day, id = np.datetime64("2024-01-31"), UUID(int=7)
+    duck.execute_sql("INSERT INTO t SELECT :a, :s, :day", a=np.int64(3), s=id, day=day)
+    assert rows_of(
+        duck.execute_sql("SELECT a FROM t WHERE s = ? AND day = ? AND array_contains(?, a)", id, day, np.array([3, 4]))
+    ) == [(3,)]

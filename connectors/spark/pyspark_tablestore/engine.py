@@ -375,7 +375,11 @@ def _is_session(value: object) -> bool:
 
 
 def _parameter(value: Any) -> Any:
-    """A datetime without a zone is a time without one: Spark would take it for a moment in the session's zone."""
+    """A value for Spark, which takes a datetime without a zone, a time without one, for a moment in the session's zone."""
+    if isinstance(value, Mapping):
+        return sf.struct(*(sf.lit(_parameter(part)).alias(str(name)) for name, part in value.items()))
+    if isinstance(value, list):
+        return sf.array(*(sf.lit(_parameter(part)) for part in value))
     if isinstance(value, datetime) and value.tzinfo is None:
         return sf.expr(f"TIMESTAMP_NTZ'{value.isoformat(' ')}'")
     return value

@@ -23,6 +23,8 @@ Parameters = Mapping[str, Any] | Sequence[Any]
 _NAME = re.compile(r"[^\W\d]\w*")
 # Both engines take them.
 _VALUES = (bool, int, float, Decimal, str, bytes, bytearray, memoryview, date, time, timedelta, UUID)
+_LONGEST_NUMBER = 8
+_DEEPEST = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,73 @@ def find_markers(tokens: Tokens) -> Iterator[Marker]:
                 yield Marker(behind.text, Span(token.start, behind.end), by_place=False)
 
 
+def checked_parameters(text: str, parameters: Parameters) -> Parameters:
+    """The values of a statement's parameters, used or not, as both engines take them.
+
+    Raises InvalidInputError for a value that no column has, with the place of its marker.
+    """
+    named = parameters if isinstance(parameters, Mapping) else {f"_{at + 1}": value for at, value in enumerate(parameters)}
+    for name, value in named.items():
+        if (found := _strange(value)) is not None:
+            raise _no_value(text, name, found)
+    taken = {name: _taken(value) for name, value in named.items()}
+    return taken if isinstance(parameters, Mapping) else list(taken.values())
+
+
+def _no_value(text: str, name: str, found: str) -> InvalidInputError:
+    marker = next((marker for marker in find_markers(Tokens(text)) if marker.name == name), None)
+    shown = f":{name:.80}" if marker is None else text[marker.span.start : marker.span.end]
+    place = "; the statement does not name it, so leave it out" if marker is None else f"\n{marked(text, marker.span)}"
+    return InvalidInputError(
+        f"the parameter {shown} has {found}, which no column has: give None, a bool, a number, a text, bytes, a date, a time, a "
+        f"datetime or a timedelta, or lists and dicts of them{place}",
+        kind="parameters",
+    )
+
+
+def _strange(value: Any, depth: int = 0) -> str | None:
+    """What a value is that no column has; None if a column may have it."""
+    if depth > _DEEPEST:
+        return f"a value that is nested more than {_DEEPEST} levels deep"
+    if isinstance(value, (Mapping, list, tuple)):
+        parts = (*value, *value.values()) if isinstance(value, Mapping) else value
+        return next((found for part in parts if (found := _strange(part, depth + 1)) is not None), None)
+    if isinstance(value, str) and not _is_unicode(value):
+        return f"a text that is no Unicode ({value!r:.80})"
+    if value is None or isinstance(value, _VALUES) or _is_of_numpy(value):
+        return None
+    return f"a value of type {type(value).__qualname__}"
+
+
+def _is_unicode(value: str) -> bool:
+    """Whether a text can be handed to an engine: half of a pair of surrogates cannot."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _is_of_numpy(value: Any) -> bool:
+    """Whether this is a value or an array of numpy whose type a column may have."""
+    kind = getattr(value, "dtype", None) if type(value).__module__ == "numpy" else None
+    return kind is not None and (kind.kind in "USM" or (kind.kind in "biuf" and kind.itemsize <= _LONGEST_NUMBER))
+
+
+def _taken(value: Any) -> Any:
+    """A value as both engines take it: they know values of numpy, memory and ids in few places."""
+    if isinstance(value, Mapping):
+        return {name: _taken(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_taken(part) for part in value]
+    if type(value).__module__ == "numpy":
+        # Moments to the nanosecond would become numbers.
+        return (value.astype("M8[us]") if value.dtype.str.endswith("[ns]") else value).tolist()
+    if isinstance(value, memoryview):
+        return value.tobytes()
+    return str(value) if isinstance(value, UUID) else value
+
+
 def bind_parameters(text: str, tokens: Tokens, parameters: Parameters) -> tuple[tuple[Edit, ...], Mapping[str, Any]]:
     """The edits that give each ``?`` a name, and all values by name. InvalidInputError if markers and values do not match."""
     markers = tuple(find_markers(tokens))
@@ -67,7 +136,6 @@ def bind_parameters(text: str, tokens: Tokens, parameters: Parameters) -> tuple[
                 )
             if marker.name not in named:
                 raise _unbound(text, marker, f"none is given for this name{did_you_mean(marker.name, named)}")
-            _check_value(text, marker, named[marker.name])
         return (), named
     if len(by_place) < len(markers):
         wrong = next(marker for marker in markers if not marker.by_place)
@@ -76,29 +144,8 @@ def bind_parameters(text: str, tokens: Tokens, parameters: Parameters) -> tuple[
         raise InvalidInputError(
             f"the statement has {len(by_place)} parameters (?), found {len(parameters)} values", kind="parameters"
         )
-    for marker, value in zip(by_place, parameters, strict=True):
-        _check_value(text, marker, value)
     edits = tuple(Edit(span=marker.span, text=f":{marker.name}") for marker in by_place)
     return edits, {marker.name: value for marker, value in zip(by_place, parameters, strict=True)}
-
-
-def _check_value(text: str, marker: Marker, value: object) -> None:
-    if not _is_value(value):
-        shown = text[marker.span.start : marker.span.end]
-        raise InvalidInputError(
-            f"the parameter {shown} has a value of type {type(value).__qualname__}, which no column has: give None, a bool, a "
-            f"number, a text, bytes, a date, a time, a datetime or a timedelta, or lists and dicts of them\n"
-            f"{marked(text, marker.span)}",
-            kind="parameters",
-        )
-
-
-def _is_value(value: object) -> bool:
-    if isinstance(value, Mapping):
-        return all(map(_is_value, value)) and all(map(_is_value, value.values()))
-    if isinstance(value, (list, tuple)):
-        return all(map(_is_value, value))
-    return value is None or isinstance(value, _VALUES) or type(value).__module__ == "numpy"
 
 
 def named_parameters(text: str, parameters: Parameters) -> Mapping[str, Any]:

@@ -1,10 +1,13 @@
 """The environment with Spark as its engine: the statements of tests/environment/test_rows.py, as one story."""
 
 from collections.abc import Iterator
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
+import numpy as np
 import pytest
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -157,3 +160,24 @@ def test_a_merge_looks_only_at_rows_that_its_source_can_match(env: ts.TableEnvir
     assert (count("v = 9 AND id IN (0, 49)"), count("v = 9"), count("true")) == (2, 2, 51)
     with pytest.raises(ts.InvalidInputError, match=r"line 2, column 9"):
         env.execute_sql(f"{into} (SELECT id,\n        nope FROM m) AS s ON t.id = s.id {then.format(1)}")
+
+
+def test_parameters_are_values_on_spark_too(env: ts.TableEnvironment) -> None:
+    strange: list[Any] = [object(), {1}, "\ud800", [object()]]
+    for value in strange:
+        for text in ("SELECT 1", "SELECT :p"):
+            with pytest.raises(ts.InvalidInputError, match="the parameter :p has ") as caught:
+                env.execute_sql(text, p=value)
+            assert caught.value.kind == "parameters"
+    moment = datetime(2024, 1, 31, 12)
+    for given, found in [
+        (UUID(int=7), str(UUID(int=7))),
+        (memoryview(b"x"), b"x"),
+        (np.int64(3), 3),
+        (np.datetime64("2024-01-31T12"), moment),
+        ((1, 2), [1, 2]),
+        ([moment], [moment]),
+        ([{"a": 1, "b c": [moment]}], [{"a": 1, "b c": [moment]}]),
+    ]:
+        assert rows_of(env.execute_sql("SELECT :p", p=given)) == [(found,)]
+        assert rows_of(env.execute_sql("SELECT 1", p=given)) == [(1,)]

@@ -1,15 +1,15 @@
 """Which names in a text are tables, and what the text becomes."""
 
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 from itertools import pairwise
+from uuid import UUID
 
 import numpy as np
 import pytest
 
 from tablestore.errors import InvalidInputError
-from tablestore.sql.query.extent import Tokens
-from tablestore.sql.query.parameters import bind_parameters, literal_value
+from tablestore.sql.query.parameters import checked_parameters, literal_value
 from tablestore.sql.query.plan import Replacement, plan_query
 from tablestore.sql.query.tablereferences import find_references
 from tablestore.sql.source import Edit, apply_edits
@@ -158,17 +158,40 @@ def test_parameters_by_name_are_found() -> None:
         plan_query(text, references, [None], {"d": 1, "ee": 2})
 
 
+ENDLESS: list[object] = []
+ENDLESS.append(ENDLESS)
+
+
 @pytest.mark.parametrize(
-    "value", [object(), {1}, 1j, float, print, [1, {2}], {"a": object()}], ids=lambda value: type(value).__name__
+    "value",
+    [object(), {1}, 1j, float, print, np.add, np.void(b"x"), np.array([object()]), "\ud800", [1, {2}], {"a": object()}, ENDLESS],
+    ids=lambda value: type(value).__name__,
 )
-def test_values_that_no_column_has_are_refused_with_the_place(value: object) -> None:
-    for text, given in (("SELECT :p", {"p": value, "unused": object()}), ("SELECT ?", [value])):
+def test_values_that_no_column_has_are_refused_with_the_place_used_or_not(value: object) -> None:
+    for text, given in (("SELECT :p", {"unused": 1, "p": value}), ("SELECT ?", [value])):
         with pytest.raises(InvalidInputError, match="line 1, column 8") as caught:
-            bind_parameters(text, Tokens(text), given)
+            checked_parameters(text, given)
         assert "lists and dicts of them" in str(caught.value)
-    plain = (None, True, 1.5, Decimal(1), "x", b"x", date(2024, 1, 1), np.int64(3), [1, None], {"a": (1, 2)})
-    for one in plain:
-        assert bind_parameters("SELECT ?", Tokens("SELECT ?"), [one])[1] == {"_1": one}
+    with pytest.raises(InvalidInputError, match=r"the parameter :unused has .*; the statement does not name it, so leave it out$"):
+        checked_parameters("SELECT :p", {"p": 1, "unused": value})
+
+
+def test_values_are_given_as_both_engines_take_them() -> None:
+    plain = (None, True, 1.5, Decimal(1), "x", b"x", date(2024, 1, 1), [1, None], {"a": [1, 2]})
+    assert checked_parameters("", plain) == list(plain)
+    for given, taken in [
+        (np.int64(3), 3),
+        (np.float32(1.5), 1.5),
+        (np.bool_(True), True),
+        (np.array([1, 2]), [1, 2]),
+        (np.datetime64("2024-01-01"), date(2024, 1, 1)),
+        (np.datetime64("2024-01-01T00:00:00.5", "ns"), datetime(2024, 1, 1, 0, 0, 0, 500_000)),
+        (memoryview(b"x"), b"x"),
+        (UUID(int=1), "00000000-0000-0000-0000-000000000001"),
+        ({"a": (np.int8(1), None)}, {"a": [1, None]}),
+    ]:
+        assert checked_parameters("SELECT :p", {"p": given}) == {"p": taken}
+        assert type(checked_parameters("SELECT ?", [given])[0]) is type(taken)  # type: ignore[index]
 
 
 @pytest.mark.parametrize(
