@@ -4,10 +4,8 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from tablestore.errors import InvalidInputError
 from tablestore.sql.duckdb import lists, moments, texts
 from tablestore.sql.duckdb.calls import as_date, call, divided, refusal
-from tablestore.sql.duckdb.kinds import MOST_DIGITS
 
 
 def _number(node: exp.Literal) -> exp.Expr:
@@ -16,13 +14,8 @@ def _number(node: exp.Literal) -> exp.Expr:
         return node
     if isinstance(node.parent, exp.Neg) and int(node.this) == 2**63:
         return node
-    digits = len(node.this.lstrip("0"))
-    if digits > MOST_DIGITS:
-        raise InvalidInputError(
-            f"the number {node.this:.60} has {digits} digits, and a DECIMAL has {MOST_DIGITS} at most; a DOUBLE is written 1e40",
-            kind="literal",
-        )
-    return exp.Cast(this=node.copy(), to=exp.DataType.build(f"DECIMAL({digits}, 0)"))
+    # Those of more digits than a DECIMAL has are refused in the text.
+    return exp.Cast(this=node.copy(), to=exp.DataType.build(f"DECIMAL({len(node.this.lstrip('0'))}, 0)"))
 
 
 def _percentile(node: exp.Quantile) -> exp.Expr:

@@ -57,6 +57,7 @@ from tablestore.sql.duckdb.resultnames import name_results
 from tablestore.sql.duckdb.resulttypes import named_results, result_type, typed_result
 from tablestore.sql.duckdb.rewrites import KNOWN, KNOWN_NAMES, NAMED, REWRITES
 from tablestore.sql.duckdb.sqlcasts import cast, date_of_text, part_by_part
+from tablestore.sql.parse.literals import refused_literal
 from tablestore.sql.query.depth import deep
 from tablestore.sql.query.dialect import Spark4, spans_of
 from tablestore.sql.query.extent import Tokens
@@ -66,6 +67,7 @@ from tablestore.sql.source import Span
 
 # What sqlglot says where a call has too many or too few arguments.
 _WRONG_NUMBER = re.compile("number of provided arguments|^Required (?:keyword|argument)")
+_UNPARSED = "the query cannot be parsed"
 # A word, or a sign.
 _SHOWN = re.compile(r"[A-Za-z]\w*|[^\w\s`'\"]{1,3}")
 
@@ -77,7 +79,10 @@ def to_duckdb(text: str, tables: Mapping[str, Columns] | None = None) -> str:
     """
     with deep():
         tokens = _with_select(text)
+        if (refused := refused_literal(tokens[at] for at in range(len(tokens)))) is not None:
+            raise InvalidInputError(refused[1], kind="sql-syntax") from _Misplaced(refused[0])
         tree = _parsed(tokens.text)
+        _refuse_aliases(tree)
         name_results(tree, tokens)
         _note_texts(tree, tokens)
         rewritten = _rewritten(tree, tables or {})
@@ -87,17 +92,37 @@ def to_duckdb(text: str, tables: Mapping[str, Columns] | None = None) -> str:
             raise refusal(str(error)) from error
 
 
+class _Misplaced(Exception):
+    """The cause of an error about a place in the text."""
+
+    def __init__(self, span: Span) -> None:
+        super().__init__(span)
+        self.span = span
+
+
+def _refuse_aliases(tree: exp.Expr) -> None:
+    """In parentheses sqlglot takes a name for what has none: ``WHERE (a b)``."""
+    for paren in tree.find_all(exp.Paren):
+        if isinstance(paren.this, exp.Alias) and isinstance(name := paren.this.args["alias"], exp.Identifier):
+            place = _Misplaced(Span(name.meta.get("start", 0), name.meta.get("end", -1) + 1))
+            raise InvalidInputError(f"{_UNPARSED}{_near_to(name.this)}", kind="sql-syntax") from place
+
+
 def _parsed(text: str) -> exp.Expr:
     try:
         return sqlglot.parse_one(text, read=Spark4)
     except (SqlglotError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         # On broken text sqlglot stumbles in many ways.
-        raise InvalidInputError(f"the query cannot be parsed{_near(error)}", kind="sql-syntax") from error
+        raise InvalidInputError(f"{_UNPARSED}{_near(error)}", kind="sql-syntax") from error
 
 
 def stumbled_at(error: BaseException | None, text: str) -> Span | None:
     """Where in a text what :func:`to_duckdb` raised stumbled, by the error's cause; None where that is not known."""
-    if not isinstance(error, ParseError) or not error.errors or _with_select(text).text != text:
+    if not isinstance(error, (ParseError, _Misplaced)) or _with_select(text).text != text:
+        return None
+    if isinstance(error, _Misplaced):
+        return error.span if error.span.end > error.span.start else None
+    if not error.errors:
         return None
     first = error.errors[0]
     if _call_of(first) is not None:
@@ -117,7 +142,10 @@ def _near(error: Exception) -> str:
     first = error.errors[0]
     if (function := _call_of(first)) is not None:
         return f": {_wrong_number(function)}"
-    found = first.get("highlight")
+    return _near_to(first.get("highlight"))
+
+
+def _near_to(found: str | None) -> str:
     return f": something is missing or misplaced near `{found}`" if found and _SHOWN.fullmatch(found) else ""
 
 

@@ -1,6 +1,11 @@
-"""Constants as they are written in statements: texts, numbers, dates, option lists, partitions."""
+"""Constants as they are written in statements: texts, numbers, dates, option lists, partitions.
 
-from collections.abc import Mapping
+Those of queries are the engine's; :func:`refused_literal` finds what Spark refuses among them, for engines that do not.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from typing import NamedTuple
 
 from tablestore.sql.parse.cursor import Cursor
@@ -11,6 +16,12 @@ MOST_DIGITS = 400
 _TYPED = ("DATE", "TIME", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ")
 _PLAIN = {"TRUE": True, "FALSE": False, "NULL": None}
 _SUFFIXES = "bBdDfFlLsSyY"
+# Of numbers in queries: digits, fraction, exponent, type.
+_WRITTEN = re.compile(r"(\d*)\.?(\d*)(?:[eE]([+-]?\d+))?(BD|[LSYDF]?)", re.IGNORECASE)
+_MOST_OF_DECIMAL = 38
+_FLOATS = {"": ("DOUBLE", 1.7976931348623157e308), "D": ("DOUBLE", 1.7976931348623157e308), "F": ("FLOAT", 3.4028234663852886e38)}
+_WHOLE = {"L": ("BIGINT", 2**63), "S": ("SMALLINT", 2**15), "Y": ("TINYINT", 2**7)}
+_HEX = re.compile(r"['\"][0-9a-fA-F]*['\"]")
 
 
 class Constant(NamedTuple):
@@ -40,6 +51,47 @@ def constant(cursor: Cursor) -> Constant:
     if token.key in (":", "?"):
         raise cursor.unsupported("a parameter stands only in queries, conditions and expressions; write the value itself")
     raise cursor.error("a literal")
+
+
+def refused_literal(tokens: Iterable[Token]) -> tuple[Span, str] | None:
+    """The first number or text of bytes among the tokens of a query that Spark refuses, and why."""
+    nothing = Token(Kind.END, "", 0, 0, "")
+    for before, token in pairwise((nothing, *tokens)):
+        if token.kind is Kind.NUMBER and (why := _out_of_range(token.text, negative=before.key == "-")) is not None:
+            return token.span, why
+        if token.kind is Kind.TEXT and before.key == "X" and before.end == token.start and not _HEX.fullmatch(token.text):
+            return (
+                Span(before.start, token.end),
+                f"expected hexadecimal digits, as in X'1F', found {before.text}{token.text:.60}",
+            )
+    return None
+
+
+def _out_of_range(written: str, *, negative: bool) -> str | None:
+    """Why a number has no value of its type."""
+    if (found := _WRITTEN.fullmatch(written)) is None:
+        return None
+    whole, fraction, exponent, suffix = found[1].lstrip("0"), found[2], found[3], found[4].upper()
+    if suffix in _WHOLE:
+        name, most = _WHOLE[suffix]
+        # A BIGINT has 19 digits.
+        fits = len(whole) < 20 and int(whole or "0") < most + negative
+        return None if fits else f"the number {written:.60} is out of the range of a {name}, which ends at {most - 1}"
+    if suffix in ("D", "F") or (exponent is not None and not suffix):
+        name, highest = _FLOATS[suffix]
+        fits = float(written.rstrip(_SUFFIXES)) <= highest
+        return None if fits else f"the number {written:.60} is out of the range of a {name}, which ends at {highest}"
+    scale = len(fraction) - _exponent(exponent or "0")
+    digits = len((whole + fraction).lstrip("0"))
+    digits = digits - scale if scale < 0 else max(digits, scale)
+    if digits <= _MOST_OF_DECIMAL:
+        return None
+    return f"the number {written:.60} has {digits} digits, and a DECIMAL has {_MOST_OF_DECIMAL} at most; a DOUBLE is written 1e40"
+
+
+def _exponent(written: str) -> int:
+    """An exponent; one of many digits is as good as another."""
+    return int(written) if len(written) <= MOST_DIGITS else int(f"{written[:1].strip('0123456789')}{10**9}")
 
 
 def option_list(cursor: Cursor) -> dict[str, str]:

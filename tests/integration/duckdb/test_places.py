@@ -70,3 +70,39 @@ def test_an_expression_is_not_said_where_it_is_long_or_has_a_parameter_or_a_quer
     long = " + ".join(["a"] * 100)
     with pytest.raises(ts.InvalidInputError, match=r"division by zero$"):
         env.execute_sql(f"SELECT ({long}) % b FROM t").to_arrow()
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "column"),
+    [
+        ("DELETE FROM t WHERE a b", "misplaced near `b`", 23),
+        ("UPDATE t SET a = a b", "misplaced near `b`", 20),
+        ("UPDATE t SET a = 1 WHERE a b", "misplaced near `b`", 28),
+        ("MERGE INTO t USING t s ON t.a x WHEN MATCHED THEN DELETE", "misplaced near `x`", 31),
+        ("SELECT * FROM t WHERE (a b)", "misplaced near `b`", 26),
+        ("SELECT x'zz' FROM t", "hexadecimal digits", 8),
+        ("DELETE FROM t WHERE s = X'0g'", "hexadecimal digits", 25),
+        ("INSERT INTO t (a) SELECT x'zz'", "hexadecimal digits", 28),
+        ("SELECT -1e400", "1e400 is out of the range of a DOUBLE", 9),
+        ("SELECT a FROM t WHERE a > 1.5e309D", "1.5e309D is out of the range of a DOUBLE", 27),
+        ("DELETE FROM t WHERE a < 1e400", "1e400 is out of the range of a DOUBLE", 25),
+        ("SELECT 1e39f", "1e39f is out of the range of a FLOAT", 8),
+        ("SELECT 9223372036854775808L", "out of the range of a BIGINT", 8),
+        ("SELECT 128Y", "out of the range of a TINYINT, which ends at 127", 8),
+        ("SELECT 1e38BD", "has 39 digits, and a DECIMAL has 38 at most", 8),
+        ("SELECT 1, " + "9" * 5_000, "has 5000 digits, and a DECIMAL has 38 at most", 11),
+        ("SELECT 0." + "0" * 38 + "1", "has 39 digits, and a DECIMAL has 38 at most", 8),
+    ],
+    ids=lambda value: value[:40] if isinstance(value, str) else None,
+)
+def test_what_cannot_be_read_is_refused_with_its_place(env: ts.TableEnvironment, text: str, message: str, column: int) -> None:
+    with pytest.raises(ts.InvalidInputError, match=message) as raised:
+        env.execute_sql(text).to_arrow()
+    assert raised.value.kind == "sql-syntax"
+    assert f"\nline 1, column {column}:\n" in str(raised.value)
+
+
+def test_numbers_and_bytes_to_the_ends_of_their_types_are_read(env: ts.TableEnvironment) -> None:
+    text = f"SELECT 1e308, 1e-400, 3e38F, 9223372036854775807L, -9223372036854775808, 127Y, 1e37BD, {'9' * 38}, x'', X'aB', x'1'"
+    (row,) = env.execute_sql(text).to_arrow().to_pylist()
+    assert list(row.values())[-4:] == [10**38 - 1, b"", b"\xab", b"\x01"]
