@@ -169,7 +169,7 @@ def optional_partition(cursor: Cursor) -> Mapping[str, str | None] | None:
 
 
 def _continues_key(token: Token) -> bool:
-    return token.kind in (Kind.WORD, Kind.NAME, Kind.NUMBER) or token.key in (".", "-", ":", "*")
+    return token.kind in (Kind.WORD, Kind.NAME, Kind.NUMBER) or token.key in (".", "-", ":", "::", "*")
 
 
 def _number(cursor: Cursor) -> Constant:

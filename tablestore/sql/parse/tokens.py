@@ -8,12 +8,12 @@ Read as Spark reads them:
     comments   -- to the end of the line, and /* … */, which may hold others; they are left out
     hint       /*+ … */ is kept as a token
 
-Everything else is one sign each, but for ``=>``. The time is linear in the length of the text.
+Everything else is one sign each, but for ``=>``, ``|>``, ``||`` and ``::``. The time is linear in the length of the text.
 """
 
 import re
+from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
 
 from tablestore.sql.source import Span, syntax_error
 
@@ -30,7 +30,9 @@ class Kind(Enum):
     END = "end"
 
 
-class Token(NamedTuple):
+# Not frozen, as that doubles the time to make one, and long queries have thousands.
+@dataclass(slots=True)
+class Token:
     """Characters ``start`` to ``end`` of the text. ``key``: a word in upper case, a sign itself, otherwise empty."""
 
     kind: Kind
@@ -45,15 +47,16 @@ class Token(NamedTuple):
         return Span(self.start, self.end)
 
 
-# Every repetition is possessive: nothing is tried twice.
+# Every repetition is possessive: nothing is tried twice. Blanks and comments to the end of a line go with what is behind them.
 _TOKEN = re.compile(
-    r"""(?P<SPACE> [\s\ufeff]++ | --(?: \\\n | [^\n] )*+ )
-      | (?P<COMMENT> /\* )
+    r"""[\s\ufeff]*+ (?: --(?: \\\n | [^\n] )*+ [\s\ufeff]*+ )*+
+    (?: (?P<COMMENT> /\* )
       | (?P<TEXT> [rR]'[^']*+' | [rR]"[^"]*+" | '(?: [^'\\]++ | \\. | '' )*+' | "(?: [^"\\]++ | \\. | "" )*+" )
       | (?P<NAME> `(?: [^`]++ | `` )*+` )
       | (?P<NUMBER> (?: \d++(?:\.\d*+)? | (?<![\w`)\]])\.\d++ ) (?:[eE][+-]?\d++)? (?:[bB][dD]|[lLsSyYdDfF])? (?![\w$]) )
       | (?P<WORD> \w[\w$]*+ )
-      | (?P<SIGN> => | . )""",
+      | (?P<SIGN> => | \|> | \|\| | :: | . )
+      | (?P<END> \Z ) )""",
     re.VERBOSE | re.DOTALL,
 )
 _KINDS: dict[str | None, Kind] = {kind.name: kind for kind in Kind}
@@ -70,32 +73,32 @@ def tokenize(text: str, span: Span | None = None) -> list[Token]:
     """
     at, end = (0, len(text)) if span is None else (span.start, span.end)
     tokens: list[Token] = []
+    add, kinds = tokens.append, _KINDS
     while at < end:
         match = _TOKEN.match(text, at, end)
         assert match is not None, "the last alternative takes any character"
-        kind, start, at = match.lastgroup, at, match.end()
-        if kind == "SPACE":
-            continue
-        if kind == "COMMENT":
-            at = _comment_end(text, start, end)
-            if text.startswith("+", start + 2):
-                tokens.append(Token(Kind.HINT, text[start:at], start, at, ""))
-            continue
-        word = match[0]
+        kind = match.lastgroup
+        word = match[kind or 0]
+        at = match.end()
+        start = at - len(word)
         if kind == "WORD":
-            tokens.append(Token(Kind.WORD, word, start, at, word.upper()))
+            add(Token(kinds[kind], word, start, at, word.upper()))
         elif kind == "SIGN":
             if word in _NOT_CLOSED:
                 raise syntax_error(
                     text, Span(start, at), f"the {_NOT_CLOSED[word]} that begins here is not closed: expected another {word}"
                 )
-            tokens.append(Token(Kind.SIGN, word, start, at, word))
+            add(Token(kinds[kind], word, start, at, word))
+        elif kind == "COMMENT":
+            at = _comment_end(text, start, end)
+            if text.startswith("+", start + 2):
+                add(Token(Kind.HINT, text[start:at], start, at, ""))
         elif word == "``":
             raise syntax_error(text, Span(start, at), "expected a name between the backticks, found an empty name")
-        else:
-            tokens.append(Token(_KINDS[kind], word, start, at, ""))
+        elif kind != "END":
+            add(Token(kinds[kind], word, start, at, ""))
     last = tokens[-1].end if tokens else at
-    tokens.append(Token(Kind.END, "", last, last, ""))
+    add(Token(Kind.END, "", last, last, ""))
     return tokens
 
 

@@ -3,11 +3,12 @@
 An expression is operands with operators between them; its end is the first token that continues neither.
 """
 
+from collections.abc import Container, Iterator
+
 from tablestore.sql.parse.tokens import Kind, Token, name_of, text_of, tokenize
 from tablestore.sql.query.depth import MOST_LEVELS, too_deep
 from tablestore.sql.source import marked
 
-_PAIRS = frozenset({"|>", "||", "::"})
 _BINARY = frozenset(["+", "-", "*", "/", "%", "||", "&", "|", "^", "DIV", "::"])
 _LITERAL_TYPES = frozenset(["DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "TIME", "X"])
 _UNITS = frozenset(
@@ -22,30 +23,24 @@ QUERY_WORDS = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE"})
 
 
 class Tokens:
-    """The tokens of a text, without hints; ``|>``, ``||`` and ``::`` are one each, and each parenthesis knows its partner.
+    """The tokens of a text, without hints; each parenthesis knows its partner.
 
     Raises InvalidInputError for parentheses that are nested more than ``MOST_LEVELS`` deep.
     """
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._tokens: list[Token] = []
+        self._tokens = [token for token in tokenize(text)[:-1] if token.kind is not Kind.HINT]
+        self._keys = [token.key for token in self._tokens]
         self._closing: dict[int, int] = {}
         open_ones: list[int] = []
-        for token in tokenize(text):
-            if token.kind in (Kind.HINT, Kind.END):
-                continue
-            last = self._tokens[-1] if self._tokens else None
-            if last is not None and last.end == token.start and last.key + token.key in _PAIRS:
-                self._tokens[-1] = Token(Kind.SIGN, last.text + token.text, last.start, token.end, last.key + token.key)
-                continue
-            if token.key == "(":
-                open_ones.append(len(self._tokens))
+        for at, key in enumerate(self._keys):
+            if key == "(":
+                open_ones.append(at)
                 if len(open_ones) > MOST_LEVELS:
-                    raise too_deep(f"\n{marked(text, token.span)}")
-            elif token.key == ")" and open_ones:
-                self._closing[open_ones.pop()] = len(self._tokens)
-            self._tokens.append(token)
+                    raise too_deep(f"\n{marked(text, self._tokens[at].span)}")
+            elif key == ")" and open_ones:
+                self._closing[open_ones.pop()] = at
 
     def __len__(self) -> int:
         return len(self._tokens)
@@ -59,7 +54,11 @@ class Tokens:
 
     def key(self, at: int) -> str:
         """The keyword or symbol at a place; empty for a name in backticks, a literal, and outside of the text."""
-        return self._tokens[at].key if 0 <= at < len(self._tokens) else ""
+        return self._keys[at] if 0 <= at < len(self._keys) else ""
+
+    def places(self, words: Container[str]) -> Iterator[int]:
+        """Where one of these keywords or symbols stands, in order."""
+        return (at for at, key in enumerate(self._keys) if key in words)
 
     def words(self, at: int, *words: str) -> bool:
         """Whether these words stand here one behind the other."""

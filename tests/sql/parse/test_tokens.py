@@ -40,6 +40,8 @@ def value(text: str) -> str:
         ("t.1a", [(Kind.WORD, "t"), (Kind.SIGN, "."), (Kind.WORD, "1a")]),
         ("`t`.5x", [(Kind.NAME, "`t`"), (Kind.SIGN, "."), (Kind.WORD, "5x")]),
         ("a=>b", [(Kind.WORD, "a"), (Kind.SIGN, "=>"), (Kind.WORD, "b")]),
+        ("a||'b'", [(Kind.WORD, "a"), (Kind.SIGN, "||"), (Kind.TEXT, "'b'")]),
+        ("a|>b::c", [(Kind.WORD, "a"), (Kind.SIGN, "|>"), (Kind.WORD, "b"), (Kind.SIGN, "::"), (Kind.WORD, "c")]),
         ("1/*+ a */2", [(Kind.NUMBER, "1"), (Kind.HINT, "/*+ a */"), (Kind.NUMBER, "2")]),
         ("1/* /* ' */ ; */2-- '\n3", [(Kind.NUMBER, "1"), (Kind.NUMBER, "2"), (Kind.NUMBER, "3")]),
         ("1 -- a \\\n still a comment\n 2", [(Kind.NUMBER, "1"), (Kind.NUMBER, "2")]),

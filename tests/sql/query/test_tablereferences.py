@@ -135,6 +135,13 @@ def test_time_travel_says_what_it_goes_to() -> None:
     ]
 
 
+@pytest.mark.parametrize("moment", ["'2024-01-01'||' 00:00:00'", "'2024-01-01' ||\"x\"", "a||1", "'2024-01-01'::`date`"])
+def test_time_travel_ends_behind_what_stands_close_to_a_sign(moment: str) -> None:
+    (found,) = find_references(f"SELECT * FROM t TIMESTAMP AS OF {moment} WHERE x = 1")
+    assert found.time_travel is not None
+    assert (found.time_travel.expression.text, found.alias) == (moment, None)
+
+
 def test_a_call_of_ours_names_its_table_and_its_arguments() -> None:
     (found,) = find_references("SELECT * FROM table_changes('shop.`a b`', 1, f(2, 3))")
     assert found.path.parts == ("shop", "a b")
