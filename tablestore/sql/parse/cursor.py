@@ -179,14 +179,11 @@ class Cursor:
         ``stops`` is asked outside of brackets and of CASE … END.
         """
         first, cases = self.at, 0
-        while self.next.kind is not Kind.END and self.next.key not in (")", "]", "}", ";"):
+        while (token := self.next).kind is not Kind.END and token.key not in (")", "]", "}", ";"):
             if cases == 0 and stops():
                 break
-            after_dot = self.at > first and self.tokens[self.at - 1].key == "."
-            if self.next.key == "CASE" and not after_dot:
-                cases += 1
-            elif self.next.key == "END" and not after_dot:
-                cases = max(0, cases - 1)
+            if token.key in ("CASE", "END") and (self.at == first or self.tokens[self.at - 1].key != "."):
+                cases = cases + 1 if token.key == "CASE" else max(0, cases - 1)
             self.skip()
         if self.at == first:
             raise self.error(what)

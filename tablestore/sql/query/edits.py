@@ -31,10 +31,11 @@ def prefix_edits(
     """
     named = [(reference, path) for reference, path in replaced if reference.alias_at is not None]
     taken = {reference.span.start for reference in references}
-    at = 0
-    while named and at < len(tokens):
-        if not tokens.is_name(at):
-            at += 1
+    behind = 0
+    for dot in tokens.places((".",)) if named else ():
+        at = dot - 1
+        # Shorter chains have no path in them.
+        if at < behind or tokens.key(dot + 2) != "." or not tokens.is_name(at):
             continue
         behind = tokens.after_chain(at)
         parts = [tokens.name(i) for i in range(at, behind, 2)]
@@ -44,7 +45,6 @@ def prefix_edits(
             cut = max((_prefix(parts, len(parts) - columns, item) for item in scoped), default=0)
             if cut > 1:
                 yield Edit(span=Span(tokens[at].start, tokens[at + 2 * (cut - 1)].start))
-        at = behind
 
 
 def quote_name(name: str) -> str:

@@ -44,12 +44,12 @@ def may_have_markers(text: str) -> bool:
 def find_markers(tokens: Tokens) -> Iterator[Marker]:
     """The parameters of a text, in order of their place."""
     count = 0
-    for at in range(len(tokens)):
+    for at in tokens.places(("?", ":")):
         token, before, behind = tokens[at], tokens.get(at - 1), tokens.get(at + 1)
         if token.key == "?":
             count += 1
             yield Marker(f"_{count}", token.span, by_place=True)
-        elif token.key == ":" and behind is not None and behind.start == token.end and _NAME.fullmatch(behind.text):
+        elif behind is not None and behind.start == token.end and _NAME.fullmatch(behind.text):
             # In struct<a:int> the colon follows a name at once.
             adjacent = before is not None and before.end == token.start
             if before is None or not (adjacent and (before.kind in (Kind.WORD, Kind.NAME) or before.key in (")", "]"))):

@@ -68,10 +68,10 @@ class Conditions:
             case exp.Paren():
                 return self.implied(node.this)
             case exp.And():
-                parts = [part for operand in node.flatten() if (part := self.implied(operand)) is not None]
+                parts = [part for operand in _operands(node) if (part := self.implied(operand)) is not None]
                 return " AND ".join(parts) or None
             case exp.Or():
-                return _joined(" OR ", [self.implied(operand) for operand in node.flatten()])
+                return _joined(" OR ", [self.implied(operand) for operand in _operands(node)])
             case exp.Not():
                 return self._not(node)
             case exp.Between():
@@ -86,7 +86,7 @@ class Conditions:
                 return self._same(node.this)
             case exp.And() | exp.Or():
                 word = " AND " if isinstance(node, exp.And) else " OR "
-                return _joined(word, [self._same(operand) for operand in node.flatten()])
+                return _joined(word, [self._same(operand) for operand in _operands(node)])
             case exp.Not():
                 return self._not(node)
             case exp.Between():
@@ -114,6 +114,10 @@ class Conditions:
             plain.set("negate", None)
             inner = self._leaf(plain, widen=False)
             return None if inner is None else f"NOT ({inner})"
+        if (op := _OPERATORS.get(type(node))) is not None:
+            if isinstance(_bare(node.this), exp.Column):
+                return self._compared(op, node.this, node.expression, widen)
+            return self._compared(_FLIPPED.get(op, op), node.expression, node.this, widen)
         match node:
             case exp.Column():
                 field = self.field_of(node)
@@ -125,11 +129,6 @@ class Conditions:
                 return self._in(node)
             case exp.Like(this=exp.Column()) | exp.StartsWith(this=exp.Column()):
                 return self._like(node)
-            case _ if type(node) in _OPERATORS:
-                op = _OPERATORS[type(node)]
-                if isinstance(_bare(node.this), exp.Column):
-                    return self._compared(op, node.this, node.expression, widen)
-                return self._compared(_FLIPPED.get(op, op), node.expression, node.this, widen)
             case _:
                 return None
 
@@ -222,6 +221,15 @@ def _joined(word: str, parts: list[str | None]) -> str | None:
     """The parts in parentheses with a word between them; None if one of them is not known."""
     known = [part for part in parts if part is not None]
     return f"({word.join(known)})" if known and len(known) == len(parts) else None
+
+
+def _operands(node: exp.Expr) -> list[exp.Expr]:
+    """What stands in a chain of AND or OR, in order."""
+    kind, found = type(node), []
+    while type(node) is kind:
+        found.append(node.expression)
+        node = node.this
+    return [node, *reversed(found)]
 
 
 def _bare(node: exp.Expr) -> exp.Expr:

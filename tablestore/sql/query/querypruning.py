@@ -128,14 +128,14 @@ class _Reader:
         for scope in reversed(self._scopes):
             self._ask(scope)
             self._filter(scope)
-        unread = self._names_that_are_no_identifiers(tree) if self._may_have_missed_names() else set()
-        return tuple(self._use(relation, unread) for relation in range(len(self._fields)))
+        missed = self._missed(tree)
+        return tuple(self._use(relation, missed) for relation in range(len(self._fields)))
 
-    def _use(self, relation: int, unread: set[str]) -> Use:
+    def _use(self, relation: int, missed: set[str]) -> Use:
         columns, source = self._fields[relation], self._sources.get(relation)
         if columns is None or source is None:
             return Use()
-        names = source.need.names | unread
+        names = source.need.names | missed
         used = tuple(known.name for known in columns if known.name.casefold() in names)
         if not used:
             # Rows without columns cannot be counted on the ways that some engines hand them on.
@@ -147,19 +147,19 @@ class _Reader:
             filter=" AND ".join(source.conditions) or None,
         )
 
-    def _may_have_missed_names(self) -> bool:
-        """Whether a word stands in the text, perhaps in a literal, that is a column's name and was not taken for one. In most texts
-        there is none, and they need not be looked at again."""
-        words = {word.casefold().strip("`") for word in _WORD.findall(self._text)}
-        return any(
-            not words.isdisjoint({*self._names[relation], *map(str.casefold, self._computed[relation])} - found.need.names)
-            for relation, found in self._sources.items()
-        )
+    def _missed(self, tree: exp.Expr) -> set[str]:
+        """Columns whose names stand in the text and were made something other than a name by sqlglot; they are read.
 
-    def _names_that_are_no_identifiers(self, tree: exp.Expr) -> set[str]:
-        """Words of the text that sqlglot made something else of; a column of such a name is read."""
-        words = {name_of(token).casefold() for token in tokenize(self._text) if token.kind in (Kind.WORD, Kind.NAME)}
-        return words - {found.name.casefold() for found in tree.find_all(exp.Identifier)}
+        In most texts there is none, and they need not be looked at again.
+        """
+        names = set().union(*(self._names[relation] for relation in self._sources))
+        names.update(name.casefold() for relation in self._sources for name in self._computed[relation])
+        names.difference_update(*(found.need.names for found in self._sources.values()))
+        names.intersection_update(word.casefold().strip("`") for word in set(_WORD.findall(self._text)))
+        if names:
+            names &= {name_of(token).casefold() for token in tokenize(self._text) if token.kind in (Kind.WORD, Kind.NAME)}
+            names -= {found.name.casefold() for found in tree.find_all(exp.Identifier)}
+        return names
 
     # Reading the tree.
 
@@ -277,17 +277,18 @@ class _Reader:
             node = stack.pop()
             if isinstance(node, list):
                 stack += node
-            if not isinstance(node, exp.Expr):
+            if not isinstance(node, exp.Expr) or isinstance(node, exp.Identifier):
                 continue
-            if isinstance(node, (exp.Select, exp.SetOperation)) or (
+            if isinstance(node, exp.Column):
+                if isinstance(node.this, exp.Star):
+                    self._star(node, scope, node.table.casefold())
+                else:
+                    self._mention([part.name for part in node.parts], scope)
+            elif isinstance(node, (exp.Select, exp.SetOperation)) or (
                 isinstance(node, exp.Subquery) and isinstance(node.this, _QUERY)
             ):
                 self._query(node, known, scope, all_columns=not isinstance(node.parent, exp.Exists))
                 continue
-            if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
-                self._star(node, scope, node.table.casefold())
-            elif isinstance(node, exp.Column):
-                self._mention([part.name for part in node.parts], scope)
             elif isinstance(node, exp.Star):
                 self._star(node, scope, None)
             elif isinstance(node, exp.Table):
@@ -427,6 +428,8 @@ class _FieldOf:
         if relation is None or column is None or column.args.get("db") is not None or not isinstance(column.this, exp.Identifier):
             return None
         name = column.name.casefold()
+        if name not in self.names[relation]:
+            return None
         if column.table:
             meant = [found for found in self.visible if found.alias == column.table.casefold()]
         else:

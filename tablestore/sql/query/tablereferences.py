@@ -59,6 +59,7 @@ _LIST_ENDS = frozenset({"FROM", "WHERE", "HAVING", "QUALIFY", "LIMIT", "UNION", 
 _BEHIND_NAMES = frozenset({",", ".", ")", ":", "=", "AS", "FROM"})
 # Words that lead to something, and to what.
 _LEADING = {"ON": "a condition", "USING": "columns in parentheses", "IN": "values in parentheses", "BY": "an expression"}
+_CHECKED = frozenset({",", "EXCEPT", *_LEADING})
 _BEFORE_BY = frozenset({"GROUP", "ORDER", "PARTITION", "SORT", "CLUSTER", "DISTRIBUTE"})
 # Behind these such a word is a name.
 _BEFORE_NAMES = frozenset(
@@ -71,6 +72,8 @@ _SET_WORDS = frozenset({"UNION", "EXCEPT", "INTERSECT", "MINUS", "SETMINUS"})
 _CLAUSES = _SET_WORDS | {
     "|>", "SELECT", "WHERE", "GROUP", "HAVING", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET", "WINDOW", "QUALIFY",
 }  # fmt: skip
+# What a walk stops at.
+_NOTED = _CLAUSES | {"(", ",", "FROM", "JOIN", "LATERAL", "TABLE", "WITH"}
 # They follow a table and are not its alias.
 _NO_ALIAS = _CLAUSES | {
     "ANTI", "ASOF", "CROSS", "FROM", "FULL", "INNER", "INSERT", "JOIN", "LATERAL", "LEFT", "NATURAL", "ON", "PIVOT", "RIGHT",
@@ -99,7 +102,7 @@ def references_in(tokens: Tokens, calls: frozenset[str] = CALLS) -> tuple[Refere
 def _check_lists(text: str, tokens: Tokens) -> None:
     """Raise for a comma without an item before or behind it, and for a word without what belongs behind it: sqlglot, which reads
     the text later, lets these pass, and ``JOIN u ON`` would be every row beside every other."""
-    for at in range(len(tokens)):
+    for at in tokens.places(_CHECKED):
         word = tokens.key(at)
         if word == "," and (tokens.key(at - 1) in ("(", "SELECT") or _ends_list(tokens, at + 1)):
             raise syntax_error(text, tokens[at].span, "expected an item on either side of the comma")
@@ -150,7 +153,7 @@ class _Walk:
         in_list = False  # in the list of a FROM, where a comma is followed by a table
         while at < end:
             word = tokens.key(at)
-            if tokens.key(at - 1) == ".":
+            if word not in _NOTED or tokens.key(at - 1) == ".":
                 at += 1
             elif word == "(":
                 at = self._parentheses(at, bound)
