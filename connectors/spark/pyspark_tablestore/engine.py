@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from threading import get_ident
 from typing import Any
 
@@ -34,7 +35,7 @@ from pyspark_tablestore.query.streamedrows import streamed_batches
 from pyspark_tablestore.relation import read_pinned, write_job
 from pyspark_tablestore.streaming.ingest import SparkIngest
 from pyspark_tablestore.streaming.inserting import StreamingInsert, start_insert
-from pyspark_tablestore.typemapping import arrow_schema, result_schema, spark_schema
+from pyspark_tablestore.typemapping import arrow_schema, collectable, result_schema, spark_schema
 from tablestore.distributed.change import commit_changes, prepare_change
 from tablestore.distributed.read import ReadPin, pinned_fields, pinned_scan
 from tablestore.distributed.write import prepare_write
@@ -61,7 +62,11 @@ class SparkRows:
     """A query that is ready to run. Its result is collected in this process; ``native`` is the DataFrame to go on with in Spark."""
 
     def __init__(self, engine: "SparkEngine", frame: DataFrame, query: BoundQuery | None = None) -> None:
-        self._engine, self._frame, self._query = engine, frame, query
+        self._engine, self._native, self._query = engine, frame, query
+
+    @cached_property
+    def _frame(self) -> DataFrame:
+        return collectable(self._native)
 
     @property
     def schema(self) -> pa.Schema:
@@ -72,7 +77,7 @@ class SparkRows:
     @property
     def native(self) -> DataFrame:
         """The DataFrame."""
-        return self._frame
+        return self._native
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows, collected when the first is asked for: Spark hands over a whole result at once. Memory: all of it."""

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import DataFrame
 from pyspark.sql import types as spark
 from pyspark.sql.pandas.types import to_arrow_schema as spark_to_arrow
 
@@ -88,6 +89,41 @@ def result_schema(schema: spark.StructType) -> pa.Schema:
     """The Arrow schema of a query's rows: times with a zone are in UTC; a TIME of up to 3 digits has the type of tables."""
     given = spark_to_arrow(schema, timezone="UTC")
     return pa.schema([field.with_type(_result_type(one.dataType, field.type)) for one, field in zip(schema, given, strict=True)])
+
+
+def collectable(rows: DataFrame) -> DataFrame:
+    """The rows in types that Spark can hand over: it cannot hand over an ``array()`` or ``map()``, of no type and never NULL."""
+    given = rows.schema
+    types = [_with_nulls(field.dataType) for field in given]
+    if types == [field.dataType for field in given]:
+        return rows
+    # Names may be there twice.
+    numbered = rows.toDF(*(f"c{place}" for place in range(len(types))))
+    return numbered.select(*(numbered[name].cast(one) for name, one in zip(numbered.columns, types, strict=True))).toDF(
+        *given.names
+    )
+
+
+def _with_nulls(data_type: spark.DataType) -> spark.DataType:
+    """The type in which what has no type may be NULL. A key cannot be, and a text is a key."""
+    match data_type:
+        case spark.ArrayType():
+            element = _with_nulls(data_type.elementType)
+            return spark.ArrayType(element, data_type.containsNull or isinstance(element, spark.NullType))
+        case spark.MapType():
+            key, value = _with_nulls(data_type.keyType), _with_nulls(data_type.valueType)
+            key = spark.StringType() if isinstance(key, spark.NullType) else key
+            return spark.MapType(key, value, data_type.valueContainsNull or isinstance(value, spark.NullType))
+        case spark.StructType():
+            fields = [(field, _with_nulls(field.dataType)) for field in data_type]
+            return spark.StructType(
+                [
+                    spark.StructField(field.name, one, field.nullable or isinstance(one, spark.NullType), field.metadata)
+                    for field, one in fields
+                ]
+            )
+        case _:
+            return data_type
 
 
 def _result_type(data_type: spark.DataType, given: pa.DataType) -> pa.DataType:

@@ -12,10 +12,19 @@ def _number(node: exp.Literal) -> exp.Expr:
     """A whole number that is no BIGINT: a decimal of its digits, as in Spark. DuckDB has types of its own for them."""
     if node.is_string or not node.this.isdigit() or int(node.this) < 2**63:
         return node
-    if isinstance(node.parent, exp.Neg) and int(node.this) == 2**63:
+    around = node.parent.parent if isinstance(node.parent, exp.Cast) else node.parent
+    if isinstance(around, exp.Neg) and int(node.this) == 2**63:
         return node
     # Those of more digits than a DECIMAL has are refused in the text.
     return exp.Cast(this=node.copy(), to=exp.DataType.build(f"DECIMAL({len(node.this.lstrip('0'))}, 0)"))
+
+
+def _negative(node: exp.Neg) -> exp.Expr:
+    """The least number of a type: without its sign it would be out of range."""
+    number = node.this
+    if not (isinstance(number, exp.Cast) and isinstance(number.this, exp.Literal) and not number.this.is_string):
+        return node
+    return exp.Cast(this=exp.Neg(this=number.this), to=number.to)
 
 
 def _percentile(node: exp.Quantile) -> exp.Expr:
@@ -87,6 +96,7 @@ def _is_null(value: exp.Expr) -> exp.Expr:
 
 REWRITES: dict[type[exp.Expr], Callable[..., exp.Expr]] = {
     exp.Literal: _number,
+    exp.Neg: _negative,
     exp.Like: texts.like,
     exp.ILike: texts.like,
     exp.Substring: texts.substring,

@@ -106,3 +106,8 @@ def test_numbers_and_bytes_to_the_ends_of_their_types_are_read(env: ts.TableEnvi
     text = f"SELECT 1e308, 1e-400, 3e38F, 9223372036854775807L, -9223372036854775808, 127Y, 1e37BD, {'9' * 38}, x'', X'aB', x'1'"
     (row,) = env.execute_sql(text).to_arrow().to_pylist()
     assert list(row.values())[-4:] == [10**38 - 1, b"", b"\xab", b"\x01"]
+
+
+@pytest.mark.parametrize(("written", "least"), [("-128Y", -(2**7)), ("- 32768S", -(2**15)), ("-9223372036854775808L", -(2**63))])
+def test_the_least_number_of_a_type_has_a_sign(env: ts.TableEnvironment, written: str, least: int) -> None:
+    assert env.execute_sql(f"SELECT {written} AS x").to_arrow().to_pylist() == [{"x": least}]

@@ -181,3 +181,9 @@ def test_parameters_are_values_on_spark_too(env: ts.TableEnvironment) -> None:
     ]:
         assert rows_of(env.execute_sql("SELECT :p", p=given)) == [(found,)]
         assert rows_of(env.execute_sql("SELECT 1", p=given)) == [(1,)]
+
+
+def test_lists_and_maps_of_no_type_come_back(env: ts.TableEnvironment) -> None:
+    found = env.execute_sql("SELECT array() AS a, map() AS m, struct(array(array())) AS s, 1 AS s, :p AS p", p=[]).to_arrow()
+    assert [column.to_pylist() for column in found.columns] == [[[]], [[]], [{"col1": [[]]}], [1], [[]]]
+    assert found.column_names == ["a", "m", "s", "s", "p"]
