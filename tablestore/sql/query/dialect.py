@@ -3,14 +3,28 @@
 from collections.abc import Iterable
 from typing import ClassVar
 
-from sqlglot import exp
+from sqlglot import exp, parser
 from sqlglot.dialects.spark import Spark
 from sqlglot.parsers.spark import SparkParser
 
+from tablestore.errors import UnsupportedError
 from tablestore.sql.query.extent import Tokens
 
 WRITTEN = "written"
 """Under this key the meta of a column of a result has where it begins and ends in the text."""
+
+
+def check_extensible(parser_file: str) -> None:
+    """Raise UnsupportedError where sqlglot's parser, a module of this file, is compiled: no class of Python can inherit from it."""
+    if not parser_file.endswith(".py"):
+        raise UnsupportedError(
+            "sqlglot has its compiled parser here, which cannot be extended to Spark 4's SQL; run `pip uninstall sqlglotc` "
+            "(the same parser then runs in Python)",
+            kind="sqlglot-compiled",
+        )
+
+
+check_extensible(parser.__file__)
 
 
 class Spark4(Spark):
