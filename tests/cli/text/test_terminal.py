@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+import typer.rich_utils  # noqa: F401  It looks for FORCE_COLOR once: before a test here sets it, or all tests behind it had colours.
 
 import tablestore as ts
 from tests.support.commandline import Ran
