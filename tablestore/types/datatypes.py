@@ -40,6 +40,8 @@ FLOAT_ROOTS = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
 TIMESTAMP_ROOTS = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 
 MAX_LENGTH = 2_147_483_647
+# Of a DECIMAL.
+MAX_PRECISION = 38
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from tablestore.sql.parse.tokens import Kind
 from tablestore.sql.query.extent import Tokens
+from tablestore.types.datatypes import MAX_PRECISION
 
 # Below, an engine is fast enough, and its errors name a place in the text.
 LEAST_ROWS = 100
@@ -22,7 +23,6 @@ _NUMBER = re.compile(r"\d+(?:\.\d*)?|\.\d+")
 _WORDS = {"NULL": None, "TRUE": True, "FALSE": False}
 # How many digits Spark gives to whole numbers beside a decimal.
 _INT_DIGITS, _BIGINT_DIGITS = 10, 20
-_MOST_DIGITS = 38
 
 Literal = bool | str | int | Decimal | None
 
@@ -103,7 +103,7 @@ def _number_type(numbers: Sequence[int | Decimal]) -> pa.DataType | None:
         shapes.append((_INT_DIGITS if bits < 32 else _BIGINT_DIGITS, 0))
     scale = max(scale for _, scale in shapes)
     precision = max(before for before, _ in shapes) + scale
-    return pa.decimal128(precision, scale) if precision <= _MOST_DIGITS else None
+    return pa.decimal128(precision, scale) if precision <= MAX_PRECISION else None
 
 
 def _shape(number: Decimal) -> tuple[int, int]:

@@ -18,7 +18,6 @@ from tablestore.sql.duckdb.kinds import (
     INT,
     INTERVAL,
     MAP,
-    MOST_DIGITS,
     ROW,
     SINGLE,
     TEXT,
@@ -27,6 +26,7 @@ from tablestore.sql.duckdb.kinds import (
     typed,
     widest,
 )
+from tablestore.types.datatypes import MAX_PRECISION
 
 _LEAST_SCALE = 6
 _INTEGERS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 20}
@@ -221,9 +221,9 @@ def rounded(node: exp.Expr, kind: Kind | None) -> Kind | None:
             return None
         scale = max(min(kind.scale, digits), 0)
         # Rounding up may take one more digit.
-        return Kind("decimal", min(max(kind.precision - kind.scale + 1, -digits + 1) + scale, MOST_DIGITS), scale)
+        return Kind("decimal", min(max(kind.precision - kind.scale + 1, -digits + 1) + scale, MAX_PRECISION), scale)
     if kind.name == "decimal":
-        return Kind("decimal", min(kind.precision - kind.scale + 1, MOST_DIGITS), 0)
+        return Kind("decimal", min(kind.precision - kind.scale + 1, MAX_PRECISION), 0)
     return None if kind == FRACTION else BIGINT
 
 
@@ -241,10 +241,10 @@ def _summed(node: exp.Expr, kind: Kind | None) -> Kind | None:
     if isinstance(node, exp.Avg):
         if kind is None or kind.name != "decimal":
             return DOUBLE
-        return Kind("decimal", min(kind.precision + 4, MOST_DIGITS), min(kind.scale + 4, MOST_DIGITS))
+        return Kind("decimal", min(kind.precision + 4, MAX_PRECISION), min(kind.scale + 4, MAX_PRECISION))
     if kind is None or kind.name != "decimal":
         return BIGINT if kind is not None and kind.name == "integer" else DOUBLE if kind in (SINGLE, TEXT) else kind
-    return Kind("decimal", min(kind.precision + 10, MOST_DIGITS), kind.scale)
+    return Kind("decimal", min(kind.precision + 10, MAX_PRECISION), kind.scale)
 
 
 def _hands_on(node: exp.Expr, name: str) -> bool:
@@ -270,9 +270,9 @@ def _decimal(node: exp.Expr, left: Kind, right: Kind) -> Kind:
 
 
 def _adjusted(precision: int, scale: int) -> Kind:
-    if precision <= MOST_DIGITS:
+    if precision <= MAX_PRECISION:
         return Kind("decimal", precision, scale)
-    return Kind("decimal", MOST_DIGITS, max(MOST_DIGITS - (precision - scale), min(scale, _LEAST_SCALE)))
+    return Kind("decimal", MAX_PRECISION, max(MAX_PRECISION - (precision - scale), min(scale, _LEAST_SCALE)))
 
 
 def _literal(text: str) -> Kind | None:

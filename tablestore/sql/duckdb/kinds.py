@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from tablestore.types.datatypes import (
     FLOAT_ROOTS,
     INTEGER_ROOTS,
+    MAX_PRECISION,
     TEXT_ROOTS,
     ArrayType,
     AtomicType,
@@ -19,7 +20,6 @@ from tablestore.types.datatypes import (
     TypeRoot,
 )
 
-MOST_DIGITS = 38
 _DIGITS = {TypeRoot.TINYINT: 3, TypeRoot.SMALLINT: 5, TypeRoot.INT: 10, TypeRoot.BIGINT: 20}
 _NUMBERS = {"integer", "decimal", "float", "fraction"}
 
@@ -104,7 +104,7 @@ def widest(kinds: Iterable[Kind | None]) -> Kind | None:
     if names == {"integer"}:
         return max(types, key=lambda kind: kind.precision)
     scale = max(kind.scale for kind in types)
-    return Kind("decimal", min(max(kind.precision - kind.scale for kind in types) + scale, MOST_DIGITS), scale)
+    return Kind("decimal", min(max(kind.precision - kind.scale for kind in types) + scale, MAX_PRECISION), scale)
 
 
 def typed(kind: Kind) -> Kind:

@@ -8,7 +8,8 @@ by. What does not fit into 128 bits is an error. An average is the quotient of a
 from sqlglot import exp
 
 from tablestore.sql.duckdb.calls import as_decimal, divided, refusal
-from tablestore.sql.duckdb.kinds import BIGINT, MOST_DIGITS, Kind
+from tablestore.sql.duckdb.kinds import BIGINT, Kind
+from tablestore.types.datatypes import MAX_PRECISION
 
 _HUGE = exp.DataType.build("HUGEINT", dialect="duckdb")
 
@@ -36,7 +37,7 @@ def whole_quotient(node: exp.IntDiv, left: Kind | None, right: Kind | None) -> e
 
 def average(node: exp.Expr, kind: Kind, of: Kind) -> exp.Expr:
     """An average of decimals, in its window and behind its filter. ``kind``: Spark's of the average, ``of``: of the decimals."""
-    total = Kind("decimal", min(of.precision + 10, MOST_DIGITS), of.scale)
+    total = Kind("decimal", min(of.precision + 10, MAX_PRECISION), of.scale)
     count = exp.Nullif(this=_in_place(node, exp.Count), expression=exp.Literal.number(0))
     return _exact(_in_place(node, exp.Sum), total, count, BIGINT, kind)
 
@@ -61,7 +62,7 @@ def _in_place(node: exp.Expr, function: type[exp.Func]) -> exp.Expr:
 
 
 def _exact(over: exp.Expr, left: Kind, under: exp.Expr, right: Kind, kind: Kind) -> exp.Expr:
-    digits = min(kind.scale + 1, MOST_DIGITS)
+    digits = min(kind.scale + 1, MAX_PRECISION)
     zeros = digits + right.scale - left.scale
     whole = exp.IntDiv(this=_unscaled(over, left, max(zeros, 0)), expression=_unscaled(under, right, max(-zeros, 0)))
     last = exp.Cast(this=exp.Literal.string(f"0.{1:0{digits}}"), to=_decimal(digits))
@@ -72,7 +73,7 @@ def _exact(over: exp.Expr, left: Kind, under: exp.Expr, right: Kind, kind: Kind)
 def _unscaled(node: exp.Expr, kind: Kind, zeros: int) -> exp.Expr:
     """A number without its point, and with zeros behind it."""
     value = node
-    if kind.scale and kind.precision + kind.scale < MOST_DIGITS:
+    if kind.scale and kind.precision + kind.scale < MAX_PRECISION:
         power = exp.Cast(this=exp.Literal.number(10**kind.scale), to=exp.DataType.build(f"DECIMAL({kind.scale + 1}, 0)"))
         value = exp.Mul(this=exp.Cast(this=node, to=_decimal(kind.scale)), expression=power)
     elif kind.scale:
@@ -86,4 +87,4 @@ def _unscaled(node: exp.Expr, kind: Kind, zeros: int) -> exp.Expr:
 
 
 def _decimal(scale: int) -> exp.DataType:
-    return exp.DataType.build(f"DECIMAL({MOST_DIGITS}, {scale})")
+    return exp.DataType.build(f"DECIMAL({MAX_PRECISION}, {scale})")

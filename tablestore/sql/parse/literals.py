@@ -11,6 +11,7 @@ from typing import NamedTuple
 from tablestore.sql.parse.cursor import Cursor
 from tablestore.sql.parse.tokens import Kind, Token, name_of
 from tablestore.sql.source import Span
+from tablestore.types.datatypes import MAX_PRECISION
 
 MOST_DIGITS = 400
 _TYPED = ("DATE", "TIME", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ")
@@ -18,7 +19,6 @@ _PLAIN = {"TRUE": True, "FALSE": False, "NULL": None}
 _SUFFIXES = "bBdDfFlLsSyY"
 # Of numbers in queries: digits, fraction, exponent, type.
 _WRITTEN = re.compile(r"(\d*)\.?(\d*)(?:[eE]([+-]?\d+))?(BD|[LSYDF]?)", re.IGNORECASE)
-_MOST_OF_DECIMAL = 38
 _FLOATS = {"": ("DOUBLE", 1.7976931348623157e308), "D": ("DOUBLE", 1.7976931348623157e308), "F": ("FLOAT", 3.4028234663852886e38)}
 _WHOLE = {"L": ("BIGINT", 2**63), "S": ("SMALLINT", 2**15), "Y": ("TINYINT", 2**7)}
 _HEX = re.compile(r"['\"][0-9a-fA-F]*['\"]")
@@ -84,9 +84,9 @@ def _out_of_range(written: str, *, negative: bool) -> str | None:
     scale = len(fraction) - _exponent(exponent or "0")
     digits = len((whole + fraction).lstrip("0"))
     digits = digits - scale if scale < 0 else max(digits, scale)
-    if digits <= _MOST_OF_DECIMAL:
+    if digits <= MAX_PRECISION:
         return None
-    return f"the number {written:.60} has {digits} digits, and a DECIMAL has {_MOST_OF_DECIMAL} at most; a DOUBLE is written 1e40"
+    return f"the number {written:.60} has {digits} digits, and a DECIMAL has {MAX_PRECISION} at most; a DOUBLE is written 1e40"
 
 
 def _exponent(written: str) -> int:

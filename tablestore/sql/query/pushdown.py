@@ -20,7 +20,7 @@ import numpy as np
 from sqlglot import exp
 
 from tablestore.sql.query.edits import quote_name
-from tablestore.types.datatypes import INTEGER_ROOTS, TIMESTAMP_ROOTS, AtomicType, Field, TypeRoot
+from tablestore.types.datatypes import INTEGER_ROOTS, MAX_PRECISION, TIMESTAMP_ROOTS, AtomicType, Field, TypeRoot
 
 _OPERATORS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
@@ -37,8 +37,6 @@ _TIMESTAMP_CASTS = frozenset({"TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ", "TIMES
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d:\d\d(?:\.\d{1,6})?(?:Z|[+-]\d\d:\d\d)?)?", re.ASCII)
 _DAY = dt.timedelta(days=1)
-# Wider decimals lose digits when Spark brings two of them to one type.
-_MOST_DIGITS = 38
 _UNITS = {"DAY": ("days", 1), "WEEK": ("days", 7), "MONTH": ("months", 1), "YEAR": ("months", 12)}
 
 
@@ -329,7 +327,8 @@ def _exact(field: Field, value: int | float | Decimal) -> str | None:
     assert isinstance(field.type, AtomicType)
     column_scale = field.type.scale or 0
     column_before = (field.type.precision or 0) - column_scale if field.type.root is TypeRoot.DECIMAL else 20
-    return format(number, "f") if max(scale, column_scale) + max(before, column_before) <= _MOST_DIGITS else None
+    # Wider decimals lose digits when Spark brings two of them to one type.
+    return format(number, "f") if max(scale, column_scale) + max(before, column_before) <= MAX_PRECISION else None
 
 
 def _is_day(text: str) -> bool:

@@ -18,13 +18,12 @@ import pyarrow.compute as pc
 
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.types.arrowtypes import to_arrow_type
-from tablestore.types.datatypes import DataType
+from tablestore.types.datatypes import MAX_PRECISION, DataType
 from tablestore.types.expression.instant import parse_instant
 from tablestore.types.numbercast import to_decimal, to_float
 
 Datum: TypeAlias = pa.Array | pa.Scalar
 
-_MOST_DIGITS = 38
 # In 256 bits there is room for two numbers of 38 digits with their points in one place.
 _WIDE = 75
 _INTEGER_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
@@ -50,10 +49,10 @@ class Decimals:
 
     def type(self) -> pa.DataType:
         """The type; digits behind the point go where there are more than 38 in all, down to six of them."""
-        if self.precision <= _MOST_DIGITS:
+        if self.precision <= MAX_PRECISION:
             return pa.decimal128(self.precision, self.scale)
         whole = self.precision - self.scale
-        return pa.decimal128(_MOST_DIGITS, max(_MOST_DIGITS - whole, min(self.scale, 6)))
+        return pa.decimal128(MAX_PRECISION, max(MAX_PRECISION - whole, min(self.scale, 6)))
 
 
 def is_number(kind: pa.DataType) -> bool:

@@ -14,7 +14,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.types.arrays import one_chunk
-from tablestore.types.datatypes import INTEGER_ROOTS, TIMESTAMP_ROOTS, AtomicType, DataType, Field, TypeRoot, is_finer_than_micros
+from tablestore.types.datatypes import (
+    INTEGER_ROOTS,
+    MAX_PRECISION,
+    TIMESTAMP_ROOTS,
+    AtomicType,
+    DataType,
+    Field,
+    TypeRoot,
+    is_finer_than_micros,
+)
 from tablestore.types.filter.binding import bind_comparison, bind_in
 from tablestore.types.filter.predicate import FALSE, MAX_EQUALITIES, Predicate, all_of
 
@@ -22,7 +31,6 @@ from tablestore.types.filter.predicate import FALSE, MAX_EQUALITIES, Predicate, 
 MOST_VALUES = MAX_EQUALITIES
 # Longer texts say little about files.
 _LONGEST_TEXT = 1000
-_WIDEST = 38
 
 
 def where_equal(field: Field, values: pa.Array | pa.ChunkedArray) -> Predicate | None:
@@ -61,7 +69,7 @@ def compares_plainly(column: DataType, other: pa.DataType) -> bool:
         return bool(pa.types.is_string(other) or pa.types.is_large_string(other) or pa.types.is_string_view(other))
     if column.root is TypeRoot.DECIMAL:
         # Engines widen those of other scales, and may round them for that.
-        return bool(pa.types.is_decimal(other)) and other.scale == column.scale and other.precision <= _WIDEST
+        return bool(pa.types.is_decimal(other)) and other.scale == column.scale and other.precision <= MAX_PRECISION
     if column.root in TIMESTAMP_ROOTS:
         is_fine = is_finer_than_micros(column) or not pa.types.is_timestamp(other) or other.unit == "ns"
         return not is_fine and (other.tz is not None) == (column.root is TypeRoot.TIMESTAMP_LTZ)
@@ -73,7 +81,7 @@ def _plain(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     if pa.types.is_string_view(values.type):
         values = values.cast(pa.large_string())
     elif pa.types.is_decimal(values.type):
-        values = values.cast(pa.decimal128(_WIDEST, values.type.scale))
+        values = values.cast(pa.decimal128(MAX_PRECISION, values.type.scale))
     return one_chunk(values) if isinstance(values, pa.ChunkedArray) else values
 
 
