@@ -37,6 +37,7 @@ def table(catalog: ts.Catalog, monkeypatch: pytest.MonkeyPatch) -> ts.Table:
 @pytest.fixture(params=[("SASL_MECHANSIM", "PLAIN"), ("SECURITY_PROTOCOL", "hunter2")])
 def mistyped(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     name, value = request.param
+    monkeypatch.setenv("TABLESTORE_KAFKA_TRUSTED_BROKERS", "localhost")
     monkeypatch.setenv(f"TABLESTORE_KAFKA_{name}", value)
     return f"TABLESTORE_KAFKA_{name}"
 

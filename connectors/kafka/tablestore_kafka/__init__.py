@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 
-from tablestore_kafka.client import environment_settings, table_settings
+from tablestore_kafka.clientsettings import client_settings
 from tablestore_kafka.logstore import KafkaLogStore
 
 __all__ = ["KafkaLogStore", "open_log_store"]
@@ -12,6 +12,6 @@ __all__ = ["KafkaLogStore", "open_log_store"]
 def open_log_store(topic: str, properties: Mapping[str, str]) -> KafkaLogStore:
     """The log of a table: the client properties that the table sets, and what the environment adds (``TABLESTORE_KAFKA_…``).
 
-    Raises InvalidInputError for a property that a table may not set.
+    Raises InvalidInputError, as :func:`client_settings` does.
     """
-    return KafkaLogStore(topic, {**table_settings(properties), **environment_settings(os.environ)})
+    return KafkaLogStore(topic, client_settings(properties, os.environ, owner=f"the log of topic {topic}"))

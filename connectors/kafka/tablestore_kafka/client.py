@@ -1,4 +1,4 @@
-"""How do we talk to Kafka: settings of every client, what tables may add to them, and whose error it is.
+"""Holds the settings that every client of Kafka has, and turns its errors into ours.
 
 Settings that are not obvious were found by trial on a real broker: ``metadata.recovery.strategy=none`` keeps calls from hanging
 after a broker restart, a short ``retry.backoff.ms`` saves 20 ms on every second transaction in a row.
@@ -13,41 +13,11 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 
 from tablestore.errors import InvalidInputError, StorageError, TablestoreError
 from tablestore.log.logstore import SlotFenced
-
-BOOTSTRAP = "bootstrap.servers"
+from tablestore_kafka.clientsettings import BOOTSTRAP, variable
 
 # What the client has to say goes here and not to the terminal; what matters reaches the caller as an error.
 LOG = logging.getLogger("tablestore.kafka")
 LOG.addHandler(logging.NullHandler())
-
-# What a table's options may set: nothing that names a file, a plug-in or a secret.
-TABLE_SETTINGS = frozenset(
-    {
-        BOOTSTRAP,
-        "client.dns.lookup",
-        "client.rack",
-        "compression.codec",
-        "compression.level",
-        "compression.type",
-        "batch.num.messages",
-        "batch.size",
-        "linger.ms",
-        "message.max.bytes",
-        "queue.buffering.max.kbytes",
-        "queue.buffering.max.messages",
-        "fetch.max.bytes",
-        "fetch.message.max.bytes",
-        "fetch.min.bytes",
-        "fetch.wait.max.ms",
-        "max.partition.fetch.bytes",
-        "queued.max.messages.kbytes",
-        "queued.min.messages",
-        "request.timeout.ms",
-        "socket.timeout.ms",
-        "socket.connection.setup.timeout.ms",
-        "transaction.timeout.ms",
-    }
-)
 
 _COMMON: Mapping[str, Any] = {
     "metadata.recovery.strategy": "none",
@@ -90,30 +60,6 @@ _ALIASES: Mapping[str, str] = {
     "request.required.acks": "acks",
 }
 _Client = TypeVar("_Client")
-
-
-def environment_settings(environ: Mapping[str, str]) -> dict[str, str]:
-    """Client properties of the process, secrets among them: ``TABLESTORE_KAFKA_SASL_PASSWORD`` is ``sasl.password``."""
-    prefix = "TABLESTORE_KAFKA_"
-    # An empty variable is one that is not set: of some properties an empty value ends the process in the client's own code.
-    return {
-        key.removeprefix(prefix).lower().replace("_", "."): value
-        for key, value in environ.items()
-        if key.startswith(prefix) and value
-    }
-
-
-def table_settings(properties: Mapping[str, str]) -> dict[str, str]:
-    """The client properties of a table's ``log.kafka.*`` options, checked. Raises InvalidInputError for one it may not set."""
-    for key in properties:
-        if key not in TABLE_SETTINGS:
-            raise InvalidInputError(
-                f"option log.kafka.{key}: a table may not set this property of the Kafka client, since whoever may alter a table "
-                f"could reach files and secrets with it; set TABLESTORE_KAFKA_{key.upper().replace('.', '_')} in the environment "
-                f"instead. Tables may set {', '.join(sorted(TABLE_SETTINGS))}",
-                kind="invalid-option",
-            )
-    return dict(properties)
 
 
 def consume(consumer: Consumer, most: int, *, timeout_s: float, topic: str, servers: str) -> list[Message]:
@@ -192,9 +138,9 @@ def misconfigured(said: str, given: Collection[str]) -> InvalidInputError:
     if name not in given and (alias := _ALIASES.get(name or "")) in given:
         name = alias
     which = f"the property {name!r}, or its value," if name else "its settings"
-    variable = f"TABLESTORE_KAFKA_{name.upper().replace('.', '_')}" if name else "TABLESTORE_KAFKA_…"
+    set_by = variable(name) if name else "TABLESTORE_KAFKA_…"
     return InvalidInputError(
-        f"the Kafka client does not take {which} as the environment ({variable}) or the table (log.kafka.{name or '…'}) sets it; "
+        f"the Kafka client does not take {which} as the environment ({set_by}) or the table (log.kafka.{name or '…'}) sets it; "
         "expected a property of librdkafka with a value that it allows; correct or remove it, then repeat. No broker was asked",
         kind="kafka-settings",
     )

@@ -24,20 +24,18 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 
 from tablestore.cdc.deliver.topicsink import Encode
 from tablestore.clock import Clock, SystemClock
-from tablestore.errors import ConflictError, FormatError, InvalidInputError, StorageError
+from tablestore.errors import ConflictError, FormatError, StorageError
 from tablestore.log.logstore import SlotFenced
 from tablestore_kafka.client import (
-    BOOTSTRAP,
     CONSUMER,
     LOG,
     PRODUCER,
     ROOM_IN_TOPIC,
     code_of,
-    environment_settings,
     made,
-    table_settings,
     translated,
 )
+from tablestore_kafka.clientsettings import BOOTSTRAP, client_settings
 from tablestore_kafka.jsonmessages import make_topic, send
 from tablestore_kafka.topicsource import CALL_TIMEOUT_S, KafkaTopicSource
 
@@ -56,12 +54,7 @@ _FIRST_WINDOW = 16
 
 def open_topic_sink(topic: str, properties: Mapping[str, str], delivery: str, encode: Encode) -> "KafkaDeliverySink":
     """Take over the delivery; the topics are made if they are not there. Raises InvalidInputError, StorageError."""
-    settings = {**table_settings(properties), **environment_settings(os.environ)}
-    if not settings.get(BOOTSTRAP):
-        raise InvalidInputError(
-            f"topic {topic}: no brokers are named; give {BOOTSTRAP}, or set TABLESTORE_KAFKA_BOOTSTRAP_SERVERS",
-            kind="missing-option",
-        )
+    settings = client_settings(properties, os.environ, owner=f"topic {topic}", named_by_caller=True)
     return KafkaDeliverySink(topic, settings, delivery, encode, SystemClock())
 
 

@@ -22,15 +22,13 @@ from tablestore.log.json.jsontext import rows_to_json
 from tablestore.names import did_you_mean
 from tablestore_kafka.client import (
     ADMIN,
-    BOOTSTRAP,
     LOG,
     PRODUCER,
     ROOM_IN_TOPIC,
-    TABLE_SETTINGS,
-    environment_settings,
     made,
     translated,
 )
+from tablestore_kafka.clientsettings import BOOTSTRAP, client_settings
 from tablestore_kafka.topics import Topics
 
 _PREFIX = "properties."
@@ -110,16 +108,7 @@ def _topic(name: str, options: Mapping[str, str]) -> str:
 
 def _settings(name: str, options: Mapping[str, str]) -> dict[str, str]:
     given = {key.removeprefix(_PREFIX): value for key, value in options.items() if key.startswith(_PREFIX)}
-    if refused := [key for key in given if key not in TABLE_SETTINGS]:
-        raise InvalidInputError(
-            f"table {name}: option {_PREFIX}{refused[0]}: a table may not set this property of the Kafka client, which could name "
-            f"files and secrets; set TABLESTORE_KAFKA_{refused[0].upper().replace('.', '_')} in the environment instead",
-            kind="invalid-option",
-        )
-    settings = {**given, **environment_settings(os.environ)}
-    if not settings.get(BOOTSTRAP):
-        raise InvalidInputError(f"table {name} has the connector kafka and no option '{_PREFIX}{BOOTSTRAP}'", kind="missing-option")
-    return settings
+    return client_settings(given, os.environ, owner=f"table {name}")
 
 
 def _key(name: str, options: Mapping[str, str], key: Sequence[str], columns: Sequence[str]) -> list[str]:

@@ -11,7 +11,8 @@ from tablestore.clock import Clock, SystemClock
 from tablestore.errors import StorageError
 from tablestore.log.logstore import LogCursor, LogSlot
 from tablestore.log.record import Offsets, Since, Tail
-from tablestore_kafka.client import ADMIN, BOOTSTRAP, CONSUMER, LEADERLESS, LOG, PRODUCER, UNKNOWN, made, misconfigured, translated
+from tablestore_kafka.client import ADMIN, CONSUMER, LEADERLESS, LOG, PRODUCER, UNKNOWN, made, misconfigured, translated
+from tablestore_kafka.clientsettings import BOOTSTRAP
 from tablestore_kafka.slot import KafkaSlot
 from tablestore_kafka.tail import read_since, read_tails
 from tablestore_kafka.topiccursor import KafkaCursor, describe

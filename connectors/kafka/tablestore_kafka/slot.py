@@ -31,7 +31,8 @@ from tablestore.log.record import (
     Offsets,
 )
 from tablestore.types.rowkind import RowKind
-from tablestore_kafka.client import BOOTSTRAP, LOG, code_of, made, translated
+from tablestore_kafka.client import LOG, code_of, made, translated
+from tablestore_kafka.clientsettings import BOOTSTRAP
 
 _COMMIT_TRY_S = 5.0
 _LOOK_S = 2.0

@@ -9,20 +9,18 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from confluent_kafka.admin import AdminClient
 
 from tablestore.cdc.topicsource import Offsets, PositionLost, TopicRecords
-from tablestore.errors import InvalidInputError, NotFoundError, StorageError
+from tablestore.errors import NotFoundError, StorageError
 from tablestore_kafka.client import (
     ADMIN,
-    BOOTSTRAP,
     CONSUMER,
     LOG,
     UNKNOWN,
     code_of,
     consume,
-    environment_settings,
     made,
-    table_settings,
     translated,
 )
+from tablestore_kafka.clientsettings import BOOTSTRAP, client_settings
 
 CALL_TIMEOUT_S = 15.0
 # The client makes an object of every record. So many at a time stay in the processor's cache until they are taken apart.
@@ -33,14 +31,9 @@ _LOST = (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE, KafkaErr
 def open_topic_source(topic: str, properties: Mapping[str, str]) -> "KafkaTopicSource":
     """A topic: the client properties given, and what the environment adds (``TABLESTORE_KAFKA_…``).
 
-    Raises InvalidInputError for a property that may only be set in the environment, and where no brokers are named.
+    Raises InvalidInputError, as :func:`client_settings` does.
     """
-    settings = {**table_settings(properties), **environment_settings(os.environ)}
-    if not settings.get(BOOTSTRAP):
-        raise InvalidInputError(
-            f"topic {topic}: no brokers are named; give {BOOTSTRAP}, or set TABLESTORE_KAFKA_BOOTSTRAP_SERVERS",
-            kind="missing-option",
-        )
+    settings = client_settings(properties, os.environ, owner=f"topic {topic}", named_by_caller=True)
     return KafkaTopicSource(topic, settings)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from tablestore_kafka import KafkaLogStore
-from tablestore_kafka.client import environment_settings, table_settings
+from tablestore_kafka.clientsettings import client_settings, environment_settings
 
 from tablestore.clock import SystemClock
 from tablestore.errors import AlreadyExistsError, InvalidInputError, NotFoundError, StorageError
@@ -208,11 +208,12 @@ def test_a_commit_that_the_broker_sleeps_through_is_repeated_to_a_known_end(own_
 @pytest.mark.parametrize("key", ["ssl.ca.location", "sasl.password", "security.protocol", "plugin.library.paths", "debug"])
 def test_a_table_may_not_set_what_reaches_files_or_secrets(key: str) -> None:
     with pytest.raises(InvalidInputError, match="in the environment"):
-        table_settings({key: "x", "bootstrap.servers": "y"})
+        client_settings({key: "x", "bootstrap.servers": "y"}, {}, owner="table t")
 
 
 def test_a_table_may_set_how_its_log_is_sent() -> None:
-    assert table_settings({"bootstrap.servers": "y", "linger.ms": "1"}) == {"bootstrap.servers": "y", "linger.ms": "1"}
+    settings = {"bootstrap.servers": "y", "linger.ms": "1"}
+    assert client_settings(settings, {}, owner="table t") == settings
     assert environment_settings({"TABLESTORE_KAFKA_SASL_PASSWORD": "s", "HOME": "h"}) == {"sasl.password": "s"}
     assert environment_settings({"TABLESTORE_KAFKA_GROUP_ID": ""}) == {}, "the client ends the process for an empty one"
 

@@ -1,0 +1,139 @@
+"""Puts the settings of a Kafka client together, and decides which brokers may see the credentials of the environment.
+
+    a table's or a caller's properties      only those of TABLE_SETTINGS: no file, no plug-in, no secret
+    the environment (TABLESTORE_KAFKA_…)    any property; it wins
+
+Whoever may write into a warehouse names the brokers of its tables. So credentials go only to brokers that the environment names
+(``TABLESTORE_KAFKA_BOOTSTRAP_SERVERS``), that it trusts (``TABLESTORE_KAFKA_TRUSTED_BROKERS``), or that the caller of a function
+of Python names itself.
+"""
+
+import re
+from collections.abc import Mapping
+
+from tablestore.errors import InvalidInputError
+
+BOOTSTRAP = "bootstrap.servers"
+PREFIX = "TABLESTORE_KAFKA_"
+_TRUSTED = "trusted.brokers"
+_DEFAULT_PORT = "9092"
+
+# What a table's options may set: nothing that names a file, a plug-in or a secret. Stored in tables: never taken away.
+TABLE_SETTINGS = frozenset(
+    {
+        BOOTSTRAP,
+        "client.dns.lookup",
+        "client.rack",
+        "compression.codec",
+        "compression.level",
+        "compression.type",
+        "batch.num.messages",
+        "batch.size",
+        "linger.ms",
+        "message.max.bytes",
+        "queue.buffering.max.kbytes",
+        "queue.buffering.max.messages",
+        "fetch.max.bytes",
+        "fetch.message.max.bytes",
+        "fetch.min.bytes",
+        "fetch.wait.max.ms",
+        "max.partition.fetch.bytes",
+        "queued.max.messages.kbytes",
+        "queued.min.messages",
+        "request.timeout.ms",
+        "socket.timeout.ms",
+        "socket.connection.setup.timeout.ms",
+        "transaction.timeout.ms",
+    }
+)
+
+# What a property's name holds that may give somebody away, and those of them that do not.
+_TELLING = re.compile(r"sasl|ssl|oauth|password|secret|token|credential|\bkey\b|plugin")
+_HARMLESS = frozenset(
+    {
+        "enable.ssl.certificate.verification",
+        "sasl.mechanism",
+        "sasl.mechanisms",
+        "ssl.ca.certificate.stores",
+        "ssl.ca.location",
+        "ssl.ca.pem",
+        "ssl.cipher.suites",
+        "ssl.crl.location",
+        "ssl.curves.list",
+        "ssl.endpoint.identification.algorithm",
+        "ssl.sigalgs.list",
+    }
+)
+
+
+def client_settings(
+    properties: Mapping[str, str], environ: Mapping[str, str], *, owner: str, named_by_caller: bool = False
+) -> dict[str, str]:
+    """The settings of a client for ``owner`` (``table shop.orders``, ``topic orders``): its ``properties``, and the environment's.
+
+    ``named_by_caller``: the brokers come from a call of Python or a command, not from a table or a text of SQL. Raises
+    InvalidInputError of kind ``invalid-option`` (a property that only the environment may set), ``missing-option`` (no brokers) or
+    ``untrusted-brokers`` (the environment has credentials, and does not trust the brokers that ``properties`` name).
+    """
+    for key in properties:
+        if key not in TABLE_SETTINGS:
+            raise InvalidInputError(
+                f"{owner}: a table may not set this property of the Kafka client: {key}. Whoever may alter a table could reach "
+                f"files and secrets with it; set {variable(key)} in the environment instead. Tables may set "
+                f"{', '.join(sorted(TABLE_SETTINGS))}",
+                kind="invalid-option",
+            )
+    added = environment_settings(environ)
+    trusted = added.pop(_TRUSTED, "")
+    settings = {**properties, **added}
+    if not settings.get(BOOTSTRAP):
+        raise InvalidInputError(
+            f"{owner}: no brokers are named; give {BOOTSTRAP}, or set {variable(BOOTSTRAP)}", kind="missing-option"
+        )
+    if not named_by_caller and BOOTSTRAP not in added:
+        _check_trust(
+            settings[BOOTSTRAP], trusted, sorted(key for key in added if _TELLING.search(key) and key not in _HARMLESS), owner
+        )
+    return settings
+
+
+def environment_settings(environ: Mapping[str, str]) -> dict[str, str]:
+    """Client properties of the process, secrets among them: ``TABLESTORE_KAFKA_SASL_PASSWORD`` is ``sasl.password``."""
+    # An empty variable is one that is not set: of some properties an empty value ends the process in the client's own code.
+    return {
+        key.removeprefix(PREFIX).lower().replace("_", "."): value
+        for key, value in environ.items()
+        if key.startswith(PREFIX) and value
+    }
+
+
+def variable(key: str) -> str:
+    """The variable of the environment that sets a property."""
+    return PREFIX + key.upper().replace(".", "_")
+
+
+def _check_trust(brokers: str, trusted: str, credentials: list[str], owner: str) -> None:
+    known = {one for name in _listed(trusted) for one in (name, _with_port(name))}
+    strangers = [name for name in _listed(brokers) if known.isdisjoint((_host(name), _with_port(name)))]
+    if credentials and strangers:
+        raise InvalidInputError(
+            f"{owner} names the brokers {', '.join(strangers)}, and the environment has credentials for Kafka "
+            f"({', '.join(credentials)}): they go only to brokers that the environment names, since whoever may alter a "
+            f"table could have them sent to a host of their own. If these brokers are yours, set {variable(BOOTSTRAP)}, or list "
+            f"them in {variable(_TRUSTED)}; no broker was asked",
+            kind="untrusted-brokers",
+        )
+
+
+def _listed(brokers: str) -> list[str]:
+    # librdkafka takes protocol://host:port, too.
+    return [one.strip().lower().rpartition("://")[2] for one in brokers.split(",") if one.strip()]
+
+
+def _host(broker: str) -> str:
+    host, separator, port = broker.rpartition(":")
+    return host if separator and port.isdigit() and not (host.count(":") and not host.endswith("]")) else broker
+
+
+def _with_port(broker: str) -> str:
+    return broker if _host(broker) != broker else f"{broker}:{_DEFAULT_PORT}"
