@@ -1,12 +1,14 @@
-"""Which process of this host publishes? A lock file per slot, in a folder that belongs to one user of the operating system.
+"""Keeps the publishers of one user and host apart: a lock file per slot, in a folder that belongs to that user alone.
 
-The locks keep the publishers of one user and host from fencing each other, which costs both of them time. They do not keep the log
-right: two users, or two hosts, do not see each other's locks, and there the broker's fence alone decides who may write.
+Without the locks they would fence each other, which costs both of them time. The locks do not keep the log right: two users, or two
+hosts, do not see each other's locks, and there the broker's fence alone decides who may write. So a folder that somebody else could
+have made, or may write into, is not used: its owner could hold every lock for ever, or make the lock file a link to another file.
 """
 
 import hashlib
 import logging
 import os
+import stat
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -47,10 +49,24 @@ class SlotLocks:
 def try_lock(lock: FileLock) -> bool:
     """False if another process holds it. True if we hold it now, or if nobody can: then the broker's fence has to do."""
     try:
-        Path(lock.lock_file).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder = Path(lock.lock_file).parent
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _check_is_private(folder)
         lock.acquire(timeout=0)
     except Timeout:
         return False
     except OSError as error:
         LOG.warning("no lock for publishing in %s (%s): publishers of this host may fence each other", lock.lock_file, error)
     return True
+
+
+def _check_is_private(folder: Path) -> None:
+    """Raises PermissionError for a folder that is a link, is somebody else's, or that others may write into."""
+    status = folder.lstat()
+    if not hasattr(os, "getuid"):
+        return
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise PermissionError(
+            f"expected a directory of user {os.getuid()} that nobody else may write into, found mode "
+            f"{stat.filemode(status.st_mode)} of user {status.st_uid}; remove it, or name another place in XDG_CACHE_HOME"
+        )

@@ -1,8 +1,6 @@
 """``tablestore mt``: figures, refreshes, and the scheduler that is built in."""
 
 import json
-import urllib.error
-import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +8,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.cli.command import Session
-from tablestore.cli.commands.materialized.serve import Server, served_metrics
+from tablestore.cli.commands.materialized.serve import Server
 from tablestore.cli.text.render import Output
 from tests.support.commandline import Ran
 
@@ -138,18 +136,6 @@ def test_a_table_that_fails_is_left_out_more_and_more_often(
     assert [look for look, one in enumerate(failed) if one] == [0, 2, 5, 10]
     assert "tablestore.shop.totals" in serving.metrics
     assert 'refresh_failures_total{table="tablestore.shop.broken"} 4' in serving.metrics
-
-
-def test_metrics_are_served_at_a_port_of_the_machine() -> None:
-    with served_metrics("127.0.0.1", 0, lambda: "# EOF\n") as port:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
-            assert answer.read() == b"# EOF\n"
-            assert answer.headers["Content-Type"].startswith("application/openmetrics-text")
-        with pytest.raises(urllib.error.HTTPError) as missing:
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/")
-        missing.value.close()
-        with pytest.raises(ts.InvalidInputError, match="--metrics-port"), served_metrics("127.0.0.1", port, str):
-            pass
 
 
 def test_a_folder_is_planned_and_applied(run: Run, orders: ts.Table, tmp_path: Path) -> None:

@@ -39,3 +39,22 @@ def test_a_lock_that_cannot_be_had_leaves_it_to_the_fence(tmp_path: Path, caplog
     lock = SlotLocks(tmp_path / "locks").slot("one", "topic", 0)
     assert try_lock(lock) and not lock.is_locked and "fence each other" in caplog.text
     lock.release()
+
+
+@pytest.mark.parametrize("attack", ["writable", "link", "foreign"])
+def test_a_folder_that_others_may_write_into_or_made_is_not_used(
+    tmp_path: Path, attack: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whoever comes first in the shared temporary directory chooses what lies there."""
+    folder, victim = tmp_path / "locks", tmp_path / "victim"
+    victim.mkdir()
+    if attack == "link":
+        folder.symlink_to(victim)
+    else:
+        folder.mkdir()
+        folder.chmod(0o777 if attack == "writable" else 0o700)
+    if attack == "foreign":
+        monkeypatch.setattr("os.getuid", lambda: 4711)
+    lock = SlotLocks(folder).slot("one", "topic", 0)
+    assert try_lock(lock) and not lock.is_locked and "nobody else may write into" in caplog.text
+    assert list(victim.iterdir()) == [] and list(folder.iterdir()) == []

@@ -16,6 +16,7 @@ import typer
 
 import tablestore as ts
 from tablestore.cli.command import Session, command
+from tablestore.cli.commands.materialized.metricsendpoint import served_metrics
 from tablestore.cli.commands.materialized.refreshes import say_refresh
 from tablestore.cli.commands.sql import EngineOption, open_environment
 from tablestore.environment.objectpath import ObjectPath
@@ -132,39 +133,3 @@ def _until_signal() -> Iterator[Wait]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-@contextmanager
-def served_metrics(host: str, port: int, text: Callable[[], str]) -> Iterator[int]:
-    """Serve a text at ``/metrics`` from threads of its own; the port. Raises InvalidInputError for a port that is taken."""
-    from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-
-    from tablestore.environment.materialized.figures.openmetrics import CONTENT_TYPE
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            found = self.path.partition("?")[0] == "/metrics"
-            body = text().encode() if found else b"the figures are at /metrics\n"
-            self.send_response(200 if found else 404)
-            self.send_header("Content-Type", CONTENT_TYPE if found else "text/plain; charset=utf-8")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: Any) -> None:
-            """Requests are not worth a line."""
-
-    try:
-        server = ThreadingHTTPServer((host, port), Handler)
-    except OSError as error:
-        raise ts.InvalidInputError(
-            f"cannot serve metrics at {host}:{port}: {error.strerror}; choose another --metrics-port", kind="port"
-        ) from error
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
-    thread.start()
-    try:
-        yield int(server.server_address[1])
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
