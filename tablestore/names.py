@@ -1,4 +1,4 @@
-"""Which names are allowed, which known name did the caller probably mean, and which names were given?
+"""Checks the names and flags that callers give, and finds the known name that they probably meant.
 
 Names of databases, tables, tags and branches become paths, so they come from an allow-list: letters, digits, ``_`` and ``-``, at
 most 128, not starting with ``-``. Separators, control characters and ``..`` are refused before any path is made.
@@ -64,3 +64,9 @@ def check_reference(name: str, what: str) -> str:
             kind="invalid-name",
         )
     return name
+
+
+def check_flag(value: object, name: str) -> None:
+    """Raise InvalidInputError for anything but True and False: the text "false" would count as true."""
+    if not isinstance(value, bool):
+        raise InvalidInputError(f"expected True or False as {name}, found {value!r:.100}", kind="invalid-argument")

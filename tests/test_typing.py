@@ -8,8 +8,12 @@ from typing import get_type_hints
 import pytest
 
 import tablestore as ts
+from tablestore.environment.pipelines.createorreplace import CreateOrReplaceTable
+from tablestore.environment.query import Query
+from tablestore.environment.statementset import StatementSet
 
 CLASSES = (ts.Catalog, ts.Table, ts.Scan, ts.TableWriter)
+PUBLIC = [getattr(ts, name) for name in ts.__all__ if inspect.isclass(getattr(ts, name))]
 # Of Python, Arrow and other libraries; the last ones are views of the engine for connectors and tools.
 OTHERS = re.compile(
     r"str|int|bool|None|object|Any|Self|float|bytes|datetime|timedelta|Iterator|Iterable|Sequence|Mapping|Generator|Callable|Literal|"
@@ -41,7 +45,20 @@ def test_what_a_public_call_gives_has_a_public_name(owner: type) -> None:
     assert not unnamed
 
 
-@pytest.mark.parametrize("name", [name for name in ts.__all__ if inspect.isclass(getattr(ts, name))])
+@pytest.mark.parametrize("owner", [*PUBLIC, Query, StatementSet, CreateOrReplaceTable])
+def test_a_public_call_takes_its_flags_by_name_only(owner: type) -> None:
+    """``insert_into("p1", "x")`` may mean a path of two parts: as a flag, ``"x"`` would replace the rows of ``p1``."""
+    by_place = {
+        f"{name}({parameter.name})"
+        for name, member in inspect.getmembers(owner, inspect.isfunction)
+        if not name.startswith("_")
+        for parameter in inspect.signature(member).parameters.values()
+        if parameter.annotation in (bool, "bool") and parameter.kind is not parameter.KEYWORD_ONLY
+    }
+    assert not by_place
+
+
+@pytest.mark.parametrize("name", [held.__name__ for held in PUBLIC])
 def test_the_types_of_what_a_class_holds_resolve(name: str) -> None:
     """So that cattrs, pydantic and others take the values apart."""
     held = getattr(ts, name)

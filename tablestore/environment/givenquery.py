@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from tablestore.environment.source import Source
 from tablestore.errors import InvalidInputError
+from tablestore.names import check_flag
 from tablestore.sql.parse.statement import parse_path, parse_statement
 from tablestore.sql.query.parameters import Parameters
 from tablestore.sql.source import Fragment, Path
@@ -37,5 +38,6 @@ def path_of(text: str) -> Path:
 
 
 def insert_of(path: str, query: QueryText, *, overwrite: bool) -> Insert:
-    """The INSERT of a query. Raises InvalidInputError for a wrong path."""
+    """The INSERT of a query. Raises InvalidInputError for a wrong path, and for a text such as "false" as ``overwrite``."""
+    check_flag(overwrite, "overwrite")
     return Insert(target=path_of(path), query=query.fragment, overwrite=overwrite)

@@ -66,7 +66,7 @@ class Query(ArrowSource):
 
         return explain_query(self._session, self._query.fragment, self._query.source, self._query.parameters)
 
-    def insert_into(self, path: str, overwrite: bool = False) -> "TablePipeline":
+    def insert_into(self, path: str, *, overwrite: bool = False) -> "TablePipeline":
         """A pipeline that writes the rows into a table, columns by their place, as INSERT does. Nothing happens yet."""
         from tablestore.environment.pipelines.inserts import plan_one
         from tablestore.environment.pipelines.pipeline import TablePipeline

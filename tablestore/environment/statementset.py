@@ -34,7 +34,7 @@ class StatementSet(TablePipeline):
             raise InvalidInputError("add_insert_sql: expected an INSERT; execute_sql runs other statements", kind="not-an-insert")
         return self._add(statement, Source(text), params or args)
 
-    def add_insert(self, path: str, query: Query | str, overwrite: bool = False) -> "StatementSet":
+    def add_insert(self, path: str, query: Query | str, *, overwrite: bool = False) -> "StatementSet":
         """Add an INSERT of the rows of a query; the set. Raises InvalidInputError."""
         given = as_query_text(query, "add_insert")
         return self._add(insert_of(path, given, overwrite=overwrite), given.source, given.parameters)

@@ -162,9 +162,9 @@ class TableEnvironment(DeprecatedNames):
 
     # -- writing
 
-    def insert_into(self, path: str, query: Query | str, overwrite: bool = False) -> "TablePipeline":
+    def insert_into(self, path: str, query: Query | str, *, overwrite: bool = False) -> "TablePipeline":
         """A pipeline that writes the rows of a query into a table, as ``query.insert_into(path)``. Nothing happens yet."""
-        return self._as_query(query, "insert_into").insert_into(path, overwrite)
+        return self._as_query(query, "insert_into").insert_into(path, overwrite=overwrite)
 
     def create_table(self, path: str, options: Mapping[str, Any], query: Query | str) -> "TablePipeline":
         """Create a table from a query, as ``query.save_as(path).options(options).create()``; the pipeline that writes its rows."""
@@ -292,7 +292,7 @@ class TableEnvironment(DeprecatedNames):
         """Databases of the current catalog, ascending."""
         return self._session.catalogs.databases(self.current_catalog)
 
-    def list_tables(self, include_temporary: bool = False) -> tuple[str, ...]:
+    def list_tables(self, *, include_temporary: bool = False) -> tuple[str, ...]:
         """The permanent tables of the current database, ascending; ``include_temporary``: temporary tables and views too."""
         permanent = self._listed("SHOW TABLES")
         if not include_temporary:

@@ -12,7 +12,7 @@ from tablestore.clock import Clock
 from tablestore.errors import InvalidInputError, NotFoundError, TablestoreError
 from tablestore.ids import Ids
 from tablestore.log.opening import ChangeLogs
-from tablestore.names import Names
+from tablestore.names import Names, check_flag
 from tablestore.options import is_materialized
 from tablestore.store.context import Shared, TableContext
 from tablestore.table.creation.creationtools import CreationTools
@@ -74,13 +74,14 @@ class Catalog:
         """Whether there is a database of that name."""
         return self._meta.has_database(name)
 
-    def create_database(self, name: str, ignore_if_exists: bool = False) -> None:
+    def create_database(self, name: str, *, ignore_if_exists: bool = False) -> None:
         """Create a database."""
         self._meta.create_database(name, ignore_if_exists=ignore_if_exists)
 
-    def drop_database(self, name: str, ignore_if_not_exists: bool = False, cascade: bool = False) -> None:
+    def drop_database(self, name: str, *, ignore_if_not_exists: bool = False, cascade: bool = False) -> None:
         """Drop a database; one with tables only if ``cascade``, and their logs with them. Raises InvalidInputError if it holds
         materialized tables, as :meth:`drop_table`."""
+        check_flag(cascade, "cascade")
         if cascade and self._meta.has_database(name):
             tables = self._meta.list_tables(name)
             for table in tables:
@@ -106,6 +107,7 @@ class Catalog:
         partition_by: Names | None = None,
         options: Mapping[str, object] | None = None,
         comment: str | None = None,
+        *,
         ignore_if_exists: bool = False,
     ) -> Table:
         """Create the table ``database.name``, all or nothing, and open it.
@@ -133,8 +135,8 @@ class Catalog:
         partition_by: Names | None = None,
         options: Mapping[str, object] | None = None,
         comment: str | None = None,
-        ignore_if_exists: bool = False,
         *,
+        ignore_if_exists: bool = False,
         job_id: str | None = None,
     ) -> "StagedTable":
         """Begin a table that nobody sees before it is published with its rows.
@@ -163,8 +165,8 @@ class Catalog:
         partition_by: Names | None = None,
         options: Mapping[str, object] | None = None,
         comment: str | None = None,
-        must_exist: bool = False,
         *,
+        must_exist: bool = False,
         job_id: str | None = None,
     ) -> "StagedTable":
         """Begin to replace a table, which stays readable as it is until this is published with its rows.
@@ -256,7 +258,7 @@ class Catalog:
         return CreationTools(self._meta, self._clock, self._ids, self._logs, self._shared, self._settings.table_defaults)
 
     def alter_table(
-        self, name: str, changes: "Sequence[SchemaChange] | SchemaChange", ignore_if_not_exists: bool = False
+        self, name: str, changes: "Sequence[SchemaChange] | SchemaChange", *, ignore_if_not_exists: bool = False
     ) -> Table | None:
         """Alter columns, options or comments of a table, all changes or none; the altered table.
 
@@ -270,7 +272,7 @@ class Catalog:
             raise
         return table.alter(changes)
 
-    def drop_table(self, name: str, ignore_if_not_exists: bool = False, *, materialized: bool = False) -> None:
+    def drop_table(self, name: str, *, ignore_if_not_exists: bool = False, materialized: bool = False) -> None:
         """Remove a table, its log and all of its files.
 
         A materialized table is refused: DROP MATERIALIZED TABLE also stops its refreshes and lets its sources go. Pass
@@ -306,7 +308,7 @@ class Catalog:
         except TablestoreError:
             return None
 
-    def rename_table(self, name: str, new_name: str, ignore_if_not_exists: bool = False) -> None:
+    def rename_table(self, name: str, new_name: str, *, ignore_if_not_exists: bool = False) -> None:
         """Give a table another name; ``new_name`` may be in another database. A materialized table keeps its name, which what
         refreshes it knows."""
         old, new = parse_identifier(name), parse_identifier(new_name)

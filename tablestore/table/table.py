@@ -308,9 +308,9 @@ class Table(Maintenance):
 
     def compact(
         self,
+        *,
         full: bool = False,
         partitions: Iterable[Mapping[str, Any]] | None = None,
-        *,
         progress: Progress | None = None,
     ) -> "CompactReport":
         """Merge the files that are due, or (``full``) all files of each bucket into one sorted run. Queries see the same rows.

@@ -1,4 +1,4 @@
-"""How is a type written in a schema file, and in SQL?
+"""Reads and writes types as text, for schema files and for SQL.
 
 Atomic types are text (``"DECIMAL(10, 2) NOT NULL"``), constructed types are JSON objects
 (``{"type": "ARRAY NOT NULL", "element": …}``). Nullable is the default. Writing gives the one canonical form;
@@ -7,6 +7,8 @@ reading is case-insensitive and accepts the aliases that other writers use:
     type    = name [ "(" int [ "," int ] ")" ] [ zone ] [ [ "NOT" ] "NULL" ]
     zone    = "WITH" "LOCAL" "TIME" "ZONE" | "WITHOUT" "TIME" "ZONE"
     aliases = INTEGER, DEC, NUMERIC, STRING, BYTES, DOUBLE PRECISION, TIMESTAMP_LTZ(p)
+
+A stored type without a length has the length 1, as the format says. A person who declares a VARCHAR means text of any length.
 
 Types that Paimon knows and tablestore does not are refused by name.
 """
@@ -21,6 +23,7 @@ from tablestore.types.datatypes import (
     INTEGER_ROOTS,
     LENGTH_ROOTS,
     MAX_LENGTH,
+    TEXT_ROOTS,
     ArrayType,
     AtomicType,
     DataType,
@@ -55,6 +58,19 @@ def parse_type(json: object) -> DataType:
     Raises FormatError for anything else, UnsupportedError for types that tablestore does not support.
     """
     return _parse(json, depth=0)
+
+
+def declared_type(text: str) -> DataType:
+    """The atomic type that a person declares: without a length, VARCHAR is STRING and the types of bytes are BYTES.
+
+    Raises as :func:`parse_type`, and FormatError for a CHAR without a length, which databases understand in several ways.
+    """
+    parsed = parse_type(text)
+    if "(" in text or not isinstance(parsed, AtomicType) or parsed.root not in LENGTH_ROOTS:
+        return parsed
+    if parsed.root is TypeRoot.CHAR:
+        raise FormatError(f"the type {text.strip()!r:.200} lacks its length; write STRING for any text, CHAR(1) for one character")
+    return replace(parsed, length=MAX_LENGTH, root=TypeRoot.VARCHAR if parsed.root in TEXT_ROOTS else TypeRoot.VARBINARY)
 
 
 def type_to_json(data_type: DataType) -> JsonType:

@@ -324,3 +324,41 @@ def test_a_table_with_a_connector_keeps_its_columns_that_are_not_stored(duck: ts
     assert duck.execute_sql("DESCRIBE m").to_arrow().column("extras").to_pylist() == [None, "METADATA FROM 'file_path' VIRTUAL"]
     with pytest.raises(ts.UnsupportedError, match=r"does not read the metadata column 'path' .* on the engine spark"):
         duck.execute_sql("SELECT id FROM m")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TABLE t (id INT, c VARCHAR, b BINARY)",
+        "CREATE TEMPORARY TABLE t (id INT, c varchar, b VARBINARY)",
+        "CREATE TABLE t (id INT, c VARCHAR, b BINARY) USING tablestore",
+        "CREATE TABLE t (c VARCHAR, b BINARY) AS SELECT 'long text' AS c, X'0102' AS b",
+        "CREATE TABLE t (id INT); ALTER TABLE t ADD COLUMNS (c VARCHAR, b BINARY)",
+        "CREATE TABLE t (id INT, c VARCHAR(1), b BYTES); ALTER TABLE t ALTER COLUMN c TYPE VARCHAR",
+    ],
+)
+def test_a_type_without_a_length_takes_values_of_any_length(duck: ts.TableEnvironment, statement: str) -> None:
+    duck.execute_script(statement)
+    duck.execute_sql("INSERT INTO t (c, b) VALUES ('long text', X'0102')")
+    assert {(row["c"], row["b"]) for row in duck.execute_sql("SELECT c, b FROM t").to_arrow().to_pylist()} == {
+        ("long text", b"\x01\x02")
+    }
+
+
+@pytest.mark.parametrize("statement", ["CREATE TABLE t (c CHAR)", "ALTER TABLE t ADD COLUMN c CHAR"])
+def test_a_char_without_a_length_is_refused_with_what_to_write(env: ts.TableEnvironment, statement: str) -> None:
+    if statement.startswith("ALTER"):
+        env.execute_sql("CREATE TABLE t (id INT)")
+    with pytest.raises(ts.InvalidInputError, match=r"(?s)lacks its length; write STRING .*CHAR\(1\).*\^\^\^\^"):
+        env.execute_sql(statement)
+
+
+def test_python_declares_types_as_sql_does(env: ts.TableEnvironment) -> None:
+    env.execute_sql("CREATE DATABASE IF NOT EXISTS default")
+    table = env.catalog().create_table("default.u", "id INT, c VARCHAR", primary_key="id")
+    table.alter(ts.AddColumn("b", "BINARY"))
+    table.upsert([{"id": 1, "c": "long text", "b": b"\x01\x02"}])
+    assert table.update({"c": "CAST(12 AS VARCHAR)"}, "id = 1") is not None
+    assert table.to_arrow().to_pylist() == [{"id": 1, "c": "12", "b": b"\x01\x02"}]
+    with pytest.raises(ts.InvalidInputError, match="lacks its length"):
+        table.alter(ts.AddColumn("d", "CHAR"))

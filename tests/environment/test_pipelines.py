@@ -83,6 +83,9 @@ def test_what_is_no_text_no_name_or_no_hook_is_said(env: ts.TableEnvironment) ->
         (lambda: env.drop_temporary_view(5), "a name as text"),  # type: ignore[arg-type]
         (lambda: env.create_statement_set().add_insert(None, query), "a name as text"),  # type: ignore[arg-type]
         (lambda: env.create_statement_set().add_insert_sql(None), "SQL text, found NoneType"),  # type: ignore[arg-type]
+        (lambda: query.insert_into("t", overwrite="false"), "expected True or False as overwrite, found 'false'"),
+        (lambda: env.create_statement_set().add_insert("t", query, overwrite=1), "as overwrite, found 1"),  # type: ignore[arg-type]
+        (lambda: env.catalog().drop_database("default", cascade="no"), "as cascade, found 'no'"),  # type: ignore[arg-type]
         (lambda: query.insert_into("t").register_job_status_hook(Listener), "found the class Listener itself"),
         (lambda: env.create_temporary_view("x$files", query), "the name of a part of a table"),
         (lambda: env.create_temporary_view("x$files", pa.table({"a": [1]})), "the name of a part of a table"),

@@ -8,7 +8,7 @@ import pytest
 from tablestore.errors import FormatError, UnsupportedError
 from tablestore.types.arrowtypes import from_arrow_type, to_arrow_field, to_arrow_type
 from tablestore.types.datatypes import MAX_LENGTH, AtomicType, Field, RowType, TypeRoot
-from tablestore.types.typestring import field_to_json, parse_field, parse_type, type_to_json, type_to_sql
+from tablestore.types.typestring import declared_type, field_to_json, parse_field, parse_type, type_to_json, type_to_sql
 
 GOLDEN = sorted(Path(__file__).parents[1].joinpath("golden", "paimon").glob("*/schema/schema-*"))
 
@@ -76,6 +76,21 @@ def test_canonical_text_comes_back_and_so_does_its_arrow_field(text: str) -> Non
 )
 def test_aliases_are_read(text: str, canonical: str) -> None:
     assert type_to_json(parse_type(text)) == canonical
+
+
+@pytest.mark.parametrize("name", ["CHAR", "VARCHAR", "BINARY", "VARBINARY"])
+def test_a_stored_type_without_a_length_keeps_the_length_of_the_format(name: str) -> None:
+    assert type_to_json(parse_type(f"{name} NOT NULL")) == f"{name}(1) NOT NULL"
+
+
+@pytest.mark.parametrize(("text", "meant"), [("varchar", "STRING"), ("BINARY NOT NULL", "BYTES NOT NULL"), ("VARBINARY", "BYTES")])
+def test_a_declared_type_without_a_length_has_no_limit(text: str, meant: str) -> None:
+    assert declared_type(text) == parse_type(meant)
+
+
+def test_what_says_its_length_is_declared_as_it_is_stored() -> None:
+    for text in CANONICAL:
+        assert declared_type(text) == parse_type(text)
 
 
 def test_constructed_types_come_back() -> None:

@@ -47,7 +47,7 @@ class CreateOrReplaceTable:
         """Describe it."""
         return self._with(comment=text)
 
-    def create(self, ignore_if_exists: bool = False) -> TablePipeline:
+    def create(self, *, ignore_if_exists: bool = False) -> TablePipeline:
         """Create the table now, and give the pipeline that writes the rows.
 
         With ``table.ctas.atomicity-enabled`` the table is checked now, and created when the pipeline runs. ``ignore_if_exists``:

@@ -5,8 +5,8 @@
             | type ARRAY | type MULTISET
     field   = name [:] type [NOT NULL | NULL] [[COMMENT] 'text']
 
-TIMESTAMP is without a time zone, BINARY is one byte and TIME counts seconds; in a statement with USING they are what Spark says:
-with local time zone, any number of bytes, microseconds.
+Without a length VARCHAR is STRING and BINARY is BYTES. TIMESTAMP is without a time zone and TIME counts seconds; in a statement
+with USING they are what Spark says: with local time zone, microseconds.
 """
 
 from dataclasses import replace
@@ -17,7 +17,7 @@ from tablestore.sql.parse.cursor import Cursor
 from tablestore.sql.parse.tokens import Kind
 from tablestore.sql.source import syntax_error
 from tablestore.types.datatypes import ArrayType, DataType, Field, MapType, MultisetType, RowType, with_nullable
-from tablestore.types.typestring import MAX_TYPE_DEPTH, parse_type
+from tablestore.types.typestring import MAX_TYPE_DEPTH, declared_type
 
 _NAMES = (
     *("BOOLEAN", "TINYINT", "SMALLINT", "INT", "INTEGER", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL", "NUMERIC", "DEC"),
@@ -46,7 +46,7 @@ _ELSEWHERE = {
     "BOOL": "BOOLEAN",
     "HUGEINT": "DECIMAL(38, 0)",
 }
-_SPARKS = {"TIMESTAMP": "TIMESTAMP_LTZ(6)", "BINARY": "BYTES", "TIME": "TIME(6)"}
+_SPARKS = {"TIMESTAMP": "TIMESTAMP_LTZ(6)", "TIME": "TIME(6)"}
 _CONSTRUCTED = ("ARRAY", "MULTISET", "MAP", "ROW", "STRUCT")
 _UNSUPPORTED = {
     "INTERVAL": "store a BIGINT of its units",
@@ -165,7 +165,7 @@ class _TypeReader:
         zone = self._zone(start) if name in ("TIME", "TIMESTAMP") else ""
         bare = self.sparks and not arguments and not zone and written in _SPARKS
         try:
-            return parse_type(_SPARKS[written] if bare else f"{name}{arguments}{zone}")
+            return declared_type(_SPARKS[written] if bare else f"{name}{arguments}{zone}")
         except FormatError as error:
             raise syntax_error(cursor.text, cursor.span_from(start), str(error)) from None
 

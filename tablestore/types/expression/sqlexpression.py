@@ -18,7 +18,7 @@ from tablestore.types.datatypes import AtomicType, TypeRoot
 from tablestore.types.expression.expression import MOST_LEVELS, Call, Cast, Column, Expression, Value, levels
 from tablestore.types.expression.instant import parse_instant
 from tablestore.types.expression.sqltree import operands, parse_tree, shorten, unwrapped
-from tablestore.types.typestring import parse_type
+from tablestore.types.typestring import declared_type
 
 ColumnOf = Callable[[str, str], Column]
 """The column of a table ("" without one) and a name, both as written. Raises InvalidInputError."""
@@ -196,7 +196,7 @@ class ExpressionReader:
                 raise self._refusal(node)
             return Cast(inner, AtomicType(root=TypeRoot.TIMESTAMP, precision=6))
         try:
-            return Cast(inner, parse_type(node.to.sql(dialect="spark")))
+            return Cast(inner, declared_type(node.to.sql(dialect="spark")))
         except (FormatError, UnsupportedError) as error:
             raise self._refusal(node) from error
 

@@ -37,7 +37,7 @@ from tablestore.types.filter.predicate import (
     Or,
     Predicate,
 )
-from tablestore.types.typestring import parse_type, type_to_sql
+from tablestore.types.typestring import declared_type, type_to_sql
 
 _OPERATORS: dict[type[exp.Expression], Operator] = {
     exp.EQ: "=",
@@ -268,7 +268,7 @@ class _Reader:
             day = 86_400 * 10**9
             return _Literal(Instant(instant.ns // day * day, False) if kind.name == "DATE" else instant)
         try:
-            target = parse_type(node.to.sql(dialect="spark"))
+            target = declared_type(node.to.sql(dialect="spark"))
         except (FormatError, UnsupportedError) as error:
             raise _NoLeaf from error
         cast = _cast_number(value, target) if isinstance(target, AtomicType) else None

@@ -11,7 +11,7 @@ import re
 
 from tablestore.errors import FormatError, InvalidInputError
 from tablestore.types.datatypes import ArrayType, DataType, Field, MapType, MultisetType, RowType, with_nullable
-from tablestore.types.typestring import MAX_TYPE_DEPTH, parse_type
+from tablestore.types.typestring import MAX_TYPE_DEPTH, declared_type
 
 _NAME = re.compile(r"\s*(?:`(?P<ticked>(?:[^`]|``)+)`|\"(?P<quoted>(?:[^\"]|\"\")+)\"|(?P<plain>\w+))\s*:?\s*")
 _COMMENT = re.compile(r"\s+COMMENT\s+'(?P<text>(?:[^']|'')*)'\s*$", re.IGNORECASE)
@@ -85,7 +85,7 @@ def _type(text: str, depth: int) -> DataType:
     """Raises FormatError for what is no type, InvalidInputError for columns inside that are none."""
     match = _CONSTRUCTED.fullmatch(text)
     if match is None:
-        return parse_type(text.strip())
+        return declared_type(text.strip())
     _check_depth(depth)
     parsed = _constructed(match["name"].upper(), match["inner"], depth + 1)
     return with_nullable(parsed, False) if (match["null"] or "").upper().startswith("NOT") else parsed

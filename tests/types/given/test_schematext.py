@@ -28,6 +28,8 @@ def test_names_stand_bare_or_in_either_kind_of_quotes() -> None:
         ("array<int not null> NOT NULL", with_nullable(ArrayType(element=with_nullable(INT, False)), False)),
         ("MAP(STRING NOT NULL, ARRAY<INT>) NULL", MapType(key=with_nullable(STRING, False), value=ArrayType(element=INT))),
         ("MULTISET<STRING>", MultisetType(element=STRING)),
+        ("varchar NOT NULL", with_nullable(STRING, False)),
+        ("ARRAY<BINARY>", ArrayType(element=parse_type("BYTES"))),
         ("STRUCT<a: INT, `b,c` STRING COMMENT 'x>y'>", RowType(fields=parse_columns("a INT, `b,c` STRING COMMENT 'x>y'"))),
     ],
 )
@@ -47,6 +49,7 @@ def test_types_are_nested_as_in_sql(text: str, expected: object) -> None:
         ("`id INT", "schema", "'`' is missing at the end"),
         ("id MAP<INT>", "invalid-type", "column 'id': expected 2 types inside MAP<…>, found 'INT'"),
         ("r ROW<a INTT>", "invalid-type", "column 'a': expected a type such as INT"),
+        ("r ROW<a CHAR>", "invalid-type", "column 'a': the type 'CHAR' lacks its length; write STRING for any text"),
         ("r ROW<>", "schema", "expected columns, found none"),
         ("a " + "ARRAY<" * 99 + "INT" + ">" * 99, "limit", f"more than {MAX_TYPE_DEPTH} levels"),
         ("a " + "ROW<a " * 99 + "INT" + ">" * 99, "limit", f"more than {MAX_TYPE_DEPTH} levels"),
