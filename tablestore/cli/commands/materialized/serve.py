@@ -16,7 +16,6 @@ import typer
 
 import tablestore as ts
 from tablestore.cli.command import Session, command
-from tablestore.cli.commands.materialized.metricsendpoint import served_metrics
 from tablestore.cli.commands.materialized.refreshes import say_refresh
 from tablestore.cli.commands.sql import EngineOption, open_environment
 from tablestore.environment.objectpath import ObjectPath
@@ -57,6 +56,9 @@ def serve(
         if metrics_port is None:
             server.run(wait, wait_s)
             return
+        # It loads an HTTP server, and the environment's figures.
+        from tablestore.cli.commands.materialized.metricsendpoint import served_metrics
+
         with served_metrics(metrics_host, metrics_port, lambda: server.metrics) as port:
             session.out.note(f"metrics at http://{metrics_host}:{port}/metrics")
             server.run(wait, wait_s)
