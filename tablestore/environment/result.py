@@ -7,16 +7,21 @@
 
 Rows that are one text (a plan, a statement) have it as ``text``.
 
+Beside them it may have notices: what the statement left out, or did not do.
+
 The result of a job that is under way (``job``) waits for its end where something of it is asked for.
 """
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Literal, Protocol
 
 import pyarrow as pa
 
 from tablestore.environment.jobs.job import Job
+from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.texttable import text_table
 from tablestore.format.snapshot import Snapshot
 from tablestore.table.read.scan import ArrowSource
@@ -24,6 +29,20 @@ from tablestore.table.read.scan import ArrowSource
 ResultKind = Literal["rows", "snapshot", "nothing"]
 SNAPSHOT_SCHEMA = pa.schema([("snapshot_id", pa.int64())])
 DONE_SCHEMA = pa.schema([("result", pa.string())])
+
+
+class NoticeKind(StrEnum):
+    """What a notice is about."""
+
+    ALREADY_THERE = "already-there"
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Tells what a statement that succeeded did not do as one might expect."""
+
+    kind: NoticeKind
+    message: str
 
 
 class Rows(Protocol):
@@ -46,8 +65,10 @@ class Result(ArrowSource):
         snapshot: Snapshot | None = None,
         job: "Job[Result] | None" = None,
         text: str | None = None,
+        notices: tuple[Notice, ...] = (),
     ) -> None:
         self._rows, self._kind, self._snapshot, self._job, self._text = rows, kind, snapshot, job, text
+        self._notices = notices
 
     @property
     def kind(self) -> ResultKind:
@@ -70,6 +91,13 @@ class Result(ArrowSource):
         return self._text
 
     @property
+    def notices(self) -> tuple[Notice, ...]:
+        """What the statement left out or did not do; empty for most, and while its job runs."""
+        if self._job is None:
+            return self._notices
+        return self._job.result().notices if self._job.done() else ()
+
+    @property
     def schema(self) -> pa.Schema:
         """Names and types of the columns."""
         return self._rows.schema
@@ -83,23 +111,29 @@ class Result(ArrowSource):
         yield from self.to_reader()
 
     def show(self, limit: int = 20) -> None:
-        """Write the first rows to standard output as a table; a plan or a statement as it is."""
+        """Write the first rows to standard output as a table, and the notices below it; a plan or a statement as it is."""
         shown = self._text if self._text is not None else text_table(self.to_reader(), limit)
-        sys.stdout.write(shown + "\n")
+        sys.stdout.write("\n".join([shown, *(f"Notice: {notice.message}" for notice in self.notices), ""]))
 
     def __repr__(self) -> str:
         return f"Result({self._kind!r}, columns={self.schema.names})"
 
 
-def done() -> Result:
+def done(*notices: Notice) -> Result:
     """The result of a statement that only does something."""
-    return Result(pa.table({"result": ["OK"]}, schema=DONE_SCHEMA), kind="nothing")
+    return Result(pa.table({"result": ["OK"]}, schema=DONE_SCHEMA), kind="nothing", notices=notices)
 
 
-def landed(snapshot: Snapshot | None) -> Result:
+def landed(snapshot: Snapshot | None, *notices: Notice) -> Result:
     """The result of a statement that changes rows."""
     ids = [snapshot.id if snapshot is not None else None]
-    return Result(pa.table({"snapshot_id": ids}, schema=SNAPSHOT_SCHEMA), kind="snapshot", snapshot=snapshot)
+    rows = pa.table({"snapshot_id": ids}, schema=SNAPSHOT_SCHEMA)
+    return Result(rows, kind="snapshot", snapshot=snapshot, notices=notices)
+
+
+def already_there(path: ObjectPath) -> Notice:
+    """What IF NOT EXISTS says of a table that is there."""
+    return Notice(NoticeKind.ALREADY_THERE, f"table {path} is there already; nothing was done")
 
 
 def pending(job: Job[Result], kind: ResultKind, schema: pa.Schema) -> Result:

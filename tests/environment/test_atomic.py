@@ -4,6 +4,7 @@ import os
 import pickle
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -154,33 +155,91 @@ def test_a_table_that_comes_meanwhile_stays_and_the_job_fails(env: ts.TableEnvir
     assert catalog.table("default.t").scan().to_arrow()["id"].to_pylist() == [9]
 
 
-def test_of_two_creations_if_not_exists_the_second_adds_its_rows(duck: ts.TableEnvironment) -> None:
-    duck.execute_sql("SET 'table.ctas.atomicity-enabled' = 'true'")
-    held = Held()
-    duck.create_temporary_view("held", held)
-    job = duck.sql_query("SELECT * FROM held").save_as("t").create(ignore_if_exists=True).execute_async()
-    strict = duck.sql_query("SELECT * FROM held").save_as("t").create().execute_async()
+def test_of_two_creations_if_not_exists_the_one_that_comes_second_does_nothing(
+    env: ts.TableEnvironment, held: Held, how: str, tmp_path: Path
+) -> None:
+    late = env.sql_query("SELECT * FROM held").save_as("t").create(ignore_if_exists=True)
+    strict = env.sql_query("SELECT * FROM held").save_as("t").create()
+    job = late.execute_async()
     assert held.asked.wait(60)
-    duck.execute_sql("CREATE TABLE IF NOT EXISTS t AS SELECT 9 AS id")
+    other = env.execute_sql("CREATE TABLE IF NOT EXISTS t AS SELECT 9 AS id")
     held.go_on.set()
-    assert job.result(60).snapshot.id == 2
-    with pytest.raises(ts.AlreadyExistsError, match="CREATE TABLE IF NOT EXISTS"):
-        strict.result(60)
-    assert sorted(duck.from_path("t").to_arrow()["id"].to_pylist()) == [1, 2, 9]
+    result = job.result(60)
+    with pytest.raises(ts.AlreadyExistsError):
+        strict.execute()
+    second, kept = (other, [1, 2]) if how == "by a hook" else (result, [9])
+    assert [str(notice.kind) for notice in second.notices] == ["already-there"]
+    assert (second.snapshot, sorted(env.from_path("t").to_arrow()["id"].to_pylist())) == (None, kept)
+    if how == "staged":
+        # Nor does it add rows to what is not its own, later.
+        assert late.execute().notices and env.from_path("t").to_arrow()["id"].to_pylist() == kept
+    assert not [name for name in left(tmp_path) if "_ctas" in name]
+
+
+@pytest.mark.parametrize("atomic", ["true", "false"])
+def test_of_sessions_that_create_at_once_one_makes_the_table_with_its_rows(tmp_path: Path, atomic: str) -> None:
+    config = {"table.ctas.atomicity-enabled": atomic}
+    environments = [ts.TableEnvironment.create(tmp_path / "wh", engine="duckdb", config=config) for _ in range(3)]
+    catalog = environments[0].catalog()
+    catalog.create_database("default")
+    for name in ("a", "b", "c"):
+        together = threading.Barrier(len(environments))
+
+        def create(env: ts.TableEnvironment) -> ts.Result:
+            together.wait(60)  # noqa: B023
+            return env.execute_sql(f"CREATE TABLE IF NOT EXISTS {name} AS SELECT 1 AS id")  # noqa: B023
+
+        with ThreadPoolExecutor(len(environments)) as pool:
+            results = list(pool.map(create, environments))
+        assert sorted(len(result.notices) for result in results) == [0, 1, 1]
+        assert catalog.table(f"default.{name}").scan().to_arrow()["id"].to_pylist() == [1]
+    assert catalog.list_creations() == ()
+    for env in environments:
+        env.close()
+
+
+def test_a_table_that_is_taken_between_plan_and_creation_gets_no_rows(env: ts.TableEnvironment) -> None:
+    """What another session does after the table was looked for, and before it is made."""
+    catalog, factory = env.catalog(), env._session.factory
+    enrich = factory.enrich_options
+
+    def take(context: Any) -> Any:
+        if not catalog.table_exists("default.t"):
+            catalog.create_table("default.t", pa.schema([("id", pa.int64())])).append(pa.table({"id": [7]}))
+        return enrich(context)
+
+    factory.enrich_options = take  # type: ignore[method-assign]
+    catalog.create_database("default", ignore_if_exists=True)
+    for atomic in ("true", "false"):
+        env.get_config().set("table.ctas.atomicity-enabled", atomic)
+        for run in (
+            lambda: env.execute_sql("CREATE TABLE IF NOT EXISTS t AS SELECT 1 AS id"),
+            lambda: env.sql_query("SELECT 2 AS id").save_as("t").create(ignore_if_exists=True).execute(),
+        ):
+            assert [str(notice.kind) for notice in run().notices] == ["already-there"]
+            assert catalog.table("default.t").scan().to_arrow()["id"].to_pylist() == [7]
+            catalog.drop_table("default.t")
 
 
 def test_with_if_not_exists_a_table_that_is_there_is_never_dropped(env: ts.TableEnvironment, rows_of: Rows) -> None:
     env.execute_sql("CREATE TABLE t (n INT)")
     env.execute_sql("INSERT INTO t VALUES (7)")
-    with pytest.raises(ts.InvalidInputError, match="'b'"):
-        env.execute_sql(f"CREATE TABLE IF NOT EXISTS t AS {FAILING}")
-    with pytest.raises(ts.InvalidInputError, match="'b'"):
-        env.sql_query(FAILING).save_as("t").create(ignore_if_exists=True).execute()
-    assert rows_of(env.execute_sql("SELECT * FROM t")) == [(7,)]
+    env.execute_sql(f"CREATE TABLE IF NOT EXISTS t AS {FAILING}")
+    env.sql_query(FAILING).save_as("t").create(ignore_if_exists=True).execute()
     with pytest.raises(ts.AlreadyExistsError):
         env.execute_sql("CREATE TABLE t AS SELECT 1 AS n")
-    env.execute_sql("CREATE TABLE IF NOT EXISTS t AS SELECT 8 AS n")
-    assert rows_of(env.execute_sql("SELECT * FROM t ORDER BY n")) == [(7,), (8,)]
+    assert rows_of(env.execute_sql("SELECT * FROM t")) == [(7,)]
+
+
+def test_a_pipeline_that_fails_in_its_second_run_leaves_the_rows_of_the_first(env: ts.TableEnvironment, rows_of: Rows) -> None:
+    env.execute_sql("CREATE TABLE v (v STRING)")
+    env.execute_sql("INSERT INTO v VALUES ('7')")
+    pipeline = env.sql_query("SELECT CAST(v AS INT) AS n FROM v").save_as("t").create(ignore_if_exists=True)
+    pipeline.execute()
+    env.execute_sql("INSERT INTO v VALUES ('b')")
+    with pytest.raises(ts.InvalidInputError, match="'b'"):
+        pipeline.execute()
+    assert rows_of(env.execute_sql("SELECT * FROM t")) == [(7,)]
 
 
 def test_create_makes_nothing_before_the_pipeline_runs(env: ts.TableEnvironment, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """CREATE TABLE … AS and ``save_as``: what the table looks like, what it holds, and what is refused."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -66,14 +67,66 @@ def test_a_table_of_no_rows_is_made_too(env: ts.TableEnvironment, rows_of: Rows)
     assert rows_of(env.execute_sql("SELECT count(*) FROM t")) == [(0,)]
 
 
-def test_if_not_exists_adds_the_rows_to_the_table_that_is_there(env: ts.TableEnvironment, rows_of: Rows) -> None:
-    statement = "CREATE TABLE IF NOT EXISTS t AS SELECT {} AS id, 'x' AS name"
-    for number in (1, 2):
-        env.execute_sql(statement.format(number))
-    env.execute_sql("CREATE TABLE IF NOT EXISTS t AS SELECT 'z' AS name")
-    assert rows_of(env.execute_sql("SELECT * FROM t ORDER BY name, id")) == [(1, "x"), (2, "x"), (None, "z")]
-    with pytest.raises(ts.InvalidInputError, match="t has no column 'other'"):
-        env.execute_sql("CREATE TABLE IF NOT EXISTS t AS SELECT 1 AS other")
+LEFT_AS_IT_IS = [("already-there", "table tablestore.default.t is there already; nothing was done")]
+
+
+def notices_of(result: Any) -> list[tuple[str, str]]:
+    return [(str(notice.kind), notice.message) for notice in result.notices]
+
+
+@pytest.mark.parametrize("settings", [{}, {"table.ctas.atomicity-enabled": "true"}, {"table.dml-sync": "false"}])
+def test_if_not_exists_does_nothing_where_a_table_is_there_and_says_so(
+    env: ts.TableEnvironment, rows_of: Rows, settings: dict[str, str]
+) -> None:
+    for key, value in settings.items():
+        env.get_config().set(key, value)
+    made = env.execute_sql("CREATE TABLE IF NOT EXISTS t AS SELECT 1 AS id")
+    assert (rows_of(made), notices_of(made)) == ([(1,)], [])
+    # The query is not even looked at.
+    for query in ("SELECT 2 AS id", "SELECT 1 AS other", "SELECT * FROM missing", "SELECT CAST('b' AS INT) AS id"):
+        result = env.execute_sql(f"CREATE TABLE IF NOT EXISTS t AS {query}")
+        assert (result.kind, result.job, result.snapshot, rows_of(result)) == ("snapshot", None, None, [(None,)])
+        assert notices_of(result) == LEFT_AS_IT_IS
+    assert "is there already" in env.execute_sql("EXPLAIN CREATE TABLE IF NOT EXISTS t AS SELECT 2 AS id").text  # type: ignore[operator]
+    table = env.catalog().table("default.t")
+    assert (table.scan().to_arrow().to_pylist(), len(table.snapshots())) == ([{"id": 1}], 1)  # type: ignore[union-attr]
+
+
+def test_if_not_exists_needs_no_engine_where_a_table_is_there(tmp_path: Path) -> None:
+    with ts.TableEnvironment.create(tmp_path / "plain") as env:
+        env.execute_sql("CREATE TABLE t (id INT)")
+        assert notices_of(env.execute_sql("CREATE TABLE IF NOT EXISTS t AS SELECT 1 AS id")) == LEFT_AS_IT_IS
+        assert notices_of(env.execute_sql("CREATE TABLE IF NOT EXISTS t (id INT)")) == LEFT_AS_IT_IS
+
+
+def test_if_not_exists_leaves_a_table_with_a_connector_and_temporary_ones_as_they_are(env: ts.TableEnvironment) -> None:
+    env.execute_sql("CREATE TABLE t (id INT) WITH ('connector' = 'blackhole')")
+    for atomic in ("false", "true"):
+        env.execute_sql(f"SET 'table.ctas.atomicity-enabled' = '{atomic}'")
+        result = env.execute_sql("CREATE TABLE IF NOT EXISTS t WITH ('connector' = 'blackhole') AS SELECT 1 AS id")
+        assert (result.kind, notices_of(result)) == ("nothing", LEFT_AS_IT_IS)
+    assert notices_of(env.execute_sql("CREATE TABLE IF NOT EXISTS t (id INT)")) == LEFT_AS_IT_IS
+    assert notices_of(env.execute_sql("CREATE TEMPORARY TABLE IF NOT EXISTS s (id INT)")) == []
+    assert len(env.execute_sql("CREATE TEMPORARY TABLE IF NOT EXISTS s (id INT)").notices) == 1
+
+
+def test_a_pipeline_of_a_table_that_is_there_does_nothing_however_often_it_runs(env: ts.TableEnvironment, rows_of: Rows) -> None:
+    env.execute_sql("CREATE TABLE t AS SELECT 7 AS id")
+    for atomic in ("false", "true"):
+        env.execute_sql(f"SET 'table.ctas.atomicity-enabled' = '{atomic}'")
+        pipeline = env.sql_query("SELECT 9 AS id").save_as("t").create(ignore_if_exists=True)
+        assert "is there already" in pipeline.explain()
+        for run in (pipeline.execute, lambda: pipeline.execute_async().result(60), pipeline.execute):  # noqa: B023
+            assert notices_of(run()) == LEFT_AS_IT_IS
+    assert rows_of(env.from_path("t")) == [(7,)]
+
+
+@pytest.mark.parametrize("atomic", ["false", "true"])
+def test_a_pipeline_that_made_its_table_adds_rows_to_it_from_then_on(env: ts.TableEnvironment, rows_of: Rows, atomic: str) -> None:
+    env.execute_sql(f"SET 'table.ctas.atomicity-enabled' = '{atomic}'")
+    pipeline = env.sql_query("SELECT 9 AS id").save_as("t").create(ignore_if_exists=True)
+    assert [pipeline.execute().snapshot.id, pipeline.execute().snapshot.id] == [1, 2]  # type: ignore[union-attr]
+    assert rows_of(env.from_path("t")) == [(9,), (9,)]
 
 
 def test_changes_make_a_table_of_what_they_come_to(env: ts.TableEnvironment, rows_of: Rows) -> None:
@@ -99,18 +152,17 @@ def test_rows_are_not_added_to_a_table_that_a_temporary_object_hides(
 ) -> None:
     """INSERT INTO t would find the temporary one, and a reader after it."""
     env.execute_sql(f"SET 'table.ctas.atomicity-enabled' = '{atomic}'")
-    statement = "CREATE TABLE IF NOT EXISTS t AS SELECT 1 AS n"
     pipeline = env.sql_query("SELECT 1 AS n").save_as("t").create(ignore_if_exists=True)
     pipeline.execute()
     env.execute_sql(hides)
     before = rows_of(env.execute_sql("SELECT n FROM t"))
     refused = "Temporary (view|table) with identifier '`tablestore`.`default`.`t`' exists. Drop it first before adding rows to the"
-    for write in (lambda: env.execute_sql(statement), pipeline.execute):
-        with pytest.raises(ts.InvalidInputError, match=refused):
-            write()
+    with pytest.raises(ts.InvalidInputError, match=refused):
+        pipeline.execute()
+    assert notices_of(env.execute_sql("CREATE TABLE IF NOT EXISTS t AS SELECT 1 AS n")) == LEFT_AS_IT_IS
     assert rows_of(env.execute_sql("SELECT n FROM t")) == before
     assert env.drop_temporary_view("t") or env.drop_temporary_table("t")
-    env.execute_sql(statement)
+    pipeline.execute()
     assert rows_of(env.execute_sql("SELECT n FROM t")) == [(1,), (1,)]
 
 
@@ -202,8 +254,7 @@ def test_save_as_makes_nothing_before_create_and_writes_when_its_pipeline_runs(e
     assert pipeline.execute_async().result(60).snapshot.id == 2  # type: ignore[union-attr]
     with pytest.raises(ts.AlreadyExistsError):
         builder.create()
-    env.sql_query("SELECT 9 AS id, 'z' AS name").save_as("t").create(ignore_if_exists=True).execute()
-    assert rows_of(env.execute_sql("SELECT id FROM t ORDER BY id")) == [(1,), (9,)]
+    assert rows_of(env.execute_sql("SELECT id FROM t ORDER BY id")) == [(1,)]
 
 
 def test_create_table_of_a_query_is_short_for_save_as(env: ts.TableEnvironment, rows_of: Rows) -> None:

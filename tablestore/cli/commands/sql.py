@@ -127,6 +127,11 @@ class Runner:
             self._environment.engine.cancel()
 
     def _show(self, result: "Result") -> None:
+        self._show_rows(result)
+        for notice in result.notices:
+            self._out.notice(notice.kind, notice.message)
+
+    def _show_rows(self, result: "Result") -> None:
         if result.text is not None and self._format is None and not self._out.as_json:
             self._out.say(result.text)
         elif result.kind == "rows" or self._out.as_json:

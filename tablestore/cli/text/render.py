@@ -106,6 +106,13 @@ class Output:
         """A remark beside the result, on standard error."""
         _print(self.errors, safe_lines(text), style="dim")
 
+    def notice(self, kind: str, message: str) -> None:
+        """What a command that succeeded did not do, on standard error: a document of its own under ``--json``."""
+        if self.as_json:
+            self.error_line({"notice": {"kind": kind, "message": message}})
+        else:
+            self.note(f"Notice: {message}")
+
     def refuse(self, refusal: BaseException) -> None:
         """Why nothing is done, on standard error."""
         _print(self.errors, safe_lines(refusal))

@@ -1,7 +1,7 @@
 """CREATE TABLE.
 
-    no connector, USING tablestore or nothing    managed: the factory makes files, log and entry, all or nothing
-    a connector, or USING anything else          kept by the session as properties
+no connector, USING tablestore or nothing    managed: the factory makes files, log and entry, all or nothing
+a connector, or USING anything else          kept by the session as properties
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from tablestore.environment.definition.tabledefinition import TableDefinition, d
 from tablestore.environment.managed.factory import ManagedTableContext
 from tablestore.environment.managed.nonphysical import Unstored, unstored_options
 from tablestore.environment.objectpath import ObjectPath, check_whole
-from tablestore.environment.result import Result, done
+from tablestore.environment.result import Result, already_there, done
 from tablestore.environment.session.catalogs import DEFAULT_DATABASE
 from tablestore.environment.session.objects import CONNECTOR, ConnectorTable
 from tablestore.environment.session.session import Session, placing
@@ -34,7 +34,7 @@ def create_table(session: Session, statement: CreateTable, source: Source) -> Re
             kind="unsupported",
         )
     if statement.if_not_exists and session.objects.permanent(path) is not None:
-        return done()
+        return done(already_there(path))
     definition = define(session, statement, source)
     connector, options = connector_of(statement.provider, definition)
     if connector is not None:
@@ -45,7 +45,10 @@ def create_table(session: Session, statement: CreateTable, source: Source) -> Re
     else:
         with placing(source, statement.path.span):
             context = new_managed(session, path, definition)
+            was_there = statement.if_not_exists and session.exists(path)
         session.factory.on_create_table(context, statement.if_not_exists)
+        if was_there:
+            return done(already_there(path))
     return done()
 
 

@@ -12,7 +12,7 @@ from tablestore.environment.definition.create import connector_of, connector_tab
 from tablestore.environment.definition.drop import stored_context
 from tablestore.environment.definition.tabledefinition import TableDefinition, define
 from tablestore.environment.objectpath import ObjectPath, check_whole
-from tablestore.environment.result import Result, done
+from tablestore.environment.result import Result, already_there, done
 from tablestore.environment.session.objects import TemporaryTable, kind_of
 from tablestore.environment.session.session import Session, placing
 from tablestore.environment.source import Source
@@ -35,30 +35,32 @@ def create_temporary_table(session: Session, statement: CreateTable, source: Sou
             )
         if statement.replace:
             raise UnsupportedError("CREATE OR REPLACE TEMPORARY TABLE is not supported: DROP it first", kind="unsupported")
-        add_temporary_table(
+        made = add_temporary_table(
             session, path, define(session, statement, source), provider=statement.provider, ignore_if_exists=statement.if_not_exists
         )
-    return done()
+    return done() if made else done(already_there(path))
 
 
 def add_temporary_table(
     session: Session, path: ObjectPath, definition: TableDefinition, *, provider: str | None = None, ignore_if_exists: bool = False
-) -> None:
-    """Make a temporary table. Raises InvalidInputError, AlreadyExistsError."""
+) -> bool:
+    """Make a temporary table, unless it is there and that is ignored; whether it was made. Raises InvalidInputError,
+    AlreadyExistsError."""
     check_whole(path)
     if (there := session.objects.temporary(path)) is not None:
         if ignore_if_exists:
-            return
+            return False
         raise AlreadyExistsError(f"Temporary {kind_of(there)} '{path.quoted}' already exists", kind="table-exists")
     connector, options = connector_of(provider, definition)
     if connector is not None:
         session.objects.add(connector_table(path, definition, connector, options, temporary=True))
-        return
+        return True
     storage = _storage(session, path)
     catalog = session.catalogs.get(storage.catalog)
     catalog.create_database(STORAGE_DATABASE, ignore_if_exists=True)
     session.factory.on_create_table(managed_context(session, storage, catalog, definition, temporary=True), ignore_if_exists)
     session.objects.add(TemporaryTable(path=path, storage=storage))
+    return True
 
 
 def _storage(session: Session, path: ObjectPath) -> ObjectPath:

@@ -126,14 +126,18 @@ class HookedCreation:
 
     rows: "Rows"
     context: ManagedTableContext
+    when_taken: Callable[[], Plan] | None = None
     kind: ResultKind = "snapshot"
     schema: pa.Schema = SNAPSHOT_SCHEMA
 
     @property
     def hooks(self) -> tuple[JobStatusHook, ...]:
-        return (CreateTableHook(self.context),)
+        return (CreateTableHook(self.context, ignore_if_exists=self.when_taken is not None),)
 
     def run(self, job: Job[Result]) -> Result:
+        creation = self.context.catalog.creation(job.id)
+        if self.when_taken is not None and creation is not None and not creation.is_made:
+            return self.when_taken().run(job)
         with _made_by_hook(self.context, job.id) as table:
             return self.rows.write(table, self.context.catalog, job)
 
@@ -166,9 +170,13 @@ def _made_by_hook(context: ManagedTableContext, job_id: str) -> Iterator[Table]:
 
 @dataclass(frozen=True, slots=True)
 class CreateTableHook:
-    """Makes the table of a job, and drops it if the job fails or is canceled: the one that it made, and no other."""
+    """Makes the table of a job, and drops it if the job fails or is canceled: the one that it made, and no other.
+
+    ``ignore_if_exists``: another table of that name stays, and the job finds out that it is not its own.
+    """
 
     context: ManagedTableContext
+    ignore_if_exists: bool = False
 
     def on_created(self, job_id: str) -> None:
         context = self.context
@@ -180,6 +188,7 @@ class CreateTableHook:
             partition_by=context.partition_by,
             options=context.options,
             comment=context.comment,
+            ignore_if_exists=self.ignore_if_exists,
         )
 
     def on_finished(self, job_id: str) -> None:
@@ -204,6 +213,7 @@ class KeptCreation:
     session: Session
     made: ConnectorTable
     insert: OneInsert
+    when_taken: Callable[[], Plan]
     hooks: tuple[JobStatusHook, ...] = ()
 
     @property
@@ -215,7 +225,10 @@ class KeptCreation:
         return self.insert.schema
 
     def run(self, job: Job[Result]) -> Result:
-        self.session.objects.add(self.made)
+        try:
+            self.session.objects.add(self.made)
+        except AlreadyExistsError:
+            return self.when_taken().run(job)
         try:
             return self.insert.run(job)
         except BaseException:

@@ -51,7 +51,8 @@ class CreateOrReplaceTable:
         """Create the table now, and give the pipeline that writes the rows.
 
         With ``table.ctas.atomicity-enabled`` the table is checked now, and created when the pipeline runs. ``ignore_if_exists``:
-        the rows go into the table that is there. Raises AlreadyExistsError, InvalidInputError, UnsupportedError.
+        a table that is there stays as it is, and the pipeline does nothing. Raises AlreadyExistsError, InvalidInputError,
+        UnsupportedError.
         """
         statement = replace(self._statement, if_not_exists=ignore_if_exists)
         return pipeline_of(self._session, statement, self._query.source, self._query.parameters)

@@ -8,24 +8,28 @@
 
 Columns of the query may be NULL whatever the engine says of them, since engines know different things; key columns are NOT
 NULL. CREATE OR REPLACE TABLE and REPLACE TABLE write the new table where nobody sees it: the old one stays until it is whole.
-It is CREATE TABLE and then INSERT: with IF NOT EXISTS the rows go into the table that is there, unless a temporary object hides it,
-which INSERT would find. A table that is made has the rows, hidden or not. The query is planned before anything is made, and runs
+It is CREATE TABLE and then INSERT; with IF NOT EXISTS nothing happens where a table is there, hidden by a temporary object or not,
+and the result says so. A table that is made has the rows, hidden or not. The query is planned before anything is made, and runs
 once.
 """
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
+
 from tablestore.environment.definition.create import connector_of, connector_table, created_path, new_managed
 from tablestore.environment.definition.tabledefinition import TableDefinition, define
 from tablestore.environment.engine import BoundQuery
+from tablestore.environment.jobs.hooks import JobStatusHook
+from tablestore.environment.jobs.job import Job
 from tablestore.environment.managed.factory import ManagedTableContext, StagesTables
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.pipelines.atomic import HookedCreation, KeptCreation, Rows, StagedCreation, check_atomic, hooked_stream
 from tablestore.environment.pipelines.inserts import OneInsert
 from tablestore.environment.pipelines.pipeline import Plan, TablePipeline, run_statement
 from tablestore.environment.pipelines.streams import StreamSetting, stream_into, stream_setting
-from tablestore.environment.result import Result
+from tablestore.environment.result import DONE_SCHEMA, SNAPSHOT_SCHEMA, Result, ResultKind, already_there, done, landed
 from tablestore.environment.rows.explain import explained
 from tablestore.environment.rows.insert import Insertion, QueryToInsert, check_batch, check_writes
 from tablestore.environment.session.objects import ConnectorTable
@@ -49,29 +53,40 @@ from tablestore.types.typestring import type_to_sql
 
 def create_as(session: Session, statement: CreateTable, source: Source, parameters: Parameters) -> Result:
     """Create a table and write the rows of its query. Raises what CREATE TABLE and INSERT raise."""
-    return run_statement(session, plan_creation(session, statement, source, parameters).begin())
+    plan = plan_creation(session, statement, source, parameters).begin()
+    # Of what is not done there is no job.
+    return plan.result() if isinstance(plan, LeftAsItIs) else run_statement(session, plan)
 
 
 def pipeline_of(session: Session, statement: CreateTable, source: Source, parameters: Parameters) -> TablePipeline:
     """Create a table; the pipeline that writes the rows of its query, anew at each execution."""
     planned = plan_creation(session, statement, source, parameters)
+
+    def create() -> Plan:
+        return plan_creation(session, statement, source, parameters).begin()
+
+    def add() -> Plan:
+        return plan_creation(session, statement, source, parameters, is_own=True).begin()
+
     # What has made the table adds rows to it from then on; replacing gives a new one each time.
-    again = statement if statement.replace else replace(statement, if_not_exists=True)
-
-    def plan(of: CreateTable) -> Plan:
-        return plan_creation(session, of, source, parameters).begin()
-
-    if planned.atomic:
-        return TablePipeline(session, lambda: plan(statement), lambda: plan(again))
-    planned.begin()
-    return TablePipeline(session, lambda: plan(again))
+    again = create if statement.replace else add
+    if planned.atomic or isinstance(planned.begin(), LeftAsItIs):
+        return TablePipeline(session, create, again)
+    return TablePipeline(session, again)
 
 
-def plan_creation(session: Session, statement: CreateTable, source: Source, parameters: Parameters) -> "Creation":
-    """Plan it: nothing is made. Raises InvalidInputError, UnsupportedError, AlreadyExistsError, NotFoundError."""
+def plan_creation(
+    session: Session, statement: CreateTable, source: Source, parameters: Parameters, *, is_own: bool = False
+) -> "Creation | LeftAsItIs":
+    """Plan it: nothing is made. ``is_own``: a table that is there was made before by the same pipeline, and gets the rows too.
+
+    Raises InvalidInputError, UnsupportedError, AlreadyExistsError, NotFoundError.
+    """
     assert statement.query is not None, "a CREATE TABLE without AS is not planned"
-    engine = session.engine_for("CREATE TABLE … AS")
     path = created_path(session, statement, source)
+    if statement.if_not_exists and not is_own and _exists(session, path):
+        return LeftAsItIs.of(session, path)
+    engine = session.engine_for("CREATE TABLE … AS")
     if statement.replace:
         check_batch(session, "CREATE OR REPLACE TABLE … AS")
     insert = Insert(target=statement.path, query=statement.query)
@@ -83,6 +98,9 @@ def plan_creation(session: Session, statement: CreateTable, source: Source, para
     connector, options = connector_of(statement.provider, definition)
     made = None if connector is None else connector_table(path, definition, connector, options)
     existing = _existing(session, path)
+    if existing is not None and statement.if_not_exists and not is_own:
+        # It came while the query was looked at.
+        return LeftAsItIs.of(session, path)
     if isinstance(existing, Table) and is_materialized(existing.options()):
         what = "CREATE OR REPLACE TABLE" if statement.replace else "CREATE TABLE"
         raise made_by_query(path, what, source, statement.path.span)
@@ -90,8 +108,8 @@ def plan_creation(session: Session, statement: CreateTable, source: Source, para
         with placing(source, statement.path.span):
             _check_replaceable(session, path, existing, made, must_exist=statement.must_exist)
         existing = None
-    if existing is not None and not statement.if_not_exists:
-        raise _already_there(path, statement, source)
+    if existing is not None and not is_own:
+        raise _name_taken(path, statement, source)
     if existing is not None:
         with placing(source, statement.path.span):
             session.objects.check_permanent(path, "table", doing="adding rows to")
@@ -119,15 +137,49 @@ def plan_creation(session: Session, statement: CreateTable, source: Source, para
         made=made,
         existing=existing,
         atomic=atomic,
+        is_own=is_own,
         stream=stream_setting(session, path, query, managed=managed) if session.settings.is_streaming else None,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftAsItIs:
+    """The plan of CREATE TABLE IF NOT EXISTS … AS where a table is there: nothing is done, and the result says so."""
+
+    path: ObjectPath
+    kind: ResultKind
+    atomic: bool = False
+    hooks: tuple[JobStatusHook, ...] = ()
+
+    @staticmethod
+    def of(session: Session, path: ObjectPath) -> "LeftAsItIs":
+        """Of a permanent table that is there: its result is that of an INSERT into it."""
+        return LeftAsItIs(path=path, kind="snapshot" if session.objects.permanent(path) is None else "nothing")
+
+    @property
+    def schema(self) -> pa.Schema:
+        return SNAPSHOT_SCHEMA if self.kind == "snapshot" else DONE_SCHEMA
+
+    def begin(self) -> Plan:
+        return self
+
+    def run(self, job: Job[Result]) -> Result:
+        return self.result()
+
+    def result(self) -> Result:
+        """The result, which needs no job."""
+        notice = already_there(self.path)
+        return landed(None, notice) if self.kind == "snapshot" else done(notice)
+
+    def explain(self) -> str:
+        return f"== Nothing ==\n{self.path} is there already"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Creation:
     """A table to be made and filled with the rows of ``query``.
 
-    ``made``: the table to be made, if it has a connector; ``existing``: the table that is there already.
+    ``made``: the table to be made, if it has a connector; ``existing``: the one that is there already, where that ``is_own``.
     """
 
     session: Session
@@ -140,6 +192,7 @@ class Creation:
     made: ConnectorTable | None
     existing: Table | ConnectorTable | None
     atomic: bool
+    is_own: bool
     stream: StreamSetting | None
 
     def begin(self) -> Plan:
@@ -148,14 +201,20 @@ class Creation:
             return self._insert(self.existing)
         if self.made is not None:
             if self.atomic:
-                return KeptCreation(session=self.session, made=self.made, insert=self._batch(self.made))
+                insert = self._batch(self.made)
+                return KeptCreation(session=self.session, made=self.made, insert=insert, when_taken=self._when_taken)
             self.session.objects.add(self.made)
             return self._batch(self.made)
         with placing(self.source, self.statement.path.span):
             context = new_managed(self.session, self.path, self.definition)
         if self.atomic:
             return self._atomic(context)
-        self.session.factory.on_create_table(context, self.statement.if_not_exists)
+        try:
+            self.session.factory.on_create_table(context, False)
+        except AlreadyExistsError:
+            if not self.statement.if_not_exists:
+                raise
+            return self._when_taken()
         table = self.session.open_table(self.path)
         assert isinstance(table, Table), "the name has no suffix"
         return self._insert(table)
@@ -174,13 +233,18 @@ class Creation:
                 must_exist=self.statement.must_exist,
                 when_taken=None if self.statement.replace else self._when_taken,
             )
-        return HookedCreation(rows=rows, context=context)
+        return HookedCreation(rows=rows, context=context, when_taken=self._when_taken if self.statement.if_not_exists else None)
 
     def _when_taken(self) -> Plan:
         """The plan where another creation has taken the name since. Raises AlreadyExistsError without IF NOT EXISTS."""
+        if self.is_own:
+            return plan_creation(self.session, self.statement, self.source, self.rows.parameters, is_own=True).begin()
         if not self.statement.if_not_exists:
-            raise _already_there(self.path, self.statement, self.source)
-        return plan_creation(self.session, self.statement, self.source, self.rows.parameters).begin()
+            raise _name_taken(self.path, self.statement, self.source)
+        if self.made is None:
+            # A directory that its catalog does not name is taken in, as by any CREATE TABLE IF NOT EXISTS.
+            self.session.factory.on_create_table(new_managed(self.session, self.path, self.definition), True)
+        return LeftAsItIs.of(self.session, self.path)
 
     def explain(self) -> str:
         """What is made, and how the query would run."""
@@ -201,22 +265,29 @@ class Creation:
         return Insertion(name=str(self.path), query=self.query, target=target)
 
 
-def _already_there(path: ObjectPath, statement: CreateTable, source: Source) -> AlreadyExistsError:
+def _name_taken(path: ObjectPath, statement: CreateTable, source: Source) -> AlreadyExistsError:
     return AlreadyExistsError(
         source.mark(
-            f"Table '{path.quoted}' already exists: DROP it first, INSERT INTO it, or write CREATE TABLE IF NOT EXISTS to add "
-            "the rows to it",
+            f"Table '{path.quoted}' already exists: INSERT INTO adds rows to it, CREATE OR REPLACE TABLE replaces it, and CREATE "
+            "TABLE IF NOT EXISTS leaves it as it is",
             statement.path.span,
         ),
         kind="table-exists",
     )
 
 
+def _exists(session: Session, path: ObjectPath) -> bool:
+    """Whether there is a permanent table of a name, which a temporary one may hide. It is not opened."""
+    if session.objects.permanent(path) is not None:
+        return True
+    return path.catalog in session.catalogs.names() and session.exists(path)
+
+
 def _existing(session: Session, path: ObjectPath) -> Table | ConnectorTable | None:
     """The permanent table of a name, which a temporary one may hide."""
     if (found := session.objects.permanent(path)) is not None:
         return found
-    if path.catalog not in session.catalogs.names() or not session.exists(path):
+    if not _exists(session, path):
         return None
     table = session.open_table(path)
     return table if isinstance(table, Table) else None

@@ -1,7 +1,7 @@
 """A write that is ready to run: it is planned, then it runs as a job.
 
-    plan      names are resolved, columns and types are checked, snapshots are fixed; nothing has happened
-    run       the job: its hooks are called, the engine runs the queries, snapshots are published
+plan      names are resolved, columns and types are checked, snapshots are fixed; nothing has happened
+run       the job: its hooks are called, the engine runs the queries, snapshots are published
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ import pyarrow as pa
 from tablestore.environment.jobs.hooks import JobStatusHook, check_hook
 from tablestore.environment.jobs.job import Job
 from tablestore.environment.pipelines.streams import StreamInsert
-from tablestore.environment.result import Result, ResultKind, pending
+from tablestore.environment.result import NoticeKind, Result, ResultKind, pending
 from tablestore.environment.session.session import Session
 from tablestore.environment.session.sessionsettings import DML_SYNC
 
@@ -49,7 +49,7 @@ class TablePipeline:
     """Made by ``query.insert_into(path)``, ``query.save_as(path).create()``. Each execution plans and writes anew."""
 
     def __init__(self, session: Session, plan: Callable[[], Plan], again: Callable[[], Plan] | None = None) -> None:
-        """``again`` plans what follows an execution that ended well; without it, ``plan`` does."""
+        """``again`` plans what follows an execution that made the table; without it, ``plan`` does."""
         self._session, self._plan, self._again = session, plan, again or plan
         self._hooks: list[JobStatusHook] = []
 
@@ -85,7 +85,8 @@ class TablePipeline:
     def _work(self, plan: Plan) -> Callable[[Job[Result]], Result]:
         def run(job: Job[Result]) -> Result:
             result = plan.run(job)
-            self._plan = self._again
+            if all(notice.kind is not NoticeKind.ALREADY_THERE for notice in result.notices):
+                self._plan = self._again
             return result
 
         return run

@@ -57,6 +57,11 @@ class VisibleCreation:
         tools.creations.check_is_wanted(self._record)
         return tools.create(identifier, made, ignore_if_exists=ignore_if_exists, table_uuid=self._record.table_uuid)
 
+    @property
+    def is_made(self) -> bool:
+        """Whether the table that has the name now is the one that was made here."""
+        return self._tools.uuid_of(self._record.identifier) == self._record.table_uuid
+
     def renew(self) -> None:
         """Say that the job lives. Raises ConflictError of kind ``creation-swept`` if it was given up for dead."""
         self._tools.creations.renew(self._record, self._tools.clock.now_ms())

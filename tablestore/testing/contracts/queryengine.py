@@ -475,6 +475,8 @@ class QueryEngineContract:
         assert [field.name for field in found.schema if not field.nullable] == ["id"]
         for name in rows.schema.names:
             assert repr(found[name].to_pylist()) == repr(rows[name].to_pylist()), name
+        again = environment.execute_sql("CREATE TABLE IF NOT EXISTS shop.made AS SELECT * FROM shop.edges")
+        assert (again.snapshot, len(again.notices), len(catalog.table("shop.made").snapshots())) == (None, 1, 1)
 
     def test_what_cannot_be_a_table_makes_none(self, engine: QueryEngine, catalog: Catalog) -> None:
         environment = TableEnvironment.create(catalog, engine=engine, config={"table.ctas.atomicity-enabled": "true"})

@@ -1,5 +1,6 @@
 """``tablestore sql``: statements from the command line, files and standard input."""
 
+import json
 import os
 import signal
 import threading
@@ -39,6 +40,16 @@ def test_a_plan_and_a_statement_come_out_as_they_are(run: Run, orders: ts.Table)
     lines = run("sql", "-e", create).out.splitlines()
     assert (lines[0], lines[-1]) == ("CREATE TABLE `tablestore`.`shop`.`orders` (", ")")
     assert run("sql", "--json", "-e", create).rows == [{"result": "\n".join(lines)}]
+
+
+def test_what_a_statement_did_not_do_is_said_beside_its_result(run: Run, orders: ts.Table) -> None:
+    create = "CREATE TABLE IF NOT EXISTS shop.orders AS SELECT 1 AS id"
+    said = "table tablestore.shop.orders is there already; nothing was done"
+    ran = run("sql", "-e", create)
+    assert (ran.out, ran.err.strip()) == ("Nothing to change.\n", f"Notice: {said}")
+    ran = run("sql", "--json", "-e", create)
+    assert (ran.rows, json.loads(ran.err)) == ([{"snapshot_id": None}], {"notice": {"kind": "already-there", "message": said}})
+    assert orders.scan().count() == 4
 
 
 def test_a_file_stops_at_the_first_error_and_says_where(run: Run, catalog: ts.Catalog, tmp_path: Path) -> None:
