@@ -24,8 +24,8 @@ class SourceRange:
 class RefreshReport(PrintedInNotebooks):
     """One refresh. ``mode`` ``none``: no source has changed, and nothing was committed.
 
-    ``reason`` says why the whole was computed anew; None where it was not. ``rows_in`` are the changed rows of the sources that
-    were read, ``rows_out`` the rows that were written, each None where nobody counted. ``snapshot_id``: what it published.
+    ``reason`` says why the whole was computed anew; None where it was not. ``rows_in`` are the rows of the sources that came and
+    went in between, ``rows_out`` the rows that were written, each None where nobody counted. ``snapshot_id``: what it published.
     """
 
     mode: RefreshMode

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -22,6 +22,33 @@ def test_a_few_shapes_equal_their_queries_after_a_batch(spark: "SparkSession", t
     with ts.TableEnvironment.create(tmp_path / "wh", spark=spark) as env:
         modes = check(env, 8, 1, FEW)
     assert modes["incremental"] == len(FEW)
+
+
+def test_only_what_the_whole_query_fails_on_fails_a_refresh(spark: "SparkSession", tmp_path: Path) -> None:
+    with ts.TableEnvironment.create(tmp_path / "wh", spark=spark) as env:
+        env.execute_sql("CREATE TABLE t (id INT, v STRING, PRIMARY KEY (id) NOT ENFORCED)")
+        env.execute_sql("CREATE TABLE u (id INT, ok BOOLEAN, PRIMARY KEY (id) NOT ENFORCED)")
+        env.execute_sql("INSERT INTO t VALUES (1, '1'), (2, 'unmatched')")
+        env.execute_sql("INSERT INTO u VALUES (1, true), (2, false)")
+        env.execute_sql(
+            "CREATE MATERIALIZED TABLE m FRESHNESS = INTERVAL '1' DAY REFRESH_MODE = FULL AS "
+            "SELECT t.id, CAST(v AS INT) AS v FROM t JOIN u ON t.id = u.id AND ok"
+        )
+
+        def refresh() -> dict[str, Any]:
+            return dict(env.execute_sql("ALTER MATERIALIZED TABLE m REFRESH").to_arrow().to_pylist()[0])
+
+        refresh()
+        env.execute_sql("INSERT INTO t VALUES (1, 'x')")
+        with pytest.raises(ts.InvalidInputError, match="'x'"):
+            refresh()
+        env.execute_sql("INSERT INTO t VALUES (1, '7')")
+        assert refresh()["mode"] == "incremental"
+        env.execute_sql("INSERT INTO t VALUES (2, '9')")
+        env.execute_sql("INSERT INTO u VALUES (2, true)")
+        report = refresh()
+        assert report["mode"] == "full" and "'unmatched'" in report["reason"]
+        assert env.execute_sql("SELECT v FROM m ORDER BY id").to_arrow().column(0).to_pylist() == [7, 9]
 
 
 @pytest.fixture

@@ -4,6 +4,9 @@
         plan, changes -> rows that come and go -> one commit with the new cursor
         a reason why not -> the whole query -> one commit with the new cursor
 
+The plan reads old rows of one source beside new ones of another, which never were together. So where it fails, the whole query
+decides, and only what that raises is an error.
+
 Exactly once: rows and cursor are one commit, which lands only on the refresh that it started from. Every source is read at one
 snapshot throughout.
 """
@@ -39,7 +42,7 @@ from tablestore.environment.materialized.refreshreport import RefreshReport, Sou
 from tablestore.environment.materialized.sametext import takes_all_columns
 from tablestore.environment.rows.relations import Relations
 from tablestore.environment.session.session import Session
-from tablestore.errors import InvalidInputError
+from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.format.snapshot import Snapshot
 from tablestore.sql.incremental.planner import IncrementalPlan, plan_incremental
 from tablestore.sql.incremental.shapes import WEIGHT, FullRefresh, SourceShape, TargetShape
@@ -97,7 +100,7 @@ class _Refresh:
             return why
         if why is None:
             assert before is not None and isinstance(plan, IncrementalPlan), "there is no reason against it"
-            report = self._incremental(engine, base, before, found, plan)
+            report = self._from_changes(engine, base, before, found, plan)
             if isinstance(report, RefreshReport):
                 return report
             why = report.reason
@@ -129,6 +132,17 @@ class _Refresh:
         if not changed and (isinstance(plan, IncrementalPlan) or plan.repeatable):
             return RefreshReport(mode="none", sources=_ranges(before, found.sources))
         return plan.reason if isinstance(plan, FullRefresh) else None
+
+    def _from_changes(
+        self, engine: QueryEngine, base: Snapshot | None, before: Cursor, found: Sources, plan: IncrementalPlan
+    ) -> RefreshReport | FullRefresh:
+        try:
+            return self._incremental(engine, base, before, found, plan)
+        except (InvalidInputError, UnsupportedError) as error:
+            # What the store, the memory or another writer is to blame for is none of the query's errors, nor is a cancellation.
+            if error.kind == "cancelled":
+                raise
+            return FullRefresh(f"the query over the changes failed: {error.message.splitlines()[0]}")
 
     def _incremental(
         self, engine: QueryEngine, base: Snapshot | None, before: Cursor, found: Sources, plan: IncrementalPlan

@@ -5,6 +5,9 @@ the newest one of which everything is compacted.
 
 What a writer says of its changes is not believed: of a table with ``changelog-producer = input`` the rows that came and went are
 found in its data files, as of one without a producer.
+
+Changes are netted before a query sees them: a row that came and went in between is in neither of the two snapshots, and an
+expression over it may fail although the query does not.
 """
 
 from collections.abc import Sequence
@@ -22,13 +25,14 @@ from tablestore.environment.session.session import Session
 from tablestore.errors import NotFoundError
 from tablestore.format.parquet.parquetschema import KIND_COLUMN
 from tablestore.format.snapshot import CommitKind, Snapshot
+from tablestore.lsm.functions.valuecodes import row_codes
 from tablestore.sql.incremental.shapes import WEIGHT, FullRefresh, SourceShape
 from tablestore.sql.query.tablereferences import find_references
 from tablestore.store.changes.changefeed import ChangeFeed
 from tablestore.store.changes.changeplan import change_rule
 from tablestore.table.read.changes import read_changes as changes_of
 from tablestore.table.table import Table
-from tablestore.types.arrays import retracts
+from tablestore.types.arrays import first_of_group, retracts
 
 MOST_CHANGES = 5_000_000
 """Rows of changes that one refresh holds in memory; of more than these the whole is computed anew."""
@@ -144,7 +148,7 @@ def has_changed(cursor: Cursor, source: Source) -> bool:
 
 
 def read_changes(source: Source, cursor: Cursor, names: frozenset[str]) -> pa.Table | None:
-    """The rows that came and went since a cursor, in the columns of these names, with their weights; None for too many."""
+    """What came and went between a cursor and now, in the columns of these names, with weights; None for too many rows."""
     point = cursor.of_source(source.name)
     assert point is not None, "a source of the cursor"
     fields = [field.name for field in source.table.table_schema.fields if field.name.lower() in names]
@@ -158,7 +162,24 @@ def read_changes(source: Source, cursor: Cursor, names: frozenset[str]) -> pa.Ta
             return None
         weights = np.where(retracts(batch.column(KIND_COLUMN).to_numpy()), -1, 1).astype(np.int32)
         batches.append(pa.RecordBatch.from_arrays([*batch.columns[1:], pa.array(weights)], schema=target))
-    return pa.Table.from_batches(batches, target)
+    return net_changes(pa.Table.from_batches(batches, target))
+
+
+def net_changes(changes: pa.Table) -> pa.Table:
+    """The changes without the rows that went as often as they came.
+
+    Rows are the same only if an expression cannot tell them apart: -0.0 is not 0.0. Each row that is left still weighs 1 or -1.
+    """
+    weights = changes.column(WEIGHT).to_numpy()
+    if len(weights) == 0 or abs(int(weights.sum())) == len(weights):
+        return changes
+    rows = changes.drop_columns([WEIGHT])
+    codes = row_codes(rows.columns)
+    count = int(codes.max()) + 1
+    net = np.bincount(codes, weights=weights, minlength=count).astype(np.int64)
+    first = first_of_group(codes, count, np.ones(len(codes), dtype=np.bool_))
+    kept = rows.take(pa.array(np.repeat(first, np.abs(net))))
+    return kept.append_column(changes.schema.field(WEIGHT), pa.array(np.repeat(np.sign(net), np.abs(net)), pa.int32()))
 
 
 def _newest(table: Table) -> Snapshot | None:

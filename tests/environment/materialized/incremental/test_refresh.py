@@ -10,9 +10,11 @@ import tablestore as ts
 from tablestore.environment.materialized.incremental.holding import release_sources
 from tablestore.environment.materialized.incremental.refresh import refresh
 from tablestore.environment.materialized.incremental.refreshcursor import CURSOR_PROPERTY
+from tablestore.environment.materialized.incremental.sources import net_changes
 from tablestore.environment.materialized.incremental.verify import VerifyReport, verify
 from tablestore.environment.materialized.refreshreport import RefreshReport
 from tablestore.environment.session.session import spec_of
+from tablestore.sql.incremental.shapes import WEIGHT
 from tablestore.store.history.holds import Holds
 from tablestore.table.write.committing import CommitNote
 
@@ -372,3 +374,93 @@ def test_a_key_that_several_rows_have_keeps_one_of_them_as_long_as_one_is_there(
     report = run(env, query=query)
     assert (report.mode, report.reason) == ("full", "rows go, and others of the query may have the same primary key")
     assert rows(env) == [(1, 5, 5), (2, 7, 7), (3, 1, 1)]
+
+
+@pytest.mark.parametrize("gone", ["INSERT INTO t VALUES (4, 1, 2)", "DELETE FROM t WHERE id = 4"])
+@pytest.mark.parametrize(
+    "query", ["SELECT id AS g, 10 DIV v AS n, v AS s FROM t", "SELECT id AS g, v AS n, sum(10 DIV v) AS s FROM t GROUP BY id, v"]
+)
+def test_a_row_that_the_query_fails_on_is_forgotten_once_it_is_gone(env: ts.TableEnvironment, query: str, gone: str) -> None:
+    run(env, query=query)
+    env.execute_sql("INSERT INTO t VALUES (4, 1, 0), (5, 1, 1)")
+    with pytest.raises(ts.InvalidInputError, match="division by zero"):
+        run(env, query=query)
+    env.execute_sql(gone)
+    assert run(env, query=query).mode == "incremental" and check(env, query=query).is_equal
+
+
+JOINED = "SELECT t.id AS g, 10 DIV t.v AS n, u.x AS s FROM t JOIN u ON t.id = u.id"
+
+
+@pytest.fixture
+def met_by_changes_alone(env: ts.TableEnvironment) -> ts.TableEnvironment:
+    """A row that the query fails on was joined to nothing, and is gone when there is something to join it to."""
+    env.execute_sql("CREATE TABLE u (id BIGINT, x BIGINT, PRIMARY KEY (id) NOT ENFORCED)")
+    env.execute_sql("INSERT INTO u VALUES (1, 1)")
+    env.execute_sql("INSERT INTO t VALUES (4, 1, 0)")
+    run(env, query=JOINED)
+    env.execute_sql("INSERT INTO t VALUES (4, 1, 5)")
+    env.execute_sql("INSERT INTO u VALUES (4, 40)")
+    return env
+
+
+def test_where_the_query_over_changes_fails_the_whole_query_decides(met_by_changes_alone: ts.TableEnvironment) -> None:
+    report = run(met_by_changes_alone, query=JOINED)
+    assert report.mode == "full" and str(report.reason).startswith("the query over the changes failed: ")
+    assert "division by zero" in str(report) and rows(met_by_changes_alone) == [(1, 1, 1), (4, 2, 40)]
+    met_by_changes_alone.execute_sql("INSERT INTO t VALUES (1, 1, 2)")
+    assert run(met_by_changes_alone, query=JOINED).mode == "incremental"
+
+
+def test_what_the_whole_query_fails_on_is_the_error(met_by_changes_alone: ts.TableEnvironment) -> None:
+    met_by_changes_alone.execute_sql("INSERT INTO u VALUES (2, 20)")
+    met_by_changes_alone.execute_sql("INSERT INTO t VALUES (2, 1, 0)")
+    with pytest.raises(ts.InvalidInputError, match="division by zero"):
+        run(met_by_changes_alone, query=JOINED)
+    assert rows(met_by_changes_alone) == [(1, 1, 1)]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ts.StorageError("the disk is full"),
+        ts.ConflictError("another was faster"),
+        ts.CommitOutcomeUnknown("nobody knows"),
+        ts.UnsupportedError("the statement was cancelled", kind="cancelled"),
+    ],
+)
+def test_what_no_query_is_to_blame_for_is_raised_as_it_is(
+    env: ts.TableEnvironment, monkeypatch: pytest.MonkeyPatch, error: ts.TablestoreError
+) -> None:
+    run(env)
+    env.execute_sql("INSERT INTO t VALUES (4, 1, 1)")
+
+    def fails(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("tablestore.environment.materialized.incremental.refresh.apply_change", fails)
+    with pytest.raises(type(error)) as raised:
+        run(env)
+    assert raised.value is error and rows(env) == [(1, 2, 15), (2, 1, 7)]
+
+
+def test_changes_are_netted_by_rows_that_no_expression_tells_apart() -> None:
+    nan = float("nan")
+    rows_and_weights = [
+        (1, 0.0, [1, None], 1), (1, -0.0, [1, None], -1),  # The zeros are two rows.
+        (2, nan, None, -1), (2, nan, None, 1),
+        (3, None, [], 1), (3, None, None, -1),
+        (4, 1.5, [4], 1), (4, 1.5, [4], 1), (4, 1.5, [4], -1), (4, 1.5, [4], 1),
+        (5, 1.5, [4], -1), (5, 1.5, [4], -1), (5, 1.5, [4], 1),
+    ]  # fmt: skip
+    schema = pa.schema(
+        [("id", pa.int32()), ("f", pa.float64()), ("a", pa.list_(pa.int32())), pa.field(WEIGHT, pa.int32(), nullable=False)]
+    )
+    changes = pa.table([list(column) for column in zip(*rows_and_weights, strict=True)], schema=schema)
+    net = net_changes(changes)
+    assert net.schema == schema
+    assert sorted(map(repr, zip(*net.to_pydict().values(), strict=True))) == [
+        "(1, -0.0, [1, None], -1)", "(1, 0.0, [1, None], 1)", "(3, None, None, -1)", "(3, None, [], 1)",
+        "(4, 1.5, [4], 1)", "(4, 1.5, [4], 1)", "(5, 1.5, [4], -1)",
+    ]  # fmt: skip
+    assert net_changes(changes.slice(0, 0)).num_rows == 0
