@@ -206,6 +206,12 @@ class Catalog:
         record = self._tools.creations.find(check_job_id(job_id))
         return VisibleCreation(self._tools, record) if record is not None and record.kind == "create" else None
 
+    def creation_of(self, name: str) -> "CreationRecord | None":
+        """The creation on record of the table ``database.name``; None if nobody is making it, or has died doing so."""
+        identifier = str(parse_identifier(name))
+        records = map(self._tools.creations.find, self.list_creations())
+        return next((one for one in records if one is not None and one.table == identifier), None)
+
     def list_creations(self) -> tuple[str, ...]:
         """The jobs that make tables with their first rows, or died doing so, ascending."""
         return self._tools.creations.job_ids()

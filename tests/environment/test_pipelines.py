@@ -166,7 +166,7 @@ def test_with_dml_sync_off_a_statement_gives_its_job_and_reading_waits(env: ts.T
     assert (result.kind, result.schema.names) == ("snapshot", ["snapshot_id"])
     assert held.asked.wait(60)
     assert job.status is JobStatus.RUNNING
-    assert rows_of(env.execute_sql("SHOW JOBS")) == [(job.id, "RUNNING")]
+    assert rows_of(env.execute_sql("SHOW JOBS")) == [(job.id, "RUNNING", None)]
     # The environment goes on meanwhile.
     assert rows_of(env.execute_sql("SELECT count(*) FROM t")) == [(0,)]
     held.go_on.set()

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from tablestore.environment.inspection.showcreate import quoted_text, with_options
 from tablestore.environment.materialized.due import due
 from tablestore.environment.materialized.freshness import LogicalRefreshMode
+from tablestore.environment.materialized.lasterror import last_error
 from tablestore.environment.materialized.materializedtable import default_constraint
 from tablestore.environment.materialized.refreshing import last_refresh, wall_time, zone_of
 from tablestore.environment.materialized.storing import Found
@@ -26,6 +27,9 @@ def materialized_rows(found: Found, now_ms: int) -> Iterator[tuple[str, str, obj
     yield "last-refresh-reason", "String", None if last is None else last.reason
     when = due(found, last, now_ms)
     yield "refresh-due", "Timestamp", None if when is None else wall_time(when, zone)
+    error = last_error(found)
+    yield "last-error", "String", None if error is None else error.message
+    yield "last-error-time", "Timestamp", None if error is None else wall_time(error.at_ms, zone)
 
 
 def create_materialized_statement(found: Found) -> str:

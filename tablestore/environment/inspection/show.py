@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from typing import Any
 
 import pyarrow as pa
 
@@ -10,6 +11,7 @@ from tablestore.environment.definition.partitions import partition_of
 from tablestore.environment.inspection.columns import COLUMNS_SCHEMA, column_rows, view_rows
 from tablestore.environment.inspection.materializeddetails import create_materialized_statement
 from tablestore.environment.inspection.showcreate import create_catalog_statement, create_statement, create_view_statement
+from tablestore.environment.jobs.job import Job
 from tablestore.environment.materialized.due import materialized_tables
 from tablestore.environment.materialized.storing import find_materialized
 from tablestore.environment.procedures.call import SYSTEM
@@ -28,7 +30,7 @@ from tablestore.table.inspect.listing import partition_values
 from tablestore.table.system.systemtable import SystemTable
 from tablestore.table.table import Table
 
-_JOBS_SCHEMA = pa.schema([("job_id", pa.string()), ("status", pa.string())])
+_JOBS_SCHEMA = pa.schema([("job_id", pa.string()), ("status", pa.string()), ("error", pa.string())])
 
 
 def show(session: Session, statement: Show, source: Source) -> Result:
@@ -77,8 +79,8 @@ def show(session: Session, statement: Show, source: Source) -> Result:
             ours_hidden = [name for name in names_there if not name.startswith(FUNCTION_PREFIX)]
             return listed("function", matching(ours_hidden, statement))
         case ShowKind.JOBS:
-            jobs = session.jobs.under_way()
-            return records(_JOBS_SCHEMA, [{"job_id": job.id, "status": job.status.value} for job in jobs])
+            jobs = (*session.jobs.failed(), *session.jobs.under_way())
+            return records(_JOBS_SCHEMA, map(_job_row, jobs))
     return _of_table(session, statement, source)
 
 
@@ -121,6 +123,10 @@ def _of_table(session: Session, statement: Show, source: Source) -> Result:
         case ShowKind.OPTIONS:
             return _options(table.options().items(), statement)
     raise UnsupportedError(source.mark(f"SHOW {statement.kind.value} is not supported", path.span), kind="unsupported")
+
+
+def _job_row(job: Job[Any]) -> dict[str, str | None]:
+    return {"job_id": job.id, "status": job.status.value, "error": None if job.error is None else str(job.error)}
 
 
 def _options(found: Iterable[tuple[str, str]], statement: Show) -> Result:

@@ -60,6 +60,11 @@ class Job(Generic[T]):
         """How it stands now."""
         return self._status
 
+    @property
+    def error(self) -> BaseException | None:
+        """The error that it ended with; None while it runs, and of one that ended well."""
+        return self._future.exception() if self._future.done() else None
+
     def done(self) -> bool:
         """Whether it has ended, and its hooks were called."""
         return self._future.done()

@@ -1,14 +1,21 @@
-"""The jobs of one environment: they get their ids here, and end before it closes."""
+"""The jobs of one environment: they get their ids here, and end before it closes.
 
+A job that nobody waited for is kept when it has failed, so that its error can be asked for.
+"""
+
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any, TypeVar
 
 from tablestore.environment.jobs.hooks import JobStatusHook, check_serializable
-from tablestore.environment.jobs.job import Job
+from tablestore.environment.jobs.job import Job, JobStatus
 from tablestore.ids import Ids
 
 T = TypeVar("T")
+MOST_FAILED = 100
+"""How many jobs that have failed are kept: the newest."""
 
 
 @dataclass(slots=True)
@@ -19,6 +26,9 @@ class Jobs:
     interrupt: Callable[[int], None] = lambda thread: None
     _started: list[Job[Any]] = field(default_factory=list)
     _endless: list[Job[Any]] = field(default_factory=list)
+    # A job may start others.
+    _lock: Lock = field(default_factory=Lock)
+    _failed: deque[Job[Any]] = field(default_factory=lambda: deque(maxlen=MOST_FAILED))
 
     def run(self, work: Callable[[Job[T]], T], hooks: Iterable[JobStatusHook] = ()) -> T:
         """Run a job here, to its end; what it gives. Raises what it ends with."""
@@ -36,18 +46,40 @@ class Jobs:
 
     def launch(self, job: Job[T], *, ends: bool = True) -> Job[T]:
         """Start a job that was prepared, as :meth:`start`."""
-        self._started = [one for one in self._started if not one.done()]
-        self._endless = [one for one in self._endless if not one.done()]
-        (self._started if ends else self._endless).append(job)
+        with self._lock:
+            self._set_ended_aside()
+            (self._started if ends else self._endless).append(job)
         return job.start()
 
     def under_way(self) -> tuple[Job[Any], ...]:
         """What was started and has not ended, in the order in which it was started; streams come last."""
-        return tuple(job for job in (*self._started, *self._endless) if not job.done())
+        with self._lock:
+            return tuple(job for job in (*self._started, *self._endless) if not job.done())
+
+    def failed(self) -> tuple[Job[Any], ...]:
+        """What was started and has failed, oldest first; of many only the newest."""
+        with self._lock:
+            self._set_ended_aside()
+            return tuple(self._failed)
 
     def wait(self) -> None:
         """Wait until all that was started has ended; what does not end by itself is canceled."""
-        for job in self._endless:
-            job.cancel()
-        for job in (*self._started, *self._endless):
+        self._cancel_endless()
+        for job in self.under_way():
             job.wait()
+        # What has just ended may have begun others.
+        for job in self._cancel_endless():
+            job.wait()
+
+    def _cancel_endless(self) -> tuple[Job[Any], ...]:
+        with self._lock:
+            endless = tuple(self._endless)
+        for job in endless:
+            job.cancel()
+        return endless
+
+    def _set_ended_aside(self) -> None:
+        ended = [one for one in (*self._started, *self._endless) if one.done()]
+        self._started = [one for one in self._started if one not in ended]
+        self._endless = [one for one in self._endless if one not in ended]
+        self._failed.extend(one for one in ended if one.status is JobStatus.FAILED)

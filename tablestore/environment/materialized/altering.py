@@ -1,46 +1,73 @@
-"""Carrying out a plan: the definition changes in one schema, and what keeps the table fresh begins anew where it has to.
+"""Carrying out a plan: definition, columns and rows change in one step, and what keeps the table fresh begins anew where it has to.
 
-    CONTINUOUS   the job ends -> definition, columns and the new job's handler are stored -> the new job begins, from the beginning
+    CONTINUOUS   another query: a version with its rows is made where nobody sees it, and takes the place of the table
+                 another freshness or mode: the table is refreshed, then its definition changes
     FULL         the next refresh is of the new query; another freshness is another workflow
     suspended    only the definition changes
 
-A new job that cannot begin takes the definition back, and the old one goes on.
+The table names the new job from this step on, and the old one ends. Whatever fails before it, the table is as it was, the old job
+goes on, and the error is kept with the table.
 """
 
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
-from tablestore.environment.materialized.continuous import local_job
-from tablestore.environment.materialized.difference import Plan
+from tablestore.environment.jobs.job import Job
+from tablestore.environment.materialized.difference import ModifyOptions, Plan
+from tablestore.environment.materialized.evolution.newversion import Version, build, changed_meanwhile
+from tablestore.environment.materialized.evolution.tableversions import VERSION
 from tablestore.environment.materialized.freshness import RefreshMode
 from tablestore.environment.materialized.incremental.holding import held_sources, release
+from tablestore.environment.materialized.lasterror import forget_error, keep_error
 from tablestore.environment.materialized.materializedtable import RefreshStatus, Upkeep
-from tablestore.environment.materialized.refreshing import refresh_session
-from tablestore.environment.materialized.storing import Found, store, store_back
-from tablestore.environment.materialized.upkeep import Prepared, end_upkeep, prepare_upkeep
+from tablestore.environment.materialized.refreshing import refresh_newest, refresh_session
+from tablestore.environment.materialized.storing import Found, store
+from tablestore.environment.materialized.upkeep import end_upkeep, keeping_fresh
+from tablestore.environment.pipelines.pipeline import run_work
 from tablestore.environment.result import Result, done
 from tablestore.environment.session.session import Session
-from tablestore.errors import TablestoreError
+from tablestore.errors import ConflictError, TablestoreError, UnsupportedError
 
 
-def carry_out(session: Session, found: Found, plan: Plan) -> Result:
-    """Make a table what a plan says. Raises what altering it raises, and what a new job raises that cannot begin."""
-    if not plan.changes:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Act:
+    """What a statement is to do, checked. ``fills``: rows are made, so it is a job, which may run beside what follows
+    (``table.dml-sync`` = false)."""
+
+    run: Callable[[], None]
+    fills: bool = False
+
+
+def run_act(session: Session, act: Act) -> Result:
+    """Do it. Raises what it raises, unless nobody waits for it: then its job does."""
+
+    def work(_: Job[Result]) -> Result:
+        act.run()
         return done()
-    if found.upkeep.status is RefreshStatus.SUSPENDED:
-        _suspended(session, found, plan)
-    elif not _begins_anew(plan):
-        _stored(session, found, found.upkeep, plan)
-    else:
-        _active(session, found, plan)
+
+    if act.fills:
+        return run_work(session, work)
+    act.run()
     return done()
 
 
-def _stored(session: Session, found: Found, upkeep: Upkeep, plan: Plan) -> Found:
+def plan_act(session: Session, found: Found, plan: Plan) -> Act:
+    """What makes a table what a plan says."""
+    if not plan.changes:
+        return Act(run=lambda: forget_error(found, during="alter"))
+    if found.upkeep.status is RefreshStatus.SUSPENDED:
+        return Act(run=lambda: _suspended(session, found, plan))
+    if not _begins_anew(plan):
+        return Act(run=lambda: _store(session, found, found.upkeep, plan))
+    return Act(run=lambda: _active(session, found, plan), fills=plan.new.refresh_mode is RefreshMode.CONTINUOUS)
+
+
+def _store(session: Session, found: Found, upkeep: Upkeep, plan: Plan) -> None:
     """Store what a plan changes. What another query reads is held from its first refresh on."""
     held = held_sources(refresh_session(session), found.table, found.definition.expanded_query) if plan.changes_query else {}
-    stored = store(found, upkeep, plan)
+    store(found, upkeep, plan)
     release(found.table, held)
-    return stored
 
 
 def _begins_anew(plan: Plan) -> bool:
@@ -55,50 +82,63 @@ def _suspended(session: Session, found: Found, plan: Plan) -> None:
     if _begins_anew(plan):
         # RESUME makes what it needs.
         upkeep = replace(upkeep, handler=None)
-    _stored(session, found, upkeep, plan)
+    _store(session, found, upkeep, plan)
     if upkeep.handler is None:
         end_upkeep(session, found)
 
 
 def _active(session: Session, found: Found, plan: Plan) -> None:
-    continued = local_job(session, found.upkeep.handler) is not None
-    if plan.old.refresh_mode is RefreshMode.CONTINUOUS:
-        end_upkeep(session, found)
-    prepared: Prepared | None = None
-    stored = found
+    with _explained(session, found, plan), keeping_fresh(session, found.path, plan.new) as prepared:
+        upkeep = replace(found.upkeep, status=RefreshStatus.ACTIVATED, handler=prepared.handler, since_ms=session.clock.now_ms())
+        if plan.new.refresh_mode is RefreshMode.FULL:
+            _store(session, found, upkeep, plan)
+        elif plan.changes_query:
+            _replace(session, found, upkeep, plan)
+        else:
+            refresh_newest(session, found)
+            _store(session, found, upkeep, plan)
+    end_upkeep(session, found)
+
+
+def _replace(session: Session, found: Found, upkeep: Upkeep, plan: Plan) -> None:
+    """Put a version with the rows of another query in the place of the table. Its columns stay as they are, with their comments."""
+    _check_log_stays(found, plan)
+    version = Version(
+        path=found.path,
+        definition=replace(plan.new, fields=(*plan.old.fields, *plan.appended)),
+        upkeep=replace(upkeep, epoch=found.upkeep.epoch + 1),
+        like=found,
+        marks={key: text for key, text in found.table.options().items() if key == VERSION},
+    )
     try:
-        prepared = prepare_upkeep(session, found.path, plan.new)
-        stored = _stored(session, found, _active_upkeep(session, found, prepared), plan)
-        prepared.begin()
-    except BaseException as error:
-        if prepared is not None:
-            prepared.take_back()
-        _take_back(session, found, stored, plan, continued=continued)
-        if isinstance(error, TablestoreError) and plan.new.refresh_mode is RefreshMode.CONTINUOUS and stored is not found:
+        build(session, version, over=found)
+    except ConflictError as error:
+        if error.kind == "materialized-changed":
+            raise
+        raise changed_meanwhile(found.path) from error
+
+
+def _check_log_stays(found: Found, plan: Plan) -> None:
+    for change in plan.changes:
+        keys = (*change.set, *change.reset) if isinstance(change, ModifyOptions) else ()
+        if log := sorted(key for key in keys if key.startswith("log.")):
+            raise UnsupportedError(
+                f"Materialized table {found.path} gets another query, whose rows take the place of the old ones in one step, and "
+                f"its log goes on: ALTER MATERIALIZED TABLE … SET or RESET {', '.join(log)} in a statement before this one",
+                kind="log-option",
+            )
+
+
+@contextmanager
+def _explained(session: Session, found: Found, plan: Plan) -> Iterator[None]:
+    try:
+        yield
+    except TablestoreError as error:
+        if plan.new.refresh_mode is RefreshMode.CONTINUOUS and not isinstance(error, ConflictError):
             error.message = (
                 f"Failed to start the continuous refresh job using new query {plan.new.original_query} when altering materialized "
                 f"table {found.path} select query.\nThe table is as it was before. {error.message}"
             )
             error.args = (error.message,)
+        keep_error(found, error, during="alter", now_ms=session.clock.now_ms())
         raise
-    if plan.old.refresh_mode is RefreshMode.FULL:
-        end_upkeep(session, found)
-
-
-def _take_back(session: Session, found: Found, stored: Found, plan: Plan, *, continued: bool) -> None:
-    """Make the definition the old one again, and let the old job go on if it ran here."""
-    restarts = continued and plan.old.refresh_mode is RefreshMode.CONTINUOUS
-    if stored is found and not restarts:
-        return
-    again = prepare_upkeep(session, found.path, plan.old) if restarts else None
-    upkeep = found.upkeep if again is None else _active_upkeep(session, found, again)
-    if stored is found:
-        store(found, upkeep)
-    else:
-        store_back(stored, plan, upkeep)
-    if again is not None:
-        again.begin()
-
-
-def _active_upkeep(session: Session, found: Found, prepared: Prepared) -> Upkeep:
-    return replace(found.upkeep, status=RefreshStatus.ACTIVATED, handler=prepared.handler, since_ms=session.clock.now_ms())

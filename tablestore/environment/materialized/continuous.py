@@ -1,10 +1,11 @@
 """The job of a continuous table: it refreshes at the interval of the freshness, until it is to stop.
 
-    each round:   read the definition -> still my table? -> refresh -> wait for the next time, or for the end
+    waits until the table is whole and names it -> waits for the next time -> still my table? -> refresh -> waits -> …
 
-It stops when it is canceled, when the table is suspended, altered or dropped, or when another job has taken over: the definition
-names the one that counts. The first refresh is waited for, and its error is the error of the job; a later one is logged, and the
-next round tries again. Where the job stands is in the table: one that dies leaves nothing but a table that is due.
+The statement that makes it fills the table itself, before the table names the job. The job stops when it is canceled, when the
+table is suspended, altered or dropped, or when another job has taken over: the definition names the one that counts. A refresh
+that fails is logged and kept with the table, and the next round tries again. Where the job stands is in the table: one that dies
+leaves nothing but a table that is due.
 """
 
 import json
@@ -25,7 +26,6 @@ from tablestore.environment.session.session import Session
 from tablestore.errors import ConflictError, NotFoundError, TablestoreError
 
 LOG = logging.getLogger(__name__)
-_LOOK_S = 0.1
 
 
 @dataclass(slots=True, kw_only=True)
@@ -37,34 +37,34 @@ class ContinuousRefresh:
     options: Mapping[str, str] = field(default_factory=dict)
     _begun: threading.Event = field(default_factory=threading.Event)
 
+    def begin(self) -> None:
+        """Go on: whether the table names the job is settled."""
+        self._begun.set()
+
     def run(self, job: Job[Result]) -> Result:
-        """Refresh until the end. Raises what the first refresh raises, and UnsupportedError when it is canceled."""
+        """Refresh until the end. Raises UnsupportedError when it is canceled."""
+        self._begun.wait()
+        job.check()
+        found = self._mine(job.id)
+        while found is not None:
+            job.pause(found.definition.freshness.millis / 1000)
+            found = self._refreshed(job)
+        return done()
+
+    def _refreshed(self, job: Job[Result]) -> Found | None:
+        """Refresh the table as it is now; None if another one refreshes it, or nobody."""
         while (found := self._mine(job.id)) is not None:
             try:
                 refresh_once(self.session, found, before=last_refresh(found), options=self.options)
-            except ConflictError as error:
-                if error.kind in CONFLICTS:
-                    # Another refresh or definition was faster: what is to be done now is read anew.
-                    job.check()
-                    continue
-                self._failed(error)
             except TablestoreError as error:
-                self._failed(error)
-            self._begun.set()
-            job.pause(found.definition.freshness.millis / 1000)
-        return done()
-
-    def wait_begun(self, job: Job[Result]) -> None:
-        """Wait for the end of the first refresh. Raises what it has raised."""
-        while not self._begun.wait(_LOOK_S):
-            if job.done():
-                job.result()
-                return
-
-    def _failed(self, error: TablestoreError) -> None:
-        if not self._begun.is_set():
-            raise error
-        LOG.warning("materialized table %s could not be refreshed, it is tried again: %s", self.path, error)
+                # A job that was canceled in the middle of a query has failed in it.
+                job.check()
+                if isinstance(error, ConflictError) and error.kind in CONFLICTS:
+                    # Another refresh or definition was faster: what is to be done now is read anew.
+                    continue
+                LOG.warning("materialized table %s could not be refreshed, it is tried again: %s", self.path, error)
+            return found
+        return None
 
     def _mine(self, job_id: str) -> Found | None:
         """The table, if this job is the one that refreshes it."""

@@ -1,21 +1,20 @@
 """CREATE [OR ALTER] MATERIALIZED TABLE, and the parts of ALTER that declare: a table is made, or becomes what is declared.
 
-    not there     INITIALIZING -> what keeps it fresh is prepared -> ACTIVATED -> it begins      any failure: the table is dropped
+    not there     what keeps it fresh is prepared -> a continuous table is filled where nobody sees it -> it has its name
     there         the difference is planned, checked and carried out; no difference: nothing happens at all
 
-The creation is on record in the warehouse until the end (:mod:`tablestore.catalog.creations`): what a process that dies leaves
-behind is removed by the next session there, once it is old.
+Until it has its name there is no table, for no session, and any failure leaves none. Of two sessions that make one at one time the
+first does; for the other the table is there. What a process that dies has staged is in nobody's way, and is removed by the next
+session there, once it is old (:mod:`tablestore.table.creation.sweep`).
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 
-from tablestore.environment.definition.create import new_managed
-from tablestore.environment.definition.tabledefinition import TableDefinition, check_own_options
-from tablestore.environment.managed.factory import ManagedTableContext
-from tablestore.environment.materialized.altering import carry_out
+from tablestore.environment.definition.tabledefinition import check_own_options
+from tablestore.environment.materialized.altering import Act, plan_act, run_act
 from tablestore.environment.materialized.difference import Plan, check_declared, diff, settled, validate
-from tablestore.environment.materialized.expansion import expand_query, fill_names
+from tablestore.environment.materialized.evolution.newversion import Version, build
+from tablestore.environment.materialized.expansion import check_lasts, expand_query, fill_names
 from tablestore.environment.materialized.freshness import (
     Freshness,
     LogicalRefreshMode,
@@ -28,7 +27,6 @@ from tablestore.environment.materialized.materializedtable import (
     RefreshStatus,
     Upkeep,
     default_constraint,
-    options_of,
 )
 from tablestore.environment.materialized.refreshing import check_formats
 from tablestore.environment.materialized.sametext import same_query, takes_all_columns
@@ -38,18 +36,17 @@ from tablestore.environment.materialized.storing import (
     find_materialized,
     open_materialized,
     rules_of,
-    store,
 )
-from tablestore.environment.materialized.upkeep import prepare_upkeep
+from tablestore.environment.materialized.upkeep import keeping_fresh
 from tablestore.environment.materialized.workflows import check_scheduler
 from tablestore.environment.objectpath import ObjectPath, check_whole
 from tablestore.environment.pipelines.creation import query_fields
-from tablestore.environment.result import Result, done
+from tablestore.environment.result import Result
 from tablestore.environment.rows.insert import QueryToInsert
 from tablestore.environment.session.catalogs import sweep_dead
 from tablestore.environment.session.session import Session, placing
 from tablestore.environment.source import Source
-from tablestore.errors import AlreadyExistsError, InvalidInputError, TablestoreError
+from tablestore.errors import AlreadyExistsError, CommitOutcomeUnknown, InvalidInputError, TablestoreError
 from tablestore.options import is_materialized
 from tablestore.sql.source import Fragment, Path
 from tablestore.sql.statements.alter import ResetOptions, SetOptions
@@ -69,11 +66,29 @@ from tablestore.types.typestring import type_to_sql
 
 def create_materialized(session: Session, statement: CreateMaterializedTable, source: Source) -> Result:
     """Make a table, or make it what is declared. Raises InvalidInputError, UnsupportedError, AlreadyExistsError, NotFoundError."""
+    act = _plan(session, statement, source)
+
+    def run() -> None:
+        try:
+            act.run()
+        except AlreadyExistsError as error:
+            if error.kind != "table-exists" or not statement.or_alter:
+                raise
+            # Another session was the first to make it.
+            _plan(session, statement, source).run()
+
+    return run_act(session, replace(act, run=run))
+
+
+def _plan(session: Session, statement: CreateMaterializedTable, source: Source) -> Act:
     path, found = _there(session, statement, source)
-    if found is None:
-        return _create(session, statement, source, path)
-    plan = plan_declared(session, statement, source, found)
-    return carry_out(session, found, plan)
+    if found is not None:
+        return plan_act(session, found, plan_declared(session, statement, source, found))
+    definition = _declared(session, statement, source, path)
+    with placing(source, statement.path.span):
+        check_scheduler(session, definition.refresh_mode)
+    continuous = definition.refresh_mode is RefreshMode.CONTINUOUS
+    return Act(run=lambda: _create(session, path, definition), fills=continuous)
 
 
 def explain_materialized(session: Session, statement: CreateMaterializedTable, source: Source) -> str:
@@ -118,7 +133,7 @@ def alter_declared(session: Session, statement: AlterMaterializedTable, source: 
             new = replace(old, options={key: value for key, value in old.options.items() if key not in keys})
     plan = diff(old, new, same_query=same)
     _check(plan)
-    return carry_out(session, found, plan)
+    return run_act(session, plan_act(session, found, plan))
 
 
 def plan_declared(
@@ -191,59 +206,33 @@ def _exists(session: Session, path: ObjectPath) -> bool:
     return path.catalog in session.catalogs.names() and session.exists(path)
 
 
-def _create(session: Session, statement: CreateMaterializedTable, source: Source, path: ObjectPath) -> Result:
-    definition = _declared(session, statement, source, path)
-    with placing(source, statement.path.span):
-        check_scheduler(session, definition.refresh_mode)
-        upkeep = Upkeep(status=RefreshStatus.INITIALIZING, since_ms=session.clock.now_ms())
-        context = new_managed(session, path, _as_table(definition))
-    context = context.with_options({**context.options, **options_of(definition, upkeep)})
-    sweep_dead(context.catalog)
-    creation = context.catalog.intend_creation(session.jobs.ids.uuid(), path.in_catalog)
+def _create(session: Session, path: ObjectPath, definition: MaterializedTable) -> None:
+    sweep_dead(session.catalogs.get(path.catalog))
+    continuous = definition.refresh_mode is RefreshMode.CONTINUOUS
     try:
-        with creation.renewing():
-            _make(creation.create_table, context)
-            _activate(session, open_materialized(session, path))
-    except BaseException:
-        creation.undo()
-        raise
-    creation.finished()
-    return done()
-
-
-def _make(create_table: Callable[..., object], context: ManagedTableContext) -> None:
-    create_table(
-        context.fields,
-        primary_key=context.primary_key,
-        partition_by=context.partition_by,
-        options=context.options,
-        comment=context.comment,
-    )
-
-
-def _activate(session: Session, found: Found) -> None:
-    continuous = found.definition.refresh_mode is RefreshMode.CONTINUOUS
-    message = (
-        f"Submit continuous refresh job for materialized table {found.path} occur exception."
-        if continuous
-        else f"Failed to create refresh workflow for materialized table {found.path}."
-    )
-    try:
-        prepared = prepare_upkeep(session, found.path, found.definition)
-        try:
-            store(found, replace(found.upkeep, status=RefreshStatus.ACTIVATED, handler=prepared.handler))
-            prepared.begin()
-        except BaseException:
-            prepared.take_back()
-            raise
+        with keeping_fresh(session, path, definition) as prepared:
+            upkeep = Upkeep(status=RefreshStatus.ACTIVATED, handler=prepared.handler, since_ms=session.clock.now_ms())
+            version = Version(path=path, definition=definition, upkeep=upkeep)
+            if continuous:
+                build(session, version)
+            else:
+                session.factory.on_create_table(version.context(session), False)
     except TablestoreError as error:
-        error.message = f"{message} The table is dropped again.\n{error.message}"
-        error.args = (error.message,)
+        message = (
+            f"Submit continuous refresh job for materialized table {path} occur exception."
+            if continuous
+            else f"Failed to create refresh workflow for materialized table {path}."
+        )
+        if not isinstance(error, AlreadyExistsError | CommitOutcomeUnknown):
+            error.message = f"{message} There is no table.\n{error.message}"
+            error.args = (error.message,)
         raise
 
 
 def _declared(session: Session, statement: CreateMaterializedTable, source: Source, path: ObjectPath) -> MaterializedTable:
     """What a statement declares, of a table that is not there."""
+    with placing(source, statement.path.span):
+        check_lasts(session, path)
     expanded = expand_query(session, statement.query, source, path)
     given = None if statement.freshness is None else declared_freshness(statement.freshness, source)
     logical = LogicalRefreshMode(statement.refresh_mode or LogicalRefreshMode.AUTOMATIC)
@@ -298,13 +287,3 @@ def declared_freshness(interval: Interval, source: Source) -> Freshness:
     """How fresh a statement wants it. Raises InvalidInputError."""
     with placing(source, interval.span):
         return parse_freshness(interval.interval, interval.unit)
-
-
-def _as_table(definition: MaterializedTable) -> TableDefinition:
-    return TableDefinition(
-        fields=definition.fields,
-        primary_key=definition.primary_key,
-        partition_by=definition.partition_by,
-        comment=definition.comment,
-        options=definition.options,
-    )

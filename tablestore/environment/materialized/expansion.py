@@ -61,6 +61,17 @@ def expand_query(session: Session, query: Fragment, source: Source, made: Object
     return ExpandedQuery(original=text, text=apply_edits(text, edits, str), sources=paths)
 
 
+def check_lasts(session: Session, path: ObjectPath) -> None:
+    """Raise UnsupportedError for a table of a catalog that ends with this process: whoever refreshes it would not find it."""
+    if path.catalog in session.catalogs.names() and not session.catalogs.get(path.catalog).serializable:
+        raise UnsupportedError(
+            f"{path}: the catalog {path.catalog} lies in the memory of this process and ends with it, and a materialized table "
+            "outlives the session: take a catalog whose warehouse stays, a directory or a URL such as s3://bucket/path (metastore "
+            "= filesystem or jdbc)",
+            kind="catalog-in-memory",
+        )
+
+
 def fill_names(session: Session, query: str) -> str:
     """A query with whole names, whatever they stand for. Raises InvalidInputError for what is no query."""
     text = _plain(query)
@@ -120,6 +131,8 @@ def _source(session: Session, reference: Reference, source: Source, place: Span)
             ),
             kind="materialized-source",
         )
+    with placing(source, place):
+        check_lasts(session, path)
     return path
 
 

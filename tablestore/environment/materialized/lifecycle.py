@@ -11,6 +11,7 @@ from tablestore.environment.definition.databases import database_path
 from tablestore.environment.definition.databases import drop_database as drop_plain_database
 from tablestore.environment.definition.drop import stored_context
 from tablestore.environment.jobs.job import Job
+from tablestore.environment.materialized.altering import Act, run_act
 from tablestore.environment.materialized.continuous import is_alive, job_of, stop_local
 from tablestore.environment.materialized.declaring import alter_declared
 from tablestore.environment.materialized.due import materialized_tables
@@ -23,6 +24,7 @@ from tablestore.environment.materialized.materializedtable import RefreshStatus
 from tablestore.environment.materialized.refreshing import (
     check_partition,
     last_refresh,
+    refresh_newest,
     refresh_once,
     refresh_session,
     refresh_until_landed,
@@ -35,7 +37,7 @@ from tablestore.environment.materialized.storing import (
     open_materialized,
     store,
 )
-from tablestore.environment.materialized.upkeep import prepare_upkeep
+from tablestore.environment.materialized.upkeep import keeping_fresh
 from tablestore.environment.materialized.workflows import modify_workflow
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.result import Result, done
@@ -144,17 +146,15 @@ def _resume(session: Session, found: Found, resume: Resume) -> Result:
         modify_workflow(upkeep.handler, "resume")
         store(found, resumed)
         return done()
-    prepared = prepare_upkeep(session, found.path, found.definition, resume.options)
-    stored = found
-    try:
-        stored = store(found, replace(resumed, handler=prepared.handler))
-        prepared.begin()
-    except BaseException:
-        prepared.take_back()
-        if stored is not found:
-            store(stored, upkeep)
-        raise
-    return done()
+
+    def act() -> None:
+        with keeping_fresh(session, found.path, found.definition, resume.options) as prepared:
+            if continuous:
+                # One that cannot be refreshed stays suspended.
+                refresh_newest(session, found, resume.options)
+            store(found, replace(resumed, handler=prepared.handler))
+
+    return run_act(session, Act(run=act, fills=continuous))
 
 
 def _has_been(found: Found, what: str) -> str:

@@ -20,6 +20,7 @@ from tablestore.environment.materialized.incremental.holding import let_go
 from tablestore.environment.materialized.incremental.refresh import refresh
 from tablestore.environment.materialized.incremental.sources import Round, Sources, find_sources
 from tablestore.environment.materialized.incremental.sources import Source as SourceTable
+from tablestore.environment.materialized.lasterror import forget_error, keep_error
 from tablestore.environment.materialized.materializedtable import EPOCH
 from tablestore.environment.materialized.refreshreport import RefreshReport
 from tablestore.environment.materialized.storing import Found, open_materialized
@@ -29,7 +30,7 @@ from tablestore.environment.session.objects import SessionObjects
 from tablestore.environment.session.session import Session
 from tablestore.environment.session.sessionsettings import Settings
 from tablestore.environment.source import Source
-from tablestore.errors import ConflictError, InvalidInputError
+from tablestore.errors import ConflictError, InvalidInputError, TablestoreError
 from tablestore.format.snapshot import Snapshot
 from tablestore.options import OWN_MATERIALIZED_PREFIX, PROCESS_TIME_ZONE, TableOptions, partition_date_column
 from tablestore.sql.source import Fragment, Path, Span
@@ -97,8 +98,28 @@ def refresh_once(
     ``before``: the refresh that it goes on from (:func:`last_refresh`). ``schedule_ms``: the time that it is for; None: now.
     ``in_round``: the refreshes that read the same snapshots. ``options``: what a refresh of all rows writes them with, beside the
     stored ones. Raises ConflictError of one of the kinds ``CONFLICTS`` where another refresh or definition was faster,
-    InvalidInputError and UnsupportedError for the options, and what the query raises; nothing is visible then.
+    InvalidInputError and UnsupportedError for the options, and what the query raises; nothing is visible then, and the error is
+    kept with the table.
     """
+    try:
+        report = _refreshed(session, found, before, schedule_ms, partition, in_round, options or {})
+    except TablestoreError as error:
+        if error.kind not in CONFLICTS:
+            keep_error(found, error, during="refresh", now_ms=session.clock.now_ms())
+        raise
+    forget_error(found, during="refresh")
+    return report
+
+
+def _refreshed(
+    session: Session,
+    found: Found,
+    before: RefreshNote | None,
+    schedule_ms: int | None,
+    partition: Mapping[str, str | None] | None,
+    in_round: Round | None,
+    options: Mapping[str, str],
+) -> RefreshReport:
     inner = refresh_session(session)
     now = session.clock.now_ms()
     for_ms = schedule_ms if schedule_ms is not None else (before.schedule_ms if before and partition else now)
@@ -117,7 +138,7 @@ def refresh_once(
             inner,
             found.table.writing_with(options) if options else found.table,
             found.definition.expanded_query,
-            spec=replace(inner.spec(found.path, found.table), write_options=dict(options or {})),
+            spec=replace(inner.spec(found.path, found.table), write_options=dict(options)),
             guard=guard,
             describe=lambda report: note_text(
                 replace(note, mode=report.mode, reason=report.reason, rows_in=report.rows_in, rows_out=report.rows_out)
@@ -178,6 +199,11 @@ def refresh_until_landed(session: Session, found: Found, refresh: Callable[[Foun
             if error.kind not in CONFLICTS or context.clock.steady_s() >= deadline_s:
                 raise
         found = open_materialized(session, found.path)
+
+
+def refresh_newest(session: Session, found: Found, options: Mapping[str, str] | None = None) -> None:
+    """Bring a table up to date as it is now declared; ``options`` as in :func:`refresh_once`. Raises as this."""
+    refresh_until_landed(session, found, lambda now: refresh_once(session, now, before=last_refresh(now), options=options))
 
 
 def _overwritten(

@@ -3,7 +3,6 @@
 What was read is named by its epoch. Where another session was faster, nothing is written, and a ConflictError says so.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tablestore.environment.materialized.difference import ModifyComment, ModifyOptions, Plan
@@ -54,11 +53,8 @@ def open_materialized(session: Session, path: ObjectPath) -> Found:
     except NotFoundError as error:
         if error.kind not in _NOT_THERE:
             raise
-        raise NotFoundError(
-            f"Materialized table with identifier {path} does not exist. SHOW MATERIALIZED TABLES lists those that do; CREATE "
-            "MATERIALIZED TABLE makes one",
-            kind=error.kind,
-        ) from error
+        way_out = session.creation_of(path) or "SHOW MATERIALIZED TABLES lists those that do; CREATE MATERIALIZED TABLE makes one"
+        raise NotFoundError(f"Materialized table with identifier {path} does not exist. {way_out}", kind=error.kind) from error
     if not isinstance(table, Table) or path.suffix or not is_materialized(table.options()):
         raise InvalidInputError(
             f"Table {path} is not a materialized table, does not support materialized table related operation.",
@@ -73,18 +69,17 @@ def read_found(path: ObjectPath, table: Table) -> Found:
     return Found(path=path, table=table, definition=definition_of(schema), upkeep=upkeep_of(schema))
 
 
-def store(found: Found, upkeep: Upkeep, plan: Plan | None = None, *, dropped: Sequence[str] = ()) -> Found:
+def store(found: Found, upkeep: Upkeep, plan: Plan | None = None) -> Found:
     """Write how a table stands, and what a plan changes in its definition, with the next epoch; what is there then.
 
-    ``dropped``: columns that go with it. Raises ConflictError if another session has changed it since it was read, and what
-    altering a table raises.
+    Raises ConflictError if another session has changed it since it was read, and what altering a table raises.
     """
     upkeep = replace(upkeep, epoch=found.upkeep.epoch + 1)
     definition = found.definition if plan is None else plan.new
     before = found.table.options()
     after = options_of(definition, upkeep)
     handled = options_of(found.definition, found.upkeep)
-    changes: list[to.SchemaChange] = [_unchanged(found), *(to.DropColumn((name,)) for name in dropped)]
+    changes: list[to.SchemaChange] = [_unchanged(found)]
     if plan is not None:
         changes += _of_plan(plan)
     changes += [to.SetOption(key, text) for key, text in after.items() if key != TYPE.key and before.get(key) != text]
@@ -99,25 +94,6 @@ def store(found: Found, upkeep: Upkeep, plan: Plan | None = None, *, dropped: Se
             "statement",
             kind="materialized-changed",
         ) from error
-
-
-def store_back(found: Found, plan: Plan, upkeep: Upkeep) -> Found:
-    """Take back what a plan has changed: the columns that it added go, the definition becomes the old one."""
-    back = replace(plan, old=plan.new, new=plan.old)
-    undone: list[ModifyOptions | ModifyComment] = []
-    for change in plan.changes:
-        match change:
-            case ModifyOptions():
-                old = plan.old.options
-                undone.append(
-                    ModifyOptions(
-                        set={key: old[key] for key in (*change.set, *change.reset) if key in old},
-                        reset=tuple(key for key in change.set if key not in old),
-                    )
-                )
-            case ModifyComment():
-                undone.append(ModifyComment(comment=plan.old.comment))
-    return store(found, upkeep, replace(back, changes=tuple(undone)), dropped=[one.name for one in plan.appended])
 
 
 def rules_of(settings: Settings) -> FreshnessRules:

@@ -1,13 +1,14 @@
 """Starting and ending what keeps a materialized table fresh: the job of a continuous one, the workflow of one with FULL refreshes.
 
-    prepare   it exists, and has a handler: a job that does not run yet, a workflow
-    begin     after the handler was stored: the job runs, and its first refresh is waited for
-    end       the job is canceled, the workflow is removed
+    keeping_fresh     it exists, and has a handler: a job that waits, a workflow
+        the table becomes whole and names it, in one step
+    then              the job begins its rounds; after an error job and workflow go
 
-So what runs is on record before it runs, and what is on record and does not run is found out by whoever looks.
+So whatever cannot begin fails before anything is visible, and nothing has to be taken back afterwards.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tablestore.environment.jobs.job import Job
@@ -19,7 +20,7 @@ from tablestore.environment.materialized.workflows import RefreshWorkflow, creat
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.result import Result
 from tablestore.environment.session.session import Session
-from tablestore.environment.session.sessionsettings import DML_SYNC
+from tablestore.errors import CommitOutcomeUnknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,26 +33,46 @@ class Prepared:
     loop: ContinuousRefresh | None = None
 
     def begin(self) -> None:
-        """Start it. Raises what the first refresh raises, where statements wait for it (``table.dml-sync``)."""
-        if self.job is None or self.loop is None:
-            return
-        self.session.jobs.launch(self.job, ends=False)
-        if self.session.settings.flag(DML_SYNC):
-            self.loop.wait_begun(self.job)
+        """Let it go on. A job that no table names ends by itself."""
+        if self.loop is not None:
+            self.loop.begin()
 
     def take_back(self) -> None:
-        """End it: it is not needed, or what was to follow has failed."""
+        """End it: what was to be kept fresh has not come to be."""
         if self.job is None:
             modify_workflow(self.handler, "delete")
-        else:
-            stop_local(self.session, self.handler)
+            return
+        self.job.cancel()
+        self.begin()
+        self.job.wait()
+
+
+@contextmanager
+def keeping_fresh(
+    session: Session, path: ObjectPath, definition: MaterializedTable, options: Mapping[str, str] | None = None
+) -> Iterator[Prepared]:
+    """Prepare what keeps a table fresh; it begins after the block, in which the table gets the handler. An error takes it back.
+
+    ``options`` hold for what this job writes. Raises UnsupportedError without an engine or a scheduler, and what a scheduler
+    raises.
+    """
+    prepared = prepare_upkeep(session, path, definition, options)
+    try:
+        yield prepared
+    except CommitOutcomeUnknown:
+        # The table may have come to be.
+        prepared.begin()
+        raise
+    except BaseException:
+        prepared.take_back()
+        raise
+    prepared.begin()
 
 
 def prepare_upkeep(
     session: Session, path: ObjectPath, definition: MaterializedTable, options: Mapping[str, str] | None = None
 ) -> Prepared:
-    """Prepare what keeps a table fresh. ``options`` hold for the target in this run only. Raises UnsupportedError without an engine
-    or a scheduler, and what the scheduler raises."""
+    """Prepare what keeps a table fresh, as :func:`keeping_fresh`; the caller lets it begin or takes it back."""
     if definition.refresh_mode is RefreshMode.FULL:
         name = f"Materialized_table_{path}_periodic_refresh_job"
         workflow = RefreshWorkflow(
@@ -64,6 +85,7 @@ def prepare_upkeep(
     session.engine_for("a continuous refresh")
     loop = ContinuousRefresh(session=session, path=path, options=dict(options or {}))
     job = session.jobs.prepare(loop.run)
+    session.jobs.launch(job, ends=False)
     return Prepared(session=session, handler=handler_of(job.id), job=job, loop=loop)
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from tablestore.environment.jobs.hooks import JobStatusHook, check_hook
 from tablestore.environment.jobs.job import Job
 from tablestore.environment.pipelines.streams import StreamInsert
-from tablestore.environment.result import NoticeKind, Result, ResultKind, pending
+from tablestore.environment.result import DONE_SCHEMA, NoticeKind, Result, ResultKind, pending
 from tablestore.environment.session.session import Session
 from tablestore.environment.session.sessionsettings import DML_SYNC
 
@@ -40,9 +40,23 @@ class Plan(Protocol):
 
 def run_statement(session: Session, plan: Plan) -> Result:
     """Run a plan as a statement: to its end, or beside what follows where ``table.dml-sync`` is false, or it has no end."""
-    if session.settings.flag(DML_SYNC) and not isinstance(plan, StreamInsert):
-        return session.jobs.run(plan.run, plan.hooks)
-    return pending(_started(session, plan, plan.hooks), plan.kind, plan.schema)
+    if isinstance(plan, StreamInsert):
+        return pending(_started(session, plan, plan.hooks), plan.kind, plan.schema)
+    return run_work(session, plan.run, kind=plan.kind, schema=plan.schema, hooks=plan.hooks)
+
+
+def run_work(
+    session: Session,
+    work: Callable[[Job[Result]], Result],
+    *,
+    kind: ResultKind = "nothing",
+    schema: pa.Schema = DONE_SCHEMA,
+    hooks: tuple[JobStatusHook, ...] = (),
+) -> Result:
+    """Run the work of a statement as a job: to its end, or beside what follows where ``table.dml-sync`` is false."""
+    if session.settings.flag(DML_SYNC):
+        return session.jobs.run(work, hooks)
+    return pending(session.jobs.start(work, hooks), kind, schema)
 
 
 class TablePipeline:

@@ -6,6 +6,7 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 
 from tablestore.clock import Clock
 from tablestore.distributed.spec import TableSpec
@@ -146,8 +147,21 @@ class Session:
             return error
         beside = [one.name for one in self.objects.names() if (one.catalog, one.database) == (path.catalog, path.database)]
         names = sorted({*there, *beside})
-        return NotFoundError(
-            f"Table with identifier '{path.plain.quoted}' does not exist{known(names, path.name)}", kind="no-such-table"
+        made = f". {under_way}" if (under_way := self.creation_of(path)) else known(names, path.name)
+        return NotFoundError(f"Table with identifier '{path.plain.quoted}' does not exist{made}", kind="no-such-table")
+
+    def creation_of(self, path: ObjectPath) -> str:
+        """What is to be said of the creation of a table that is not there yet; nothing if there is none on record."""
+        try:
+            record = self.catalogs.get(path.catalog).creation_of(f"{path.database}.{path.name}")
+        except TablestoreError:
+            return ""
+        if record is None:
+            return ""
+        since = datetime.fromtimestamp(record.begun_millis // 1000, UTC).isoformat(sep=" ")
+        return (
+            f"It is being made and filled since {since} by job {record.job_id}, and is there once that is done. If its process "
+            "died, create it again: nothing is in the way"
         )
 
 

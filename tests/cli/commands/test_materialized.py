@@ -38,6 +38,18 @@ def test_a_table_is_refreshed_and_listed(run: Run, totals: str) -> None:
     assert "0 s" in run("mt", "list").out
 
 
+def test_the_error_of_a_refresh_is_listed_until_one_goes_well(run: Run, totals: str, orders: ts.Table) -> None:
+    run("sql", "-e", "ALTER TABLE shop.orders RENAME COLUMN price TO cost")
+    failed = run("mt", "refresh", totals, code=1).err
+    (listed,) = run("mt", "list", "--json").json["materialized_tables"]
+    assert "price" in failed and "price" in listed["error"] and listed["error_at"] is not None
+    assert "price" in run("mt", "list").out
+    run("sql", "-e", "ALTER TABLE shop.orders RENAME COLUMN cost TO price")
+    run("mt", "refresh", totals)
+    (listed,) = run("mt", "list", "--json").json["materialized_tables"]
+    assert (listed["error"], listed["error_at"]) == (None, None)
+
+
 def test_a_suspended_table_is_not_due(run: Run, totals: str, catalog: ts.Catalog) -> None:
     run("mt", "suspend", totals)
     assert run("mt", "refresh", "--due").out == "Nothing is due.\n"

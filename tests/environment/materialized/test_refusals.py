@@ -288,7 +288,7 @@ def test_a_table_whose_definition_is_damaged_is_dropped(env: ts.TableEnvironment
     env.execute_sql("INSERT INTO s VALUES (1, 1)")
     env.execute_sql("ALTER MATERIALIZED TABLE t REFRESH")
     # By another engine.
-    epoch = RequireOption("tablestore.materialized-table.epoch", "2")
+    epoch = RequireOption("tablestore.materialized-table.epoch", "1")
     table_of(env, "t").alter([epoch, ts.SetOption("tablestore.materialized-table.declared", "{")])
     assert "damaged" in error_of(env, "ALTER MATERIALIZED TABLE t REFRESH")
     assert list(table_of(env, "t").context.files.list("schema"))

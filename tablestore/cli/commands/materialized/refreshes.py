@@ -31,6 +31,8 @@ _FIGURES = (
     Column("last_refresh", "last refresh", "time"),
     Column("last_mode", "it was"),
     Column("reason", "because"),
+    Column("error", "error"),
+    Column("error_at", "failed", "time"),
 )
 _REFRESHES = (
     Column("snapshot_id", "snapshot", "count"),
@@ -52,7 +54,7 @@ def list_tables(
         typer.Argument(metavar="[DATABASE]", help="Only the tables of this database.", autocompletion=wordcompletion.databases),
     ] = None,
 ) -> None:
-    """List materialized tables: how fresh each is to be, how far it is behind its sources, and its last refresh."""
+    """List materialized tables: how fresh each is to be, how far it is behind its sources, its last refresh, and what failed."""
     with ts.TableEnvironment.create(session.catalog()) as environment:
         figures = environment.freshness(database)
     records = [figures_record(one, as_json=session.out.as_json) for one in figures]
@@ -175,6 +177,8 @@ def figures_record(one: "FreshnessFigures", *, as_json: bool) -> dict[str, Any]:
         "last_refresh": last.at_ms if last else None,
         "last_mode": last.mode if last else None,
         "reason": last.reason if last else None,
+        "error": one.error.message if one.error else None,
+        "error_at": one.error.at_ms if one.error else None,
     }
 
 

@@ -198,6 +198,8 @@ def _swap(session: Session, found: Found, other: Found, *, kept_as: Role) -> Non
         by_partition = any(partition_date_column(key) for key in other.definition.options)
         build(session, version, over=found, rows=other, refreshes=not by_partition, once_whole=keep)
     except CommitOutcomeUnknown:
+        # The version may be there.
+        upkeep.begin()
         raise
     except BaseException:
         upkeep.take_back()
@@ -233,6 +235,9 @@ class _Upkeep:
     def turn(self, session: Session, found: Found) -> None:
         if self.ends:
             end_upkeep(session, found)
+        self.begin()
+
+    def begin(self) -> None:
         if self.prepared is not None:
             self.prepared.begin()
 

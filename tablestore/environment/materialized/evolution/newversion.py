@@ -39,7 +39,8 @@ _NOT_OF_VERSIONS = ("log.", "tablestore.log.", MATERIALIZED_PREFIX, OWN_MATERIAL
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
-    """What is to be made. ``like``: the table whose options it has, but for those that its definition declares otherwise.
+    """What is to be made. ``like``: the table whose options it has, but for those that its definition declares otherwise; None:
+    those of its definition.
 
     ``marks``: options that say which version it is. A log belongs to the name, not to a version of what lies there.
     """
@@ -47,25 +48,27 @@ class Version:
     path: ObjectPath
     definition: MaterializedTable
     upkeep: Upkeep
-    like: Found
+    like: Found | None = None
     marks: Mapping[str, str] = field(default_factory=dict)
 
     def context(self, session: Session) -> ManagedTableContext:
         """What the factory learns of it."""
-        made, before = self.definition, self.like.definition.options
-        options = {key: text for key, text in self.like.table.options().items() if _is_of_versions(key)}
-        options |= {key: text for key, text in made.options.items() if before.get(key) != text}
-        for key in before.keys() - made.options.keys():
-            options.pop(key, None)
+        made = self.definition
         definition = TableDefinition(
             fields=made.fields,
             primary_key=made.primary_key,
             partition_by=made.partition_by,
             comment=made.comment,
-            options={key: text for key, text in options.items() if _is_of_versions(key)},
+            options=made.options if self.like is None else self._options_as(self.like),
         )
         context = new_managed(session, self.path, definition)
         return context.with_options({**context.options, **options_of(made, self.upkeep), **self.marks})
+
+    def _options_as(self, like: Found) -> dict[str, str]:
+        declared, before = self.definition.options, like.definition.options
+        options = {key: text for key, text in like.table.options().items() if key in declared or key not in before}
+        options |= {key: text for key, text in declared.items() if before.get(key) != text}
+        return {key: text for key, text in options.items() if _is_of_versions(key)}
 
 
 def build(
@@ -85,7 +88,9 @@ def build(
     """
     inner = refresh_session(session)
     before = {} if over is None else held_sources(inner, over.table, over.definition.expanded_query)
-    with _staged(inner, version, over) as staged:
+    # Where a version is like another one, the settings of this session have no part in it.
+    context = version.context(session if version.like is None else inner)
+    with _staged(inner, context, over) as staged:
         made = read_found(version.path, staged.table)
         same = over is not None and over.table.context.table_uuid == made.table.context.table_uuid
         try:
@@ -96,37 +101,39 @@ def build(
                 hold_cursor(inner, made.table)
             once_whole()
             table = staged.publish()
-        except TablestoreError as error:
+        except BaseException as error:
             if not isinstance(error, CommitOutcomeUnknown):
                 held = held_sources(inner, made.table, version.definition.expanded_query)
                 release(made.table, held, but=before if same else ())
-            # The user knows the table by its name alone.
-            error.message = error.message.replace(staged.table.location, str(version.path))
-            error.args = (error.message,)
+            if isinstance(error, TablestoreError):
+                # The user knows the table by its name alone.
+                error.message = error.message.replace(staged.table.location, str(version.path))
+                error.args = (error.message,)
             raise
     if over is not None:
         release(over.table, before, but=held_sources(inner, table, version.definition.expanded_query) if same else ())
     return read_found(version.path, table)
 
 
-def _staged(session: Session, version: Version, over: Found | None) -> StagedTable:
-    factory = session.factory
+def _staged(session: Session, context: ManagedTableContext, over: Found | None) -> StagedTable:
+    factory, job_id = session.factory, session.jobs.ids.uuid()
     if not isinstance(factory, StagesTables):
         raise UnsupportedError(
-            f"{version.path}: the factory of managed tables stages none, so there are no versions beside a table; ALTER "
-            "MATERIALIZED TABLE … AS changes it in its place",
+            f"{context.path}: the factory of managed tables stages none, and a materialized table is filled before anybody sees "
+            "it: give it REFRESH_MODE = FULL, or install a factory that stages tables",
             kind="not-managed",
         )
-    context, job_id = version.context(session), session.jobs.ids.uuid()
+    if over is None:
+        return factory.on_stage_table(context, job_id)
     try:
-        staged = factory.on_stage_replacement(context, job_id, over is not None)
+        staged = factory.on_stage_replacement(context, job_id, True)
     except UnsupportedError:
-        if over is None or not is_version(over.table):
+        if not is_version(over.table):
             raise
         # Nobody depends on what lies beside a table: it need not go in one step.
         drop_found(session, over)
-        return factory.on_stage_replacement(context, job_id, False)
-    if over is not None and _stamp(session.open_table(over.path)) != _stamp(over.table):
+        return factory.on_stage_table(context, job_id)
+    if _stamp(session.open_table(over.path)) != _stamp(over.table):
         staged.discard()
         raise changed_meanwhile(over.path)
     return staged

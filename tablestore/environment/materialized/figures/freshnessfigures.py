@@ -14,6 +14,7 @@ from tablestore.environment.materialized.evolution.tableversions import is_versi
 from tablestore.environment.materialized.expansion import sources_of
 from tablestore.environment.materialized.freshness import RefreshMode
 from tablestore.environment.materialized.incremental.refreshcursor import Cursor, parse_cursor, stored_cursor
+from tablestore.environment.materialized.lasterror import LastError, last_error
 from tablestore.environment.materialized.materializedtable import RefreshStatus
 from tablestore.environment.materialized.refreshing import RefreshNote, note_in
 from tablestore.environment.materialized.storing import Found, read_found
@@ -44,7 +45,7 @@ class PastRefresh:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FreshnessFigures:
-    """One table. ``lag_ms`` is None where a source cannot be read."""
+    """One table. ``lag_ms`` is None where a source cannot be read; ``error`` is why its last refresh or alteration failed."""
 
     table: ObjectPath
     status: RefreshStatus
@@ -52,6 +53,7 @@ class FreshnessFigures:
     target_ms: int
     lag_ms: int | None
     last: PastRefresh | None
+    error: LastError | None = None
 
     @property
     def is_late(self) -> bool:
@@ -76,6 +78,7 @@ def figures_of(session: Session, database: str | None = None) -> Iterator[Freshn
             target_ms=found.definition.freshness.millis,
             lag_ms=_lag(session, found, now),
             last=next(past_refreshes(found), None),
+            error=last_error(found),
         )
 
 

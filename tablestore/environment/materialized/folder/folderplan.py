@@ -21,6 +21,7 @@ from tablestore.environment.materialized.evolution.tableversions import Role, is
 from tablestore.environment.materialized.folder.sqlfolder import Declaration, in_file, read_folder
 from tablestore.environment.materialized.storing import open_materialized
 from tablestore.environment.objectpath import ObjectPath
+from tablestore.environment.result import Result
 from tablestore.environment.session.session import Session, placing
 from tablestore.errors import TablestoreError
 from tablestore.sql.statements.definition import CreateDatabase, CreateTable
@@ -78,7 +79,7 @@ def plan_folder(session: Session, folder: Path, *, blue_green: bool = False) -> 
 
 
 def apply_folder(
-    session: Session, folder: Path, run: Callable[[Declaration], object], *, blue_green: bool = False
+    session: Session, folder: Path, run: Callable[[Declaration], Result], *, blue_green: bool = False
 ) -> Iterator[PlannedStatement]:
     """Make all that the folder declares; ``run`` runs a statement. Each of them once it is done.
 
@@ -90,8 +91,8 @@ def apply_folder(
             try:
                 if planned.action is Action.STAGE:
                     _stage(session, one)
-                else:
-                    run(one)
+                elif (job := run(one).job) is not None:
+                    job.result()
             except TablestoreError as error:
                 raise in_file(one.file, error) from error
         yield planned
