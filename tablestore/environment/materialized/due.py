@@ -19,6 +19,7 @@ from tablestore.environment.materialized.evolution.tableversions import drop_exp
 from tablestore.environment.materialized.expansion import sources_of
 from tablestore.environment.materialized.freshness import RefreshMode, next_due
 from tablestore.environment.materialized.incremental.holding import hold_back
+from tablestore.environment.materialized.incremental.refreshreport import RefreshReport
 from tablestore.environment.materialized.incremental.sources import Round, Sources, find_sources
 from tablestore.environment.materialized.materializedtable import RefreshStatus
 from tablestore.environment.materialized.refreshing import (
@@ -31,7 +32,6 @@ from tablestore.environment.materialized.refreshing import (
     refresh_until_landed,
     zone_of,
 )
-from tablestore.environment.materialized.refreshreport import RefreshReport
 from tablestore.environment.materialized.storing import Found, check_not_initializing, open_materialized
 from tablestore.environment.materialized.workflows import EMBEDDED, scheduler_of
 from tablestore.environment.objectpath import ObjectPath

@@ -19,6 +19,7 @@ from tablestore.environment.materialized.evolution.bluegreen import evolve
 from tablestore.environment.materialized.evolution.tableversions import drop_found, drop_versions
 from tablestore.environment.materialized.freshness import RefreshMode
 from tablestore.environment.materialized.incremental.holding import release_sources
+from tablestore.environment.materialized.incremental.refreshreport import RefreshReport
 from tablestore.environment.materialized.incremental.verify import VerifyReport, verify
 from tablestore.environment.materialized.materializedtable import RefreshStatus
 from tablestore.environment.materialized.refreshing import (
@@ -29,7 +30,6 @@ from tablestore.environment.materialized.refreshing import (
     refresh_session,
     refresh_until_landed,
 )
-from tablestore.environment.materialized.refreshreport import RefreshReport
 from tablestore.environment.materialized.storing import (
     Found,
     check_not_initializing,

@@ -18,11 +18,11 @@ from tablestore.environment.engine import InsertTarget
 from tablestore.environment.materialized.difference import is_text
 from tablestore.environment.materialized.incremental.holding import let_go
 from tablestore.environment.materialized.incremental.refresh import refresh
+from tablestore.environment.materialized.incremental.refreshreport import RefreshReport
 from tablestore.environment.materialized.incremental.sources import Round, Sources, find_sources
 from tablestore.environment.materialized.incremental.sources import Source as SourceTable
 from tablestore.environment.materialized.lasterror import forget_error, keep_error
 from tablestore.environment.materialized.materializedtable import EPOCH
-from tablestore.environment.materialized.refreshreport import RefreshReport
 from tablestore.environment.materialized.storing import Found, open_materialized
 from tablestore.environment.rows.insert import QueryToInsert
 from tablestore.environment.session.functions import Functions

@@ -28,6 +28,7 @@ from tablestore.environment.materialized.incremental.refreshcursor import (
     parse_cursor,
     stored_cursor,
 )
+from tablestore.environment.materialized.incremental.refreshreport import RefreshReport, SourceRange
 from tablestore.environment.materialized.incremental.running import PlanRun
 from tablestore.environment.materialized.incremental.sources import (
     Round,
@@ -38,7 +39,6 @@ from tablestore.environment.materialized.incremental.sources import (
     is_ahead,
     why_not_from,
 )
-from tablestore.environment.materialized.refreshreport import RefreshReport, SourceRange
 from tablestore.environment.materialized.sametext import takes_all_columns
 from tablestore.environment.rows.relations import Relations
 from tablestore.environment.session.session import Session

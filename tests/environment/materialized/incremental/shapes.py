@@ -19,7 +19,7 @@ import pyarrow as pa
 
 import tablestore as ts
 from tablestore.environment.materialized.incremental.refresh import refresh
-from tablestore.environment.materialized.refreshreport import RefreshReport
+from tablestore.environment.materialized.incremental.refreshreport import RefreshReport
 from tablestore.environment.session.session import spec_of
 
 TABLES = """

@@ -10,9 +10,9 @@ import tablestore as ts
 from tablestore.environment.materialized.incremental.holding import release_sources
 from tablestore.environment.materialized.incremental.refresh import refresh
 from tablestore.environment.materialized.incremental.refreshcursor import CURSOR_PROPERTY
+from tablestore.environment.materialized.incremental.refreshreport import RefreshReport
 from tablestore.environment.materialized.incremental.sources import net_changes
 from tablestore.environment.materialized.incremental.verify import VerifyReport, verify
-from tablestore.environment.materialized.refreshreport import RefreshReport
 from tablestore.environment.session.session import spec_of
 from tablestore.sql.incremental.shapes import WEIGHT
 from tablestore.store.history.holds import Holds

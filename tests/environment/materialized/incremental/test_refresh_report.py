@@ -1,6 +1,6 @@
 """What one refresh says of itself."""
 
-from tablestore.environment.materialized.refreshreport import RefreshReport, SourceRange
+from tablestore.environment.materialized.incremental.refreshreport import RefreshReport, SourceRange
 
 
 def test_a_report_says_how_much_and_why_in_one_line() -> None:
