@@ -108,25 +108,47 @@ def test_a_delete_that_would_remove_nothing_is_refused(options: dict[str, str], 
     assert table.snapshots() == before
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"sequence.field": "g"},
-        {
-            "merge-engine": "partial-update",
-            "fields.g.sequence-group": "n",
-            "partial-update.remove-record-on-sequence-group": "g",
-        },
-    ],
-    ids=["sequence.field", "sequence group"],
-)
-def test_rows_in_order_of_a_column_are_deleted_by_condition(options: dict[str, str]) -> None:
-    table = table_of(f"ordered {len(options)}", **options)
+def test_rows_in_order_of_a_sequence_group_are_deleted_by_condition() -> None:
+    options = {"fields.g.sequence-group": "n", "partial-update.remove-record-on-sequence-group": "g"}
+    table = table_of("ordered by a group", **{"merge-engine": "partial-update"}, **options)
     table.upsert(rows({"id": 1, "n": 1, "g": 7}, {"id": 2, "n": 2, "g": 7}))
     with pytest.raises(ts.InvalidInputError, match="how new the delete is, rows are ordered by g"):
         table.delete(rows({"id": 1}).select(["id"]))
     table.delete("id = 1")
     assert content(table) == [{"id": 2, "n": 2, "g": 7}]
+
+
+@pytest.mark.parametrize("engine", ["deduplicate", "partial-update", "aggregation"])
+def test_a_delete_by_key_has_the_order_of_the_row_that_it_removes(engine: str) -> None:
+    removing = {} if engine == "deduplicate" else {"merge-engine": engine, f"{engine}.remove-record-on-delete": "true"}
+    table = table_of(f"by key {engine}", **{"sequence.field": "g"}, **removing)
+    table.upsert(rows({"id": 1, "n": 1, "g": 7}, {"id": 2, "n": 2, "g": 7}, {"id": 3, "n": 3, "g": 7}, {"id": 4, "n": 4, "g": 9}))
+    table.delete(rows({"id": 1}).select(["id"]))
+    table.write_changes(changes(("-D", {"id": 2}), ("-D", {"id": 4, "g": 8})))
+    expected = [{"id": 3, "n": 3, "g": 7}, {"id": 4, "n": 4, "g": 9}]
+    assert content(table) == expected
+    table.upsert(rows({"id": 1, "n": 0, "g": 6}, {"id": 2, "n": 5, "g": 8}))
+    assert content(table) == [{"id": 2, "n": 5, "g": 8}, *expected]
+    table.compact(full=True)
+    assert content(table) == [{"id": 2, "n": 5, "g": 8}, *expected]
+
+
+def test_an_update_that_is_older_than_the_stored_row_leaves_it() -> None:
+    table = table_of("older", **{"sequence.field": "g"})
+    table.upsert(rows({"id": 1, "n": 1, "g": 7}, {"id": 2, "n": 2, "g": 7}))
+    table.write_changes(
+        changes(("-U", {"id": 1, "n": 1, "g": 7}), ("+U", {"id": 1, "n": 5, "g": 3}), ("-U", {"id": 2, "n": 2, "g": 7}))
+    )
+    assert content(table) == [{"id": 1, "n": 1, "g": 7}]
+
+
+def test_a_retraction_that_lacks_what_it_takes_back_is_refused() -> None:
+    table = table_of("taken back", **SUM)
+    table.upsert(rows({"id": 1, "n": 5}))
+    key_only = changes(("-D", {"id": 1})).select(["_row_kind", "id"])
+    with pytest.raises(ts.InvalidInputError, match=r"rows of kind -D .* lack .*n.*Give the whole row"):
+        table.write_changes(key_only)
+    assert content(table) == [{"id": 1, "n": 5}]
 
 
 @pytest.mark.parametrize("engine", ["partial-update", "aggregation"])

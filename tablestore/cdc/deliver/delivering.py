@@ -14,7 +14,6 @@ from tablestore.cdc.deliver.changesink import ChangeSink
 from tablestore.cdc.deliver.filesink import FileFormat, FileSink
 from tablestore.cdc.deliver.tablesink import TableSink
 from tablestore.cdc.deliver.topicsink import Topic, open_topic_sink
-from tablestore.cdc.retractions import needs_whole_rows
 from tablestore.errors import InvalidInputError
 from tablestore.io.opening import open_store
 from tablestore.log.follow.request import ScanMode
@@ -23,6 +22,7 @@ from tablestore.names import Names, names_of
 from tablestore.store.history.consumers import Consumers
 from tablestore.store.schemas import table_uuid_of
 from tablestore.table.table import Table
+from tablestore.table.write.retractions import retraction_needs
 from tablestore.types.filter.filters import Filter
 
 
@@ -125,7 +125,7 @@ def _open_sink(
                 kind="invalid-argument",
             )
         # Without them an update looks like a new row, which a table without a key would add.
-        return TableSink(to, named), not to.primary_key or needs_whole_rows(to.context)
+        return TableSink(to, named), not to.primary_key or retraction_needs(to.context).whole
     if isinstance(to, Topic):
         # A message of a key replaces the one before: what was there is only needed to fold rows, or to see them leave a filter.
         pairs = to.format != "json" or not table.primary_key or has_filter or not table.context.settings.is_plain

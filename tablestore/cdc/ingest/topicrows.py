@@ -12,10 +12,10 @@ from tablestore.cdc.records.evolving import Found
 from tablestore.cdc.records.faults import Faults
 from tablestore.cdc.records.recordformats import is_changes, open_decoder
 from tablestore.cdc.records.target import Decoded, Target
-from tablestore.cdc.retractions import needs_whole_rows
 from tablestore.cdc.topicsource import TopicRecords
 from tablestore.errors import FormatError, InvalidInputError
 from tablestore.store.context import TableContext
+from tablestore.table.write.retractions import retraction_needs
 from tablestore.types.datatypes import DataType
 from tablestore.types.rowkind import ROW_KIND_COLUMN, symbols_from_kinds
 
@@ -49,7 +49,7 @@ class RowReader:
             fields=context.schema.fields,
             key=context.schema.primary_keys,
             evolves=request.evolve,
-            whole_before=needs_whole_rows(context),
+            needs=retraction_needs(context),
         )
         self._decoder = open_decoder(request.format, target, request.schema, request.key_schema)
 

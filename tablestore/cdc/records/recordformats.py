@@ -10,6 +10,7 @@ JSON may have its schema around it. Where rows simply replace each other only th
 if the row after has another. An append table takes new rows only. What cannot be understood is named with the reason.
 """
 
+import json
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Protocol
@@ -31,6 +32,10 @@ from tablestore.types.datatypes import DataType, Field
 from tablestore.types.rowkind import RowKind
 
 Bytes = Sequence[bytes | None]
+_ONLY_A_KEY = (
+    "without the row before: the table takes its values back from what is stored, and `before` is null or holds no more than "
+    "the key. Have the database write whole rows before (PostgreSQL: REPLICA IDENTITY FULL)"
+)
 # Where a schema describes the columns.
 _ROWS = ("after", "before")
 
@@ -78,26 +83,43 @@ class DebeziumChanges:
 
     def __init__(self, target: Target, schema: AvroSchema | None = None, key_schema: AvroSchema | None = None) -> None:
         self._target, self._keys = target, KeyReader(target, key_schema)
-        self._before = target.fields if target.whole_before else target.key_fields
+        self._before = target.before_fields
         columns = ObjectReader({"before": self._before, "after": target.fields}, ["op"], "after" if target.evolves else None)
         self._reader: Reader = columns if schema is None else AvroReader(columns, schema, inside=_ROWS)
+        self._is_json = schema is None
 
     def decode(self, keys: Bytes, values: Bytes) -> Decoded:
         """The rows taken back and added."""
-        texts, places, parts, faults = _split(self._keys, keys, values)
+        there = np.fromiter((value is not None for value in values), dtype=np.bool_, count=len(values))
+        texts, places = [value for value in values if value is not None], np.flatnonzero(there)
+        deletes = np.zeros(len(values), dtype=np.bool_)
+        parts: list[Part] = []
+        faults: Faults = {}
         columns: dict[str, Set[DataType]] = {}
         for group in by_schema(texts):
             objects = self._reader.read(group.payloads, meanings(group.schema, inside=_ROWS))
-            found, wrong = self._changes(objects, [keys[place] for place in places[group.places].tolist()])
+            where = places[group.places]
+            found, wrong = self._changes(objects, [keys[place] for place in where.tolist()], group.payloads)
             _add(columns, objects.found)
             _add(columns, column_types(group.schema, inside=_ROWS))
-            where = places[group.places]
             faults.update(at_places(wrong, where.tolist()))
+            deletes[where] = _mask(pc.equal(objects.texts["op"], "d"))
             parts += [Part(places=where[part.places], kinds=part.kinds, columns=part.columns) for part in found]
-        return replace(decoded(self._target, parts, faults), found=columns)
+        more, wrong = self._keys.deletions(keys, self._tombstones(keys, there, deletes))
+        return replace(decoded(self._target, [*parts, *more], {**faults, **wrong}), found=columns)
 
-    def _changes(self, found: Objects, keys: Bytes) -> tuple[list[Part], Faults]:
-        target = self._target
+    def _tombstones(self, keys: Bytes, there: Mask, deletes: Mask) -> Places:
+        """The records without a value that say something: not those behind the ``d`` of their key, which are for the compaction of
+        the topic."""
+        if RowKind.DELETE in {*self._target.needs.values, *self._target.needs.refused}:
+            # Their ``d`` has taken the values back, or was refused, and a key says less.
+            return np.zeros(0, dtype=np.int64)
+        empty = np.flatnonzero(~there)
+        behind = [place > 0 and bool(deletes[place - 1]) and keys[place - 1] == keys[place] is not None for place in empty.tolist()]
+        return empty[~np.array(behind, dtype=np.bool_)]
+
+    def _changes(self, found: Objects, keys: Bytes, payloads: Sequence[bytes]) -> tuple[list[Part], Faults]:
+        target, needs = self._target, self._target.needs
         before, after, ops, faults = found.rows["before"], found.rows["after"], found.texts["op"], dict(found.faults)
         new, updated, gone = (_mask(pc.is_in(ops, value_set=pa.array(names))) for names in (["c", "r"], ["u"], ["d"]))
         _note(faults, ~(new | updated | gone), lambda place: f"expected op c, r, u or d, found {ops[place].as_py()!r}")
@@ -111,27 +133,47 @@ class DebeziumChanges:
         for field, column in zip(self._before, before.columns, strict=True):
             if field.name in target.key:
                 known &= _mask(column.is_valid())
-        parts: list[Part] = []
+        for kind, chosen in ((RowKind.UPDATE_BEFORE, updated), (RowKind.DELETE, gone)):
+            if (why := needs.refused.get(kind)) is not None:
+                _note(faults, chosen, lambda place, why=why: f"op {ops[place].as_py()!r}: {why}")  # type: ignore[misc]
+            if kind in needs.values:
+                whole = known & self._holds_more(before, chosen & known, payloads)
+                _note(faults, chosen & ~whole, lambda place: f"op {ops[place].as_py()!r} {_ONLY_A_KEY}")
+        moved = updated & known & self._moved(before, after)
         unnamed = np.flatnonzero(gone & ~known)
-        if len(unnamed):
+        parts: list[Part] = []
+        if len(unnamed) and RowKind.DELETE not in needs.values:
             parts, wrong = self._keys.deletions(keys, unnamed)
             faults.update(wrong)
         old = gone & known
-        if target.whole_before:
+        if needs.whole:
             parts.append(_part(self._before, before, np.flatnonzero(updated & known), RowKind.UPDATE_BEFORE))
         else:
-            old |= updated & known & self._moved(before, after)
+            old |= moved
         parts.append(_part(self._before, before, np.flatnonzero(old), RowKind.DELETE))
         kinds = np.where(updated, int(RowKind.UPDATE_AFTER), int(RowKind.INSERT)).astype(np.int8)
         parts.append(_part(target.fields, after, np.flatnonzero(new | updated), kinds))
         return parts, faults
+
+    def _holds_more(self, before: Row, chosen: Mask, payloads: Sequence[bytes]) -> Mask:
+        """Whether rows hold a value beside the key. What the table has no column for counts too: such rows are looked at one by
+        one, and there are few of them."""
+        more = np.zeros(len(chosen), dtype=np.bool_)
+        for field, column in zip(self._before, before.columns, strict=True):
+            if field.name not in self._target.key:
+                more |= _mask(column.is_valid())
+        for place in np.flatnonzero(chosen & ~more).tolist() if self._is_json else ():
+            row = json.loads(payloads[place])["before"]
+            more[place] = any(value is not None for name, value in row.items() if name not in self._target.key)
+        return more
 
     def _moved(self, before: Row, after: Row) -> Mask:
         """Whether the key differs."""
         moved = np.zeros(len(before.present), dtype=np.bool_)
         columns = dict(zip((field.name for field in self._target.fields), after.columns, strict=True))
         for field, old in zip(self._before, before.columns, strict=True):
-            moved |= _mask(pc.not_equal(old, columns[field.name]))
+            if field.name in self._target.key:
+                moved |= _mask(pc.not_equal(old, columns[field.name]))
         return moved
 
 

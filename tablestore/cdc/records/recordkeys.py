@@ -32,6 +32,10 @@ class KeyReader:
         """The records at ``places`` as deletions of the rows that their keys name."""
         if not self._target.key:
             return [], dict.fromkeys(places.tolist(), "the row is gone, and the table has no primary key to delete it by")
+        needs = self._target.needs
+        if RowKind.DELETE in needs.values or RowKind.DELETE in needs.refused:
+            why = needs.refused.get(RowKind.DELETE) or "the table takes the values of the row back from what is stored"
+            return [], dict.fromkeys(places.tolist(), f"it holds no more than the key of the row that is gone: {why}")
         faults = {place: "neither a value nor a key: nothing says which row it is" for place in places.tolist() if not keys[place]}
         named = np.array([place for place in places.tolist() if place not in faults], dtype=np.int64)
         parts: list[Part] = []

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from tablestore.cdc.records.evolving import Found
 from tablestore.cdc.records.faults import Faults
+from tablestore.table.write.retractions import RetractionNeeds
 from tablestore.types.arrays import Kinds, Mask, Places, retracts
 from tablestore.types.arrowtypes import to_arrow_type, zero_of
 from tablestore.types.datatypes import Field
@@ -17,18 +18,24 @@ from tablestore.types.rowkind import RowKind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """The columns of a table. ``whole_before``: its rows combine, so that a retraction needs all of the row that it takes back.
-    ``evolves``: columns that records have and the table lacks are of interest."""
+    """The columns of a table. ``needs``: what it asks of rows that are taken back. ``evolves``: columns that records have and the
+    table lacks are of interest."""
 
     fields: tuple[Field, ...]
     key: tuple[str, ...] = ()
-    whole_before: bool = False
+    needs: RetractionNeeds = field(default_factory=RetractionNeeds)
     evolves: bool = False
 
     @property
     def key_fields(self) -> tuple[Field, ...]:
         """The columns of the primary key."""
         return tuple(field for field in self.fields if field.name in self.key)
+
+    @property
+    def before_fields(self) -> tuple[Field, ...]:
+        """The columns that count of a row that is taken back."""
+        names = {*self.key, *self.needs.ordering}
+        return self.fields if self.needs.whole else tuple(field for field in self.fields if field.name in names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +76,7 @@ def decoded(target: Target, parts: Sequence[Part], faults: Faults) -> Decoded:
         order = np.argsort(np.concatenate([part.places for part in kept]), kind="stable")
         rows, kinds = rows.take(pa.array(order)), kinds[order]
     only_adds = not retracts(kinds).any()
-    return Decoded(rows=rows, kinds=None if only_adds and not target.whole_before else kinds, faults=faults)
+    return Decoded(rows=rows, kinds=None if only_adds and not target.needs.whole else kinds, faults=faults)
 
 
 def _note_missing(target: Target, part: Part, faults: Faults) -> None:
@@ -95,7 +102,8 @@ def _table(target: Target, part: Part, schema: pa.Schema) -> pa.Table:
         column = part.columns.get(one.name)
         if column is None:
             column = pa.nulls(len(part.places), stored.type)
-        if not stored.nullable and column.null_count and one.default_value is None:
+        # The writer looks up the order of a delete that has none.
+        if not stored.nullable and column.null_count and one.default_value is None and one.name not in target.needs.ordering:
             column = pc.fill_null(column, zero_of(stored.type))
         columns.append(column)
     return pa.Table.from_arrays(columns, schema=schema)

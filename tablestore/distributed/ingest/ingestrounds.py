@@ -28,6 +28,7 @@ from tablestore.log.port import ChangeLog
 from tablestore.store.message import CommitMessage, merge_messages
 from tablestore.table.table import Table
 from tablestore.table.write.committing import Origin, commit_message
+from tablestore.table.write.retractions import retraction_needs
 
 RunTasks = Callable[[IngestJob, Sequence[TopicRange]], tuple[list[RangeDone], TablestoreError | None]]
 """Runs ``ingest_range`` for each range, by its place, in tasks of their own. Returns what they have done, in order, and the first
@@ -94,7 +95,7 @@ class IngestRounds:
                 continue
             due_s = self._clock.steady_s() + request.commit_every_s
             try:
-                commit = self._round(offsets, plan_ranges(offsets, ends, most=request.commit_records, tasks=self._tasks))
+                commit = self._round(offsets, plan_ranges(offsets, ends, most=request.commit_records, tasks=self._most_tasks()))
                 conflicts = 0
             except ConflictError as error:
                 conflicts += 1
@@ -116,6 +117,10 @@ class IngestRounds:
         except StorageError:
             return dict(ends), dict(self._progress.committed)
         return {place: end for place, (_, end) in bounds.items()}, with_new_partitions(self._progress.committed, bounds)
+
+    def _most_tasks(self) -> int:
+        """One for each partition where deletes take the order of the rows before them, which a task has to see."""
+        return 1 if retraction_needs(self._place.table.context).ordering else self._tasks
 
     def _round(self, offsets: Offsets, ranges: tuple[TopicRange, ...]) -> IngestCommit | None:
         """None if the table was altered instead."""

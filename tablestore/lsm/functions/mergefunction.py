@@ -164,6 +164,19 @@ class MergeFunction:
             columns |= {name for name, _ in self.functions} | {name for group in self.groups for name in group.fields}
         return columns
 
+    @property
+    def orders_removals(self) -> bool:
+        """True if a ``-D`` removes its row only where ``sequence.field`` does not place it before that row."""
+        return bool(self.sequence_fields) and not self.ignore_delete and (self.engine == "deduplicate" or self.remove_on_delete)
+
+    def retracted_columns(self, kind: RowKind) -> frozenset[str]:
+        """Columns beside the key that a retraction of this kind has to hold, since their values are taken back. None where rows
+        replace each other: which row goes the key says, and ``sequence.field`` in which order, which can be looked up."""
+        if not self.computes or kind in self.skipped_kinds or (kind is RowKind.DELETE and self.remove_on_delete):
+            return frozenset()
+        columns = {field.name for field in self.sequence_fields} | {name for group in self.groups for name in group.fields}
+        return frozenset(columns | {name for name, function in self.functions if not function.ignore_retract}) - self.key_columns
+
     def function_of(self, column: str) -> ColumnFunction | None:
         """The function of a column, None if it has none."""
         return dict(self.functions).get(column)
@@ -226,13 +239,11 @@ class MergeFunction:
                 "merge-engine partial-update lets a -D remove its row only with partial-update.remove-record-on-delete or "
                 "partial-update.remove-record-on-sequence-group; set one of them"
             )
-        elif by_key and (self.sequence_fields or (self.groups and not self.remove_on_delete)):
-            ordering = [field.name for field in self.sequence_fields] or [
-                name for group in self.groups if group.removes for name in group.fields
-            ]
+        elif by_key and self.groups and not self.remove_on_delete:
+            ordering = ", ".join(name for group in self.groups if group.removes for name in group.fields)
             why = (
-                f"a key alone does not say how new the delete is, rows are ordered by {', '.join(ordering)}: delete by a condition "
-                'such as table.delete("id = 7"), or write rows of kind -D with table.write_changes(rows)'
+                f"a key alone does not say how new the delete is, rows are ordered by {ordering}: delete by a condition "
+                'such as table.delete("id = 7"), or write rows of kind -D that hold these columns with table.write_changes(rows)'
             )
         else:
             return

@@ -118,13 +118,8 @@ def _layers(retract: Mask, first: Mask) -> Places:
 
 
 def prepared(function: MergeFunction, rows: pa.Table, kinds: Kinds) -> tuple[pa.Table, Kinds]:
-    """Rows as they go into our files: without kinds that mean nothing, with ``+U`` as ``+I`` where ``+U`` has a meaning of its own,
-    and with nulls in the columns of a ``-D`` that do not count (other engines begin a later row with its values)."""
-    function.check_retractions(kinds)
-    if function.skipped_kinds:
-        kept = ~np.isin(kinds, function.skipped_kinds)
-        if not kept.all():
-            rows, kinds = rows.filter(pa.array(kept)), kinds[kept]
+    """Rows as they go into our files: with ``+U`` as ``+I`` where ``+U`` has a meaning of its own, and with nulls in the columns of
+    a ``-D`` that do not count (other engines begin a later row with its values)."""
     if not function.marks_replacements:
         return rows, kinds
     kinds = np.where(kinds == RowKind.UPDATE_AFTER, np.int8(RowKind.INSERT), kinds)

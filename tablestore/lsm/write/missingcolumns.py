@@ -6,28 +6,33 @@
     aggregation      none but those of last_value, for which NULL is a value
     sequence.field   always: NULL is the smallest, so the row would lose against the stored one
 
+Retractions lack less where rows replace each other: the key says which row goes. Where rows are computed, what they take back.
+
 A field that a given ROW lacks is such a part under every engine but first-row: a ROW is replaced as a whole. In an append table
 nothing can be lost. Pure.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 
 import pyarrow as pa
 
 from tablestore.errors import InvalidInputError
 from tablestore.lsm.functions.mergefunction import MergeFunction
+from tablestore.types.arrays import Kinds
 from tablestore.types.arrowtypes import is_list_like
 from tablestore.types.datatypes import ArrayType, DataType, Field, MapType, MultisetType, RowType
 from tablestore.types.evolution.fieldpaths import Path
+from tablestore.types.rowkind import RowKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lost:
-    """``paths``: what would be lost to rows that add. ``ordering``: those of them that order rows, which retractions need too."""
+    """``paths``: what would be lost to rows that add. ``retracted``: by kind the columns whose values retractions take back."""
 
     paths: tuple[Path, ...] = ()
-    ordering: tuple[Path, ...] = ()
+    retracted: Mapping[RowKind, tuple[str, ...]] = dataclass_field(default_factory=dict)
 
     def check(self, where: str) -> None:
         """Raise InvalidInputError that names what is missing and the ways out, if anything is."""
@@ -41,6 +46,16 @@ class Lost:
             "rows set only what they hold",
             kind="missing-columns",
         )
+
+    def check_retractions(self, kinds: Kinds, where: str) -> None:
+        """Raise InvalidInputError if there are retractions among ``kinds`` that lack what they take back."""
+        for kind, names in self.retracted.items():
+            if names and (kinds == kind).any():
+                raise InvalidInputError(
+                    f"rows of kind {kind.symbol} for {where} lack {', '.join(names)}: their values are taken back from what "
+                    'is stored, and NULL takes back nothing. Give the whole row as it was; missing_columns="null" takes back NULL',
+                    kind="missing-columns",
+                )
 
     def check_keepable(self, where: str) -> None:
         """Raise InvalidInputError for what cannot be looked up: parts of lists and maps, which have no identity."""
@@ -62,8 +77,7 @@ def lost_to_nulls(function: MergeFunction | None, fields: Sequence[Field], given
     if function is None or function.engine == "first-row":
         return Lost()
     names = frozenset(given.names)
-    ordering = {field.name for field in function.sequence_fields}
-    replaced = _replaced_columns(function, fields, names) | ordering
+    replaced = _replaced_columns(function, fields, names) | {one.name for one in function.sequence_fields}
     paths: list[Path] = []
     for field in fields:
         if field.name in names:
@@ -72,7 +86,17 @@ def lost_to_nulls(function: MergeFunction | None, fields: Sequence[Field], given
             paths += [(field.name, *path) for path in _missing_fields(field.type, given.field(place).type)]
         elif field.name in replaced:
             paths.append((field.name,))
-    return Lost(paths=tuple(paths), ordering=tuple(path for path in paths if path[0] in ordering))
+    retractions = (RowKind.UPDATE_BEFORE, RowKind.DELETE)
+    return Lost(paths=tuple(paths), retracted={kind: _retracted(function, kind, names) for kind in retractions})
+
+
+def _retracted(function: MergeFunction, kind: RowKind, given: Collection[str]) -> tuple[str, ...]:
+    """The columns without which a retraction takes nothing back, or not at its place. Those of some functions may be missing, as in
+    the row that it takes back."""
+    wanted = function.retracted_columns(kind)
+    missing = wanted.difference(given)
+    ordering = {field.name for field in function.sequence_fields}
+    return tuple(sorted(missing if missing == wanted else missing & ordering))
 
 
 def _replaced_columns(function: MergeFunction, fields: Sequence[Field], given: Collection[str]) -> set[str]:

@@ -27,17 +27,36 @@ from tablestore.lsm.gather import take_rows
 from tablestore.lsm.keys import plain_columns, to_words
 from tablestore.lsm.sorting import SortedOrder, sort_by_group_and_key
 from tablestore.lsm.write.flushfold import fold_layers, prepared
-from tablestore.types.arrays import U64, Kinds, Places, one_chunk, python_values, retracts
+from tablestore.lsm.write.removalorder import updates_in_place, with_orders
+from tablestore.types.arrays import U64, Kinds, Mask, Places, one_chunk, python_values, retracts
 from tablestore.types.rowkind import RowKind
 from tablestore.types.schema import TableSchema
 
 Partitions = list[tuple[object, ...]]
-Pending = list[tuple[pa.Table, pa.ChunkedArray | None]]
+StoredOrder = Callable[[tuple[object, ...], int, pa.Table], tuple[pa.Table, Places]]
+"""From a partition, a bucket and rows of distinct keys in key order: the columns of ``sequence.field`` of stored rows, and the
+place of each key's row among these (-1: none)."""
 AssignBuckets = Callable[[pa.Table, Sequence[tuple[object, ...]], U64 | None], npt.NDArray[np.integer]]
 """The bucket of each row, from the rows, their partitions, and each row's number among these (None: all are of the first)."""
 
 # Arrow strings address 2 GiB per column: no pass comes near that.
 _MAX_PASS_ROWS = 1 << 27
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Rows as they arrived: their kinds, None if all are ``+I``, and which of them hold no order, None if all do."""
+
+    rows: pa.Table
+    kinds: pa.ChunkedArray | None = None
+    orderless: Mask | None = None
+
+    def slice(self, start: int, stop: int) -> "_Piece":
+        return _Piece(
+            self.rows.slice(start, stop - start),
+            None if self.kinds is None else self.kinds.slice(start, stop - start),
+            None if self.orderless is None else self.orderless[start:stop],
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +78,7 @@ class WriteBuffer:
     bucket 0. ``budget_bytes`` is when ``full`` turns true; the buffer never refuses rows. ``merge`` is the schema's merge
     function where it is known already. ``keep_input``: what was added can be had unfolded too (:meth:`flush_input`). ``once``: each
     key comes at most once, but for the ``-U`` of an update, which only the input keeps; a flush refuses a second row of a key.
+    ``stored_order`` looks up the order of stored rows (see ``removalorder``).
     """
 
     def __init__(
@@ -71,6 +91,7 @@ class WriteBuffer:
         merge: MergeFunction | None = None,
         keep_input: bool = False,
         once: bool = False,
+        stored_order: StoredOrder | None = None,
     ) -> None:
         self._schema = schema
         self._total_buckets = max(total_buckets, 1)
@@ -78,8 +99,9 @@ class WriteBuffer:
         self._budget_bytes = budget_bytes
         self._assign = assign
         self._merge = merge_function(schema) if schema.is_keyed and merge is None else merge
-        self._pending: Pending = []
-        self._input: Pending | None = [] if keep_input else None
+        self._stored_order = stored_order
+        self._pending: list[_Piece] = []
+        self._input: list[_Piece] | None = [] if keep_input else None
         self._once = once
         self.nbytes = 0
 
@@ -88,21 +110,20 @@ class WriteBuffer:
         """True if a flush is due."""
         return self.nbytes >= self._budget_bytes
 
-    def add(self, rows: pa.Table, kinds: pa.Array | pa.ChunkedArray | None = None) -> None:
-        """Take rows with exactly the table's columns; ``kinds`` holds a row kind code per row, None is all ``+I``.
+    def add(self, rows: pa.Table, kinds: pa.Array | pa.ChunkedArray | None = None, *, orderless: Mask | None = None) -> None:
+        """Take rows with exactly the table's columns; ``kinds`` holds a row kind code per row, None is all ``+I``. ``orderless``:
+        the retractions that take the order of the row that they remove.
 
         Raises InvalidInputError for kinds that do not fit the table.
         """
         if isinstance(kinds, pa.Array):
             kinds = pa.chunked_array([kinds])
-        given = rows, kinds
-        if kinds is not None:
-            rows, kinds = self._checked(rows, kinds)
+        given = _Piece(rows, kinds, orderless)
         if self._input is not None:
-            self._input.extend(_pieces(*given))
-        for piece, piece_kinds in _pieces(rows, kinds):
-            self._pending.append((piece, piece_kinds))
-            self.nbytes += piece.nbytes + piece.num_rows
+            self._input.extend(_pieces(given))
+        for piece in _pieces(given if kinds is None else self._checked(rows, kinds, orderless)):
+            self._pending.append(piece)
+            self.nbytes += piece.rows.nbytes + piece.rows.num_rows
 
     def flush(self) -> Iterator[SortedRows]:
         """Empty the buffer: its rows per (partition, bucket), each run sorted when it is asked for.
@@ -122,27 +143,44 @@ class WriteBuffer:
         pending, self._input = self._input, []
         return self._in_passes(pending, self._unfolded)
 
-    def _in_passes(self, pending: Pending, sort: Callable[[pa.Table, Kinds | None], Iterator[SortedRows]]) -> Iterator[SortedRows]:
+    def _in_passes(
+        self, pending: list[_Piece], sort: Callable[[pa.Table, Kinds | None, Mask | None], Iterator[SortedRows]]
+    ) -> Iterator[SortedRows]:
         # No reference stays to rows that were taken: their memory is free once the sorted copy is made.
         while pending:
             yield from sort(*_next_pass(pending))
 
-    def _checked(self, rows: pa.Table, kinds: pa.ChunkedArray) -> tuple[pa.Table, pa.ChunkedArray | None]:
+    def _checked(self, rows: pa.Table, kinds: pa.ChunkedArray, orderless: Mask | None) -> _Piece:
         if len(kinds) != rows.num_rows:
             raise InvalidInputError(f"expected a row kind per row ({rows.num_rows}), found {len(kinds)}")
         if not len(kinds):
-            return rows, None
-        codes = kinds.to_numpy()
-        if self._once and (before := codes == RowKind.UPDATE_BEFORE).any():
-            rows, codes = rows.filter(pa.array(~before)), codes[~before]
+            return _Piece(rows)
+        codes = kinds.to_numpy().astype(np.int8)
+        if self._merge is not None:
+            self._merge.check_retractions(codes[codes != RowKind.UPDATE_BEFORE] if self._once else codes)
+            kept = self._kept(rows, codes)
+            if not kept.all():
+                rows, codes = rows.filter(pa.array(kept)), codes[kept]
+                orderless = None if orderless is None else orderless[kept]
         if not codes.any():
-            return rows, None
+            return _Piece(rows)
         if self._merge is None:
             raise InvalidInputError("append tables take inserts (+I) only; create the table with a primary key for others")
-        rows, codes = prepared(self._merge, rows, codes.astype(np.int8))
-        return rows, pa.chunked_array([pa.array(codes)])
+        rows, codes = prepared(self._merge, rows, codes)
+        return _Piece(rows, pa.chunked_array([pa.array(codes)]), orderless if orderless is not None and orderless.any() else None)
 
-    def _pass(self, rows: pa.Table, kinds: Kinds | None) -> Iterator[SortedRows]:
+    def _kept(self, rows: pa.Table, kinds: Kinds) -> Mask:
+        """The rows that go into files, without those that mean nothing there."""
+        assert self._merge is not None
+        kept: Mask = ~np.isin(kinds, self._merge.skipped_kinds)
+        if self._once:
+            kept &= kinds != RowKind.UPDATE_BEFORE
+        elif self._merge.engine == "deduplicate" and self._merge.sequence_fields:
+            # A row that is older than the one that it updates loses against that, which must not have gone then.
+            kept &= ~updates_in_place(rows.select(self._schema.primary_keys), kinds)
+        return kept
+
+    def _pass(self, rows: pa.Table, kinds: Kinds | None, orderless: Mask | None) -> Iterator[SortedRows]:
         if not rows.num_rows:
             return
         if not self._schema.is_keyed and not self._hashed and not self._schema.partition_keys:
@@ -152,13 +190,14 @@ class WriteBuffer:
         partitions, groups, buckets, counts = self._grouped(rows)
         order: Places | None
         if self._merge is not None and self._merge.computes:
-            done = self._by_version(rows, groups, len(partitions) * buckets)
+            rows, done = self._by_version(rows, orderless, partitions, groups, buckets, counts)
             self._check_once(rows, done)
             for layer in fold_layers(self._merge, rows, kinds, done, counts):
                 yield from _runs(layer.rows, layer.kinds, layer.counts, partitions, buckets)
             return
         if self._schema.is_keyed:
-            order, counts = self._keyed_order(rows, groups, len(partitions) * buckets, counts)
+            rows, done = self._by_version(rows, orderless, partitions, groups, buckets, counts)
+            order, counts = self._keyed_order(rows, done, counts)
         else:
             order = _by_group(groups, rows.num_rows)
         if order is not None:
@@ -166,15 +205,16 @@ class WriteBuffer:
             kinds = kinds if kinds is None else kinds[order]
         yield from _runs(rows, kinds, counts, partitions, buckets)
 
-    def _unfolded(self, rows: pa.Table, kinds: Kinds | None) -> Iterator[SortedRows]:
+    def _unfolded(self, rows: pa.Table, kinds: Kinds | None, orderless: Mask | None) -> Iterator[SortedRows]:
         assert self._merge is not None
         rows = rows.combine_chunks()
         if kinds is not None and self._merge.ignore_delete and (retract := retracts(kinds)).any():
-            rows, kinds = rows.filter(pa.array(~retract)).combine_chunks(), kinds[~retract]
+            rows, kinds, orderless = rows.filter(pa.array(~retract)).combine_chunks(), kinds[~retract], None
         if not rows.num_rows:
             return
         partitions, groups, buckets, counts = self._grouped(rows)
-        order = self._by_version(rows, groups, len(partitions) * buckets).order
+        rows, done = self._by_version(rows, orderless, partitions, groups, buckets, counts)
+        order = done.order
         yield from _runs(take_rows(rows, order), None if kinds is None else kinds[order], counts, partitions, buckets)
 
     def _grouped(self, rows: pa.Table) -> tuple[Partitions, U64 | None, int, list[int]]:
@@ -225,12 +265,9 @@ class WriteBuffer:
         groups = partition_of * np.uint64(count)
         return groups if buckets is None else groups + buckets, count
 
-    def _keyed_order(
-        self, rows: pa.Table, groups: U64 | None, group_count: int, counts: list[int]
-    ) -> tuple[Places | None, list[int]]:
+    def _keyed_order(self, rows: pa.Table, done: SortedOrder, counts: list[int]) -> tuple[Places | None, list[int]]:
         """The places of the rows that a fold keeps, by group and key (None: all, as they are), and the rows per group."""
         assert self._merge is not None
-        done = self._by_version(rows, groups, group_count)
         self._check_once(rows, done)
         order = done.order
         if not done.repeats.any():
@@ -245,15 +282,66 @@ class WriteBuffer:
         kept_counts = [int(np.count_nonzero(kept[a:b])) for a, b in pairwise(bounds.tolist())]
         return order[kept], kept_counts
 
-    def _by_version(self, rows: pa.Table, groups: U64 | None, group_count: int) -> SortedOrder:
-        """The rows by group and key, the rows of one key by the sequence fields and arrival."""
+    def _by_version(
+        self,
+        rows: pa.Table,
+        orderless: Mask | None,
+        partitions: Partitions,
+        groups: U64 | None,
+        buckets: int,
+        counts: Sequence[int],
+    ) -> tuple[pa.Table, SortedOrder]:
+        """The rows by group and key, the rows of one key by the sequence fields and arrival; and the rows, each with its order."""
         assert self._merge is not None
         fields = self._schema.key_fields
         plain = plain_columns([one_chunk(rows.column(field.name)) for field in fields], [f.type.nullable for f in fields])
-        done = sort_by_group_and_key(groups, group_count, to_words(plain))
+        done = sort_by_group_and_key(groups, len(partitions) * buckets, to_words(plain))
+        if orderless is not None and orderless.any():
+            rows = self._with_orders(rows, orderless, done, partitions, buckets, counts)
         if not self._merge.sequence_fields or not done.repeats.any():
-            return done
-        return SortedOrder(self._by_sequence_fields(rows, done), done.repeats)
+            return rows, done
+        return rows, SortedOrder(self._by_sequence_fields(rows, done), done.repeats)
+
+    def _with_orders(
+        self,
+        rows: pa.Table,
+        orderless: Mask,
+        done: SortedOrder,
+        partitions: Partitions,
+        buckets: int,
+        counts: Sequence[int],
+    ) -> pa.Table:
+        """The rows with the order of what is stored in the retractions that have none; ``done`` has them by key and arrival."""
+        assert self._merge is not None
+        first = np.ones(len(done.order), dtype=np.bool_)
+        first[1:] = ~done.repeats
+        key = np.cumsum(first) - 1
+        lacking = np.zeros(int(key[-1]) + 1, dtype=np.bool_)
+        lacking[key[orderless[done.order]]] = True
+        chosen = lacking[key]
+        # A row of each key that lacks an order, by group and key.
+        places = np.flatnonzero(first)[lacking]
+        group = np.searchsorted(np.cumsum(counts), places, side="right")
+        names = [field.name for field in self._schema.key_fields]
+        ordering = [field.name for field in self._merge.sequence_fields]
+        stored, stored_of_key, count = [rows.slice(0, 0).select(ordering)], np.full(len(places), -1, dtype=np.int64), 0
+        for number in np.unique(group).tolist() if self._stored_order is not None else ():
+            here = np.flatnonzero(group == number)
+            keys = take_rows(rows.select(names), done.order[places[here]])
+            assert self._stored_order is not None
+            found, found_of_key = self._stored_order(partitions[number // buckets], number % buckets, keys)
+            stored_of_key[here] = np.where(found_of_key >= 0, found_of_key + count, -1)
+            stored.append(found.select(ordering).cast(stored[0].schema))
+            count += found.num_rows
+        return with_orders(
+            rows,
+            self._merge.sequence_fields,
+            versions=done.order[chosen],
+            key=(np.cumsum(lacking) - 1)[key[chosen]],
+            lacks=orderless[done.order[chosen]],
+            stored=pa.concat_tables(stored),
+            stored_of_key=stored_of_key,
+        )
 
     def _check_once(self, rows: pa.Table, done: SortedOrder) -> None:
         if self._once and done.repeats.any():
@@ -288,18 +376,18 @@ def second_match(key: pa.Table | pa.RecordBatch) -> InvalidInputError:
     )
 
 
-def _next_pass(pending: Pending) -> tuple[pa.Table, Kinds | None]:
+def _next_pass(pending: list[_Piece]) -> tuple[pa.Table, Kinds | None, Mask | None]:
     """Take as many rows from the front as one Arrow array can hold."""
     stop, size, count = 0, 0, 0
     while stop < len(pending) and count <= _MAX_PASS_ROWS:
-        size += pending[stop][0].nbytes
+        size += pending[stop].rows.nbytes
         if stop and size > PASS_BYTES:
             break
-        count += pending[stop][0].num_rows
+        count += pending[stop].rows.num_rows
         stop += 1
     part = pending[:stop]
     del pending[:stop]
-    return pa.concat_tables([piece for piece, _ in part]), _concat_kinds(part)
+    return pa.concat_tables([piece.rows for piece in part]), _concat_kinds(part), _concat_orderless(part)
 
 
 def _runs(
@@ -321,22 +409,33 @@ def _runs(
         )
 
 
-def _pieces(rows: pa.Table, kinds: pa.ChunkedArray | None) -> Iterator[tuple[pa.Table, pa.ChunkedArray | None]]:
+def _pieces(piece: _Piece) -> Iterator[_Piece]:
     """The rows in pieces that one pass can take."""
-    if rows.nbytes <= PASS_BYTES or rows.num_rows < 2:
-        if rows.num_rows:
-            yield rows, kinds
+    count = piece.rows.num_rows
+    if piece.rows.nbytes <= PASS_BYTES or count < 2:
+        if count:
+            yield piece
         return
-    middle = rows.num_rows // 2
-    yield from _pieces(rows.slice(0, middle), None if kinds is None else kinds.slice(0, middle))
-    yield from _pieces(rows.slice(middle), None if kinds is None else kinds.slice(middle))
+    yield from _pieces(piece.slice(0, count // 2))
+    yield from _pieces(piece.slice(count // 2, count))
 
 
-def _concat_kinds(pending: Pending) -> Kinds | None:
-    if all(kinds is None for _, kinds in pending):
+def _concat_kinds(pending: Sequence[_Piece]) -> Kinds | None:
+    if all(piece.kinds is None for piece in pending):
         return None
     return np.concatenate(
-        [np.zeros(piece.num_rows, dtype=np.int8) if kinds is None else kinds.to_numpy().astype(np.int8) for piece, kinds in pending]
+        [
+            np.zeros(piece.rows.num_rows, dtype=np.int8) if piece.kinds is None else piece.kinds.to_numpy().astype(np.int8)
+            for piece in pending
+        ]
+    )
+
+
+def _concat_orderless(pending: Sequence[_Piece]) -> Mask | None:
+    if all(piece.orderless is None for piece in pending):
+        return None
+    return np.concatenate(
+        [np.zeros(piece.rows.num_rows, dtype=np.bool_) if piece.orderless is None else piece.orderless for piece in pending]
     )
 
 

@@ -33,7 +33,7 @@ from tablestore.store.producer import changelog_settings
 from tablestore.store.tracking import Tracking
 from tablestore.store.write.keepcolumns import Keeper
 from tablestore.store.write.runwriter import RunTarget, RunWriter
-from tablestore.types.arrays import Kinds
+from tablestore.types.arrays import Kinds, Mask, Places
 from tablestore.types.evolution.fieldpaths import Path
 from tablestore.types.rowkind import RowKind
 
@@ -43,9 +43,10 @@ class DataWriter:
 
     ``first_sequence``: the number of the first file; the following ones count on. ``assign`` gives the buckets of rows where the
     table does not fix them. ``changelog``: what is written to the partitions that it includes is kept in changelog files too,
-    unfolded. ``keeper`` looks up what rows lack, in the table and in ``own_before``: files of the same commit that were flushed
-    earlier. ``once``: each key is written at most once (see :class:`WriteBuffer`). The rows handed in must already have the
-    table's schema (``types.conform.conform``).
+    unfolded. ``keeper`` looks up what rows lack, and the order of rows that are deleted by key, in the table and in ``own_before``:
+    files of the same commit that were flushed earlier. Without it such a delete has the order of what was written before it.
+    ``once``: each key is written at most once (see :class:`WriteBuffer`). The rows handed in must already have the table's schema
+    (``types.conform.conform``).
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class DataWriter:
             merge=settings.merge,
             keep_input=changelog is not None,
             once=once,
+            stored_order=None if keeper is None else self._stored_order,
         )
         self._entries: list[ManifestEntry] = []
         self._tracking = changelog
@@ -87,8 +89,16 @@ class DataWriter:
         """When the first file was begun, None before that."""
         return self._started_millis
 
-    def write(self, rows: pa.Table, kinds: pa.Array | None = None, *, lacks: tuple[Path, ...] = ()) -> None:
-        """Take rows; ``kinds`` (int8 row kinds) None means that all are inserts. What they lack is looked up."""
+    def write(
+        self,
+        rows: pa.Table,
+        kinds: pa.Array | None = None,
+        *,
+        lacks: tuple[Path, ...] = (),
+        orderless: Mask | None = None,
+    ) -> None:
+        """Take rows; ``kinds`` (int8 row kinds) None means that all are inserts. What they ``lack`` is looked up, and where they
+        are ``orderless`` retractions the order of the rows that they remove."""
         if rows.num_rows == 0:
             return
         if lacks != self._lacks:
@@ -101,7 +111,7 @@ class DataWriter:
                 # Deletes go in a flush of their own: a row after the delete of its key keeps no stored value.
                 self._buffer.add(rows.filter(deletes), kinds.filter(deletes))
                 self.flush()
-        self._buffer.add(rows, kinds)
+        self._buffer.add(rows, kinds, orderless=orderless)
         if self._buffer.full:
             self.flush()
 
@@ -114,13 +124,14 @@ class DataWriter:
                 kind="writer-failed",
             )
         self._failed = True
-        for run in self._buffer.flush():
-            self._entries.extend(self._written(run))
         if self._tracking is not None:
+            # Before the rows themselves: a delete by key has the order of the row that was stored before it.
             prefix = changelog_settings(self._schema.options).prefix
             for run in self._buffer.flush_input():
                 if self._tracking.includes(run.partition):
                     self._changelog.extend(self._written(run, prefix))
+        for run in self._buffer.flush():
+            self._entries.extend(self._written(run))
         self._failed = False
 
     def finish(self) -> tuple[ManifestEntry, ...]:
@@ -187,6 +198,10 @@ class DataWriter:
                 for entry in entries
             ]
         return entries
+
+    def _stored_order(self, partition: tuple[object, ...], bucket: int, keys: pa.Table) -> tuple[pa.Table, Places]:
+        assert self._keeper is not None, "a delete by key is looked up"
+        return self._keeper.stored_order(partition, bucket, keys, (*self._own_before, *self._entries))
 
     def _file_bytes(self, run: SortedRows) -> int:
         """A large flush is written in pieces, so that a compaction can take them one by one."""

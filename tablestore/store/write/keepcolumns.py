@@ -69,23 +69,54 @@ class Keeper:
         self._seen, self.pinned, self._files = True, snapshot, _by_bucket(self.manifests.live(snapshot))
         self._vectors = self.vectors_of(snapshot) if snapshot and self.reader.settings.deletion_vectors else None
 
+    def stored_order(
+        self, partition: tuple[object, ...], bucket: int, keys: pa.Table, own: Sequence[ManifestEntry]
+    ) -> tuple[pa.Table, Places]:
+        """The columns of ``sequence.field`` of stored rows, and the place of each key's row (-1: none). ``keys`` are distinct and
+        in key order, ``own`` as in :meth:`fill`."""
+        merge = self.reader.settings.merge
+        assert merge is not None, "only keyed tables delete by key"
+        if not self._seen:
+            self._look(self.pinned or self.snapshots.latest())
+        lacks = [(field.name,) for field in merge.sequence_fields]
+        rows: list[pa.Table] = []
+        places: list[Places] = []
+        before = 0
+        for _, found, found_of_key in self._stored(partition, bucket, keys, lacks, own):
+            places.append(np.where(found_of_key >= 0, found_of_key + before, -1))
+            rows.append(found.select([name for (name,) in lacks]))
+            before += found.num_rows
+        return pa.concat_tables(rows), np.concatenate(places)
+
     def _filled(self, run: SortedRows, lacks: Sequence[Path], own: Sequence[ManifestEntry]) -> Iterator[tuple[pa.Table, Kinds]]:
-        schema = self.reader.schema
-        place = encode_row(run.partition, [f.type for f in schema.partition_fields]), run.bucket
+        start, where = 0, f"table {self.reader.files.root_uri}"
+        for count, found, places in self._stored(run.partition, run.bucket, run.rows, lacks, own):
+            rows, kinds = run.rows.slice(start, count), run.kinds[start : start + count]
+            yield with_stored(rows, kinds, lacks, found, places, self.reader.schema.fields, where=where), kinds
+            start += count
+
+    def _stored(
+        self,
+        partition: tuple[object, ...],
+        bucket: int,
+        rows: pa.Table,
+        lacks: Sequence[Path],
+        own: Sequence[ManifestEntry],
+    ) -> Iterator[tuple[int, pa.Table, Places]]:
+        """As :meth:`_looked_up`, for all of these rows."""
+        place = encode_row(partition, [f.type for f in self.reader.schema.partition_fields]), bucket
         newest = [
             replace(entry.file, min_sequence_number=_OWN_NUMBERS + number, max_sequence_number=_OWN_NUMBERS + number)
             for number, entry in enumerate(own)
             if (entry.partition, entry.bucket) == place
         ]
         start = 0
-        while start < run.rows.num_rows:
+        while start < rows.num_rows:
             files = (*self._files.get(place, ()), *newest)
             try:
-                for count, found, places in self._looked_up(place, files, run.rows.slice(start), lacks):
-                    rows, kinds = run.rows.slice(start, count), run.kinds[start : start + count]
-                    where = f"table {self.reader.files.root_uri}"
-                    yield with_stored(rows, kinds, lacks, found, places, schema.fields, where=where), kinds
-                    start += count
+                for portion in self._looked_up(place, files, rows.slice(start), lacks):
+                    yield portion
+                    start += portion[0]
             except NotFoundError:
                 # Its files expired while they were read, which takes a newer snapshot. Without one a file is missing.
                 latest = self.snapshots.latest()

@@ -55,7 +55,7 @@ def data_writer(
         changelog=context.settings.tracking
         if changelog and not replaces and context.changelog_settings.producer == INPUT
         else None,
-        keeper=keeper or _keeper(context, None),
+        keeper=None if replaces else keeper or _keeper(context, None),
         own_before=own_before,
         once=once,
     )

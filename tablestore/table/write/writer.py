@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from types import TracebackType
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -26,6 +27,8 @@ from tablestore.store.write.datawriter import DataWriter
 from tablestore.store.write.writerfactory import data_writer
 from tablestore.table.write.committing import CommitNote, Effect, Origin, commit_message
 from tablestore.table.write.inputrows import Rows, ragged_columns, schema_and_tables
+from tablestore.table.write.retractions import without_order
+from tablestore.types.arrays import Mask
 from tablestore.types.arrowtypes import to_arrow_schema, zero_of
 from tablestore.types.conform import conform
 from tablestore.types.rowkind import ROW_KIND_COLUMN, RowKind, kinds_from_symbols
@@ -117,13 +120,18 @@ class TableWriter:
             values = table.drop_columns([ROW_KIND_COLUMN]) if has_kinds else table
             kinds = kinds_from_symbols(table.column(ROW_KIND_COLUMN)) if has_kinds else self._kinds_in_rows(values, where)
             adds = None if kinds is None else pc.equal(pc.bit_wise_and(kinds, pa.scalar(1, pa.int8())), 0)
-            lacks = lost if adds is None or pc.any(adds).as_py() else replace(lost, paths=lost.ordering)
+            orderless = None
+            if kinds is not None:
+                codes = kinds.to_numpy()
+                lost.check_retractions(codes, where)
+                values, orderless = without_order(context, values, codes)
+            lacks = lost if adds is None or pc.any(adds).as_py() else Lost()
             if not keeps and values.num_rows:
                 lacks.check(where)
             conformed = conform(_with_nothing(values, absent), fields, where=where, fill=fills and (True if adds is None else adds))
             self._check_sizes(conformed, kinds)
-            writer.write(conformed, kinds, lacks=lacks.paths if keeps else ())
-            if self._early is not None and not (keeps and lacks.paths):
+            writer.write(conformed, kinds, lacks=lacks.paths if keeps else (), orderless=orderless)
+            if self._early is not None and orderless is None and not (keeps and lacks.paths):
                 self._early.send(conformed, kinds)
 
     def _check_sizes(self, rows: pa.Table, kinds: pa.Array | pa.ChunkedArray | None) -> None:
@@ -166,8 +174,9 @@ class TableWriter:
         where = f"table {context.files.root_uri}"
         if not schema.is_keyed:
             raise InvalidInputError(f'{where} has no primary key: delete by a condition, table.delete("price > 10")')
-        assert context.settings.merge is not None, "keyed tables merge"
-        context.settings.merge.check_removal(where, by_key=True)
+        merge = context.settings.merge
+        assert merge is not None, "keyed tables merge"
+        merge.check_removal(where, by_key=True)
         key_fields = tuple(f for f in schema.fields if f.name in schema.primary_keys)
         given, tables = schema_and_tables(keys, lambda: to_arrow_schema(key_fields))
         names = [f.name for f in key_fields]
@@ -178,13 +187,15 @@ class TableWriter:
                 kind="missing-column",
             )
         for table in tables:
-            self.retract(retractions_of(conform(table.select(names), key_fields, where=where, fill=False), context))
+            rows = retractions_of(conform(table.select(names), key_fields, where=where, fill=False), context)
+            self.retract(rows, orderless=np.ones(rows.num_rows, dtype=np.bool_) if merge.orders_removals else None)
 
-    def retract(self, rows: pa.Table) -> None:
-        """Delete these rows of a keyed table; they have the table's columns, of which only the key counts."""
+    def retract(self, rows: pa.Table, *, orderless: Mask | None = None) -> None:
+        """Delete these rows of a keyed table; they have the table's columns, of which only the key and what orders rows count.
+        ``orderless``: those that take the order of the stored row."""
         kinds = pa.repeat(pa.scalar(int(RowKind.DELETE), pa.int8()), rows.num_rows)
         self._check_sizes(rows, kinds)
-        self._data_writer().write(rows, kinds)
+        self._data_writer().write(rows, kinds, orderless=orderless)
         if self._early is not None:
             self._early.send(rows, kinds)
 

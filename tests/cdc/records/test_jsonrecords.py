@@ -10,6 +10,7 @@ import pytest
 
 from tablestore.cdc.records.recordformats import DebeziumChanges, PlainRows
 from tablestore.cdc.records.target import Decoded, Target
+from tablestore.table.write.retractions import RetractionNeeds
 from tablestore.types.arrowtypes import from_arrow_type
 from tablestore.types.datatypes import Field
 from tablestore.types.rowkind import symbols_from_kinds
@@ -29,7 +30,7 @@ def target(key: tuple[str, ...] = ("id",), *, whole_before: bool = False, **colu
         )
         for number, (name, given) in enumerate(types.items())
     )
-    return Target(fields=fields, key=key, whole_before=whole_before)
+    return Target(fields=fields, key=key, needs=RetractionNeeds(whole=whole_before))
 
 
 def plain(goal: Target, *rows: Any) -> Decoded:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -10,6 +11,7 @@ from tablestore.lsm.functions.mergeoptions import merge_function
 from tablestore.lsm.write.missingchoice import MissingColumns
 from tablestore.lsm.write.missingcolumns import Lost, lost_to_nulls, path_text
 from tablestore.types.newschema import new_schema
+from tablestore.types.rowkind import RowKind
 
 INNER = pa.struct([("a", pa.int32()), ("b", pa.struct([("c", pa.int32()), ("d", pa.int32())]))])
 COLUMNS = pa.schema(
@@ -73,8 +75,22 @@ def test_a_row_that_is_null_as_a_whole_lacks_nothing() -> None:
     assert lost(given).paths == ()
 
 
-def test_what_orders_rows_is_named_apart() -> None:
-    assert lost(only("id", "n"), {"sequence.field": "g"}).ordering == (("g",),)
+def test_what_orders_rows_is_lost_to_rows_that_add_and_not_to_deletes_which_take_it_from_the_stored_row() -> None:
+    given = lost(only("id", "n"), {"sequence.field": "g"})
+    assert ("g",) in given.paths
+    assert not any(given.retracted.values())
+
+
+def test_what_is_taken_back_is_named_by_kind() -> None:
+    options = {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"}
+    assert "n" in lost(only("id"), options).retracted[RowKind.DELETE]
+    assert not lost(only("id", "m"), options).retracted[RowKind.DELETE]
+    assert lost(only("id", "m"), {**options, "sequence.field": "g"}).retracted[RowKind.DELETE] == ("g",)
+    removing = lost(only("id"), {**options, "aggregation.remove-record-on-delete": "true"}).retracted
+    assert not removing[RowKind.DELETE]
+    assert "n" in removing[RowKind.UPDATE_BEFORE]
+    with pytest.raises(InvalidInputError, match=r"rows of kind -D for table t lack .*n"):
+        lost(only("id"), options).check_retractions(np.array([0, 3], np.int8), "table t")
 
 
 def test_the_refusal_names_the_columns_and_the_ways_out() -> None:
