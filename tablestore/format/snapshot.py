@@ -5,6 +5,7 @@ checksum of the whole object, and ``writerVersion`` names us, so that damage to 
 checksum covers tags too, except for the two keys that a tag adds.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -22,6 +23,10 @@ SNAPSHOT_VERSION = 3
 BATCH_IDENTIFIER = 2**63 - 1
 WRITER_NAME = "tablestore"
 WRITER_VERSION = f"{WRITER_NAME} 1"  # of the checks in this file, not of the package
+
+# How many rows readers see, and how many more these are than before the commit; a commit that does not know says nothing.
+ROWS_PROPERTY = "tablestore.rows"
+ROW_CHANGE_PROPERTY = "tablestore.row-change"
 
 # What our snapshots name as their operation.
 _OPERATIONS = ("WRITE", "OVERWRITE", "DELETE", "COMPACT", "ALTER", "TRUNCATE", "UPDATE", "MERGE", "ANALYZE")
@@ -71,10 +76,34 @@ class Snapshot:
         """When it was committed, in UTC."""
         return utc_time(self.time_millis)
 
+    @property
+    def rows(self) -> int | None:
+        """The rows of the table, where the commit could count them without reading: else ``table.scan().count()`` does."""
+        return _count(self.properties.get(ROWS_PROPERTY))
+
+    @property
+    def row_change(self) -> int | None:
+        """The rows that the table has more than before the commit, or less (below zero), where the commit could count them."""
+        return _count(self.properties.get(ROW_CHANGE_PROPERTY))
+
+    @property
+    def size_text(self) -> str:
+        """How many rows there are, ``5 rows (-5)``; where nobody counted them what files hold, ``15 records in files (+5)``.
+
+        Files also hold rows that later ones replace or delete, and the deletes.
+        """
+        rows, change = self.rows, self.row_change
+        if rows is None and change is None:
+            return f"{self.total_record_count:,} records in files ({self.delta_record_count:+,})"
+        if rows is None:
+            return f"{change:+,} {'row' if change in (-1, 1) else 'rows'}"
+        counted = f"{rows:,} {'row' if rows == 1 else 'rows'}"
+        return counted if change is None else f"{counted} ({change:+,})"
+
     def __repr__(self) -> str:
         return (
-            f"Snapshot(id={self.id}, {self.commit_kind}, {utc_text(self.time_millis)}, {self.total_record_count:,} rows "
-            f"({self.delta_record_count:+,}), schema_id={self.schema_id}, commit_user={self.commit_user!r})"
+            f"Snapshot(id={self.id}, {self.operation or self.commit_kind}, {utc_text(self.time_millis)}, {self.size_text}, "
+            f"schema_id={self.schema_id}, commit_user={self.commit_user!r})"
         )
 
     def _repr_html_(self) -> str:
@@ -82,9 +111,9 @@ class Snapshot:
             "Snapshot",
             str(self.id),
             {
-                "kind": self.commit_kind,
+                "kind": self.operation or self.commit_kind,
                 "time": utc_text(self.time_millis),
-                "rows in files": f"{self.total_record_count:,} ({self.delta_record_count:+,})",
+                "size": self.size_text,
                 "schema": self.schema_id,
                 "commit user": self.commit_user,
             },
@@ -205,6 +234,10 @@ def _check(snapshot: Snapshot, name: str) -> Snapshot:
         if file_name is not None:
             check_file_name(file_name, name)
     return snapshot
+
+
+def _count(text: str | None) -> int | None:
+    return int(text) if text is not None and re.fullmatch(r"-?\d{1,18}", text, re.ASCII) else None
 
 
 def _is_ours(writer_version: object) -> bool:

@@ -257,6 +257,15 @@ class TableMachine(RuleBasedStateMachine):
     def agrees(self) -> None:
         assert as_bag(self.table.scan().to_arrow().to_pylist(), tuple(SCHEMA.names)) == as_bag(self.model.rows, tuple(SCHEMA.names))
 
+    @invariant()
+    def a_snapshot_counts_its_rows_or_says_nothing(self) -> None:
+        before: int | None = None
+        for snapshot in self.table.snapshots()[-2:]:
+            rows = self.table.scan(snapshot_id=snapshot.id).count()
+            assert snapshot.rows in (None, rows)
+            assert before is None or snapshot.row_change in (None, rows - before)
+            before = rows
+
     def teardown(self) -> None:
         if hasattr(self, "lab"):
             audited = Counter(self.lab.audited())

@@ -191,10 +191,10 @@ def history(
     events += [
         {
             "time": snapshot.time_millis,
-            "event": f"commit {snapshot.commit_kind}",
+            "event": f"commit {snapshot.operation or snapshot.commit_kind}",
             "id": snapshot.id,
             "by": snapshot.commit_user,
-            "detail": f"{snapshot.delta_record_count:+,} records, {snapshot.total_record_count:,} stored",
+            "detail": snapshot.size_text,
         }
         for snapshot in table.snapshots()
     ]

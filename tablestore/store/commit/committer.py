@@ -43,6 +43,7 @@ from tablestore.store.commit.conflict import (
 from tablestore.store.commit.landings import LANDINGS_PROPERTY, Landings, digest_of, encode_landings
 from tablestore.store.commit.metadata import merged_base, row_delta
 from tablestore.store.commit.outcome import Outcome, Publisher
+from tablestore.store.commit.rowcount import count_keyed, count_unkeyed, keep_count
 from tablestore.store.followup import Chore, attempt
 from tablestore.store.history.references import BranchMetadata
 from tablestore.store.manifests import Manifests, WrittenMetadata, max_sequence_number
@@ -78,11 +79,12 @@ is taken back with the round."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitSettings:
-    """What a table's options say about committing."""
+    """What a table's options say about committing. ``shows_new_rows``: readers see rows before a compaction has taken them up."""
 
     timeout_s: float = 600.0
     orphan_age_s: float = 86_400.0
     tombstone_retention_ms: int | None = None
+    shows_new_rows: bool = True
     merge_policy: MergePolicy = field(default_factory=MergePolicy)
     tracking: Tracking
     writer_version: str
@@ -94,7 +96,7 @@ class CommitRequest:
 
     ``identifier`` None: only the snapshot's uuid identifies it. ``is_new_user``: no commit of ``user`` had an identifier before.
     ``prepared``: its message has crossed processes, so it may have landed before. ``plan_deletes``, ``plan_index`` and ``revise``
-    are called in every round, and so is ``guard`` before them.
+    are called in every round, and so is ``guard`` before them. ``adds_no_row``: see `rowcount`.
     """
 
     user: str
@@ -109,6 +111,7 @@ class CommitRequest:
     plan_index: PlanIndex | None = None
     revise: Revise | None = None
     replaces_everything_it_meets: bool = False
+    adds_no_row: bool = False
     properties: Mapping[str, str] = field(default_factory=dict)
     allow_empty: bool = False
 
@@ -145,11 +148,12 @@ class _OwnFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Delta:
-    """What one round is about to publish. ``index`` None: the index files stay as they are."""
+    """What one round is about to publish. ``index`` None: the index files stay as they were, ``index_before``."""
 
     deletes: tuple[ManifestEntry, ...]
     message: CommitMessage
     index: tuple[IndexEntry, ...] | None
+    index_before: tuple[IndexEntry, ...]
 
     @property
     def entries(self) -> tuple[ManifestEntry, ...]:
@@ -362,7 +366,7 @@ class Committer:
         changes = (*message.index_changes, *planned)
         entries = (*deletes, *message.entries, *message.compact_after)
         changed = changed_index(index, changes, entries, keeps_rows=request.kind is CommitKind.COMPACT, table=table)
-        delta = _Delta(deletes=deletes, message=message, index=None if changed == index else changed)
+        delta = _Delta(deletes=deletes, message=message, index=None if changed == index else changed, index_before=index)
         check_own_delta(delta.entries, table=table)
         if deletes or message.compact_after or changes:
             live = self.manifests.live(latest)
@@ -417,7 +421,7 @@ class Committer:
             changelog_record_count=row_delta(changelog) if changelog else None,
             watermark=latest.watermark if latest else None,
             statistics=latest.statistics if latest and latest.schema_id == schema_id else None,
-            properties=self._properties(request, delta, latest),
+            properties={**self._properties(request, delta, latest), **self._row_count(request, delta, latest)},
             operation=request.operation,
         )
 
@@ -447,6 +451,16 @@ class Committer:
             properties[SEQUENCE_TIMES_PROPERTY] = noted_times(latest, now_ms=self.clock.now_ms(), retention_ms=retention)
         properties[NEXT_SEQUENCE_PROPERTY] = str(max(self.sequence.next_after(latest), used))
         return properties
+
+    def _row_count(self, request: CommitRequest, delta: _Delta, latest: Snapshot | None) -> dict[str, str]:
+        total = (latest.total_record_count if latest else 0) + row_delta(delta.entries)
+        if not self.is_keyed:
+            return count_unkeyed(latest, total, delta.index_before, delta.index_before if delta.index is None else delta.index)
+        if not self.settings.shows_new_rows:
+            return {}
+        if request.kind is CommitKind.COMPACT:
+            return keep_count(latest)
+        return count_keyed(latest, total, delta.entries, self.keys, adds_no_row=request.adds_no_row)
 
     def _acknowledge(self, request: CommitRequest, snapshot: Snapshot, replays: Replays) -> None:
         where, identifier = f"snapshot {snapshot.id} of table {self.files.root_uri}", request.identifier

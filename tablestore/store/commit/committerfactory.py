@@ -29,6 +29,7 @@ def committer(context: TableContext) -> Committer:
             timeout_s=context.settings.commit_timeout_s,
             orphan_age_s=context.settings.orphan_age_s,
             tombstone_retention_ms=context.settings.tombstone_retention_ms,
+            shows_new_rows=not context.settings.skips_level_zero,
             merge_policy=context.settings.manifest_merge,
             tracking=context.settings.tracking,
             writer_version=WRITER_VERSION,

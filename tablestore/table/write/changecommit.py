@@ -61,7 +61,7 @@ def commit_change(
         check_unchanged(context, base, latest, reads)
         return matches_in(context, latest, removed)
 
-    effect = Effect(operation=change.operation, plan_deletes=plan_deletes)
+    effect = Effect(operation=change.operation, plan_deletes=plan_deletes, adds_no_row=not change.inserts)
     if replaced:
         effect = replace(effect, kind=CommitKind.OVERWRITE)
     elif removed:

@@ -29,7 +29,8 @@ class CommitNote:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
     """What a commit does besides adding rows. ``replaces``: the partitions that an overwrite empties. ``keeps_rows``: they
-    stay what they are or were, so that materialized tables take it too."""
+    stay what they are or were, so that materialized tables take it too. ``adds_no_row``: it replaces or deletes rows that it has
+    read, and adds no other."""
 
     kind: CommitKind = CommitKind.APPEND
     operation: str = "WRITE"
@@ -40,6 +41,7 @@ class Effect:
     allow_empty: bool = False
     properties: Mapping[str, str] | None = None
     keeps_rows: bool = False
+    adds_no_row: bool = False
 
 
 def overwriting(
@@ -111,6 +113,7 @@ def commit_message(
         plan_deletes=effect.plan_deletes,
         plan_index=dynamic.plan_index if dynamic else effect.plan_index,
         revise=keep_commit(context, message.kept, revise).revise if message.kept else revise,
+        adds_no_row=effect.adds_no_row,
         replaces_everything_it_meets=effect.replaces_everything_it_meets,
         properties={**log.properties(), **(effect.properties or {}), **origin.note.properties},
         allow_empty=effect.allow_empty or bool(origin.note.properties),

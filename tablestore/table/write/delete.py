@@ -54,7 +54,7 @@ def _delete_keyed(context: TableContext, writer: TableWriter, base: Snapshot, pr
         check_unchanged(context, base, latest, predicate)
         return ()
 
-    return writer.commit_as(Effect(operation="DELETE", plan_deletes=nothing_to_delete))
+    return writer.commit_as(Effect(operation="DELETE", plan_deletes=nothing_to_delete, adds_no_row=True))
 
 
 def _delete_rewriting(context: TableContext, writer: TableWriter, base: Snapshot, predicate: Predicate) -> Snapshot | None:

@@ -199,7 +199,7 @@ def test_files_partitions_and_history(run: Run, orders: ts.Table) -> None:
     (partition,) = run("table", "partitions", "shop.orders", "--json").json["partitions"]
     assert partition["record_count"] == 5
     events = run("table", "history", "shop.orders", "--json").json["history"]
-    assert [(event["event"], event["id"]) for event in events] == [("commit APPEND", 2), ("commit APPEND", 1), ("schema", 0)]
+    assert [(event["event"], event["id"]) for event in events] == [("commit WRITE", 2), ("commit WRITE", 1), ("schema", 0)]
     assert len(run("table", "history", "shop.orders", "--limit", "1", "--json").json["history"]) == 1
     run("table", "rename", "shop.orders", "shop.old")
     assert run("table", "count", "shop.old").out == "4\n"

@@ -1,0 +1,79 @@
+"""Counts the rows that readers see after a commit, where that takes no reading.
+
+    append table      the rows of its files without those that deletion vectors mark
+    keyed table       the rows of the new files, where no other file is left, no key is in two of them, and none deletes
+                      the rows before it without those that it deletes, where all rows of the commit were in the table
+                      the rows before it, for a compaction
+
+A plain upsert is not counted: its rows may replace others. Nor is a table whose readers see a row only after a compaction. Pure.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from tablestore.format.manifest.indexmanifest import IndexEntry
+from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
+from tablestore.format.snapshot import ROW_CHANGE_PROPERTY, ROWS_PROPERTY, Snapshot
+from tablestore.lsm.keyorder import KeyOrder
+
+
+def count_unkeyed(
+    before: Snapshot | None, total_record_count: int, index_before: Iterable[IndexEntry], index_after: Iterable[IndexEntry]
+) -> dict[str, str]:
+    """The properties that count the rows of an append table; none where a foreign vector does not say how many rows it marks."""
+    marked_before, marked_after = _marked_rows(index_before), _marked_rows(index_after)
+    if marked_before is None or marked_after is None:
+        return {}
+    rows_before = (before.total_record_count if before else 0) - marked_before
+    return _properties(rows_before, total_record_count - marked_after)
+
+
+def count_keyed(
+    before: Snapshot | None, total_record_count: int, entries: Sequence[ManifestEntry], keys: KeyOrder, *, adds_no_row: bool
+) -> dict[str, str]:
+    """The properties that count the rows of a keyed table after a commit that is no compaction.
+
+    ``adds_no_row``: the commit has read the rows that it replaces or deletes, so each was in the table, and it adds no other.
+    """
+    rows_before = before.rows if before else 0
+    new_files = [entry for entry in entries if entry.kind is EntryKind.ADD]
+    written, deleted = sum(entry.file.row_count for entry in new_files), _deleted_rows(new_files)
+    if deleted == 0 and total_record_count == written and _holds_each_key_once(new_files, keys):
+        return _properties(rows_before, written)
+    if deleted is None or (entries and not adds_no_row):
+        return {}
+    return _properties(rows_before, None if rows_before is None else rows_before - deleted, -deleted)
+
+
+def keep_count(before: Snapshot | None) -> dict[str, str]:
+    """The properties that count the rows of a keyed table after a compaction: they stay what they are."""
+    return {} if before is None else _properties(before.rows, before.rows)
+
+
+def _properties(before: int | None, after: int | None, change: int | None = None) -> dict[str, str]:
+    if before is not None and after is not None:
+        change = after - before
+    counts = {ROWS_PROPERTY: after, ROW_CHANGE_PROPERTY: change}
+    return {key: str(count) for key, count in counts.items() if count is not None}
+
+
+def _marked_rows(index: Iterable[IndexEntry]) -> int | None:
+    marked = [vector.cardinality for entry in index for vector in entry.deletion_vectors or ()]
+    return None if None in marked else sum(count or 0 for count in marked)
+
+
+def _deleted_rows(files: Sequence[ManifestEntry]) -> int | None:
+    deleted = [entry.file.delete_row_count for entry in files]
+    return None if None in deleted else sum(count or 0 for count in deleted)
+
+
+def _holds_each_key_once(files: Sequence[ManifestEntry], keys: KeyOrder) -> bool:
+    buckets = defaultdict(list)
+    for entry in files:
+        buckets[entry.partition, entry.bucket].append(entry.file)
+    for bucket in buckets.values():
+        bucket.sort(key=lambda file: keys(file.min_key))
+        if any(keys.overlap(one, other) for one, other in pairwise(bucket)):
+            return False
+    return True
