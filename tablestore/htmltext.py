@@ -1,23 +1,7 @@
-"""How do notebooks show our objects, and people a point in time? As a title and a small table; as a date and a time of UTC."""
+"""Shows objects in notebooks: as a title and a small table, or as they print."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
 from html import escape
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def utc_time(millis: int) -> datetime:
-    """Milliseconds since the epoch as a datetime; the ends of the calendar for what lies beyond them."""
-    try:
-        return _EPOCH + timedelta(milliseconds=millis)
-    except OverflowError:
-        return (datetime.max if millis > 0 else datetime.min).replace(tzinfo=UTC)
-
-
-def utc_text(millis: int) -> str:
-    """The same as text, to the second."""
-    return f"{utc_time(millis):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def html_card(kind: str, name: str, rows: Mapping[str, object]) -> str:

@@ -34,9 +34,9 @@ def database_not_empty(name: str, tables: Sequence[str]) -> InvalidInputError:
 def table_exists(identifier: Identifier, warehouse: str) -> AlreadyExistsError:
     """A table of this name is there."""
     return AlreadyExistsError(
-        f"Failed to create file store path. Reason: directory {warehouse}/{identifier.directory} exists for table {identifier}. "
-        f"Suggestion: open it with catalog.table({str(identifier)!r}), pass ignore_if_exists=True (--if-not-exists) to use it "
-        "as it is, or choose another table name",
+        f"table {identifier} already exists in {warehouse}; catalog.table({str(identifier)!r}) opens it, ignore_if_exists=True "
+        f"(--if-not-exists) takes it as it is, catalog.drop_table({str(identifier)!r}) deletes it with its rows; or choose another "
+        "name",
         kind="table-exists",
     )
 

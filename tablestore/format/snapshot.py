@@ -16,7 +16,8 @@ from tablestore.errors import FormatError
 from tablestore.format.limits import DEFAULT_LIMITS, Limits, json_within_limits, parse_json_bounded
 from tablestore.format.paths import check_file_name, parse_snapshot_id
 from tablestore.format.sealed import CHECKSUM_KEY, JsonObject, object_checksum, refuse_unsealed, verify_checksum
-from tablestore.htmltext import html_card, utc_text, utc_time
+from tablestore.htmltext import html_card
+from tablestore.timepoint import utc_text, utc_time
 
 # Stored, never renumbered.
 SNAPSHOT_VERSION = 3

@@ -36,6 +36,7 @@ from tablestore.format.paths import (
 )
 from tablestore.format.snapshot import WRITER_VERSION, Snapshot, decode_snapshot
 from tablestore.io.filestore import FileStore
+from tablestore.timepoint import exact_utc_text
 
 # A handle that is further behind than so many snapshots lists.
 MOST_PROBES = 16
@@ -306,9 +307,9 @@ class Snapshots:
             else:
                 high = middle
         if low == 0:
+            kept = f"the earliest retained one is {self._floor(ids)}, of {self._time_of(ids[0])}" if ids else "it was never written"
             raise NotFoundError(
-                f"table {self._files.root_uri} has no snapshot at or before {time_millis} ms since the epoch; "
-                + (f"the earliest retained one is {self._floor(ids)}" if ids else "it was never written"),
+                f"table {self._files.root_uri} has no snapshot at or before {exact_utc_text(time_millis)}; {kept}",
                 kind="no-such-snapshot",
             )
         return self.read(ids[low - 1])
@@ -356,6 +357,9 @@ class Snapshots:
         except (NotFoundError, FormatError, InvalidInputError):
             return 0
         return parse_hint(text) or 0
+
+    def _time_of(self, snapshot_id: int) -> str:
+        return exact_utc_text(self.read(snapshot_id).time_millis)
 
     def _floor(self, live: Sequence[int]) -> str:
         """The earliest id for people: with the hint that says so, if the files alone would not."""

@@ -6,7 +6,6 @@ keeps the last one that it has seen. A scan, a writer and a stream of changes ke
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
@@ -21,6 +20,7 @@ from tablestore.store.context import TableContext
 from tablestore.table.history.maintenance import Maintenance
 from tablestore.table.read.scan import Scan, check_columns, check_limit
 from tablestore.table.system.systemtable import SystemTable
+from tablestore.timepoint import TimePoint, epoch_millis
 from tablestore.types.filter.filters import Filter, parse_filter
 from tablestore.types.filter.predicate import Predicate
 from tablestore.types.schema import TableSchema
@@ -155,17 +155,17 @@ class Table(Maintenance):
         filter: Filter = None,
         *,
         snapshot_id: int | None = None,
-        timestamp: datetime | int | None = None,
+        timestamp: TimePoint | None = None,
         tag: str | None = None,
         positions: bool = False,
         limit: int | None = None,
     ) -> Scan:
         """Read the table, now or as of a snapshot id, a point in time or a tag (at most one of them).
 
-        ``filter`` is SQL text, a pyarrow expression or a predicate. ``timestamp`` is a datetime (naive: local time) or milliseconds
-        since the epoch. Time travel sees the columns that the table had then. ``positions`` adds the columns ``_data_file`` and
-        ``_row_position``, which say where each row of an append table is stored. At most ``limit`` rows come out, and no
-        more is read than they need.
+        ``filter`` is SQL text, a pyarrow expression or a predicate. ``timestamp`` is a datetime or its text (without a zone: local
+        time), or milliseconds since the epoch. Time travel sees the columns that the table had then. ``positions`` adds the columns
+        ``_data_file`` and ``_row_position``, which say where each row of an append table is stored. At most ``limit`` rows come
+        out, and no more is read than they need.
 
         Raises InvalidInputError, NotFoundError, UnsupportedError, ConflictError if another table is in the place of this one.
         """
@@ -205,7 +205,7 @@ class Table(Maintenance):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.scan().__arrow_c_stream__(requested_schema)
 
-    def _snapshot(self, snapshot_id: int | None, timestamp: datetime | int | None, tag: str | None) -> Snapshot | None:
+    def _snapshot(self, snapshot_id: int | None, timestamp: TimePoint | None, tag: str | None) -> Snapshot | None:
         given = [
             name for name, value in (("snapshot_id", snapshot_id), ("timestamp", timestamp), ("tag", tag)) if value is not None
         ]
@@ -221,7 +221,7 @@ class Table(Maintenance):
                 return snapshots.live(_whole_number(snapshot_id, "snapshot_id"))
             if tag is not None:
                 return snapshots.tagged(check_reference(tag, "tag"))
-            return snapshots.at_time(_millis(timestamp))
+            return snapshots.at_time(epoch_millis(timestamp))
         finally:
             # Found or not: what was looked at may be the history of another table, and the newest snapshot was not.
             self._context.still_there()
@@ -381,7 +381,7 @@ class Table(Maintenance):
         *,
         consumer_id: str | None = None,
         position: "Position | Mapping[str, object] | str | None" = None,
-        timestamp: datetime | int | None = None,
+        timestamp: TimePoint | None = None,
         columns: Names | None = None,
         filter: Filter = None,
         pairs: bool = False,
@@ -400,7 +400,7 @@ class Table(Maintenance):
         """
         from tablestore.log.follow.request import Consumption, parse_start
 
-        time_millis, context = None if timestamp is None else _millis(timestamp), self._now
+        time_millis, context = None if timestamp is None else epoch_millis(timestamp), self._now
         request = Consumption(
             columns=check_columns(columns, context.schema.field_names),
             predicate=parse_filter(filter, context.schema.fields),
@@ -474,15 +474,3 @@ def _whole_number(value: object, name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidInputError(f"expected a whole number as {name}, found {value!r}")
     return value
-
-
-def _millis(timestamp: object) -> int:
-    if isinstance(timestamp, datetime):
-        try:
-            return int(timestamp.timestamp() * 1000)
-        except (ValueError, OverflowError):
-            # Python finds no local offset at the ends of its calendar.
-            return int(timestamp.replace(tzinfo=UTC).timestamp() * 1000)
-    if isinstance(timestamp, int) and not isinstance(timestamp, bool):
-        return timestamp
-    raise InvalidInputError(f"expected a datetime or milliseconds since the epoch as timestamp, found {timestamp!r}")

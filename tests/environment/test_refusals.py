@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -116,7 +117,7 @@ def test_messages_speak_of_the_users_text_alone(duck: ts.TableEnvironment, state
 def test_there_is_no_snapshot_at_the_beginning_of_the_calendar(duck: ts.TableEnvironment) -> None:
     duck.execute_sql("CREATE TABLE t (i INT)")
     duck.execute_sql("INSERT INTO t VALUES (1)")
-    with pytest.raises(NotFoundError, match="no snapshot at or before"):
+    with pytest.raises(NotFoundError, match=r"at or before 0001-01-01 .* UTC; the earliest retained one is 1, of 20.* UTC"):
         duck.execute_sql("SELECT * FROM t TIMESTAMP AS OF '0001-01-01 00:00:00'")
 
 
@@ -185,3 +186,36 @@ def test_messages_call_functions_as_the_user_does_and_views_have_as_many_columns
             duck.execute_sql(f"CREATE TEMPORARY VIEW v {columns} AS SELECT 1 AS x, 2 AS y")
         assert refused.value.kind == "columns"
     assert duck.list_temporary_views() == ()
+
+
+@pytest.mark.parametrize(
+    ("statement", "way_out"),
+    [
+        ("ATTACH 'other.db' AS other", "a DuckDB connection of your own"),
+        ("DETACH other", "a DuckDB connection of your own"),
+        ("INSTALL json", "a DuckDB connection of your own"),
+        ("load json", "a DuckDB connection of your own"),
+        ("CREATE TYPE mood AS ENUM ('glad')", "write the type where it is used"),
+        ("CREATE MACRO twice(a) AS a * 2", "CREATE TEMPORARY FUNCTION"),
+        ("CREATE SECRET s (TYPE S3)", "a DuckDB connection of your own"),
+        ("DROP TYPE mood", "a DuckDB connection of your own"),
+        ("PRAGMA database_list", "SET reads and changes settings"),
+        ("SUMMARIZE t", "DESCRIBE lists columns"),
+        ("ANALYZE t", "run it on the engine spark"),
+        ("CACHE TABLE t", "run it on the engine spark"),
+        ("EXECUTE IMMEDIATE 'ATTACH ''other.db'''", "run it on the engine spark"),
+        ("COPY t TO 'o.csv'", "tablestore table read --output"),
+        ("EXPORT DATABASE 'folder'", "tablestore table read --output"),
+        ("IMPORT DATABASE 'folder'", "tablestore import"),
+        ("VACUUM", "sys.expire_snapshots"),
+        ("CHECKPOINT", "a statement that has ended is on disk"),
+    ],
+)
+def test_a_statement_of_duckdbs_own_is_refused_by_its_name_with_the_way_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, duck: ts.TableEnvironment, statement: str, way_out: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    name = " ".join(statement.upper().split()[: 2 if statement.startswith(("CREATE", "DROP")) else 1])
+    with pytest.raises(ts.UnsupportedError, match=rf"(?s){name} is not .*{way_out}.*line 1, column 1:"):
+        duck.execute_sql(statement)
+    assert [path.name for path in tmp_path.iterdir() if path.name != "wh"] == []

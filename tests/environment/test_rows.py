@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
+from tablestore_duckdb import open_engine
 
 import tablestore as ts
 from tablestore.distributed.read import ReadPin, pin_read
@@ -333,13 +335,14 @@ def test_a_temporary_view_hides_a_table_and_follows_it(env: ts.TableEnvironment,
         env.execute_sql("DROP TEMPORARY VIEW nope")
 
 
-def test_a_table_of_the_engine_stays_the_engine_s(env: ts.TableEnvironment, rows_of: Rows) -> None:
-    env.execute_sql("INSERT INTO t VALUES (1, 'a', 1)")
-    assert env.engine is not None
-    env.engine.execute("CREATE TABLE own AS SELECT 1 AS id, 'x' AS tag")
-    assert rows_of(env.execute_sql("SELECT tag FROM t JOIN own ON t.id = own.id")) == [("x",)]
-    with pytest.raises(ts.InvalidInputError, match="a table of the query engine itself"):
-        env.execute_sql("DELETE FROM own")
+def test_a_table_of_the_engine_stays_the_engine_s(tmp_path: Path, rows_of: Rows) -> None:
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE own AS SELECT 1 AS id, 'x' AS tag").complete()
+        env = ts.TableEnvironment.create(tmp_path / "wh", engine=open_engine(connection))
+        env.execute_script("CREATE TABLE t (id INT); INSERT INTO t VALUES (1)")
+        assert rows_of(env.execute_sql("SELECT tag FROM t JOIN own ON t.id = own.id")) == [("x",)]
+        with pytest.raises(ts.InvalidInputError, match="a table of the query engine itself"):
+            env.execute_sql("DELETE FROM own")
 
 
 @pytest.mark.parametrize(

@@ -233,7 +233,7 @@ def test_a_managed_temporary_table_leaves_its_storage_and_dropping_it_deletes_it
     assert storage.is_dir()
     with ts.TableEnvironment.create(tmp_path / "wh", engine="duckdb") as env:
         assert env.list_temporary_tables() == ()
-        with pytest.raises(ts.AlreadyExistsError, match="Failed to create file store path"):
+        with pytest.raises(ts.AlreadyExistsError, match="already exists; CREATE TEMPORARY TABLE IF NOT EXISTS takes it as it is"):
             env.execute_sql("CREATE TEMPORARY TABLE `a-b` (id INT)")
         env.execute_sql("CREATE TEMPORARY TABLE IF NOT EXISTS `a-b` (id INT)")
         assert rows_of(env.execute_sql("SELECT * FROM `a-b`")) == [(1,)]

@@ -170,6 +170,9 @@ def test_time_travel_by_id_and_by_time_sees_the_rows_of_then(orders: ts.Table) -
     assert orders.scan(snapshot_id=2).count() == 2
     assert orders.scan(timestamp=times[2]).count() == 2
     assert orders.scan(timestamp=datetime.fromtimestamp(times[2] / 1000, UTC)).count() == 2
+    assert orders.scan(timestamp=datetime.fromtimestamp(times[2] / 1000, UTC).isoformat()).count() == 2
+    assert orders.scan(timestamp=datetime.fromtimestamp(times[2] / 1000).isoformat(" ")).count() == 2, "local time, as in SQL"
+    assert [one.snapshot_id for one in orders.consume("from-timestamp", timestamp="2100-01-01", follow=False)] == []
     assert orders.scan(timestamp=times[3] + 10_000).count() == 3
     with pytest.raises(ts.NotFoundError, match="earliest retained one is 1"):
         orders.scan(timestamp=times[1] - 1)

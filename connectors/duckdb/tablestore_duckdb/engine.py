@@ -115,13 +115,19 @@ class DuckDBEngine:
         return isinstance(value, duckdb.DuckDBPyRelation)
 
     def execute(self, text: str) -> KeptRows | None:
-        """Run a statement of DuckDB's own, now; its rows are kept. Raises UnsupportedError for what lists Spark's functions."""
+        """Run a statement that reads or sets something, now; its rows are kept. Raises UnsupportedError for every other one, and
+        for what lists Spark's functions."""
         if _ABOUT_FUNCTIONS.match(text):
             raise UnsupportedError(
                 "functions are called by the names of Spark, and DuckDB has no list of those that it runs; SHOW USER FUNCTIONS "
                 "lists those of the session, the engine spark all",
                 kind="engine",
             )
+        words = text.upper().split(maxsplit=2)[:2]
+        if words[:1] and words[0] not in _RUNS:
+            what = " ".join(words) if words[0] in ("CREATE", "DROP") else words[0]
+            instead = next((way for root, way in _INSTEAD.items() if what.startswith(root)), _OWN_CONNECTION)
+            raise UnsupportedError(f"{what} is not run on the engine duckdb; {instead}", kind="engine")
         with self._alone(text) as run:
             relation = run.connection.sql(text)
             return None if relation is None else KeptRows(relation)
@@ -186,6 +192,22 @@ class DuckDBEngine:
 
 
 _ABOUT_FUNCTIONS = re.compile(r"\s*(?:SHOW\s+(?:\w+\s+)?FUNCTIONS|DESC(?:RIBE)?\s+FUNCTION)\b", re.IGNORECASE)
+# The statements that change nothing outside of the session.
+_RUNS = frozenset({"SELECT", "SHOW", "SET", "RESET"})
+_OWN_CONNECTION = (
+    "run it on a DuckDB connection of your own, and make the environment over that: "
+    "engine=tablestore_duckdb.open_engine(connection)"
+)
+_OF_SPARK = "it is a statement of Spark's: run it on the engine spark, or leave it out"
+# What is written in place of a statement, by how it begins; for others a connection of one's own.
+_INSTEAD = {
+    "PRAGMA": "SET reads and changes settings",
+    "SUMMARIZE": "DESCRIBE lists columns, a query aggregates them",
+    "CREATE TYPE": "write the type where it is used",
+    "CREATE MACRO": "CREATE TEMPORARY FUNCTION makes a function",
+    **dict.fromkeys(("CACHE", "UNCACHE", "CLEAR", "REFRESH", "ANALYZE", "ADD", "LIST", "DECLARE", "EXECUTE"), _OF_SPARK),
+    **dict.fromkeys(("CREATE VARIABLE", "CREATE VAR", "DROP VARIABLE", "CREATE GLOBAL", "CREATE FUNCTION"), _OF_SPARK),
+}
 _NAMES = """
 SELECT database_name, schema_name, table_name, false FROM duckdb_tables() WHERE NOT internal
 UNION ALL SELECT database_name, schema_name, view_name, true FROM duckdb_views() WHERE NOT internal

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from tablestore.errors import InvalidInputError
+from tablestore.timepoint import epoch_millis
 
 _STEPS = ((365 * 86400, "years"), (30 * 86400, "months"), (86400, "days"), (3600, "h"), (60, "min"), (1, "s"))
 
@@ -48,12 +48,4 @@ def iso_time(time_millis: int) -> str:
 
 def parse_time(text: str) -> int:
     """Milliseconds since the epoch from ISO 8601 text (no zone: local time) or from a number of milliseconds."""
-    if text.strip().isdigit():
-        return int(text)
-    try:
-        moment = datetime.fromisoformat(text.strip())
-        return int(moment.astimezone(UTC).timestamp() * 1000)
-    except (ValueError, OverflowError, OSError) as error:
-        raise InvalidInputError(
-            f"expected a time such as 2026-01-31, 2026-01-31T12:00:00+01:00 or milliseconds since the epoch, found {text!r:.80}"
-        ) from error
+    return epoch_millis(int(text) if text.strip().isdecimal() else text, "a time")

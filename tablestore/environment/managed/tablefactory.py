@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tablestore.environment.managed.factory import FILE_PATH, STORAGE_PREFIX, ManagedTableContext
-from tablestore.errors import AlreadyExistsError, InvalidInputError, NotFoundError, StorageError
+from tablestore.errors import AlreadyExistsError, InvalidInputError
 from tablestore.types.partitionspec import PartitionSpec
 
 if TYPE_CHECKING:
@@ -94,17 +94,10 @@ def _exists(context: ManagedTableContext, error: AlreadyExistsError) -> AlreadyE
     name = context.path.quoted
     if error.kind != "table-exists":
         return error
+    created = "CREATE TEMPORARY TABLE" if context.is_temporary else "CREATE TABLE"
+    replaced = "" if context.is_temporary else "CREATE OR REPLACE TABLE … AS replaces it and its rows, "
     return AlreadyExistsError(
-        f"Failed to create file store path. Reason: directory {_directory(context)} exists for table {name}. Suggestion: please "
-        f"try `DESCRIBE TABLE {name}` to first check whether table exists in current catalog. If table exists in catalog, and data "
-        "files under current path are valid, please use `CREATE TABLE IF NOT EXISTS` ddl instead. Otherwise, please choose another "
-        "table name or manually delete the current path and try again.",
+        f"table {name} already exists; {created} IF NOT EXISTS takes it as it is, {replaced}DROP TABLE deletes it with its rows; "
+        "or choose another name",
         kind=error.kind,
     )
-
-
-def _directory(context: ManagedTableContext) -> str:
-    try:
-        return context.catalog.table(context.path.in_catalog).location
-    except (NotFoundError, StorageError, AttributeError):
-        return context.path.in_catalog

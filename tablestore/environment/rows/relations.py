@@ -12,7 +12,6 @@ none of these                 the engine's own
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import Any
 
 from tablestore.distributed.read import ReadPin, pin_read
@@ -43,6 +42,7 @@ from tablestore.sql.source import Fragment, Span
 from tablestore.table.system.systemkinds import READ_OPTIMIZED
 from tablestore.table.system.systemtable import SystemTable
 from tablestore.table.table import Table
+from tablestore.timepoint import epoch_millis
 from tablestore.types.rowposition import POSITION_COLUMNS
 from tablestore.types.typestring import quote_identifier
 
@@ -241,7 +241,7 @@ class Relations:
         return RowsRelation(name=str(reference.path), rows=found.changes(*bounds))
 
     def _moment(self, table: Table, travel: TimeTravel) -> dict[str, Any]:
-        """``snapshot_id``, ``timestamp`` (in milliseconds, or naive local time) or ``tag``."""
+        """``snapshot_id``, ``timestamp`` in milliseconds or ``tag``."""
         value = self._value(travel.expression)
         with placing(self.source, self.where(travel.expression.span)):
             if travel.kind == "version":
@@ -289,15 +289,6 @@ def _version(table: Table, value: object) -> dict[str, Any]:
     raise InvalidInputError(f"VERSION AS OF: expected a snapshot id or the name of a tag, found {value!r:.80}", kind="time-travel")
 
 
-def _time(value: object) -> datetime | int:
-    if isinstance(value, datetime):
-        return value
-    if isinstance(value, int) and not isinstance(value, bool):
-        # As Spark: seconds since the epoch.
-        return value * 1000
-    try:
-        return datetime.fromisoformat(str(value).strip())
-    except ValueError as error:
-        raise InvalidInputError(
-            f"AS OF: expected a time such as TIMESTAMP '2026-01-31 12:00:00', found {value!r:.80}", kind="time-travel"
-        ) from error
+def _time(value: object) -> int:
+    """Milliseconds since the epoch; a number counts seconds, as Spark's do."""
+    return value * 1000 if isinstance(value, int) and not isinstance(value, bool) else epoch_millis(value, "AS OF")

@@ -53,6 +53,7 @@ _ENGINES = (
 _FILES = "tablestore import loads files into a table, tablestore table read --output writes a table's rows into a file"
 _UNSUPPORTED = {
     "OPTIMIZE": "write ALTER TABLE … COMPACT",
+    "CHECKPOINT": "a statement that has ended is on disk",
     "VACUUM": "write CALL sys.expire_snapshots(…)",
     "COPY": f"write INSERT INTO … SELECT …; {_FILES}",
     "EXPORT": _FILES,

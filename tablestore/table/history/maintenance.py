@@ -60,9 +60,9 @@ class Maintenance:
         """Remove old snapshots, oldest first, and the files that only they needed; tags whose time is over go too.
 
         Above ``retain_max`` snapshots go whatever their age, above ``retain_min`` those that were replaced before ``older_than``
-        (a timedelta, a datetime, or an age in milliseconds); at most ``limit`` go at once. What is not given comes from the
-        table's ``snapshot.*`` options. Tags, branches and consumers keep what they need. Returns what went, or with ``dry_run``
-        would go; print it. Raises InvalidInputError where less than the minimum would stay.
+        (a timedelta, a datetime, either as text, or an age in milliseconds); at most ``limit`` go at once. What is not given comes
+        from the table's ``snapshot.*`` options. Tags, branches and consumers keep what they need. Returns what went, or with
+        ``dry_run`` would go; print it. Raises InvalidInputError where less than the minimum would stay.
         """
         from tablestore.table.upkeep import expiry
 

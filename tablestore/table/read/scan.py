@@ -8,7 +8,6 @@ without a conversion.
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
@@ -16,12 +15,13 @@ import pyarrow as pa
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.snapshot import Snapshot
-from tablestore.htmltext import html_card, utc_text
+from tablestore.htmltext import html_card
 from tablestore.lazy import extra, lazy
 from tablestore.names import did_you_mean, names_of
 from tablestore.store.context import TableContext
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.scan.splits import Plan, Split, plan_scan
+from tablestore.timepoint import TimePoint, utc_text
 from tablestore.types.datatypes import Field
 from tablestore.types.filter.filters import Filter
 from tablestore.types.filter.predicate import Predicate, all_of
@@ -333,7 +333,7 @@ class Readable(Protocol):
         filter: Filter = None,
         *,
         snapshot_id: int | None = None,
-        timestamp: datetime | int | None = None,
+        timestamp: TimePoint | None = None,
         tag: str | None = None,
     ) -> Scan: ...
 

@@ -1,11 +1,11 @@
-"""Ages as the methods of a table take them: a span of time, a moment, or milliseconds."""
+"""Ages as the methods of a table take them: a span of time, a point in time, the text of either, or milliseconds."""
 
-from datetime import datetime, timedelta
+from datetime import date, timedelta
 from typing import TypeAlias
 
 from tablestore.errors import InvalidInputError
 
-Age: TypeAlias = timedelta | datetime | int | None
+Age: TypeAlias = timedelta | date | str | int | None
 
 
 def millis_of(duration: timedelta | int | None, what: str) -> int | None:

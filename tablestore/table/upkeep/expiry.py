@@ -5,12 +5,12 @@ After every commit (unless ``write-only``) a writer expires what the options all
 """
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import date, timedelta
 
 from tablestore import options as opt
 from tablestore.errors import StorageError, UnsupportedError
 from tablestore.format.snapshot import Snapshot
-from tablestore.options import TableOptions
+from tablestore.options import TableOptions, parse_duration
 from tablestore.store.context import TableContext
 from tablestore.store.history.autotags import expire_tags
 from tablestore.store.history.expire import ExpireReport, expire_due, expire_snapshots, finish_expiries
@@ -19,6 +19,7 @@ from tablestore.store.history.orphans import CleanReport, remove_orphan_files
 from tablestore.store.history.retention import Retention, changelog_retention, snapshot_retention
 from tablestore.store.history.storeclock import check_clock
 from tablestore.table.upkeep.ages import Age, millis_of
+from tablestore.timepoint import datetime_of, epoch_millis
 
 
 def expire_after_commit(context: TableContext, landed: Snapshot | None, *, tagged: bool) -> None:
@@ -92,9 +93,10 @@ def _retention(context: TableContext) -> tuple[Retention, Retention | None]:
 
 
 def _age_millis(older_than: Age, context: TableContext) -> int:
-    if isinstance(older_than, datetime):
-        # A moment; a naive one is local time.
-        return max(context.clock.now_ms() - round(older_than.astimezone(UTC).timestamp() * 1000), 0)
+    if isinstance(older_than, str):
+        older_than = datetime_of(older_than) or timedelta(milliseconds=parse_duration(older_than))
+    if isinstance(older_than, date):
+        return max(context.clock.now_ms() - epoch_millis(older_than, "older_than"), 0)
     age = millis_of(older_than, "older_than")
     assert age is not None, "an age was given"
     return age

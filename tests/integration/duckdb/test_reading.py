@@ -176,10 +176,9 @@ def test_what_does_not_fit_into_memory_goes_to_a_folder_of_the_engines_own(tmp_p
 
 
 def test_statements_and_settings_of_duckdbs_own(engine: DuckDBEngine) -> None:
-    engine.execute("CREATE TABLE mine (a INTEGER)")
     shown = engine.execute("SHOW TABLES")
     assert shown is not None
-    assert shown.to_reader().read_all().to_pylist() == [{"name": "mine"}]
+    assert shown.to_reader().read_all().to_pylist() == []
     moment = "SELECT CAST(TIMESTAMP '2024-01-01 12:00:00 UTC' AS STRING) AS t"
     assert rows_of(engine, bound(moment)) == [{"t": "2024-01-01 12:00:00"}]
     engine.set_option("timezone", "Europe/Berlin")
@@ -187,7 +186,7 @@ def test_statements_and_settings_of_duckdbs_own(engine: DuckDBEngine) -> None:
     engine.set_option("timezone", None)
     with pytest.raises(ts.InvalidInputError, match="did you mean 'timezone'"):
         engine.set_option("TimeZon", "UTC")
-    with pytest.raises(ts.InvalidInputError, match="no_such_statement"):
+    with pytest.raises(ts.UnsupportedError, match="NO_SUCH_STATEMENT is not run on the engine duckdb"):
         engine.execute("no_such_statement 1")
 
 

@@ -71,4 +71,4 @@ def test_notebooks_show_what_there_is_without_markup_of_others(tmp_path: Path) -
     shown = [table._repr_html_(), table.scan(filter="id < 5")._repr_html_(), table.compact(full=True)._repr_html_()]
     assert all("<script>" not in html for html in shown) and "&lt;script&gt;" in shown[0] and "id &lt; 5" in shown[1]
     snapshot = table.snapshots()[0]
-    assert f"{snapshot.time:%Y-%m-%d %H:%M:%S} UTC" in repr(snapshot) and "APPEND" in snapshot._repr_html_()
+    assert f"{snapshot.time:%Y-%m-%d %H:%M:%S} UTC" in repr(snapshot) and "WRITE" in snapshot._repr_html_()
