@@ -18,7 +18,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.names import did_you_mean
 from tablestore.options import parse_bool
 from tablestore.remembered import Remembered
-from tablestore.sql.query.dialect import is_spark_function
+from tablestore.sql.query.functions import is_spark_function
 from tablestore.table.table import Table
 from tablestore_duckdb.checksums import Checked
 from tablestore_duckdb.prepared import VIEW_PREFIX, Prepared, prepare

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from tablestore.errors import InvalidInputError, StorageError, TablestoreError, UnsupportedError
 from tablestore.names import did_you_mean
+from tablestore.sql.duckdb.calls import REFUSED
 from tablestore.sql.source import Span, marked
 from tablestore.store.scan.splitreader import data_file_gone
 
@@ -48,7 +49,12 @@ _MADE = re.compile(r"\nCandidate \w+: [^\n]*_(?:row_position|data_file|tablestor
 # DuckDB names none where the column has a table before it, and else the nearest of those that the query reads.
 _NO_COLUMN = re.compile(r'does not have a column named "([^"]+)"|Referenced column "([^"]+)" not found')
 _CANDIDATES = re.compile(r"\nCandidate bindings: [^\n]*")
-_LACKING = re.compile(r"Function with name \S+ does not exist|not implemented|not supported|unimplemented", re.IGNORECASE)
+_LACKING = re.compile(
+    r"Function with name \S+ does not exist|not implemented|not supported|unimplemented"
+    # Spark may take other types of arguments than DuckDB does; a function of the user's, whose parameters are col0, col1, …, not.
+    r"|No function matches the given name(?!.*\(col0 )|Could not choose a best candidate function|specifier \"\w+\" not recognized",
+    re.IGNORECASE | re.DOTALL,
+)
 
 
 def translated(message: str, text: str, columns: Sequence[str] = ()) -> TablestoreError:
@@ -72,6 +78,8 @@ def translated(message: str, text: str, columns: Sequence[str] = ()) -> Tablesto
         return InvalidInputError(f"{raised[1]}{_place(raised[1], text)}", kind="query")
     where = _place(message, text)
     message = message.replace("Values list ", "Table ")
+    if message.startswith(REFUSED):
+        return UnsupportedError(f"{message}{where}", kind="engine")
     if named == "Not implemented" or _LACKING.search(message):
         return UnsupportedError(
             f"DuckDB cannot run the query: {message}; write it in another way, or run it on the engine spark{where}", kind="engine"

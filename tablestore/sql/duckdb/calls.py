@@ -9,11 +9,13 @@ OWN_TEXT = "own text"
 """Under this key the meta of what may fail has its text, as the user wrote it."""
 MOST_SHOWN = 120
 """Characters of such a text that are shown."""
+REFUSED = "DuckDB does not run"
+"""How each refusal begins."""
 
 
 def refusal(what: str) -> UnsupportedError:
     """The error that names what DuckDB does not do."""
-    return UnsupportedError(f"DuckDB does not run {what} as Spark does; run the query on the engine spark", kind="engine")
+    return UnsupportedError(f"{REFUSED} {what} as Spark does; run the query on the engine spark", kind="engine")
 
 
 def call(name: str, *arguments: exp.Expr) -> exp.Anonymous:
@@ -50,6 +52,11 @@ def in_own_text(node: exp.Expr) -> str:
 def failing(condition: exp.Expr, message: str, value: exp.Expr) -> exp.Expr:
     """A value, or an error where the condition holds."""
     return exp.Case(ifs=[exp.If(this=condition, true=call("ERROR", exp.Literal.string(message)))], default=value)
+
+
+def refused_where(condition: exp.Expr, what: str, value: exp.Expr) -> exp.Expr:
+    """A value, or while the query runs a :func:`refusal` of it where the condition holds."""
+    return failing(condition, str(refusal(what)), value)
 
 
 def not_negative(count: exp.Expr) -> exp.Expr:

@@ -35,12 +35,7 @@ def exploded(join: exp.Join) -> exp.Expr:
     table = alias.name if alias is not None and alias.name else "_generated"
     array = function.this
     if isinstance(function, exp.Posexplode) and join.side != "LEFT" and len(columns) in (0, 2):
-        place, value = columns or ("pos", "col")
-        counted: exp.Expr = exp.Sub(
-            this=call("GENERATE_SUBSCRIPTS", array.copy(), exp.Literal.number(1)), expression=exp.Literal.number(1)
-        )
-        counted = exp.Cast(this=exp.paren(counted), to=exp.DataType.build("INT"))
-        rows = exp.select(exp.alias_(counted, place, quoted=True), exp.alias_(call("UNNEST", array), value, quoted=True))
+        rows = exp.select(*_counted(array, *(columns or ("pos", "col"))))
     elif type(function) is exp.Explode and len(columns) < 2:
         rows = exp.select(exp.alias_(call("UNNEST", array), columns[0] if columns else "col", quoted=True))
     elif type(function) is exp.Explode and len(columns) == 2:
@@ -61,3 +56,23 @@ def exploded(join: exp.Join) -> exp.Expr:
         kind=None if outer or join.args.get("on") else "CROSS",
         on=join.args.get("on") or (exp.true() if outer else None),
     )
+
+
+def counted_columns(node: exp.Select) -> exp.Expr:
+    """``posexplode`` in a list of columns, which is two of them: the place is an INT, and counts from 0."""
+    columns: list[exp.Expr] = []
+    for column in node.expressions:
+        function = column.this if isinstance(column, exp.Aliases) else column
+        if isinstance(function, exp.Posexplode):
+            names = [name.name for name in column.expressions] if column is not function else ("pos", "col")
+            columns += _counted(function.this, *names)
+        else:
+            columns.append(column)
+    node.set("expressions", columns)
+    return node
+
+
+def _counted(array: exp.Expr, place: str, value: str) -> list[exp.Expr]:
+    number = exp.Sub(this=call("GENERATE_SUBSCRIPTS", array.copy(), exp.Literal.number(1)), expression=exp.Literal.number(1))
+    counted = exp.Cast(this=exp.paren(number), to=exp.DataType.build("INT"))
+    return [exp.alias_(counted, place, quoted=True), exp.alias_(call("UNNEST", array), value, quoted=True)]

@@ -25,6 +25,7 @@ _LAST_DAY = """:last::DATE - CASE
     WHEN :last::DATE < :first::DATE AND :last::TIME > :first::TIME THEN -1
     ELSE 0
 END"""
+_REGION = re.compile(r"[A-Z]\w+(?:/\w+)+|UTC|GMT")
 # What is left of a pattern of date_format when sqlglot has written it in strftime's words.
 _STRFTIME = re.compile(r"%-?[A-Za-z](?:strict)?")
 
@@ -101,6 +102,24 @@ def months_between(node: exp.MonthsBetween, last: Kind | None, first: Kind | Non
     if not isinstance(is_rounded, exp.Boolean):
         raise refusal("months_between with a computed third argument")
     return exp.Round(this=node, decimals=exp.Literal.number(8)) if is_rounded.this else node
+
+
+def from_utc(node: exp.AtTimeZone) -> exp.Expr:
+    """``from_utc_timestamp``: the moment that clocks in UTC show when those of the region show this one."""
+    return call("TIMEZONE", exp.Literal.string("UTC"), call("TIMEZONE", _region(node), node.this))
+
+
+def to_utc(node: exp.FromTimeZone) -> exp.Expr:
+    """``to_utc_timestamp``: the other way. Of two moments that clocks of the region show alike, the first."""
+    shown = call("TIMEZONE", exp.Literal.string("UTC"), node.this)
+    return call("TIMEZONE", _region(node), shown)
+
+
+def _region(node: exp.Expr) -> exp.Expr:
+    zone: exp.Expr = node.args["zone"]
+    if not isinstance(zone, exp.Literal) or not _REGION.fullmatch(zone.name):
+        raise refusal("a time zone that is computed, or is not written as a region (Europe/Rome)")
+    return zone
 
 
 def weekday(day: exp.Expr) -> exp.Expr:

@@ -4,8 +4,11 @@ import re
 
 from sqlglot import exp
 
-from tablestore.sql.duckdb.calls import call, failing, not_negative, refusal
+from tablestore.errors import InvalidInputError
+from tablestore.sql.duckdb.calls import call, failing, not_negative, refusal, refused_where
 
+_PATH = re.compile(r"\$(?:\.[^.\[\]*'\"\\]+|\[[0-9]+\])+")
+_STEP = re.compile(r"\.([^.\[]+)")
 # Java's patterns that RE2 does not have: look-around, atomic groups, back references, possessive repetitions, sets of sets.
 _NOT_RE2 = re.compile(r"\(\?(?:[=!>]|<[=!])|\\[1-9kGZ]|[*+?}]\+|&&")
 
@@ -15,6 +18,10 @@ def like(node: exp.Expr) -> exp.Expr:
     pattern = node.expression
     if isinstance(node.parent, exp.Escape) or (isinstance(pattern, exp.Literal) and "\\" not in pattern.name):
         return node
+    if isinstance(pattern, exp.Literal) and re.sub(r"\\[\\%_]", "", pattern.name).count("\\"):
+        raise InvalidInputError(
+            f"LIKE: expected %, _ or a backslash behind each backslash of the pattern, found {pattern.name!r}", kind="query"
+        )
     if isinstance(pattern.unnest(), (exp.Any, exp.All, exp.Tuple)):
         if any("\\" in literal.name for literal in pattern.find_all(exp.Literal)):
             raise refusal("LIKE ANY or LIKE ALL with an escape character")
@@ -87,3 +94,37 @@ def replaced(node: exp.RegexpReplace) -> exp.Expr:
 def short(node: exp.Expr) -> exp.Expr:
     """The name of a day or a month in three letters."""
     return exp.Left(this=node, expression=exp.Literal.number(3))
+
+
+def levenshtein(node: exp.Levenshtein) -> exp.Expr:
+    """The distance of two texts in characters. DuckDB counts bytes, which are the same in ASCII."""
+    longer = [
+        exp.NEQ(this=call("STRLEN", side.copy()), expression=call("LENGTH", side.copy())) for side in (node.this, node.expression)
+    ]
+    return refused_where(exp.or_(*longer), "levenshtein of characters beside ASCII", node)
+
+
+def json_part(node: exp.JSONExtractScalar) -> exp.Expr:
+    """``get_json_object`` of a path that is written out, with names and places only."""
+    path = node.expression
+    if not isinstance(path, exp.Literal) or not _PATH.fullmatch(path.name):
+        raise refusal("get_json_object with a path that is computed, or is not of names and numbers behind a $ ($.a.b[0])")
+    value = call("JSON_EXTRACT_STRING", node.this, exp.Literal.string(_STEP.sub(r'."\1"', path.name)))
+    # Of a scalar there is no part. What Spark reads in JSON that is not well-formed depends on how far it has to read.
+    is_valid = exp.If(this=call("JSON_VALID", node.this.copy()), true=value)
+    begins = call("REGEXP_MATCHES", node.this.copy(), exp.Literal.string(r"^\s*[\[{]"))
+    return exp.Case(ifs=[is_valid], default=refused_where(begins, "get_json_object of JSON that is not well-formed", exp.null()))
+
+
+def to_json(node: exp.JSONFormat) -> exp.Expr:
+    """A written row of texts and whole numbers as JSON, without those that are NULL (:func:`is_plain_row`)."""
+    parts = [
+        exp.DPipe(this=exp.Literal.string(f'"{field.name}":'), expression=exp.cast(call("TO_JSON", field.expression), "TEXT"))
+        for field in node.this.unnest().expressions
+    ]
+    return exp.paren(
+        exp.DPipe(
+            this=exp.DPipe(this=exp.Literal.string("{"), expression=call("CONCAT_WS", exp.Literal.string(","), *parts)),
+            expression=exp.Literal.string("}"),
+        )
+    )

@@ -1,7 +1,7 @@
 """Spark's SQL in DuckDB's words.
 
 sqlglot translates. What it does not bring to the same rows is rewritten here before, and what cannot be brought to them is refused
-by name, with Spark as the engine that can. A function is let through if it is known to mean the same (``KNOWN``), so that none
+by name, with Spark as the engine that can. A function is let through if it is known to mean the same (``TAKEN``), so that none
 gives other rows in silence.
 
     differs in DuckDB                                       so
@@ -33,8 +33,7 @@ and false in Spark 4.3.
 """
 
 import re
-from collections.abc import Mapping
-from inspect import signature
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sqlglot
@@ -44,24 +43,26 @@ from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.errors import UnsupportedError as NotInDuckDB
 
 from tablestore.errors import InvalidInputError
+from tablestore.names import did_you_mean
 from tablestore.sql.duckdb.calls import MOST_SHOWN, OWN_TEXT, as_date, call, divided, is_distinct, refusal
-from tablestore.sql.duckdb.clauses import exploded, group, table_function
+from tablestore.sql.duckdb.clauses import counted_columns, exploded, group, table_function
 from tablestore.sql.duckdb.columnnames import Columns
 from tablestore.sql.duckdb.expressionkinds import Kinds, summand
 from tablestore.sql.duckdb.floats import DOUBLE_TYPE, ROUNDED, round_as_spark, widened_operands
-from tablestore.sql.duckdb.kinds import ARRAY, DATE, INTERVAL, ROW, SINGLE, TEXT, Kind
-from tablestore.sql.duckdb.lists import subscript
+from tablestore.sql.duckdb.kinds import ARRAY, BIGINT, DATE, INT, INTERVAL, ROW, SINGLE, TEXT, Kind
+from tablestore.sql.duckdb.lists import collected, or_empty, subscript
 from tablestore.sql.duckdb.moments import months_between, strict_date
 from tablestore.sql.duckdb.quotients import average, averaged, quotient, whole_quotient
 from tablestore.sql.duckdb.resultnames import name_results
 from tablestore.sql.duckdb.resulttypes import named_results, result_type, typed_result
-from tablestore.sql.duckdb.rewrites import KNOWN, KNOWN_NAMES, NAMED, REWRITES
+from tablestore.sql.duckdb.rewrites import NAMED, OPERATORS, REWRITES, TAKEN
 from tablestore.sql.duckdb.sqlcasts import cast, date_of_text, part_by_part
 from tablestore.sql.parse.literals import refused_literal
+from tablestore.sql.parse.tokens import Kind as TokenKind
 from tablestore.sql.query.depth import deep
-from tablestore.sql.query.dialect import Spark4, spans_of
+from tablestore.sql.query.dialect import CALL, Call, Spark4, spans_of
 from tablestore.sql.query.extent import Tokens
-from tablestore.sql.query.functions import FUNCTION_PREFIX, as_written
+from tablestore.sql.query.functions import FUNCTION_PREFIX, SPARK_FUNCTIONS, as_written, is_spark_function
 from tablestore.sql.query.tablereferences import references_in
 from tablestore.sql.source import Span
 
@@ -112,6 +113,8 @@ def _parsed(text: str) -> exp.Expr:
     try:
         return sqlglot.parse_one(text, read=Spark4)
     except (SqlglotError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        if (span := stumbled_at(error, text)) is not None and text[: span.end].endswith(">>>"):
+            raise refusal("the operator >>>") from error
         # On broken text sqlglot stumbles in many ways.
         raise InvalidInputError(f"{_UNPARSED}{_near(error)}", kind="sql-syntax") from error
 
@@ -164,18 +167,26 @@ def _is_of_call(description: str) -> bool:
 
 
 def _with_select(text: str) -> Tokens:
-    """The text with ``TABLE t`` written as a SELECT. Raises UnsupportedError for pipes, which sqlglot reads in another order."""
+    """The text with ``TABLE t`` written as a SELECT, and ``X 'FF'`` as ``X'FF'``, as sqlglot knows them.
+
+    Raises UnsupportedError for pipes, which sqlglot reads in another order.
+    """
     tokens = Tokens(text)
     starts = {tokens[at].start: at for at in range(len(tokens))}
+    edits: list[tuple[int, int, str]] = []
     for at in range(len(tokens)):
         if tokens.key(at) == "|>":
             raise refusal("pipes (|>)")
-    parts, done = [], 0
-    for found in references_in(tokens):
-        word = starts[found.span.start] - 1
+        if tokens.key(at) == "X" and at + 1 < len(tokens) and tokens[at + 1].kind is TokenKind.TEXT:
+            edits.append((tokens[at].end, tokens[at + 1].start, ""))
+    for reference in references_in(tokens):
+        word = starts[reference.span.start] - 1
         if tokens.key(word) == "TABLE":
-            parts += [text[done : tokens[word].start], "SELECT * FROM"]
-            done = tokens[word].end
+            edits.append((tokens[word].start, tokens[word].end, "SELECT * FROM"))
+    parts, done = [], 0
+    for start, end, written in sorted(edit for edit in edits if edit[0] < edit[1]):
+        parts += [text[done:start], written]
+        done = end
     return Tokens("".join([*parts, text[done:]])) if parts else tokens
 
 
@@ -203,6 +214,7 @@ def _rewritten(tree: exp.Expr, tables: Mapping[str, Columns]) -> exp.Expr:
         part_by_part(cast_node)
     kinds = Kinds(tree, tables)
     nodes = list(tree.walk(bfs=True))
+    _refuse_calls(nodes)
     # Before anything changes.
     known = {id(node): kinds.of(node) for node in nodes if isinstance(node, _TYPED)}
     known |= {id(node): kinds.of(node.this) for node in nodes if isinstance(node, _OF_ITS_OPERAND)}
@@ -213,6 +225,7 @@ def _rewritten(tree: exp.Expr, tables: Mapping[str, Columns]) -> exp.Expr:
         _refuse_order(node, kinds)
         _refuse_numbers(node, kinds)
         _refuse_texts(node, kinds)
+        _refuse_json(node, kinds)
     typed = [(column, found) for column in named_results(tree) if (found := result_type(column, kinds)) is not None]
     for node in reversed(nodes):
         parent, key, index = node.parent, node.arg_key or "", node.index
@@ -263,6 +276,16 @@ def _refuse_texts(node: exp.Expr, kinds: Kinds) -> None:
         if len(found) == 2 and "text" in found:
             (other,) = found - {"text"}
             raise refusal(f"{node.key.upper()} of text and {other} in the column {name!r} without a CAST")
+
+
+def _refuse_json(node: exp.Expr, kinds: Kinds) -> None:
+    """DuckDB writes NULLs, and has no words for NaN and keys that are no texts."""
+    if isinstance(node, exp.JSONFormat):
+        row = node.this.unnest()
+        fields = row.expressions if isinstance(row, exp.Struct) else ()
+        plain = [isinstance(one, exp.PropertyEQ) and kinds.of(one.expression) in (TEXT, INT, BIGINT) for one in fields]
+        if not plain or not all(plain):
+            raise refusal("to_json of what is not a written row (named_struct) of texts and whole numbers")
 
 
 def _refuse_numbers(node: exp.Expr, kinds: Kinds) -> None:
@@ -316,6 +339,8 @@ def _node(node: exp.Expr, kind: Kind | None) -> exp.Expr:
     match node:
         case exp.Mod():
             return divided(node)
+        case exp.Window() | exp.Filter() | exp.ArrayAgg() | exp.ArrayUniqueAgg() if collected(node) and not _is_inside(node):
+            return or_empty(node)
         case exp.Add() | exp.Sub() if kind == DATE:
             return as_date(node)
         case exp.Sub() if kind == INTERVAL:
@@ -336,6 +361,8 @@ def _node(node: exp.Expr, kind: Kind | None) -> exp.Expr:
             return round_as_spark(node, kind)
         case exp.Bracket():
             return subscript(node, kind)
+        case exp.Select():
+            return counted_columns(node)
         case exp.Group():
             return group(node)
         case exp.Table(this=exp.Func()):
@@ -361,14 +388,34 @@ def _wrong_number(function: str) -> str:
 
 
 def _function(node: exp.Func) -> exp.Expr:
-    if isinstance(node, exp.Anonymous):
-        name = str(node.this).lower()
-        if (rewrite := NAMED.get(name)) is not None:
-            if len(signature(rewrite).parameters) != len(node.expressions):
-                raise InvalidInputError(_wrong_number(name), kind="sql-syntax")
-            return rewrite(*node.expressions)
-        if name not in KNOWN_NAMES and not name.startswith(FUNCTION_PREFIX):
-            raise refusal(f"the function {name}")
-    elif type(node).__name__ not in KNOWN:
-        raise refusal(f"the function {node.sql_name().lower()}")
-    return node
+    """A call that no other rule is about; :func:`_refuse_calls` has let it through."""
+    rewrite = NAMED.get(str(node.this).lower()) if isinstance(node, exp.Anonymous) else None
+    return node if rewrite is None else rewrite(*node.expressions)
+
+
+def _refuse_calls(nodes: Sequence[exp.Expr]) -> None:
+    """Nothing is called that is not known to answer as in Spark (``TAKEN``)."""
+    for node in nodes:
+        call = node.meta.get(CALL)
+        if isinstance(call, Call):
+            _refuse_call(call)
+        elif isinstance(node, exp.Func) and type(node).__name__ not in OPERATORS:
+            raise refusal(f"the function {node.sql_name().lower()}")
+
+
+def _refuse_call(call: Call) -> None:
+    if call.name.startswith(FUNCTION_PREFIX):
+        return
+    if not is_spark_function(call.name):
+        raise InvalidInputError(
+            f"there is no function `{call.name}`{did_you_mean(call.name, [*TAKEN, *SPARK_FUNCTIONS])}", kind="query"
+        )
+    if call.name not in TAKEN:
+        raise refusal(f"the function {call.name}")
+    if call.named:
+        raise refusal(f"the function {call.name} with names of arguments (=>)")
+    least, most = TAKEN[call.name]
+    if call.arguments < least:
+        raise InvalidInputError(_wrong_number(call.name), kind="sql-syntax")
+    if call.arguments > most:
+        raise refusal(f"the function {call.name} of {call.arguments} arguments")

@@ -1,11 +1,13 @@
 """Spark 4's dialect for sqlglot, where sqlglot's own is that of an older Spark."""
 
-from collections.abc import Iterable
-from typing import ClassVar
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from sqlglot import exp, parser
 from sqlglot.dialects.spark import Spark
 from sqlglot.parsers.spark import SparkParser
+from sqlglot.tokenizer_core import Token, TokenType
 
 from tablestore.errors import UnsupportedError
 from tablestore.sql.query.extent import Tokens
@@ -27,6 +29,37 @@ def check_extensible(parser_file: str) -> None:
 check_extensible(parser.__file__)
 
 
+CALL = "call"
+"""Under this key the meta of what is written as a call of a function has the :class:`Call`."""
+_AROUND_A_CALL = (exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call as it is written: sqlglot has one name for several functions. ``named``: whether it names arguments with ``=>``."""
+
+    name: str
+    arguments: int
+    named: bool
+
+
+def _call_at(tokens: Sequence[Token], first: int) -> Call:
+    """The call whose name is the first token."""
+    depth, commas, named, end = 0, 0, False, first + 1
+    for end in range(first + 1, len(tokens)):
+        kind = tokens[end].token_type
+        depth += (kind in _OPENING) - (kind in _CLOSING)
+        if depth <= 0:
+            break
+        commas += depth == 1 and kind is TokenType.COMMA
+        named = named or (depth == 1 and kind is TokenType.FARROW)
+    return Call(tokens[first].text.lower(), commas + (end > first + 2), named)
+
+
+_OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
+_CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
+
+
 class Spark4(Spark):
     """In Spark 4 a quote inside of a text may be doubled, and in its ANSI mode a CAST that fails is an error."""
 
@@ -35,6 +68,18 @@ class Spark4(Spark):
 
     class Parser(SparkParser):
         STRICT_CAST = True
+        # sqlglot would read more into a path than Spark does.
+        FUNCTIONS: ClassVar = {**SparkParser.FUNCTIONS, "GET_JSON_OBJECT": exp.JSONExtractScalar.from_arg_list}
+
+        def _parse_function_call(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
+            first = self._index
+            called = super()._parse_function_call(*args, **kwargs)
+            if called is not None:
+                inner = called
+                while isinstance(inner, _AROUND_A_CALL):
+                    inner = inner.this
+                inner.meta.setdefault(CALL, _call_at(self._tokens, first))
+            return called
 
         def _parse_expression(self) -> exp.Expr | None:
             first = self._curr
@@ -42,12 +87,6 @@ class Spark4(Spark):
             if found is not None:
                 found.meta[WRITTEN] = (first.start, self._prev.end + 1)
             return found
-
-
-def is_spark_function(name: str) -> bool:
-    """Whether Spark has a function of this name."""
-    parser = Spark4.Parser
-    return name.upper() in parser.FUNCTIONS or name.upper() in parser.FUNCTION_PARSERS
 
 
 def spans_of(nodes: Iterable[exp.Expr], tokens: Tokens) -> dict[int, tuple[int, int]]:

@@ -105,7 +105,6 @@ def test_a_text_with_a_fraction_is_no_whole_number() -> None:
     [
         ("FROM t |> WHERE x > 1", "pipes"),
         ("SELECT hash(x) FROM t", "the function hash"),
-        ("SELECT nobody_knows(x) FROM t", "the function nobody_knows"),
         ("SELECT x RLIKE '(?<=a)b' FROM t", "look-around"),
         ("SELECT x RLIKE y FROM t", "a regular expression that is computed"),
         ("SELECT a[i] FROM t", "a subscript that is computed"),
@@ -117,7 +116,7 @@ def test_a_text_with_a_fraction_is_no_whole_number() -> None:
         ("SELECT soundex('x')", "SOUNDEX|soundex"),
         ("SELECT sequence(3, 1)", "counts down"),
         ("SELECT percentile_approx(x, 0.5) FROM t", "approx"),
-        ("SELECT unix_timestamp('1', 'yyyy') FROM t", "unix_timestamp with a format"),
+        ("SELECT unix_timestamp('1', 'yyyy') FROM t", "the function unix_timestamp of 2 arguments"),
         ("SELECT '1' UNION ALL SELECT 2", "UNION of text and integer in the column '1' without a CAST"),
         ("WITH q AS (SELECT 1.5 AS x) SELECT x FROM q EXCEPT SELECT 'a'", "EXCEPT of text and decimal in the column 'x'"),
         ("SELECT * FROM (SELECT DATE '2024-01-01' AS d INTERSECT SELECT '2024-01-01')", "INTERSECT of text and date"),
@@ -129,6 +128,35 @@ def test_what_duckdb_does_not_do_as_spark_does_is_refused_by_name(text: str, nam
         to_duckdb(text)
     assert refused.value.kind == "engine"
     assert "engine spark" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("lenght(x)", "there is no function `lenght`; did you mean 'length'?"),
+        ("nobody_knows(x)", "there is no function `nobody_knows`$"),
+        ("list_sort(x)", "there is no function `list_sort`"),
+        ("epoch_ms(x)", "there is no function `epoch_ms`"),
+        ("length()", "the function `length` takes more or fewer arguments"),
+    ],
+)
+def test_a_call_that_spark_does_not_know_is_wrong_even_where_duckdb_does(call: str, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        to_duckdb(f"SELECT {call} FROM t")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("mode(x)", "the function mode "),
+        ("string_agg(x, ',')", "the function string_agg "),
+        ("split(x, ',', 2)", "the function split of 3 arguments"),
+        ("explode(collection => x)", "the function explode with names of arguments"),
+    ],
+)
+def test_a_call_that_nobody_has_compared_is_refused_as_it_is_written(call: str, message: str) -> None:
+    with pytest.raises(UnsupportedError, match=message):
+        to_duckdb(f"SELECT {call} FROM t")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,88 @@
+"""Recorded answers about Spark's functions: they are what Spark says, and what an environment on Spark says.
+
+With WRITE_SQL_CORPUS set the files of answers are written anew, in one Spark session.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark_tablestore.engine import open_engine
+
+import tablestore as ts
+from tablestore.sql.query.functions import SPARK_FUNCTIONS
+from tests.support.sql.answers import (
+    EQUAL,
+    EXAMPLES,
+    Answer,
+    judge,
+    plain_rows,
+    read_answers,
+    type_name,
+    write_answers,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+_EXAMPLE = re.compile(r"^\s*> (SELECT\b.*?);\s*$", re.MULTILINE | re.DOTALL | re.IGNORECASE)
+_NOT_OUT = ("NOT_IMPLEMENTED", "UNSUPPORTED_DATA_TYPE_FOR_ARROW_CONVERSION")
+# A share of them where time is short.
+_STEP = 12
+
+
+@pytest.fixture
+def session(spark: "SparkSession") -> "SparkSession":
+    """A session as an environment of its own has it."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.session.timeZone", "UTC")
+    session.conf.set("spark.sql.ansi.enabled", "true")
+    return session
+
+
+@pytest.mark.parametrize("step", [pytest.param(_STEP, id="some"), pytest.param(1, id="all", marks=pytest.mark.slow)])
+def test_an_environment_on_spark_answers_as_spark_does(step: int, session: "SparkSession", tmp_path: Path) -> None:
+    with ts.TableEnvironment.create(tmp_path, engine=open_engine(session)) as env:
+        verdicts = [judge(answer, env) for answer in read_answers(EXAMPLES)[::step]]
+    assert not [str(verdict) for verdict in verdicts if verdict.outcome != EQUAL]
+
+
+def test_the_functions_that_spark_has_are_known(session: "SparkSession") -> None:
+    names = {name for (name,) in session.sql("SHOW FUNCTIONS").collect() if name.replace("_", "").isalnum()}
+    assert names == SPARK_FUNCTIONS
+
+
+@pytest.mark.skipif(not os.environ.get("WRITE_SQL_CORPUS"), reason="it writes the answers anew where WRITE_SQL_CORPUS is set")
+def test_write_the_answers_of_examples(session: "SparkSession") -> None:
+    write_answers(EXAMPLES, [answer_of(session, function, query) for function, query in examples(session)])
+
+
+def examples(session: "SparkSession") -> Iterator[tuple[str, str]]:
+    """Each query in the documentation of each function, once a function."""
+    for (function,) in session.sql("SHOW FUNCTIONS").collect():
+        lines = session.sql(f"DESCRIBE FUNCTION EXTENDED `{function}`").collect()
+        for query in dict.fromkeys(_EXAMPLE.findall("\n".join(line for (line,) in lines))):
+            yield function, query
+
+
+def answer_of(session: "SparkSession", function: str, query: str) -> Answer:
+    """What Spark says; it is asked twice, to see whether it says the same."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        frame = session.sql(query)
+        types = tuple(f.dataType.simpleString() for f in frame.schema.fields)
+        first, second = (session.sql(query).toArrow() for _ in range(2))
+    except (PySparkException, Py4JError) as error:
+        condition = getattr(error, "getCondition", lambda: None)() or type(error).__name__
+        # Values of some types cannot leave Spark.
+        return Answer(function, query, types=types) if condition in _NOT_OUT else Answer(function, query, error=condition)
+    rows, again = map(plain_rows, (first, second))
+    types = tuple(type_name(one) for one in first.schema.types)
+    return Answer(function, query, types=types, rows=rows if str(rows) == str(again) else None)
