@@ -8,6 +8,8 @@ from pathlib import Path
 from tablestore.environment.engine import WAY_OF_TOPICS, ConnectorRelation
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.types.arrowtypes import fields_from_arrow
+from tablestore.types.datatypes import Field
+from tablestore_duckdb.native import CAN_HAVE_NAN, has_screened_field, is_screened, read_column, screened
 from tablestore_duckdb.quoting import identifier, literal
 from tablestore_duckdb.rowtypes import duckdb_type
 
@@ -45,15 +47,27 @@ def connector_sql(relation: ConnectorRelation) -> str:
         arguments += [f"{_CSV[key]}={literal(value)}" for key, value in options.items() if key in _CSV]
         if "header" not in options:
             arguments.append("header=false")
+    elif file_format == "parquet":
+        arguments.append(CAN_HAVE_NAN)
     if relation.schema is None:
-        return f"SELECT * FROM {_READERS[file_format]}({', '.join(arguments)})"
+        # What its columns are, DuckDB alone knows.
+        columns = screened("COLUMNS(*)") if file_format == "parquet" else "*"
+        return f"SELECT {columns} FROM {_READERS[file_format]}({', '.join(arguments)})"
     fields, _ = fields_from_arrow(relation.schema, where=f"table {relation.name}")
-    types = {field.name: duckdb_type(field.type) for field in fields}
     if file_format != "parquet":
-        columns = ", ".join(f"{literal(name)}: {literal(text)}" for name, text in types.items())
+        columns = ", ".join(f"{literal(field.name)}: {literal(duckdb_type(field.type))}" for field in fields)
         arguments.append(f"columns={{{columns}}}")
-    chosen = ", ".join(f"CAST({identifier(name)} AS {text}) AS {identifier(name)}" for name, text in types.items())
+    chosen = ", ".join(f"{_cast(field, file_format)} AS {identifier(field.name)}" for field in fields)
     return f"SELECT {chosen} FROM {_READERS[file_format]}({', '.join(arguments)})"
+
+
+def _cast(field: Field, file_format: str) -> str:
+    column = f"CAST({identifier(field.name)} AS {duckdb_type(field.type)})"
+    if file_format != "parquet":
+        return column
+    # Nobody knows how many files there are, and whether they hold NULLs.
+    is_screenable = is_screened(field.type) or has_screened_field(field.type)
+    return read_column(column, field.type, is_screened=is_screenable, is_alone=True)
 
 
 def _pattern(path: str, file_format: str) -> str:

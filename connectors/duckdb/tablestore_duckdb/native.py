@@ -1,8 +1,11 @@
-"""Which files does DuckDB's own Parquet scan read exactly as tablestore does?
+"""Chooses the files that DuckDB's own Parquet scan reads exactly as tablestore does, and writes that scan.
 
 Where DuckDB would read other rows, and what is done about it:
 
-* Parquet statistics of a float column leave NaN out, and DuckDB takes NaN for the greatest value: ``can_have_nan``.
+* Parquet statistics of a float column leave NaN out, and DuckDB takes NaN for the greatest value: ``can_have_nan``. Conditions on
+  floats then prune row groups rightly. But DuckDB answers ``min`` and ``max`` of a column of a single file from its statistics,
+  and says NaN, or a zero of the other sign, for they hold -0.0 and 0.0 as one. So the floats of a single file are read times one:
+  conditions still reach the scan, and statistics no longer answer. Of other types they are exact (``is_max_value_exact``).
 * A text or binary column whose values are all equal but for some NULLs comes out as NULL everywhere if DuckDB 2.0 filters it in
   the scan. So no condition on such a column that holds NULLs reaches the scan: it is *screened*, read through an expression that
   changes nothing and that no condition is pushed through. Of a struct with such a field nobody counts the NULLs: it always is.
@@ -19,12 +22,13 @@ from collections.abc import Collection, Iterable, Sequence
 import pyarrow as pa
 
 from tablestore.distributed.plainfiles import PlainFile
-from tablestore.types.datatypes import LENGTH_ROOTS, AtomicType, DataType, RowType, is_finer_than_micros, types_in
+from tablestore.types.datatypes import LENGTH_ROOTS, AtomicType, DataType, Field, RowType, is_finer_than_micros, is_float, types_in
 from tablestore.types.rowposition import DATA_FILE_COLUMN, ROW_POSITION_COLUMN
 from tablestore_duckdb.quoting import identifier, literal
 
 _PATTERN = frozenset("*?[]{}")
-_OPTIONS = "hive_partitioning=false, union_by_name=false, can_have_nan=true"
+CAN_HAVE_NAN = "can_have_nan=true"
+_OPTIONS = f"hive_partitioning=false, union_by_name=false, {CAN_HAVE_NAN}"
 
 
 def reads_alike(data_type: DataType) -> bool:
@@ -62,14 +66,32 @@ def has_screened_field(data_type: DataType) -> bool:
     return isinstance(data_type, RowType) and any(is_screened(f.type) or has_screened_field(f.type) for f in data_type.fields)
 
 
-def native_scan(paths: Sequence[str], columns: Sequence[str], *, screened: Collection[str], positions: bool) -> str:
+def native_scan(paths: Sequence[str], fields: Sequence[Field], *, screening: Collection[str], positions: bool) -> str:
     """SQL that reads the columns of Parquet files, by absolute local paths; ``positions``: and where each row lies."""
-    quoted = [(name in screened, identifier(name)) for name in columns]
-    chosen, options = ", ".join(f"list_value({name})[1] AS {name}" if screen else name for screen, name in quoted), _OPTIONS
+    read = {
+        field.name: read_column(identifier(field.name), field.type, is_screened=field.name in screening, is_alone=len(paths) == 1)
+        for field in fields
+    }
+    chosen = ", ".join(f"{column} AS {identifier(name)}" for name, column in read.items())
+    options = _OPTIONS
     if positions:
         chosen += f", parse_filename(filename) AS {DATA_FILE_COLUMN}, file_row_number AS {ROW_POSITION_COLUMN}"
         options += ", filename=true, file_row_number=true"
     return f"SELECT {chosen} FROM read_parquet([{', '.join(map(literal, paths))}], {options})"
+
+
+def read_column(column: str, data_type: DataType, *, is_screened: bool, is_alone: bool) -> str:
+    """A column of files as it is read; ``is_alone``: of a single file, of whose floats statistics must not answer."""
+    if is_alone and is_float(data_type):
+        return f"{column} * 1"
+    if is_screened or (is_alone and isinstance(data_type, RowType) and any(map(is_float, types_in(data_type)))):
+        return screened(column)
+    return column
+
+
+def screened(column: str) -> str:
+    """A column that no condition is pushed through, and of which statistics do not answer."""
+    return f"list_value({column})[1]"
 
 
 def names_of(columns: Sequence[str]) -> str:

@@ -1,8 +1,8 @@
 """What of a managed table at a snapshot does DuckDB read itself, and what do we merge for it?
 
-    plain files                    DuckDB's own Parquet scan: its push-down, its threads
-    files under a few newer rows   the same, without the rows whose keys the newer files have
-    all others                     a stream of ours, begun anew each time that DuckDB scans it; also the newer rows
+plain files                    DuckDB's own Parquet scan: its push-down, its threads
+files under a few newer rows   the same, without the rows whose keys the newer files have
+all others                     a stream of ours, begun anew each time that DuckDB scans it; also the newer rows
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -121,7 +121,7 @@ class PlannedScan:
         """The rows as a query; ``view`` makes a view of a stream and gives its name."""
         columns, reader = self.scan.columns, self.scan.reader
         parts = (
-            [native_scan(self._paths(self.plain), columns, screened=self.screened, positions=reader.positions)]
+            [native_scan(self._paths(self.plain), self._fields(columns), screening=self.screened, positions=reader.positions)]
             if self.plain
             else []
         )
@@ -142,7 +142,7 @@ class PlannedScan:
         key = layer_key(self.scan.context)
         assert key is not None, "layers have a key"
         wanted = columns if key.name in columns else (*columns, key.name)
-        base = native_scan(self._paths(layer.base), wanted, screened=self.screened, positions=False)
+        base = native_scan(self._paths(layer.base), self._fields(wanted), screening=self.screened, positions=False)
         if not layer.newer:
             return f"SELECT {names_of(columns)} FROM ({base})"
         reader = SplitReader.of(self.scan.context, (key.name,), None)
@@ -151,6 +151,9 @@ class PlannedScan:
             lambda: (batch for one in layer.newer for batch in reader.file_rows(one.directory, one.file, (key.name,), ())),
         )
         return f"SELECT {names_of(columns)} FROM ({base}) ANTI JOIN {view(hidden)} USING ({identifier(key.name)})"
+
+    def _fields(self, names: Sequence[str]) -> list[Field]:
+        return [self.scan.context.schema.field(name) for name in names]
 
     def _paths(self, files: Sequence[NativeFile]) -> list[str]:
         return [f"{self.location}/{file.path}" for file in files]

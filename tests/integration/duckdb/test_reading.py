@@ -1,5 +1,6 @@
 """What DuckDB reads itself, what tablestore reads for it, and what it is not asked."""
 
+import math
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from importlib.metadata import entry_points
@@ -145,6 +146,48 @@ def test_conditions_on_values_that_are_equal_but_for_nulls_see_the_nulls(tmp_pat
         ("t.pair IS NULL", 0),
     ):
         assert rows_of(engine, bound(f"SELECT count(*) AS n FROM {{0}} AS t WHERE {condition}", managed(table))) == [{"n": wanted}]
+
+
+def test_statistics_of_a_file_answer_no_min_or_max_of_a_float(tmp_path: Path, engine: DuckDBEngine) -> None:
+    nan = math.nan
+    catalog = ts.open_catalog(str(tmp_path))
+    catalog.create_database("d")
+    for place, (values, least, greatest) in enumerate(
+        (
+            ([2.7, 1.5, None], 1.5, 2.7),
+            ([2.7, nan, 1.5], 1.5, nan),
+            ([nan, None], nan, nan),
+            ([0.0, 1.5], 0.0, 1.5),
+            ([-0.0, -1.5], -1.5, -0.0),
+            ([None], None, None),
+        )
+    ):
+        for arrow in (pa.float32(), pa.float64()):
+            floats = pa.array(values, arrow)
+            rows = pa.table({"f": floats, "pair": pa.StructArray.from_arrays([floats], ["f"])})
+            table = catalog.create_table(f"d.t{place}{arrow}", schema=rows.schema)
+            table.append(rows)
+            assert shares(table) == (1, 0)
+            wanted = [shown.as_py() for shown in pa.array([least, greatest], arrow)]
+            for column in ("f", "t.pair.f"):
+                for one, value in zip(("min", "max"), wanted, strict=True):
+                    found = rows_of(engine, bound(f"SELECT {one}({column}) AS a FROM {{0}} AS t", managed(table)))
+                    # As text, because NaN is not equal to itself, and -0.0 equals 0.0.
+                    assert repr(found) == repr([{"a": value}]), (values, arrow, column, one)
+
+
+def test_conditions_on_floats_of_a_file_still_reach_its_row_groups(tmp_path: Path, engine: DuckDBEngine) -> None:
+    catalog = ts.open_catalog(str(tmp_path))
+    catalog.create_database("d")
+    table = catalog.create_table("d.t", schema=pa.schema([("f", pa.float64())]))
+    table.append(pa.table({"f": [1.5, math.nan, 2.7]}))
+    plan = engine.explain(bound("SELECT count(*) AS n FROM {0} AS t WHERE t.f > 2", managed(table)))
+    scan = plan.rpartition("Read Parquet")[2]
+    assert "Filters: (f * 1.0) > 2.0" in scan
+    for condition, wanted in (("> 2", 2), ("< 2", 1), ("= CAST('NaN' AS DOUBLE)", 1), ("> 1e300", 1), ("IN (2.7D)", 1)):
+        assert rows_of(engine, bound(f"SELECT count(*) AS n FROM {{0}} AS t WHERE t.f {condition}", managed(table))) == [
+            {"n": wanted}
+        ]
 
 
 def test_a_connection_that_is_given_is_used_and_stays_open(tmp_path: Path) -> None:

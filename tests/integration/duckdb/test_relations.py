@@ -1,6 +1,7 @@
 """Rows that are in no managed table, and what DuckDB does with types that no table holds."""
 
 import json
+import math
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -54,6 +55,24 @@ def test_files_are_read_by_format_and_with_the_columns_that_are_declared(engine:
         found = engine.query(bound("SELECT * FROM {0} AS f ORDER BY id", relation)).to_reader().read_all()
         assert found.schema.types == [pa.int16(), pa.string()]
         assert found.to_pylist() == ROWS.to_pylist()
+
+
+def test_parquet_files_of_others_may_hold_nan(engine: DuckDBEngine, tmp_path: Path) -> None:
+    texts = ["a", None, "a"]
+    rows = pa.table({"f": [1.5, math.nan, 2.7], "pair": [{"x": 0.0}, None, {"x": math.nan}], "text": texts})
+    pq.write_table(rows, tmp_path / "a.parquet")
+    for schema in (None, rows.schema):
+        relation = ConnectorRelation(name="p", connector="filesystem", options={"path": str(tmp_path)}, schema=schema)
+        for query, wanted in (
+            ("SELECT max(f) AS a FROM {0} AS p", "nan"),
+            ("SELECT min(f) AS a FROM {0} AS p", "1.5"),
+            ("SELECT min(p.pair.x) AS a FROM {0} AS p", "0.0"),
+            ("SELECT max(p.pair.x) AS a FROM {0} AS p", "nan"),
+            ("SELECT count(*) AS a FROM {0} AS p WHERE f > 2", "2"),
+            ("SELECT f AS a FROM {0} AS p ORDER BY f DESC LIMIT 1", "nan"),
+            ("SELECT count(*) AS a FROM {0} AS p WHERE text IS NULL OR text = 'b'", "1"),
+        ):
+            assert str(rows_of(engine, bound(query, relation))[0]["a"]) == wanted, (query, schema)
 
 
 def test_what_only_spark_reads_is_refused_by_name(engine: DuckDBEngine, tmp_path: Path) -> None:
