@@ -279,7 +279,7 @@ def with_query(
 def _fields(session: Session, written: Path, query: Fragment, source: Source) -> list[Field]:
     """The columns that a query gives. Raises InvalidInputError for those that no table can have."""
     session.engine_for("a materialized table")
-    rows = QueryToInsert.of(session, Insert(target=written, query=query), source, ())
+    rows = QueryToInsert.of(session, Insert(target=written, query=query), source, (), reads_rows=False)
     return query_fields(query, rows.given, source)
 
 

@@ -87,7 +87,7 @@ class _Plan:
         change = RowChange(operation=operation, inserts=rows.inserts, deletes=rows.deletes, sets=rows.sets)
         with placing(source, statement.target.span):
             self.pin = pin_change(self.table, session.spec(self.path, self.table), change)
-        relations = Relations(session=session, source=source, parameters=by_name(source, parameters))
+        relations = Relations(session=session, source=source, parameters=by_name(source, parameters), reads_rows=True)
         relations.pins[self.table.location, self.table.branch_name] = self.pin
         # Positions say which file and row of the pinned snapshot is meant, so the target is read at the pin in any case.
         given: dict[str, Relation] = {

@@ -159,9 +159,11 @@ class QueryToInsert:
     literals: pa.Table | None = None
 
     @staticmethod
-    def of(session: Session, statement: Insert, source: Source, parameters: Parameters) -> "QueryToInsert":
-        """Read VALUES of literals, or ask the engine for the columns of a query."""
-        relations = Relations(session=session, source=source, parameters=by_name(source, parameters))
+    def of(
+        session: Session, statement: Insert, source: Source, parameters: Parameters, *, reads_rows: bool = True
+    ) -> "QueryToInsert":
+        """Read VALUES of literals, or ask the engine for the columns of a query; not ``reads_rows``: nothing else is asked for."""
+        relations = Relations(session=session, source=source, parameters=by_name(source, parameters), reads_rows=reads_rows)
         query = rows_to_insert(statement)
         literals = literal_rows(query.text)
         schema = _schema_of(session, relations, query, source) if literals is None else literals.schema

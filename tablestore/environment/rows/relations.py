@@ -39,6 +39,7 @@ from tablestore.sql.query.extent import Tokens
 from tablestore.sql.query.parameters import Parameters, bind_parameters, literal_value, may_have_markers
 from tablestore.sql.query.tablereferences import Reference, TimeTravel
 from tablestore.sql.source import Fragment, Span
+from tablestore.table.read.scan import check_filled
 from tablestore.table.system.systemkinds import READ_OPTIMIZED
 from tablestore.table.system.systemtable import SystemTable
 from tablestore.table.table import Table
@@ -55,6 +56,7 @@ class Relations:
 
     ``making`` is the view that the query becomes: neither it nor a view below it may read that.
     ``where`` leads from a place in the text that is bound to the place in the source that it comes from, or nowhere.
+    ``reads_rows``: not only its columns are asked for, so a materialized table that was not filled yet is refused.
     ``given_places``: which of its relations are given ones, by their names in the text that was bound last.
     """
 
@@ -66,6 +68,7 @@ class Relations:
     pins: dict[tuple[str, str], ReadPin] = field(default_factory=dict)
     depth: int = 0
     making: ObjectPath | None = None
+    reads_rows: bool = False
     text: str = ""
     given_places: dict[str, int] = field(default_factory=dict)
 
@@ -175,7 +178,10 @@ class Relations:
 
     def _stored(self, path: ObjectPath, table: Table, travel: TimeTravel | None) -> Relation:
         if travel is None:
-            return ManagedRelation(name=str(path), table=table, pin=self.pin(path, table))
+            pin = self.pin(path, table)
+            if self.reads_rows:
+                check_filled(pin.snapshot_id, table.table_schema, str(path))
+            return ManagedRelation(name=str(path), table=table, pin=pin)
         at = self._moment(table, travel)
         spec = self.session.spec(path, table)
         if "tag" in at:
@@ -212,6 +218,7 @@ class Relations:
             pins=self.pins,
             depth=self.depth + 1,
             making=self.making,
+            reads_rows=self.reads_rows,
         )
         columns = ", ".join(map(quote_identifier, view.columns))
         text = f"SELECT * FROM ({view.query}\n) AS `view` ({columns})" if columns else view.query

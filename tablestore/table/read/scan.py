@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.errors import InvalidInputError, NotFoundError, UnsupportedError
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.snapshot import Snapshot
 from tablestore.htmltext import html_card
 from tablestore.lazy import extra, lazy
 from tablestore.names import did_you_mean, names_of
+from tablestore.options import is_materialized
 from tablestore.store.context import TableContext
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.scan.splits import Plan, Split, plan_scan
@@ -203,6 +204,7 @@ class Scan(ArrowSource):
 
         With a ``limit`` no split is read after it is reached.
         """
+        check_filled(self._snapshot, self._context.schema, self._context.files.root_uri)
         batches = self._all_batches()
         return batches if self._limit is None else _first(batches, self._limit)
 
@@ -220,6 +222,7 @@ class Scan(ArrowSource):
     def count(self) -> int:
         """The number of rows, reading no more columns than that needs."""
         context, most = self._context, self._limit
+        check_filled(self._snapshot, context.schema, context.files.root_uri)
         if self._knows_counts and not any(s.deletions for s in self.plan.splits):
             count = sum(file.row_count for file in self.plan.files)
             return count if most is None else min(count, most)
@@ -398,6 +401,16 @@ def check_positions(context: TableContext) -> None:
         raise UnsupportedError(
             f"{where} has a column {taken[0]!r}, a name that reads of positions need; rename the column",
             kind="row-positions",
+        )
+
+
+def check_filled(snapshot: Snapshot | int | None, schema: TableSchema, name: str) -> None:
+    """Raise NotFoundError for a materialized table without a snapshot: that it has no rows is not the answer of its query."""
+    if snapshot is None and is_materialized(schema.options):
+        raise NotFoundError(
+            f"materialized table {name} was not filled yet: its first refresh is still to come, or has failed. ALTER MATERIALIZED "
+            "TABLE … REFRESH fills it now; DESCRIBE EXTENDED shows when it is due, and the last error",
+            kind="not-filled",
         )
 
 

@@ -206,6 +206,35 @@ def test_the_error_of_a_refresh_is_shown_until_one_goes_well(sessions: Sessions)
     assert refresh.error is None and shown_error(env) is None
 
 
+# -- what was not filled yet
+
+
+def test_a_table_that_was_not_filled_yet_is_no_empty_one_for_whoever_reads_it(sessions: Sessions, rows_of: Rows) -> None:
+    env = sessions.first
+    env.execute_sql("CREATE MATERIALIZED TABLE m REFRESH_MODE = FULL AS SELECT id FROM s WHERE id > 2")
+    env.execute_sql("CREATE MATERIALIZED TABLE above REFRESH_MODE = FULL AS SELECT count(*) AS n FROM m")
+    env.execute_sql("CREATE TEMPORARY VIEW v AS SELECT count(*) AS n FROM m")
+    table = env.catalog().table("default.m")
+    assert isinstance(table, ts.Table)
+    for read in (
+        lambda: env.execute_sql("SELECT * FROM m").to_arrow(),
+        lambda: env.execute_sql("SELECT n FROM v").to_arrow(),
+        lambda: env.execute_sql("CREATE TABLE copy AS SELECT * FROM m"),
+        lambda: env.execute_sql("DELETE FROM s WHERE id NOT IN (SELECT id FROM m)"),
+        lambda: env.execute_sql("ALTER MATERIALIZED TABLE above REFRESH"),
+        lambda: env.execute_sql("CREATE MATERIALIZED TABLE more FRESHNESS = INTERVAL '1' MINUTE AS SELECT id FROM m"),
+        table.to_arrow,
+        lambda: table.scan().count(),
+    ):
+        with pytest.raises(ts.NotFoundError, match=r"was not filled yet.*REFRESH fills it now") as error:
+            read()
+        assert error.value.kind == "not-filled"
+    env.execute_sql("ALTER MATERIALIZED TABLE m REFRESH")
+    assert rows_of(env.sql_query("SELECT * FROM m")) == []
+    env.execute_sql("ALTER MATERIALIZED TABLE above REFRESH")
+    assert rows_of(env.sql_query("SELECT n FROM above")) == [(0,)]
+
+
 # -- where it lies
 
 

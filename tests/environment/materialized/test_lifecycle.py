@@ -296,7 +296,7 @@ def test_a_definition_that_another_session_has_changed_is_not_overwritten(
     "text", ["ALTER MATERIALIZED TABLE t SUSPEND", "ALTER MATERIALIZED TABLE t AS SELECT id, v FROM s WHERE v > 2"]
 )
 def test_a_refresh_that_began_under_another_definition_does_not_land(
-    env: ts.TableEnvironment, other: ts.TableEnvironment, text: str, rows_of: Rows
+    env: ts.TableEnvironment, other: ts.TableEnvironment, text: str
 ) -> None:
     env.execute_sql(FULL)
     stale = found(env)
@@ -307,7 +307,7 @@ def test_a_refresh_that_began_under_another_definition_does_not_land(
     followed = replace(stale, table=found(env).table)
     with pytest.raises(ts.ConflictError, match="was altered, suspended or resumed meanwhile"):
         refresh_once(env._session, followed)
-    assert rows_of(env.sql_query("SELECT * FROM t")) == []
+    assert found(env).table.snapshots() == ()
 
 
 def test_of_two_refreshes_that_began_at_one_time_one_lands(env: ts.TableEnvironment) -> None:

@@ -31,6 +31,7 @@ from tablestore.sql.query.tablereferences import find_references
 from tablestore.store.changes.changefeed import ChangeFeed
 from tablestore.store.changes.changeplan import change_rule
 from tablestore.table.read.changes import read_changes as changes_of
+from tablestore.table.read.scan import check_filled
 from tablestore.table.table import Table
 from tablestore.types.arrays import first_of_group, retracts
 
@@ -98,7 +99,8 @@ class Round:
 
 
 def find_sources(session: Session, query: str, in_round: Round | None = None) -> Sources | FullRefresh:
-    """The sources at the snapshots of a round, by default at their newest ones. Raises NotFoundError for one that is gone."""
+    """The sources at the snapshots of a round, by default at their newest ones. Raises NotFoundError for one that is gone, or was
+    not filled yet."""
     in_round = in_round or Round()
     found: dict[tuple[str, str], Source] = {}
     places: list[tuple[str, str]] = []
@@ -112,7 +114,9 @@ def find_sources(session: Session, query: str, in_round: Round | None = None) ->
         place = (table.location, table.branch_name)
         places.append(place)
         if place not in found:
-            found[place] = Source(path=path, table=table, now=in_round.snapshot_of(table))
+            now = in_round.snapshot_of(table)
+            check_filled(now, schema, str(path))
+            found[place] = Source(path=path, table=table, now=now)
     numbers = {place: number for number, place in enumerate(found)}
     return Sources(sources=tuple(found.values()), source_of=tuple(numbers[place] for place in places))
 
