@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import pyarrow as pa
 
 from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.lsm.write.missingchoice import MissingColumns
 from tablestore.sql.query.querytext import Piece, origin_of
 from tablestore.sql.source import Edit, Span, apply_edits
 
@@ -198,11 +199,13 @@ class InsertTarget:
     """Where the rows of a query go: all columns of ``table`` that are given, by name and of its types; ``_row_kind`` makes changes.
 
     ``overwrite``: None to add rows; otherwise replace: the partitions of these values (``{}``: the whole table), or, where
-    ``dynamic``, the partitions that the rows fall into. ``note``: what the snapshot says of its rows.
+    ``dynamic``, the partitions that the rows fall into. ``note``: what the snapshot says of its rows. ``missing_columns``: what
+    rows that are added do about columns that they lack.
     """
 
     table: "Table"
     pin: "ReadPin"
+    missing_columns: MissingColumns = MissingColumns.NULL
     overwrite: Mapping[str, object] | None = None
     dynamic: bool = False
     commit_user: str | None = None

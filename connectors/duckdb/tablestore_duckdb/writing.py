@@ -10,11 +10,11 @@ from tablestore.table.write.overwrite import overwrite
 
 
 def insert_rows(rows: pa.RecordBatchReader, target: InsertTarget) -> Snapshot | None:
-    """Write rows as they come and commit them. A column that they lack gets its default, or NULL."""
+    """Write rows as they come and commit them."""
     table = target.table
     if target.overwrite is None and not target.dynamic:
         with table.new_writer(target.commit_user) as writer:
-            writer.write(rows, missing_columns="null")
+            writer.write(rows, missing_columns=target.missing_columns)
             return writer.commit(target.commit_identifier, note=target.note)
     origin = Origin(
         user=target.commit_user or table.context.ids.uuid(),

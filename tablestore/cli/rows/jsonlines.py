@@ -4,40 +4,56 @@
     exact    the reader of the change log, for what the fast one does not take: maps, NaN, decimals that are numbers, bytes in lists
 
 Lines are cut off at line breaks, so memory is a few times a block, or the longest line.
+
+To Arrow a field that a line lacks is NULL. Where NULL would take the place of what is stored (``lost``), a column that no line has
+is left out of the rows, and lines that lack what others have are refused.
 """
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.json
 
 from tablestore.cli.rows.numberroom import no_room
 from tablestore.errors import FormatError, InvalidInputError
 from tablestore.log.json.jsonrows import BadJson, decode_base64, read_objects, rows_from_json
 from tablestore.types.numbercast import to_decimal, to_float
+from tablestore.types.rowkind import ROW_KIND_COLUMN
 
 BLOCK_BYTES = 4 << 20
 
+Lost = Callable[[Collection[str]], Collection[str]]
+"""Of rows with these columns only: the columns whose stored values NULL would replace."""
+
 
 def json_batches(
-    stream: Any, where: str, target: pa.Schema | None, *, others: bool = False
+    stream: Any, where: str, target: pa.Schema | None, *, others: bool = False, lost: Lost | None = None
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """The schema of the first block, and all rows; ``others``: fields beside the target's are skipped, not refused.
 
-    Raises FormatError that names the line.
+    ``lost`` None: columns that lines lack are NULL. Raises FormatError that names the line, InvalidInputError.
     """
     blocks = _blocks(stream)
     first = next(blocks, (0, b""))
     if not first[1].strip():
         return target if target is not None else pa.schema([]), iter(())
-    table = _table(*first, where, target, others)
+
+    held = None if target is None or lost is None else _Held(where, target.names, lost)
+
+    def read(line: int, block: bytes) -> pa.Table:
+        table = _table(line, block, where, target, others)
+        return table if held is None else held.columns(table, line, block)
+
+    table = read(*first)
 
     def rows() -> Iterator[pa.RecordBatch]:
         yield from table.to_batches()
         for line, block in blocks:
-            yield from _table(line, block, where, target, others).to_batches()
+            yield from read(line, block).to_batches()
 
     return table.schema, rows()
 
@@ -106,6 +122,70 @@ def _exact(line: int, block: bytes, where: str, target: pa.Schema, others: bool)
             kind="unknown-column",
         )
     return table
+
+
+class _Held:
+    """Finds out which columns the lines of one file have: all lines the same, of those whose stored values would be lost."""
+
+    def __init__(self, where: str, names: Sequence[str], lost: Lost) -> None:
+        self._where, self._names, self._lost = where, names, lost
+        self._absent: frozenset[str] | None = None
+
+    def columns(self, table: pa.Table, line: int, block: bytes) -> pa.Table:
+        """The rows of a block without the columns that its lines lack. Raises InvalidInputError where others have them."""
+        with_nulls = {name for name in self._names if table.column(name).null_count}
+        with_nulls &= set(self._lost([name for name in self._names if name not in with_nulls]))
+        lines = [text for text in block.split(b"\n") if text.strip()]
+        if len(lines) != table.num_rows or not lines:
+            return table
+        adding = _adding(table)
+        places = adding or range(len(lines))
+        without = {name: _without(name, lines, table.column(name), places) for name in with_nulls}
+        absent = frozenset(name for name, lacking in without.items() if len(lacking) == len(places))
+        if not adding:
+            return table.drop_columns(sorted(absent))
+        if self._absent is None:
+            self._absent = absent
+        for name in self._names:
+            if name in self._absent and name not in absent:
+                raise self._uneven(name, _line_of(block, line, _other(places, without.get(name, []))), "has")
+            if name not in self._absent and without.get(name):
+                raise self._uneven(name, _line_of(block, line, without[name][0]), "has no")
+        return table.drop_columns(sorted(absent))
+
+    def _uneven(self, name: str, line: int, has: str) -> InvalidInputError:
+        other = "lack" if has == "has" else "have"
+        return InvalidInputError(
+            f"{self._where}, line {line} {has} {name!r}, which other lines {other}: NULL would take the place of what is stored "
+            "there. Give it in every line, as null where that is meant, or load lines with the same fields together; "
+            "--missing-columns null writes NULL for those that lack it",
+            kind="missing-columns",
+        )
+
+
+def _adding(table: pa.Table) -> Sequence[int]:
+    """Places of the rows that put values in place of stored ones: all but those that take rows back."""
+    if ROW_KIND_COLUMN not in table.column_names:
+        return range(table.num_rows)
+    kinds = table.column(ROW_KIND_COLUMN)
+    retracts = pc.is_in(kinds, pa.array(["-U", "-D"], kinds.type))
+    return list(pc.indices_nonzero(pc.invert(retracts)).to_pylist())
+
+
+def _without(name: str, lines: Sequence[bytes], values: pa.ChunkedArray, places: Sequence[int]) -> list[int]:
+    """Those of the places whose lines have no field of this name. Only a NULL can be one."""
+    nulls = pc.indices_nonzero(values.is_null())
+    nulls = nulls if len(places) == len(lines) else nulls.filter(pc.is_in(nulls, pa.array(places, nulls.type)))
+    texts = pa.array(lines, pa.large_binary()).take(nulls)
+    # A line with one brace has no object inside, where the name might stand too. Only the others are read, one by one.
+    field = re.escape(json.dumps(name, ensure_ascii=False)) + r"\s*:"
+    plain = pc.and_(pc.match_substring_regex(texts, field), pc.equal(pc.count_substring(texts, b"{"), 1))
+    return [place for place in nulls.filter(pc.invert(plain)).to_pylist() if name not in json.loads(lines[place])]
+
+
+def _other(places: Sequence[int], lacking: Sequence[int]) -> int:
+    """The first of the places that is not among those lacking."""
+    return next(place for place in places if place not in set(lacking))
 
 
 def _line_of(block: bytes, first: int, position: int) -> int:

@@ -22,7 +22,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from tablestore.cli.rows.csvfaults import Fault, fault_in_row, find_fault
-from tablestore.cli.rows.jsonlines import BLOCK_BYTES, from_text, is_text_first, json_batches
+from tablestore.cli.rows.jsonlines import BLOCK_BYTES, Lost, from_text, is_text_first, json_batches
 from tablestore.cli.rows.rowformat import COMPRESSIONS, FileFormat, ReadSettings, format_of
 from tablestore.errors import FormatError, InvalidInputError, StorageError, TablestoreError
 from tablestore.io.opening import open_store
@@ -55,8 +55,13 @@ def schema_of_file(path: str, settings: ReadSettings | None = None) -> pa.Schema
 
 
 @contextmanager
-def open_rows(path: str, settings: ReadSettings | None = None, *, target: pa.Schema | None = None) -> Iterator[RowSource]:
-    """Open a file, URL, or ``-`` for standard input. Raises InvalidInputError for other files."""
+def open_rows(
+    path: str, settings: ReadSettings | None = None, *, target: pa.Schema | None = None, lost: Lost | None = None
+) -> Iterator[RowSource]:
+    """Open a file, URL, or ``-`` for standard input. Raises InvalidInputError for other files.
+
+    ``lost``: as :func:`~tablestore.cli.rows.jsonlines.json_batches` takes it, for lines that lack columns.
+    """
     settings = settings or ReadSettings()
     chosen = settings.file_format or format_of(path)
     with ExitStack() as opened:
@@ -74,7 +79,7 @@ def open_rows(path: str, settings: ReadSettings | None = None, *, target: pa.Sch
             else:
                 stream = pa.CompressedInputStream(pa.PythonFile(counted), compression) if compression else counted
                 if chosen is FileFormat.JSON:
-                    schema, batches = _json(stream, path, settings, target)
+                    schema, batches = _json(stream, path, settings, target, lost)
                 else:
                     pipe = counted if size is None or path == "-" else None
                     placed = _CsvPlaces(path, compression, settings, chosen, target, pipe)
@@ -233,13 +238,16 @@ class _CsvPlaces:
         return message.partition("error to ")[2].partition(":")[0]
 
 
-def _json(stream: Any, path: str, settings: ReadSettings, target: pa.Schema | None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    if settings.columns is None or target is None:
-        schema, batches = json_batches(stream, path, target)
-        kept = _chosen(schema.names, settings)
-    else:
-        kept = _chosen(target.names, settings)
-        schema, batches = json_batches(stream, path, pa.schema([target.field(name) for name in kept]), others=True)
+def _json(
+    stream: Any, path: str, settings: ReadSettings, target: pa.Schema | None, lost: Lost | None
+) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    if settings.columns is None:
+        return json_batches(stream, path, target, lost=lost)
+    if target is not None:
+        chosen = pa.schema([target.field(name) for name in _chosen(target.names, settings)])
+        return json_batches(stream, path, chosen, others=True, lost=lost)
+    schema, batches = json_batches(stream, path, None)
+    kept = _chosen(schema.names, settings)
     return pa.schema([schema.field(name) for name in kept]), (batch.select(kept) for batch in batches)
 
 

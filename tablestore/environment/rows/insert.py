@@ -123,7 +123,7 @@ def plan_insert(session: Session, statement: Insert, source: Source, parameters:
     _check_partition(statement, table, source)
     rows = QueryToInsert.of(session, statement, source, parameters)
     path = session.expand(statement.target)
-    target = rows.table_target(path, table)
+    target = replace(rows.table_target(path, table), missing_columns=session.settings.missing_columns)
     return Insertion(name=str(path), query=rows.bound(table.table_schema.fields), target=target)
 
 

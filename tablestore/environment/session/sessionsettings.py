@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from tablestore.environment.managed.factory import FILE_PATH, STORAGE_PREFIX
 from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.lsm.write.missingchoice import MissingColumns
 from tablestore.names import did_you_mean
 from tablestore.options import (
     CHANGE_TRACKING,
@@ -51,6 +52,14 @@ CTAS_ATOMICITY = Option(
     kind="bool",
     default=False,
     sentence="Whether a table that CREATE TABLE … AS makes is there with all its rows or not at all.",
+)
+MISSING_COLUMNS = Option(
+    key="table.insert.missing-columns",
+    kind="choice",
+    default=MissingColumns.NULL.value,
+    sentence="What INSERT writes into columns that it does not name, in the place of a stored row: their default or NULL, what is "
+    "stored (keep, which looks it up), or nothing: it is refused.",
+    choices=tuple(choice.value for choice in MissingColumns),
 )
 CHECKPOINTS = Option(
     key="execution.checkpointing.dir",
@@ -96,6 +105,7 @@ OPTIONS = {
         RUNTIME_MODE,
         DML_SYNC,
         CTAS_ATOMICITY,
+        MISSING_COLUMNS,
         CHECKPOINTS,
         CHECKPOINT_INTERVAL,
         FRESHNESS_THRESHOLD,
@@ -173,6 +183,11 @@ class Settings:
     def all(self) -> dict[str, str]:
         """What was set, by key."""
         return dict(sorted(self._values.items()))
+
+    @property
+    def missing_columns(self) -> MissingColumns:
+        """What INSERT does about columns that it does not name."""
+        return MissingColumns.of(str(MISSING_COLUMNS.parse(str(self.get(MISSING_COLUMNS.key)))))
 
     @property
     def is_streaming(self) -> bool:

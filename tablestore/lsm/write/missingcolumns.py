@@ -42,8 +42,8 @@ class Lost:
         raise InvalidInputError(
             f"the rows for {where} lack {names}: NULL would take the place of what is stored there. Give all columns, or choose: "
             'missing_columns="keep" leaves what is stored, which is looked up; missing_columns="null" writes NULL, or the default '
-            "of the column (--missing-columns; in Spark the option missing-columns). In a table with merge-engine = partial-update "
-            "rows set only what they hold",
+            "of the column (--missing-columns; in Spark the option missing-columns, in SQL SET 'table.insert.missing-columns'). In "
+            "a table with merge-engine = partial-update rows set only what they hold",
             kind="missing-columns",
         )
 

@@ -296,6 +296,13 @@ def check_given(context: TableContext, given: pa.Schema, choice: MissingColumns,
     return lost
 
 
+def lost_columns(context: TableContext, given: Collection[str]) -> frozenset[str]:
+    """The columns of which rows with the columns ``given`` would replace what is stored by NULL."""
+    schema = context.schema
+    columns = pa.schema([field for field in schema.arrow_schema if field.name in given])
+    return frozenset(path[0] for path in lost_to_nulls(context.settings.merge, schema.fields, columns).paths)
+
+
 def _accepted_before(_context: TableContext) -> "dict[tuple[pa.Schema, MissingColumns, frozenset[str]], Lost]":
     """What :func:`check_given` found, by its arguments: jobs write many batches with the same columns."""
     return {}

@@ -478,6 +478,34 @@ class QueryEngineContract:
         again = environment.execute_sql("CREATE TABLE IF NOT EXISTS shop.made AS SELECT * FROM shop.edges")
         assert (again.snapshot, len(again.notices), len(catalog.table("shop.made").snapshots())) == (None, 1, 1)
 
+    def test_an_insert_writes_null_or_keeps_or_is_refused_where_it_does_not_name_a_column(
+        self, engine: QueryEngine, catalog: Catalog
+    ) -> None:
+        environment = TableEnvironment.create(catalog, engine=engine)
+        columns = "id BIGINT, item STRING, price DOUBLE DEFAULT 7.5, PRIMARY KEY (id) NOT ENFORCED"
+        environment.execute_sql(f"CREATE TABLE shop.priced ({columns})")
+
+        def priced(choice: str | None, values: str) -> list[dict[str, Any]]:
+            if choice is not None:
+                environment.execute_sql(f"SET 'table.insert.missing-columns' = '{choice}'")
+            environment.execute_sql(f"INSERT INTO shop.priced (item, id) {values}")
+            return list(catalog.table("shop.priced").scan().to_arrow().sort_by("id").to_pylist())
+
+        environment.execute_sql("INSERT INTO shop.priced VALUES (1, 'a', 1.5), (2, 'b', 2.5)")
+        after = priced("keep", "SELECT CONCAT('x', id), id FROM shop.priced WHERE id = 1 UNION ALL SELECT 'new', 3")
+        assert [(row["item"], row["price"]) for row in after] == [("x1", 1.5), ("b", 2.5), ("new", 7.5)]
+        with pytest.raises(InvalidInputError, match=r"lack price.*SET 'table\.insert\.missing-columns'"):
+            priced("refuse", "VALUES ('c', 1), ('new', 4)")
+        assert catalog.table("shop.priced").scan().to_arrow().sort_by("id").to_pylist() == after
+        environment.execute_sql("RESET 'table.insert.missing-columns'")
+        assert [(row["item"], row["price"]) for row in priced(None, "VALUES ('c', 1)")] == [("c", 7.5), ("b", 2.5), ("new", 7.5)]
+        # Of what is replaced as a whole nothing is kept, and in a new table nothing is lost.
+        environment.execute_sql("SET 'table.insert.missing-columns' = 'refuse'")
+        environment.execute_sql("INSERT OVERWRITE shop.priced (item, id) VALUES ('d', 1)")
+        environment.execute_sql(f"CREATE TABLE shop.again ({columns}) AS SELECT id, item FROM shop.priced")
+        for name in ("priced", "again"):
+            assert catalog.table(f"shop.{name}").scan().to_arrow().to_pylist() == [{"id": 1, "item": "d", "price": 7.5}]
+
     def test_what_cannot_be_a_table_makes_none(self, engine: QueryEngine, catalog: Catalog) -> None:
         environment = TableEnvironment.create(catalog, engine=engine, config={"table.ctas.atomicity-enabled": "true"})
         for query, kind in (

@@ -119,7 +119,7 @@ def test_files_in_any_format_and_compression(run: Run, catalog: ts.Catalog, tmp_
 
 def test_standard_input(run: Run, catalog: ts.Catalog) -> None:
     table = made(run, catalog, "id BIGINT NOT NULL, t STRING")
-    run("import", "shop.t", "-", "--file-format", "json", input=b'{"id": 1, "t": "a"}\n{"id": 2}')
+    run("import", "shop.t", "-", "--file-format", "json", input=b'{"id": 1, "t": "a"}\n{"id": 2, "t": null}')
     run("import", "shop.t", "-", "--file-format", "csv", input=b"t,id\nc,3\n")
     assert rows_of(table) == [{"id": 1, "t": "a"}, {"id": 2, "t": None}, {"id": 3, "t": "c"}]
 
@@ -219,7 +219,7 @@ def test_rows_replace_rows_only_as_it_was_asked_for(run: Run, catalog: ts.Catalo
         ("a.csv", b"id,r\n1,-1e39\n", "column 'r': expected FLOAT, found '-1e39'; FLOAT has no room for it: give"),
         ("a.csv", b'id,f\n1,\n2,""\n', "a.csv, line 3, column 'f': expected DOUBLE, found ''"),
         ("a.csv", b"t\nx\n", "id"),
-        ("a.jsonl", b'{"t":"x"}\n', "id"),
+        ("a.jsonl", b'{"t":"x","f":1,"i8":1,"raw":"","r":1}\n', "id"),
         ("a.parquet", b"PAR1 is not enough PAR1", "a.parquet"),
         ("a.csv.gz", b"not compressed", "a.csv.gz"),
         ("a.txt", b"id\n1\n", "--file-format"),
@@ -308,6 +308,48 @@ def test_columns_that_a_file_lacks_are_refused_kept_or_null(run: Run, catalog: t
     assert [(row["t"], row["f"]) for row in rows_of(table)] == [("b", 0.5)]
     run(*lacking, "--missing-columns", "null", input=b"id,t\n1,c\n")
     assert [(row["t"], row["f"]) for row in rows_of(table)] == [("c", None)]
+
+
+def lines_of(*rows: dict[str, object], spaced: bool = False) -> bytes:
+    separators = (" , ", " : ") if spaced else (",", ":")
+    return b"\n\n".join(json.dumps(row, separators=separators).encode() for row in rows)
+
+
+@pytest.mark.parametrize("spaced", [False, True])
+@pytest.mark.parametrize("text", ["a", '{"f": 1}', 'x"f":', "\\"])
+def test_fields_that_json_lines_lack_are_refused_kept_or_null(run: Run, catalog: ts.Catalog, text: str, spaced: bool) -> None:
+    """A line that says null means it; to Arrow's reader one without the field says the same."""
+    table = made(run, catalog, "id BIGINT NOT NULL, t STRING, f DOUBLE, m MAP<STRING, DOUBLE>")
+    whole = {"id": 1, "t": text, "f": 0.5, "m": {"f": 1.0}}
+    load = ("import", "shop.t", "-", "--file-format", "json")
+    run(*load, input=lines_of(whole, {**whole, "id": 2, "f": None, "t": None}, spaced=spaced))
+    before = rows_of(table)
+    assert [(row["t"], row["f"]) for row in before] == [(text, 0.5), (None, None)]
+    none = lines_of({"id": 1, "t": text, "m": {"f": 2.0}}, {"id": 2, "t": "b", "m": None}, spaced=spaced)
+    assert "lack f" in run(*load, input=none, code=1).err
+    some = lines_of({"id": 2, "f": None, "t": "b", "m": {}}, {"id": 1, "t": text, "m": {"f": 2.0}}, spaced=spaced)
+    for choice in ((), ("--missing-columns", "keep")):
+        assert "line 3 has no 'f', which other lines have" in run(*load, *choice, input=some, code=1).err
+    assert rows_of(table) == before
+    run(*load, "--missing-columns", "keep", input=none)
+    assert [(row["t"], row["f"]) for row in rows_of(table)] == [(text, 0.5), ("b", None)]
+    run(*load, "--missing-columns", "null", input=some)
+    assert [(row["t"], row["f"]) for row in rows_of(table)] == [(text, None), ("b", None)]
+
+
+def test_json_lines_that_take_rows_back_need_the_key_only(run: Run, orders: ts.Table) -> None:
+    lines = lines_of({"_row_kind": "-D", "id": 1}, {"_row_kind": "+U", "id": 2, "item": "ink", "price": 10})
+    run("import", "shop.orders", "-", "--file-format", "json", input=lines)
+    assert [(row["id"], row["price"]) for row in rows_of(orders)] == [(2, 10.0), (3, 4.0), (4, 0.5)]
+    partial = lines_of({"_row_kind": "+U", "id": 2, "item": "ink"}, {"_row_kind": "+U", "id": 3, "item": "ink", "price": 10})
+    assert "price" in run("import", "shop.orders", "-", "--file-format", "json", input=partial, code=1).err
+
+
+def test_lines_of_a_partial_update_table_set_what_they_hold(run: Run, catalog: ts.Catalog) -> None:
+    table = made(run, catalog, "id BIGINT NOT NULL, t STRING, f DOUBLE", "-o", "merge-engine=partial-update")
+    lines = lines_of({"id": 1, "t": "a"}, {"id": 1, "f": 0.5}, {"id": 2, "f": 1.5})
+    run("import", "shop.t", "-", "--file-format", "json", input=lines)
+    assert [(row["t"], row["f"]) for row in rows_of(table)] == [("a", 0.5), (None, 1.5)]
 
 
 def test_changes_with_row_kinds_are_applied(run: Run, orders: ts.Table) -> None:

@@ -15,7 +15,11 @@ def table(run: Run) -> None:
     run("db", "create", "shop")
     run("table", "create", "shop.t", "--primary-key", "id", "--schema", "id BIGINT, item STRING, price DECIMAL(10, 2), day DATE")
     done = run(
-        "insert", "shop.t", '{"id": 1, "item": "ink", "price": 8, "day": "2026-01-31"}', '{"id": 2, "item": "it\'s"}', "--json"
+        "insert",
+        "shop.t",
+        '{"id": 1, "item": "ink", "price": 8, "day": "2026-01-31"}',
+        '{"id": 2, "item": "it\'s", "price": null, "day": null}',
+        "--json",
     )
     assert json.loads(done.out) == {"table": "shop.t", "rows": 2, "snapshot": 1}
 
@@ -25,8 +29,28 @@ def rows(run: Run) -> list[dict[str, object]]:
 
 
 def test_rows_are_inserted_and_replaced(run: Run, table: None) -> None:
-    assert "Inserted 1 row(s) into shop.t (snapshot 2)" in run("insert", "shop.t", '{"id": 2, "item": "pen"}').out
-    assert [row["item"] for row in rows(run)] == ["ink", "pen"]
+    given = '{"id": 2, "item": "pen", "price": 3, "day": null}'
+    assert "Inserted 1 row(s) into shop.t (snapshot 2)" in run("insert", "shop.t", given).out
+    assert [(row["item"], row["price"]) for row in rows(run)] == [("ink", "8.00"), ("pen", "3.00")]
+
+
+def test_columns_that_a_row_does_not_name_are_refused_kept_or_null(run: Run, table: None) -> None:
+    one = ("insert", "shop.t", '{"id": 1, "item": "pen"}')
+    assert "lack price, day" in run(*one, code=1).err
+    for uneven in (('{"id": 1, "item": "pen"}', '{"id": 2, "price": 3}'), ('{"id": 1, "item": "pen", "price": 1}', '{"id": 2}')):
+        assert "which other lines have" in run("insert", "shop.t", *uneven, code=1).err
+    assert [row["item"] for row in rows(run)] == ["ink", "it's"]
+    run(*one, "--missing-columns", "keep")
+    assert [(row["item"], row["price"]) for row in rows(run)] == [("pen", "8.00"), ("it's", None)]
+    run(*one, "--missing-columns", "null")
+    assert [(row["item"], row["price"]) for row in rows(run)] == [("pen", None), ("it's", None)]
+
+
+def test_rows_of_a_table_without_a_key_may_lack_columns(run: Run, table: None) -> None:
+    run("table", "create", "shop.log", "--schema", "id BIGINT, item STRING")
+    run("insert", "shop.log", '{"id": 1}', '{"item": "x"}')
+    read = run("table", "read", "shop.log", "--json").out.splitlines()
+    assert [json.loads(line) for line in read] == [{"id": 1, "item": None}, {"id": None, "item": "x"}]
 
 
 def test_an_update_shows_what_it_would_do_and_waits_for_yes(run: Run, table: None) -> None:
@@ -52,7 +76,8 @@ def test_a_delete_takes_a_condition_or_all(run: Run, table: None) -> None:
     [
         (["insert", "shop.t", "{"], 1, "JSON"),
         (["insert", "shop.t", '{"id": 3, "itm": "x"}'], 1, "itm"),
-        (["insert", "shop.t", '{"item": "x"}'], 1, "id"),
+        (["insert", "shop.t", '{"item": "x", "price": 1, "day": null}'], 1, "'id'"),
+        (["insert", "shop.t", '{"item": "x"}', "--missing-columns", "null"], 1, "id"),
         (["update", "shop.t", "--set", "price", "--all", "--yes"], 2, "--set"),
         (["update", "shop.t", "--set", "prize=1", "--all", "--yes"], 1, "did you mean 'price'"),
         (["update", "shop.t", "--set", "id=id + 1", "--all", "--yes"], 1, "identifies a row"),

@@ -15,7 +15,6 @@ from pyspark_tablestore.streaming.batches import BatchWriter, running_checkpoint
 from pyspark_tablestore.streaming.streamoptions import place_of
 from tablestore.environment.engine import BoundQuery, InsertTarget
 from tablestore.errors import ConflictError, InvalidInputError, StorageError, TablestoreError
-from tablestore.lsm.write.missingchoice import MissingColumns
 
 _MODES = "STREAMING_OUTPUT_MODE.UNSUPPORTED_OPERATION"
 _TWICE = "CONCURRENT_STREAM_LOG_UPDATE"
@@ -76,7 +75,7 @@ def start_insert(
             "'execution.checkpointing.dir' to another folder",
             kind="streaming",
         )
-    writer = BatchWriter(target.table, target.pin.spec, missing_columns=MissingColumns.NULL)
+    writer = BatchWriter(target.table, target.pin.spec, missing_columns=target.missing_columns)
     sink = frame.writeStream.foreachBatch(writer).option("checkpointLocation", checkpoint)
     if interval_ms is not None:
         sink = sink.trigger(processingTime=f"{interval_ms} milliseconds")

@@ -6,6 +6,7 @@ they fall into, in one commit.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, TypeAlias
 
 import pyarrow as pa
@@ -14,11 +15,13 @@ import typer
 import tablestore as ts
 from tablestore.cli.command import Refused, Session, is_path
 from tablestore.cli.rows.filenames import find_files
+from tablestore.cli.rows.jsonlines import Lost
 from tablestore.cli.rows.rowformat import ReadSettings, looks_like_rows
 from tablestore.cli.rows.rowsource import RowSource, open_rows, schema_of_file
 from tablestore.cli.text.render import Bar
 from tablestore.lsm.write.missingchoice import MissingColumns
 from tablestore.names import did_you_mean
+from tablestore.table.write.writer import lost_columns
 from tablestore.types.rowkind import ROW_KIND_COLUMN
 
 Way: TypeAlias = Literal["upsert", "append", "overwrite"]
@@ -135,7 +138,8 @@ def _confirm_overwrite(session: Session, table: ts.Table, files: Sequence[str], 
 def _write(session: Session, table: ts.Table, files: Sequence[str], wanted: Load, loaded: Loaded) -> None:
     every = wanted.commit_every
     with table.new_writer() as writer:
-        for batch in _batches(session, files, wanted.settings, table.schema, loaded):
+        lost = None if wanted.missing_columns is MissingColumns.NULL else partial(lost_columns, table.context)
+        for batch in _batches(session, files, wanted.settings, table.schema, loaded, lost):
             for piece in _pieces(batch, every, loaded.rows - loaded.committed_rows):
                 writer.write(piece, missing_columns=wanted.missing_columns)
                 loaded.rows += piece.num_rows
@@ -180,11 +184,16 @@ def _chained(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[
 
 
 def _batches(
-    session: Session, files: Sequence[str], settings: ReadSettings, target: pa.Schema, loaded: Loaded
+    session: Session,
+    files: Sequence[str],
+    settings: ReadSettings,
+    target: pa.Schema,
+    loaded: Loaded,
+    lost: Lost | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """All rows of all files, with a bar for each file."""
     for path in files:
-        with open_rows(path, settings, target=target) as source, session.out.progress(path, source.size) as bar:
+        with open_rows(path, settings, target=target, lost=lost) as source, session.out.progress(path, source.size) as bar:
             _check_columns(path, source.schema.names, target.names)
             for batch in source:
                 yield batch

@@ -14,6 +14,12 @@ from tablestore.names import split_names
 
 app = typer.Typer()
 
+MissingOption = Annotated[
+    MissingColumns | None,
+    typer.Option(
+        "--missing-columns", help="What rows do that lack columns: be refused (the default), write NULL, or keep what is stored."
+    ),
+]
 Files = Annotated[
     list[str],
     typer.Argument(metavar="FILE...", help="Files, folders, patterns such as 'in/*.csv', or URLs; - is standard input."),
@@ -35,10 +41,7 @@ def import_files(
     upsert: Annotated[bool, typer.Option("--upsert", help="Replace rows of equal key (what keyed tables do).")] = False,
     append: Annotated[bool, typer.Option("--append", help="Add rows (what tables without a key do).")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the partitions that the rows fall into.")] = False,
-    missing_columns: Annotated[
-        MissingColumns | None,
-        typer.Option("--missing-columns", help="Upsert rows that lack columns: write NULL, or keep what is stored."),
-    ] = None,
+    missing_columns: MissingOption = None,
     commit_every: Annotated[
         int | None, typer.Option("--commit-every", metavar="ROWS", min=1, help="Commit after so many rows; else once, at the end.")
     ] = None,

@@ -1,5 +1,6 @@
 """``tablestore insert``, ``update`` and ``delete``: a few rows of a table, from the command line."""
 
+from functools import partial
 from io import BytesIO
 from typing import Annotated
 
@@ -8,6 +9,8 @@ import typer
 import tablestore as ts
 from tablestore.cli import wordcompletion
 from tablestore.cli.command import Session, TableName, Yes, command, parse_pairs
+from tablestore.cli.commands.writing.loading import MissingOption
+from tablestore.lsm.write.missingchoice import MissingColumns
 
 app = typer.Typer()
 
@@ -33,6 +36,7 @@ def insert(
     session: Session,
     name: TableName,
     rows: Annotated[list[str], typer.Argument(metavar="JSON...", help="Rows as JSON objects, each a value by column.")],
+    missing_columns: MissingOption = None,
 ) -> None:
     """Insert rows given as JSON objects; in a table with a primary key they replace those of their key.
 
@@ -41,12 +45,15 @@ def insert(
     import pyarrow as pa
 
     from tablestore.cli.rows.jsonlines import json_batches
+    from tablestore.table.write.writer import lost_columns
 
     table = session.table(name)
-    text = "\n".join(row.replace("\n", " ") for row in rows)
-    schema, batches = json_batches(BytesIO(text.encode()), "the rows", table.schema)
+    text = "".join(row.replace("\n", " ") + "\n" for row in rows)
+    choice = missing_columns or MissingColumns.REFUSE
+    lost = None if choice is MissingColumns.NULL else partial(lost_columns, table.context)
+    schema, batches = json_batches(BytesIO(text.encode()), "the rows", table.schema, lost=lost)
     given = pa.Table.from_batches(batches, schema=schema)
-    snapshot = table.upsert(given) if table.primary_key else table.append(given)
+    snapshot = table.upsert(given, missing_columns=choice) if table.primary_key else table.append(given)
     _say(session, table, snapshot, f"Inserted {given.num_rows:,} row(s) into {table.name}", given.num_rows)
 
 
