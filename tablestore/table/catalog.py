@@ -125,6 +125,20 @@ class Catalog:
         table, _ = self._tools.create(identifier, made, ignore_if_exists=ignore_if_exists)
         return table
 
+    def check_new_table(
+        self,
+        name: str,
+        schema: GivenSchema,
+        primary_key: Names | None = None,
+        partition_by: Names | None = None,
+        options: Mapping[str, object] | None = None,
+        comment: str | None = None,
+    ) -> None:
+        """Raise InvalidInputError or UnsupportedError if :meth:`create_table` would refuse these arguments; nothing is made."""
+        self._tools.definition(
+            parse_identifier(name), schema, primary_key=primary_key, partition_by=partition_by, options=options, comment=comment
+        )
+
     # -- with their first rows
 
     def stage_table(

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.names import Names, names_of
-from tablestore.options import BUCKET_KEY, TableOptions, validate_options
+from tablestore.options import BUCKET, BUCKET_KEY, TableOptions, validate_options
 from tablestore.types.arrowtypes import fields_from_arrow
 from tablestore.types.datatypes import TIMESTAMP_ROOTS, AtomicType, Field, TypeRoot, row_types, with_new_ids, with_nullable
 from tablestore.types.defaults import default_scalar
@@ -83,10 +83,15 @@ def check_schema(schema: TableSchema) -> None:
 
 def _with_defaults(options: Mapping[str, str], *, keyed: bool) -> dict[str, str]:
     settled = dict(options)
-    settled.setdefault("bucket", "1" if keyed else "-1")
+    settled.setdefault(BUCKET.key, default_bucket(keyed=keyed))
     if keyed:
         settled.setdefault("data-file.thin-mode", "true")
     return settled
+
+
+def default_bucket(*, keyed: bool) -> str:
+    """The option ``bucket`` of a table that is made without it."""
+    return "1" if keyed else "-1"
 
 
 def _names(names: Names, what: str) -> tuple[str, ...]:

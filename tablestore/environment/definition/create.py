@@ -62,12 +62,19 @@ def created_path(session: Session, statement: CreateTable, source: Source) -> Ob
 
 def new_managed(session: Session, path: ObjectPath, definition: TableDefinition) -> ManagedTableContext:
     """What the factory learns of a table to be made, in a database that is there. Raises NotFoundError, UnsupportedError."""
+    context = planned_managed(session, path, definition)
+    if session.catalogs.is_unmade(path.catalog, path.database):
+        context.catalog.create_database(DEFAULT_DATABASE, ignore_if_exists=True)
+    return context
+
+
+def planned_managed(session: Session, path: ObjectPath, definition: TableDefinition) -> ManagedTableContext:
+    """As :func:`new_managed`, and nothing is made."""
     catalog = session.catalogs.get(path.catalog)
     if not catalog.supports_managed_table:
         raise UnsupportedError(
             f"catalog {path.catalog!r} does not support managed tables: give the table the option 'connector'", kind="not-managed"
         )
-    _make_default_database(session, catalog, path)
     session.catalogs.check_database(path.catalog, path.database)
     return managed_context(session, path, catalog, definition)
 
@@ -117,8 +124,3 @@ def connector_table(
         comment=definition.comment,
         temporary=temporary,
     )
-
-
-def _make_default_database(session: Session, catalog: Catalog, path: ObjectPath) -> None:
-    if path.database == DEFAULT_DATABASE and session.catalogs.is_unmade(path.catalog, path.database):
-        catalog.create_database(DEFAULT_DATABASE, ignore_if_exists=True)

@@ -14,16 +14,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from tablestore.environment.jobs.job import Job
-from tablestore.environment.materialized.difference import ModifyOptions, Plan
+from tablestore.environment.materialized.difference import ModifyOptions, Plan, validate
 from tablestore.environment.materialized.evolution.newversion import Version, build, changed_meanwhile
 from tablestore.environment.materialized.evolution.tableversions import VERSION
 from tablestore.environment.materialized.freshness import RefreshMode
 from tablestore.environment.materialized.incremental.holding import held_sources, release
 from tablestore.environment.materialized.lasterror import forget_error, keep_error
 from tablestore.environment.materialized.materializedtable import RefreshStatus, Upkeep
-from tablestore.environment.materialized.refreshing import refresh_newest, refresh_session
-from tablestore.environment.materialized.storing import Found, store
+from tablestore.environment.materialized.refreshing import check_formats, refresh_newest, refresh_session
+from tablestore.environment.materialized.storing import Found, check_storable, store
 from tablestore.environment.materialized.upkeep import end_upkeep, keeping_fresh
+from tablestore.environment.materialized.workflows import check_scheduler
 from tablestore.environment.pipelines.pipeline import run_work
 from tablestore.environment.result import Result, done
 from tablestore.environment.session.session import Session
@@ -32,11 +33,14 @@ from tablestore.errors import ConflictError, TablestoreError, UnsupportedError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act:
-    """What a statement is to do, checked. ``fills``: rows are made, so it is a job, which may run beside what follows
-    (``table.dml-sync`` = false)."""
+    """What a statement is to do, checked: the statement runs it, EXPLAIN prints what is ``shown``.
+
+    ``fills``: rows are made, so it is a job, which may run beside what follows (``table.dml-sync`` = false).
+    """
 
     run: Callable[[], None]
     fills: bool = False
+    shown: str = ""
 
 
 def run_act(session: Session, act: Act) -> Result:
@@ -53,14 +57,25 @@ def run_act(session: Session, act: Act) -> Result:
 
 
 def plan_act(session: Session, found: Found, plan: Plan) -> Act:
-    """What makes a table what a plan says."""
+    """What makes a table what a plan says. Raises InvalidInputError, UnsupportedError for a plan that cannot be carried out."""
+    shown = f"== Alters ==\n{found.path}\n{plan}"
     if not plan.changes:
-        return Act(run=lambda: forget_error(found, during="alter"))
-    if found.upkeep.status is RefreshStatus.SUSPENDED:
-        return Act(run=lambda: _suspended(session, found, plan))
-    if not _begins_anew(plan):
-        return Act(run=lambda: _store(session, found, found.upkeep, plan))
-    return Act(run=lambda: _active(session, found, plan), fills=plan.new.refresh_mode is RefreshMode.CONTINUOUS)
+        return Act(shown=shown, run=lambda: forget_error(found, during="alter"))
+    validate(plan)
+    check_formats(plan.new.options)
+    suspended = found.upkeep.status is RefreshStatus.SUSPENDED
+    fills = plan.restarts and not suspended and plan.new.refresh_mode is RefreshMode.CONTINUOUS
+    replaces = fills and (plan.changes_query or plan.widens)
+    check_storable(found, plan, filled=fills and not replaces)
+    if suspended:
+        return Act(shown=shown, run=lambda: _suspended(session, found, plan))
+    if not plan.restarts:
+        return Act(shown=shown, run=lambda: _store(session, found, found.upkeep, plan))
+    check_scheduler(session, plan.new.refresh_mode)
+    if replaces:
+        _check_log_stays(found, plan)
+    shown += "\nthe refresh begins anew"
+    return Act(shown=shown, run=lambda: _active(session, found, plan, replaces=replaces), fills=fills)
 
 
 def _store(session: Session, found: Found, upkeep: Upkeep, plan: Plan) -> None:
@@ -70,16 +85,9 @@ def _store(session: Session, found: Found, upkeep: Upkeep, plan: Plan) -> None:
     release(found.table, held)
 
 
-def _begins_anew(plan: Plan) -> bool:
-    """Whether another job or workflow is needed. One that refreshes as a whole reads the definition each time."""
-    if plan.old.refresh_mode is plan.new.refresh_mode is RefreshMode.FULL:
-        return plan.old.freshness != plan.new.freshness
-    return plan.restarts
-
-
 def _suspended(session: Session, found: Found, plan: Plan) -> None:
     upkeep = found.upkeep
-    if _begins_anew(plan):
+    if plan.restarts:
         # RESUME makes what it needs.
         upkeep = replace(upkeep, handler=None)
     _store(session, found, upkeep, plan)
@@ -87,12 +95,12 @@ def _suspended(session: Session, found: Found, plan: Plan) -> None:
         end_upkeep(session, found)
 
 
-def _active(session: Session, found: Found, plan: Plan) -> None:
+def _active(session: Session, found: Found, plan: Plan, *, replaces: bool) -> None:
     with _explained(session, found, plan), keeping_fresh(session, found.path, plan.new) as prepared:
         upkeep = replace(found.upkeep, status=RefreshStatus.ACTIVATED, handler=prepared.handler, since_ms=session.clock.now_ms())
         if plan.new.refresh_mode is RefreshMode.FULL:
             _store(session, found, upkeep, plan)
-        elif plan.changes_query:
+        elif replaces:
             _replace(session, found, upkeep, plan)
         else:
             refresh_newest(session, found)
@@ -102,10 +110,9 @@ def _active(session: Session, found: Found, plan: Plan) -> None:
 
 def _replace(session: Session, found: Found, upkeep: Upkeep, plan: Plan) -> None:
     """Put a version with the rows of another query in the place of the table. Its columns stay as they are, with their comments."""
-    _check_log_stays(found, plan)
     version = Version(
         path=found.path,
-        definition=replace(plan.new, fields=(*plan.old.fields, *plan.appended)),
+        definition=plan.new,
         upkeep=replace(upkeep, epoch=found.upkeep.epoch + 1),
         like=found,
         marks={key: text for key, text in found.table.options().items() if key == VERSION},

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from tablestore.environment.definition.tabledefinition import check_own_options
 from tablestore.environment.materialized.altering import Act, plan_act, run_act
-from tablestore.environment.materialized.difference import Plan, check_declared, diff, settled, validate
+from tablestore.environment.materialized.difference import DRIFTED, Plan, check_declared, diff, settled
 from tablestore.environment.materialized.evolution.newversion import Version, build
 from tablestore.environment.materialized.expansion import check_lasts, expand_query, fill_names
 from tablestore.environment.materialized.freshness import (
@@ -23,13 +23,14 @@ from tablestore.environment.materialized.freshness import (
     pick_mode,
 )
 from tablestore.environment.materialized.materializedtable import (
+    LAYOUT,
     MaterializedTable,
     RefreshStatus,
     Upkeep,
     default_constraint,
 )
 from tablestore.environment.materialized.refreshing import check_formats
-from tablestore.environment.materialized.sametext import same_query, takes_all_columns
+from tablestore.environment.materialized.sametext import same_query
 from tablestore.environment.materialized.storing import (
     Found,
     check_not_initializing,
@@ -84,26 +85,22 @@ def _plan(session: Session, statement: CreateMaterializedTable, source: Source) 
     path, found = _there(session, statement, source)
     if found is not None:
         return plan_act(session, found, plan_declared(session, statement, source, found))
-    definition = _declared(session, statement, source, path)
+    made = _declared(session, statement, source, path)
     with placing(source, statement.path.span):
-        check_scheduler(session, definition.refresh_mode)
-    continuous = definition.refresh_mode is RefreshMode.CONTINUOUS
-    return Act(run=lambda: _create(session, path, definition), fills=continuous)
+        check_scheduler(session, made.refresh_mode)
+        Version(path=path, definition=made, upkeep=Upkeep(status=RefreshStatus.ACTIVATED)).check(session)
+    columns = ", ".join(f"{one.name} {type_to_sql(one.type)}" for one in made.fields)
+    return Act(
+        shown=f"== Creates ==\n{path}: {columns}\nFRESHNESS = {made.freshness}, REFRESH_MODE = {made.refresh_mode}\n"
+        f"AS {made.expanded_query}",
+        run=lambda: _create(session, path, made),
+        fills=made.refresh_mode is RefreshMode.CONTINUOUS,
+    )
 
 
 def explain_materialized(session: Session, statement: CreateMaterializedTable, source: Source) -> str:
-    """What the statement would do; nothing is done."""
-    path, found = _there(session, statement, source)
-    if found is None:
-        made = _declared(session, statement, source, path)
-        columns = ", ".join(f"{one.name} {type_to_sql(one.type)}" for one in made.fields)
-        return (
-            f"== Creates ==\n{path}: {columns}\nFRESHNESS = {made.freshness}, REFRESH_MODE = {made.refresh_mode}\n"
-            f"AS {made.expanded_query}"
-        )
-    plan = plan_declared(session, statement, source, found)
-    restarts = "\nthe refresh begins anew" if plan.restarts and found.upkeep.status is RefreshStatus.ACTIVATED else ""
-    return f"== Alters ==\n{path}\n{plan}{restarts}"
+    """What the statement would do; nothing is done. Raises what the statement raises before it begins."""
+    return _plan(session, statement, source).shown
 
 
 def alter_declared(session: Session, statement: AlterMaterializedTable, source: Source) -> Result:
@@ -131,15 +128,14 @@ def alter_declared(session: Session, statement: AlterMaterializedTable, source: 
         case ResetOptions(keys=keys):
             check_own_options(dict.fromkeys(keys, ""), source)
             new = replace(old, options={key: value for key, value in old.options.items() if key not in keys})
-    plan = diff(old, new, same_query=same)
-    _check(plan)
-    return run_act(session, plan_act(session, found, plan))
+    return run_act(session, plan_act(session, found, diff(old, new, same_query=same)))
 
 
-def plan_declared(
-    session: Session, statement: CreateMaterializedTable, source: Source, found: Found, *, checked: bool = True
-) -> Plan:
-    """What has to change so that a table is what a statement declares. Nothing happens. ``checked``: it can be done in place."""
+def plan_declared(session: Session, statement: CreateMaterializedTable, source: Source, found: Found) -> Plan:
+    """What has to change so that a table is what a statement declares, whether or not that can be done in its place.
+
+    A statement that says nothing of the layout of the rows leaves it as it is, unless it declares another key or partitioning.
+    """
     check_not_initializing(found, "alter")
     old = found.definition
     declared, same = with_query(session, old, statement.query, source, found.path, statement.path)
@@ -147,6 +143,8 @@ def plan_declared(
     logical = LogicalRefreshMode(statement.refresh_mode or LogicalRefreshMode.AUTOMATIC)
     with placing(source, statement.freshness.span if statement.freshness else statement.path.span):
         settled_freshness, mode = settled(old, freshness, logical, rules_of(session.settings))
+    stays = (old.primary_key, old.partition_by) == (statement.primary_key, statement.partitioned_by)
+    layout = {key: text for key, text in old.options.items() if key in LAYOUT} if stays else {}
     new = replace(
         declared,
         freshness=settled_freshness,
@@ -157,18 +155,9 @@ def plan_declared(
         constraint=statement.constraint or default_constraint(statement.primary_key),
         partition_by=statement.partitioned_by,
         comment=statement.comment,
-        options=statement.options,
+        options={**layout, **statement.options},
     )
-    plan = diff(old, new, same_query=same)
-    if checked:
-        _check(plan)
-    return plan
-
-
-def _check(plan: Plan) -> None:
-    if plan.changes:
-        validate(plan)
-        check_formats(plan.new.options)
+    return diff(old, new, same_query=same)
 
 
 def _there(session: Session, statement: CreateMaterializedTable, source: Source) -> tuple[ObjectPath, Found | None]:
@@ -260,20 +249,21 @@ def _declared(session: Session, statement: CreateMaterializedTable, source: Sour
 def with_query(
     session: Session, old: MaterializedTable, query: Fragment, source: Source, path: ObjectPath, written: Path
 ) -> tuple[MaterializedTable, bool]:
-    """The old definition with a query, and whether that says the same as before.
-
-    The engine is only asked for the columns where the query says something else, or takes all columns of a table.
+    """The old definition with a query and the columns that it gives now, and whether the query says the same as before.
 
     Raises InvalidInputError, UnsupportedError, NotFoundError.
     """
     same = same_query(fill_names(session, query.text), old.expanded_query)
-    if same and not takes_all_columns(old.expanded_query):
-        return old, True
-    expanded = expand_query(session, query, source, path)
-    fields = tuple(_fields(session, written, query, source))
-    if same and [one.name for one in fields] == [one.name for one in old.fields]:
-        return old, True
-    return replace(old, original_query=expanded.original, expanded_query=expanded.text, fields=fields), False
+    if not same:
+        expanded = expand_query(session, query, source, path)
+        old = replace(old, original_query=expanded.original, expanded_query=expanded.text)
+    try:
+        return replace(old, fields=tuple(_fields(session, written, query, source))), same
+    except InvalidInputError as error:
+        if same:
+            error.message = f"{error.message}\n{DRIFTED}"
+            error.args = (error.message,)
+        raise
 
 
 def _fields(session: Session, written: Path, query: Fragment, source: Source) -> list[Field]:

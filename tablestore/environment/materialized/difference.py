@@ -1,24 +1,43 @@
-"""What has to change so that a materialized table becomes what a statement declares? Pure: from two definitions a plan.
+"""Plans what has to change so that a materialized table becomes what a statement declares. Pure: from two definitions a plan.
 
     diff(old, new) -> Plan        every aspect: query, columns, freshness, mode, options, comment, constraint, partitioning
     validate(plan)                refuses what cannot be done with the rows that are there
 
-A plan without changes is a statement that does nothing. Columns may only be appended, and may be NULL.
+A plan without changes is a statement that does nothing. Columns may be appended, and may be NULL; one that is there may get a
+wider type of its kind, and one that is wider than what the query gives stays. The columns of a query also change without it: where
+a table that it reads is altered or made anew.
 """
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from tablestore.environment.materialized.freshness import Freshness, FreshnessRules, LogicalRefreshMode, RefreshMode, pick_mode
 from tablestore.environment.materialized.materializedtable import MaterializedTable
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.options import PARTITION_DATE_FORMATTER, partition_date_column
-from tablestore.types.datatypes import DataType, Field, with_nullable
+from tablestore.types.datatypes import (
+    FLOAT_ROOTS,
+    INTEGER_ROOTS,
+    TEXT_ROOTS,
+    TIMESTAMP_ROOTS,
+    AtomicType,
+    DataType,
+    Field,
+    TypeRoot,
+    nullable_throughout,
+    with_nullable,
+)
+from tablestore.types.evolution.widening import keeps_values
 from tablestore.types.typestring import quote_identifier, type_to_sql
 
 _STAGE = "beside the table: ALTER MATERIALIZED TABLE … STAGE AS query, then PROMOTE"
-_WAY_OUT = f"Such a version can be built {_STAGE}."
+WAY_OUT = f"Such a version can be built {_STAGE}."
+DRIFTED = (
+    "A table that the query reads was altered, or made anew. ALTER MATERIALIZED TABLE … AS a query that gives the columns as they "
+    f"were, such as by CAST, keeps the table; with the columns that there are now it is built {_STAGE}."
+)
+_KINDS = (INTEGER_ROOTS | FLOAT_ROOTS | {TypeRoot.DECIMAL}, TEXT_ROOTS, {TypeRoot.BINARY, TypeRoot.VARBINARY}, TIMESTAMP_ROOTS)
 _AFTER_COMMA = re.compile(r"(?<=\d), (?=\d)")
 
 
@@ -34,6 +53,21 @@ class ModifyQuery:
         added = ", ".join(f"{quote_identifier(one.name)} {_type(one.type)}" for one in self.appended)
         columns = f"; adds {added}" if added else ""
         return f"MODIFY QUERY to: {' '.join(self.original.split())}{columns}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModifyColumns:
+    """Columns that get another type: each as it was, and as it is to be."""
+
+    columns: tuple[tuple[Field, Field], ...]
+
+    @property
+    def widens(self) -> bool:
+        """Whether they hold their values as they are."""
+        return all(widens(before.type, after.type) for before, after in self.columns)
+
+    def __str__(self) -> str:
+        return "; ".join(f"MODIFY COLUMN {_column(after)} (was {_type(before.type)})" for before, after in self.columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +139,16 @@ class ModifyPartitioning:
         return f"MODIFY PARTITIONED BY to {_names(self.after)} (was {_names(self.before)})"
 
 
-Change = ModifyQuery | ModifyFreshness | ModifyRefreshMode | ModifyOptions | ModifyComment | ModifyConstraint | ModifyPartitioning
+Change = (
+    ModifyQuery
+    | ModifyColumns
+    | ModifyFreshness
+    | ModifyRefreshMode
+    | ModifyOptions
+    | ModifyComment
+    | ModifyConstraint
+    | ModifyPartitioning
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,14 +170,25 @@ class Plan:
         return any(isinstance(change, ModifyQuery) for change in self.changes)
 
     @property
+    def widens(self) -> bool:
+        """Whether columns get a wider type."""
+        return any(isinstance(change, ModifyColumns) for change in self.changes)
+
+    @property
     def restarts(self) -> bool:
-        """Whether whoever refreshes the table has to begin again."""
+        """Whether another job or workflow has to refresh the table. One of FULL refreshes reads the definition each time."""
+        if self.old.refresh_mode is self.new.refresh_mode is RefreshMode.FULL:
+            return self.old.freshness != self.new.freshness
         return any(isinstance(change, ModifyQuery | ModifyFreshness | ModifyRefreshMode) for change in self.changes)
 
     @property
     def changes_rows(self) -> bool:
         """Whether what readers see becomes something else: other rows, another key, other partitions."""
-        return any(isinstance(change, ModifyQuery | ModifyConstraint | ModifyPartitioning) for change in self.changes)
+        return any(
+            isinstance(change, ModifyQuery | ModifyConstraint | ModifyPartitioning)
+            or (isinstance(change, ModifyColumns) and not change.widens)
+            for change in self.changes
+        )
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.changes)) if self.changes else "no change"
@@ -143,9 +197,12 @@ class Plan:
 def diff(old: MaterializedTable, new: MaterializedTable, *, same_query: bool) -> Plan:
     """What leads from ``old`` to ``new``. ``same_query``: their queries say the same, whatever their texts."""
     changes: list[Change] = []
-    if not same_query:
+    new = replace(new, fields=_aligned(old.fields, new.fields))
+    if not same_query or [one.name for one in old.fields] != [one.name for one in new.fields]:
         appended = new.fields[len(old.fields) :]
         changes.append(ModifyQuery(original=new.original_query, expanded=new.expanded_query, appended=appended))
+    if retyped := _retyped(old.fields, new.fields):
+        changes.append(ModifyColumns(columns=retyped))
     if (old.freshness, old.default_freshness) != (new.freshness, new.default_freshness):
         changes.append(ModifyFreshness(before=old.freshness, after=new.freshness))
     if (old.logical_mode, old.refresh_mode) != (new.logical_mode, new.refresh_mode):
@@ -174,10 +231,20 @@ def settled(
 
 def validate(plan: Plan) -> None:
     """Raise InvalidInputError or UnsupportedError for a plan that cannot be carried out."""
-    if plan.changes_query:
+    if plan.old.expanded_query == plan.new.expanded_query:
+        _check_drift(plan)
+    else:
         check_columns(plan.old.fields, plan.new.fields)
     for change in plan.changes:
         match change:
+            case ModifyColumns():
+                keys = {*plan.old.primary_key, *plan.old.partition_by}
+                if retyped := [(before, after) for before, after in change.columns if before.name in keys]:
+                    raise UnsupportedError(
+                        f"{'; '.join(drift(*zip(*retyped, strict=True)))}: the files of the table are placed and ordered by its "
+                        f"key and its partitions. {WAY_OUT}",
+                        kind="immutable",
+                    )
             case ModifyPartitioning():
                 raise UnsupportedError(
                     f"PARTITIONED BY cannot be altered from {_names(change.before)} to {_names(change.after)}: the files of the "
@@ -194,23 +261,110 @@ def validate(plan: Plan) -> None:
 
 
 def check_columns(original: tuple[Field, ...], derived: tuple[Field, ...]) -> None:
-    """Raise InvalidInputError unless the columns of a query are those of the table, with others behind them."""
+    """Raise InvalidInputError unless the columns of another query are those of the table, with others behind them."""
     if len(derived) < len(original):
         raise InvalidInputError(
             "Failed to modify query because drop column is unsupported. When modifying a query, you can only append new columns at "
             f"the end of original schema. The original schema has {len(original)} columns, but the newly derived schema from the "
-            f"query has {len(derived)} columns.\n{_WAY_OUT}",
+            f"query has {len(derived)} columns.\n{WAY_OUT}",
             kind="materialized-columns",
         )
     for place, (before, after) in enumerate(zip(original, derived, strict=False)):
-        if before.name != after.name or not _same_type(before.type, after.type):
+        if before.name != after.name or not (_same_type(before.type, after.type) or widens(before.type, after.type)):
             raise InvalidInputError(
                 "When modifying the query of a materialized table, currently only support appending columns at the end of original "
                 "schema, dropping, renaming, and reordering columns are not supported.\n"
                 f"Column mismatch at position {place}: Original column is [{_column(before)}], but new column is "
-                f"[{_column(after)}].\n{_WAY_OUT}",
+                f"[{_column(after)}].\n{WAY_OUT}",
                 kind="materialized-columns",
             )
+
+
+def _check_drift(plan: Plan) -> None:
+    """Raise InvalidInputError where the query is the same, and its columns are others than those that the table may get."""
+    old, new = plan.old.fields, plan.new.fields
+    kept = [before.name for before in old] == [after.name for after in new[: len(old)]]
+    if kept and all(widens(before.type, after.type) for before, after in _retyped(old, new)):
+        return
+    raise InvalidInputError(
+        f"The query is the same, and its columns are not: {'; '.join(drift(old, new))}. {DRIFTED}", kind="materialized-columns"
+    )
+
+
+def drift(stored: Sequence[Field], derived: Sequence[Field]) -> list[str]:
+    """How the columns that a query gives differ from those of its table, one by one."""
+    before, after = ({one.name: one for one in fields} for fields in (stored, derived))
+    lines = [f"column {_column(one)} is not there any more" for name, one in before.items() if name not in after]
+    lines += [f"column {_column(one)} is new" for name, one in after.items() if name not in before]
+    lines += [
+        f"column {quote_identifier(name)} was {_type(one.type)}, and is {_type(after[name].type)} now"
+        for name, one in before.items()
+        if name in after and not _takes(one.type, after[name].type)
+    ]
+    return lines or [f"they are ordered {_names(tuple(after))}, and were {_names(tuple(before))}"]
+
+
+def check_kinds(stored: Sequence[Field], derived: Sequence[Field], table: str) -> list[str]:
+    """The columns whose values may not all go into those of a table, in words. Raises InvalidInputError where none can."""
+    pairs = [(one, other) for one, other in zip(stored, derived, strict=True) if not _takes(one.type, other.type)]
+    if not pairs:
+        return []
+    lines = drift(*zip(*pairs, strict=True))
+    if all(widens(one.type, other.type) for one, other in pairs):
+        lines[-1] += " (CREATE OR ALTER MATERIALIZED TABLE of the same query widens it)"
+    if any(_kind(one.type) != _kind(other.type) for one, other in pairs):
+        raise drifted(table, lines)
+    return lines
+
+
+def drifted(table: str, lines: Sequence[str], because: str = "") -> InvalidInputError:
+    """The error of a refresh whose query gives other columns than those that the table was declared with."""
+    reason = f"\n{because}" if because else ""
+    return InvalidInputError(
+        f"the query of materialized table {table} gives other columns now: {'; '.join(lines)}. {DRIFTED}{reason}",
+        kind="materialized-columns",
+    )
+
+
+def widens(old: DataType, new: DataType) -> bool:
+    """Whether a column may become one of another type: a wider one of its kind, which holds each of its values."""
+    return (
+        isinstance(old, AtomicType)
+        and isinstance(new, AtomicType)
+        and _kind(old) == _kind(new)
+        and keeps_values(old, new)
+        and not _same_type(old, new)
+    )
+
+
+def _aligned(stored: tuple[Field, ...], derived: tuple[Field, ...]) -> tuple[Field, ...]:
+    """The columns of a table whose query gives these: a column that is there stays where it takes what the query gives."""
+
+    def one(before: Field, after: Field) -> Field:
+        if before.name != after.name:
+            return after
+        if _takes(before.type, after.type):
+            return before
+        return replace(before, type=with_nullable(after.type, before.type.nullable))
+
+    return (*map(one, stored, derived), *derived[len(stored) :])
+
+
+def _retyped(old: tuple[Field, ...], new: tuple[Field, ...]) -> tuple[tuple[Field, Field], ...]:
+    pairs = zip(old, new, strict=False)
+    return tuple(pair for pair in pairs if pair[0].name == pair[1].name and not _same_type(pair[0].type, pair[1].type))
+
+
+def _takes(stored: DataType, derived: DataType) -> bool:
+    """Whether a column takes all values of a type as they are."""
+    return _same_type(stored, derived) or widens(derived, stored)
+
+
+def _kind(data_type: DataType) -> object:
+    """What the types of one kind share, among which values may go from one to another; a nested type is one of its own."""
+    if not isinstance(data_type, AtomicType):
+        return type_to_sql(nullable_throughout(data_type))
+    return next((kind for kind in _KINDS if data_type.root in kind), data_type.root)
 
 
 def check_declared(definition: MaterializedTable) -> None:
@@ -256,7 +410,7 @@ def _options(old: Mapping[str, str], new: Mapping[str, str]) -> ModifyOptions:
 
 
 def _same_type(before: DataType, after: DataType) -> bool:
-    return _type(before) == _type(after)
+    return type_to_sql(nullable_throughout(before)) == type_to_sql(nullable_throughout(after))
 
 
 def _column(one: Field) -> str:

@@ -22,6 +22,7 @@ from tablestore.environment.materialized.freshness import Freshness, LogicalRefr
 from tablestore.errors import FormatError, InvalidInputError
 from tablestore.options import MATERIALIZED_TABLE, OWN_MATERIALIZED_PREFIX, is_materialized
 from tablestore.types.datatypes import Field
+from tablestore.types.newschema import default_bucket
 from tablestore.types.schema import TableSchema
 
 # Stored, never renamed.
@@ -29,6 +30,7 @@ ORIGINAL_QUERY = f"{OWN_MATERIALIZED_PREFIX}original-query"
 DECLARED = f"{OWN_MATERIALIZED_PREFIX}declared"
 EPOCH = f"{OWN_MATERIALIZED_PREFIX}epoch"
 SINCE = f"{OWN_MATERIALIZED_PREFIX}since-millis"
+LAYOUT = (opt.BUCKET.key, opt.BUCKET_KEY.key)
 _OPTIONS, _CONSTRAINT, _DEFAULT_FRESHNESS = "options", "constraint", "defaultFreshness"
 
 E = TypeVar("E", bound=StrEnum)
@@ -52,7 +54,7 @@ class RefreshHandler:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaterializedTable:
-    """The definition. ``options``: those that were declared, a distribution as ``bucket`` and ``bucket-key`` among them.
+    """The definition. ``options``: those that were declared, and how its rows lie (:func:`layout_of`), whoever has said so.
 
     ``original_query`` is the user's own text, ``expanded_query`` the same with all names filled up, since the session forgets its
     current database. ``default_freshness``: the statement did not say how fresh.
@@ -123,8 +125,18 @@ def definition_of(schema: TableSchema) -> MaterializedTable:
         constraint=constraint if isinstance(constraint, str) else default_constraint(schema.primary_keys),
         partition_by=schema.partition_keys,
         comment=schema.comment,
-        options=given,
+        # A table is rescaled beside its definition.
+        options={**{key: options.get(key, text) for key, text in given.items()}, **layout_of(schema)},
     )
+
+
+def layout_of(schema: TableSchema) -> dict[str, str]:
+    """The options that say in which buckets the rows of a table lie, where that is not as in a table that says nothing of it."""
+    options, keyed = schema.options, bool(schema.primary_keys)
+    layout = {key: options[key] for key in LAYOUT if key in options}
+    if layout.get(opt.BUCKET.key) == default_bucket(keyed=keyed):
+        del layout[opt.BUCKET.key]
+    return layout
 
 
 def upkeep_of(schema: TableSchema) -> Upkeep:

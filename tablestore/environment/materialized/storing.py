@@ -5,7 +5,7 @@ What was read is named by its epoch. Where another session was faster, nothing i
 
 from dataclasses import dataclass, replace
 
-from tablestore.environment.materialized.difference import ModifyComment, ModifyOptions, Plan
+from tablestore.environment.materialized.difference import WAY_OUT, ModifyColumns, ModifyComment, ModifyOptions, Plan
 from tablestore.environment.materialized.freshness import FreshnessRules
 from tablestore.environment.materialized.materializedtable import (
     EPOCH,
@@ -20,9 +20,10 @@ from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.session.session import Session, placing
 from tablestore.environment.session.sessionsettings import CONTINUOUS_FRESHNESS, FRESHNESS_THRESHOLD, FULL_FRESHNESS, Settings
 from tablestore.environment.source import NO_SOURCE, Source
-from tablestore.errors import ConflictError, InvalidInputError, NotFoundError
+from tablestore.errors import ConflictError, InvalidInputError, NotFoundError, UnsupportedError
 from tablestore.options import TYPE, is_materialized
 from tablestore.sql.source import Path
+from tablestore.store.commit.alterschema import check_alteration
 from tablestore.table.table import Table
 from tablestore.types.evolution import schemachanges as to
 
@@ -74,18 +75,8 @@ def store(found: Found, upkeep: Upkeep, plan: Plan | None = None) -> Found:
 
     Raises ConflictError if another session has changed it since it was read, and what altering a table raises.
     """
-    upkeep = replace(upkeep, epoch=found.upkeep.epoch + 1)
-    definition = found.definition if plan is None else plan.new
-    before = found.table.options()
-    after = options_of(definition, upkeep)
-    handled = options_of(found.definition, found.upkeep)
-    changes: list[to.SchemaChange] = [_unchanged(found)]
-    if plan is not None:
-        changes += _of_plan(plan)
-    changes += [to.SetOption(key, text) for key, text in after.items() if key != TYPE.key and before.get(key) != text]
-    changes += [to.RemoveOption(key) for key in handled if key not in after and key in before]
     try:
-        return read_found(found.path, found.table.alter(changes))
+        return read_found(found.path, found.table.alter(_changes(found, upkeep, plan)))
     except ConflictError as error:
         if error.kind != "option-changed":
             raise
@@ -94,6 +85,18 @@ def store(found: Found, upkeep: Upkeep, plan: Plan | None = None) -> Found:
             "statement",
             kind="materialized-changed",
         ) from error
+
+
+def check_storable(found: Found, plan: Plan, *, filled: bool) -> None:
+    """Raise what storing a plan would raise, as far as the table decides that: nothing is changed. ``filled``: the table is
+    refreshed before."""
+    try:
+        check_alteration(found.table.context, _changes(found, found.upkeep, plan), filled=filled)
+    except UnsupportedError as error:
+        if "STAGE" not in error.message:
+            error.message = f"{error.message}. {WAY_OUT}"
+            error.args = (error.message,)
+        raise
 
 
 def rules_of(settings: Settings) -> FreshnessRules:
@@ -114,6 +117,19 @@ def check_not_initializing(found: Found, operation: str) -> None:
         )
 
 
+def _changes(found: Found, upkeep: Upkeep, plan: Plan | None) -> list[to.SchemaChange]:
+    definition = found.definition if plan is None else plan.new
+    before = found.table.options()
+    after = options_of(definition, replace(upkeep, epoch=found.upkeep.epoch + 1))
+    handled = options_of(found.definition, found.upkeep)
+    changes: list[to.SchemaChange] = [_unchanged(found)]
+    if plan is not None:
+        changes += _of_plan(plan)
+    changes += [to.SetOption(key, text) for key, text in after.items() if key != TYPE.key and before.get(key) != text]
+    changes += [to.RemoveOption(key) for key in handled if key not in after and key in before]
+    return changes
+
+
 def _unchanged(found: Found) -> to.RequireOption:
     epoch = found.upkeep.epoch
     # A table that another engine made has none.
@@ -124,6 +140,8 @@ def _of_plan(plan: Plan) -> list[to.SchemaChange]:
     changes: list[to.SchemaChange] = [to.AddColumn((one.name,), one.type) for one in plan.appended]
     for change in plan.changes:
         match change:
+            case ModifyColumns():
+                changes += [to.ChangeType((after.name,), after.type) for _, after in change.columns]
             case ModifyOptions():
                 changes += [to.SetOption(key, text) for key, text in change.set.items()]
                 changes += [to.RemoveOption(key) for key in change.reset]

@@ -60,6 +60,13 @@ def alter_schema(
     return _Alteration(context=context, changes=given, rescaling=rescaling, check=check).run()
 
 
+def check_alteration(context: TableContext, changes: Sequence[SchemaChange], *, filled: bool = False) -> None:
+    """Raise what :func:`alter_schema` would raise of these changes, as the table is now; nothing is altered. ``filled``: rows are
+    written before."""
+    alteration = _Alteration(context=context, changes=tuple(changes), rescaling=False, check=None)
+    alteration._evolved(context.schemas.refreshed_latest(), filled=filled)
+
+
 def publish_schema(context: TableContext, made: TableSchema, base: TableSchema) -> bool:
     """Make ``made`` the schema after ``base``; False if another alteration has that id. Raises as :func:`alter_schema`."""
     alteration = _Alteration(context=context, changes=(), rescaling=False, check=None)
@@ -104,25 +111,10 @@ class _Alteration:
         lost = 0
         while True:
             base = self.context.schemas.refreshed_latest()
-            self._check_same_table(base)
-            self._check_counts(base)
-            has_data = holds_data(self.context)
-            settled = without_condition(base)
-            evolution = evolve(
-                settled,
-                self.changes,
-                has_data=has_data,
-                was_written=has_data or was_written(self.context),
-                time_millis=max(clock.now_ms(), base.time_millis),
-                rescaling=self.rescaling,
-            )
+            evolution, rests_on_files = self._evolved(base)
             made = evolution.schema
-            if same_content(settled, made):
+            if same_content(without_condition(base), made):
                 return base
-            self._check_settings(base, made)
-            if self.check is not None:
-                self.check(base, made)
-            rests_on_files = self._check_frame(evolution, self.context.snapshots.latest())
             if self._publish(made, base, deadline_s):
                 if evolution.needs_empty_table or rests_on_files:
                     self._fence(evolution, base, deadline_s)
@@ -135,6 +127,27 @@ class _Alteration:
                     kind="commit-timeout",
                 )
             self._wait(lost)
+
+    def _evolved(self, base: TableSchema, *, filled: bool = False) -> tuple[Evolution, bool]:
+        """What becomes of a schema, checked, and whether that depends on the files that are there."""
+        self._check_same_table(base)
+        self._check_counts(base)
+        has_data = filled or holds_data(self.context)
+        settled = without_condition(base)
+        evolution = evolve(
+            settled,
+            self.changes,
+            has_data=has_data,
+            was_written=has_data or was_written(self.context),
+            time_millis=max(self.context.clock.now_ms(), base.time_millis),
+            rescaling=self.rescaling,
+        )
+        if same_content(settled, evolution.schema):
+            return evolution, False
+        self._check_settings(base, evolution.schema)
+        if self.check is not None:
+            self.check(base, evolution.schema)
+        return evolution, self._check_frame(evolution, self.context.snapshots.latest())
 
     @property
     def _name(self) -> str:

@@ -34,6 +34,7 @@ from tablestore.options import (
     TYPE,
     UNTRACKED_PARTITIONS,
     combines_rows,
+    is_materialized,
     option_text,
     validate_options,
 )
@@ -117,13 +118,19 @@ def check_against_data(old: Mapping[str, str], new: Mapping[str, str], *, has_da
     before, after = _value(old, BUCKET.key), _value(new, BUCKET.key)
     if before != after:
         fixed = isinstance(before, int) and isinstance(after, int) and before > 0 and after > 0
-        way_out = (
-            f"Rescale by INSERT OVERWRITE instead: table.rescale({after}) (in SQL CALL sys.rescale) alters the option and "
-            "overwrites every partition with its own rows"
-            if fixed
-            else "Only a fixed number can become another one (INSERT OVERWRITE, table.rescale): create a table with the buckets "
-            "that you want and copy the rows into it"
+        rescaling = (
+            f"table.rescale({after}) (in SQL CALL sys.rescale) alters the option and overwrites every partition with its own rows"
         )
+        if is_materialized(new):
+            beside = f"build {_beside(new, BUCKET.key)}"
+            way_out = f"{rescaling}; or {beside}" if fixed else f"Only a fixed number can become another one: {beside}"
+        elif fixed:
+            way_out = f"Rescale by INSERT OVERWRITE instead: {rescaling}"
+        else:
+            way_out = (
+                "Only a fixed number can become another one (INSERT OVERWRITE, table.rescale): create a table with the buckets "
+                "that you want and copy the rows into it"
+            )
         raise UnsupportedError(
             f"bucket cannot be altered from {old.get(BUCKET.key, 'unset')} to {new.get(BUCKET.key, 'unset')} while the table holds "
             f"data: the files that are there lie in the old buckets. {way_out}",
@@ -135,11 +142,18 @@ def check_against_data(old: Mapping[str, str], new: Mapping[str, str], *, has_da
 def _refuse(old: Mapping[str, str], new: Mapping[str, str], keys: tuple[str, ...], why: str) -> None:
     for key in keys:
         if _value(old, key) != _value(new, key):
+            copied = "Create a table with the new value and copy the rows into it"
             raise UnsupportedError(
-                f"the option {key!r} cannot be altered from {old.get(key, 'unset')!r} to {new.get(key, 'unset')!r} {why}. Create a "
-                "table with the new value and copy the rows into it",
+                f"the option {key!r} cannot be altered from {old.get(key, 'unset')!r} to {new.get(key, 'unset')!r} {why}. "
+                f"{f'Build {_beside(new, key)}' if is_materialized(new) else copied}",
                 kind="immutable-option",
             )
+
+
+def _beside(options: Mapping[str, str], key: str) -> str:
+    """How a materialized table gets an option that its files depend on."""
+    given = f"WITH ('{key}' = '{options[key]}') " if key in options else ""
+    return f"such a version beside the table: ALTER MATERIALIZED TABLE … STAGE {given}AS query, then PROMOTE"
 
 
 def touches_layout(old: Mapping[str, str], new: Mapping[str, str]) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tablestore.distributed.read import pin_at, pin_read
-from tablestore.environment.definition.create import new_managed
+from tablestore.environment.definition.create import new_managed, planned_managed
 from tablestore.environment.definition.tabledefinition import TableDefinition
 from tablestore.environment.engine import InsertTarget, ManagedRelation
 from tablestore.environment.managed.factory import ManagedTableContext, StagesTables
@@ -53,16 +53,27 @@ class Version:
 
     def context(self, session: Session) -> ManagedTableContext:
         """What the factory learns of it."""
+        return self._with_definition(new_managed(session, self.path, self._as_table()))
+
+    def check(self, session: Session) -> None:
+        """Raise what making a table of it would raise before there is one; nothing is made."""
+        context = self._with_definition(planned_managed(session, self.path, self._as_table()))
+        context.catalog.check_new_table(
+            self.path.in_catalog, context.fields, context.primary_key, context.partition_by, context.options, context.comment
+        )
+
+    def _as_table(self) -> TableDefinition:
         made = self.definition
-        definition = TableDefinition(
+        return TableDefinition(
             fields=made.fields,
             primary_key=made.primary_key,
             partition_by=made.partition_by,
             comment=made.comment,
             options=made.options if self.like is None else self._options_as(self.like),
         )
-        context = new_managed(session, self.path, definition)
-        return context.with_options({**context.options, **options_of(made, self.upkeep), **self.marks})
+
+    def _with_definition(self, context: ManagedTableContext) -> ManagedTableContext:
+        return context.with_options({**context.options, **options_of(self.definition, self.upkeep), **self.marks})
 
     def _options_as(self, like: Found) -> dict[str, str]:
         declared, before = self.definition.options, like.definition.options

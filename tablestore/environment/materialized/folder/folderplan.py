@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from tablestore.environment.materialized.altering import plan_act
 from tablestore.environment.materialized.declaring import explain_materialized, plan_declared
 from tablestore.environment.materialized.due import materialized_tables
 from tablestore.environment.materialized.evolution.bluegreen import stage_definition
@@ -126,13 +127,15 @@ def _look(session: Session, one: Declaration, *, blue_green: bool) -> tuple[Acti
         return Action.CREATE, tuple(explain_materialized(session, one.statement, one.source).splitlines()[1:])
     # Refuses what is no materialized table.
     found = open_materialized(session, one.table)
-    plan = plan_declared(session, one.statement, one.source, found, checked=not blue_green)
+    plan = plan_declared(session, one.statement, one.source, found)
     if not plan.changes:
         return Action.NOTHING, ()
     if not (blue_green and plan.changes_rows):
+        # Refuses what cannot be done in the table's place.
+        plan_act(session, found, plan)
         return Action.ALTER, tuple(map(str, plan.changes))
     staged = look_for_version(session, found, Role.STAGED)
-    if staged is not None and not plan_declared(session, one.statement, one.source, staged, checked=False).changes:
+    if staged is not None and not plan_declared(session, one.statement, one.source, staged).changes:
         return Action.NOTHING, ("it is staged: COMPARE it, then PROMOTE it",)
     return Action.STAGE, tuple(map(str, plan.changes))
 
@@ -140,7 +143,7 @@ def _look(session: Session, one: Declaration, *, blue_green: bool) -> tuple[Acti
 def _stage(session: Session, one: Declaration) -> None:
     assert one.table is not None and isinstance(one.statement, CreateMaterializedTable), "only these are staged"
     found = open_materialized(session, one.table)
-    plan = plan_declared(session, one.statement, one.source, found, checked=False)
+    plan = plan_declared(session, one.statement, one.source, found)
     with placing(one.source, one.statement.path.span):
         stage_definition(session, found, plan.new)
 

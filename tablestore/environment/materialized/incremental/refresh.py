@@ -19,6 +19,7 @@ import pyarrow as pa
 from tablestore.distributed.read import pin_at
 from tablestore.distributed.spec import TableSpec
 from tablestore.environment.engine import InsertTarget, ManagedRelation, QueryEngine
+from tablestore.environment.materialized.difference import DRIFTED, check_kinds, drifted
 from tablestore.environment.materialized.incremental.applying import NotThereError, apply_change, note_of
 from tablestore.environment.materialized.incremental.holding import hold_back, let_go_before
 from tablestore.environment.materialized.incremental.refreshcursor import (
@@ -40,6 +41,7 @@ from tablestore.environment.materialized.incremental.sources import (
     why_not_from,
 )
 from tablestore.environment.materialized.sametext import takes_all_columns
+from tablestore.environment.rows.expressions import types_of
 from tablestore.environment.rows.relations import Relations
 from tablestore.environment.session.session import Session
 from tablestore.errors import InvalidInputError, UnsupportedError
@@ -176,15 +178,32 @@ class _Refresh:
         for source in sources:
             pin = source.pin(self.session, source.now.id if source.now else None)
             relations.pins[source.table.location, source.table.branch_name] = pin
-        names = target_names(engine.query(relations.bind(self.query)).schema, self.query, self.target)
+        schema = self._schema(engine, relations)
+        names = target_names(schema, self.query, self.target)
+        fields = [self.target.table_schema.field(name) for name in names]
+        derived = [replace(field, type=kind or field.type) for field, kind in zip(fields, types_of(schema), strict=True)]
+        drift = check_kinds(fields, derived, self.target.name)
         columns = ", ".join(map(quote_name, names))
         rows = relations.bind(f"SELECT * FROM ({self.query}\n) AS `query` ({columns})")
         pin = pin_at(self.target.context, self.spec, base.id if base else None)
-        report = RefreshReport(mode="full", reason=why, sources=_ranges(before, sources))
+        report = RefreshReport(mode="full", reason="; ".join([why, *drift]), sources=_ranges(before, sources))
         note = self._note(base, sources, report)
-        snapshot = engine.insert(rows, InsertTarget(table=self.target, pin=pin, overwrite={}, note=note))
+        try:
+            snapshot = engine.insert(rows, InsertTarget(table=self.target, pin=pin, overwrite={}, note=note))
+        except InvalidInputError as error:
+            if not drift:
+                raise
+            raise drifted(self.target.name, drift, error.message) from error
         let_go_before(self.target, sources)
         return replace(report, snapshot_id=snapshot.id if snapshot else None)
+
+    def _schema(self, engine: QueryEngine, relations: Relations) -> pa.Schema:
+        try:
+            return engine.query(relations.bind(self.query)).schema
+        except InvalidInputError as error:
+            error.message = f"{error.message}\n{DRIFTED}"
+            error.args = (error.message,)
+            raise
 
     def _note(self, base: Snapshot | None, sources: tuple[Source, ...], report: RefreshReport) -> CommitNote:
         cursor = Cursor(query=digest_of(self.query), points=tuple(source.point for source in sources))
