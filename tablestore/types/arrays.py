@@ -4,6 +4,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tablestore.errors import InvalidInputError
+
 Mask = npt.NDArray[np.bool_]
 Kinds = npt.NDArray[np.int8]
 """A row kind code per row."""
@@ -58,7 +60,14 @@ def python_values(column: pa.Array) -> list[object]:
     if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
         values = column.to_numpy(zero_copy_only=False)
         return [None if np.isnat(value) else value for value in values]
-    return column.to_pylist()  # type: ignore[no-any-return]
+    try:
+        return column.to_pylist()  # type: ignore[no-any-return]
+    except (OverflowError, ValueError) as error:
+        raise InvalidInputError(
+            f"expected dates and timestamps of the years 1 to 9999 in a partition column, found another {column.type} ({error}); "
+            "correct the row, or leave it out",
+            kind="partition-value",
+        ) from error
 
 
 def empty_batch(schema: pa.Schema) -> pa.RecordBatch:

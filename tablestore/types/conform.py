@@ -265,7 +265,15 @@ def _check_same(array: pa.Array, cast: pa.Array, source: pa.DataType, place: _Pl
 def _refuse_first(array: pa.Array, bad: pa.Array, place: _Place, hint: str) -> None:
     if pc.any(bad).as_py():
         first = array.filter(bad)[0]
-        raise place.refusal(f"the value {first!s:.100} of type {array.type}", hint)
+        raise place.refusal(f"the value {_shown(first):.100} of type {array.type}", hint)
+
+
+def _shown(value: pa.Scalar) -> str:
+    try:
+        return str(value)
+    except (OverflowError, ValueError):
+        # Python has no dates beyond the years 1 to 9999.
+        return str(value.cast(pa.int64() if value.type.bit_width == 64 else pa.int32()))
 
 
 def _length_limit(data_type: AtomicType) -> int | None:

@@ -112,13 +112,18 @@ def _check_column_names(names: Sequence[str]) -> None:
     if twice := _duplicates(names):
         raise InvalidInputError(f"duplicate column names: {', '.join(twice)}; rename them", kind="duplicate-column")
     for name in names:
-        if not name or name.isspace():
-            raise InvalidInputError(f"expected a column name, found {name!r}")
-        if name.startswith(KEY_PREFIX) or name in SYSTEM_COLUMNS:
-            raise InvalidInputError(
-                f"the column name {name!r} is reserved (names starting with {KEY_PREFIX}, and "
-                f"{', '.join(sorted(SYSTEM_COLUMNS))}); choose another name"
-            )
+        check_column_name(name)
+
+
+def check_column_name(name: str) -> None:
+    """Raise InvalidInputError for a name that no column of a table may have."""
+    if not name or name.isspace():
+        raise InvalidInputError(f"expected a column name, found {name!r}")
+    if name.startswith(KEY_PREFIX) or name in SYSTEM_COLUMNS:
+        raise InvalidInputError(
+            f"the column name {name!r} is reserved (names starting with {KEY_PREFIX}, and "
+            f"{', '.join(sorted(SYSTEM_COLUMNS))}); choose another name"
+        )
 
 
 def _check_nested_names(fields: Iterable[Field]) -> None:

@@ -48,6 +48,7 @@ class RowReader:
         target = Target(
             fields=context.schema.fields,
             key=context.schema.primary_keys,
+            partition=context.schema.partition_keys,
             evolves=request.evolve,
             needs=retraction_needs(context),
         )

@@ -87,7 +87,8 @@ class AvroReader:
                 objects.append({})
         columns = self._columns.columns(objects, faults, self._meanings)
         # The schema knows more than the values.
-        return replace(columns, found={name: self._types.get(name, kinds) for name, kinds in columns.found.items()})
+        seen = [replace(one, type=kind) for one in columns.seen for kind in self._types.get(one.name, {one.type})]
+        return replace(columns, seen=seen)
 
     def _object(self, value: bytes) -> dict[str, Any]:
         start = 0

@@ -2,27 +2,65 @@
 
     a name that is new                           a column at the end, that takes NULL
     a value that a column is too narrow for      its type widened, if every stored value stays what it is
-    anything else                                nothing: the record is at fault, or a name is skipped
+    anything else                                nothing: the record is at fault
 
-The schema of a record says the type of a column. Without one it is what JSON says: BOOLEAN, BIGINT, DOUBLE, or STRING, also for
-objects, lists and what looks like a time. Columns of the key are never widened.
+Only records that become rows count, here or with a wider type: what goes to the dead letters changes no table. A table takes a
+thousand columns, further names are skipped. The schema of a record says the type of a column. Without one it is what JSON says:
+BOOLEAN, BIGINT, DOUBLE, or STRING, also for objects, lists and what looks like a time. Columns of the key are never widened.
 """
 
-from collections.abc import Mapping, Set
+from collections.abc import Container, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
-from tablestore.errors import TablestoreError
+from tablestore.errors import InvalidInputError, TablestoreError
+from tablestore.types.arrays import Places
 from tablestore.types.datatypes import AtomicType, DataType, TypeRoot, with_nullable
 from tablestore.types.evolution.evolve import evolve
 from tablestore.types.evolution.schemachanges import AddColumn, ChangeType, SchemaChange
 from tablestore.types.evolution.widening import is_same, keeps_values
+from tablestore.types.newschema import check_column_name
 from tablestore.types.schema import TableSchema
 from tablestore.types.typestring import parse_type, type_to_sql
 
 Found = Mapping[str, Set[DataType]]
 """Types of values by the name of their column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """Values of one type in the column ``name`` of the records at ``places``. ``is_new``: the table has no such column."""
+
+    name: str
+    type: DataType
+    places: Places
+    is_new: bool
+
+    def at(self, places: Places) -> "Sighting":
+        """The same, its places being those of some among all records."""
+        return replace(self, places=places[self.places])
+
+
+def types_seen(sightings: Sequence[Sighting], faults: Container[int], narrow: Container[int]) -> Found:
+    """The types that count: of new columns in records that are not at fault, of others also in those at fault only because a column
+    is too ``narrow``."""
+    found: dict[str, set[DataType]] = {}
+    for one in sightings:
+        if any(place not in faults or (not one.is_new and place in narrow) for place in one.places.tolist()):
+            found.setdefault(one.name, set()).add(one.type)
+    return found
+
+
+def why_no_column(name: str) -> str | None:
+    """Why a table cannot have a column of this name, None if it can."""
+    try:
+        check_column_name(name)
+    except InvalidInputError as error:
+        return str(error)
+    return None
+
 
 # A table does not grow without end by records that are not what they should be.
 MOST_COLUMNS = 1_000

@@ -9,20 +9,21 @@ the name above a row, "" where the object is the row. Names that are not asked f
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from tablestore.cdc.records.evolving import Found, type_of_json, type_of_value
+from tablestore.cdc.records.evolving import Sighting, type_of_json, type_of_value, why_no_column, widened
 from tablestore.cdc.records.faults import Faults, at_places, convert_each
 from tablestore.cdc.records.wirevalues import PLAIN, Meaning, Wire, conform_column, to_column, usual_wire, wire_type
+from tablestore.cdc.records.writtennumbers import WrittenNumber, json_text, whole_number
 from tablestore.log.json.jsonrows import read_objects, values_to_array
-from tablestore.types.arrays import Mask
+from tablestore.types.arrays import Mask, Places
 from tablestore.types.arrowtypes import to_arrow_type
 from tablestore.types.datatypes import DataType, Field
 
@@ -43,20 +44,29 @@ class Row:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objects:
     """Columns of as many rows as there were texts. ``texts``: values of the names asked for as texts. A text at fault has rows,
-    which mean nothing. ``found``: the types of names that were not asked for, and of values that did not fit."""
+    which mean nothing. ``seen``: the types of names that were not asked for, and of values that did not fit; ``narrow``: the texts
+    at fault only because of such values, for which a wider type would do."""
 
     rows: Mapping[str, Row]
     texts: Mapping[str, pa.Array]
     faults: Faults
-    found: Found
+    seen: Sequence[Sighting] = ()
+    narrow: Set[int] = frozenset()
 
 
 class ObjectReader:
     """Reads objects with rows at the given places. ``texts``: names beside them that hold texts. ``looks_at``: the place where
-    names that are not asked for, and values that do not fit, are of interest."""
+    names that are not asked for, and values that do not fit, are of interest; ``fixed``: the columns that keep their type."""
 
-    def __init__(self, places: Mapping[str, Sequence[Field]], texts: Sequence[str] = (), looks_at: str | None = None) -> None:
-        self._places, self._texts, self._looks_at = places, texts, looks_at
+    def __init__(
+        self,
+        places: Mapping[str, Sequence[Field]],
+        texts: Sequence[str] = (),
+        looks_at: str | None = None,
+        *,
+        fixed: Collection[str] = (),
+    ) -> None:
+        self._places, self._texts, self._looks_at, self._fixed = places, texts, looks_at, fixed
         self._wires = {
             (place, field.name): usual_wire(to_arrow_type(field.type)) for place, fields in places.items() for field in fields
         }
@@ -104,18 +114,24 @@ class ObjectReader:
             columns = []
             for field in fields:
                 array = raw.pop(field.name)
+                if pa.types.is_float64(array.type) and pc.any(pc.is_inf(array)).as_py():
+                    raise ValueError("a number that is too large")
                 column, wrong = _converted(array, field, meanings.get(field.name, PLAIN))
                 columns.append(column)
                 faults.update(wrong)
-                if wrong and place == self._looks_at:
-                    told.note(field.name, type_of_json(array.type))
+                told.note_wrong(
+                    field,
+                    dict.fromkeys(wrong, type_of_json(array.type)),
+                    looks=place == self._looks_at and field.name not in self._fixed,
+                )
             rows[place] = Row(columns=columns, present=present)
             if place == self._looks_at:
                 for name, array in raw.items():
                     if name not in self._texts:
-                        told.note(name, type_of_json(array.type))
+                        places = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False))
+                        faults.update(told.note_new(name, {type_of_json(array.type): places}))
         texts = {name: _one(found.column(name)) for name in self._texts}
-        return Objects(rows=rows, texts=texts, faults=faults, found=told.kinds)
+        return Objects(rows=rows, texts=texts, faults=faults, seen=told.seen, narrow=told.narrow)
 
     def _slow(self, values: Sequence[bytes], meanings: Mapping[str, Meaning]) -> Objects:
         # One by one: what is at fault has to be found, and nothing vectorised says where it is.
@@ -131,12 +147,13 @@ class ObjectReader:
 
     def columns(self, objects: Sequence[dict[str, Any]], faults: Faults, meanings: Mapping[str, Meaning]) -> Objects:
         """Objects that were parsed as columns. ``faults``: of texts that were not, in whose place there is an empty one."""
-        rows, told = {}, _Told()
+        rows, told = {}, _Told(hard=faults)
         for place, fields in self._places.items():
             found: list[Any] = [one.get(place) for one in objects] if place else list(objects)
             for number, row in enumerate(found):
                 if row is not None and not isinstance(row, dict):
                     faults.setdefault(number, f"expected an object as {place!r}, found {row!r:.100}")
+                    told.hard.add(number)
                     found[number] = None
             columns = []
             for field in fields:
@@ -145,20 +162,25 @@ class ObjectReader:
                 column, wrong = self._by_kind(place, cells, field, meanings.get(field.name, PLAIN))
                 columns.append(column)
                 faults = {**wrong, **faults}
-                if place == self._looks_at:
-                    for number in wrong:
-                        told.note(field.name, type_of_value(cells[number]))
+                told.note_wrong(
+                    field,
+                    {number: type_of_value(cells[number]) for number in wrong},
+                    looks=place == self._looks_at and field.name not in self._fixed,
+                )
             if place == self._looks_at:
                 asked = {field.name for field in fields}
-                for row in found:
+                others: dict[str, dict[DataType | None, list[int]]] = {}
+                for number, row in enumerate(found):
                     for name in (row or {}).keys() - asked:
-                        told.note(name, type_of_value(row[name]))
+                        others.setdefault(name, {}).setdefault(type_of_value(row[name]), []).append(number)
+                for name, kinds in others.items():
+                    faults = {**told.note_new(name, {kind: np.array(numbers) for kind, numbers in kinds.items()}), **faults}
             rows[place] = Row(columns=columns, present=np.array([row is not None for row in found], dtype=np.bool_))
         texts = {}
         for name in self._texts:
             said = [one.get(name) for one in objects]
             texts[name] = pa.array([one if isinstance(one, str) else None for one in said], pa.string())
-        return Objects(rows=rows, texts=texts, faults=faults, found=told.kinds)
+        return Objects(rows=rows, texts=texts, faults=faults, seen=told.seen, narrow=told.narrow)
 
     def _by_kind(self, place: str, cells: Sequence[Any], field: Field, meaning: Meaning) -> tuple[pa.Array, Faults]:
         """A column of values of several kinds: those of one kind are converted together."""
@@ -168,7 +190,7 @@ class ObjectReader:
             if cell is not None:
                 by_kind.setdefault(type(cell), []).append(number)
         wires = {_wire_of(one) for one in by_kind}
-        if len(wires) == 1:
+        if len(wires) == 1 and not pa.types.is_nested(kind):
             self._wires[place, field.name] = next(iter(wires))
         parts, order, faults = [], [], Faults()
         for python, numbers in by_kind.items():
@@ -201,29 +223,64 @@ class _PartOf:
         if wire == "nested":
             if not pa.types.is_string(self.kind):
                 raise ValueError(f"expected a single value, found {values[0]!r:.100}")
-            values, wire = [json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=float) for value in values], "text"
-        if wire == "number" and (pa.types.is_string(self.kind) or pa.types.is_decimal(self.kind)):
-            return to_column(pa.array([str(value) for value in values], pa.string()), self.field, PLAIN)
-        if wire == "number" and (self.python is not int or pa.types.is_floating(self.kind)):
-            # Whole numbers may be written with a point.
-            return to_column(pa.array([float(value) for value in values], _floating(self.kind)), self.field, self.meaning)
-        if self.python is int and not all(value in _INT64 for value in values):
-            raise ValueError(f"a number of more than 64 bits: {max(values, key=abs)!r:.100}")
+            values, wire = [json_text(value) for value in values], "text"
+        if wire == "number":
+            return self._of_numbers(values)
         target = wire_type(self.kind, wire, self.meaning)
         if pa.types.is_decimal(target):
             target = pa.string()
         return to_column(pa.array(values, target), self.field, self.meaning)
 
+    def _of_numbers(self, values: Sequence[Any]) -> pa.Array:
+        if pa.types.is_string(self.kind) or pa.types.is_decimal(self.kind):
+            return to_column(pa.array([str(value) for value in values], pa.string()), self.field, PLAIN)
+        if pa.types.is_floating(self.kind):
+            numbers = pa.array([float(value) for value in values], pa.float64())
+            # A float of Python comes from Avro, or is the word for it: it may be infinite.
+            if self.python is not float and pc.any(pc.is_inf(numbers)).as_py():
+                raise ValueError(f"a number is too large: {values[0]!s:.100}")
+            return to_column(numbers, self.field, self.meaning)
+        if self.python is float:
+            return to_column(pa.array(values, pa.float64()), self.field, self.meaning)
+        # Whole numbers may be written with a point.
+        whole = [value if isinstance(value, int) else whole_number(value) for value in values]
+        if not all(value in _INT64 for value in whole):
+            raise ValueError(f"a number of more than 64 bits: {values[0]!s:.100}")
+        return to_column(pa.array(whole, pa.int64()), self.field, self.meaning)
+
 
 class _Told:
-    """The types of values by the name of their column."""
+    """What records say of columns that the table lacks, or that are too narrow. ``hard``: those at fault for another reason."""
 
-    def __init__(self) -> None:
-        self.kinds: dict[str, set[DataType]] = {}
+    def __init__(self, hard: Iterable[int] = ()) -> None:
+        self.seen: list[Sighting] = []
+        self.hard, self._narrow = set(hard), set[int]()
 
-    def note(self, name: str, kind: DataType | None) -> None:
-        if kind is not None:
-            self.kinds.setdefault(name, set()).add(kind)
+    @property
+    def narrow(self) -> Set[int]:
+        """The records at fault only because columns are too narrow."""
+        return self._narrow - self.hard
+
+    def note_new(self, name: str, kinds: Mapping[DataType | None, Places]) -> Faults:
+        """Values of a name that the table lacks; those are at fault for which it can have no column."""
+        faults: Faults = {}
+        for kind, places in kinds.items():
+            if kind is None or not len(places):
+                continue
+            if (why := why_no_column(name)) is not None:
+                faults.update(dict.fromkeys(places.tolist(), f"field {name!r} cannot become a column: {why}"))
+            self.seen.append(Sighting(name, kind, places, is_new=True))
+        self.hard.update(faults)
+        return faults
+
+    def note_wrong(self, field: Field, wrong: Mapping[int, DataType | None], *, looks: bool) -> None:
+        """Types of values that did not fit their column, by their places."""
+        for place, kind in wrong.items():
+            if not looks or kind is None or widened(field.type, kind) is None:
+                self.hard.add(place)
+            else:
+                self._narrow.add(place)
+                self.seen.append(Sighting(field.name, kind, np.array([place]), is_new=False))
 
 
 def _converted(array: pa.Array, field: Field, meaning: Meaning) -> tuple[pa.Array, Faults]:
@@ -249,7 +306,7 @@ def _object(value: bytes) -> dict[str, Any]:
     if not value:
         raise ValueError("the value is empty")
     try:
-        found = json.loads(value.decode(), parse_float=Decimal)
+        found = json.loads(value.decode(), parse_float=WrittenNumber)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"not JSON: {value[:100]!r} ({error})") from error
     if not isinstance(found, dict):
@@ -263,10 +320,6 @@ def _wire_of(python: type) -> Wire:
     if python is bool:
         return "boolean"
     return "nested" if python in (dict, list) else "number"
-
-
-def _floating(kind: pa.DataType) -> pa.DataType:
-    return kind if pa.types.is_floating(kind) else pa.float64()
 
 
 def _has_map(kind: pa.DataType) -> bool:

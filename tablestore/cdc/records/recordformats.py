@@ -11,7 +11,7 @@ if the row after has another. An append table takes new rows only. What cannot b
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.cdc.records.avroobjects import AvroReader, AvroSchema
-from tablestore.cdc.records.evolving import Found
+from tablestore.cdc.records.evolving import Found, Sighting, types_seen
 from tablestore.cdc.records.faults import Faults, at_places
 from tablestore.cdc.records.jsonobjects import ObjectReader, Objects, Row
 from tablestore.cdc.records.recordkeys import KeyReader
@@ -28,7 +28,7 @@ from tablestore.cdc.records.schemaenvelope import by_schema, column_types, meani
 from tablestore.cdc.records.target import Decoded, Part, Target, decoded
 from tablestore.cdc.records.wirevalues import Meaning
 from tablestore.types.arrays import Kinds, Mask, Places
-from tablestore.types.datatypes import DataType, Field
+from tablestore.types.datatypes import Field
 from tablestore.types.rowkind import RowKind
 
 Bytes = Sequence[bytes | None]
@@ -56,26 +56,45 @@ class Reader(Protocol):
         ...
 
 
+class SeenColumns:
+    """What the records of a batch say of columns that the table lacks, or that are too narrow."""
+
+    def __init__(self, target: Target) -> None:
+        self._known = {field.name for field in target.fields}
+        self._sightings: list[Sighting] = []
+        self._narrow: set[int] = set()
+
+    def add(self, found: Objects, described: Found, places: Places) -> None:
+        """Take what records at ``places`` hold, and what their schema describes."""
+        self._narrow.update(places[sorted(found.narrow)].tolist())
+        self._sightings += [one.at(places) for one in found.seen]
+        for name, kinds in described.items():
+            self._sightings += [Sighting(name, kind, places, is_new=name not in self._known) for kind in kinds]
+
+    def told(self, rows: Decoded) -> Decoded:
+        """The rows, with the types that count."""
+        return replace(rows, found=types_seen(self._sightings, rows.faults, self._narrow))
+
+
 class PlainRows:
     """Each record is a row."""
 
     def __init__(self, target: Target, schema: AvroSchema | None = None, key_schema: AvroSchema | None = None) -> None:
         self._target, self._keys = target, KeyReader(target, key_schema)
-        columns = ObjectReader({"": target.fields}, looks_at="" if target.evolves else None)
+        columns = ObjectReader({"": target.fields}, looks_at="" if target.evolves else None, fixed=target.fixed)
         self._reader: Reader = columns if schema is None else AvroReader(columns, schema)
 
     def decode(self, keys: Bytes, values: Bytes) -> Decoded:
         """Rows to be added, and deletions."""
         texts, places, parts, faults = _split(self._keys, keys, values)
-        columns: dict[str, Set[DataType]] = {}
+        seen = SeenColumns(self._target)
         for group in by_schema(texts):
             where = places[group.places]
             found = self._reader.read(group.payloads, meanings(group.schema))
             faults.update(at_places(found.faults, where.tolist()))
             parts.append(_part(self._target.fields, found.rows[""], where, RowKind.INSERT))
-            _add(columns, found.found)
-            _add(columns, column_types(group.schema))
-        return replace(decoded(self._target, parts, faults), found=columns)
+            seen.add(found, column_types(group.schema), where)
+        return seen.told(decoded(self._target, parts, faults))
 
 
 class DebeziumChanges:
@@ -84,7 +103,8 @@ class DebeziumChanges:
     def __init__(self, target: Target, schema: AvroSchema | None = None, key_schema: AvroSchema | None = None) -> None:
         self._target, self._keys = target, KeyReader(target, key_schema)
         self._before = target.before_fields
-        columns = ObjectReader({"before": self._before, "after": target.fields}, ["op"], "after" if target.evolves else None)
+        looks_at = "after" if target.evolves else None
+        columns = ObjectReader({"before": self._before, "after": target.fields}, ["op"], looks_at, fixed=target.fixed)
         self._reader: Reader = columns if schema is None else AvroReader(columns, schema, inside=_ROWS)
         self._is_json = schema is None
 
@@ -95,18 +115,17 @@ class DebeziumChanges:
         deletes = np.zeros(len(values), dtype=np.bool_)
         parts: list[Part] = []
         faults: Faults = {}
-        columns: dict[str, Set[DataType]] = {}
+        seen = SeenColumns(self._target)
         for group in by_schema(texts):
             objects = self._reader.read(group.payloads, meanings(group.schema, inside=_ROWS))
             where = places[group.places]
             found, wrong = self._changes(objects, [keys[place] for place in where.tolist()], group.payloads)
-            _add(columns, objects.found)
-            _add(columns, column_types(group.schema, inside=_ROWS))
+            seen.add(objects, column_types(group.schema, inside=_ROWS), where)
             faults.update(at_places(wrong, where.tolist()))
             deletes[where] = _mask(pc.equal(objects.texts["op"], "d"))
             parts += [Part(places=where[part.places], kinds=part.kinds, columns=part.columns) for part in found]
         more, wrong = self._keys.deletions(keys, self._tombstones(keys, there, deletes))
-        return replace(decoded(self._target, [*parts, *more], {**faults, **wrong}), found=columns)
+        return seen.told(decoded(self._target, [*parts, *more], {**faults, **wrong}))
 
     def _tombstones(self, keys: Bytes, there: Mask, deletes: Mask) -> Places:
         """The records without a value that say something: not those behind the ``d`` of their key, which are for the compaction of
@@ -191,11 +210,6 @@ def open_decoder(
 ) -> Decoder:
     """The decoder of a format; the schemas: of records of Avro, and of their keys if those are Avro too."""
     return (DebeziumChanges if is_changes(record_format) else PlainRows)(target, schema, key_schema)
-
-
-def _add(columns: dict[str, Set[DataType]], found: Found) -> None:
-    for name, kinds in found.items():
-        columns[name] = columns.get(name, set()) | kinds
 
 
 def _split(reader: KeyReader, keys: Bytes, values: Bytes) -> tuple[list[bytes], Places, list[Part], Faults]:

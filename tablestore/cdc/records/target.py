@@ -15,14 +15,18 @@ from tablestore.types.arrowtypes import to_arrow_type, zero_of
 from tablestore.types.datatypes import Field
 from tablestore.types.rowkind import RowKind
 
+# 0001-01-01, and the day behind 9999-12-31.
+_YEARS = (-719_162, 2_932_897)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """The columns of a table. ``needs``: what it asks of rows that are taken back. ``evolves``: columns that records have and the
-    table lacks are of interest."""
+    """The columns of a table. ``partition``: those that partition it. ``needs``: what it asks of rows that are taken back.
+    ``evolves``: columns that records have and the table lacks are of interest."""
 
     fields: tuple[Field, ...]
     key: tuple[str, ...] = ()
+    partition: tuple[str, ...] = ()
     needs: RetractionNeeds = field(default_factory=RetractionNeeds)
     evolves: bool = False
 
@@ -30,6 +34,11 @@ class Target:
     def key_fields(self) -> tuple[Field, ...]:
         """The columns of the primary key."""
         return tuple(field for field in self.fields if field.name in self.key)
+
+    @property
+    def fixed(self) -> frozenset[str]:
+        """The columns whose type is never changed."""
+        return frozenset({*self.key, *self.partition})
 
     @property
     def before_fields(self) -> tuple[Field, ...]:
@@ -64,6 +73,7 @@ def decoded(target: Target, parts: Sequence[Part], faults: Faults) -> Decoded:
     faults = dict(faults)
     for part in parts:
         _note_missing(target, part, faults)
+        _note_beyond(target, part, faults)
     kept = [_taken(part, ~_named(part.places, faults)) for part in parts]
     kept = [part for part in kept if len(part.places)]
     schema = pa.schema([pa.field(one.name, to_arrow_type(one.type), one.type.nullable) for one in target.fields])
@@ -94,6 +104,19 @@ def _note_missing(target: Target, part: Part, faults: Faults) -> None:
             missing &= adds
         for place in part.places[missing].tolist():
             faults.setdefault(place, f"column {one.name!r} takes no NULL, and the record has no value for it")
+
+
+def _note_beyond(target: Target, part: Part, faults: Faults) -> None:
+    """Add the records whose row lies at a date that metadata cannot hold."""
+    for name in target.fixed & part.columns.keys():
+        column = part.columns[name]
+        if not pa.types.is_date(column.type) and not (pa.types.is_timestamp(column.type) and column.type.unit != "ns"):
+            continue
+        kind = column.type if pa.types.is_date(column.type) else pa.timestamp(column.type.unit)
+        least, end = (pa.scalar(day, pa.date32()).cast(pa.timestamp("s")).cast(kind) for day in _YEARS)
+        beyond = pc.or_(pc.less(column.cast(kind), least), pc.greater_equal(column.cast(kind), end))
+        for place in part.places[pc.fill_null(beyond, False).to_numpy(zero_copy_only=False)].tolist():
+            faults.setdefault(place, f"column {name!r} finds rows: expected a date or timestamp of the years 1 to 9999")
 
 
 def _table(target: Target, part: Part, schema: pa.Schema) -> pa.Table:

@@ -27,12 +27,14 @@ from tablestore.log.json.jsontimes import times_from_texts
 from tablestore.types.arrowtypes import to_arrow_type
 from tablestore.types.conform import conform
 from tablestore.types.datatypes import AtomicType, Field, with_nullable
+from tablestore.types.numbercast import to_float
 
 Wire = Literal["number", "text", "boolean", "nested"]
 Ticks = Literal["ms", "us", "ns"]
 
 _WIDEST_DIGITS = 76
 _DECIMAL_BYTES = 16
+_DAY_MS = 24 * 60 * 60 * 1000
 _TICKS_PER_MS = {"ms": 1, "us": 1_000, "ns": 1_000_000}
 
 
@@ -65,7 +67,8 @@ def wire_type(kind: pa.DataType, wire: Wire, meaning: Meaning) -> pa.DataType:
         # Read from numbers and from texts; with room for any digits, which Arrow's reader needs to see an overflow.
         return pa.decimal256(_WIDEST_DIGITS, kind.scale)
     if wire == "number":
-        return kind if pa.types.is_floating(kind) else pa.int64()
+        # In 64 bits Arrow's reader makes infinity of fewer numbers.
+        return pa.float64() if pa.types.is_floating(kind) else pa.int64()
     return pa.bool_() if wire == "boolean" else pa.string()
 
 
@@ -84,6 +87,9 @@ def conform_column(array: pa.Array, field: Field) -> pa.Array:
 
 def _typed(array: pa.Array, field: Field, meaning: Meaning) -> pa.Array:
     source, kind = array.type, to_arrow_type(field.type)
+    if array.null_count == len(array):
+        # A null is a value of any type, whatever the others came as.
+        return pa.nulls(len(array), kind)
     if pa.types.is_nested(kind):
         return from_carrier(array, kind)
     if pa.types.is_binary(source):
@@ -92,6 +98,8 @@ def _typed(array: pa.Array, field: Field, meaning: Meaning) -> pa.Array:
         return _from_texts(array, kind, meaning)
     if pa.types.is_string(kind):
         return array.cast(pa.string())
+    if pa.types.is_floating(source) and pa.types.is_floating(kind):
+        return to_float(array, kind)
     if pa.types.is_integer(source):
         return _from_numbers(array, field, kind, meaning)
     if pa.types.is_boolean(source) and pa.types.is_integer(kind):
@@ -107,7 +115,7 @@ def _from_texts(array: pa.Array, kind: pa.DataType, meaning: Meaning) -> pa.Arra
         return array.cast(pa.decimal256(_WIDEST_DIGITS, kind.scale))
     if types.is_timestamp(kind):
         return _moments(array, kind)
-    if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
+    if types.is_integer(kind) or types.is_boolean(kind):
         return array.cast(kind)
     return from_carrier(array, kind)
 
@@ -123,7 +131,7 @@ def _moments(array: pa.Array, kind: pa.DataType) -> pa.Array:
 def _from_numbers(array: pa.Array, field: Field, kind: pa.DataType, meaning: Meaning) -> pa.Array:
     types = pa.types
     if types.is_boolean(kind):
-        if not pc.all(pc.is_in(array, value_set=pa.array([0, 1]))).as_py():
+        if not pc.all(pc.is_in(array, value_set=pa.array([0, 1, None]))).as_py():
             raise ValueError("expected true or false, or 0 or 1")
         return array.cast(kind)
     if types.is_date(kind):
@@ -135,6 +143,8 @@ def _from_numbers(array: pa.Array, field: Field, kind: pa.DataType, meaning: Mea
         millis = pc.divide(array, step)
         if pc.any(pc.not_equal(pc.multiply(millis, step), array)).as_py():
             raise ValueError("a time with more than 3 digits of a second")
+        if pc.any(pc.or_(pc.less(millis, 0), pc.greater_equal(millis, _DAY_MS))).as_py():
+            raise ValueError("a time of day beyond 00:00:00 to 23:59:59.999")
         return millis.cast(pa.int32()).cast(kind)
     return array
 

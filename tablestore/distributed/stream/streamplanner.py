@@ -127,7 +127,8 @@ class StreamPlanner:
             offset = parse_offset(end)
             if offset.at is not None:
                 place = self._known(offset.at)
-                self._open(offset.consumer, place).progress.commit(place)
+                progress = self._open(offset.consumer, place).progress
+                progress.commit(place, progress.next_number())
 
     def newest(self) -> dict[str, object] | None:
         """How far the table is, and how far behind that the batch ends that was planned last; None before the first one."""

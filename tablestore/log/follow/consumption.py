@@ -62,15 +62,16 @@ class ChangeBatch:
     ) -> None:
         self.rows, self.snapshot_id, self.in_frame, self.event = rows, snapshot_id, in_frame, event
         self.position = progress.named(place)
-        self._progress = progress
+        self._progress, self._number = progress, progress.next_number()
 
     def commit(self) -> None:
-        """Record in the table that the named consumer is done with this batch and all before it.
+        """Record in the table that the named consumer is done with this batch and all before it. Of a batch before one that it is
+        done with, that has been recorded.
 
         Raises ConflictError if another table is in its place, NotFoundError if it was dropped.
         """
         self._progress.check_is_there()
-        self._progress.commit(self.position.place)
+        self._progress.commit(self.position.place, self._number)
 
     def __repr__(self) -> str:
         what = f"rows={self.rows.num_rows}" if self.event is None else f"event={self.event!r}"
@@ -83,6 +84,12 @@ class Progress:
     def __init__(self, consumers: Consumers, consumer_id: str | None, identity: Identity) -> None:
         self._consumers, self._id, self._identity = consumers, consumer_id, identity
         self._committed: Place | None = None
+        self._handed_out = self._done = 0
+
+    def next_number(self) -> int:
+        """The number of the next batch that is handed out."""
+        self._handed_out += 1
+        return self._handed_out
 
     def named(self, place: Place) -> Position:
         """The place, with the history that it is of."""
@@ -101,25 +108,34 @@ class Progress:
         self._committed = place
         self._write(place)
 
-    def commit(self, place: Place) -> None:
+    def commit(self, place: Place, number: int) -> None:
+        """The consumer is done with the batch of this number, which ends at ``place``."""
         if self._id is None:
             raise InvalidInputError(
                 "this consumer has no name to keep its progress under: pass consumer_id=..., or store batch.position yourself and "
                 "go on with consume(position=...)",
                 kind="no-consumer",
             )
-        self._committed = place
-        self._write(place)
+        if number > self._done:
+            self._done = number
+            self._move(place)
 
     def keep_alive(self) -> None:
         """Say that the consumer is still at work where it stands (``consumer.expiration-time``)."""
         if self._committed is not None:
-            self._write(self._committed)
+            self._move(self._committed)
 
     def passed(self, before: Place, after: Place) -> None:
         """Nothing lies between the two: a consumer that was done with the first is done with the second."""
         if self._id is not None and self._committed == before:
-            self.commit(after)
+            self._move(after)
+
+    def _move(self, place: Place) -> None:
+        self._committed = place
+        stored = None if self._id is None else self._consumers.find(self._id)
+        # Another process of this name has come further, or the consumer was moved on: it is not moved back.
+        if stored is None or stored.next_snapshot <= place.needed_snapshot:
+            self._write(place)
 
     def _write(self, place: Place) -> None:
         if self._id is not None:

@@ -121,7 +121,7 @@ def test_a_table_follows_the_columns_of_its_records_if_asked_to(table: ts.Table)
     topic.partitions[0] += [
         row(id=1, n=7, s="a"),
         row(id=2, n=70_000, paid=True, at="2024-01-01 00:00:00", nothing=None),
-        row(id=3, n=1, price=1.5, more={"x": [1]}, _VALUE_KIND=1),
+        row(id=3, n=1, price=1.5, more={"x": [1]}),
         row(id=2**40, n=1),
         row(id=4, n="x", price=2),
         row(id=5, price="cheap"),
@@ -143,6 +143,54 @@ def test_a_table_follows_the_columns_of_its_records_if_asked_to(table: ts.Table)
     found = {one["id"]: one for one in table.scan().to_arrow().to_pylist()}
     assert (found[2]["n"], found[2]["at"], found[1]["paid"]) == (70_000, "2024-01-01 00:00:00", None)
     assert (found[3]["price"], found[3]["more"]) == (1.5, '{"x":[1]}')
+
+
+def test_a_record_that_goes_to_the_dead_letters_changes_no_table(catalog: ts.Catalog, table: ts.Table) -> None:
+    topic, letters = MemoryTopic(), ts.dead_letter_table(catalog, "shop.dead")
+    topic.partitions[0] += [
+        row(id="x", lost=1),
+        row(id=1, n="x", lost=1),
+        row(lost=1),
+        row(id=2**40, n=70_000, lost=1),
+        (b"no key", b"no JSON"),
+        row(id=2, n=3),
+    ]
+    report = run_ingest(table, topic, request(on_error="dead-letter", evolve=True), letters)
+    assert (report.rows, report.bad_records) == (1, 5)
+    assert table.refresh().schema.equals(SCHEMA)
+    topic.partitions[0] += [row(id=3, n=70_000, kept=1), row(id=2**40, kept=2, lost=3)]
+    assert run_ingest(table, topic, request(on_error="dead-letter", evolve=True), letters).bad_records == 1
+    assert {field.name: str(field.type) for field in table.refresh().schema} == {
+        "id": "int32",
+        "n": "int64",
+        "s": "string",
+        "kept": "int64",
+    }
+
+
+@pytest.mark.parametrize("name", ["_KEY_id", "_row_kind", "_VALUE_KIND", "", " "])
+def test_a_field_that_no_column_can_hold_is_a_dead_letter_and_not_dropped(name: str, catalog: ts.Catalog, table: ts.Table) -> None:
+    topic, letters = MemoryTopic(), ts.dead_letter_table(catalog, "shop.dead")
+    topic.partitions[0] += [row(**{"id": 1, name: 7}), row(**{"id": 2, name: None}), row(id=3)]
+    report = run_ingest(table, topic, request(on_error="dead-letter", evolve=True), letters)
+    assert (report.bad_records, ids(table)) == (1, [2, 3])
+    (letter,) = letters.refresh().scan().to_arrow().to_pylist()
+    assert f"field {name!r} cannot become a column" in letter["reason"]
+
+
+@pytest.mark.parametrize("key", [["d"], None], ids=["key", "partition"])
+def test_a_row_at_a_date_that_metadata_cannot_hold_is_a_dead_letter(key: list[str] | None, catalog: ts.Catalog) -> None:
+    schema = pa.schema([pa.field("d", pa.date32(), nullable=False), ("at", pa.timestamp("us"))])
+    how: dict[str, Any] = {"primary_key": key} if key else {"partition_by": ["d"]}
+    table = catalog.create_table("shop.days", schema=schema, options={"bucket": "1" if key else "-1"}, **how)
+    topic, letters = MemoryTopic(), ts.dead_letter_table(catalog, "shop.dead")
+    far = 9 * 10**18
+    topic.partitions[0] += [row(d=day, at=far) for day in (-719_163, -719_162, 0, 2_932_896, 2_932_897, 2**31 - 1)]
+    report = run_ingest(table, topic, request(on_error="dead-letter"), letters)
+    assert report.bad_records == 3
+    found = table.refresh().scan().to_arrow()
+    assert sorted(found.column("d").cast(pa.int32()).to_pylist()) == [-719_162, 0, 2_932_896]
+    assert found.column("at").cast(pa.int64()).to_pylist() == [far] * 3
 
 
 def test_other_topics_and_lost_offsets_are_refused_until_a_reset(table: ts.Table) -> None:

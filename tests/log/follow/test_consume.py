@@ -77,6 +77,19 @@ def test_a_named_consumer_goes_on_behind_its_last_commit(table: ts.Table) -> Non
     assert listed(table.consume(consumer_id="billing", follow=False)) == [(2, "+I", 2, "b2")]
 
 
+def test_an_older_batch_that_is_committed_late_does_not_move_the_consumer_back(table: ts.Table) -> None:
+    for step in range(3):
+        table.upsert(rows([10 + step], "c"))
+    one, *others, last = table.consume("full", consumer_id="billing", follow=False)
+    slower = [*table.consume(consumer_id="billing", follow=False)]
+    last.commit()
+    for older in (one, *others, *slower[:-1]):
+        older.commit()
+    assert list(table.consume(consumer_id="billing", follow=False)) == []
+    table.upsert(rows([20], "d"))
+    assert [key for _, _, key, _ in listed(table.consume(consumer_id="billing", follow=False))] == [20]
+
+
 def test_a_named_consumer_that_is_done_needs_only_what_is_to_come(table: ts.Table) -> None:
     table.upsert(rows([1], "a"))
     for batch in table.consume(consumer_id="c", follow=False):
