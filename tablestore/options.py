@@ -25,6 +25,8 @@ FIELDS_PREFIX, COLUMN_STATS_MODE = "fields.", ".stats-mode"
 DEFAULT_FUNCTION, SEQUENCE_GROUP = "fields.default-aggregate-function", "sequence-group"
 # Columns that are not stored: computed ones, as Flink's catalogs keep them.
 SCHEMA_PREFIX = "schema."
+# The name of the primary key, where CREATE TABLE gives it one; the format has no place for it.
+KEY_CONSTRAINT = "tablestore.primary-key-constraint"
 # Another spelling of log.scan.timestamp-mills.
 LOG_SCAN_TIMESTAMP_ALIAS = "log.scan.timestamp-millis"
 # What a string partition column holds: `#` stands for it.
@@ -550,4 +552,10 @@ def _check_together(options: TableOptions) -> None:
                 f"option {option.key}: expected letters, digits and . _ - only, found {text!r:.100}",
                 kind="invalid-option",
             )
+    has_time = options.value(LOG_SCAN_TIMESTAMP) is not None or options.get(LOG_SCAN_TIMESTAMP_ALIAS) is not None
+    if options.text(LOG_SCAN) == "from-timestamp" and not has_time:
+        raise InvalidInputError(
+            f"{LOG_SCAN.key} = from-timestamp needs a time to begin at: set {LOG_SCAN_TIMESTAMP.key}, in milliseconds of the epoch",
+            kind="invalid-option",
+        )
     options.stats_modes()

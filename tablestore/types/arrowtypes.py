@@ -15,7 +15,9 @@ metadata survives casts.
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from tablestore.errors import InvalidInputError, TablestoreError, UnsupportedError
@@ -250,6 +252,24 @@ def _atomic_from_arrow(arrow_type: pa.DataType) -> AtomicType | None:
     if types.is_fixed_size_binary(arrow_type) and arrow_type.byte_width > 0:
         return AtomicType(root=TypeRoot.BINARY, length=arrow_type.byte_width)
     return None
+
+
+def scalar_of(value: Any, arrow_type: pa.DataType) -> pa.Scalar:
+    """A Python value as a scalar of a type. Raises ArrowException, TypeError, ValueError, OverflowError.
+
+    Arrow itself takes no ``numpy.datetime64`` where the type has a time zone.
+    """
+    if isinstance(value, np.datetime64) and pa.types.is_timestamp(arrow_type):
+        ticks = value.astype(f"datetime64[{arrow_type.unit}]").astype(np.int64).item()
+        return pa.scalar(ticks, pa.int64()).cast(arrow_type)
+    return pa.scalar(value, arrow_type)
+
+
+def value_of(scalar: pa.Scalar) -> object:
+    """The Python value of a scalar, as :mod:`~tablestore.types.timevalues` has it: nanoseconds are a ``numpy.datetime64``."""
+    if pa.types.is_timestamp(scalar.type) and scalar.type.unit == "ns" and scalar.is_valid:
+        return np.datetime64(scalar.value, "ns")
+    return scalar.as_py()
 
 
 def zero_of(data_type: pa.DataType) -> pa.Scalar:

@@ -12,9 +12,18 @@ import pyarrow as pa
 
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.names import Names, names_of
-from tablestore.options import BUCKET, BUCKET_KEY, TableOptions, validate_options
+from tablestore.options import BUCKET, BUCKET_KEY, PARTITION_LEGACY_NAME, TableOptions, validate_options
 from tablestore.types.arrowtypes import fields_from_arrow
-from tablestore.types.datatypes import TIMESTAMP_ROOTS, AtomicType, Field, TypeRoot, row_types, with_new_ids, with_nullable
+from tablestore.types.datatypes import (
+    BINARY_ROOTS,
+    TIMESTAMP_ROOTS,
+    AtomicType,
+    Field,
+    TypeRoot,
+    row_types,
+    with_new_ids,
+    with_nullable,
+)
 from tablestore.types.defaults import default_scalar
 from tablestore.types.rowkind import ROW_BEFORE_COLUMN, ROW_KIND_COLUMN
 from tablestore.types.rowposition import POSITION_COLUMNS
@@ -150,6 +159,19 @@ def _check_keys(schema: TableSchema) -> None:
             "this will result in only one record in a partition"
         )
     _check_wide_nulls(schema, partitions, "partition column")
+    _check_partition_names(schema)
+
+
+def _check_partition_names(schema: TableSchema) -> None:
+    if not TableOptions(schema.options).flag(PARTITION_LEGACY_NAME):
+        return
+    for field in schema.partition_fields:
+        if isinstance(field.type, AtomicType) and field.type.root in BINARY_ROOTS:
+            raise UnsupportedError(
+                f"the partition column {field.name!r} of type {type_to_sql(field.type)} gives its directories no stable name; set "
+                f"{PARTITION_LEGACY_NAME.key!r} to 'false', or choose another type",
+                kind="unsupported",
+            )
 
 
 def _check_buckets(schema: TableSchema) -> None:

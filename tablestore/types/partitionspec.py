@@ -9,12 +9,13 @@ Pure.
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import time
 from typing import Any
 
 import pyarrow as pa
 
 from tablestore.errors import InvalidInputError
-from tablestore.types.arrowtypes import to_arrow_type
+from tablestore.types.arrowtypes import scalar_of, to_arrow_type, value_of
 from tablestore.types.datatypes import AtomicType, TypeRoot
 from tablestore.types.numbercast import to_decimal
 from tablestore.types.schema import TableSchema
@@ -34,7 +35,7 @@ def partition_values(schema: TableSchema, given: Mapping[str, Any]) -> dict[str,
             known[name] = parse_partition_value(schema, name, value)
             continue
         try:
-            known[name] = pa.scalar(value, target).as_py()
+            known[name] = value_of(scalar_of(value, target))
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
             raise _does_not_fit(schema, name, value) from error
     return known
@@ -45,8 +46,10 @@ def parse_partition_value(schema: TableSchema, name: str, text: str) -> object:
     _check_column(schema, name)
     try:
         target, value = to_arrow_type(schema.field(name).type), pa.scalar(text, pa.string())
-        return (to_decimal(value, target) if pa.types.is_decimal(target) else value.cast(target)).as_py()
-    except pa.ArrowException as error:
+        if pa.types.is_time(target):
+            return pa.scalar(time.fromisoformat(text), pa.time64("us")).cast(target).as_py()
+        return value_of(to_decimal(value, target) if pa.types.is_decimal(target) else value.cast(target))
+    except (pa.ArrowException, ValueError) as error:
         raise _does_not_fit(schema, name, text) from error
 
 
@@ -125,7 +128,7 @@ def print_partition_specs(schema: TableSchema, specs: PartitionSpecs) -> str:
 
 def _text(schema: TableSchema, name: str, value: object) -> str | None:
     try:
-        found: str | None = pa.scalar(value, to_arrow_type(schema.field(name).type)).cast(pa.string()).as_py()
+        found: str | None = scalar_of(value, to_arrow_type(schema.field(name).type)).cast(pa.string()).as_py()
     except (pa.ArrowException, UnicodeDecodeError) as error:
         raise InvalidInputError(f"partition value {value!r} of column {name!r} cannot be written as text: {error}") from error
     return found

@@ -362,3 +362,15 @@ def test_python_declares_types_as_sql_does(env: ts.TableEnvironment) -> None:
     assert table.to_arrow().to_pylist() == [{"id": 1, "c": "12", "b": b"\x01\x02"}]
     with pytest.raises(ts.InvalidInputError, match="lacks its length"):
         table.alter(ts.AddColumn("d", "CHAR"))
+
+
+def test_a_scan_from_a_time_says_which_before_it_is_stored(env: ts.TableEnvironment) -> None:
+    needs = r"log\.scan = from-timestamp needs a time to begin at: set log\.scan\.timestamp-mills"
+    with pytest.raises(ts.InvalidInputError, match=needs):
+        env.execute_sql("CREATE TABLE t (id INT) WITH ('log.scan' = 'from-timestamp')")
+    env.execute_sql("CREATE TABLE t (id INT) WITH ('log.scan' = 'from-timestamp', 'log.scan.timestamp-millis' = '5')")
+    for statement in ("ALTER TABLE t RESET ('log.scan.timestamp-millis')", "ALTER TABLE u SET ('log.scan' = 'from-timestamp')"):
+        env.execute_sql("CREATE TABLE IF NOT EXISTS u (id INT)")
+        with pytest.raises(ts.InvalidInputError, match=needs):
+            env.execute_sql(statement)
+    env.execute_sql("ALTER TABLE u SET ('log.scan' = 'from-timestamp', 'log.scan.timestamp-mills' = '5')")

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from tablestore.environment.definition.tabledefinition import TableDefinition, define
 from tablestore.environment.managed.factory import ManagedTableContext
-from tablestore.environment.managed.nonphysical import Unstored, unstored_options
+from tablestore.environment.managed.nonphysical import Unstored
 from tablestore.environment.objectpath import ObjectPath, check_whole
 from tablestore.environment.result import Result, already_there, done
 from tablestore.environment.session.catalogs import DEFAULT_DATABASE
@@ -86,7 +86,7 @@ def managed_context(
     plain = ManagedTableContext(
         path=path,
         catalog=catalog,
-        options={**definition.options, **unstored_options(definition.unstored)},
+        options=definition.kept_options,
         fields=definition.fields,
         primary_key=definition.primary_key,
         partition_by=definition.partition_by,
@@ -120,6 +120,7 @@ def connector_table(
         schema=to_arrow_schema(definition.fields) if definition.fields else None,
         unstored=definition.unstored if definition.unstored != Unstored() else None,
         primary_key=definition.primary_key,
+        constraint=definition.constraint,
         partition_by=definition.partition_by,
         comment=definition.comment,
         temporary=temporary,

@@ -17,6 +17,7 @@ from tablestore.environment.managed.nonphysical import (
     in_order,
     read_unstored,
     renumbered,
+    unstored_options,
 )
 from tablestore.environment.rows.expressions import expression_type
 from tablestore.environment.session.objects import CONNECTOR, ConnectorTable
@@ -27,6 +28,7 @@ from tablestore.names import did_you_mean
 from tablestore.options import (
     BUCKET,
     BUCKET_KEY,
+    KEY_CONSTRAINT,
     LOG_KAFKA_TOPIC,
     MATERIALIZED_PREFIX,
     OWN_MATERIALIZED_PREFIX,
@@ -59,14 +61,21 @@ _DISTRIBUTION = (BUCKET.key, BUCKET_KEY.key)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableDefinition:
-    """A table to be made. ``fields`` are the stored columns."""
+    """A table to be made. ``fields`` are the stored columns, ``constraint`` is the name of the primary key."""
 
     fields: tuple[Field, ...] = ()
     unstored: Unstored = field(default_factory=Unstored)
     primary_key: tuple[str, ...] = ()
+    constraint: str | None = None
     partition_by: tuple[str, ...] = ()
     comment: str | None = None
     options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def kept_options(self) -> dict[str, str]:
+        """The options, with those that keep what the format has no place for."""
+        named = {} if self.constraint is None else {KEY_CONSTRAINT: self.constraint}
+        return {**self.options, **unstored_options(self.unstored), **named}
 
 
 def define(session: Session, statement: CreateTable, source: Source, of_query: Sequence[Field] = ()) -> TableDefinition:
@@ -89,6 +98,7 @@ def define(session: Session, statement: CreateTable, source: Source, of_query: S
         fields=tuple(fields),
         unstored=Unstored(columns=renumbered(columns), watermark=watermark),
         primary_key=statement.primary_key or base.primary_key,
+        constraint=statement.constraint if statement.primary_key else base.constraint,
         partition_by=statement.partitioned_by or base.partition_by,
         comment=statement.comment if statement.comment is not None else base.comment,
         options={**base.options, **statement.options},
@@ -100,6 +110,8 @@ def check_own_options(options: Mapping[str, str], source: Source) -> None:
     for key in options:
         if key.startswith(SCHEMA_PREFIX):
             why = "is where computed columns are kept: declare it as a column"
+        elif key == KEY_CONSTRAINT:
+            why = "is where the name of the key is kept: write CONSTRAINT name PRIMARY KEY (…) NOT ENFORCED"
         elif key.startswith((MATERIALIZED_PREFIX, OWN_MATERIALIZED_PREFIX)) or key == TYPE.key:
             why = "is where the definition of a materialized table is kept: CREATE OR ALTER MATERIALIZED TABLE writes it"
         else:
@@ -114,6 +126,7 @@ def definition_of(table: Table | ConnectorTable) -> TableDefinition:
             fields=() if table.schema is None else fields_from_arrow(table.schema)[0],
             unstored=table.unstored or Unstored(),
             primary_key=table.primary_key,
+            constraint=table.constraint,
             partition_by=table.partition_by,
             comment=table.comment,
             options={CONNECTOR: table.connector, **table.options},
@@ -124,6 +137,7 @@ def definition_of(table: Table | ConnectorTable) -> TableDefinition:
         fields=schema.fields,
         unstored=read_unstored(options, schema.field_names),
         primary_key=schema.primary_keys,
+        constraint=options.pop(KEY_CONSTRAINT, None),
         partition_by=schema.partition_keys,
         comment=schema.comment,
         options={key: value for key, value in options.items() if not key.startswith(SCHEMA_PREFIX)},
@@ -250,6 +264,7 @@ def _like(session: Session, like: Like, given: Mapping[str, str], source: Source
         fields=base.fields,
         unstored=Unstored(columns=renumbered(stored), watermark=base.unstored.watermark if takes("watermarks") else None),
         primary_key=base.primary_key if takes("constraints") else (),
+        constraint=base.constraint if takes("constraints") else None,
         partition_by=base.partition_by if takes("partitions") else (),
         comment=base.comment,
         options=options,

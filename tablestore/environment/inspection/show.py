@@ -107,7 +107,9 @@ def _of_table(session: Session, statement: Show, source: Source) -> Result:
             what = "is a view of rows that Python has" if isinstance(found, RowsView) else "is no view"
             raise InvalidInputError(source.mark(f"{path} {what}: it has no statement that makes it", path.span), kind="not-a-view")
         case ShowKind.CREATE_TABLE if isinstance(found, Table | ConnectorTable):
-            return one_text("result", create_statement(session.expand(path), found))
+            whole = session.expand(path)
+            temporary = session.objects.temporary(whole) is not None
+            return one_text("result", create_statement(whole, found, temporary=temporary))
         case ShowKind.OPTIONS if isinstance(found, ConnectorTable):
             return _options(found.options.items(), statement)
     table = session.table(path, f"SHOW {statement.kind.value}", source)

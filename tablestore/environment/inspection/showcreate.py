@@ -11,9 +11,9 @@ from tablestore.types.datatypes import Field
 from tablestore.types.typestring import quote_identifier, type_to_sql
 
 
-def create_statement(path: ObjectPath, found: Table | ConnectorTable) -> str:
+def create_statement(path: ObjectPath, found: Table | ConnectorTable, *, temporary: bool) -> str:
     """The text of CREATE TABLE."""
-    return _statement(path, definition_of(found))
+    return _statement(path, definition_of(found), "TEMPORARY TABLE" if temporary else "TABLE")
 
 
 def create_view_statement(view: View) -> str:
@@ -28,13 +28,13 @@ def create_catalog_statement(name: str, options: Mapping[str, str]) -> str:
     return f"CREATE CATALOG {quote_identifier(name)}{with_options(options)}"
 
 
-def _statement(path: ObjectPath, definition: TableDefinition) -> str:
+def _statement(path: ObjectPath, definition: TableDefinition, what: str) -> str:
     lines = list(_lines(definition))
     columns = " (\n  " + ",\n  ".join(lines) + "\n)" if lines else ""
     comment = "" if definition.comment is None else f"\nCOMMENT {quoted_text(definition.comment)}"
     by = ", ".join(map(quote_identifier, definition.partition_by))
     partitioned = f"\nPARTITIONED BY ({by})" if by else ""
-    return f"CREATE TABLE {path.quoted}{columns}{comment}{partitioned}{with_options(definition.options)}"
+    return f"CREATE {what} {path.quoted}{columns}{comment}{partitioned}{with_options(definition.options)}"
 
 
 def _lines(definition: TableDefinition) -> Iterator[str]:
@@ -44,7 +44,8 @@ def _lines(definition: TableDefinition) -> Iterator[str]:
     if (watermark := definition.unstored.watermark) is not None:
         yield f"WATERMARK FOR {quote_identifier(watermark.column)} AS {watermark.expression}"
     if definition.primary_key:
-        yield f"PRIMARY KEY ({', '.join(map(quote_identifier, definition.primary_key))}) NOT ENFORCED"
+        name = "" if definition.constraint is None else f"CONSTRAINT {quote_identifier(definition.constraint)} "
+        yield f"{name}PRIMARY KEY ({', '.join(map(quote_identifier, definition.primary_key))}) NOT ENFORCED"
 
 
 def _stored(field: Field) -> str:

@@ -34,6 +34,8 @@ from tablestore.errors import ConflictError, InvalidInputError, NotFoundError, T
 from tablestore.format.snapshot import Snapshot
 from tablestore.names import did_you_mean
 from tablestore.options import DYNAMIC_PARTITION_OVERWRITE, TableOptions
+from tablestore.sql.parse.cursor import Cursor
+from tablestore.sql.parse.literals import constant
 from tablestore.sql.query.parameters import Parameters, literal_value
 from tablestore.sql.query.querytext import RowText, origin_of
 from tablestore.sql.source import NOWHERE, Fragment, Span
@@ -240,7 +242,7 @@ def _value(table: Table, name: str, value: Fragment, source: Source, parameters:
         if value.text.strip().upper() == "NULL":
             return None
         found = literal_value(source.text, value, parameters)
-        text = str(found) if found is not None else value.text.strip()
+        text = str(found) if found is not None else str(constant(Cursor(value.text)).text)
         return parse_partition_value(table.table_schema, name, text)
 
 

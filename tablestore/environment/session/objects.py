@@ -32,6 +32,7 @@ class ConnectorTable:
     schema: pa.Schema | None = None
     unstored: "Unstored | None" = None
     primary_key: tuple[str, ...] = ()
+    constraint: str | None = None
     partition_by: tuple[str, ...] = ()
     comment: str | None = None
     temporary: bool = False

@@ -30,6 +30,7 @@ class Elements:
     names: list[str] = field(default_factory=list)
     taken: set[str] = field(default_factory=set)
     primary_key: tuple[str, ...] = ()
+    constraint: str | None = None
     watermark: Watermark | None = None
 
 
@@ -88,8 +89,9 @@ def _sees_constraint(cursor: Cursor) -> bool:
 
 def _constraint(cursor: Cursor, elements: Elements) -> None:
     start = cursor.next.start
-    _, key = key_constraint(cursor)
+    name, key = key_constraint(cursor)
     _set_key(cursor, elements, key, start)
+    elements.constraint = name
 
 
 def _set_key(cursor: Cursor, elements: Elements, key: tuple[str, ...], start: int) -> None:

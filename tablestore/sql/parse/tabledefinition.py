@@ -44,6 +44,7 @@ def create_table(cursor: Cursor, *, temporary: bool, replaces: bool, must_exist:
         columns=tuple(elements.columns) or None,
         names=tuple(elements.names),
         primary_key=elements.primary_key,
+        constraint=elements.constraint,
         watermark=elements.watermark,
         temporary=temporary,
         if_not_exists=if_not_exists,

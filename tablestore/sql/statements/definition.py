@@ -64,13 +64,14 @@ class CreateTable:
     """``CREATE [OR REPLACE] [TEMPORARY] TABLE [IF NOT EXISTS] path …``; ``REPLACE TABLE`` is ``replace`` with ``must_exist``.
 
     ``columns`` is None where none are written (LIKE, AS). ``names`` are columns without types: they put those of the query in
-    order. ``provider`` is what follows ``USING``.
+    order. ``constraint`` is the name of the primary key, ``provider`` what follows ``USING``.
     """
 
     path: Path
     columns: tuple[Column, ...] | None = None
     names: tuple[str, ...] = ()
     primary_key: tuple[str, ...] = ()
+    constraint: str | None = None
     watermark: Watermark | None = None
     partitioned_by: tuple[str, ...] = ()
     comment: str | None = None

@@ -33,7 +33,7 @@ from tablestore.store.datapaths import DataPaths
 from tablestore.store.deletionvectors import live_rows
 from tablestore.store.scan.splits import DeletionFile, Split
 from tablestore.store.settings import TableSettings
-from tablestore.types.arrowtypes import to_arrow_schema
+from tablestore.types.arrowtypes import scalar_of, to_arrow_schema
 from tablestore.types.datatypes import Field
 from tablestore.types.filter.predicate import Predicate, evaluate
 from tablestore.types.filter.predicate import columns as columns_of
@@ -283,7 +283,7 @@ class SplitReader:
         values = decode_row(partition, [f.type for f in fields])
         arrow = to_arrow_schema(fields)
         columns = [
-            pa.repeat(pa.scalar(value, type=arrow.field(name).type), batch.num_rows)
+            pa.repeat(scalar_of(value, arrow.field(name).type), batch.num_rows)
             for name, value in zip(keys, values, strict=True)
         ]
         kept = [name for name in batch.schema.names if name not in keys]

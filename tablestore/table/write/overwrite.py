@@ -20,7 +20,7 @@ from tablestore.store.message import CommitMessage
 from tablestore.table.write.committing import Origin, commit_message, overwriting
 from tablestore.table.write.inputrows import schema_and_tables
 from tablestore.table.write.writer import TableWriter
-from tablestore.types.arrowtypes import to_arrow_type
+from tablestore.types.arrowtypes import scalar_of, to_arrow_type
 from tablestore.types.partitionspec import partition_values
 from tablestore.types.schema import TableSchema
 
@@ -123,7 +123,7 @@ def _with_partition_columns(
 
     def filled(table: pa.Table) -> pa.Table:
         for field in fields:
-            value = pa.scalar(wanted[field.name], field.type)
+            value = scalar_of(wanted[field.name], field.type)
             table = table.append_column(field, pa.chunked_array([pa.repeat(value, table.num_rows)]))
         return table
 

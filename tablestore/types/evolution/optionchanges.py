@@ -23,6 +23,7 @@ from tablestore.options import (
     DEFAULT_FUNCTION,
     DELETION_VECTORS_ENABLED,
     FIELDS_PREFIX,
+    KEY_CONSTRAINT,
     PARTIAL_UPDATE_REMOVE_RECORD,
     PARTIAL_UPDATE_REMOVE_RECORD_GROUP,
     PARTITION_DEFAULT_NAME,
@@ -42,7 +43,10 @@ from tablestore.types.evolution.schemachanges import SetOption
 from tablestore.types.partitionspec import parse_partition_specs, partition_values, print_partition_specs
 from tablestore.types.schema import TableSchema
 
-_NEVER = ("path", TYPE.key, "primary-key", "partition", "tablestore.table-uuid", "tablestore.replaces-after-snapshot")
+_NEVER = (
+    *("path", TYPE.key, "primary-key", "partition"),
+    *(KEY_CONSTRAINT, "tablestore.table-uuid", "tablestore.replaces-after-snapshot"),
+)
 # They make the paths of files. Files of older snapshots and tags are found by the newest options.
 _WHILE_UNWRITTEN = (DATA_FILE_PATH_DIRECTORY.key, PARTITION_DEFAULT_NAME.key, PARTITION_LEGACY_NAME.key)
 _WHILE_EMPTY = (

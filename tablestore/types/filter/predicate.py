@@ -19,11 +19,11 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, Literal
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.errors import InvalidInputError
+from tablestore.types.arrowtypes import scalar_of
 from tablestore.types.expression.evaluate import Rows, evaluate_expression
 from tablestore.types.expression.expression import Expression, columns_of, renamed_columns
 from tablestore.types.expression.functions import like_regex
@@ -383,11 +383,8 @@ def _is_in(values: pa.Array, wanted: Sequence[Any], *, by_bits: bool) -> pa.Arra
 def to_scalar(value: Any, arrow_type: pa.DataType) -> pa.Scalar:
     """A literal as an Arrow scalar of the column's type; InvalidInputError if it is none."""
     try:
-        if isinstance(value, np.datetime64):
-            ticks = value.astype(f"datetime64[{arrow_type.unit}]").astype(np.int64).item()
-            return pa.scalar(ticks, pa.int64()).cast(arrow_type)
-        return pa.scalar(value, arrow_type)
-    except (pa.ArrowException, OverflowError, ValueError, TypeError, AttributeError) as error:
+        return scalar_of(value, arrow_type)
+    except (pa.ArrowException, OverflowError, ValueError, TypeError) as error:
         raise InvalidInputError(f"expected a value of type {arrow_type} in a filter, found {value!r:.100}") from error
 
 

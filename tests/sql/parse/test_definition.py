@@ -64,7 +64,7 @@ COLUMNS: list[tuple[str, Statement]] = [
     ("CREATE TABLE t (a INT PRIMARY KEY NOT ENFORCED)", table(A, primary_key=("a",))),
     ("CREATE TABLE t (a INT PRIMARY KEY NOT NULL)", table(column("a", "INT NOT NULL"), primary_key=("a",))),
     ("CREATE TABLE t (a INT, b STRING, PRIMARY KEY (a, b) NOT ENFORCED)", table(A, B, primary_key=("a", "b"))),
-    ("CREATE TABLE t (a INT, CONSTRAINT k PRIMARY KEY (a))", table(A, primary_key=("a",))),
+    ("CREATE TABLE t (a INT, CONSTRAINT k PRIMARY KEY (a))", table(A, primary_key=("a",), constraint="k")),
     (
         "CREATE TABLE t (a INT, c AS a + f(a, 'x,y') COMMENT 'z', PRIMARY KEY (a))",
         table(A, ComputedColumn(name="c", expression=Fragment("a + f(a, 'x,y')"), comment="z"), primary_key=("a",)),
