@@ -18,10 +18,12 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.names import did_you_mean
 from tablestore.options import parse_bool
 from tablestore.remembered import Remembered
+from tablestore.sql.binding.sqltypes import Type
 from tablestore.sql.query.functions import is_spark_function
 from tablestore.table.table import Table
 from tablestore_duckdb.checksums import Checked
-from tablestore_duckdb.prepared import VIEW_PREFIX, Prepared, prepare
+from tablestore_duckdb.columntypes import arrow_type
+from tablestore_duckdb.prepared import VIEW_PREFIX, Placed, Prepared, prepare
 from tablestore_duckdb.quoting import identifier
 from tablestore_duckdb.resultrows import DuckDBRows, KeptRows
 from tablestore_duckdb.sessions import Run, Sessions
@@ -39,6 +41,7 @@ class DuckDBEngine:
     def __init__(self, connection: duckdb.DuckDBPyConnection | None = None) -> None:
         self._owns = connection is None
         self._remembered = Remembered()
+        self._functions: dict[str, Type] = {}
         self._sessions = Sessions(self._own_connection() if connection is None else connection)
         if self._owns:
             with self._alone("timezone") as run:
@@ -100,11 +103,13 @@ class DuckDBEngine:
 
         with self._alone(function.name):
             create_function(self._sessions.connection, name, function)
+        self._functions[name.lower()] = None if function.returns is None else arrow_type(function.returns)
 
     def drop_function(self, name: str) -> None:
         """Forget a function that was registered."""
         with self._alone(name):
             self._sessions.connection.remove_function(name)
+        self._functions.pop(name.lower(), None)
 
     def has_function(self, name: str) -> bool:
         """Whether Spark's dialect, in which queries are written, has a function of this name."""
@@ -153,8 +158,8 @@ class DuckDBEngine:
             else:
                 self._set(run, key, value)
 
-    def _prepared(self, query: BoundQuery, made: Mapping[int, str] | None = None) -> Prepared:
-        return prepare(query, self._sessions.new_name, self._remembered, made)
+    def _prepared(self, query: BoundQuery, made: Mapping[int, Placed] | None = None) -> Prepared:
+        return prepare(query, self._sessions.new_name, self._remembered, self._sessions.columns, self._functions, made)
 
     def _set(self, run: Run, key: str, value: str) -> None:
         run.connection.execute(f"SET {identifier(key)} = $1", [value]).complete()

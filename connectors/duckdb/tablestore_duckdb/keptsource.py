@@ -17,6 +17,7 @@ from tablestore.environment.rows.matched import matched_part, reading, restricte
 from tablestore.types.datatypes import INTEGER_ROOTS, AtomicType, Field, TypeRoot
 from tablestore.types.filter.equalvalues import MOST_VALUES, where_between, where_equal
 from tablestore.types.filter.predicate import TRUE, Predicate
+from tablestore_duckdb.columntypes import columns_of
 from tablestore_duckdb.prepared import Prepared
 from tablestore_duckdb.quoting import identifier
 from tablestore_duckdb.resultrows import run_batches
@@ -45,7 +46,7 @@ def merged_rows(
 ) -> Iterator[tuple[pa.RecordBatchReader, ChangeTarget]]:
     """The rows of a MERGE's query, and its target with what it reads of that. They keep a connection busy until the end.
 
-    ``prepared``: a query as DuckDB runs it, with the names of what has the rows of its relations already.
+    ``prepared``: a query as DuckDB runs it, with what has the rows of its relations already.
     """
     source, changed = query.relations[matching.source], query.relations[matching.target]
     assert isinstance(source, QueryRelation), "the source of a MERGE is a query"
@@ -56,7 +57,8 @@ def merged_rows(
         part = matched_part(changed, matching.columns, _Source(run.connection.table(name), name).where_equal)
         relations = {matching.target: restricted(changed, part)}
         placed = tuple(relations.get(place, relation) for place, relation in enumerate(query.relations))
-        run.then(prepared(replace(query, relations=placed), {matching.source: name}))
+        kept = name, columns_of(run.connection.table(name))
+        run.then(prepared(replace(query, relations=placed), {matching.source: kept}))
         with closing(run_batches(sessions, run)) as batches:
             yield pa.RecordBatchReader.from_batches(next(batches).schema, batches), reading(target, part)
 

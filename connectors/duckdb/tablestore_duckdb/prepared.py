@@ -27,17 +27,17 @@ from tablestore.environment.engine import (
 )
 from tablestore.errors import InvalidInputError, TablestoreError
 from tablestore.remembered import Remembered
-from tablestore.sql.duckdb.columnnames import Columns
-from tablestore.sql.duckdb.transpile import stumbled_at, to_duckdb
+from tablestore.sql.binding.scopes import Columns
+from tablestore.sql.binding.sqltypes import Type
+from tablestore.sql.duckdb.transpile import Known, OtherTables, Translated, stumbled_at, translated
 from tablestore.sql.query.functions import without_prefix
 from tablestore.sql.source import unedited
-from tablestore_duckdb.columnkinds import column_kinds
+from tablestore_duckdb.columntypes import Parameters, parameter_types, relation_columns
 from tablestore_duckdb.connectors import connector_sql
 from tablestore_duckdb.quoting import identifier
 from tablestore_duckdb.scans import PlannedScan, Stream, plan_managed
 
 VIEW_PREFIX = "__tablestore_"
-Parameters: TypeAlias = "Mapping[str, Any] | Sequence[Any]"
 _PLACED = re.compile(rf'"?({VIEW_PREFIX}\d+)"?')
 
 
@@ -101,18 +101,30 @@ class Prepared:
         return tuple(view.source for view in self.views if isinstance(view.source, Stream))
 
 
+Placed: TypeAlias = "tuple[str, Columns | None]"
+"""What stands in the text for a relation, and its columns."""
+Describe: TypeAlias = Callable[[Sequence[str], Prepared], Sequence[Columns | None]]
+"""Gives the columns of what stands in FROM as SQL, which may name views of a prepared query."""
+
+
 def prepare(
-    query: BoundQuery, new_name: Callable[[], str], remembered: Remembered, made: Mapping[int, str] | None = None
+    query: BoundQuery,
+    new_name: Callable[[], str],
+    remembered: Remembered,
+    describe: Describe,
+    functions: Mapping[str, Type],
+    made: Mapping[int, Placed] | None = None,
 ) -> Prepared:
-    """Plan the relations of a query and write it in DuckDB's SQL; ``new_name`` gives names for views,
-    ``remembered`` knows how texts were written before. ``made``: names of what has the rows of relations already, by their places.
+    """Plan the relations of a query and write it in DuckDB's SQL; ``new_name`` gives names for views, ``remembered`` knows how
+    texts were written before, ``describe`` asks DuckDB. ``functions``: the types that functions of the user's give. ``made``:
+    what has the rows of relations already, by their places.
 
     Raises InvalidInputError, UnsupportedError.
     """
-    preparing = _Preparing(new_name=new_name, remembered=remembered)
+    preparing = _Preparing(new_name=new_name, remembered=remembered, describe=describe, functions=functions)
     text = query.text if query.statement is None else query.statement
     try:
-        sql = preparing.query(query, made or {})
+        sql, _ = preparing.query(query, made or {})
     except TablestoreError as error:
         from tablestore_duckdb.queryerrors import placed
 
@@ -124,7 +136,7 @@ def prepare(
         scans=tuple(preparing.scans),
         names=preparing.names,
         parameters=query.parameters,
-        columns=tuple(name for relation in query.relations for name, _ in column_kinds(relation) or ()),
+        columns=tuple(name for relation in query.relations for name, _ in relation_columns(relation) or ()),
     )
 
 
@@ -134,21 +146,33 @@ class _Preparing:
 
     new_name: Callable[[], str]
     remembered: Remembered
+    describe: Describe
+    functions: Mapping[str, Type]
     views: list[View] = field(default_factory=list)
     scans: list[tuple[str, PlannedScan]] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
 
-    def query(self, query: BoundQuery, made: Mapping[int, str] = MappingProxyType({})) -> str:
-        """A query in DuckDB's SQL: written with names in place of the relations, which are replaced by what they stand for."""
+    def query(self, query: BoundQuery, made: Mapping[int, Placed] = MappingProxyType({})) -> tuple[str, Columns | None]:
+        """A query in DuckDB's SQL, and its columns: written with names in place of the relations, which are replaced by what they
+        stand for."""
         # By their places in this query, so that the same query has the same text each time.
-        placed = {
-            f"{VIEW_PREFIX}{position}": made.get(position) or self._placed(relation)
-            for position, relation in enumerate(query.relations)
-        }
-        names = tuple(placed)
+        names = [f"{VIEW_PREFIX}{position}" for position in range(len(query.relations))]
+        relations = [
+            made[position] if position in made else self._placed(relation) for position, relation in enumerate(query.relations)
+        ]
+        placed = {name: sql for name, (sql, _) in zip(names, relations, strict=True)}
         text = query.edited(lambda position: names[position])
+        tables: dict[str, Columns | None] = {}
+        tables |= {name: columns for name, (_, columns) in zip(names, relations, strict=True) if columns is not None}
         try:
-            written = self.remembered(_written, text, tuple(zip(names, map(column_kinds, query.relations), strict=True)))
+            try:
+                written = self._written(text, tables, query.parameters, whole=True)
+            except OtherTables as others:
+                asked = [placed.get(name[0]) or ".".join(map(identifier, name)) for name in others.names]
+                views = Prepared(sql="", text=query.text, views=tuple(self.views), names=self.names)
+                found = self.describe(asked, views)
+                tables |= {".".join(name).casefold(): columns for name, columns in zip(others.names, found, strict=True)}
+                written = self._written(text, tables, query.parameters, whole=False)
         except InvalidInputError as error:
             from tablestore_duckdb.queryerrors import marked_at
 
@@ -156,28 +180,33 @@ class _Preparing:
                 place = query.written(unedited(query.edits, span, lambda number: len(names[number]), len(query.text)))
                 marked_at(error, place, query.text if query.statement is None else query.statement)
             raise
-        return with_places(written, placed)
+        return with_places(written.sql, placed), written.columns
 
-    def _placed(self, relation: Relation) -> str:
-        """What stands in the text for a relation."""
+    def _written(self, text: str, tables: Mapping[str, Columns | None], parameters: Parameters, *, whole: bool) -> Translated:
+        """A text in DuckDB's words: as it was written before, if nothing that it depends on is another."""
+        known = tuple((name, None if columns is None else tuple(columns)) for name, columns in tables.items())
+        return self.remembered(_written, text, known, tuple(self.functions.items()), parameter_types(parameters), whole)
+
+    def _placed(self, relation: Relation) -> Placed:
+        """What stands in the text for a relation, and its columns."""
+        columns = relation_columns(relation)
         match relation:
             case ManagedRelation():
                 planned = plan_managed(relation)
                 self.scans.append((relation.name, planned))
-                return f"({planned.to_sql(lambda stream: self._view(relation, source=stream))})"
+                return f"({planned.to_sql(lambda stream: self._view(relation, source=stream))})", columns
             case RowsRelation():
-                return self._view(relation, source=Stream(relation.rows.schema, relation.rows.to_batches))
-            case QueryRelation(query=query) if query.parameters:
+                return self._view(relation, source=Stream(relation.rows.schema, relation.rows.to_batches)), columns
+            case QueryRelation(query=query):
+                sql, columns = self.query(query)
                 # A view takes no parameters.
-                return f"({self.query(query)})"
-            case QueryRelation():
-                return self._view(relation, sql=self.query(relation.query))
+                return f"({sql})" if query.parameters else self._view(relation, sql=sql), columns
             case ConnectorRelation():
-                return f"({connector_sql(relation)})"
+                return f"({connector_sql(relation)})", columns
             case NativeRelation(value=duckdb.DuckDBPyRelation() as value):
-                return f"({value.sql_query()})"
+                return f"({value.sql_query()})", columns
             case NativeRelation():
-                return self._view(relation, source=relation.value)
+                return self._view(relation, source=relation.value), columns
 
     def _view(self, relation: Relation, *, sql: str | None = None, source: Any = None) -> str:
         self.views.append(View(name=self._named(relation), sql=sql, source=source))
@@ -201,5 +230,12 @@ def with_places(sql: str, places: Mapping[str, str]) -> str:
     return _PLACED.sub(lambda found: places.get(found[1], found[0]), sql)
 
 
-def _written(text: str, tables: Sequence[tuple[str, Columns | None]]) -> str:
-    return to_duckdb(text, {name: columns for name, columns in tables if columns is not None})
+def _written(
+    text: str,
+    tables: Sequence[tuple[str, Columns | None]],
+    functions: Sequence[tuple[str, Type]],
+    parameters: Sequence[tuple[str, Type]],
+    whole: bool,
+) -> Translated:
+    known = Known(tables=dict(tables), functions=dict(functions), parameters=dict(parameters))
+    return translated(text, known, whole=whole)

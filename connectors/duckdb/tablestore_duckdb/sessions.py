@@ -15,7 +15,9 @@ import duckdb
 import pyarrow as pa
 
 from tablestore.errors import InvalidInputError, TablestoreError
+from tablestore.sql.binding.scopes import Columns
 from tablestore_duckdb.checksums import Checked
+from tablestore_duckdb.columntypes import columns_of
 from tablestore_duckdb.prepared import VIEW_PREFIX, Prepared, View, asked_for, with_places
 from tablestore_duckdb.quoting import identifier
 from tablestore_duckdb.scans import Stream
@@ -66,6 +68,10 @@ class Run:
     def relation(self) -> duckdb.DuckDBPyRelation:
         """The query, bound: nothing has run yet."""
         return relation_of(self.connection, replace(self.prepared, sql=self._placed(self.prepared.sql)))
+
+    def bound(self, sql: str) -> duckdb.DuckDBPyRelation:
+        """Another query over the same views, bound."""
+        return self.connection.sql(self._placed(sql))
 
     def end(self) -> None:
         """Take back what :meth:`begin` made."""
@@ -122,6 +128,21 @@ class Sessions:
                 yield run
         finally:
             self._end(run, copy=not is_free)
+
+    def columns(self, sources: Sequence[str], views: Prepared) -> list[Columns | None]:
+        """The columns of what stands in FROM as SQL, which DuckDB binds; None where it cannot.
+
+        ``views``: a query with those that it may name.
+        """
+        found: list[Columns | None] = []
+        with self.run(views) as run:
+            for source in sources:
+                try:
+                    found.append(columns_of(run.bound(f"SELECT * FROM {source}")))
+                except duckdb.Error:
+                    # It says so itself where the query runs.
+                    found.append(None)
+        return found
 
     def check_files(self, run: Run) -> None:
         """Check the files that DuckDB reads itself, if that is asked for. Raises FormatError."""

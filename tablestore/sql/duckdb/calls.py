@@ -3,7 +3,7 @@
 from sqlglot import exp
 
 from tablestore.errors import UnsupportedError
-from tablestore.sql.duckdb.kinds import Kind
+from tablestore.sql.binding.sqltypes import SqlType
 
 OWN_TEXT = "own text"
 """Under this key the meta of what may fail has its text, as the user wrote it."""
@@ -16,6 +16,11 @@ REFUSED = "DuckDB does not run"
 def refusal(what: str) -> UnsupportedError:
     """The error that names what DuckDB does not do."""
     return UnsupportedError(f"{REFUSED} {what} as Spark does; run the query on the engine spark", kind="engine")
+
+
+def unknown_operand(what: str, node: exp.Expr) -> UnsupportedError:
+    """The error for what depends on the type of an operand that is not known. ``node``: where it stands."""
+    return refusal(f"{what} of a value whose type is not known{in_own_text(node)}, which a CAST says,")
 
 
 def call(name: str, *arguments: exp.Expr) -> exp.Anonymous:
@@ -33,7 +38,7 @@ def as_zoned(node: exp.Expr) -> exp.Expr:
     return exp.Cast(this=node, to=exp.DataType.build("TIMESTAMPTZ"))
 
 
-def as_decimal(node: exp.Expr, kind: Kind) -> exp.Expr:
+def as_decimal(node: exp.Expr, kind: SqlType) -> exp.Expr:
     """A decimal of Spark's digits, of what DuckDB computes as a double."""
     return exp.Cast(this=node, to=exp.DataType.build(f"DECIMAL({kind.precision}, {kind.scale})"))
 

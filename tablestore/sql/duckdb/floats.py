@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
 
-from tablestore.sql.duckdb.calls import as_decimal, refusal
-from tablestore.sql.duckdb.expressionkinds import Kinds, alternatives, round_digits, rounded
-from tablestore.sql.duckdb.kinds import SINGLE, Kind
+from tablestore.sql.binding.binder import Bound
+from tablestore.sql.binding.functiontypes import alternatives, round_digits, rounded
+from tablestore.sql.binding.sqltypes import FLOAT, Type
+from tablestore.sql.duckdb.calls import as_decimal, refusal, unknown_operand
 
 DOUBLE_TYPE = exp.DataType.build("DOUBLE")
 ROUNDED = (exp.Round, exp.Floor, exp.Ceil)
@@ -22,60 +23,62 @@ _ALL_WHOLE = 2**53
 _MOST_ROUNDED = 15
 
 
-def widened_operands(node: exp.Expr, kinds: Kinds) -> Iterator[exp.Expr]:
+def widened_operands(node: exp.Expr, bound: Bound) -> Iterator[exp.Expr]:
     """The FLOAT operands of a node that Spark makes DOUBLE first."""
     if isinstance(node, _ARITHMETIC):
         sides = (node.this, node.expression)
-        yield from _singles(sides, kinds, always=isinstance(node, exp.Div))
+        yield from _singles(sides, bound, always=isinstance(node, exp.Div))
     elif isinstance(node, _COMPARISONS):
-        yield from _compared((node.this, node.expression), kinds)
+        yield from _compared((node.this, node.expression), bound)
     elif isinstance(node, exp.Between):
-        yield from _compared((node.this, node.args["low"], node.args["high"]), kinds)
+        yield from _compared((node.this, node.args["low"], node.args["high"]), bound)
     elif isinstance(node, exp.In):
         among = node.args.get("query")
-        yield from _compared((node.this, *([among] if among is not None else node.expressions)), kinds)
+        yield from _compared((node.this, *([among] if among is not None else node.expressions)), bound)
     elif isinstance(node, _CHOICES):
-        yield from _singles(alternatives(node), kinds)
+        yield from _singles(alternatives(node), bound)
         if isinstance(node, exp.Case) and node.this is not None:
-            yield from _compared((node.this, *(branch.this for branch in node.args["ifs"])), kinds)
+            yield from _compared((node.this, *(branch.this for branch in node.args["ifs"])), bound)
 
 
-def _compared(parts: Sequence[exp.Expr], kinds: Kinds) -> list[exp.Expr]:
+def _compared(parts: Sequence[exp.Expr], bound: Bound) -> list[exp.Expr]:
     """A FLOAT equals another FLOAT as DOUBLE too, so it is enough that one is not known to be a FLOAT."""
-    singles = [part for part in parts if kinds.of(part) == SINGLE]
+    singles = [part for part in parts if bound.of(part) == FLOAT]
     return singles if len(singles) < len(parts) else []
 
 
-def _singles(parts: Sequence[exp.Expr], kinds: Kinds, *, always: bool = False) -> list[exp.Expr]:
+def _singles(parts: Sequence[exp.Expr], bound: Bound, *, always: bool = False) -> list[exp.Expr]:
     """Those of several values that are FLOAT where another one is known to be another number."""
-    found = {id(part): kinds.of(part) for part in parts}
-    has_other = any(kind is not None and kind.is_number and kind != SINGLE for kind in found.values())
-    return [part for part in parts if found[id(part)] == SINGLE] if always or has_other else []
+    found = {id(part): bound.of(part) for part in parts}
+    has_other = any(kind is not None and kind.is_number and kind != FLOAT for kind in found.values())
+    return [part for part in parts if found[id(part)] == FLOAT] if always or has_other else []
 
 
-def round_as_spark(node: exp.Round | exp.Floor | exp.Ceil, kind: Kind | None) -> exp.Expr:
-    """``round``, ``floor`` and ``ceil``. ``kind``: of what is rounded. An unknown one is left to DuckDB."""
+def round_as_spark(node: exp.Round | exp.Floor | exp.Ceil, kind: Type) -> exp.Expr:
+    """``round``, ``floor`` and ``ceil``. ``kind``: of what is rounded."""
     if not isinstance(node, exp.Round) and node.args.get("decimals") is not None:
         raise refusal(f"{node.sql_name().lower()} with digits")
     made = rounded(node, kind)
-    if kind is None or made is None:
+    if kind is None:
+        raise unknown_operand(f"{node.sql_name().lower()}", node)
+    if made is None:
         return node
-    if made.name == "decimal":
+    if made.is_decimal:
         return as_decimal(node, made)
     if isinstance(node, exp.Round):
-        return _rounded_float(node, kind) if kind.name == "float" else node
+        return _rounded_float(node, kind) if kind.is_float else node
     # DuckDB makes a whole number a double to take its floor.
-    value = node.this if kind.name == "integer" else node
+    value = node.this if kind.is_integer else node
     return exp.Cast(this=value, to=exp.DataType.build("BIGINT"))
 
 
-def _rounded_float(node: exp.Round, kind: Kind) -> exp.Expr:
+def _rounded_float(node: exp.Round, kind: Type) -> exp.Expr:
     digits = round_digits(node)
     if digits is None or digits > _MOST_ROUNDED:
         raise refusal(f"round of a float to digits that are computed or more than {_MOST_ROUNDED}")
     if digits <= 0:
         return node
-    double = exp.Cast(this=node.this, to=DOUBLE_TYPE.copy()) if kind == SINGLE else node.this
+    double = exp.Cast(this=node.this, to=DOUBLE_TYPE.copy()) if kind == FLOAT else node.this
     size = exp.Abs(this=double.copy())
     # The shortest text of a double has 17 digits: all of them fit in.
     branches = [
@@ -83,7 +86,7 @@ def _rounded_float(node: exp.Round, kind: Kind) -> exp.Expr:
         for bound, scale in ((1, 37), (_ALL_WHOLE, 22))
     ]
     result = exp.Case(ifs=branches, default=double)
-    return exp.Cast(this=result, to=exp.DataType.build("FLOAT")) if kind == SINGLE else result
+    return exp.Cast(this=result, to=exp.DataType.build("FLOAT")) if kind == FLOAT else result
 
 
 def _rounded_text(double: exp.Expr, scale: int, digits: int) -> exp.Expr:

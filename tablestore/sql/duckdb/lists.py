@@ -3,11 +3,11 @@
 from sqlglot import exp
 
 from tablestore.errors import InvalidInputError
+from tablestore.sql.binding.sqltypes import Type
 from tablestore.sql.duckdb.calls import call, failing, in_own_text, refusal
-from tablestore.sql.duckdb.kinds import Kind
 
 
-def subscript(node: exp.Bracket, kind: Kind | None) -> exp.Expr:
+def subscript(node: exp.Bracket, kind: Type) -> exp.Expr:
     """A constant subscript; one behind the end of an array is an error.
 
     sqlglot counts from one where Spark counts from zero, but cannot know of what is computed.

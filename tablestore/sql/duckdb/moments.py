@@ -6,8 +6,8 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 
+from tablestore.sql.binding.sqltypes import DATE, Type
 from tablestore.sql.duckdb.calls import as_date, as_zoned, call, refusal
-from tablestore.sql.duckdb.kinds import DATE, Kind
 
 _UNITS = {
     **dict.fromkeys(("YEAR", "YYYY", "YY"), "YEAR"),
@@ -92,7 +92,7 @@ def date_difference(node: exp.DateDiff) -> exp.Expr:
     return difference(exp.TimestampDiff(this=last, expression=first, unit=unit))
 
 
-def months_between(node: exp.MonthsBetween, last: Kind | None, first: Kind | None) -> exp.Expr:
+def months_between(node: exp.MonthsBetween, last: Type, first: Type) -> exp.Expr:
     """Months between two dates, to eight digits. sqlglot leaves the time of the day out."""
     if (last, first) != (DATE, DATE):
         raise refusal("months_between of what is not known to be two dates")

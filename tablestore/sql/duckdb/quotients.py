@@ -7,37 +7,40 @@ by. What does not fit into 128 bits is an error. An average is the quotient of a
 
 from sqlglot import exp
 
-from tablestore.sql.duckdb.calls import as_decimal, divided, refusal
-from tablestore.sql.duckdb.kinds import BIGINT, Kind
+from tablestore.sql.binding.sqltypes import BIGINT, SqlType, Type, decimal
+from tablestore.sql.duckdb.calls import as_decimal, divided, refusal, unknown_operand
 from tablestore.types.datatypes import MAX_PRECISION
 
 _HUGE = exp.DataType.build("HUGEINT", dialect="duckdb")
 
 
-def quotient(node: exp.Div, kind: Kind | None, left: Kind | None, right: Kind | None) -> exp.Expr:
+def quotient(node: exp.Div, kind: Type, left: Type, right: Type) -> exp.Expr:
     """A quotient that is an error for a divisor of zero. ``kind``: Spark's; a decimal is exact, rounded half up."""
+    if left is None or right is None:
+        raise unknown_operand("a quotient", node)
     made = divided(node)
-    if kind is None or kind.name != "decimal" or left is None or right is None:
+    if kind is None or not kind.is_decimal:
         return made
     return _exact(node.this, left, node.expression, right, kind)
 
 
-def whole_quotient(node: exp.IntDiv, left: Kind | None, right: Kind | None) -> exp.Expr:
+def whole_quotient(node: exp.IntDiv, left: Type, right: Type) -> exp.Expr:
     """A quotient without its fraction, which is an error for a divisor of zero. DuckDB rounds that of decimals."""
-    kinds = [kind for kind in (left, right) if kind is not None]
-    if any(kind.name in ("float", "fraction") for kind in kinds):
-        raise refusal("DIV of what is not known to be whole numbers or decimals")
+    if left is None or right is None:
+        raise unknown_operand("DIV", node)
+    if left.is_float or right.is_float:
+        raise refusal("DIV of what is no whole number or decimal")
     made = divided(node)
-    if left is None or right is None or not any(kind.name == "decimal" for kind in kinds):
+    if not (left.is_decimal or right.is_decimal):
         return made
     zeros = right.scale - left.scale
     over, under = _unscaled(node.this, left, max(zeros, 0)), _unscaled(node.expression, right, max(-zeros, 0))
     return exp.Cast(this=exp.IntDiv(this=over, expression=under), to=exp.DataType.build("BIGINT"))
 
 
-def average(node: exp.Expr, kind: Kind, of: Kind) -> exp.Expr:
+def average(node: exp.Expr, kind: SqlType, of: SqlType) -> exp.Expr:
     """An average of decimals, in its window and behind its filter. ``kind``: Spark's of the average, ``of``: of the decimals."""
-    total = Kind("decimal", min(of.precision + 10, MAX_PRECISION), of.scale)
+    total = decimal(of.precision + 10, of.scale)
     count = exp.Nullif(this=_in_place(node, exp.Count), expression=exp.Literal.number(0))
     return _exact(_in_place(node, exp.Sum), total, count, BIGINT, kind)
 
@@ -61,21 +64,21 @@ def _in_place(node: exp.Expr, function: type[exp.Func]) -> exp.Expr:
     return made
 
 
-def _exact(over: exp.Expr, left: Kind, under: exp.Expr, right: Kind, kind: Kind) -> exp.Expr:
+def _exact(over: exp.Expr, left: SqlType, under: exp.Expr, right: SqlType, kind: SqlType) -> exp.Expr:
     digits = min(kind.scale + 1, MAX_PRECISION)
     zeros = digits + right.scale - left.scale
     whole = exp.IntDiv(this=_unscaled(over, left, max(zeros, 0)), expression=_unscaled(under, right, max(-zeros, 0)))
-    last = exp.Cast(this=exp.Literal.string(f"0.{1:0{digits}}"), to=_decimal(digits))
-    product = exp.Mul(this=exp.Cast(this=whole, to=_decimal(0)), expression=last)
+    last = exp.Cast(this=exp.Literal.string(f"0.{1:0{digits}}"), to=_widest(digits))
+    product = exp.Mul(this=exp.Cast(this=whole, to=_widest(0)), expression=last)
     return as_decimal(exp.Round(this=product, decimals=exp.Literal.number(kind.scale)), kind)
 
 
-def _unscaled(node: exp.Expr, kind: Kind, zeros: int) -> exp.Expr:
+def _unscaled(node: exp.Expr, kind: SqlType, zeros: int) -> exp.Expr:
     """A number without its point, and with zeros behind it."""
     value = node
     if kind.scale and kind.precision + kind.scale < MAX_PRECISION:
         power = exp.Cast(this=exp.Literal.number(10**kind.scale), to=exp.DataType.build(f"DECIMAL({kind.scale + 1}, 0)"))
-        value = exp.Mul(this=exp.Cast(this=node, to=_decimal(kind.scale)), expression=power)
+        value = exp.Mul(this=exp.Cast(this=node, to=_widest(kind.scale)), expression=power)
     elif kind.scale:
         text = exp.Cast(this=as_decimal(node, kind), to=exp.DataType.build("TEXT"))
         value = exp.Replace(this=text, expression=exp.Literal.string("."), replacement=exp.Literal.string(""))
@@ -86,5 +89,5 @@ def _unscaled(node: exp.Expr, kind: Kind, zeros: int) -> exp.Expr:
     return exp.Paren(this=exp.Mul(this=huge, expression=power))
 
 
-def _decimal(scale: int) -> exp.DataType:
+def _widest(scale: int) -> exp.DataType:
     return exp.DataType.build(f"DECIMAL({MAX_PRECISION}, {scale})")

@@ -13,12 +13,11 @@ blanks, without comments, and subqueries as ``(…)``.
 """
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from sqlglot import exp
 
 from tablestore.errors import InvalidInputError
-from tablestore.sql.duckdb.columnnames import sources
 from tablestore.sql.parse.tokens import Kind, Token, name_of
 from tablestore.sql.query.dialect import WRITTEN
 from tablestore.sql.query.extent import QUERY_WORDS, Tokens
@@ -64,6 +63,14 @@ def name_results(tree: exp.Expr, tokens: Tokens) -> None:
                 column = _with_name(column, naming, taken, "col" if type(column) is exp.Explode else None)
             named.append(column)
         select.set("expressions", named)
+
+
+def sources(query: exp.Select) -> Iterator[exp.Expr]:
+    """What a query reads."""
+    start = query.args.get("from_")
+    for clause in [*([start] if start else []), *(query.args.get("joins") or ())]:
+        yield clause.this
+        yield from (join.this for join in clause.this.args.get("joins") or ())
 
 
 def _with_name(column: exp.Expr, naming: "_Naming", taken: set[str], generated: str | None) -> exp.Expr:

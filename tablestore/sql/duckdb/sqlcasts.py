@@ -5,10 +5,9 @@ import re
 from sqlglot import exp
 
 from tablestore.errors import InvalidInputError
-from tablestore.sql.duckdb.calls import call, in_own_text, refusal
-from tablestore.sql.duckdb.kinds import Kind
+from tablestore.sql.binding.sqltypes import STRING, TIMESTAMP, VOID, SqlType, Type, decimal, engine_words, written_type
+from tablestore.sql.duckdb.calls import call, in_own_text, refusal, unknown_operand
 
-_NESTED = {exp.DType.ARRAY, exp.DType.MAP, exp.DType.STRUCT}
 _INTEGERS = {exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT}
 _FLOATS = {exp.DType.FLOAT, exp.DType.DOUBLE}
 _TEXTS = {exp.DType.TEXT, exp.DType.VARCHAR, exp.DType.CHAR}
@@ -19,30 +18,36 @@ _FORMS = (
     ({*_FLOATS, exp.DType.DECIMAL}, re.compile(r"[^_]*"), "a number without underscores"),
     ({exp.DType.DATE}, _DAY, "a day as yyyy-MM-dd"),
 )
-_NAMED = {"float": "a float", "array": "an array", "map": "a map", "row": "a row"}
+_NO_TEXTS = {
+    "float": "a float", "double": "a float", "array": "an array", "map": "a map", "struct": "a row", "interval": "an interval",
+}  # fmt: skip
 
 
-def cast(node: exp.Cast, kind: Kind | None) -> exp.Expr:
+def cast(node: exp.Cast, kind: Type) -> exp.Expr:
     """A cast that cuts fractions off, and takes those texts for values that Spark takes. ``kind``: of what is cast."""
     inner = node.this
-    name = kind.name if kind is not None else ""
     wanted = node.to.this
-    if wanted is exp.DType.TIMESTAMP:
-        # This is to_timestamp: a TIMESTAMP in a text has the time zone of the session.
-        node.set("to", exp.DataType.build("TIMESTAMPTZ"))
-    if type(node) is exp.Cast and type(inner) is exp.Cast and {node.to.this, inner.to.this} & _NESTED:
-        return _converted(inner, inner.to, node.to)
-    if wanted in _INTEGERS and name in ("decimal", "float", "fraction"):
-        node.set("this", call("TRUNC", inner))
-    elif wanted is exp.DType.DECIMAL and name == "float":
-        node.set("this", _written(inner))
-    elif isinstance(inner, exp.Literal) and inner.is_string:
+    to = written_type(node.to)
+    if to is not None and to.is_known and (to.is_nested or to in (TIMESTAMP, decimal(10, 0))):
+        # A TIMESTAMP has a time zone, and a DECIMAL without digits ten.
+        node.set("to", engine_words(to))
+    if isinstance(inner, exp.Literal) and inner.is_string:
         return _of_literal(node, inner.name)
-    elif name == "text":
+    if kind is None:
+        raise unknown_operand(f"CAST AS {node.to.sql(dialect='spark')}", node)
+    if kind in (to, VOID):
+        return node
+    if kind.is_nested and to is not None and to.is_nested:
+        return _converted(node, kind, to)
+    if wanted in _INTEGERS and (kind.scale or kind.is_float):
+        node.set("this", call("TRUNC", inner))
+    elif wanted is exp.DType.DECIMAL and kind.is_float:
+        node.set("this", _written(inner))
+    elif kind == STRING:
         return _of_text(node)
-    elif wanted in _TEXTS and name in ("float", "array", "map", "row"):
-        raise refusal(f"the cast of {_NAMED[name]} to a text")
-    elif wanted in _TEXTS and name == "timestamp":
+    elif wanted in _TEXTS and kind.name in _NO_TEXTS:
+        raise refusal(f"the cast of {_NO_TEXTS[kind.name]} to a text")
+    elif wanted in _TEXTS and kind == TIMESTAMP:
         # Without the time zone.
         node.set("this", exp.Cast(this=inner, to=exp.DataType.build("TIMESTAMP")))
     return node
@@ -127,45 +132,42 @@ def _part(value: exp.Expr, wanted: exp.DataType) -> exp.Cast:
     return made
 
 
-def _converted(value: exp.Expr, given: exp.DataType, wanted: exp.DataType, depth: int = 0) -> exp.Expr:
-    """A value of a known type as another, part by part. DuckDB would round numbers, and take parts of a row by their name."""
-    if given == wanted:
-        return value
+def _converted(node: exp.Cast, given: SqlType, wanted: SqlType, depth: int = 0) -> exp.Expr:
+    """A nested value as one of another type, part by part. DuckDB would round numbers, and take parts of a row by their name."""
+    value = node.this
+    if not given.is_known or not wanted.is_known:
+        raise unknown_operand(f"CAST AS {wanted}", node)
+    if given.name != wanted.name or len(given.parts) != len(wanted.parts):
+        raise InvalidInputError(f"CAST{in_own_text(node)}: expected a value that can be {wanted}, found {given}", kind="query")
     name = f"_part{depth}"
     part = exp.column(name)
-    if given.this != wanted.this or given.this not in _NESTED:
-        if wanted.this in _TEXTS and given.this in _FLOATS:
-            raise refusal("the cast of a float to a text")
-        if wanted.this in _INTEGERS and given.this in (*_FLOATS, exp.DType.DECIMAL):
-            value = call("TRUNC", value)
-        if wanted.this is exp.DType.DECIMAL and given.this in _FLOATS:
-            value = _written(value)
-        return exp.Cast(this=value, to=wanted.copy())
+
+    def inside(value: exp.Expr, place: int, depth: int) -> exp.Expr:
+        of, to = given.parts[place], wanted.parts[place]
+        assert of is not None and to is not None
+        inner = type(node)(this=value, to=engine_words(to))
+        return _converted(inner, of, to, depth) if of.is_nested and of != to else cast(inner, of)
+
     made: exp.Expr
-    if given.this is exp.DType.ARRAY:
-        inside = _converted(part, given.expressions[0], wanted.expressions[0], depth + 1)
-        made = _each(value, inside, name)
-    elif given.this is exp.DType.MAP:
+    if given.name == "array":
+        made = _each(value, inside(part, 0, depth + 1), name)
+    elif given.name == "map":
         keys, values = (
-            _each(call(parts, value.copy()), _converted(part.copy(), *types, depth + 1), name)
-            for parts, types in zip(
-                ("MAP_KEYS", "MAP_VALUES"), zip(given.expressions, wanted.expressions, strict=True), strict=True
-            )
+            _each(call(parts, value.copy()), inside(part.copy(), place, depth + 1), name)
+            for place, parts in enumerate(("MAP_KEYS", "MAP_VALUES"))
         )
         made = call("MAP", keys, values)
     else:
         fields = [
             exp.PropertyEQ(
-                this=exp.to_identifier(right.name, quoted=True),
-                expression=_converted(
-                    call("STRUCT_EXTRACT", value.copy(), exp.Literal.string(left.name)), left.kind, right.kind, depth
-                ),
+                this=exp.to_identifier(to, quoted=True),
+                expression=inside(call("STRUCT_EXTRACT", value.copy(), exp.Literal.string(of)), place, depth),
             )
-            for left, right in zip(given.expressions, wanted.expressions, strict=True)
+            for place, (of, to) in enumerate(zip(given.fields, wanted.fields, strict=True))
         ]
         made = exp.Struct(expressions=fields)
     is_null = exp.Is(this=value.copy(), expression=exp.null())
-    return exp.Cast(this=exp.Case(ifs=[exp.If(this=is_null, true=exp.null())], default=made), to=wanted.copy())
+    return exp.Cast(this=exp.Case(ifs=[exp.If(this=is_null, true=exp.null())], default=made), to=engine_words(wanted))
 
 
 def _each(value: exp.Expr, inside: exp.Expr, name: str) -> exp.Expr:

@@ -33,7 +33,9 @@ and false in Spark 4.3.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import sqlglot
@@ -44,17 +46,17 @@ from sqlglot.errors import UnsupportedError as NotInDuckDB
 
 from tablestore.errors import InvalidInputError
 from tablestore.names import did_you_mean
-from tablestore.sql.duckdb.calls import MOST_SHOWN, OWN_TEXT, as_date, call, divided, is_distinct, refusal
+from tablestore.sql.binding.binder import Bound, bind_types, tables_of_others
+from tablestore.sql.binding.scopes import Columns
+from tablestore.sql.binding.sqltypes import BIGINT, BOOLEAN, DATE, DOUBLE, FLOAT, INT, INTERVAL, STRING, VOID, Type
+from tablestore.sql.duckdb.calls import MOST_SHOWN, OWN_TEXT, as_date, call, divided, is_distinct, refusal, unknown_operand
 from tablestore.sql.duckdb.clauses import counted_columns, exploded, group, table_function
-from tablestore.sql.duckdb.columnnames import Columns
-from tablestore.sql.duckdb.expressionkinds import Kinds, summand
-from tablestore.sql.duckdb.floats import DOUBLE_TYPE, ROUNDED, round_as_spark, widened_operands
-from tablestore.sql.duckdb.kinds import ARRAY, BIGINT, DATE, INT, INTERVAL, ROW, SINGLE, TEXT, Kind
+from tablestore.sql.duckdb.floats import ROUNDED, round_as_spark, widened_operands
 from tablestore.sql.duckdb.lists import collected, or_empty, subscript
 from tablestore.sql.duckdb.moments import months_between, strict_date
+from tablestore.sql.duckdb.numbertypes import cast_to, sparks_type, widen, widened_operand, widened_rows, widened_sides
 from tablestore.sql.duckdb.quotients import average, averaged, quotient, whole_quotient
 from tablestore.sql.duckdb.resultnames import name_results
-from tablestore.sql.duckdb.resulttypes import named_results, result_type, typed_result
 from tablestore.sql.duckdb.rewrites import NAMED, OPERATORS, REWRITES, TAKEN
 from tablestore.sql.duckdb.sqlcasts import cast, date_of_text, part_by_part
 from tablestore.sql.parse.literals import refused_literal
@@ -73,10 +75,44 @@ _UNPARSED = "the query cannot be parsed"
 _SHOWN = re.compile(r"[A-Za-z]\w*|[^\w\s`'\"]{1,3}")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What is known of what a query names: the columns of its tables by their names in small letters, the types that functions of
+    the user's give, and those of parameters, all by their names."""
+
+    tables: Mapping[str, Columns | None] = field(default_factory=dict)
+    functions: Mapping[str, Type] = field(default_factory=dict)
+    parameters: Mapping[str, Type] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Translated:
+    """A query in DuckDB's words. ``columns``: its own, where they are known."""
+
+    sql: str
+    columns: Columns | None
+
+
+class OtherTables(Exception):
+    """A query reads tables of which nothing is known, by these names in parts."""
+
+    def __init__(self, names: Sequence[tuple[str, ...]]) -> None:
+        super().__init__(names)
+        self.names = names
+
+
 def to_duckdb(text: str, tables: Mapping[str, Columns] | None = None) -> str:
-    """A query of Spark's dialect in DuckDB's. ``tables``: the columns of tables by their names in small letters.
+    """A query of Spark's dialect in DuckDB's. ``tables``: the columns of those that are known, by their names in small letters.
 
     Raises InvalidInputError for text that is no query, UnsupportedError for what DuckDB does not do as Spark does.
+    """
+    return translated(text, Known(tables=tables or {})).sql
+
+
+def translated(text: str, known: Known, *, whole: bool = False) -> Translated:
+    """A query of Spark's dialect in DuckDB's, as :func:`to_duckdb`.
+
+    ``whole``: raise OtherTables where it reads tables that are not known.
     """
     with deep():
         tokens = _with_select(text)
@@ -84,11 +120,13 @@ def to_duckdb(text: str, tables: Mapping[str, Columns] | None = None) -> str:
             raise InvalidInputError(refused[1], kind="sql-syntax") from _Misplaced(refused[0])
         tree = _parsed(tokens.text)
         _refuse_aliases(tree)
+        if whole and (others := {tuple(part.name for part in one.parts) for one in tables_of_others(tree, known.tables)}):
+            raise OtherTables(sorted(others))
         name_results(tree, tokens)
         _note_texts(tree, tokens)
-        rewritten = _rewritten(tree, tables or {})
+        rewritten, columns = _rewritten(tree, known)
         try:
-            return rewritten.sql(dialect=DuckDB, unsupported_level=ErrorLevel.RAISE)
+            return Translated(sql=rewritten.sql(dialect=DuckDB, unsupported_level=ErrorLevel.RAISE), columns=columns)
         except NotInDuckDB as error:
             raise refusal(str(error)) from error
 
@@ -202,7 +240,8 @@ def _note_texts(tree: exp.Expr, tokens: Tokens) -> None:
             node.meta[OWN_TEXT] = as_written(tokens.line(first, end))
 
 
-def _rewritten(tree: exp.Expr, tables: Mapping[str, Columns]) -> exp.Expr:
+def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None]:
+    """A tree as DuckDB has it, and its columns. All types are asked for before anything changes."""
     for hint in list(tree.find_all(exp.Hint)):
         hint.pop()
     for select in list(tree.find_all(exp.Select)):
@@ -212,87 +251,99 @@ def _rewritten(tree: exp.Expr, tables: Mapping[str, Columns]) -> exp.Expr:
         select.set("joins", [*(select.args.get("joins") or []), *joins])
     for cast_node in list(tree.find_all(exp.Cast)):
         part_by_part(cast_node)
-    kinds = Kinds(tree, tables)
+    bound = bind_types(tree, known.tables, functions=known.functions, parameters=known.parameters)
     nodes = list(tree.walk(bfs=True))
     _refuse_calls(nodes)
-    # Before anything changes.
-    known = {id(node): kinds.of(node) for node in nodes if isinstance(node, _TYPED)}
-    known |= {id(node): kinds.of(node.this) for node in nodes if isinstance(node, _OF_ITS_OPERAND)}
-    sides = {id(node): (kinds.of(node.this), kinds.of(node.expression)) for node in nodes if isinstance(node, _TWO_SIDED)}
-    widened = {id(operand) for node in nodes for operand in widened_operands(node, kinds)}
-    averages = {id(node): kinds.of(summand(avg)) for node in nodes if (avg := averaged(node)) and not _is_inside(node)}
     for node in nodes:
-        _refuse_order(node, kinds)
-        _refuse_numbers(node, kinds)
-        _refuse_texts(node, kinds)
-        _refuse_json(node, kinds)
-    typed = [(column, found) for column in named_results(tree) if (found := result_type(column, kinds)) is not None]
+        _refuse_order(node, bound)
+        _refuse_numbers(node, bound)
+        _refuse_texts(node, bound)
+        _refuse_json(node, bound)
+    changes = {id(node): _change(node, bound) for node in nodes}
+    casts = {id(node): kind for node in nodes if (kind := sparks_type(node, bound) or widened_operand(node, bound)) is not None}
+    casts |= {id(operand): DOUBLE for node in nodes for operand in widened_operands(node, bound)}
+    casts |= {id(value): kind for node in nodes if isinstance(node, exp.Values) for value, kind in widened_rows(node, bound)}
+    sides = [side for node in nodes if isinstance(node, exp.SetOperation) for side in widened_sides(node, bound)]
+    columns = bound.columns(tree)
     for node in reversed(nodes):
         parent, key, index = node.parent, node.arg_key or "", node.index
-        kind = known.get(id(node))
-        of = averages.get(id(node))
-        if isinstance(node, _TWO_SIDED):
-            made = _of_two(node, kind, *sides[id(node)])
-        elif kind is not None and of is not None and of.name == "decimal":
-            made = average(node, kind, of)
-        else:
-            made = _node(node, kind)
-        if id(node) in widened:
-            made = exp.Cast(this=made, to=DOUBLE_TYPE.copy())
+        made = changes[id(node)]()
+        if (kind := casts.get(id(node))) is not None:
+            made = cast_to(kind, made)
         if made is node:
             continue
         if parent is None:
             tree = made
         else:
             parent.set(key, made, index)
-    for column, name in typed:
-        typed_result(column, name)
-    return tree
+    for side, own, wanted in reversed(sides):
+        widen(side, own, wanted)
+    return tree, columns
+
+
+def _change(node: exp.Expr, bound: Bound) -> Callable[[], exp.Expr]:
+    """What makes a node one of DuckDB's when its parts are done."""
+    match node:
+        case exp.Div():
+            return partial(quotient, node, bound.of(node), bound.of(node.this), bound.of(node.expression))
+        case exp.IntDiv():
+            return partial(whole_quotient, node, bound.of(node.this), bound.of(node.expression))
+        case exp.MonthsBetween():
+            return partial(months_between, node, bound.of(node.this), bound.of(node.expression))
+    if (averages := averaged(node)) is not None and not _is_inside(node):
+        kind, of = bound.of(node), bound.of(averages.this)
+        if of is None:
+            raise unknown_operand("avg", node)
+        if kind is not None and of.is_decimal:
+            return partial(average, node, kind, of)
+    return partial(_node, node, bound.of(node.this) if isinstance(node, _OF_ITS_OPERAND) else bound.of(node))
 
 
 _MAY_FAIL = (exp.Div, exp.IntDiv, exp.Mod, exp.Bracket, exp.Cast, exp.TsOrDsToDate)
-_TYPED = (exp.Div, exp.Add, exp.Sub, exp.Avg, exp.Nullif, exp.Window, exp.Filter)
 _OF_ITS_OPERAND = (exp.Cast, exp.Bracket, exp.Reverse, exp.Sign, exp.TsOrDsToDate, *ROUNDED)
+_ORDERS = (exp.LT, exp.LTE, exp.GT, exp.GTE)
 _EQUALITIES = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ)
-_TWO_SIDED = (exp.Div, exp.IntDiv, exp.MonthsBetween)
 
 
-def _refuse_order(node: exp.Expr, kinds: Kinds) -> None:
+def _refuse_order(node: exp.Expr, bound: Bound) -> None:
     """DuckDB has a NULL inside of a row or array for the greatest, and compares parts of rows by their names."""
-    if isinstance(node, (exp.Max, exp.Min, exp.Ordered)) and kinds.of(node.this) in (ARRAY, ROW):
+    if isinstance(node, (exp.Max, exp.Min, exp.Ordered)) and _has_parts(bound.of(node.this)):
         raise refusal("an order of rows or arrays, in which a NULL is the least (max_by and min_by take a value)")
-    if isinstance(node, (exp.LT, exp.LTE, exp.GT, exp.GTE)) and {ARRAY, ROW} & {kinds.of(node.this), kinds.of(node.expression)}:
+    if isinstance(node, _ORDERS) and (_has_parts(bound.of(node.this)) or _has_parts(bound.of(node.expression))):
         raise refusal("an order of rows or arrays, in which a NULL is the least")
     if isinstance(node, _EQUALITIES) and any(isinstance(side.unnest(), exp.Struct) for side in (node.this, node.expression)):
         raise refusal("a comparison with a written row, whose parts may have other names")
 
 
-def _refuse_texts(node: exp.Expr, kinds: Kinds) -> None:
+def _has_parts(kind: Type) -> bool:
+    return kind is not None and kind.name in ("array", "struct")
+
+
+def _refuse_texts(node: exp.Expr, bound: Bound) -> None:
     """DuckDB makes a column of texts of texts and others, Spark one of the others: ``SELECT '1' UNION ALL SELECT 2``."""
     if not isinstance(node, exp.SetOperation) or node.args.get("by_name"):
         return
-    for (name, left), (_, right) in zip(kinds.columns(node.left) or (), kinds.columns(node.right) or (), strict=False):
-        found = {kind.name for kind in (left, right) if kind is not None}
-        if len(found) == 2 and "text" in found:
-            (other,) = found - {"text"}
-            raise refusal(f"{node.key.upper()} of text and {other} in the column {name!r} without a CAST")
+    for (name, left), (_, right) in zip(bound.columns(node.left) or (), bound.columns(node.right) or (), strict=False):
+        others = {kind for kind in (left, right) if kind is not None and kind not in (STRING, VOID)}
+        if STRING in (left, right) and others:
+            raise refusal(f"{node.key.upper()} of STRING and {others.pop()} in the column {name!r} without a CAST")
 
 
-def _refuse_json(node: exp.Expr, kinds: Kinds) -> None:
+def _refuse_json(node: exp.Expr, bound: Bound) -> None:
     """DuckDB writes NULLs, and has no words for NaN and keys that are no texts."""
     if isinstance(node, exp.JSONFormat):
         row = node.this.unnest()
         fields = row.expressions if isinstance(row, exp.Struct) else ()
-        plain = [isinstance(one, exp.PropertyEQ) and kinds.of(one.expression) in (TEXT, INT, BIGINT) for one in fields]
+        plain = [isinstance(one, exp.PropertyEQ) and bound.of(one.expression) in (STRING, INT, BIGINT) for one in fields]
         if not plain or not all(plain):
             raise refusal("to_json of what is not a written row (named_struct) of texts and whole numbers")
 
 
-def _refuse_numbers(node: exp.Expr, kinds: Kinds) -> None:
+def _refuse_numbers(node: exp.Expr, bound: Bound) -> None:
     """DuckDB takes a number for a condition: ``DELETE FROM t WHERE 1``."""
     for condition in _conditions(node):
-        kind = kinds.of(condition)
-        if kind is not None and kind.name != "text":
+        kind = bound.of(condition)
+        if kind is not None and kind not in (BOOLEAN, STRING, VOID):
             raise InvalidInputError(
                 f"expected a condition, found {condition.unnest().sql(dialect=Spark4):.80}, which is no BOOLEAN; compare it",
                 kind="query",
@@ -314,24 +365,12 @@ def _conditions(node: exp.Expr) -> list[exp.Expr]:
     return [condition for condition in found if condition is not None]
 
 
-def _of_two(node: exp.Expr, kind: Kind | None, left: Kind | None, right: Kind | None) -> exp.Expr:
-    match node:
-        case exp.Div():
-            return quotient(node, kind, left, right)
-        case exp.IntDiv():
-            return whole_quotient(node, left, right)
-        case exp.MonthsBetween():
-            return months_between(node, left, right)
-        case _:
-            return node
-
-
 def _is_inside(node: exp.Expr) -> bool:
     """Whether a function stands in a window or behind a filter, which is rewritten with it."""
     return isinstance(node.parent, (exp.Window, exp.Filter)) and node.arg_key == "this"
 
 
-def _node(node: exp.Expr, kind: Kind | None) -> exp.Expr:
+def _node(node: exp.Expr, kind: Type) -> exp.Expr:
     """A node as DuckDB has it; its parts are done already. ``kind``: of the node, of a cast's or subscript's operand."""
     rewrite = REWRITES.get(type(node))
     if rewrite is not None:
@@ -345,15 +384,15 @@ def _node(node: exp.Expr, kind: Kind | None) -> exp.Expr:
             return as_date(node)
         case exp.Sub() if kind == INTERVAL:
             raise refusal("the difference of two dates (datediff(a, b) counts the days)")
-        case exp.Nullif() if kind == SINGLE:
+        case exp.Nullif() if kind == FLOAT:
             return exp.Cast(this=node, to=exp.DataType.build("FLOAT"))
         case exp.Cast():
             return cast(node, kind)
-        case exp.Sign() if kind is not None and kind.name == "float":
+        case exp.Sign() if kind is not None and kind.is_float:
             return exp.Case(ifs=[exp.If(this=exp.IsNan(this=node.this.copy()), true=node.this.copy())], default=node)
-        case exp.Reverse() if kind == ARRAY:
+        case exp.Reverse() if kind is not None and kind.name == "array":
             return call("LIST_REVERSE", node.this)
-        case exp.TsOrDsToDate() if kind == TEXT and node.args.get("format") is None:
+        case exp.TsOrDsToDate() if kind == STRING and node.args.get("format") is None:
             return date_of_text(strict_date(node))
         case exp.TsOrDsToDate():
             return strict_date(node)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from tablestore.errors import InvalidInputError, UnsupportedError
-from tablestore.sql.duckdb.kinds import ARRAY, DATE, INT, MAP, TEXT, TIMESTAMP, Kind
+from tablestore.sql.binding.sqltypes import DATE, INT, STRING, TIMESTAMP, array, decimal, map_of
 from tablestore.sql.duckdb.transpile import to_duckdb
 
 ROWS = pa.table(
@@ -23,7 +23,15 @@ ROWS = pa.table(
     }
 )
 KINDS = {
-    "t": [("id", INT), ("s", TEXT), ("a", ARRAY), ("day", DATE), ("m", MAP), ("at", TIMESTAMP), ("p", Kind("decimal", 4, 1))],
+    "t": [
+        ("id", INT),
+        ("s", STRING),
+        ("a", array(INT)),
+        ("day", DATE),
+        ("m", map_of(STRING, INT)),
+        ("at", TIMESTAMP),
+        ("p", decimal(4, 1)),
+    ],
 }
 
 

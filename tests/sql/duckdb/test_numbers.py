@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tablestore.errors import UnsupportedError
-from tablestore.sql.duckdb.kinds import BIGINT, DATE, DOUBLE, INT, SINGLE, Kind
+from tablestore.sql.binding.sqltypes import BIGINT, DATE, DOUBLE, FLOAT, INT, decimal
 from tablestore.sql.duckdb.transpile import to_duckdb
 
 ROWS = pa.table(
@@ -22,7 +22,7 @@ ROWS = pa.table(
         "day": pa.array([date(2024, 1, 31), date(2023, 2, 1), None, date(1969, 12, 31)]),
     }
 )
-KINDS = {"t": [("id", INT), ("f", SINGLE), ("d", DOUBLE), ("p", Kind("decimal", 10, 2)), ("b", BIGINT), ("day", DATE)]}
+KINDS = {"t": [("id", INT), ("f", FLOAT), ("d", DOUBLE), ("p", decimal(10, 2)), ("b", BIGINT), ("day", DATE)]}
 
 
 @pytest.fixture(scope="module")

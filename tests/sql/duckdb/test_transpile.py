@@ -7,11 +7,9 @@ from random import Random
 import duckdb
 import pytest
 import sqlglot
-from sqlglot import exp
 
 from tablestore.errors import InvalidInputError, UnsupportedError
-from tablestore.sql.duckdb.expressionkinds import Kinds
-from tablestore.sql.duckdb.kinds import DATE, DOUBLE, FRACTION, TEXT, Kind
+from tablestore.sql.binding.sqltypes import DATE, STRING, decimal
 from tablestore.sql.duckdb.transpile import to_duckdb
 from tablestore.sql.parse.tokens import Kind as TokenKind
 from tablestore.sql.parse.tokens import text_of, tokenize
@@ -89,7 +87,7 @@ def test_values_are_sparks(expression: str, value: object) -> None:
 def test_named_columns_of_a_result_have_sparks_types(text: str, name: str) -> None:
     with duckdb.connect() as connection:
         connection.execute("CREATE TABLE t AS SELECT DATE '2024-02-01' AS day, 'a' AS s, 1.5::DECIMAL(10, 2) AS n")
-        tables = {"t": (("day", DATE), ("s", Kind("text")), ("n", Kind("decimal", 10, 2)))}
+        tables = {"t": (("day", DATE), ("s", STRING), ("n", decimal(10, 2)))}
         rows = connection.sql(to_duckdb(text, tables))
         assert str(rows.types[rows.columns.index("v")]) == name
         assert rows.fetchall()
@@ -117,10 +115,13 @@ def test_a_text_with_a_fraction_is_no_whole_number() -> None:
         ("SELECT sequence(3, 1)", "counts down"),
         ("SELECT percentile_approx(x, 0.5) FROM t", "approx"),
         ("SELECT unix_timestamp('1', 'yyyy') FROM t", "the function unix_timestamp of 2 arguments"),
-        ("SELECT '1' UNION ALL SELECT 2", "UNION of text and integer in the column '1' without a CAST"),
-        ("WITH q AS (SELECT 1.5 AS x) SELECT x FROM q EXCEPT SELECT 'a'", "EXCEPT of text and decimal in the column 'x'"),
-        ("SELECT * FROM (SELECT DATE '2024-01-01' AS d INTERSECT SELECT '2024-01-01')", "INTERSECT of text and date"),
-        ("SELECT 1, upper(x) AS u FROM t UNION SELECT 2, 'a' UNION SELECT 3, year(x) FROM t", "text and integer in the column 'u'"),
+        ("SELECT '1' UNION ALL SELECT 2", "UNION of STRING and INT in the column '1' without a CAST"),
+        (
+            "WITH q AS (SELECT 1.5 AS x) SELECT x FROM q EXCEPT SELECT 'a'",
+            r"EXCEPT of STRING and DECIMAL\(2, 1\) in the column 'x'",
+        ),
+        ("SELECT * FROM (SELECT DATE '2024-01-01' AS d INTERSECT SELECT '2024-01-01')", "INTERSECT of STRING and DATE"),
+        ("SELECT 1, upper(x) AS u FROM t UNION SELECT 2, 'a' UNION SELECT 3, year(x) FROM t", "STRING and INT in the column 'u'"),
     ],
 )
 def test_what_duckdb_does_not_do_as_spark_does_is_refused_by_name(text: str, named: str) -> None:
@@ -202,64 +203,11 @@ def test_a_query_that_is_nested_too_deep_is_refused_with_the_limit(expression: s
     assert refused.value.kind == "limit"
 
 
-def test_the_types_of_a_long_sum_are_looked_at_once() -> None:
-    tree = sqlglot.parse_one("SELECT " + " + ".join(["a"] * 100) + " FROM t", read=Spark4)
-    looked: list[exp.Expr] = []
-
-    class Counted(Kinds):
-        def _of(self, node: exp.Expr) -> Kind | None:
-            looked.append(node)
-            return Kinds._of(self, node)
-
-    kinds = Counted(tree, {"t": [("a", Kind("decimal", 10, 2))]})
-    assert {kinds.of(node) for node in tree.find_all(exp.Add)} >= {Kind("decimal", 38, 2)}
-    assert len(looked) == 199
-
-
 def test_hints_are_dropped_and_parameters_named() -> None:
     assert (
         to_duckdb("SELECT /*+ BROADCAST(t) */ * FROM t WHERE x = :_1 AND y = :name")
         == "SELECT * FROM t WHERE x = $_1 AND y = $name"
     )
-
-
-TABLES = {
-    "t": [("a", Kind("decimal", 10, 2)), ("b", Kind("decimal", 8, 4)), ("i", Kind("integer", 10)), ("d", DATE)],
-    "u": [("A", DOUBLE), ("c", TEXT)],
-}
-
-
-@pytest.mark.parametrize(
-    ("query", "kind"),
-    [
-        ("SELECT avg(a) AS a FROM t", Kind("decimal", 14, 6)),
-        ("SELECT t.a, u.a AS b FROM t JOIN u", Kind("decimal", 10, 2)),
-        ("SELECT u.a, t.a AS b FROM t JOIN u", DOUBLE),
-        ("SELECT x.a FROM t AS x", Kind("decimal", 10, 2)),
-        ("SELECT a FROM t, u", FRACTION),
-        ("SELECT a FROM (SELECT c AS a FROM u), (SELECT a AS b FROM t)", TEXT),
-        ("SELECT d FROM (SELECT *, a AS e FROM t)", DATE),
-        ("SELECT z FROM (SELECT i AS y, u.* FROM t, u) AS v (x, y, z)", TEXT),
-        ("SELECT b FROM (SELECT * FROM t) WHERE b IN (SELECT c FROM u)", Kind("decimal", 8, 4)),
-        ("SELECT (SELECT d) AS e FROM t", DATE),
-        ("WITH u AS (SELECT a AS c FROM t) SELECT c FROM u", Kind("decimal", 10, 2)),
-        ("WITH t AS (SELECT d AS a FROM t) SELECT a FROM t", DATE),
-        ("WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT n FROM r", None),
-        ("SELECT a FROM (SELECT a FROM t UNION ALL SELECT a FROM u)", FRACTION),
-        ("SELECT a FROM (SELECT a FROM t UNION ALL SELECT d FROM t)", None),
-        ("SELECT i AS x, x AS y FROM t", Kind("integer", 10)),
-        ("SELECT x FROM VALUES (1), (2.5), (NULL) AS v (x)", FRACTION),
-        ("SELECT x FROM VALUES ('12.7'), (NULL) AS v (x)", TEXT),
-        ("SELECT col2 FROM VALUES (1, 2.5)", Kind("decimal", 2, 1)),
-        ("SELECT a FROM t LATERAL VIEW explode(array(1)) AS a", Kind("decimal", 10, 2)),
-        ("SELECT n FROM nobody", None),
-    ],
-)
-def test_a_name_is_that_of_the_column_in_its_own_query(query: str, kind: Kind | None) -> None:
-    """And not of an alias, or of a column of another table, that has the same name."""
-    tree = sqlglot.parse_one(query, read=Spark4)
-    first = tree.selects[0]
-    assert Kinds(tree, TABLES).of(first.unalias()) == kind
 
 
 def test_columns_of_values_are_cast_as_their_literals_are() -> None:
@@ -272,41 +220,6 @@ def test_columns_of_values_are_cast_as_their_literals_are() -> None:
         assert run(query) == value
     with pytest.raises(duckdb.InvalidInputException, match=r"found '12\.7'"):
         run("SELECT CAST(x AS INT) FROM VALUES ('12.7') AS v (x)")
-
-
-def test_a_name_in_order_by_is_the_alias_first() -> None:
-    tree = sqlglot.parse_one("SELECT d AS a FROM t GROUP BY a ORDER BY a", read=Spark4)
-    kinds = Kinds(tree, TABLES)
-    assert kinds.of(tree.args["order"].expressions[0].this) == DATE
-    assert kinds.of(tree.args["group"].expressions[0]) == Kind("decimal", 10, 2)
-
-
-@pytest.mark.parametrize(
-    ("expression", "kind"),
-    [
-        ("a + b", Kind("decimal", 13, 4)),
-        ("a * b", Kind("decimal", 19, 6)),
-        ("a / b", Kind("decimal", 23, 11)),
-        ("a / 3", Kind("decimal", 14, 6)),
-        ("a / i", Kind("decimal", 21, 13)),
-        ("avg(a)", Kind("decimal", 14, 6)),
-        ("sum(a) / count(*)", Kind("decimal", 38, 20)),
-        ("sum(a) / sum(b)", Kind("decimal", 38, 16)),
-        ("a * 1e0", DOUBLE),
-        ("i / 2", DOUBLE),
-        ("i * 2", Kind("integer", 10)),
-        ("d + INTERVAL 1 DAY", DATE),
-        ("d - 3", DATE),
-        ("d + INTERVAL 1 HOUR", None),
-        ("coalesce(d, current_date())", DATE),
-        ("CASE WHEN i > 1 THEN a END", Kind("decimal", 10, 2)),
-        ("named", Kind("decimal", 3, 2)),
-        ("x", None),
-    ],
-)
-def test_kinds_follow_sparks_rules(expression: str, kind: Kind | None) -> None:
-    tree = sqlglot.parse_one(f"SELECT {expression} FROM t, (SELECT 1.25 AS named)", read=Spark4)
-    assert Kinds(tree, TABLES).of(tree.selects[0]) == kind
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.peers import PeerUnavailable, find_interpreter
+from tablestore.sql.binding.sqltypes import Type, type_of
 from tablestore.sql.duckdb.transpile import to_duckdb
 from tablestore.sql.query.plan import QueryPlan, Replacement, plan_query
 from tablestore.sql.query.querypruning import Use
@@ -71,8 +72,12 @@ def test_the_pruned_tables_give_the_same_answers(python: Path, answer: dict[str,
 
 
 def test_duckdb_takes_all_queries_in_sparks_dialect(answer: dict[str, dict[str, str]]) -> None:
-    for text in answer["queries"].values():
-        assert to_duckdb(text)
+    tables: dict[str, dict[str, list[tuple[str, Type]]]] = {}
+    for benchmark, table, column, kind in answer["columns"]:
+        columns = tables.setdefault(benchmark, {}).setdefault(table, [])
+        columns.append((column, type_of(parse_type(TYPES.get(kind, kind)))))
+    for name, text in answer["queries"].items():
+        assert to_duckdb(text, tables[name.split()[0]])
 
 
 def derived_table(reference: Reference, use: Use) -> str:

@@ -6,9 +6,10 @@ from typing import Any
 
 import duckdb
 import pytest
+from tablestore_duckdb.columntypes import columns_of, parameter_types
 
 from tablestore.errors import InvalidInputError
-from tablestore.sql.duckdb.transpile import to_duckdb
+from tablestore.sql.duckdb.transpile import Known, translated
 from tablestore.sql.parse.statement import parse_statement
 from tablestore.sql.query.edits import relation_edits
 from tablestore.sql.query.parameters import named_parameters
@@ -73,9 +74,10 @@ def run(text: str, statement: str, parameters: Mapping[str, Any] | Sequence[Any]
                    (1::BIGINT, 11, 'eins', NULL::STRUCT(a INTEGER, b VARCHAR)), (4, 44, 'vier', NULL)
                ) v(id, x, "Name", s)"""
         )
-        return sorted(
-            connection.execute(to_duckdb(apply_edits(text, edits, relations.__getitem__)), dict(values) or None).fetchall()
-        )
+        tables = {name: columns_of(connection.table(name)) for name in ("target", "old", "src")}
+        known = Known(tables=tables, parameters=dict(parameter_types(values)))
+        written = translated(apply_edits(text, edits, relations.__getitem__), known)
+        return sorted(connection.execute(written.sql, dict(values) or None).fetchall())
 
 
 S1, S3 = {"a": 1, "b": "x"}, {"a": None, "b": "z"}

@@ -1,0 +1,1 @@
+"""Which types the columns and expressions of a query have in Spark."""

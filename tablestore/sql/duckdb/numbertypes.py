@@ -1,0 +1,143 @@
+"""Casts numbers to the types that Spark has for them, where DuckDB has others.
+
+    SELECT year(day), sum(price)          BIGINT and DECIMAL(38, 2) in DuckDB, INT and DECIMAL(20, 2) in Spark
+    SELECT a FROM t UNION ALL SELECT b    both sides have the type that holds the values of both
+
+A table that is made from a query has the types of its columns, so they have to be the same whoever runs it. An expression is cast
+where it stands, everywhere alike: so it stays the same expression in SELECT, GROUP BY and HAVING.
+"""
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from tablestore.sql.binding.binder import Bound
+from tablestore.sql.binding.functiontypes import alternatives
+from tablestore.sql.binding.scopes import Columns
+from tablestore.sql.binding.sqltypes import INT, VOID, SqlType, Type, engine_words
+
+_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Mod)
+_CHOICES = (exp.Coalesce, exp.Greatest, exp.Least, exp.Case, exp.If, exp.Nvl2, exp.Array)
+# DuckDB has the type of their operands too.
+_OF_OPERANDS = (
+    exp.Cast, exp.Max, exp.Min, exp.First, exp.Last, exp.FirstValue, exp.LastValue, exp.Lag, exp.Lead, exp.AnyValue, exp.ArgMax,
+    exp.ArgMin, exp.Nullif, exp.Abs, exp.Round, exp.Bracket, exp.Explode, exp.Case, exp.If,
+)  # fmt: skip
+_HANDED_ON_BY = (exp.Select, exp.Alias, exp.PropertyEQ, exp.Tuple, exp.Paren, exp.Neg, *_CHOICES)
+
+
+def cast_to(data_type: SqlType, node: exp.Expr) -> exp.Cast:
+    """A node as a value of a type."""
+    return exp.Cast(this=node, to=engine_words(data_type))
+
+
+def sparks_type(node: exp.Expr, bound: Bound) -> SqlType | None:
+    """The type to which a node is to be cast; None where it has Spark's anyhow, or no number in it."""
+    kind = bound.of(node)
+    if kind is None or not kind.has_numbers or not _is_plain(kind) or _is_inside(node):
+        return None
+    match _computed(node):
+        case exp.Literal():
+            is_short = kind.is_decimal and kind.precision == kind.scale and isinstance(node.parent, _HANDED_ON_BY)
+            return kind if is_short else None
+        case (exp.Add() | exp.Sub() | exp.Mul() | exp.Mod()) as computed:
+            sides = {bound.of(computed.this), bound.of(computed.expression)}
+            return None if sides == {kind} and not kind.is_decimal else kind
+        case computed if isinstance(computed, _CHOICES):
+            of_parts = {bound.of(part) for part in alternatives(computed)} - {VOID}
+            is_branch = isinstance(computed, exp.If) and isinstance(computed.parent, exp.Case)
+            return None if is_branch or of_parts == {kind if not isinstance(computed, exp.Array) else kind.parts[0]} else kind
+        case exp.Sum() | exp.Sign() | exp.IntDiv():
+            return kind
+        case exp.Func() as computed if kind == INT and not isinstance(computed, _OF_OPERANDS):
+            return kind
+        case _:
+            return None
+
+
+def widened_operand(node: exp.Expr, bound: Bound) -> SqlType | None:
+    """The type to which a small number is cast beside a written one, which is an INT: DuckDB would make that one small, too."""
+    parent, kind = node.parent, bound.of(node)
+    if not isinstance(parent, _ARITHMETIC) or kind is None or not kind.is_integer:
+        return None
+    of_parent = bound.of(parent)
+    return of_parent if of_parent is not None and of_parent.is_integer and of_parent != kind else None
+
+
+def _is_plain(kind: SqlType) -> bool:
+    """Whether all of it is known, and none of it has a meaning that depends on the session."""
+    if kind.name in ("timestamp", "timestamp_ntz", "interval", "void"):
+        return False
+    return all(part is not None and _is_plain(part) for part in kind.parts)
+
+
+def _computed(node: exp.Expr) -> exp.Expr:
+    """The function in its window and behind its filter."""
+    while isinstance(node, (exp.Window, exp.Filter, exp.IgnoreNulls, exp.RespectNulls)):
+        node = node.this
+    return node
+
+
+def _is_inside(node: exp.Expr) -> bool:
+    """Whether a function stands in a window or behind a filter, which is cast with it."""
+    return isinstance(node.parent, (exp.Window, exp.Filter, exp.IgnoreNulls, exp.RespectNulls)) and node.arg_key == "this"
+
+
+def widened_rows(node: exp.Values, bound: Bound) -> list[tuple[exp.Expr, SqlType]]:
+    """The numbers in VALUES that are cast to the type of their column."""
+    rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in node.expressions]
+    casts = []
+    for (_, wanted), column in zip(bound.columns(node) or (), zip(*rows, strict=False), strict=False):
+        casts += [(value, wanted) for value in column if _is_widened(bound.of(value), wanted)]
+    return [(value, wanted) for value, wanted in casts if wanted is not None]
+
+
+def widened_sides(node: exp.SetOperation, bound: Bound) -> list[tuple[exp.Expr, Columns, Sequence[Type]]]:
+    """Those sides of a set operation in which columns are to be cast: with their columns and the types of the operation's."""
+    columns = bound.columns(node)
+    sides: list[tuple[exp.Expr, Columns, Sequence[Type]]] = []
+    for side in (node.left, node.right):
+        own = bound.columns(side)
+        if columns is None or own is None:
+            continue
+        if node.args.get("by_name"):
+            by_name = {name.casefold(): kind for name, kind in columns}
+            wanted = [by_name[name.casefold()] for name, _ in own]
+        else:
+            wanted = [kind for _, kind in columns]
+        if any(_is_widened(kind, to) for (_, kind), to in zip(own, wanted, strict=True)):
+            sides.append((side, own, wanted))
+    return sides
+
+
+def widen(side: exp.Expr, own: Columns, wanted: Sequence[Type]) -> None:
+    """Cast the columns of a query to types: in its SELECT, or around it where it has none or a star."""
+    if isinstance(side, exp.Select) and len(side.expressions) == len(own) and not side.is_star and not side.args.get("distinct"):
+        for item, (_, kind), to in zip(side.expressions, own, wanted, strict=True):
+            if _is_widened(kind, to):
+                _cast_item(item, to)
+        return
+    names = [exp.to_identifier(f"_column{place}") for place in range(len(own))]
+    items = []
+    for column, (name, kind), to in zip(names, own, wanted, strict=True):
+        value: exp.Expr = exp.column(column.copy())
+        items.append(exp.alias_(cast_to(to, value) if to is not None and _is_widened(kind, to) else value, name, quoted=True))
+    inner = side.this if isinstance(side, exp.Subquery) and not side.alias else side
+    around = exp.select(*items)
+    side.replace(exp.Subquery(this=around) if isinstance(side, exp.Subquery) else around)
+    alias = exp.TableAlias(this=exp.to_identifier("_side"), columns=names)
+    around.set("from_", exp.From(this=exp.Subquery(this=inner, alias=alias)))
+
+
+def _cast_item(item: exp.Expr, to: Type) -> None:
+    if to is None:
+        return
+    if isinstance(item, exp.Alias):
+        item.set("this", cast_to(to, item.this))
+    else:
+        cast = cast_to(to, item.copy())
+        item.replace(exp.alias_(cast, item.name, quoted=True) if isinstance(item, exp.Column) else cast)
+
+
+def _is_widened(kind: Type, to: Type) -> bool:
+    return to is not None and kind is not None and kind != to and kind != VOID and to.has_numbers and _is_plain(to)
