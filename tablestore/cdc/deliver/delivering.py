@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from tablestore.cdc.deliver.changesink import ChangeSink
 from tablestore.cdc.deliver.filesink import FileFormat, FileSink
-from tablestore.cdc.deliver.tablesink import TableSink
+from tablestore.cdc.deliver.tablesink import SinkNeeds, TableSink, needs_of
 from tablestore.cdc.deliver.topicsink import Topic, open_topic_sink
 from tablestore.errors import InvalidInputError
 from tablestore.io.opening import open_store
@@ -22,7 +22,6 @@ from tablestore.names import Names, names_of
 from tablestore.store.history.consumers import Consumers
 from tablestore.store.schemas import table_uuid_of
 from tablestore.table.table import Table
-from tablestore.table.write.retractions import retraction_needs
 from tablestore.types.filter.filters import Filter
 
 
@@ -62,12 +61,14 @@ def deliver(
     the first one begins as ``scan`` says. It ends at the newest snapshot, or with ``follow`` waits for more. ``consumer_id``:
     expiry keeps what is still to be delivered, as the consumer of that name.
 
+    A table of another primary key than this one's, or with another ``sequence.field``, follows it too: the rows before an update
+    are looked up. Its key has to be one of the rows of this table, of which each has at most one row at any time.
     A table without a primary key takes new rows only. A topic gets each commit in one transaction: with
     ``isolation.level=read_committed`` readers see each change once. Raises ConflictError of kind ``fenced`` if another process
     delivers under this name, and as ``table.consume`` and the writer of the other table do.
     """
     columns = None if columns is None else names_of(columns)
-    sink, pairs = _open_sink(table, to, format, storage_options, name, columns=columns, has_filter=filter is not None)
+    sink, needs = _open_sink(table, to, format, storage_options, name, columns=columns, has_filter=filter is not None)
     try:
         begin = sink.position()
         if begin is None and scan == "latest":
@@ -80,7 +81,8 @@ def deliver(
             position=begin,
             columns=columns,
             filter=filter,
-            pairs=pairs,
+            pairs=needs.pairs,
+            as_given=needs.as_given,
             follow=follow,
             on_discontinuity=on_discontinuity,
             stop=stop,
@@ -93,7 +95,9 @@ def deliver(
                 pending += batch.rows.num_rows
                 report = replace(report, rows=report.rows + batch.rows.num_rows)
             report = replace(report, snapshot_id=batch.snapshot_id)
-            if pending >= commit_rows or (pending and follow and _ends_snapshot(batch.position)):
+            ends = _ends_snapshot(batch.position)
+            full = pending >= commit_rows and (ends or batch.in_frame or not needs.whole_snapshots)
+            if full or (pending and ends and (follow or needs.whole_snapshots)):
                 report = _commit(table, sink, batch.position, consumer_id, report, on_commit)
                 pending, last = 0, None
         if last is not None and pending:
@@ -112,8 +116,8 @@ def _open_sink(
     *,
     columns: Sequence[str] | None,
     has_filter: bool,
-) -> tuple[ChangeSink, bool]:
-    """Where the changes go, and whether it needs the rows that updates replace (``-U``)."""
+) -> tuple[ChangeSink, SinkNeeds]:
+    """Where the changes go, and what it needs of them."""
     if format not in ("json", "parquet"):
         raise InvalidInputError(f"expected json or parquet as format, found {format!r:.80}", kind="invalid-argument")
     named = name or table_uuid_of(table.table_schema) or table.name
@@ -124,13 +128,13 @@ def _open_sink(
                 "name another table",
                 kind="invalid-argument",
             )
-        # Without them an update looks like a new row, which a table without a key would add.
-        return TableSink(to, named), not to.primary_key or retraction_needs(to.context).whole
+        needs = needs_of(table.context, to.context, frozenset(table.schema.names if columns is None else columns))
+        return TableSink(to, named, removes_first=needs.whole_snapshots), needs
     if isinstance(to, Topic):
         # A message of a key replaces the one before: what was there is only needed to fold rows, or to see them leave a filter.
         pairs = to.format != "json" or not table.primary_key or has_filter or not table.context.settings.is_plain
-        return open_topic_sink(to, named, table.primary_key, columns), pairs
-    return FileSink(open_store(to, storage_options), format, table.context.ids), True
+        return open_topic_sink(to, named, table.primary_key, columns), SinkNeeds(pairs=pairs)
+    return FileSink(open_store(to, storage_options), format, table.context.ids), SinkNeeds(pairs=True)
 
 
 def _commit(

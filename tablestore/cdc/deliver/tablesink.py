@@ -1,22 +1,70 @@
-"""Changes into another table: rows and their position are one snapshot."""
+"""Changes into another table: rows and their position are one snapshot.
+
+    key and order as in the source    +I, +U, -D: a row of a key takes the place of the one before
+    another key or order              -U too: the row before may have another key there, or another order than the key alone says
+    another key                       of each snapshot all rows that go, then all others: of two rows that swap their keys both stay
+"""
 
 import json
+from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
-from tablestore.errors import ConflictError, FormatError
+from tablestore.errors import ConflictError, FormatError, InvalidInputError
+from tablestore.lsm.write.removalorder import updates_in_place
+from tablestore.store.context import TableContext
+from tablestore.store.producer import INPUT
 from tablestore.store.replay import SOURCE_POSITION_PROPERTY, Replays
 from tablestore.table.table import Table
 from tablestore.table.write.committing import Effect
-from tablestore.table.write.writer import TableWriter
+from tablestore.table.write.retractions import retraction_needs
+from tablestore.table.write.writer import TASK_STRIDE, TableWriter
+from tablestore.types.arrays import retracts
+from tablestore.types.rowkind import ROW_KIND_COLUMN, kinds_from_symbols
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkNeeds:
+    """What a sink asks of changes. ``pairs``: the rows that updates replace (``-U``); ``as_given``: as the source's
+    writers gave them, who may have left them out. ``whole_snapshots``: a commit ends where a snapshot of the source ends."""
+
+    pairs: bool = False
+    as_given: bool = True
+    whole_snapshots: bool = False
+
+
+def needs_of(source: TableContext, target: TableContext, columns: frozenset[str]) -> SinkNeeds:
+    """What a table asks of the changes of another one, of which it gets these columns. Raises InvalidInputError where it needs one
+    that it does not get."""
+    needs, merge, other = retraction_needs(target), target.settings.merge, source.settings.merge
+    if merge is None or other is None:
+        # Without them an update looks like a new row, which a table without a key would add.
+        return SinkNeeds(pairs=merge is None)
+    named = {*target.schema.primary_keys, *(field.name for field in merge.sequence_fields)}
+    if missing := sorted(named - columns):
+        raise InvalidInputError(
+            f"the changes of table {source.files.root_uri} lack {', '.join(missing)}, which find and order the rows of table "
+            f"{target.files.root_uri}; deliver these columns too",
+            kind="missing-column",
+        )
+    rekeys = set(target.schema.primary_keys) != set(source.schema.primary_keys)
+    reorders = bool(merge.sequence_fields) and merge.sequence_fields != other.sequence_fields
+    pairs = rekeys or reorders or needs.whole
+    as_given = not pairs or source.changelog_settings.producer != INPUT
+    return SinkNeeds(pairs=pairs, as_given=as_given, whole_snapshots=rekeys and not merge.computes)
 
 
 class TableSink:
-    """Writes to ``table`` under ``name``. Two processes of one name cannot both go on: see :mod:`tablestore.store.replay`."""
+    """Writes to ``table`` under ``name``. Two processes of one name cannot both go on: see :mod:`tablestore.store.replay`.
 
-    def __init__(self, table: Table, name: str) -> None:
+    ``removes_first``: of the rows of a commit, those that go come before all others."""
+
+    def __init__(self, table: Table, name: str, *, removes_first: bool = False) -> None:
         self._table, self._user = table, f"deliver:{name}"
         self._run = table.context.ids.uuid()
+        self._removes_first = removes_first
+        self._removing: TableWriter | None = None
         self._writer: TableWriter | None = None
         self._identifier = -1
 
@@ -38,16 +86,24 @@ class TableSink:
 
     def write(self, rows: pa.RecordBatch) -> None:
         """Add rows; of one key the later one wins."""
-        if self._writer is None:
-            self._writer = self._table.refresh().new_writer(self._user)
-        self._writer.write(rows, changes=True)
+        writer = self._opened()
+        if self._removing is None:
+            writer.write(rows, changes=True)
+            return
+        kinds = np.asarray(kinds_from_symbols(rows.column(ROW_KIND_COLUMN)))
+        key = pa.Table.from_batches([rows]).select(list(self._table.primary_key))
+        goes = retracts(kinds) & ~updates_in_place(key, kinds)
+        for chosen, part in ((goes, self._removing), (~goes, writer)):
+            if chosen.any():
+                part.write(rows.filter(pa.array(chosen)), changes=True)
 
     def commit(self, position: str) -> None:
         """One snapshot, also where there are no rows."""
-        writer = self._writer or self._table.refresh().new_writer(self._user)
+        writer = self._opened()
         text = json.dumps({"at": position, "run": self._run}, separators=(",", ":"))
         effect = Effect(allow_empty=True, operation="DELIVER", properties={SOURCE_POSITION_PROPERTY: text})
-        snapshot = writer.commit_as(effect, self._identifier + 1)
+        before = None if self._removing is None else self._removing.prepare()
+        snapshot = writer.commit_as(effect, self._identifier + 1, before=before)
         if snapshot is None or snapshot.properties.get(SOURCE_POSITION_PROPERTY) != text:
             raise ConflictError(
                 f"another process delivers to {self._table.name} under the same name and has gone on from the same place; nothing "
@@ -55,9 +111,24 @@ class TableSink:
                 kind="fenced",
             )
         self._identifier += 1
-        self._writer = None
+        self._writer = self._removing = None
 
     def close(self) -> None:
         """Remove the files of rows that were not committed."""
-        if self._writer is not None:
-            self._writer.abort()
+        for writer in (self._removing, self._writer):
+            if writer is not None:
+                writer.abort()
+
+    def _opened(self) -> TableWriter:
+        if self._writer is None:
+            table = self._table.refresh()
+            if not self._removes_first:
+                self._writer = table.new_writer(self._user)
+                return self._writer
+            context = table.context
+            first = context.sequence.next_after(context.snapshots.latest())
+            self._removing, self._writer = (
+                TableWriter(context, table.change_log, commit_user=self._user, first_sequence=first + place * TASK_STRIDE)
+                for place in range(2)
+            )
+        return self._writer

@@ -154,7 +154,13 @@ class FileStoreConsumption:
         self._identity = Identity(context)
         self.progress = Progress(Consumers(context.files), request.start.consumer_id, self._identity)
         self._reading = request.fingerprint(context.schema)
-        self._feed = ChangeFeed(context=context, columns=request.columns, predicate=request.predicate, pairs=request.pairs)
+        self._feed = ChangeFeed(
+            context=context,
+            columns=request.columns,
+            predicate=request.predicate,
+            pairs=request.pairs,
+            as_given=request.as_given,
+        )
         schema = SplitReader.of(context, request.columns, None).arrow_schema
         self.schema = pa.schema([pa.field(ROW_KIND_COLUMN, pa.string(), nullable=False), *schema])
         self.last: StorePlace | None = None

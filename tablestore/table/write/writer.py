@@ -21,7 +21,7 @@ from tablestore.log.port import ChangeLog
 from tablestore.lsm.write.missingchoice import MissingColumns
 from tablestore.lsm.write.missingcolumns import Lost, lost_to_nulls, path_text
 from tablestore.store.context import TableContext
-from tablestore.store.message import CommitMessage
+from tablestore.store.message import CommitMessage, merge_messages
 from tablestore.store.producer import INPUT
 from tablestore.store.write.datawriter import DataWriter
 from tablestore.store.write.writerfactory import data_writer
@@ -218,9 +218,17 @@ class TableWriter:
             )
         return self.commit_as(Effect(allow_empty=identifier is not None), identifier, note=note)
 
-    def commit_as(self, effect: Effect, identifier: int | None = None, *, note: CommitNote | None = None) -> Snapshot | None:
-        """As :meth:`commit`, with deletes or another kind."""
+    def commit_as(
+        self,
+        effect: Effect,
+        identifier: int | None = None,
+        *,
+        note: CommitNote | None = None,
+        before: CommitMessage | None = None,
+    ) -> Snapshot | None:
+        """As :meth:`commit`, with deletes or another kind. ``before``: files of another writer, whose rows come before these."""
         message = self.prepare()
+        message = merge_messages([message] if before is None else [before, message]) or message
         self._failed = True
         try:
             origin = Origin(user=self._user, identifier=identifier, is_new_user=self._is_new_user, note=note or CommitNote())
