@@ -224,7 +224,7 @@ class Catalog:
         """The creation on record of the table ``database.name``; None if nobody is making it, or has died doing so."""
         identifier = str(parse_identifier(name))
         records = map(self._tools.creations.find, self.list_creations())
-        return next((one for one in records if one is not None and one.table == identifier), None)
+        return next((one for one in records if one is not None and one.table == identifier and one.kind != "replace"), None)
 
     def list_creations(self) -> tuple[str, ...]:
         """The jobs that make tables with their first rows, or died doing so, ascending."""

@@ -28,7 +28,7 @@ from tablestore.environment.materialized.workflows import check_scheduler
 from tablestore.environment.pipelines.pipeline import run_work
 from tablestore.environment.result import Result, done
 from tablestore.environment.session.session import Session
-from tablestore.errors import ConflictError, TablestoreError, UnsupportedError
+from tablestore.errors import ConflictError, NotFoundError, TablestoreError, UnsupportedError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,8 +119,9 @@ def _replace(session: Session, found: Found, upkeep: Upkeep, plan: Plan) -> None
     )
     try:
         build(session, version, over=found)
-    except ConflictError as error:
-        if error.kind == "materialized-changed":
+    except TablestoreError as error:
+        raced = isinstance(error, ConflictError) or not session.exists(found.path)
+        if not raced or error.kind == "materialized-changed":
             raise
         raise changed_meanwhile(found.path) from error
 
@@ -141,7 +142,7 @@ def _explained(session: Session, found: Found, plan: Plan) -> Iterator[None]:
     try:
         yield
     except TablestoreError as error:
-        if plan.new.refresh_mode is RefreshMode.CONTINUOUS and not isinstance(error, ConflictError):
+        if plan.new.refresh_mode is RefreshMode.CONTINUOUS and not isinstance(error, ConflictError | NotFoundError):
             error.message = (
                 f"Failed to start the continuous refresh job using new query {plan.new.original_query} when altering materialized "
                 f"table {found.path} select query.\nThe table is as it was before. {error.message}"

@@ -171,11 +171,7 @@ def _there(session: Session, statement: CreateMaterializedTable, source: Source)
             return path, None
         table = None if session.objects.permanent(path) is not None else session.open_table(path)
         if not statement.or_alter:
-            raise AlreadyExistsError(
-                f"Table '{path.quoted}' already exists: CREATE OR ALTER MATERIALIZED TABLE makes a materialized table what it "
-                "declares; otherwise DROP it first",
-                kind="table-exists",
-            )
+            raise _already_exists(path)
         if not isinstance(table, Table) or not is_materialized(table.options()):
             raise InvalidInputError(
                 f"Table {path} is not a materialized table. Only materialized table support create or alter operation.",
@@ -189,6 +185,14 @@ def _there(session: Session, statement: CreateMaterializedTable, source: Source)
                 return path, None
             found = open_materialized(session, path)
     return path, found
+
+
+def _already_exists(path: ObjectPath) -> AlreadyExistsError:
+    return AlreadyExistsError(
+        f"Table '{path.quoted}' already exists: CREATE OR ALTER MATERIALIZED TABLE makes a materialized table what it declares; "
+        "otherwise DROP it first",
+        kind="table-exists",
+    )
 
 
 def _exists(session: Session, path: ObjectPath) -> bool:
@@ -206,15 +210,20 @@ def _create(session: Session, path: ObjectPath, definition: MaterializedTable) -
                 build(session, version)
             else:
                 session.factory.on_create_table(version.context(session), False)
+    except AlreadyExistsError as error:
+        if error.kind != "table-exists":
+            raise
+        raise _already_exists(path) from error
+    except CommitOutcomeUnknown:
+        raise
     except TablestoreError as error:
         message = (
             f"Submit continuous refresh job for materialized table {path} occur exception."
             if continuous
             else f"Failed to create refresh workflow for materialized table {path}."
         )
-        if not isinstance(error, AlreadyExistsError | CommitOutcomeUnknown):
-            error.message = f"{message} There is no table.\n{error.message}"
-            error.args = (error.message,)
+        error.message = f"{message} There is no table.\n{error.message}"
+        error.args = (error.message,)
         raise
 
 

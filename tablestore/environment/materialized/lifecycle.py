@@ -16,7 +16,7 @@ from tablestore.environment.materialized.continuous import is_alive, job_of, sto
 from tablestore.environment.materialized.declaring import alter_declared
 from tablestore.environment.materialized.due import materialized_tables
 from tablestore.environment.materialized.evolution.bluegreen import evolve
-from tablestore.environment.materialized.evolution.tableversions import drop_found, drop_versions
+from tablestore.environment.materialized.evolution.tableversions import drop_whole
 from tablestore.environment.materialized.freshness import RefreshMode
 from tablestore.environment.materialized.incremental.holding import release_sources
 from tablestore.environment.materialized.incremental.refreshreport import RefreshReport
@@ -236,20 +236,21 @@ def _drop(session: Session, path: ObjectPath) -> None:
             release_sources(refresh_session(session), table)
         session.factory.on_drop_table(stored_context(session, path), True)
         return
-    drop_versions(session, found)
-    drop_found(session, found)
+    drop_whole(session, found)
 
 
 def _whole(session: Session, path: ObjectPath) -> Found:
-    """The table, once nobody is about to make it."""
+    """The table, once nobody is about to make it: an older version of tablestore lets it be seen before."""
     found = open_materialized(session, path)
     if found.upkeep.status is RefreshStatus.INITIALIZING:
+        catalog = session.catalogs.get(path.catalog)
         # Whoever was about to make it may have died long ago.
-        sweep_dead(session.catalogs.get(path.catalog))
+        sweep_dead(catalog)
         found = open_materialized(session, path)
-    if found.upkeep.status is RefreshStatus.INITIALIZING:
-        raise InvalidInputError(
-            f"Current refresh status of materialized table {path} is initializing, skip the drop operation.",
-            kind="materialized-status",
-        )
+        if (creation := catalog.creation_of(path.in_catalog)) is not None:
+            raise InvalidInputError(
+                f"Current refresh status of materialized table {path} is initializing, skip the drop operation. Job "
+                f"{creation.job_id} makes it; if that has died, it can be dropped an hour later, or after `tablestore clean`",
+                kind="materialized-status",
+            )
     return found

@@ -83,7 +83,7 @@ def nothing_is_left(sessions: Sessions) -> None:
 @pytest.mark.parametrize("fails", [FAILS, MAKE.replace("CREATE OR ALTER", "CREATE")], ids=["its query", "its name"])
 def test_a_creation_that_fails_takes_nothing_from_the_session_that_was_first(sessions: Sessions, rows_of: Rows, fails: str) -> None:
     sessions.while_filling(lambda: sessions.other.execute_sql(MAKE))
-    with pytest.raises(ts.TablestoreError, match=r"There is no table|exists for table"):
+    with pytest.raises(ts.TablestoreError, match=r"There is no table|already exists: CREATE OR ALTER"):
         sessions.first.execute_sql(fails)
     assert query_of(sessions.other) == "SELECT id, v FROM s" and shown_jobs(sessions.first) == []
     (job,) = shown_jobs(sessions.other)
@@ -129,6 +129,26 @@ def test_an_alteration_that_fails_leaves_what_another_session_has_made_of_the_ta
     assert error.value.kind == "materialized-changed"
     assert rows_of(sessions.first.sql_query("SELECT * FROM m ORDER BY id")) == [(1, 1, 2), (2, 2, 4)]
     assert len(shown_jobs(sessions.other)) == 1
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["dropped", "dropped and made again"])
+@pytest.mark.parametrize("action", ["STAGE AS SELECT id, v FROM s WHERE v > 1", "PROMOTE"])
+def test_a_version_is_not_left_beside_a_table_that_was_dropped_meanwhile(sessions: Sessions, action: str, again: bool) -> None:
+    sessions.first.execute_sql(MAKE)
+    if action == "PROMOTE":
+        sessions.first.execute_sql("ALTER MATERIALIZED TABLE m STAGE AS SELECT id, v FROM s WHERE v > 1")
+
+    def drop() -> None:
+        sessions.other.execute_sql("DROP MATERIALIZED TABLE m")
+        if again:
+            sessions.other.execute_sql(ADDS)
+
+    sessions.while_filling(drop)
+    with pytest.raises(ts.ConflictError) as error:
+        sessions.first.execute_sql(f"ALTER MATERIALIZED TABLE m {action}")
+    assert error.value.kind == "materialized-changed"
+    assert sessions.first.list_tables() == (("m", "s") if again else ("s",))
+    assert len(shown_jobs(sessions.other)) == again
 
 
 # -- beside other statements

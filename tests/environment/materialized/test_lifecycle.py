@@ -162,8 +162,9 @@ def test_nothing_is_done_with_a_table_that_is_being_initialized(env: ts.TableEnv
     refused(env, f"ALTER MATERIALIZED TABLE t {operation.upper()}", message)
 
 
-def test_a_table_that_is_being_initialized_is_neither_altered_nor_dropped(env: ts.TableEnvironment) -> None:
+def test_a_table_that_is_being_initialized_is_not_altered_and_dropped_only_if_nobody_makes_it(env: ts.TableEnvironment) -> None:
     initializing(env)
+    creation = env.catalog().intend_creation("maker", "default.t")
     message = f"Materialized table {NAME} is being initialized and does not support alter operation."
     for text in (
         CONTINUOUS,
@@ -173,6 +174,9 @@ def test_a_table_that_is_being_initialized_is_neither_altered_nor_dropped(env: t
         refused(env, text, message)
     message = f"Current refresh status of materialized table {NAME} is initializing, skip the drop operation."
     refused(env, "DROP MATERIALIZED TABLE t", message)
+    creation.finished()
+    env.execute_sql("DROP MATERIALIZED TABLE t")
+    assert env.list_tables() == ("s",)
 
 
 # -- creation that fails

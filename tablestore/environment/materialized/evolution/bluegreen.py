@@ -10,7 +10,7 @@ ConflictError. Whether the table is suspended is no part of a version.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -137,7 +137,19 @@ def _stage(session: Session, found: Found, definition: MaterializedTable) -> Non
     definition = replace(definition, fields=fields)
     there = find_version(session, found, Role.STAGED)
     version = _beside(found, Role.STAGED, definition, like=found, version=session.jobs.ids.uuid(), now_ms=session.clock.now_ms())
-    build(session, version, over=there)
+    staged = build(session, version, over=there)
+    if not _stays(session, found):
+        drop_found(session, staged)
+        raise changed_meanwhile(found.path)
+
+
+def _stays(session: Session, found: Found) -> bool:
+    """Whether a table is the one that it was: what lies beside another one is no version of it."""
+    try:
+        now = open_materialized(session, found.path)
+    except (NotFoundError, InvalidInputError):
+        return False
+    return now.table.context.table_uuid == found.table.context.table_uuid
 
 
 def _restated(session: Session, found: Found, action: Stage, source: Source) -> MaterializedTable:
@@ -179,11 +191,12 @@ def _beside(found: Found, role: Role, definition: MaterializedTable, *, like: Fo
 def _swap(session: Session, found: Found, other: Found, *, kept_as: Role) -> None:
     """Put a version in the place of the current one, which is kept beside the table."""
     now_ms = session.clock.now_ms()
+    kept: list[Found] = []
 
     def keep() -> None:
         # Not earlier: what was kept there before stays if the version cannot be made.
-        kept = _beside(found, kept_as, found.definition, like=found, version=version_id(found), now_ms=now_ms)
-        build(session, kept, over=find_version(session, found, kept_as), rows=found, refreshes=False)
+        version = _beside(found, kept_as, found.definition, like=found, version=version_id(found), now_ms=now_ms)
+        kept.append(build(session, version, over=find_version(session, found, kept_as), rows=found, refreshes=False))
 
     upkeep = _Upkeep.plan(session, found, other.definition, now_ms)
     try:
@@ -203,6 +216,8 @@ def _swap(session: Session, found: Found, other: Found, *, kept_as: Role) -> Non
         raise
     except BaseException:
         upkeep.take_back()
+        if kept and not _stays(session, found):
+            drop_found(session, kept[0])
         raise
     upkeep.turn(session, found)
     drop_found(session, other)
@@ -262,9 +277,14 @@ def _one_wins(session: Session, found: Found) -> Iterator[None]:
         raise
     except TablestoreError as error:
         raced = isinstance(error, ConflictError) or (isinstance(error, AlreadyExistsError) and error.kind == "table-exists")
-        with suppress(TablestoreError):
+        try:
             now = open_materialized(session, found.path)
             raced = raced or (now.upkeep.epoch, version_id(now)) != (found.upkeep.epoch, version_id(found))
+        except NotFoundError:
+            raced = True
+        except TablestoreError:
+            # What went wrong is said by the error that is under way.
+            pass
         if not raced or error.kind == "materialized-changed":
             raise
         raise changed_meanwhile(found.path) from error

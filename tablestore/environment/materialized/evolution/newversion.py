@@ -23,7 +23,7 @@ from tablestore.environment.materialized.storing import Found, read_found
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.rows.relations import Relations
 from tablestore.environment.session.session import Session
-from tablestore.errors import CommitOutcomeUnknown, ConflictError, TablestoreError, UnsupportedError
+from tablestore.errors import CommitOutcomeUnknown, ConflictError, NotFoundError, TablestoreError, UnsupportedError
 from tablestore.options import MATERIALIZED_PREFIX, OWN_MATERIALIZED_PREFIX, TYPE
 from tablestore.sql.incremental.shapes import TARGET
 from tablestore.sql.query.edits import quote_name
@@ -144,7 +144,11 @@ def _staged(session: Session, context: ManagedTableContext, over: Found | None) 
         # Nobody depends on what lies beside a table: it need not go in one step.
         drop_found(session, over)
         return factory.on_stage_table(context, job_id)
-    if _stamp(session.open_table(over.path)) != _stamp(over.table):
+    try:
+        unchanged = _stamp(session.open_table(over.path)) == _stamp(over.table)
+    except NotFoundError:
+        unchanged = False
+    if not unchanged:
         staged.discard()
         raise changed_meanwhile(over.path)
     return staged

@@ -112,6 +112,15 @@ def drop_found(session: Session, found: Found) -> None:
     session.factory.on_drop_table(stored_context(session, found.path), True)
 
 
+def drop_whole(session: Session, found: Found) -> None:
+    """Drop a table with the versions that lie beside it."""
+    drop_versions(session, found)
+    drop_found(session, found)
+    if not session.exists(found.path):
+        # Another session may have staged one meanwhile.
+        drop_versions(session, found)
+
+
 def drop_expired(session: Session, path: ObjectPath, now_ms: int) -> None:
     """Drop the previous version of a table if it was kept for as long as the table says; what cannot be dropped is tried again."""
     try:
