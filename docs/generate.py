@@ -26,6 +26,7 @@ from tablestore.catalog.settings import OPTIONS as CATALOG_OPTIONS
 from tablestore.cli.main import program_app
 from tablestore.environment.configuration import Configuration
 from tablestore.environment.procedures.registry import KIND_WORDS, PROCEDURES
+from tablestore.environment.rows.dynamicoptions import DYNAMIC_OPTIONS
 from tablestore.environment.session import sessionsettings as session_options
 from tablestore.io.lock import lockoptions
 from tablestore.options import DAY_MS, GIB, HOUR_MS, KIB, MIB, MINUTE_MS, TABLE_OPTIONS, Option
@@ -135,6 +136,12 @@ Sizes are written as `128 mb` (`b`, `kb`, `mb`, `gb`, `tb`, powers of 1024; a ba
 [the client of the broker](../guides/kafka.md).
 
 {_options_table(TABLE_OPTIONS)}
+
+## Options of one reference
+
+Given in SQL behind the name of a table: [`FROM orders /*+ OPTIONS('scan.snapshot-id' = '1') */`](../guides/sql.md#read).
+
+{_options_table(DYNAMIC_OPTIONS)}
 
 ## Options of a catalog
 

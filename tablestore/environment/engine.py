@@ -311,6 +311,11 @@ class QueryEngine(Protocol):
         """Its name among the entry points, such as ``spark``."""
         ...
 
+    @property
+    def takes_hints(self) -> bool:
+        """Whether hints of Spark (``/*+ BROADCAST(t) */``) mean something to it; otherwise it leaves them out."""
+        ...
+
     def query(self, query: BoundQuery) -> QueryRows:
         """Make a query ready: it is checked and its columns are known. Raises InvalidInputError, UnsupportedError."""
         ...

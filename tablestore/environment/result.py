@@ -35,6 +35,7 @@ class NoticeKind(StrEnum):
     """What a notice is about."""
 
     ALREADY_THERE = "already-there"
+    HINTS_LEFT_OUT = "hints-left-out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +94,14 @@ class Result(ArrowSource):
     @property
     def notices(self) -> tuple[Notice, ...]:
         """What the statement left out or did not do; empty for most, and while its job runs."""
-        if self._job is None:
+        if self._job is None or not self._job.done():
             return self._notices
-        return self._job.result().notices if self._job.done() else ()
+        return (*self._notices, *self._job.result().notices)
+
+    def noting(self, *notices: Notice) -> "Result":
+        """The same result, with notices in front of its own."""
+        self._notices = (*notices, *self._notices)
+        return self
 
     @property
     def schema(self) -> pa.Schema:
@@ -129,6 +135,11 @@ def landed(snapshot: Snapshot | None, *notices: Notice) -> Result:
     ids = [snapshot.id if snapshot is not None else None]
     rows = pa.table({"snapshot_id": ids}, schema=SNAPSHOT_SCHEMA)
     return Result(rows, kind="snapshot", snapshot=snapshot, notices=notices)
+
+
+def hints_left_out(engine: str, hints: Iterable[str]) -> Notice:
+    """What is said where an engine takes no hints of Spark."""
+    return Notice(NoticeKind.HINTS_LEFT_OUT, f"the engine {engine} takes no hints of Spark; left out: {' '.join(hints)}")
 
 
 def already_there(path: ObjectPath) -> Notice:

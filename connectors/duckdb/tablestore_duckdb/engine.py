@@ -37,6 +37,7 @@ class DuckDBEngine:
     """Queries in this process. ``connection``: yours, which stays open; None: a database in memory of its own, in UTC."""
 
     name = "duckdb"
+    takes_hints = False
 
     def __init__(self, connection: duckdb.DuckDBPyConnection | None = None) -> None:
         self._owns = connection is None

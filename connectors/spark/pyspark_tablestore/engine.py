@@ -120,6 +120,7 @@ class SparkEngine:
     """Queries in one Spark session. A session that was handed in is not stopped."""
 
     name = "spark"
+    takes_hints = True
 
     def __init__(self, spark: SparkSession, *, owned: bool = False, ids: Ids | None = None) -> None:
         self._spark, self._owned = spark, owned

@@ -100,6 +100,15 @@ def _source(session: Session, reference: Reference, source: Source, place: Span)
             ),
             kind="materialized-source",
         )
+    if reference.options:
+        raise UnsupportedError(
+            source.mark(
+                f"OPTIONS are for one statement, and the query of a materialized table is run again and again: {reference.path} "
+                "VERSION AS OF … names a snapshot that it always reads",
+                place,
+            ),
+            kind="materialized-source",
+        )
     hiding = session.objects.temporary(path.plain)
     if hiding is not None:
         kind = "table" if isinstance(hiding, TemporaryTable) else kind_of(hiding)

@@ -1,6 +1,7 @@
 """What do the table references of one statement read?
 
-managed table                 one snapshot a table, the newest or the one that is asked for, fixed for the whole statement
+managed table                 one snapshot a table, the newest or the one that time travel or its options name, fixed for the whole
+                              statement
 … with computed columns       a SELECT over it
 table$ro                      its fully compacted part, as a managed table
 other system tables           rows that tablestore makes
@@ -28,6 +29,7 @@ from tablestore.environment.engine import (
     SelectList,
 )
 from tablestore.environment.objectpath import MOST_PARTS, ObjectPath
+from tablestore.environment.rows.dynamicoptions import connector_options, scanned_at
 from tablestore.environment.session.objects import ConnectorTable, RowsView, View
 from tablestore.environment.session.session import Place, Session, placing
 from tablestore.environment.source import NO_SOURCE, Source
@@ -100,18 +102,21 @@ class Relations:
         with placing(self.source, self.where(reference.path.span)):
             self._check_not_made(reference)
             found = self.session.find(reference.path, place=self.place)
-            travel = reference.time_travel
             if reference.call is not None:
+                _check_no_options(reference)
                 return self._changes(found, reference)
             match found:
                 case Table():
-                    return self.managed(self.session.expand(reference.path, place=self.place), found, travel)
+                    return self.managed(self.session.expand(reference.path, place=self.place), found, self._at(found, reference))
                 case SystemTable():
-                    return self._system(self.session.expand(reference.path, place=self.place), found, travel)
-            if travel is not None and found is not None:
+                    return self._system(self.session.expand(reference.path, place=self.place), found, reference)
+            if reference.time_travel is not None and found is not None:
                 raise UnsupportedError(
                     f"{reference.path} has no snapshots to look back to: only managed tables have", kind="no-time-travel"
                 )
+            if isinstance(found, ConnectorTable):
+                return self._connector(replace(found, options=connector_options(found.options, reference.options)))
+            _check_no_options(reference)
             match found:
                 case View():
                     return self._view(found)
@@ -119,8 +124,6 @@ class Relations:
                     return NativeRelation(name=str(found.path), value=found.rows)
                 case RowsView():
                     return RowsRelation(name=str(found.path), rows=found.rows)
-                case ConnectorTable():
-                    return self._connector(found)
         return None
 
     def _connector(self, found: ConnectorTable) -> Relation:
@@ -149,9 +152,12 @@ class Relations:
         text = f"SELECT {', '.join(columns)} FROM {found.path.quoted}"
         return QueryRelation(name=plain.name, query=bind(text, lambda _: replace(plain, metadata=metadata)))
 
-    def managed(self, path: ObjectPath, table: Table, travel: TimeTravel | None = None, *, positions: bool = False) -> Relation:
-        """A managed table with all its columns; ``positions``: also those that say where a row lies."""
-        relation = self._stored(path, table, travel)
+    def managed(
+        self, path: ObjectPath, table: Table, at: Mapping[str, Any] | None = None, *, positions: bool = False
+    ) -> Relation:
+        """A managed table with all its columns; ``at``: the snapshot (None: the newest); ``positions``: also those that say where a
+        row lies."""
+        relation = self._stored(path, table, at)
         if not isinstance(relation, ManagedRelation):
             return relation
         relation = replace(relation, positions=positions)
@@ -176,13 +182,12 @@ class Relations:
         alone = not any(mentions(text, other) for name, text in texts.items() for other in texts if other != name)
         return found if alone else replace(found, selected=None)
 
-    def _stored(self, path: ObjectPath, table: Table, travel: TimeTravel | None) -> Relation:
-        if travel is None:
+    def _stored(self, path: ObjectPath, table: Table, at: Mapping[str, Any] | None) -> Relation:
+        if not at:
             pin = self.pin(path, table)
             if self.reads_rows:
                 check_filled(pin.snapshot_id, table.table_schema, str(path))
             return ManagedRelation(name=str(path), table=table, pin=pin)
-        at = self._moment(table, travel)
         spec = self.session.spec(path, table)
         if "tag" in at:
             scan = table.scan(tag=at["tag"])
@@ -200,13 +205,13 @@ class Relations:
             self.pins[place] = pin_read(table, self.session.spec(path, table))
         return self.pins[place]
 
-    def _system(self, path: ObjectPath, found: SystemTable, travel: TimeTravel | None) -> Relation:
+    def _system(self, path: ObjectPath, found: SystemTable, reference: Reference) -> Relation:
         base = found.base
+        at = self._at(base, reference) if isinstance(base, Table) else {}
         if found.kind == READ_OPTIMIZED and isinstance(base, Table):
-            relation = self._stored(path, base, travel)
+            relation = self._stored(path, base, at)
             if isinstance(relation, ManagedRelation):
                 return replace(relation, pin=replace(relation.pin, read_optimised=True))
-        at = {} if travel is None or not isinstance(base, Table) else self._moment(base, travel)
         return RowsRelation(name=str(path), rows=found.scan(**at))
 
     def _view(self, view: View) -> Relation:
@@ -247,6 +252,21 @@ class Relations:
             )
         return RowsRelation(name=str(reference.path), rows=found.changes(*bounds))
 
+    def _at(self, table: Table, reference: Reference) -> dict[str, Any]:
+        """The snapshot that a reference names, as :meth:`_moment`; empty for the newest."""
+        options, travel = reference.options, reference.time_travel
+        if not options:
+            return {} if travel is None else self._moment(table, travel)
+        with placing(self.source, self.where(Span(options[0].span.start, options[-1].span.end))):
+            at = scanned_at(str(reference.path), options)
+            if travel is not None:
+                raise InvalidInputError(
+                    f"{reference.path}: {options[0].key} and {travel.kind.upper()} AS OF each say which snapshot is read; give "
+                    "one of them",
+                    kind="invalid-option",
+                )
+        return at
+
     def _moment(self, table: Table, travel: TimeTravel) -> dict[str, Any]:
         """``snapshot_id``, ``timestamp`` in milliseconds or ``tag``."""
         value = self._value(travel.expression)
@@ -272,6 +292,16 @@ class Relations:
                 kind="invalid-argument",
             ) from error
         return rows.column(0)[0].as_py() if rows.num_rows == 1 else None
+
+
+def _check_no_options(reference: Reference) -> None:
+    if reference.options:
+        what = "table_changes" if reference.call is not None else str(reference.path)
+        raise UnsupportedError(
+            f"{what} takes no OPTIONS: they are for managed tables and tables with a connector; a view has those that stand in its "
+            "query",
+            kind="unsupported",
+        )
 
 
 def by_name(source: Source, parameters: Parameters) -> Parameters:

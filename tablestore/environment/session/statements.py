@@ -3,6 +3,7 @@
 from tablestore.environment.result import Result, done, pairs
 from tablestore.environment.session.session import Session, placing
 from tablestore.environment.source import Source
+from tablestore.sql.query.hints import check_no_options
 from tablestore.sql.statements.session import EngineStatement, ResetOption, SetOption
 
 
@@ -25,6 +26,7 @@ def reset_option(session: Session, statement: ResetOption, source: Source) -> Re
 def by_engine(session: Session, statement: EngineStatement, source: Source) -> Result:
     """Run a statement of the engine's own."""
     words = " ".join(statement.text.text.split()[:2]).upper()
+    check_no_options(source.text, statement.text.span)
     with placing(source, statement.text.span):
         rows = session.engine_for(words).execute(statement.text.text)
     return done() if rows is None else Result(rows)

@@ -49,6 +49,7 @@ from tablestore.names import did_you_mean
 from tablestore.sql.binding.binder import Bound, bind_types, tables_of_others
 from tablestore.sql.binding.scopes import Columns
 from tablestore.sql.binding.sqltypes import BIGINT, BOOLEAN, DATE, DOUBLE, FLOAT, INT, INTERVAL, STRING, VOID, Type
+from tablestore.sql.depth import deep
 from tablestore.sql.duckdb.calls import MOST_SHOWN, OWN_TEXT, as_date, call, divided, is_distinct, refusal, unknown_operand
 from tablestore.sql.duckdb.clauses import counted_columns, exploded, group, table_function
 from tablestore.sql.duckdb.floats import ROUNDED, round_as_spark, widened_operands
@@ -61,7 +62,6 @@ from tablestore.sql.duckdb.rewrites import NAMED, OPERATORS, REWRITES, TAKEN
 from tablestore.sql.duckdb.sqlcasts import cast, date_of_text, part_by_part
 from tablestore.sql.parse.literals import refused_literal
 from tablestore.sql.parse.tokens import Kind as TokenKind
-from tablestore.sql.query.depth import deep
 from tablestore.sql.query.dialect import CALL, Call, Spark4, spans_of
 from tablestore.sql.query.extent import Tokens
 from tablestore.sql.query.functions import FUNCTION_PREFIX, SPARK_FUNCTIONS, as_written, is_spark_function

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from sqlglot import exp
 
+from tablestore.sql.depth import deep
 from tablestore.sql.incremental.building import build
 from tablestore.sql.incremental.groupstate import GroupState, group_state
 from tablestore.sql.incremental.keyliterals import literal_kind
@@ -41,7 +42,6 @@ from tablestore.sql.incremental.shapes import (
     TargetShape,
 )
 from tablestore.sql.incremental.ties import nodes_with_ties
-from tablestore.sql.query.depth import deep
 from tablestore.types.datatypes import Field, MapType, MultisetType, types_in
 
 

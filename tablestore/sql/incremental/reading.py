@@ -14,9 +14,9 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.qualify import qualify
 
+from tablestore.sql.depth import deep
 from tablestore.sql.incremental.determinism import check_deterministic
 from tablestore.sql.incremental.shapes import NoRuleError, SourceShape
-from tablestore.sql.query.depth import deep
 from tablestore.sql.query.dialect import Spark4
 from tablestore.sql.query.edits import prefix_edits, quote_name, relation_edits
 from tablestore.sql.query.extent import Tokens
@@ -84,7 +84,7 @@ def _named(text: str, source_of: Sequence[int], sources: Sequence[SourceShape]) 
     tokens = Tokens(text)
     references = references_in(tokens)
     for found, number in zip(references, source_of, strict=True):
-        if found.time_travel is not None or found.call is not None:
+        if found.time_travel is not None or found.options or found.call is not None:
             raise NoRuleError(f"it reads {sources[number].name} as of a snapshot, or its changes")
         if found.sampled:
             raise NoRuleError("it has a TABLESAMPLE")

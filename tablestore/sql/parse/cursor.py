@@ -248,7 +248,7 @@ def shown(token: Token) -> str:
         case Kind.END:
             return "the end of the statement"
         case Kind.HINT:
-            return "a hint; hints stand in queries"
+            return "a hint; hints stand in queries, OPTIONS behind the name of a table that is read"
         case Kind.TEXT | Kind.NAME:
             return token.text if len(token.text) <= 40 else f"{token.text[:37]}…{token.text[-1]}"
         case _:

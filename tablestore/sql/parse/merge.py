@@ -54,13 +54,22 @@ def _source(cursor: Cursor) -> Fragment:
         return cursor.fragment_from(start)
     cursor.hope("(query)")
     cursor.path("the name of a table")
+    _hints(cursor)
     if cursor.sees("("):
         cursor.skip()
+        _hints(cursor)
     elif any(cursor.sees(*words, "AS", "OF") for words in _TRAVELS):
         while not cursor.accept("AS", "OF"):
             cursor.take()
         _moment(cursor)
+        _hints(cursor)
     return cursor.fragment_from(start)
+
+
+def _hints(cursor: Cursor) -> None:
+    """Take hints behind the name of a table, which go with it."""
+    while cursor.next.kind is Kind.HINT:
+        cursor.take()
 
 
 def _moment(cursor: Cursor) -> None:

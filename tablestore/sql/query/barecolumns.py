@@ -9,7 +9,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from tablestore.sql.query.depth import deep
+from tablestore.sql.depth import deep
 from tablestore.sql.query.dialect import Spark4
 
 

@@ -5,8 +5,8 @@ An expression is operands with operators between them; its end is the first toke
 
 from collections.abc import Container, Iterator
 
+from tablestore.sql.depth import MOST_LEVELS, too_deep
 from tablestore.sql.parse.tokens import Kind, Token, name_of, text_of, tokenize
-from tablestore.sql.query.depth import MOST_LEVELS, too_deep
 from tablestore.sql.source import marked
 
 _BINARY = frozenset(["+", "-", "*", "/", "%", "||", "&", "|", "^", "DIV", "::"])
@@ -23,14 +23,20 @@ QUERY_WORDS = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE"})
 
 
 class Tokens:
-    """The tokens of a text, without hints; each parenthesis knows its partner.
+    """The tokens of a text; each parenthesis knows its partner. Hints are not among them: ``hints`` has those in front of a place.
 
     Raises InvalidInputError for parentheses that are nested more than ``MOST_LEVELS`` deep.
     """
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._tokens = [token for token in tokenize(text)[:-1] if token.kind is not Kind.HINT]
+        self.hints: dict[int, list[Token]] = {}
+        self._tokens: list[Token] = []
+        for token in tokenize(text)[:-1]:
+            if token.kind is Kind.HINT:
+                self.hints.setdefault(len(self._tokens), []).append(token)
+            else:
+                self._tokens.append(token)
         self._keys = [token.key for token in self._tokens]
         self._closing: dict[int, int] = {}
         open_ones: list[int] = []

@@ -17,8 +17,8 @@ from typing import Any
 import sqlglot
 from sqlglot import exp
 
+from tablestore.sql.depth import deep
 from tablestore.sql.parse.tokens import Kind, name_of, tokenize
-from tablestore.sql.query.depth import deep
 from tablestore.sql.query.dialect import Spark4
 from tablestore.sql.query.use import PREFIX, Use
 from tablestore.types.datatypes import INTEGER_ROOTS, AtomicType, Field

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from tablestore.sql.query.edits import prefix_edits
 from tablestore.sql.query.extent import Tokens
 from tablestore.sql.query.parameters import find_markers
-from tablestore.sql.query.tablereferences import Reference, find_references
+from tablestore.sql.query.tablereferences import Reference, references_in
 from tablestore.sql.source import NOWHERE, Edit, Fragment, Path, Span
 
 
@@ -70,7 +70,7 @@ class RowText:
         ]
         scope = Span(0, len(fragment.text))
         named = [(Reference(path=path, span=NOWHERE, scope=scope, alias_at=0), ()) for path in self._tables]
-        edits += prefix_edits(tokens, find_references(fragment.text), named)
+        edits += prefix_edits(tokens, references_in(tokens, is_whole=False), named)
         return sorted(edits, key=lambda edit: edit.span)
 
     def _user(self, fragment: Fragment, inside: Span) -> None:

@@ -7,6 +7,8 @@ list), so a query with syntax that nobody here has heard of is still understood.
          ----------- ***************                      ^
          replaced    cut                                  where an alias is put, as there is none
 
+A hint OPTIONS behind the name is cut too: what it gives are options of the reference, wherever else one stands it is refused.
+
 A name that an enclosing WITH binds is no reference. A WITH binds each of its names from behind its query to the end of the
 parentheses around, with RECURSIVE in its query too.
 
@@ -17,8 +19,9 @@ to the engine.
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from tablestore.sql.parse.tokens import Kind, name_of, tokenize
+from tablestore.sql.parse.tokens import Kind, Token, name_of, tokenize
 from tablestore.sql.query.extent import Tokens
+from tablestore.sql.query.hints import DynamicOption, gives_options, misplaced, options_of
 from tablestore.sql.source import Fragment, Path, Span, syntax_error
 
 
@@ -34,10 +37,10 @@ class TimeTravel:
 class Reference:
     """One table reference of a query.
 
-    ``span`` is replaced by the relation's name, ``cut`` (the time travel clause) by nothing. ``call``: the arguments of a
+    ``span`` is replaced by the relation's name, ``cut`` (time travel, and OPTIONS) by nothing. ``call``: the arguments of a
     table-valued call, whose first one names the table. ``alias_at``: where an alias has to be put, None if there is one or there
-    can be none. ``scope``: the text in which the reference can be named (its query, with what is nested in it). ``sampled``:
-    TABLESAMPLE follows.
+    can be none. ``options``: what a hint gives. ``scope``: the text in which the reference can be named (its query, with what is
+    nested in it). ``sampled``: TABLESAMPLE follows.
     """
 
     path: Path
@@ -47,6 +50,7 @@ class Reference:
     alias_at: int | None = None
     time_travel: TimeTravel | None = None
     cut: Span | None = None
+    options: tuple[DynamicOption, ...] = ()
     call: tuple[Fragment, ...] | None = None
     sampled: bool = False
 
@@ -90,12 +94,13 @@ def find_references(text: str, calls: frozenset[str] = CALLS) -> tuple[Reference
     return references_in(Tokens(text), calls)
 
 
-def references_in(tokens: Tokens, calls: frozenset[str] = CALLS) -> tuple[Reference, ...]:
-    """As :func:`find_references`, of a text that is read already."""
+def references_in(tokens: Tokens, calls: frozenset[str] = CALLS, *, is_whole: bool = True) -> tuple[Reference, ...]:
+    """As :func:`find_references`, of a text that is read already. ``is_whole`` False: it may be just the name of a table."""
     text = tokens.text
     _check_lists(text, tokens)
     walk = _Walk(text, tokens, calls)
     walk.query(0, len(walk.tokens), frozenset())
+    walk.check_hints(is_whole=is_whole)
     return tuple(sorted(walk.found, key=lambda reference: reference.span))
 
 
@@ -145,6 +150,16 @@ class _Walk:
         self.tokens = tokens
         self.calls = calls
         self.found: list[Reference] = []
+        self._hints: dict[Span, list[Token]] = {}  # those that give the options of a reference, by its place
+
+    def check_hints(self, *, is_whole: bool) -> None:
+        """Raise InvalidInputError for OPTIONS that are not those of a reference, nor of the name that is not a whole query."""
+        taken = {hint.start for reference in self.found for hint in self._hints.get(reference.span, ())}
+        behind_name = -1 if is_whole else self.tokens.after_chain(0)
+        for at, hints in self.tokens.hints.items():
+            for hint in hints if at != behind_name else ():
+                if hint.start not in taken and gives_options(self.text, hint):
+                    raise misplaced(self.text, hint)
 
     def query(self, at: int, end: int, bound: frozenset[str], *, reads: bool = True) -> None:
         """What stands between two parentheses; ``reads``: a FROM at this level is followed by tables. ``bound``: names of WITH."""
@@ -308,11 +323,27 @@ class _Walk:
         """A reference with the clauses that stand behind its name."""
         tokens = self.tokens
         travel, after_travel = self._time_travel(behind)
-        cut = Span(span.end, tokens[after_travel - 1].end) if travel else None
+        hints = [hint for at in sorted({behind, after_travel}) for hint in tokens.hints.get(at, ())]
+        if not any(gives_options(self.text, hint) for hint in hints):
+            hints = []
+        options = options_of(self.text, hints)
+        self._hints[span] = hints
+        gone = max(tokens[after_travel - 1].end, *(hint.end for hint in hints), 0)
+        cut = Span(span.end, gone) if travel or hints else None
         end, alias_at, sampled = self._behind_table(behind)
         alias = tokens.name(end - 1) if alias_at is None else None
+        if alias_at is not None and cut is not None:
+            alias_at = max(alias_at, cut.end)
         return Reference(
-            path=path, span=span, scope=scope, alias=alias, alias_at=alias_at, time_travel=travel, cut=cut, sampled=sampled
+            path=path,
+            span=span,
+            scope=scope,
+            alias=alias,
+            alias_at=alias_at,
+            time_travel=travel,
+            cut=cut,
+            options=options,
+            sampled=sampled,
         )
 
     def _time_travel(self, at: int) -> tuple[TimeTravel | None, int]:

@@ -11,7 +11,7 @@ What sqlglot does not understand is not refused.
 
 from dataclasses import dataclass
 
-from tablestore.sql.query.depth import deep
+from tablestore.sql.depth import deep
 from tablestore.sql.query.extent import Tokens
 from tablestore.sql.source import Fragment, Span
 

@@ -527,6 +527,28 @@ class QueryEngineContract:
         for words in (r"shop\.orders", rf"snapshot\s+{newest}\b", r"files\s+\d+ of \d+ read", r"id = 5", r"columns\s+id\b"):
             assert re.search(words, plan), words
 
+    def test_a_reference_has_options_and_hints_of_spark_are_taken_or_left_out(
+        self, engine: QueryEngine, catalog: Catalog, orders: Table
+    ) -> None:
+        environment = TableEnvironment.create(catalog, engine=engine)
+        first = "/*+ OPTIONS('scan.snapshot-id' = '1') */"
+        wanted = orders.scan(snapshot_id=1).count()
+        orders.delete("id >= 0")
+        for query in (
+            f"SELECT count(*) AS n FROM shop.orders {first}",
+            f"SELECT count(*) AS n FROM shop.orders {first} AS o WHERE o.id >= 0",
+            f"WITH c AS (SELECT * FROM shop.orders {first}) SELECT count(*) AS n FROM c LEFT JOIN shop.orders AS o ON o.id = c.id",
+        ):
+            result = environment.execute_sql(query)
+            assert (result.to_arrow().to_pylist(), result.notices) == ([{"n": wanted}], ()), query
+        for wrong in (f"SELECT {first} * FROM shop.orders", "SELECT * FROM shop.orders /*+ OPTIONS('scan.snapshot' = '1') */"):
+            with pytest.raises(InvalidInputError, match=r"(?s)OPTIONS|unknown option.*line 1, column"):
+                environment.execute_sql(wrong)
+        hinted = f"SELECT /*+ SHUFFLE_HASH(b) */ a.id FROM shop.orders {first} AS a JOIN shop.orders AS b ON a.id = b.id"
+        assert len(environment.execute_sql(hinted).notices) == (0 if engine.takes_hints else 1)
+        if engine.takes_hints:
+            assert "ShuffledHashJoin" in (environment.execute_sql(f"EXPLAIN {hinted}").text or "")
+
     def test_a_table_is_compacted(self, engine: QueryEngine, orders: Table) -> None:
         engine.compact(orders, pin(orders), None)
         assert set(orders.files()["level"].to_pylist()) != {0}

@@ -10,10 +10,10 @@ import sqlglot
 
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.sql.binding.sqltypes import DATE, STRING, decimal
+from tablestore.sql.depth import MOST_LEVELS
 from tablestore.sql.duckdb.transpile import to_duckdb
 from tablestore.sql.parse.tokens import Kind as TokenKind
 from tablestore.sql.parse.tokens import text_of, tokenize
-from tablestore.sql.query.depth import MOST_LEVELS
 from tablestore.sql.query.dialect import Spark4
 from tablestore.sql.query.tablereferences import find_references
 from tests.support.sql.corpus import statements

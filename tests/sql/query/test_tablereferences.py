@@ -9,10 +9,48 @@ import numpy as np
 import pytest
 
 from tablestore.errors import InvalidInputError
+from tablestore.sql.parse.tokens import tokenize
 from tablestore.sql.query.parameters import checked_parameters, literal_value
 from tablestore.sql.query.plan import Replacement, plan_query
 from tablestore.sql.query.tablereferences import find_references
 from tablestore.sql.source import Edit, apply_edits
+from tests.support.sql.corpus import statements
+
+
+@pytest.mark.parametrize(
+    ("text", "edited"),
+    [
+        ("SELECT * FROM a {} WHERE x", "SELECT * FROM <0> AS `a` WHERE x"),
+        ("SELECT * FROM a {} AS b JOIN c {} d", "SELECT * FROM <0> AS b JOIN <1> d"),
+        ("SELECT a.x, s.a.y FROM s.a{}", "SELECT a.x, a.y FROM <0> AS `a`"),
+        ("SELECT * FROM a {} TABLESAMPLE (10 ROWS)", "SELECT * FROM <0> TABLESAMPLE (10 ROWS) AS `a`"),
+        ("SELECT /*+ BROADCAST(a) */ * FROM a {}", "SELECT /*+ BROADCAST(a) */ * FROM <0> AS `a`"),
+        ("SELECT * FROM a /*+ X(a) */, b {}", "SELECT * FROM <0> AS `a` /*+ X(a) */, <1> AS `b`"),
+    ],
+)
+def test_options_of_a_reference_are_cut_and_other_hints_stay(text: str, edited: str) -> None:
+    given = text.format(*["/*+ OPTIONS('k' = 'v', \"l\" = 'w') */ /*+ options('m' = 'it''s') */"] * 2)
+    references = find_references(given)
+    assert [(one.key, one.value) for one in references[-1].options] == [("k", "v"), ("l", "w"), ("m", "it's")]
+    plan = plan_query(given, references, [Replacement(path=one.path.parts) for one in references])
+    assert apply_edits(given, plan.edits, lambda place: f"<{place}>") == edited
+
+
+def test_options_anywhere_in_a_query_are_of_one_reference_or_refused() -> None:
+    """Wherever the hint stands: it is never left in the text, and never dropped."""
+    hint, tried, taken, refused = " /*+ OPTIONS('k' = 'v') */ ", 0, 0, 0
+    for statement in statements():
+        for place in sorted({token.end for token in tokenize(statement.text)} | {0}):
+            text = statement.text[:place] + hint + statement.text[place:]
+            tried += 1
+            try:
+                references = find_references(text)
+            except InvalidInputError as error:
+                refused += "OPTIONS" in error.message and "^^^" in error.message
+                continue
+            cuts = [reference.cut for reference in references if reference.options]
+            taken += [cut is not None and hint.strip() in text[cut.start : cut.end] for cut in cuts] == [True]
+    assert taken + refused == tried and taken >= len(statements()) / 2
 
 
 @pytest.mark.parametrize(
