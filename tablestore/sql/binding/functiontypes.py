@@ -65,6 +65,8 @@ def rounded(node: exp.Expr, operand: Type) -> Type:
         scale = max(min(operand.scale, digits), 0)
         # Rounding up may take one more digit.
         return decimal(max(operand.precision - operand.scale + 1, -digits + 1) + scale, scale)
+    if node.args.get("decimals") is not None:
+        return None
     return decimal(operand.precision - operand.scale + 1, 0) if operand.is_decimal else BIGINT
 
 
@@ -227,6 +229,11 @@ def _bits(node: exp.Binary, of: TypeOf) -> Type:
     return common((of(node.this), of(node.expression)))
 
 
+def _shifted(node: exp.Binary, of: TypeOf) -> Type:
+    operand = of(node.this)
+    return INT if operand is not None and operand.is_integer and operand != BIGINT else operand
+
+
 def _first_of_several(node: exp.Distinct, of: TypeOf) -> Type:
     return of(node.expressions[0]) if node.expressions else None
 
@@ -261,7 +268,7 @@ RESULTS: dict[type[exp.Expr], Rule] = {
         exp.Upper, exp.Lower, exp.Initcap, exp.Trim, exp.Pad, exp.Substring, exp.Left, exp.Right, exp.Repeat, exp.Replace,
         exp.SplitPart, exp.Translate, exp.Overlay, exp.ConcatWs, exp.RegexpExtract, exp.RegexpReplace, exp.ArrayToString,
         exp.TimeToStr, exp.UnixToStr, exp.Chr, exp.Dayname, exp.Monthname, exp.JSONExtractScalar, exp.JSONFormat, exp.MD5,
-        exp.SHA, exp.SHA2, exp.Hex,
+        exp.SHA, exp.SHA2, exp.Hex, exp.Decode,
     )),
     **_all(DATE, (
         exp.TsOrDsAdd, exp.DateAdd, exp.DateSub, exp.AddMonths, exp.LastDay, exp.NextDay, exp.TsOrDsToDate, exp.CurrentDate,
@@ -280,7 +287,7 @@ RESULTS: dict[type[exp.Expr], Rule] = {
             exp.Paren, exp.Alias, exp.Max, exp.Min, exp.First, exp.Last, exp.FirstValue, exp.LastValue, exp.Lag, exp.Lead,
             exp.AnyValue, exp.ArgMax, exp.ArgMin, exp.Nullif, exp.Reverse, exp.Window, exp.Filter, exp.Order, exp.Ordered,
             exp.IgnoreNulls, exp.RespectNulls, exp.ArraySort, exp.ArraySlice, exp.ArrayFilter, exp.Explode, exp.Collate,
-            exp.BitwiseNot, exp.BitwiseLeftShift, exp.BitwiseRightShift,
+            exp.BitwiseNot,
         ),
         _operand,
     ),
@@ -292,6 +299,7 @@ RESULTS: dict[type[exp.Expr], Rule] = {
     **dict.fromkeys((exp.ArrayAgg, exp.ArrayUniqueAgg), _array_of),
     **dict.fromkeys((exp.Map, exp.VarMap), _map),
     **dict.fromkeys((exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor), _bits),
+    **dict.fromkeys((exp.BitwiseLeftShift, exp.BitwiseRightShift), _shifted),
     exp.Sum: _sum,
     exp.Avg: _average,
     exp.Distinct: _first_of_several,

@@ -15,14 +15,15 @@ def group(node: exp.Group) -> exp.Expr:
 
 
 def table_function(node: exp.Table) -> exp.Expr:
-    """``range``, whose column has the name ``id`` in Spark, and ``explode``."""
+    """``range``, whose column has the name ``id`` in Spark, and ``explode``, whose column is ``col``."""
     function = node.this
     name = str(function.this).lower() if isinstance(function, exp.Anonymous) else ""
     if name == "error" or (name not in ("range",) and not isinstance(function, exp.Explode)):
         raise refusal(f"the table-valued function {name or function.sql_name().lower()}")
-    if name == "range" and (node.args.get("alias") is None or not node.args["alias"].columns):
-        table = exp.to_identifier(node.alias or "range")
-        node.set("alias", exp.TableAlias(this=table, columns=[exp.to_identifier("id")]))
+    if node.args.get("alias") is None or not node.args["alias"].columns:
+        column = "id" if name == "range" else "col"
+        table = exp.to_identifier(node.alias or name or "explode")
+        node.set("alias", exp.TableAlias(this=table, columns=[exp.to_identifier(column)]))
     return node
 
 

@@ -1,11 +1,25 @@
 """Which type of Spark's an expression has, and which column a name stands for."""
 
+import json
+import re
+import sys
+from pathlib import Path
+
 import pytest
 import sqlglot
 
 from tablestore.sql.binding.binder import bind_types
 from tablestore.sql.binding.sqltypes import DATE, DOUBLE, INT, STRING, TIMESTAMP, SqlType, decimal
+from tablestore.sql.duckdb.rewrites import TAKEN
 from tablestore.sql.query.dialect import Spark4
+
+RECORDED = Path(__file__).parent / "types.jsonl"
+COLUMNS = """
+SELECT CAST(1 AS TINYINT) AS ti, CAST(2 AS SMALLINT) AS si, 3 AS i, 4L AS b, CAST(1.5 AS FLOAT) AS f, 2.5D AS d,
+       CAST(1.25 AS DECIMAL(10, 2)) AS p, CAST(1 AS DECIMAL(38, 18)) AS w, DATE '2024-01-01' AS day, 'x' AS s, true AS bo,
+       TIMESTAMP '2024-01-01 00:00:00' AS at, array(1, 2) AS a, array(1.5D) AS ad, map('k', 1.5D) AS m,
+       named_struct('x', 2.7D, 'y', 1) AS st, INTERVAL 1 DAY AS iv, CAST('x' AS BINARY) AS bi
+"""
 
 TABLES = {
     "t": [("a", decimal(10, 2)), ("b", decimal(8, 4)), ("i", INT), ("d", DATE)],
@@ -82,3 +96,52 @@ def test_a_name_in_order_by_is_the_alias_first() -> None:
 def test_types_follow_sparks_rules(expression: str, wanted: SqlType | None) -> None:
     tree = sqlglot.parse_one(f"SELECT {expression} FROM t, (SELECT 1.25 AS named)", read=Spark4)
     assert bind_types(tree, TABLES).of(tree.selects[0]) == wanted
+
+
+def recorded() -> list[tuple[str, str]]:
+    """Expressions over one table, and Spark's types of them (``tests/integration/spark/test_expressiontypes.py`` asks Spark)."""
+    return [tuple(json.loads(line)) for line in RECORDED.read_text().splitlines()]
+
+
+def test_expressions_have_the_types_that_spark_says() -> None:
+    table = sqlglot.parse_one(COLUMNS, read=Spark4)
+    columns = bind_types(table, {}).columns(table)
+    differ, unknown = {}, set()
+    for expression, wanted in recorded():
+        tree = sqlglot.parse_one(f"SELECT {expression} AS x FROM t", read=Spark4)
+        found = bind_types(tree, {"t": columns}).columns(tree)
+        kind = found[0][1] if found is not None else None
+        if kind is None:
+            unknown.add(expression)
+        elif str(kind).lower().replace(" ", "") != wanted.partition(" ")[0]:
+            differ[expression] = wanted, str(kind)
+    assert not differ
+    assert all(set(re.findall(r"\w+(?=\()", expression)) - TAKEN.keys() for expression in unknown), "what is let through has a type"
+
+
+@pytest.mark.parametrize("width", [1, 3])
+def test_binding_takes_time_in_proportion_to_the_query(width: int) -> None:
+    """Whatever reads the columns of a query, it has been bound once."""
+
+    def calls(levels: int) -> int:
+        names = [f"x{place}" for place in range(width + 1)]
+        parts = [f"c0 AS (SELECT {', '.join(f'a * {place} AS {name}' for place, name in enumerate(names))} FROM t)"]
+        for level in range(1, levels):
+            swapped = ", ".join(f"{other} + {name} AS {name}" for other, name in zip(names[1:] + names[:1], names, strict=True))
+            parts.append(f"c{level} AS (SELECT {swapped} FROM c{level - 1} JOIN c{level - 1} AS o USING ({', '.join(names)}))")
+        tree = sqlglot.parse_one(f"WITH {', '.join(parts)} SELECT * FROM c{levels - 1}", read=Spark4)
+        counted = 0
+
+        def count(_frame: object, event: str, _argument: object) -> None:
+            nonlocal counted
+            counted += event == "call"
+
+        before = sys.getprofile()
+        sys.setprofile(count)
+        try:
+            bind_types(tree, TABLES)
+        finally:
+            sys.setprofile(before)
+        return counted
+
+    assert calls(50) < 2.2 * calls(25)
