@@ -1,7 +1,8 @@
 """How does Spark compute with floats, where DuckDB does it in another way?
 
 A FLOAT beside any other number is a DOUBLE in Spark, so ``f = 0.1`` compares 0.10000000149 with 0.1. DuckDB makes the other one a
-FLOAT. Spark rounds a double by the decimal that it is written as: 1.005 to 1.01. DuckDB rounds 1.00499999999999989.
+FLOAT. Spark rounds a double by the decimal that it is written as: 1.005 to 1.01. DuckDB rounds 1.00499999999999989. A variance
+of one NaN is 0 in DuckDB, and NaN the correlation of values that do not vary, of which Spark has none.
 """
 
 from collections.abc import Iterator, Sequence
@@ -52,6 +53,40 @@ def _singles(parts: Sequence[exp.Expr], bound: Bound, *, always: bool = False) -
     found = {id(part): bound.of(part) for part in parts}
     has_other = any(kind is not None and kind.is_number and kind != FLOAT for kind in found.values())
     return [part for part in parts if found[id(part)] == FLOAT] if always or has_other else []
+
+
+def spread(node: exp.Expr) -> exp.Expr | None:
+    """The variance, deviation or correlation that a node is, in its window and behind its filter."""
+    aggregate = _bare(node)
+    return aggregate if isinstance(aggregate, (exp.VariancePop, exp.StddevPop, exp.Corr)) else None
+
+
+def spread_as_spark(node: exp.Expr) -> exp.Expr:
+    """The same of few rows: NaN where one value is, and NULL for a correlation where nothing varies."""
+    aggregate = _bare(node)
+    if isinstance(aggregate, exp.Corr):
+        # It is NaN only where a value is, or infinite.
+        together = _with(node, exp.CovarPop(this=aggregate.this.copy(), expression=aggregate.expression.copy()))
+        is_of_nan = exp.or_(exp.Not(this=exp.IsNan(this=node.copy())), exp.IsNan(this=together))
+        return exp.Case(ifs=[exp.If(this=is_of_nan, true=node)])
+    value = aggregate.this.expressions[0] if isinstance(aggregate.this, exp.Distinct) else aggregate.this
+    greatest = _with(node, exp.Max(this=exp.Cast(this=value.copy(), to=DOUBLE_TYPE.copy())))
+    return exp.paren(exp.Add(this=node, expression=exp.Mul(this=exp.Literal.number(0), expression=greatest)))
+
+
+def _bare(node: exp.Expr) -> exp.Expr:
+    while isinstance(node, (exp.Window, exp.Filter)):
+        node = node.this
+    return node
+
+
+def _with(node: exp.Expr, aggregate: exp.Expr) -> exp.Expr:
+    """Another aggregate in the window and behind the filter of a node."""
+    if not isinstance(node, (exp.Window, exp.Filter)):
+        return aggregate
+    made = node.copy()
+    _bare(made).replace(aggregate)
+    return made
 
 
 def round_as_spark(node: exp.Round | exp.Floor | exp.Ceil, kind: Type) -> exp.Expr:

@@ -49,7 +49,20 @@ def _count(node: exp.Count) -> exp.Expr:
     if not node.expressions:
         return node
     known = [exp.Not(this=exp.Is(this=value, expression=exp.null())) for value in (node.this, *node.expressions)]
-    return exp.CountIf(this=exp.and_(*known, copy=False))
+    return _count_where(exp.and_(*known, copy=False))
+
+
+def _count_where(condition: exp.Expr) -> exp.Expr:
+    """The rows in which a condition holds. DuckDB's ``count_if`` is NULL of no rows."""
+    return exp.Count(this=exp.Case(ifs=[exp.If(this=condition, true=exp.Literal.number(1))]))
+
+
+def _value_of_most(node: exp.ArgMax | exp.ArgMin) -> exp.Expr:
+    """``max_by`` and ``min_by``, whose value may be NULL. DuckDB's ``arg_max`` leaves such rows out."""
+    name = "ARG_MAX_NULL" if isinstance(node, exp.ArgMax) else "ARG_MIN_NULL"
+    if node.args.get("count") is not None:
+        raise refusal("max_by and min_by of several rows")
+    return call(name, node.this, node.expression)
 
 
 def _logarithm(node: exp.Expr) -> exp.Expr:
@@ -179,6 +192,9 @@ REWRITES: dict[type[exp.Expr], Callable[..., exp.Expr]] = {
     exp.Quantile: _percentile,
     exp.Median: _median,
     exp.Count: _count,
+    exp.CountIf: lambda node: _count_where(node.this),
+    exp.ArgMax: _value_of_most,
+    exp.ArgMin: _value_of_most,
     exp.Transform: lists.with_lambda,
     exp.ArrayFilter: lists.with_lambda,
 }

@@ -52,7 +52,7 @@ from tablestore.sql.binding.sqltypes import BIGINT, BOOLEAN, DATE, DOUBLE, FLOAT
 from tablestore.sql.depth import deep
 from tablestore.sql.duckdb.calls import MOST_SHOWN, OWN_TEXT, as_date, call, divided, is_distinct, refusal, unknown_operand
 from tablestore.sql.duckdb.clauses import counted_columns, exploded, group, table_function
-from tablestore.sql.duckdb.floats import ROUNDED, round_as_spark, widened_operands
+from tablestore.sql.duckdb.floats import ROUNDED, round_as_spark, spread, spread_as_spark, widened_operands
 from tablestore.sql.duckdb.lists import collected, or_empty, subscript
 from tablestore.sql.duckdb.moments import months_between, strict_date
 from tablestore.sql.duckdb.numbertypes import cast_to, sparks_type, widen, widened_operand, widened_rows, widened_sides
@@ -380,6 +380,8 @@ def _node(node: exp.Expr, kind: Type) -> exp.Expr:
             return divided(node)
         case exp.Window() | exp.Filter() | exp.ArrayAgg() | exp.ArrayUniqueAgg() if collected(node) and not _is_inside(node):
             return or_empty(node)
+        case exp.Window() | exp.Filter() | exp.AggFunc() if spread(node) and not _is_inside(node):
+            return spread_as_spark(node)
         case exp.Add() | exp.Sub() if kind == DATE:
             return as_date(node)
         case exp.Sub() if kind == INTERVAL:

@@ -201,11 +201,12 @@ def bind_statement(statement: Statement, relation_of: Callable[[str], Relation])
 def canonical(rows: pa.Table, *, ordered: bool) -> list[Any]:
     """The rows as JSON values: numbers of one value and NaNs are the same whatever their type; ten digits of floats count."""
     columns = [column.to_pylist() for column in rows.columns]
-    found = [[_canonical(value) for value in row] for row in zip(*columns, strict=True)] if columns else [[]] * rows.num_rows
+    found = [[canonical_value(value) for value in row] for row in zip(*columns, strict=True)] if columns else [[]] * rows.num_rows
     return found if ordered else sorted(found, key=lambda row: json.dumps(row, ensure_ascii=False))
 
 
-def _canonical(value: Any) -> Any:
+def canonical_value(value: Any) -> Any:
+    """One value, as :func:`canonical` has it."""
     match value:
         case None | bool() | str():
             return value
@@ -222,9 +223,9 @@ def _canonical(value: Any) -> Any:
         case bytes():
             return f"bytes {value.hex()}"
         case dict():
-            return [_canonical(item) for item in value.values()]
+            return [canonical_value(item) for item in value.values()]
         case list() if value and all(isinstance(item, tuple) for item in value):
-            return sorted(([_canonical(item) for item in pair] for pair in value), key=json.dumps)
+            return sorted(([canonical_value(item) for item in pair] for pair in value), key=json.dumps)
         case list():
-            return [_canonical(item) for item in value]
+            return [canonical_value(item) for item in value]
     raise AssertionError(f"no canonical form of {type(value).__name__}: {value!r}")
