@@ -358,10 +358,12 @@ def test_an_update_wins_over_the_row_that_it_read_with_the_same_sequence(make: C
     write(table, (1, "b", 1), (2, None, 2))
     run(table, UPDATE, add_ten)
     assert read(table) == [(1, "b", 11), (2, None, 12)]
-    # A merge that sets the sequence follows it, as every write does.
+    # A merge that sets the sequence sets none that loses.
     sets_all = RowChange(operation="MERGE", sets=("day", "n"))
     wins, loses = ("c", "a") if order == "ascending" else ("a", "c")
-    run(table, sets_all, lambda rows: [updated(rows[0], day=loses, n=0)])
+    with pytest.raises(InvalidInputError, match=f"sets day = '{loses}' in the row with id = 1, which has day = 'b'") as caught:
+        run(table, sets_all, lambda rows: [updated(rows[0], day=loses, n=0)])
+    assert caught.value.kind == "update-order"
     assert read(table)[0] == (1, "b", 11)
     run(table, sets_all, lambda rows: [updated(rows[0], day=wins, n=0)])
     assert read(table)[0] == (1, wins, 0)

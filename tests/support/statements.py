@@ -90,5 +90,6 @@ def change_schema(table: Table) -> pa.Schema:
     columns = change_columns(table)
     nullable = [field.with_nullable(True) for field in table.schema]
     extra = [field.with_nullable(True) for field in to_arrow_schema(POSITION_FIELDS)] if columns.positions else []
-    extra += [pa.field(ROW_BEFORE_COLUMN, pa.struct(nullable))] if columns.before else []
+    before = [field for field in nullable if field.name in columns.before]
+    extra += [pa.field(ROW_BEFORE_COLUMN, pa.struct(before))] if before else []
     return pa.schema([pa.field(ROW_KIND_COLUMN, pa.string()), *nullable, *extra])

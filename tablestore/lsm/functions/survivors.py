@@ -163,6 +163,18 @@ def dense_ranks(field: pa.Array, descending: bool) -> npt.NDArray[np.int64]:
     return ranks
 
 
+def comes_before(rows: Sequence[pa.Array], others: Sequence[pa.Array], descending: Sequence[bool]) -> Mask:
+    """Which rows come before others by the columns of ``sequence.field``, which both have (nulls smallest either way)."""
+    before: Mask = np.zeros(len(rows[0]), dtype=np.bool_)
+    equal = ~before
+    for one, other, backwards in zip(rows, others, descending, strict=True):
+        ranks = dense_ranks(pa.concat_arrays([one, other]), backwards)
+        mine, theirs = ranks[: len(one)], ranks[len(one) :]
+        before |= equal & (mine < theirs)
+        equal &= mine == theirs
+    return before
+
+
 def _by_table(arrays: Sequence[Keys], smallest: int, size: int) -> list[Mask | None]:
     # Never cleared: every entry that is read was written before, by the chunk that reads it or a later one.
     last_chunk = np.empty(size, dtype=np.uint8)

@@ -365,13 +365,18 @@ class WriteBuffer:
         return order
 
 
+def shown_row(row: pa.Table | pa.RecordBatch, names: Sequence[str]) -> str:
+    """Columns of one row, for messages."""
+    values = ((name, row.column(name)[0].as_py()) for name in names)
+    return ", ".join(f"{name} = {'NULL' if value is None else f'{value!r:.100}'}" for name, value in values)
+
+
 def second_match(key: pa.Table | pa.RecordBatch) -> InvalidInputError:
     """The error of a statement that changes the row of ``key`` (one row of key columns) twice."""
-    shown = ", ".join(f"{name} = {column[0].as_py()!r:.100}" for name, column in zip(key.column_names, key.columns, strict=True))
     return InvalidInputError(
-        f"expected one change of each row, found a second one of the row with {shown}: several rows of the source match it, or are "
-        "inserted with its key. Which of them counts is not defined; leave one source row for each, by an aggregation or a "
-        "narrower condition",
+        f"expected one change of each row, found a second one of the row with {shown_row(key, key.column_names)}: several rows of "
+        "the source match it, or are inserted with its key. Which of them counts is not defined; leave one source row for each, by "
+        "an aggregation or a narrower condition",
         kind="second-match",
     )
 

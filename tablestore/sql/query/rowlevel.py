@@ -25,7 +25,7 @@ BEFORE = "_row_before"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetTable:
-    """What is changed. ``positions``: rows have the place of the old row; ``before``: a ``+U`` also has the old row (a struct).
+    """What is changed. ``positions``: rows have the place of the old row; ``before``: columns of it that a ``+U`` has (a struct).
 
     ``replaces``: a row takes the place of the one that has its key, whatever that holds.
     """
@@ -33,7 +33,7 @@ class TargetTable:
     fields: tuple[Field, ...]
     keys: tuple[str, ...] = ()
     positions: bool = False
-    before: bool = False
+    before: tuple[str, ...] = ()
     replaces: bool = False
 
 

@@ -26,6 +26,6 @@ def positions(alias: str, target: TargetTable) -> list[str]:
 
 
 def old_row(alias: str, target: TargetTable) -> str:
-    """A row of the target as a struct."""
-    parts = [f"{text_literal(field.name)}, {qualified(alias, field.name)}" for field in target.fields]
+    """What is asked of the old row, as a struct."""
+    parts = [f"{text_literal(name)}, {qualified(alias, name)}" for name in target.before]
     return f"named_struct({', '.join(parts)})"

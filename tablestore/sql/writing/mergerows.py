@@ -155,7 +155,8 @@ class _MergeText:
         name = f" AS {quote_name(BEFORE)}"
         updates = [str(n) for n, clause in enumerate(self._merge.clauses) if clause.action is MergeAction.UPDATE]
         if not updates:
-            return [cast_text("NULL", RowType(fields=self._target.fields)), name]
+            before = tuple(field for field in self._target.fields if field.name in self._target.before)
+            return [cast_text("NULL", RowType(fields=before)), name]
         old = old_row(self._sides.alias, self._target)
         return ["CASE WHEN ", *self._number, f" IN ({', '.join(updates)}) THEN {old} END", name]
 

@@ -81,10 +81,11 @@ def change_rows(
             made[field.name] = pa.nulls(count, field.type) if old is None else one_chunk(old.column(field.name))
     if needed.before:
         is_update = kind is RowKind.UPDATE_AFTER and old is not None
-        made[ROW_BEFORE_COLUMN] = _structs(old, schema) if is_update else pa.nulls(count, pa.struct(list(schema)))
+        before = [schema.field(name) for name in needed.before]
+        made[ROW_BEFORE_COLUMN] = _structs(old, before) if is_update else pa.nulls(count, pa.struct(before))
     return pa.table(made)
 
 
-def _structs(rows: pa.Table | None, schema: pa.Schema) -> pa.Array:
+def _structs(rows: pa.Table | None, fields: Sequence[pa.Field]) -> pa.Array:
     assert rows is not None, "an update has an old row"
-    return pa.StructArray.from_arrays([one_chunk(rows.column(name)) for name in schema.names], fields=list(schema))
+    return pa.StructArray.from_arrays([one_chunk(rows.column(field.name)) for field in fields], fields=list(fields))

@@ -16,7 +16,7 @@ from tablestore.store.context import TableContext
 from tablestore.store.producer import INPUT
 from tablestore.table.change.assigning import Assignments, no_rows
 from tablestore.table.change.mergestatement import Action, Match, MergeClause, MergeStatement
-from tablestore.table.write.rowchange import RowChange
+from tablestore.table.write.rowchange import ChangeColumns, RowChange
 from tablestore.types.datatypes import INTEGER_ROOTS, AtomicType, Field, TypeRoot
 from tablestore.types.expression.datums import together
 from tablestore.types.expression.evaluate import holds
@@ -73,8 +73,9 @@ class MergePlan:
 
     def needed(self, context: TableContext) -> tuple[str, ...]:
         """The columns of the table that have to be read."""
-        whole = context.changelog_settings.producer == INPUT or any(clause.action == "DELETE" for clause in self.clauses)
-        names = {column.name for column in self._looked_at() if column.table == TARGET} | {name for name, _, _ in self.equal}
+        whole = any(clause.action == "DELETE" for clause in self.clauses)
+        names = set(ChangeColumns.of(context).before)
+        names |= {column.name for column in self._looked_at() if column.table == TARGET} | {name for name, _, _ in self.equal}
         for clause in self.clauses:
             if clause.action == "UPDATE":
                 names |= set(self.fields) - set(clause.sets.expressions)

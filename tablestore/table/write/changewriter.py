@@ -16,12 +16,16 @@ import pyarrow.compute as pc
 
 from tablestore.errors import InvalidInputError
 from tablestore.log.port import ChangeLog
+from tablestore.lsm.functions.survivors import comes_before
 from tablestore.lsm.gather import take_rows
+from tablestore.lsm.write.writebuffer import shown_row
 from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage
+from tablestore.store.producer import INPUT
 from tablestore.table.write.removedrows import RemovedRows
-from tablestore.table.write.rowchange import ChangeColumns, RowChange, columns_that_keep
+from tablestore.table.write.rowchange import ChangeColumns, RowChange, columns_that_keep, sequence_fields
 from tablestore.table.write.writer import TableWriter
+from tablestore.types.arrays import one_chunk
 from tablestore.types.conform import conform
 from tablestore.types.rowkind import ROW_BEFORE_COLUMN, ROW_KIND_COLUMN, RowKind, kinds_from_symbols
 from tablestore.types.rowposition import DATA_FILE_COLUMN, POSITION_COLUMNS, ROW_POSITION_COLUMN
@@ -54,9 +58,10 @@ class ChangeWriter:
                 kind="row-kind",
             )
         self._check_nulls(table, kinds)
+        self._check_order(table, kinds)
         if self._columns.positions:
             self._write_positions(table, kinds)
-        elif self._columns.before and self._change.sets:
+        elif self._context.changelog_settings.producer == INPUT and self._change.sets:
             self._write_pairs(table, kinds)
         else:
             system = {ROW_KIND_COLUMN, ROW_BEFORE_COLUMN} if self._columns.before else {ROW_KIND_COLUMN}
@@ -99,6 +104,45 @@ class ChangeWriter:
                         kind="update-null",
                     )
 
+    def _check_order(self, rows: pa.Table, kinds: pa.ChunkedArray) -> None:
+        """Refuse updates to an order before that of the row that they replace, which would win over them."""
+        fields = sequence_fields(self._context)
+        if not {field.name for field in fields} & set(self._change.sets):
+            return
+        updates = rows.filter(pc.equal(kinds, int(RowKind.UPDATE_AFTER)))
+        if not updates.num_rows:
+            return
+        old = self._rows_before(updates.column(ROW_BEFORE_COLUMN))
+        names = [field.name for field in fields]
+        kinds_of_order = [self._context.schema.arrow_schema.field(name).type for name in names]
+        orders = [
+            [one_chunk(table.column(name)).cast(kind) for name, kind in zip(names, kinds_of_order, strict=True)]
+            for table in (updates, old)
+        ]
+        lost = np.flatnonzero(comes_before(orders[0], orders[1], [field.descending for field in fields]))
+        if not len(lost):
+            return
+        row, before = updates.slice(lost[0], 1), old.slice(lost[0], 1)
+        raise InvalidInputError(
+            f"{self._where}: {self._change.operation} sets {shown_row(row, names)} in the row with "
+            f"{shown_row(row, self._context.schema.primary_keys)}, which has {shown_row(before, names)}: by sequence.field = "
+            f"{', '.join(names)} the stored row wins, in every reader of the table, and nothing would change. Set no "
+            f"{'greater' if fields[0].descending else 'smaller'} value and no NULL, leave such rows out with a condition, or "
+            "replace their partition with INSERT OVERWRITE",
+            kind="update-order",
+        )
+
+    def _rows_before(self, before: pa.ChunkedArray) -> pa.Table:
+        """The columns of the rows that updates replace."""
+        if not pa.types.is_struct(before.type) or before.null_count:
+            raise InvalidInputError(
+                f"expected in {ROW_BEFORE_COLUMN} the old row of each update of {self._where} as a struct, found "
+                + (f"{before.null_count} nulls" if pa.types.is_struct(before.type) else str(before.type)),
+                kind="row-before",
+            )
+        names = [field.name for field in before.type]
+        return pa.Table.from_arrays([pc.struct_field(before, [place]) for place in range(len(names))], names=names)
+
     def _write_positions(self, rows: pa.Table, kinds: pa.ChunkedArray) -> None:
         old = pc.not_equal(kinds, int(RowKind.INSERT))
         for name in POSITION_COLUMNS:
@@ -119,24 +163,12 @@ class ChangeWriter:
         fields = self._context.schema.fields
         inserts, updates = (pc.equal(kinds, int(kind)) for kind in (RowKind.INSERT, RowKind.UPDATE_AFTER))
         before = rows.column(ROW_BEFORE_COLUMN).filter(updates)
-        is_struct = pa.types.is_struct(before.type)
-        if len(before) and (not is_struct or before.null_count):
-            raise InvalidInputError(
-                f"expected in {ROW_BEFORE_COLUMN} the old row of each update of {self._where} as a struct, found "
-                + (f"{before.null_count} nulls" if is_struct else str(before.type)),
-                kind="row-before",
-            )
         values = rows.drop_columns([ROW_KIND_COLUMN, ROW_BEFORE_COLUMN])
         self._writer.change(values.filter(inserts), kinds.filter(inserts))
         others = pc.invert(inserts)
         new = conform(values.filter(others), fields, where=self._where, fill=False)
-        old = conform(_unpacked(before), fields, where=self._where, fill=False) if len(before) else new.slice(0, 0)
+        old = conform(self._rows_before(before), fields, where=self._where, fill=False) if len(before) else new.slice(0, 0)
         self._writer.change(*_interleaved(old, new, kinds.filter(others)))
-
-
-def _unpacked(structs: pa.ChunkedArray) -> pa.Table:
-    names = [field.name for field in structs.type]
-    return pa.Table.from_arrays([pc.struct_field(structs, [place]) for place in range(len(names))], names=names)
 
 
 def _interleaved(old: pa.Table, new: pa.Table, kinds: pa.ChunkedArray) -> tuple[pa.Table, pa.ChunkedArray]:

@@ -5,12 +5,13 @@ UPDATE, DELETE and MERGE are one query each, which reads one snapshot and yields
     _row_kind                       +I a new row, +U the row as it is now, -D the row that goes
     the table's columns             all of them; in an append table those of -D do not count
     _data_file, _row_position       append tables: where the row of +U and -D lies in the snapshot (types.rowposition)
-    _row_before                     tables with changelog-producer = input: the row that +U replaces, as a struct
+    _row_before                     of the row that +U replaces, as a struct: all with changelog-producer = input, else with
+                                    sequence.field these columns
 
 What merge engines leave of it:
 
-    deduplicate      everything; with ignore-delete no deletes. With sequence.field an update wins over the row that it read unless
-                     it sets a smaller sequence, as with any other write
+    deduplicate      everything; with ignore-delete no deletes. With sequence.field an update wins over the row that it read, but
+                     not with a smaller sequence, which is refused: every reader of the table would go on with the stored row
     partial-update   updates, but none to NULL, which keeps the stored value there, and none in tables with sequence groups;
                      deletes with partial-update.remove-record-on-delete or -on-sequence-group
     aggregation      no updates: the new row would be combined with the stored one; deletes with aggregation.remove-record-on-delete
@@ -21,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tablestore.errors import InvalidInputError
-from tablestore.lsm.functions.mergefunction import MergeFunction
+from tablestore.lsm.functions.mergefunction import MergeFunction, SequenceField
 from tablestore.store.context import TableContext
 from tablestore.store.producer import INPUT
 from tablestore.table.read.scan import check_positions
@@ -51,15 +52,19 @@ class RowChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeColumns:
-    """What rows that change a table have besides ``_row_kind`` and its columns: ``positions`` of old rows, the row ``before``."""
+    """What rows that change a table have besides ``_row_kind`` and its columns: ``positions`` of old rows, and ``before``, columns
+    of the row that an update replaces."""
 
     positions: bool
-    before: bool
+    before: tuple[str, ...]
 
     @classmethod
     def of(cls, context: TableContext) -> "ChangeColumns":
         """Those that this table needs."""
-        return cls(positions=not context.schema.is_keyed, before=context.changelog_settings.producer == INPUT)
+        before: Sequence[str] = [field.name for field in sequence_fields(context)]
+        if context.changelog_settings.producer == INPUT:
+            before = context.schema.field_names
+        return cls(positions=not context.schema.is_keyed, before=tuple(before))
 
 
 def check_change(context: TableContext, change: RowChange) -> None:
@@ -98,6 +103,12 @@ def _why_no_update(merge: MergeFunction) -> str | None:
             "the columns of a group and its sequence with table.upsert(rows), or INSERT"
         )
     return None
+
+
+def sequence_fields(context: TableContext) -> tuple[SequenceField, ...]:
+    """What orders the rows of one key."""
+    merge = context.settings.merge
+    return () if merge is None else merge.sequence_fields
 
 
 def columns_that_keep(merge: MergeFunction | None, sets: Sequence[str]) -> Sequence[str]:

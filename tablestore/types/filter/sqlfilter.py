@@ -7,7 +7,7 @@ A comparison of a column with literals becomes a leaf that leaves files out; any
 if that is unambiguous.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal, InvalidOperation, localcontext
 from typing import Any
 
@@ -17,11 +17,11 @@ from sqlglot import exp
 from tablestore.errors import FormatError, InvalidInputError, UnsupportedError
 from tablestore.types.arrowtypes import to_arrow_type
 from tablestore.types.datatypes import FLOAT_ROOTS, TEXT_ROOTS, AtomicType, Field, TypeRoot
-from tablestore.types.expression.evaluate import Rows, holds
-from tablestore.types.expression.expression import Column
+from tablestore.types.expression.evaluate import Rows, evaluate_expression, holds
+from tablestore.types.expression.expression import Column, columns_of
 from tablestore.types.expression.instant import Instant, parse_instant
 from tablestore.types.expression.sqlexpression import ExpressionReader
-from tablestore.types.expression.sqltree import operands, parse_tree, shorten, unwrapped
+from tablestore.types.expression.sqltree import operands, parse_tree, unwrapped
 from tablestore.types.filter.binding import INT_BITS, bind_comparison, bind_in, bind_like
 from tablestore.types.filter.predicate import (
     FALSE,
@@ -30,7 +30,6 @@ from tablestore.types.filter.predicate import (
     UNKNOWN,
     And,
     Computed,
-    Constant,
     IsNull,
     Not,
     Operator,
@@ -97,10 +96,13 @@ class _Reader:
             return self._computed(node)
 
     def _computed(self, node: exp.Expression) -> Predicate:
-        """A condition over several columns, or with functions. Raises InvalidInputError for what is no condition."""
+        """A condition over several columns, with functions, or of literals alone. Raises InvalidInputError for what is none."""
         expression = ExpressionReader(self._text, lambda table, name: Column(self._field(table, name).name)).whole(node)
         holds(expression, Rows(0, lambda column: pa.nulls(0, to_arrow_type(self._field_of(column.name).type))))
-        return Computed(expression)
+        if columns_of(expression):
+            return Computed(expression)
+        (value,) = evaluate_expression(expression, Rows(1, lambda column: pa.nulls(1))).to_pylist()
+        return UNKNOWN if value is None else TRUE if value else FALSE
 
     def _leaf(self, node: exp.Expression) -> Predicate:
         """A condition about one column. Raises _NoLeaf for another one."""
@@ -149,10 +151,7 @@ class _Reader:
                 if value is None:
                     raise _NoLeaf
                 return bind_comparison(direction, self._field_at(first), value.value)
-        values = self._literal(left), self._literal(right)
-        if values[0] is None or values[1] is None:
-            raise _NoLeaf
-        return _compare_literals(op, values[0].value, values[1].value, self._text)
+        raise _NoLeaf
 
     def _null_safe_equal(self, left: exp.Expression, right: exp.Expression) -> Predicate:
         left, right = unwrapped(left), unwrapped(right)
@@ -329,25 +328,3 @@ def _cast_number(value: Any, target: AtomicType) -> Any:
     except (InvalidOperation, OverflowError):
         return None
     return None
-
-
-def _compare_literals(op: Operator, left: Any, right: Any, text: str) -> Constant:
-    """``1 = 1``; both of one kind."""
-    if left is None or right is None:
-        return UNKNOWN
-    kinds: Sequence[tuple[type, ...]] = ((bool,), (str,), (bytes,), (int, float, Decimal))
-    kind = next((kind for kind in kinds if isinstance(left, kind)), None)
-    if kind is None or not isinstance(right, kind) or (kind != (bool,) and isinstance(right, bool)):
-        raise UnsupportedError(
-            f"the filter {shorten(text)!r} compares literals of two types; leave the comparison out",
-            kind="unsupported-filter",
-        )
-    results = {
-        "=": left == right,
-        "!=": left != right,
-        "<": left < right,
-        "<=": left <= right,
-        ">": left > right,
-        ">=": left >= right,
-    }
-    return TRUE if results[op] else FALSE

@@ -105,7 +105,7 @@ def test_update_yields_the_new_rows() -> None:
 
 def test_update_of_an_append_table_has_the_place_of_the_old_row() -> None:
     assert changes("UPDATE t SET x = 7 WHERE id = 3", target=APPEND) == [("+U", 3, 7, None, S3, "f3", 3)]
-    with_before = TargetTable(fields=FIELDS[:2], positions=True, before=True)
+    with_before = TargetTable(fields=FIELDS[:2], positions=True, before=tuple(field.name for field in FIELDS[:2]))
     assert changes("UPDATE t SET x = 7 WHERE id = 3", target=with_before) == [("+U", 3, 7, "f3", 3, {"id": 3, "x": 30})]
 
 
@@ -370,7 +370,7 @@ def test_a_merge_that_is_an_upsert_reads_its_source_alone(on: str, clauses: str)
         (SETS_ALL, PLAIN, {**TYPES, (1, ("id",)): None}),
         (SETS_ALL, replace(PLAIN, fields=FIELDS[:2]), TYPES),
         (SETS_ALL, replace(PLAIN, replaces=False), TYPES),
-        (SETS_ALL, replace(PLAIN, before=True), TYPES),
+        (SETS_ALL, replace(PLAIN, before=("id",)), TYPES),
         (SETS_ALL, replace(PLAIN, keys=("id", "x")), TYPES),
         ("WHEN MATCHED AND s.x > 1 THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *", PLAIN, TYPES),
         ("WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT *", PLAIN, TYPES),

@@ -277,12 +277,41 @@ def test_literals_are_bound_to_the_type_of_their_column(text: str, expected: obj
         ("s LIKE s", "literal"),
         ("i > current_date()", "CurrentDate"),
         ("i = ?", "Placeholder"),
-        ("1 = 'a'", "two types"),
     ],
 )
 def test_sql_that_a_filter_cannot_say_is_refused_by_name(text: str, message: str) -> None:
     with pytest.raises(UnsupportedError, match=message):
         parse_filter(text, FIELDS)
+
+
+@pytest.mark.parametrize(
+    ("least", "greatest"),
+    [
+        ("1", "2.5"),
+        ("-1e3", "1"),
+        ("1.5BD", "CAST('NaN' AS DOUBLE)"),
+        ("'a'", "'b'"),
+        ("FALSE", "TRUE"),
+        ("X'00'", "X'01'"),
+        ("DATE '2024-01-01'", "DATE '2024-01-02'"),
+        ("DATE '2024-01-01'", "TIMESTAMP '2024-01-01 00:00:01'"),
+        ("TIMESTAMP '2024-01-01 00:00:00'", "TIMESTAMP '2024-01-01 00:00:00.000001'"),
+        ("TIMESTAMP_NTZ '2024-01-01 00:00:00'", "TIMESTAMP_NTZ '2025-01-01 00:00:00'"),
+        ("TIMESTAMP_LTZ '2024-01-01 00:00:00'", "TIMESTAMP_LTZ '2025-01-01 00:00:00'"),
+    ],
+)
+def test_two_literals_compare(least: str, greatest: str) -> None:
+    for left, right, holding in (
+        (least, greatest, {"<", "<=", "<>", "!="}),
+        (greatest, least, {">", ">=", "<>", "!="}),
+        (least, least, {"=", "==", "<=", ">=", "<=>"}),
+        (greatest, greatest, {"=", "==", "<=", ">=", "<=>"}),
+    ):
+        for operator in ("=", "==", "<>", "!=", "<", "<=", ">", ">=", "<=>"):
+            assert parse_filter(f"{left} {operator} {right}", FIELDS) == (TRUE if operator in holding else FALSE), operator
+    for text in (f"{least} = NULL", f"NULL <> {greatest}", f"{least} < NULL"):
+        assert parse_filter(text, FIELDS) == UNKNOWN
+    assert parse_filter(f"{least} IN ({greatest}, {least})", FIELDS) == TRUE
 
 
 @pytest.mark.parametrize(
