@@ -78,13 +78,15 @@ class MetadataField:
 class ConnectorRelation:
     """A table that is not managed: ``connector`` and its options, resolved by the engine when it is read.
 
-    Behind the columns of ``schema`` come those of ``metadata``: what the connector says about a row.
+    Behind the columns of ``schema`` come those of ``metadata``: what the connector says about a row. ``partition_by``: the columns
+    whose values name the folders of its files.
     """
 
     name: str
     connector: str
     options: Mapping[str, str]
     schema: pa.Schema | None = None
+    partition_by: tuple[str, ...] = ()
     metadata: tuple[MetadataField, ...] = ()
 
 
@@ -255,8 +257,13 @@ class ChangeTarget:
 class WritesConnectors(Protocol):
     """An engine that also writes tables with a connector."""
 
-    def write(self, query: BoundQuery, target: ConnectorRelation, *, overwrite: bool) -> None:
-        """Write the rows of a query, as additions or in place of what is there."""
+    def write(
+        self, query: BoundQuery, target: ConnectorRelation, *, overwrite: bool, partition: Mapping[str, str | None] | None = None
+    ) -> None:
+        """Write the rows of a query, as additions or in place of what is there: in a partitioned table, of the partitions that
+        they fall into. ``partition``, the texts of all partition values, is emptied where there are no rows. A write that fails
+        leaves no folder that it made.
+        """
         ...
 
 

@@ -54,8 +54,14 @@ def connector_sql(relation: ConnectorRelation) -> str:
         columns = screened("COLUMNS(*)") if file_format == "parquet" else "*"
         return f"SELECT {columns} FROM {_READERS[file_format]}({', '.join(arguments)})"
     fields, _ = fields_from_arrow(relation.schema, where=f"table {relation.name}")
+    if relation.partition_by:
+        # The values of folders are texts: what they are is not to be guessed.
+        named = [field for field in fields if field.name in relation.partition_by]
+        kinds = ", ".join(f"{identifier(field.name)}: {duckdb_type(field.type)}" for field in named)
+        arguments += ["hive_partitioning=true", f"hive_types={{{kinds}}}"]
     if file_format != "parquet":
-        columns = ", ".join(f"{literal(field.name)}: {literal(duckdb_type(field.type))}" for field in fields)
+        in_files = [field for field in fields if field.name not in relation.partition_by]
+        columns = ", ".join(f"{literal(field.name)}: {literal(duckdb_type(field.type))}" for field in in_files)
         arguments.append(f"columns={{{columns}}}")
     chosen = ", ".join(f"{_cast(field, file_format)} AS {identifier(field.name)}" for field in fields)
     return f"SELECT {chosen} FROM {_READERS[file_format]}({', '.join(arguments)})"

@@ -201,9 +201,11 @@ class SparkEngine:
         log = spark_log(self._spark, target.pin.spec, target.table)
         return commit_changes(target.table, job, messages, log=log, note=target.note)
 
-    def write(self, query: BoundQuery, target: ConnectorRelation, *, overwrite: bool) -> None:
+    def write(
+        self, query: BoundQuery, target: ConnectorRelation, *, overwrite: bool, partition: Mapping[str, str | None] | None = None
+    ) -> None:
         with query_errors(f"writing to {target.name}", query), self.cancellable():
-            write_connected(self._frame(query), target, overwrite=overwrite)
+            write_connected(self._frame(query), target, overwrite=overwrite, partition=partition)
 
     def compact(self, table: Table, pin: ReadPin, partitions: Sequence[Mapping[str, Any]] | None) -> CompactReport:
         with query_errors(f"compacting {table.name}"), self.cancellable():

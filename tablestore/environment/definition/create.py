@@ -15,7 +15,8 @@ from tablestore.environment.session.catalogs import DEFAULT_DATABASE
 from tablestore.environment.session.objects import CONNECTOR, ConnectorTable
 from tablestore.environment.session.session import Session, placing
 from tablestore.environment.source import Source
-from tablestore.errors import UnsupportedError
+from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.names import did_you_mean
 from tablestore.sql.statements.definition import CreateTable
 from tablestore.table.catalog import Catalog
 from tablestore.types.arrowtypes import to_arrow_schema
@@ -112,7 +113,14 @@ def connector_of(provider: str | None, definition: TableDefinition) -> tuple[str
 def connector_table(
     path: ObjectPath, definition: TableDefinition, connector: str, options: Mapping[str, str], *, temporary: bool = False
 ) -> ConnectorTable:
-    """A table that the session keeps."""
+    """A table that the session keeps. Raises InvalidInputError for partition columns that it does not declare."""
+    names = [field.name for field in definition.fields]
+    if names and (unknown := [name for name in definition.partition_by if name not in names]):
+        raise InvalidInputError(
+            f"PARTITIONED BY ({unknown[0]}): {path} has no such column{did_you_mean(unknown[0], names)}", kind="unknown-column"
+        )
+    if definition.partition_by and len(definition.partition_by) == len(names):
+        raise InvalidInputError(f"PARTITIONED BY all columns of {path} leaves no data; leave one out", kind="invalid-partitioning")
     return ConnectorTable(
         path=path,
         connector=connector,

@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from tablestore.environment.engine import (
     BoundQuery,
-    ConnectorRelation,
     InsertTarget,
     QueryEngine,
     Relation,
@@ -25,7 +24,7 @@ from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.rows.expressions import schema_of, types_of
 from tablestore.environment.rows.freshrows import no_longer_there
 from tablestore.environment.rows.literalrows import literal_rows
-from tablestore.environment.rows.relations import Relations, by_name
+from tablestore.environment.rows.relations import Relations, by_name, connector_relation
 from tablestore.environment.rows.rowsinks import row_sink
 from tablestore.environment.session.objects import ConnectorTable
 from tablestore.environment.session.session import Session, placing
@@ -52,12 +51,14 @@ _TEXT = AtomicType(root=TypeRoot.VARCHAR, length=MAX_LENGTH)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Insertion:
-    """An INSERT that is ready to run. ``overwrite`` is for a table with a connector; a managed one has it in its target."""
+    """An INSERT that is ready to run. ``overwrite`` and the ``partition`` that is replaced are for a table with a connector; a
+    managed one has them in its target."""
 
     name: str
     query: BoundQuery
     target: InsertTarget | ConnectorTable
     overwrite: bool = False
+    partition: Mapping[str, str | None] | None = None
 
 
 def run_insertion(session: Session, insertion: Insertion, job_id: str) -> Snapshot | None:
@@ -101,7 +102,8 @@ def _written(engine: QueryEngine, insertion: Insertion, job_id: str) -> Snapshot
         sink(insertion.name, insertion.target.options, insertion.target.primary_key, rows, job_id)
         return None
     assert isinstance(engine, WritesConnectors), "this was checked when it was planned"
-    engine.write(insertion.query, _connector_target(insertion.target), overwrite=insertion.overwrite)
+    target = connector_relation(insertion.target)
+    engine.write(insertion.query, target, overwrite=insertion.overwrite, partition=insertion.partition)
     return None
 
 
@@ -112,17 +114,17 @@ def plan_insert(session: Session, statement: Insert, source: Source, parameters:
     found = session.find(statement.target, source)
     if isinstance(found, ConnectorTable):
         check_writes(engine, found, source, statement.target.span, overwrite=statement.overwrite)
-        if statement.partition:
-            raise UnsupportedError(source.mark("PARTITION is for managed tables", statement.target.span), kind="not-managed")
+        _check_partition(statement, str(found.path), found.partition_by, source)
         rows = QueryToInsert.of(session, statement, source, parameters)
         return Insertion(
             name=str(found.path),
             query=rows.bound(rows.connector_fields(found)),
             target=found,
             overwrite=statement.overwrite,
+            partition=_whole_partition(statement, found, source, parameters),
         )
     table = session.table(statement.target, "INSERT", source)
-    _check_partition(statement, table, source)
+    _check_partition(statement, table.name, table.partition_by, source)
     rows = QueryToInsert.of(session, statement, source, parameters)
     path = session.expand(statement.target)
     target = replace(rows.table_target(path, table), missing_columns=session.settings.missing_columns)
@@ -201,9 +203,6 @@ class QueryToInsert:
         return tuple(Field(id=place, name=name, type=kind or _TEXT) for place, (name, kind) in enumerate(self.given))
 
 
-def _connector_target(found: ConnectorTable) -> ConnectorRelation:
-    """A table with a connector, as an engine knows it."""
-    return ConnectorRelation(name=str(found.path), connector=found.connector, options=found.options, schema=found.schema)
 
 
 def _schema_of(session: Session, relations: Relations, query: Fragment, source: Source) -> pa.Schema:
@@ -225,12 +224,12 @@ def _overwrite(statement: Insert, table: Table, source: Source, parameters: Para
     return (None if dynamic else fixed), dynamic
 
 
-def _check_partition(statement: Insert, table: Table, source: Source) -> None:
-    if unknown := [name for name in statement.partition or {} if name not in table.partition_by]:
+def _check_partition(statement: Insert, name: str, partition_by: Sequence[str], source: Source) -> None:
+    if unknown := [column for column in statement.partition or {} if column not in partition_by]:
         raise InvalidInputError(
             source.mark(
-                f"PARTITION ({unknown[0]} …): expected partition columns of {table.name} "
-                f"({', '.join(table.partition_by) or 'it has none'}){did_you_mean(unknown[0], table.partition_by)}",
+                f"PARTITION ({unknown[0]} …): expected partition columns of {name} "
+                f"({', '.join(partition_by) or 'it has none'}){did_you_mean(unknown[0], partition_by)}",
                 source.word(unknown[0]),
             ),
             kind="unknown-partition-column",
@@ -239,11 +238,25 @@ def _check_partition(statement: Insert, table: Table, source: Source) -> None:
 
 def _value(table: Table, name: str, value: Fragment, source: Source, parameters: Parameters) -> object:
     with placing(source, value.span):
-        if value.text.strip().upper() == "NULL":
-            return None
-        found = literal_value(source.text, value, parameters)
-        text = str(found) if found is not None else str(constant(Cursor(value.text)).text)
-        return parse_partition_value(table.table_schema, name, text)
+        text = _value_text(value, source, parameters)
+        return None if text is None else parse_partition_value(table.table_schema, name, text)
+
+
+def _value_text(value: Fragment, source: Source, parameters: Parameters) -> str | None:
+    if value.text.strip().upper() == "NULL":
+        return None
+    found = literal_value(source.text, value, parameters)
+    return str(found) if found is not None else constant(Cursor(value.text)).text
+
+
+def _whole_partition(
+    statement: Insert, found: ConnectorTable, source: Source, parameters: Parameters
+) -> Mapping[str, str | None] | None:
+    """The one partition that is replaced, where the statement gives values of all partition columns."""
+    fixed = {name: value for name, value in (statement.partition or {}).items() if value is not None}
+    if not statement.overwrite or not fixed or len(fixed) < len(found.partition_by):
+        return None
+    return {name: _value_text(fixed[name], source, parameters) for name in found.partition_by}
 
 
 def _check_mode(session: Session, statement: Insert) -> None:

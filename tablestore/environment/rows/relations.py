@@ -128,7 +128,7 @@ class Relations:
 
     def _connector(self, found: ConnectorTable) -> Relation:
         """A table with a connector, with the columns that are computed and those about its rows."""
-        plain = ConnectorRelation(name=str(found.path), connector=found.connector, options=found.options, schema=found.schema)
+        plain = connector_relation(found)
         if found.unstored is None:
             return plain
         from tablestore.environment.managed.nonphysical import in_order
@@ -302,6 +302,17 @@ def _check_no_options(reference: Reference) -> None:
             "query",
             kind="unsupported",
         )
+
+
+def connector_relation(found: ConnectorTable) -> ConnectorRelation:
+    """A table with a connector, as an engine knows it: its stored columns."""
+    return ConnectorRelation(
+        name=str(found.path),
+        connector=found.connector,
+        options=found.options,
+        schema=found.schema,
+        partition_by=found.partition_by,
+    )
 
 
 def by_name(source: Source, parameters: Parameters) -> Parameters:

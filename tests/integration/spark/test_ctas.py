@@ -106,6 +106,65 @@ def test_tables_with_a_connector_are_filled_and_of_any_format_of_sparks(env: ts.
         env.execute_sql("CREATE TABLE x WITH ('connector' = 'jdbc') AS SELECT 1 AS n")
 
 
+@pytest.mark.parametrize("file_format", ["parquet", "csv", "json", "orc"])
+def test_a_partitioned_table_of_files_is_made_filled_and_overwritten_by_partition(
+    env: ts.TableEnvironment, tmp_path: Path, file_format: str
+) -> None:
+    where = f"PARTITIONED BY (day, `a b`) WITH ('connector' = 'filesystem', 'path' = '{tmp_path}/f', 'format' = '{file_format}')"
+    rows = "(1L, DATE '2024-01-01', 1, '01'), (2L, DATE '2024-01-02', 2, 'x/=%'), (3L, NULL, 3, NULL)"
+    env.execute_sql(f"CREATE TABLE f {where} AS SELECT * FROM (VALUES {rows}) AS r (id, day, v, `a b`)")
+    folders = [path.name for path in (tmp_path / "f").iterdir() if path.is_dir()]
+    assert sorted(folders) == ["day=2024-01-01", "day=2024-01-02", "day=__HIVE_DEFAULT_PARTITION__"]
+
+    def found(engine: ts.TableEnvironment = env) -> list[tuple[Any, ...]]:
+        return rows_of(engine, "SELECT id, CAST(day AS STRING), v, `a b` FROM f ORDER BY id")
+
+    second, third = (2, "2024-01-02", 2, "x/=%"), (3, None, 3, None)
+    assert found() == [(1, "2024-01-01", 1, "01"), second, third]
+    env.execute_sql("INSERT INTO f PARTITION (day = DATE '2024-01-01', `a b` = '01') SELECT 4L, 4")
+    env.execute_sql("INSERT OVERWRITE f PARTITION (day = DATE '2024-01-01', `a b` = '01') (v, id) SELECT v, id FROM f WHERE id = 4")
+    assert found() == [second, third, (4, "2024-01-01", 4, "01")], "it reads what it replaces"
+    env.execute_sql("INSERT OVERWRITE f PARTITION (day = '2024-01-02', `a b`) SELECT 5L, 5, 'new'")
+    env.execute_sql("INSERT OVERWRITE f SELECT 6L, NULL, 6, NULL")
+    assert found() == [second, (4, "2024-01-01", 4, "01"), (5, "2024-01-02", 5, "new"), (6, None, 6, None)]
+    env.execute_sql("INSERT OVERWRITE f PARTITION (day = DATE '2024-01-02', `a b` = 'x/=%') SELECT 7L, 7 WHERE false")
+    env.execute_sql("INSERT OVERWRITE f PARTITION (day = NULL, `a b` = NULL) SELECT 7L, 7 WHERE false")
+    assert found() == [(4, "2024-01-01", 4, "01"), (5, "2024-01-02", 5, "new")]
+    with pytest.raises(ts.InvalidInputError, match=r"expected partition columns of tablestore\.default\.f .*day, a b"):
+        env.execute_sql("INSERT OVERWRITE f PARTITION (v = 1) SELECT 7L, 'x', 'y'")
+    if file_format != "orc":
+        with ts.TableEnvironment.create(tmp_path / "other", engine="duckdb") as duck:
+            duck.execute_sql(f"CREATE TABLE f (id BIGINT, day DATE, v INT, `a b` STRING) {where}")
+            env.execute_sql("INSERT INTO f VALUES (8, NULL, 8, NULL), (9, DATE '2024-01-02', 9, '09')")
+            assert found(duck) == found()
+            with pytest.raises(
+                ts.UnsupportedError, match=r"the engine duckdb does not write .* run the statement on the engine spark"
+            ):
+                duck.execute_sql("INSERT OVERWRITE f PARTITION (day = DATE '2024-01-01', `a b` = '01') SELECT 4L, 4")
+
+
+@pytest.mark.parametrize("atomic", ["true", "false"])
+def test_a_write_into_files_that_fails_leaves_no_folder_that_it_made(env: ts.TableEnvironment, tmp_path: Path, atomic: str) -> None:
+    env.get_config().set("table.ctas.atomicity-enabled", atomic)
+    query = "SELECT id, 1 / (id - 1) AS n FROM range(3)"
+    for clause in ("", "PARTITIONED BY (id)"):
+        with pytest.raises(ts.TablestoreError):
+            env.execute_sql(f"CREATE TABLE x {clause} WITH ('connector' = 'filesystem', 'path' = '{tmp_path}/x') AS {query}")
+        assert not (tmp_path / "x").exists()
+        env.execute_sql("DROP TABLE IF EXISTS x")
+    env.execute_sql(
+        f"CREATE TABLE x PARTITIONED BY (n) WITH ('connector' = 'filesystem', 'path' = '{tmp_path}/x') AS SELECT 1 AS id, 2 AS n"
+    )
+    with pytest.raises(ts.TablestoreError):
+        env.execute_sql(f"INSERT OVERWRITE x {query.replace('id, 1', 'CAST(id AS INT), 1')}")
+    assert rows_of(env, "SELECT * FROM x") == [(1, 2)]
+    for by, message in (("y", "has no such column"), ("id, n", "leaves no data")):
+        with pytest.raises(ts.InvalidInputError, match=message):
+            env.execute_sql(
+                f"CREATE TABLE y (id INT, n INT) PARTITIONED BY ({by}) WITH ('connector' = 'filesystem', 'path' = '/y')"
+            )
+
+
 @pytest.mark.slow
 @pytest.mark.kafka
 def test_rows_become_messages_of_a_topic_all_of_a_job_or_none(env: ts.TableEnvironment, broker: KafkaBroker) -> None:

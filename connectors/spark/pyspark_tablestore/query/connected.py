@@ -4,16 +4,18 @@
     any other     Spark's data source of this name (jdbc, kafka, orc, delta …)
 
 All other options are the data source's own. A table that declares columns has these, by name and of its types. A metadata column is
-what the source says about a row: ``METADATA FROM 'offset'``, and of files ``METADATA FROM 'file_path'``.
+what the source says about a row: ``METADATA FROM 'offset'``, and of files ``METADATA FROM 'file_path'``. Files of a partitioned
+table lie in folders that are named by the values of its partition columns (``day=2026-01-31``), as Spark and Hive name them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.types import TimestampNTZType, TimestampType
+from pyspark.sql.types import StructType, TimestampNTZType, TimestampType
 from pyspark.sql.utils import is_remote
 
 from pyspark_tablestore.native import column
@@ -21,6 +23,7 @@ from pyspark_tablestore.query.queryerrors import query_errors
 from pyspark_tablestore.typemapping import spark_schema, spark_type
 from tablestore.environment.engine import WAY_OF_TOPICS, ConnectorRelation, MetadataField
 from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.format.paths import escape_path_name
 from tablestore.names import did_you_mean
 from tablestore.types.arrowtypes import fields_from_arrow
 from tablestore.types.datatypes import Field
@@ -31,6 +34,8 @@ _JDBC, _WITHOUT_ZONE = "jdbc", "preferTimestampNTZ"
 # Files that do not say themselves which columns they hold.
 _OF_FILES = ("file_path", "file_name", "file_size", "file_block_start", "file_block_length", "file_modification_time")
 _WITHOUT_SCHEMA = ("csv", "json")
+# The folder of NULL, and of the empty text.
+_NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 
 
 def read_connected(spark: SparkSession, relation: ConnectorRelation) -> DataFrame:
@@ -51,9 +56,16 @@ def _read(spark: SparkSession, relation: ConnectorRelation) -> DataFrame:
         reader = spark.read.format(source).options(**options)
         declares = fields and source.lower() in _WITHOUT_SCHEMA
         frame = reader.schema(spark_schema(fields)).load() if declares else reader.load()
+        if fields and not declares and relation.partition_by:
+            # The values of folders are texts: what they are is not to be guessed.
+            declared = {field.name.casefold(): field for field in spark_schema(fields) if field.name in relation.partition_by}
+            known = [declared.get(field.name.casefold(), field) for field in frame.schema]
+            frame = reader.schema(StructType(known)).load()
         about = [_metadata(frame, relation, one) for one in relation.metadata]
         if declares:
-            return frame.select(sf.col("*"), *about) if about else frame
+            # The values of folders come behind those of files.
+            stored = [column(field.name) for field in fields] if relation.partition_by else [sf.col("*")]
+            return frame.select(*stored, *about) if about or relation.partition_by else frame
         there = {name.casefold(): name for name in frame.columns}
         if missing := [field.name for field in fields if field.name.casefold() not in there]:
             raise InvalidInputError(
@@ -94,8 +106,15 @@ def _metadata(frame: DataFrame, relation: ConnectorRelation, wanted: MetadataFie
     return found.cast(spark_type(wanted.type)).alias(wanted.name)
 
 
-def write_connected(frame: DataFrame, target: ConnectorRelation, *, overwrite: bool) -> None:
-    """Write rows, as additions or in place of what is there. Declared columns that they lack are NULL."""
+def write_connected(
+    frame: DataFrame, target: ConnectorRelation, *, overwrite: bool, partition: Mapping[str, str | None] | None = None
+) -> None:
+    """Write rows, as additions or in place of what is there. Declared columns that they lack are NULL.
+
+    In a partitioned table of files the partitions are replaced that the rows fall into; ``partition``, the texts of all partition
+    values, is emptied where there are no rows. A write that fails removes the folder that it made (but not through Spark Connect,
+    which has no hand on files).
+    """
     source, options = _source(target)
     if fields := _declared(target):
         # All of them in their order: some formats know columns by place alone.
@@ -106,7 +125,54 @@ def write_connected(frame: DataFrame, target: ConnectorRelation, *, overwrite: b
         )
     with query_errors(f"writing to {target.name} (connector {target.connector!r})"):
         _activate(frame.sparkSession)
-        frame.write.format(source).options(**options).mode("overwrite" if overwrite else "append").save()
+        if target.connector != _FILESYSTEM:
+            frame.write.format(source).options(**options).mode("overwrite" if overwrite else "append").save()
+            return
+        if target.partition_by and overwrite:
+            options = {**options, "partitionOverwriteMode": "dynamic"}
+        rows = Observation()
+        counted = frame if partition is None else frame.observe(rows, sf.count(sf.lit(1)).alias("n"))
+        with _removed_if_failing(frame.sparkSession, options[_PATH]):
+            writer = counted.write.format(source).options(**options).mode("overwrite" if overwrite else "append")
+            writer.partitionBy(*target.partition_by).save()
+        if partition is not None and rows.get["n"] == 0:
+            folder = "/".join([options.pop(_PATH).rstrip("/"), *(_folder(frame, name, text) for name, text in partition.items())])
+            if is_remote():
+                frame.drop(*partition).limit(0).write.format(source).options(**options).mode("overwrite").save(folder)
+            else:
+                files, path = _files(frame.sparkSession, folder)
+                files.delete(path, True)
+
+
+def _folder(frame: DataFrame, name: str, text: str | None) -> str:
+    """The folder of a value of a partition column: its text as Spark writes it."""
+    found = None
+    if text is not None:
+        value = sf.lit(text).cast(frame.schema[name].dataType).cast("string")
+        found = frame.sparkSession.range(1).select(value).collect()[0][0]
+    return f"{escape_path_name(name)}={escape_path_name(found or _NULL_FOLDER)}"
+
+
+@contextmanager
+def _removed_if_failing(spark: SparkSession, path: str) -> Iterator[None]:
+    """Removes the folder if it was not there before and what runs inside fails."""
+    if is_remote():
+        yield
+        return
+    files, folder = _files(spark, path)
+    was_there = files.exists(folder)
+    try:
+        yield
+    except BaseException:
+        if not was_there:
+            files.delete(folder, True)
+        raise
+
+
+def _files(spark: Any, path: str) -> tuple[Any, Any]:
+    """Hadoop's file system of a path, and the path as it takes it."""
+    folder = spark._jvm.org.apache.hadoop.fs.Path(path)
+    return folder.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()), folder
 
 
 def _declared(relation: ConnectorRelation) -> Sequence[Field]:
