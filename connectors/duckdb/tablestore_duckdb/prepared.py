@@ -29,6 +29,7 @@ from tablestore.errors import InvalidInputError, TablestoreError
 from tablestore.remembered import Remembered
 from tablestore.sql.binding.scopes import Columns
 from tablestore.sql.binding.sqltypes import Type
+from tablestore.sql.duckdb.rowconditions import RowConditions, row_conditions
 from tablestore.sql.duckdb.transpile import Known, OtherTables, Translated, stumbled_at, translated
 from tablestore.sql.query.functions import without_prefix
 from tablestore.sql.source import unedited
@@ -38,6 +39,7 @@ from tablestore_duckdb.quoting import identifier
 from tablestore_duckdb.scans import PlannedScan, Stream, plan_managed
 
 VIEW_PREFIX = "__tablestore_"
+_NO_CONDITIONS = RowConditions()
 _PLACED = re.compile(rf'"?({VIEW_PREFIX}\d+)"?')
 
 
@@ -152,13 +154,17 @@ class _Preparing:
     scans: list[tuple[str, PlannedScan]] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
 
-    def query(self, query: BoundQuery, made: Mapping[int, Placed] = MappingProxyType({})) -> tuple[str, Columns | None]:
+    def query(
+        self, query: BoundQuery, made: Mapping[int, Placed] = MappingProxyType({}), outer: RowConditions = _NO_CONDITIONS
+    ) -> tuple[str, Columns | None]:
         """A query in DuckDB's SQL, and its columns: written with names in place of the relations, which are replaced by what they
-        stand for."""
+        stand for. ``outer``: the conditions of the queries that read it."""
+        conditions = self.remembered(row_conditions, query.text).inside(outer)
         # By their places in this query, so that the same query has the same text each time.
         names = [f"{VIEW_PREFIX}{position}" for position in range(len(query.relations))]
         relations = [
-            made[position] if position in made else self._placed(relation) for position, relation in enumerate(query.relations)
+            made[position] if position in made else self._placed(relation, conditions)
+            for position, relation in enumerate(query.relations)
         ]
         placed = {name: sql for name, (sql, _) in zip(names, relations, strict=True)}
         text = query.edited(lambda position: names[position])
@@ -187,18 +193,18 @@ class _Preparing:
         known = tuple((name, None if columns is None else tuple(columns)) for name, columns in tables.items())
         return self.remembered(_written, text, known, tuple(self.functions.items()), parameter_types(parameters), whole)
 
-    def _placed(self, relation: Relation) -> Placed:
+    def _placed(self, relation: Relation, conditions: RowConditions) -> Placed:
         """What stands in the text for a relation, and its columns."""
         columns = relation_columns(relation)
         match relation:
             case ManagedRelation():
                 planned = plan_managed(relation)
                 self.scans.append((relation.name, planned))
-                return f"({planned.to_sql(lambda stream: self._view(relation, source=stream))})", columns
+                return f"({planned.to_sql(lambda stream: self._view(relation, source=stream), conditions)})", columns
             case RowsRelation():
                 return self._view(relation, source=Stream(relation.rows.schema, relation.rows.to_batches)), columns
             case QueryRelation(query=query):
-                sql, columns = self.query(query)
+                sql, columns = self.query(query, outer=conditions)
                 # A view takes no parameters.
                 return f"({sql})" if query.parameters else self._view(relation, sql=sql), columns
             case ConnectorRelation():
