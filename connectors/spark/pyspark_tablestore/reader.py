@@ -16,7 +16,8 @@ from pyspark.sql.types import StructType
 
 from pyspark_tablestore.native import NativeRule
 from pyspark_tablestore.sourceoptions import SourceOptions, parse_options
-from pyspark_tablestore.streaming.sourcerequest import asked_fields
+from pyspark_tablestore.streaming.changeorigin import with_origin
+from pyspark_tablestore.streaming.sourcerequest import asked_fields, stream_request
 from pyspark_tablestore.systemtables import MetadataPin, MetadataReader, make_metadata_reader, metadata_fields
 from pyspark_tablestore.tasks import plain_errors
 from pyspark_tablestore.typemapping import arrow_schema, check_asked, spark_schema, to_spark
@@ -81,7 +82,8 @@ def pinned_schema(options: Mapping[str, str]) -> tuple[ReadPin | MetadataPin, St
         if isinstance(pin, MetadataPin):
             return pin, spark_schema(metadata_fields(pin, parsed))
         if parsed.stream:
-            return pin, spark_schema(asked_fields(pin, parsed))
+            context = pin.spec.open(pin.schema_id)
+            return pin, with_origin(spark_schema(asked_fields(pin, parsed)), context, stream_request(parsed))
         return pin, spark_schema([*pinned_fields(pin, parsed.columns, parsed.filter), *_position_fields(parsed)])
 
 

@@ -15,6 +15,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from pyspark_tablestore.sourceoptions import SourceOptions, parse_options
+from pyspark_tablestore.streaming.changeorigin import check_origin
 from pyspark_tablestore.tasks import plain_errors, portable
 from pyspark_tablestore.typemapping import arrow_schema
 from tablestore.distributed.spec import TableSpec
@@ -84,6 +85,7 @@ def prepare_rows(table: Table, spec: TableSpec, schema: StructType, *, missing_c
         raise InvalidInputError(
             f"the rows have a {ROW_KIND_COLUMN} column: changes are applied with mode append; drop the column to overwrite"
         )
+    check_origin(schema, table.context)
     return prepare_write(table, spec, rows=arrow_schema(schema), missing_columns=missing_columns, overwrite=overwrite)
 
 

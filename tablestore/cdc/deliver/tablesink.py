@@ -6,12 +6,14 @@
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from tablestore.errors import ConflictError, FormatError, InvalidInputError
+from tablestore.lsm.functions.mergefunction import SequenceField
 from tablestore.lsm.write.removalorder import updates_in_place
 from tablestore.store.context import TableContext
 from tablestore.store.producer import INPUT
@@ -37,7 +39,7 @@ class SinkNeeds:
 def needs_of(source: TableContext, target: TableContext, columns: frozenset[str]) -> SinkNeeds:
     """What a table asks of the changes of another one, of which it gets these columns. Raises InvalidInputError where it needs one
     that it does not get."""
-    needs, merge, other = retraction_needs(target), target.settings.merge, source.settings.merge
+    merge, other = target.settings.merge, source.settings.merge
     if merge is None or other is None:
         # Without them an update looks like a new row, which a table without a key would add.
         return SinkNeeds(pairs=merge is None)
@@ -48,11 +50,22 @@ def needs_of(source: TableContext, target: TableContext, columns: frozenset[str]
             f"{target.files.root_uri}; deliver these columns too",
             kind="missing-column",
         )
-    rekeys = set(target.schema.primary_keys) != set(source.schema.primary_keys)
-    reorders = bool(merge.sequence_fields) and merge.sequence_fields != other.sequence_fields
-    pairs = rekeys or reorders or needs.whole
+    key = source.schema.primary_keys
+    pairs = asks_for_pairs(target, key, other.sequence_fields)
     as_given = not pairs or source.changelog_settings.producer != INPUT
-    return SinkNeeds(pairs=pairs, as_given=as_given, whole_snapshots=rekeys and not merge.computes)
+    return SinkNeeds(pairs=pairs, as_given=as_given, whole_snapshots=_rekeys(target, key) and not merge.computes)
+
+
+def asks_for_pairs(target: TableContext, key: Sequence[str], ordering: tuple[SequenceField, ...]) -> bool:
+    """Whether a table needs the rows that updates replace, of changes of rows with this key and order."""
+    merge = target.settings.merge
+    if merge is None or retraction_needs(target).whole or _rekeys(target, key):
+        return True
+    return bool(merge.sequence_fields) and merge.sequence_fields != ordering
+
+
+def _rekeys(target: TableContext, key: Sequence[str]) -> bool:
+    return set(target.schema.primary_keys) != set(key)
 
 
 class TableSink:
