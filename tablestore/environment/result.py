@@ -23,7 +23,7 @@ import pyarrow as pa
 from tablestore.environment.jobs.job import Job
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.texttable import text_table
-from tablestore.format.snapshot import Snapshot
+from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.table.read.scan import ArrowSource
 
 ResultKind = Literal["rows", "snapshot", "nothing"]
@@ -36,6 +36,7 @@ class NoticeKind(StrEnum):
 
     ALREADY_THERE = "already-there"
     HINTS_LEFT_OUT = "hints-left-out"
+    ROWS_REPLACED = "rows-replaced"
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +141,16 @@ def landed(snapshot: Snapshot | None, *notices: Notice) -> Result:
 def hints_left_out(engine: str, hints: Iterable[str]) -> Notice:
     """What is said where an engine takes no hints of Spark."""
     return Notice(NoticeKind.HINTS_LEFT_OUT, f"the engine {engine} takes no hints of Spark; left out: {' '.join(hints)}")
+
+
+def inserted(snapshot: Snapshot | None) -> Result:
+    """The result of an INSERT, which says how many stored rows its rows replaced, where the commit has looked them up."""
+    if snapshot is None or snapshot.commit_kind is not CommitKind.APPEND or snapshot.row_change is None:
+        return landed(snapshot)
+    replaced = snapshot.delta_record_count - snapshot.row_change
+    if replaced <= 0:
+        return landed(snapshot)
+    return landed(snapshot, Notice(NoticeKind.ROWS_REPLACED, f"{replaced:,} of the rows took the place of stored ones"))
 
 
 def already_there(path: ObjectPath) -> Notice:

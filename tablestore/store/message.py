@@ -15,7 +15,7 @@ from tablestore.format.manifest.indexmanifest import IndexEntry, decode_index_ma
 from tablestore.format.manifest.manifestfile import ManifestEntry, decode_manifest, encode_manifest
 from tablestore.format.snapshot import Snapshot
 
-VERSION = 5
+VERSION = 6
 # Messages live for one commit, so their Avro container needs no unique marker, only a valid (non-zero) one.
 _MARKER = b"tablestore:msg:1"
 _FILE_LISTS = ("entries", "compact_before", "compact_after", "changelog")
@@ -35,13 +35,15 @@ their place."""
 class KeptColumns:
     """Of a new file: which ``columns`` (or fields in them) were looked up in the snapshot ``snapshot_id`` (0: none).
 
-    ``snapshot_uuid`` distinguishes it from another one of its id, after snapshots were taken back.
+    ``snapshot_uuid`` distinguishes it from another one of its id, after snapshots were taken back. ``replaced``: how many of its
+    rows were found there, by key.
     """
 
     file_name: str
     columns: tuple[tuple[str, ...], ...]
     snapshot_id: int
     snapshot_uuid: str | None = None
+    replaced: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +97,9 @@ class CommitMessage:
                 "created": self.created_millis,
                 **{name: _text(encode_manifest(getattr(self, name), _MARKER)) for name in _FILE_LISTS},
                 "index_changes": _text(encode_index_manifest(self.index_changes, _MARKER)),
-                "kept": [[kept.file_name, kept.columns, kept.snapshot_id, kept.snapshot_uuid] for kept in self.kept],
+                "kept": [
+                    [kept.file_name, kept.columns, kept.snapshot_id, kept.snapshot_uuid, kept.replaced] for kept in self.kept
+                ],
             },
             separators=(",", ":"),
         ).encode()
@@ -120,8 +124,14 @@ class CommitMessage:
                 created_millis=int(parsed["created"]),
                 index_changes=decode_index_manifest(_bytes(parsed["index_changes"]), "commit message"),
                 kept=tuple(
-                    KeptColumns(file_name=name, columns=tuple(map(tuple, columns)), snapshot_id=snapshot_id, snapshot_uuid=uuid)
-                    for name, columns, snapshot_id, uuid in parsed["kept"]
+                    KeptColumns(
+                        file_name=name,
+                        columns=tuple(map(tuple, columns)),
+                        snapshot_id=snapshot_id,
+                        snapshot_uuid=uuid,
+                        replaced=int(replaced),
+                    )
+                    for name, columns, snapshot_id, uuid, replaced in parsed["kept"]
                 ),
                 **files,
             )

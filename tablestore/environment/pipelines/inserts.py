@@ -15,7 +15,7 @@ from tablestore.environment.jobs.hooks import JobStatusHook
 from tablestore.environment.jobs.job import Job
 from tablestore.environment.pipelines.pipeline import run_statement
 from tablestore.environment.pipelines.streams import StreamInsert, stream_insert
-from tablestore.environment.result import DONE_SCHEMA, SNAPSHOT_SCHEMA, Result, ResultKind, done, landed
+from tablestore.environment.result import DONE_SCHEMA, SNAPSHOT_SCHEMA, Result, ResultKind, done, inserted
 from tablestore.environment.rows.explain import explained
 from tablestore.environment.rows.insert import Insertion, plan_insert, run_insertion
 from tablestore.environment.session.session import Session
@@ -96,7 +96,7 @@ class OneInsert:
         except TablestoreError as error:
             self.source.guess(error)
             raise
-        return landed(snapshot) if self.kind == "snapshot" else done()
+        return inserted(snapshot) if self.kind == "snapshot" else done()
 
     def explain(self) -> str:
         return explained(self.session, self.insertion.query)

@@ -96,7 +96,8 @@ class CommitRequest:
 
     ``identifier`` None: only the snapshot's uuid identifies it. ``is_new_user``: no commit of ``user`` had an identifier before.
     ``prepared``: its message has crossed processes, so it may have landed before. ``plan_deletes``, ``plan_index`` and ``revise``
-    are called in every round, and so is ``guard`` before them. ``adds_no_row``: see `rowcount`.
+    are called in every round, and so is ``guard`` before them. ``adds_no_row``, and what
+    ``count_replaced`` gives behind ``revise``: see `rowcount`.
     """
 
     user: str
@@ -112,6 +113,7 @@ class CommitRequest:
     revise: Revise | None = None
     replaces_everything_it_meets: bool = False
     adds_no_row: bool = False
+    count_replaced: Callable[[], int | None] = lambda: None
     properties: Mapping[str, str] = field(default_factory=dict)
     allow_empty: bool = False
 
@@ -460,7 +462,8 @@ class Committer:
             return {}
         if request.kind is CommitKind.COMPACT:
             return keep_count(latest)
-        return count_keyed(latest, total, delta.entries, self.keys, adds_no_row=request.adds_no_row)
+        replaced = request.count_replaced()
+        return count_keyed(latest, total, delta.entries, self.keys, adds_no_row=request.adds_no_row, replaced=replaced)
 
     def _acknowledge(self, request: CommitRequest, snapshot: Snapshot, replays: Replays) -> None:
         where, identifier = f"snapshot {snapshot.id} of table {self.files.root_uri}", request.identifier

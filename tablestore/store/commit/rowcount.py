@@ -3,6 +3,7 @@
     append table      the rows of its files without those that deletion vectors mark
     keyed table       the rows of the new files, where no other file is left, no key is in two of them, and none deletes
                       the rows before it without those that it deletes, where all rows of the commit were in the table
+                      the rows before it and the new ones, where the commit has looked up which of its keys were there
                       the rows before it, for a compaction
 
 A plain upsert is not counted: its rows may replace others. Nor is a table whose readers see a row only after a compaction. Pure.
@@ -30,17 +31,26 @@ def count_unkeyed(
 
 
 def count_keyed(
-    before: Snapshot | None, total_record_count: int, entries: Sequence[ManifestEntry], keys: KeyOrder, *, adds_no_row: bool
+    before: Snapshot | None,
+    total_record_count: int,
+    entries: Sequence[ManifestEntry],
+    keys: KeyOrder,
+    *,
+    adds_no_row: bool,
+    replaced: int | None = None,
 ) -> dict[str, str]:
     """The properties that count the rows of a keyed table after a commit that is no compaction.
 
     ``adds_no_row``: the commit has read the rows that it replaces or deletes, so each was in the table, and it adds no other.
+    ``replaced``: how many of its rows were in the table, where it has looked.
     """
     rows_before = before.rows if before else 0
     new_files = [entry for entry in entries if entry.kind is EntryKind.ADD]
     written, deleted = sum(entry.file.row_count for entry in new_files), _deleted_rows(new_files)
     if deleted == 0 and total_record_count == written and _holds_each_key_once(new_files, keys):
         return _properties(rows_before, written)
+    if deleted == 0 and replaced is not None and len(new_files) == len(entries) and _holds_each_key_once(new_files, keys):
+        return _properties(rows_before, None if rows_before is None else rows_before + written - replaced, written - replaced)
     if deleted is None or (entries and not adds_no_row):
         return {}
     return _properties(rows_before, None if rows_before is None else rows_before - deleted, -deleted)

@@ -176,6 +176,7 @@ class DataWriter:
         looked_up: Snapshot | None = None
         if self._lacks:
             assert self._keeper is not None, "rows that lack columns need a keeper"
+            before = self._keeper.replaced
             looked_up, parts = self._keeper.fill(run, self._lacks, (*self._own_before, *self._entries))
         with RunWriter(
             self._target,
@@ -192,10 +193,19 @@ class DataWriter:
                 writer.write(rows, kinds)
             entries = writer.close()
         if self._lacks:
+            assert self._keeper is not None, "they were looked up"
             snapshot_id, uuid = (looked_up.id, looked_up.uuid) if looked_up else (0, None)
+            # The rows of one run: with its first file all of them are counted.
+            counts = [self._keeper.replaced - before, *[0] * (len(entries) - 1)]
             self._kept += [
-                KeptColumns(file_name=entry.file.file_name, columns=self._lacks, snapshot_id=snapshot_id, snapshot_uuid=uuid)
-                for entry in entries
+                KeptColumns(
+                    file_name=entry.file.file_name,
+                    columns=self._lacks,
+                    snapshot_id=snapshot_id,
+                    snapshot_uuid=uuid,
+                    replaced=count,
+                )
+                for entry, count in zip(entries, counts, strict=True)
             ]
         return entries
 

@@ -32,7 +32,7 @@ from tablestore.store.scan.keywindows import WINDOW_KEYS, key_windows
 from tablestore.store.scan.lookup import find_rows, sorted_keys
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.snapshots import Snapshots
-from tablestore.types.arrays import Kinds, Places
+from tablestore.types.arrays import Kinds, Places, retracts
 from tablestore.types.evolution.fieldpaths import Path
 
 Bucket = tuple[bytes, int]
@@ -43,13 +43,17 @@ _OWN_NUMBERS = 2**62
 
 @dataclass(slots=True, kw_only=True)
 class Keeper:
-    """Looks up missing columns in the newest snapshot, or in ``pinned``. Reads a newer snapshot once its files have expired."""
+    """Looks up missing columns in the newest snapshot, or in ``pinned``. Reads a newer snapshot once its files have expired.
+
+    ``replaced``: how many rows that add were found by their keys, so far.
+    """
 
     reader: SplitReader
     snapshots: Snapshots
     manifests: Manifests
     vectors_of: Callable[[Snapshot], DeletionVectors]
     pinned: Snapshot | None = None
+    replaced: int = 0
     _seen: bool = False
     _files: Mapping[Bucket, list[DataFileMeta]] = field(default_factory=dict)
     _vectors: DeletionVectors | None = None
@@ -92,6 +96,7 @@ class Keeper:
         start, where = 0, f"table {self.reader.files.root_uri}"
         for count, found, places in self._stored(run.partition, run.bucket, run.rows, lacks, own):
             rows, kinds = run.rows.slice(start, count), run.kinds[start : start + count]
+            self.replaced += int(np.count_nonzero((places >= 0) & ~retracts(kinds)))
             yield with_stored(rows, kinds, lacks, found, places, self.reader.schema.fields, where=where), kinds
             start += count
 
@@ -186,6 +191,12 @@ class KeepCommit:
             notes += about
         self._last = notes
         return tuple(out)
+
+    def replaced(self) -> int | None:
+        """How many rows of the commit were found in the snapshot under it; None where not all of them were looked up."""
+        if self._last is None or any(note is None for note in self._last):
+            return None
+        return sum(note.replaced for note in self._last if note is not None)
 
     def _known(self, own: tuple[ManifestEntry, ...]) -> list[KeptColumns | None]:
         if self._last is not None:

@@ -101,6 +101,7 @@ def commit_message(
     hashes = effect.plan_index is None and bool(message.entries or effect.replaces)
     dynamic = dynamic_commit(context, effect.replaces) if hashes else None
     revise = dynamic.revise if dynamic else None
+    keep = keep_commit(context, message.kept, revise) if message.kept else None
     request = CommitRequest(
         user=origin.user,
         identifier=origin.identifier,
@@ -112,8 +113,9 @@ def commit_message(
         guard=origin.note.guard,
         plan_deletes=effect.plan_deletes,
         plan_index=dynamic.plan_index if dynamic else effect.plan_index,
-        revise=keep_commit(context, message.kept, revise).revise if message.kept else revise,
+        revise=keep.revise if keep else revise,
         adds_no_row=effect.adds_no_row,
+        count_replaced=keep.replaced if keep else lambda: None,
         replaces_everything_it_meets=effect.replaces_everything_it_meets,
         properties={**log.properties(), **(effect.properties or {}), **origin.note.properties},
         allow_empty=effect.allow_empty or bool(origin.note.properties),

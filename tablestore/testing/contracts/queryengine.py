@@ -488,7 +488,9 @@ class QueryEngineContract:
         def priced(choice: str | None, values: str) -> list[dict[str, Any]]:
             if choice is not None:
                 environment.execute_sql(f"SET 'table.insert.missing-columns' = '{choice}'")
-            environment.execute_sql(f"INSERT INTO shop.priced (item, id) {values}")
+            result = environment.execute_sql(f"INSERT INTO shop.priced (item, id) {values}")
+            said = ["1 of the rows took the place of stored ones"] if choice == "keep" else []
+            assert [notice.message for notice in result.notices] == said
             return list(catalog.table("shop.priced").scan().to_arrow().sort_by("id").to_pylist())
 
         environment.execute_sql("INSERT INTO shop.priced VALUES (1, 'a', 1.5), (2, 'b', 2.5)")

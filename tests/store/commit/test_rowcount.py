@@ -55,6 +55,16 @@ def test_an_upsert_that_may_replace_rows_claims_none(make: Make) -> None:
     assert table.scan().count() == 1
 
 
+def test_an_upsert_that_looks_its_keys_up_counts_the_rows_that_it_replaces(make: Make) -> None:
+    table = make(bucket="2")
+    table.upsert(rows(1, 2, 3))
+    keys = pa.table({"id": pa.array([3, 4, 5], pa.int32())})
+    assert size(table.upsert(keys, missing_columns="keep")) == "5 rows (+2)"
+    table.delete(pa.table({"id": pa.array([4], pa.int32())}))
+    assert size(table.upsert(keys, missing_columns="keep")) == "+1 row"
+    assert table.scan().count() == 5
+
+
 @pytest.mark.parametrize("vectors", ["true", "false"])
 def test_an_append_table_always_counts(make: Make, vectors: str) -> None:
     table = make(keyed=False, **{"deletion-vectors.enabled": vectors})

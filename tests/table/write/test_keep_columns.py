@@ -168,7 +168,8 @@ def test_an_upsert_that_lands_between_look_up_and_commit_is_kept(bucket: str) ->
         lab.open().upsert(part({**ONE, "s": "meanwhile"}, {**ONE, "id": 3, "s": "new meanwhile"}))
         lab.open().compact(full=True)
         lab.open().delete([{"id": 2}])
-        writer.commit()
+        landed = writer.commit()
+    assert landed is not None and landed.row_change == 1, "two of its three keys were there when it landed"
     assert [(row["id"], row["n"], row["s"]) for row in content(lab.open())] == [
         (1, 5, "meanwhile"), (2, 5, None), (3, 5, "new meanwhile"),
     ]  # fmt: skip
@@ -247,6 +248,7 @@ def test_random_partial_rows_and_writers_agree_with_a_dict(seed: int) -> None:
     lab = lab_of(f"model-{seed}", **options, **{"write-buffer-size": chance.choice(["200 b", "64 mb"])})
     stored: dict[int, dict[str, Any]] = {}
     names = ["n", "s", "r"]
+    counted = 0
 
     def rows(keys: list[int], columns: list[str]) -> list[dict[str, Any]]:
         made = {"n": lambda: chance.randrange(99), "s": lambda: chance.choice("abc"), "r": lambda: ONE["r"]}
@@ -278,12 +280,18 @@ def test_random_partial_rows_and_writers_agree_with_a_dict(seed: int) -> None:
                 gone = chance.choice(sorted(stored))
                 lab.open().delete([{"id": gone}])
                 del stored[gone]
-            writer.commit()
+            landed = writer.commit()
+        before = len(stored)
         for given in pending:
             apply(given)
+        assert landed is not None
+        assert landed.row_change in (None, len(stored) - before) and landed.rows in (None, len(stored))
+        counted += landed.row_change is not None
         if chance.random() < 0.3:
             lab.open().compact(full=True)
     assert content(lab.open()) == [stored[key] for key in sorted(stored)]
+    # Readers of a table with deletion vectors see the rows after a compaction only.
+    assert (counted > 0) is ("deletion-vectors.enabled" not in options)
 
 
 def test_rows_of_a_task_keep_what_an_earlier_task_of_the_same_write_gives(tmp_path: Any) -> None:
