@@ -141,6 +141,7 @@ class Run:
             self.table.compact(full=True)
         snapshots = self.table.snapshots()
         self.history[snapshots[-1].id] = dict(self.rows)
+        assert snapshots[-1].rows in (None, len(self.rows)), "a snapshot counts its rows, or says nothing"
         self._compare(self.table.scan().to_arrow(), self.rows)
         some = self.rng.sample(self.case.columns, self.rng.randrange(1, len(self.case.columns) + 1))
         self._compare(self.table.scan(columns=["id", *some]).to_arrow(), self.rows)

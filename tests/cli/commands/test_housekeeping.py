@@ -34,6 +34,16 @@ def visits(catalog: ts.Catalog) -> ts.Table:
 # -- snapshots
 
 
+def test_a_listing_of_snapshots_counts_rows_and_not_only_records(run: Run, catalog: ts.Catalog) -> None:
+    table = catalog.create_table("shop.counted", "id INT", primary_key="id")
+    table.upsert([{"id": number} for number in range(10)])
+    table.delete("id < 5")
+    listed = run("snapshot", "list", "shop.counted", "--json").json["snapshots"]
+    assert [(one["rows"], one["row_change"], one["total_records"]) for one in listed] == [(5, -5, 15), (10, 10, 10)]
+    events = run("table", "history", "shop.counted", "--json").json["history"]
+    assert [event["detail"] for event in events[:2]] == ["5 rows (-5)", "10 rows (+10)"]
+
+
 def test_snapshots_are_listed_shown_and_compared(run: Run, orders: ts.Table) -> None:
     orders.create_tag("first", 1)
     listed = run("snapshot", "list", "shop.orders", "--json").json["snapshots"]
