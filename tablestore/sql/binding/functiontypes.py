@@ -89,6 +89,14 @@ def _number(node: exp.Expr, of: TypeOf) -> Type:
     return DOUBLE if operand in (STRING, VOID) else operand
 
 
+def _negative(node: exp.Neg, of: TypeOf) -> Type:
+    """The least numbers are written with a digit more than the greatest ones."""
+    number = node.this
+    if isinstance(number, exp.Literal) and not number.is_string and number.name in (str(2**31), str(2**63)):
+        return INT if number.name == str(2**31) else BIGINT
+    return _number(node, of)
+
+
 def _one_of(node: exp.Expr, of: TypeOf) -> Type:
     return common(map(of, alternatives(node)))
 
@@ -291,7 +299,8 @@ RESULTS: dict[type[exp.Expr], Rule] = {
         ),
         _operand,
     ),
-    **dict.fromkeys((exp.Neg, exp.Abs), _number),
+    exp.Neg: _negative,
+    exp.Abs: _number,
     **dict.fromkeys((exp.Coalesce, exp.Greatest, exp.Least, exp.Case, exp.If, exp.Nvl2), _one_of),
     **dict.fromkeys((exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod), _arithmetic),
     **dict.fromkeys((exp.Round, exp.Floor, exp.Ceil), _rounded),

@@ -54,7 +54,7 @@ def in_own_text(node: exp.Expr) -> str:
     return f" in `{text}`" if 0 < len(text) <= MOST_SHOWN else ""
 
 
-def failing(condition: exp.Expr, message: str, value: exp.Expr) -> exp.Expr:
+def failing(condition: exp.Expr, message: str, value: exp.Expr) -> exp.Case:
     """A value, or an error where the condition holds."""
     return exp.Case(ifs=[exp.If(this=condition, true=call("ERROR", exp.Literal.string(message)))], default=value)
 
@@ -62,6 +62,16 @@ def failing(condition: exp.Expr, message: str, value: exp.Expr) -> exp.Expr:
 def refused_where(condition: exp.Expr, what: str, value: exp.Expr) -> exp.Expr:
     """A value, or while the query runs a :func:`refusal` of it where the condition holds."""
     return failing(condition, str(refusal(what)), value)
+
+
+def is_not_null(value: exp.Expr) -> exp.Expr:
+    """Whether a value is known."""
+    return exp.Not(this=exp.Is(this=value, expression=exp.null()))
+
+
+def without_sign_of_zero(number: exp.Expr) -> exp.Expr:
+    """A double, with 0.0 for -0.0."""
+    return exp.paren(exp.Add(this=number, expression=exp.cast(exp.Literal.number(0), "DOUBLE")))
 
 
 def not_negative(count: exp.Expr) -> exp.Expr:
@@ -73,13 +83,38 @@ def not_negative(count: exp.Expr) -> exp.Expr:
     return exp.Case(ifs=[exp.If(this=is_less, true=zero.copy())], default=count)
 
 
+def aggregate_of(node: exp.Expr) -> exp.Expr:
+    """The aggregate that a node is, in its window and behind its filter."""
+    while isinstance(node, (exp.Window, exp.Filter)):
+        node = node.this
+    return node
+
+
+def with_aggregate(node: exp.Expr, aggregate: exp.Expr) -> exp.Expr:
+    """The node with another aggregate in its window and behind its filter."""
+    made = node.copy()
+    inner = aggregate_of(made)
+    if inner is made:
+        return aggregate
+    inner.replace(aggregate)
+    return made
+
+
 def divided(node: exp.Expr) -> exp.Expr:
     """A quotient or remainder that is an error for a divisor of zero."""
     divisor = node.expression
     plain = divisor.unnest()
     if not isinstance(plain, exp.Literal) or plain.is_string or float(plain.name) == 0:
-        is_zero = exp.EQ(this=exp.paren(divisor.copy()), expression=exp.Literal.number(0))
-        node.set("expression", failing(is_zero, f"division by zero{in_own_text(node)}", divisor))
+        # NULL by zero is NULL.
+        is_zero: exp.Expr = exp.EQ(this=exp.paren(divisor.copy()), expression=exp.Literal.number(0))
+        if not isinstance(node.this.unnest(), (exp.Literal, exp.Null)):
+            is_zero = exp.and_(is_zero, is_not_null(exp.paren(node.this.copy())), copy=False)
+        guarded = failing(is_zero, f"division by zero{in_own_text(node)}", divisor)
+        if isinstance(node, exp.Mod):
+            # The sign of a divisor does not matter, and the least number has no quotient by -1.
+            minus_one = exp.EQ(this=exp.paren(divisor.copy()), expression=exp.Literal.number(-1))
+            guarded.append("ifs", exp.If(this=minus_one, true=exp.Abs(this=divisor.copy())))
+        node.set("expression", guarded)
     if isinstance(node, exp.Div):
         node.set("safe", False)
         node.set("typed", False)

@@ -2,7 +2,7 @@
 
 A FLOAT beside any other number is a DOUBLE in Spark, so ``f = 0.1`` compares 0.10000000149 with 0.1. DuckDB makes the other one a
 FLOAT. Spark rounds a double by the decimal that it is written as: 1.005 to 1.01. DuckDB rounds 1.00499999999999989. A variance
-of one NaN is 0 in DuckDB, and NaN the correlation of values that do not vary, of which Spark has none.
+of one NaN is 0 in DuckDB.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ from sqlglot import exp
 from tablestore.sql.binding.binder import Bound
 from tablestore.sql.binding.functiontypes import alternatives, round_digits, rounded
 from tablestore.sql.binding.sqltypes import FLOAT, Type
-from tablestore.sql.duckdb.calls import as_decimal, refusal, unknown_operand
+from tablestore.sql.duckdb.calls import aggregate_of, as_decimal, refusal, unknown_operand, with_aggregate, without_sign_of_zero
 
 DOUBLE_TYPE = exp.DataType.build("DOUBLE")
 ROUNDED = (exp.Round, exp.Floor, exp.Ceil)
@@ -55,38 +55,12 @@ def _singles(parts: Sequence[exp.Expr], bound: Bound, *, always: bool = False) -
     return [part for part in parts if found[id(part)] == FLOAT] if always or has_other else []
 
 
-def spread(node: exp.Expr) -> exp.Expr | None:
-    """The variance, deviation or correlation that a node is, in its window and behind its filter."""
-    aggregate = _bare(node)
-    return aggregate if isinstance(aggregate, (exp.VariancePop, exp.StddevPop, exp.Corr)) else None
-
-
 def spread_as_spark(node: exp.Expr) -> exp.Expr:
-    """The same of few rows: NaN where one value is, and NULL for a correlation where nothing varies."""
-    aggregate = _bare(node)
-    if isinstance(aggregate, exp.Corr):
-        # It is NaN only where a value is, or infinite.
-        together = _with(node, exp.CovarPop(this=aggregate.this.copy(), expression=aggregate.expression.copy()))
-        is_of_nan = exp.or_(exp.Not(this=exp.IsNan(this=node.copy())), exp.IsNan(this=together))
-        return exp.Case(ifs=[exp.If(this=is_of_nan, true=node)])
-    value = aggregate.this.expressions[0] if isinstance(aggregate.this, exp.Distinct) else aggregate.this
-    greatest = _with(node, exp.Max(this=exp.Cast(this=value.copy(), to=DOUBLE_TYPE.copy())))
+    """A variance or deviation, in its window and behind its filter: NaN where its only value is."""
+    among = aggregate_of(node).this
+    value = among.expressions[0] if isinstance(among, exp.Distinct) else among
+    greatest = with_aggregate(node, exp.Max(this=exp.Cast(this=value.copy(), to=DOUBLE_TYPE.copy())))
     return exp.paren(exp.Add(this=node, expression=exp.Mul(this=exp.Literal.number(0), expression=greatest)))
-
-
-def _bare(node: exp.Expr) -> exp.Expr:
-    while isinstance(node, (exp.Window, exp.Filter)):
-        node = node.this
-    return node
-
-
-def _with(node: exp.Expr, aggregate: exp.Expr) -> exp.Expr:
-    """Another aggregate in the window and behind the filter of a node."""
-    if not isinstance(node, (exp.Window, exp.Filter)):
-        return aggregate
-    made = node.copy()
-    _bare(made).replace(aggregate)
-    return made
 
 
 def round_as_spark(node: exp.Round | exp.Floor | exp.Ceil, kind: Type) -> exp.Expr:
@@ -103,8 +77,10 @@ def round_as_spark(node: exp.Round | exp.Floor | exp.Ceil, kind: Type) -> exp.Ex
     if isinstance(node, exp.Round):
         return _rounded_float(node, kind) if kind.is_float else node
     # DuckDB makes a whole number a double to take its floor.
-    value = node.this if kind.is_integer else node
-    return exp.Cast(this=value, to=exp.DataType.build("BIGINT"))
+    if kind.is_integer:
+        return exp.cast(node.this, "BIGINT")
+    is_nan = exp.If(this=exp.IsNan(this=node.this.copy()), true=exp.Literal.number(0))
+    return exp.cast(exp.Case(ifs=[is_nan], default=node), "BIGINT")
 
 
 def _rounded_float(node: exp.Round, kind: Type) -> exp.Expr:
@@ -112,7 +88,7 @@ def _rounded_float(node: exp.Round, kind: Type) -> exp.Expr:
     if digits is None or digits > _MOST_ROUNDED:
         raise refusal(f"round of a float to digits that are computed or more than {_MOST_ROUNDED}")
     if digits <= 0:
-        return node
+        return exp.cast(without_sign_of_zero(exp.cast(node, "DOUBLE")), "FLOAT") if kind == FLOAT else without_sign_of_zero(node)
     double = exp.Cast(this=node.this, to=DOUBLE_TYPE.copy()) if kind == FLOAT else node.this
     size = exp.Abs(this=double.copy())
     # The shortest text of a double has 17 digits: all of them fit in.

@@ -38,13 +38,6 @@ def contains(node: exp.ArrayContains) -> exp.Expr:
     return exp.Case(ifs=[exp.If(this=unknown, true=exp.null())], default=node.copy())
 
 
-def collected(node: exp.Expr) -> exp.Expr | None:
-    """The aggregate into an array that a node is, in its window and behind its filter."""
-    while isinstance(node, (exp.Window, exp.Filter)):
-        node = node.this
-    return node if isinstance(node, (exp.ArrayAgg, exp.ArrayUniqueAgg)) else None
-
-
 def or_empty(node: exp.Expr) -> exp.Expr:
     """An array of what is not NULL: empty, where all is."""
     return exp.Coalesce(this=node, expressions=[exp.Array()])

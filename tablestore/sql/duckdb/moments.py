@@ -6,8 +6,8 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 
-from tablestore.sql.binding.sqltypes import DATE, Type
-from tablestore.sql.duckdb.calls import as_date, as_zoned, call, refusal
+from tablestore.sql.binding.sqltypes import DATE, STRING, Type
+from tablestore.sql.duckdb.calls import as_date, as_zoned, call, failing, refusal
 
 _UNITS = {
     **dict.fromkeys(("YEAR", "YYYY", "YY"), "YEAR"),
@@ -25,6 +25,11 @@ _LAST_DAY = """:last::DATE - CASE
     WHEN :last::DATE < :first::DATE AND :last::TIME > :first::TIME THEN -1
     ELSE 0
 END"""
+_DIGITS = {
+    "%Y": "[0-9]{4}",
+    **dict.fromkeys(("%y", "%m", "%d", "%H", "%I", "%M", "%S"), "[0-9]{2}"),
+    **dict.fromkeys(("%-m", "%-d", "%-H", "%-I", "%-M", "%-S"), "[0-9]{1,2}"),
+}
 _REGION = re.compile(r"[A-Z]\w+(?:/\w+)+|UTC|GMT")
 # What is left of a pattern of date_format when sqlglot has written it in strftime's words.
 _STRFTIME = re.compile(r"%-?[A-Za-z](?:strict)?")
@@ -45,12 +50,10 @@ def truncated_timestamp(node: exp.TimestampTrunc) -> exp.Expr:
     return node
 
 
-def seconds(node: exp.Expr) -> exp.Expr:
-    """``unix_timestamp``: whole seconds since 1970."""
-    chosen = node.args.get("format")
-    if chosen is not None and chosen.name.replace("strict", "") != "%Y-%m-%d %H:%M:%S":
-        raise refusal("unix_timestamp with a format")
-    return exp.Cast(this=call("FLOOR", call("EPOCH", as_zoned(node.this))), to=exp.DataType.build("BIGINT"))
+def seconds(node: exp.Expr, kind: Type) -> exp.Expr:
+    """``unix_timestamp``: whole seconds since 1970. ``kind``: of the moment; a text has to have each digit."""
+    count = exp.Cast(this=call("TRUNC", call("EPOCH", as_zoned(node.this))), to=exp.DataType.build("BIGINT"))
+    return _in_form(count, node.this, "%Y-%m-%d %H:%M:%S") if kind == STRING else count
 
 
 def formatted(node: exp.Expr) -> exp.Expr:
@@ -65,7 +68,17 @@ def formatted(node: exp.Expr) -> exp.Expr:
 
 def parsed(node: exp.StrToTime) -> exp.Expr:
     """A timestamp of the session's time zone, of a text and its pattern."""
-    return as_zoned(formatted(node))
+    return _in_form(as_zoned(formatted(node)), node.this, node.args["format"].name)
+
+
+def _in_form(value: exp.Expr, text: exp.Expr, pattern: str) -> exp.Expr:
+    """What is read from a text, or an error if the text has not as many digits as its pattern, which DuckDB does not count."""
+    form = "".join(
+        _DIGITS.get(part.replace("strict", ""), r"\w+") if part.startswith("%") else re.escape(part)
+        for part in re.split(rf"({_STRFTIME.pattern})", pattern)
+    )
+    is_other = exp.Not(this=call("REGEXP_FULL_MATCH", exp.cast(text.copy(), "TEXT"), exp.Literal.string(form)))
+    return failing(is_other, f"expected a text that has the form of its pattern, {form}", value)
 
 
 def difference(node: exp.TimestampDiff) -> exp.Expr:
@@ -145,4 +158,5 @@ def extract(node: exp.Extract) -> exp.Expr:
 def strict_date(node: exp.TsOrDsToDate) -> exp.Expr:
     """A date that is an error, not NULL, where a text is none."""
     node.set("safe", False)
-    return formatted(node)
+    pattern = node.args.get("format")
+    return formatted(node) if pattern is None else _in_form(formatted(node), node.this, pattern.name)

@@ -8,7 +8,7 @@ by. What does not fit into 128 bits is an error. An average is the quotient of a
 from sqlglot import exp
 
 from tablestore.sql.binding.sqltypes import BIGINT, SqlType, Type, decimal
-from tablestore.sql.duckdb.calls import as_decimal, divided, refusal, unknown_operand
+from tablestore.sql.duckdb.calls import aggregate_of, as_decimal, divided, refusal, unknown_operand, with_aggregate
 from tablestore.types.datatypes import MAX_PRECISION
 
 _HUGE = exp.DataType.build("HUGEINT", dialect="duckdb")
@@ -31,6 +31,9 @@ def whole_quotient(node: exp.IntDiv, left: Type, right: Type) -> exp.Expr:
     if left.is_float or right.is_float:
         raise refusal("DIV of what is no whole number or decimal")
     made = divided(node)
+    if left.is_integer and left != BIGINT:
+        # Of the least INT by -1.
+        made.set("this", exp.cast(node.this, "BIGINT"))
     if not (left.is_decimal or right.is_decimal):
         return made
     zeros = right.scale - left.scale
@@ -40,28 +43,26 @@ def whole_quotient(node: exp.IntDiv, left: Type, right: Type) -> exp.Expr:
 
 def average(node: exp.Expr, kind: SqlType, of: SqlType) -> exp.Expr:
     """An average of decimals, in its window and behind its filter. ``kind``: Spark's of the average, ``of``: of the decimals."""
+    among = aggregate_of(node).this
     total = decimal(of.precision + 10, of.scale)
-    count = exp.Nullif(this=_in_place(node, exp.Count), expression=exp.Literal.number(0))
-    return _exact(_in_place(node, exp.Sum), total, count, BIGINT, kind)
+    count = exp.Nullif(this=with_aggregate(node, exp.Count(this=among.copy())), expression=exp.Literal.number(0))
+    return _exact(with_aggregate(node, exp.Sum(this=among.copy())), total, count, BIGINT, kind)
+
+
+def average_of_doubles(node: exp.Avg) -> exp.Expr:
+    """An average of numbers that Spark adds up as doubles, BIGINT too."""
+    among = node.this
+    if isinstance(among, exp.Distinct):
+        among.set("expressions", [exp.cast(part, "DOUBLE") for part in among.expressions])
+    else:
+        node.set("this", exp.cast(among, "DOUBLE"))
+    return node
 
 
 def averaged(node: exp.Expr) -> exp.Avg | None:
     """The average that a node is, in its window and behind its filter."""
-    while isinstance(node, (exp.Window, exp.Filter)):
-        node = node.this
-    return node if isinstance(node, exp.Avg) else None
-
-
-def _in_place(node: exp.Expr, function: type[exp.Func]) -> exp.Expr:
-    """The node with another function in place of the average."""
-    made = node.copy()
-    inner = averaged(made)
-    assert inner is not None, "nodes without an average are not asked about"
-    new = function(this=inner.this)
-    if inner is made:
-        return new
-    inner.replace(new)
-    return made
+    inner = aggregate_of(node)
+    return inner if isinstance(inner, exp.Avg) else None
 
 
 def _exact(over: exp.Expr, left: SqlType, under: exp.Expr, right: SqlType, kind: SqlType) -> exp.Expr:

@@ -4,8 +4,19 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from tablestore.sql.duckdb import lists, moments, texts
-from tablestore.sql.duckdb.calls import as_date, call, divided, refusal
+from tablestore.errors import InvalidInputError
+from tablestore.sql.duckdb import floats, lists, moments, texts
+from tablestore.sql.duckdb.calls import (
+    aggregate_of,
+    as_date,
+    call,
+    divided,
+    is_not_null,
+    refusal,
+    refused_where,
+    with_aggregate,
+    without_sign_of_zero,
+)
 
 
 def _number(node: exp.Literal) -> exp.Expr:
@@ -22,9 +33,26 @@ def _number(node: exp.Literal) -> exp.Expr:
 def _negative(node: exp.Neg) -> exp.Expr:
     """The least number of a type: without its sign it would be out of range."""
     number = node.this
+    if isinstance(inner := number.unnest(), exp.Neg) and isinstance(inner.this, exp.Literal) and inner.this.name in _LEAST:
+        raise InvalidInputError(f"the number {number.sql()} has no opposite: that is out of range", kind="query")
+    if isinstance(inner, exp.Cast) and isinstance(inner.to.this, exp.DType) and inner.to.this in exp.DataType.SIGNED_INTEGER_TYPES:
+        # DuckDB takes a larger type for what is written.
+        return exp.Cast(this=node, to=inner.to.copy()) if not _is_of_number(number) else _joined(number)
     if not (isinstance(number, exp.Cast) and isinstance(number.this, exp.Literal) and not number.this.is_string):
         return node
-    return exp.Cast(this=exp.Neg(this=number.this), to=number.to)
+    return _joined(number)
+
+
+def _is_of_number(cast: exp.Expr) -> bool:
+    return isinstance(cast, exp.Cast) and isinstance(cast.this, exp.Literal) and not cast.this.is_string
+
+
+def _joined(cast: exp.Cast) -> exp.Expr:
+    return exp.Cast(this=exp.Neg(this=cast.this), to=cast.to)
+
+
+# Without their signs: the least INT and BIGINT.
+_LEAST = (str(2**31), str(2**63))
 
 
 def _percentile(node: exp.Quantile) -> exp.Expr:
@@ -48,21 +76,16 @@ def _count(node: exp.Count) -> exp.Expr:
     """The rows in which none of several values is NULL."""
     if not node.expressions:
         return node
-    known = [exp.Not(this=exp.Is(this=value, expression=exp.null())) for value in (node.this, *node.expressions)]
-    return _count_where(exp.and_(*known, copy=False))
+    return _counted(exp.and_(*map(is_not_null, (node.this, *node.expressions)), copy=False))
 
 
-def _count_where(condition: exp.Expr) -> exp.Expr:
-    """The rows in which a condition holds. DuckDB's ``count_if`` is NULL of no rows."""
+def _count_if(node: exp.CountIf) -> exp.Expr:
+    """DuckDB's is NULL where it is never known whether the condition holds."""
+    return _counted(node.this)
+
+
+def _counted(condition: exp.Expr) -> exp.Expr:
     return exp.Count(this=exp.Case(ifs=[exp.If(this=condition, true=exp.Literal.number(1))]))
-
-
-def _value_of_most(node: exp.ArgMax | exp.ArgMin) -> exp.Expr:
-    """``max_by`` and ``min_by``, whose value may be NULL. DuckDB's ``arg_max`` leaves such rows out."""
-    name = "ARG_MAX_NULL" if isinstance(node, exp.ArgMax) else "ARG_MIN_NULL"
-    if node.args.get("count") is not None:
-        raise refusal("max_by and min_by of several rows")
-    return call(name, node.this, node.expression)
 
 
 def _logarithm(node: exp.Expr) -> exp.Expr:
@@ -92,6 +115,20 @@ def _first(node: exp.AnyValue) -> exp.Expr:
     return exp.First(this=node.this)
 
 
+def _shifted(node: exp.BitwiseLeftShift | exp.BitwiseRightShift) -> exp.Expr:
+    """Java counts the places modulo the width of the type."""
+    places = node.expression
+    if not isinstance(places, exp.Literal) or not places.name.isdecimal() or int(places.name) > 31:
+        raise refusal("a shift by a number that is computed, or not from 0 to 31")
+    return node
+
+
+def _unhexed(node: exp.Unhex) -> exp.Expr:
+    """NULL of what is not hexadecimal."""
+    are_digits = call("REGEXP_FULL_MATCH", node.this.copy(), exp.Literal.string("[0-9A-Fa-f]*"))
+    return exp.Case(ifs=[exp.If(this=are_digits, true=node)])
+
+
 def _decode(node: exp.Decode) -> exp.Expr:
     raise refusal("the function decode with a character set")
 
@@ -103,17 +140,73 @@ def _exists(node: exp.Exists) -> exp.Expr:
 
 
 def _positive_modulo(left: exp.Expr, right: exp.Expr) -> exp.Expr:
-    """The remainder, to which the divisor is added where it is negative."""
-    once = exp.paren(exp.Mod(this=exp.paren(left), expression=_divisor(right)))
-    more = exp.Mod(this=exp.paren(exp.Add(this=once, expression=exp.paren(right.copy()))), expression=exp.paren(right.copy()))
-    return exp.Case(ifs=[exp.If(this=exp.LT(this=once.copy(), expression=exp.Literal.number(0)), true=more)], default=once.copy())
+    """The remainder, to which a positive divisor is added where it is negative."""
+    once = exp.paren(divided(exp.Mod(this=exp.paren(left), expression=exp.paren(right))))
+    is_negative = exp.LT(this=once.copy(), expression=exp.Literal.number(0))
+    sum_of_both = exp.Add(this=once.copy(), expression=exp.paren(right.copy()))
+    is_positive = exp.GT(this=exp.paren(right.copy()), expression=exp.Literal.number(0))
+    # Spark adds a negative divisor too, and takes the remainder again: that changes nothing, unless the sum runs over.
+    runs_over = exp.and_(is_negative.copy(), exp.LT(this=exp.paren(right.copy()), expression=exp.Literal.number(-(2**30))))
+    rest = refused_where(runs_over, "pmod by a divisor below -1073741824", once)
+    return exp.Case(ifs=[exp.If(this=exp.and_(is_negative, is_positive), true=sum_of_both)], default=rest)
+
+
+def is_another(node: exp.Expr) -> bool:
+    """Whether DuckDB's aggregate is another one where there is little or nothing to aggregate (:func:`whole_aggregate`)."""
+    return isinstance(aggregate_of(node), (*_COLLECTED, *_CHOSEN, *_SPREADS, exp.Corr))
+
+
+def whole_aggregate(node: exp.Expr) -> exp.Expr:
+    """An aggregate in its window and behind its filter, as Spark has it of no rows, of one, and of NULL."""
+    aggregate = aggregate_of(node)
+    if isinstance(aggregate, _COLLECTED):
+        return lists.or_empty(node)
+    if isinstance(aggregate, _CHOSEN):
+        return _with_nulls(node, aggregate)
+    if isinstance(aggregate, exp.Corr):
+        return _correlation(node, aggregate)
+    return floats.spread_as_spark(node)
+
+
+_COLLECTED = (exp.ArrayAgg, exp.ArrayUniqueAgg)
+_CHOSEN = (exp.ArgMax, exp.ArgMin)
+_SPREADS = (exp.VariancePop, exp.StddevPop)
+
+
+def _correlation(node: exp.Expr, aggregate: exp.Corr) -> exp.Expr:
+    """``corr``: NULL where one of both does not vary."""
+    sides = aggregate.this, aggregate.expression
+    spreads = [with_aggregate(node, call(name, *(side.copy() for side in sides))) for name in ("REGR_SXX", "REGR_SYY")]
+    is_flat = exp.or_(*(exp.EQ(this=spread, expression=exp.Literal.number(0)) for spread in spreads))
+    return exp.Case(ifs=[exp.If(this=is_flat, true=exp.null())], default=node)
+
+
+def _with_nulls(node: exp.Expr, aggregate: exp.ArgMax | exp.ArgMin) -> exp.Expr:
+    """``max_by`` and ``min_by``: the value may be NULL. DuckDB passes over it, but not over a row that holds it."""
+    name = "ARG_MAX" if isinstance(aggregate, exp.ArgMax) else "ARG_MIN"
+    value, by, count = aggregate.this, aggregate.expression, aggregate.args.get("count")
+    if count is None:
+        return with_aggregate(node, call(f"{name}_NULL", value, by))
+    row = exp.Struct(expressions=[exp.PropertyEQ(this=exp.to_identifier("value"), expression=value)])
+    inside = call("STRUCT_EXTRACT", exp.column("_row"), exp.Literal.string("value"))
+    rows = with_aggregate(node, call(name, row, by, count))
+    return exp.Transform(this=rows, expression=exp.Lambda(this=inside, expressions=[exp.to_identifier("_row")]))
+
+
+def _angle(node: exp.Atan2) -> exp.Expr:
+    """``atan2``, to which -0.0 is 0.0."""
+    for key in ("this", "expression"):
+        node.set(key, without_sign_of_zero(exp.cast(exp.paren(node.args[key]), "DOUBLE")))
+    return node
 
 
 def _power(node: exp.Pow) -> exp.Expr:
     """Java's power: of NaN, and of a one and infinity, NaN. C has 1."""
     base, exponent = (exp.cast(exp.paren(side), "DOUBLE") for side in (node.this, node.expression))
     is_one = exp.EQ(this=exp.Abs(this=base.copy()), expression=exp.Literal.number(1))
-    without = exp.or_(exp.IsNan(this=exponent.copy()), exp.and_(call("ISINF", exponent.copy()), is_one))
+    without = exp.and_(
+        is_not_null(base.copy()), exp.or_(exp.IsNan(this=exponent.copy()), exp.and_(call("ISINF", exponent.copy()), is_one))
+    )
     nan = exp.cast(exp.Literal.string("NaN"), "DOUBLE")
     return exp.Case(ifs=[exp.If(this=without, true=nan)], default=exp.Pow(this=base, expression=exponent))
 
@@ -126,11 +219,6 @@ def _bit_count(node: exp.BitwiseCount) -> exp.Expr:
 
 def _grouping(node: exp.Grouping) -> exp.Expr:
     return exp.cast(node, "TINYINT")
-
-
-def _divisor(node: exp.Expr) -> exp.Expr:
-    guarded: exp.Expr = divided(exp.Mod(this=exp.null(), expression=node)).expression
-    return guarded
 
 
 def _is_null(value: exp.Expr) -> exp.Expr:
@@ -154,7 +242,7 @@ REWRITES: dict[type[exp.Expr], Callable[..., exp.Expr]] = {
     exp.JSONExtractScalar: texts.json_part,
     exp.JSONFormat: texts.to_json,
     exp.RegexpLike: texts.checked_pattern,
-    exp.RegexpExtract: texts.checked_pattern,
+    exp.RegexpExtract: texts.extracted,
     exp.RegexpSplit: texts.checked_pattern,
     exp.RegexpReplace: texts.replaced,
     exp.TsOrDsAdd: as_date,
@@ -162,14 +250,12 @@ REWRITES: dict[type[exp.Expr], Callable[..., exp.Expr]] = {
     exp.DateFromUnixDate: as_date,
     exp.DateTrunc: moments.truncated_date,
     exp.TimestampTrunc: moments.truncated_timestamp,
-    exp.StrToUnix: moments.seconds,
     exp.DateDiff: moments.date_difference,
     exp.TimestampDiff: moments.difference,
     exp.AtTimeZone: moments.from_utc,
     exp.FromTimeZone: moments.to_utc,
     exp.TimeToStr: moments.formatted,
     exp.StrToTime: moments.parsed,
-    exp.TimeToUnix: moments.seconds,
     exp.ArraySlice: lists.slice_of,
     exp.GenerateSeries: lists.series,
     exp.ArraySize: lambda node: lists.size(node.this),
@@ -178,6 +264,16 @@ REWRITES: dict[type[exp.Expr], Callable[..., exp.Expr]] = {
     exp.Ln: _logarithm,
     exp.Log: _logarithm,
     exp.Pow: _power,
+    exp.Atan2: _angle,
+    exp.CountIf: _count_if,
+    exp.BitwiseLeftShift: _shifted,
+    exp.BitwiseRightShift: _shifted,
+    exp.Unhex: _unhexed,
+    exp.Upper: texts.upper,
+    exp.Lower: texts.lower,
+    exp.Initcap: texts.initcap,
+    exp.StrPosition: texts.position,
+    exp.ArrayToString: texts.joined,
     exp.BitwiseCount: _bit_count,
     exp.Grouping: _grouping,
     exp.IsNan: _is_nan,
@@ -192,9 +288,6 @@ REWRITES: dict[type[exp.Expr], Callable[..., exp.Expr]] = {
     exp.Quantile: _percentile,
     exp.Median: _median,
     exp.Count: _count,
-    exp.CountIf: lambda node: _count_where(node.this),
-    exp.ArgMax: _value_of_most,
-    exp.ArgMin: _value_of_most,
     exp.Transform: lists.with_lambda,
     exp.ArrayFilter: lists.with_lambda,
 }
@@ -219,7 +312,7 @@ _TAKEN_BY_ARGUMENTS = {
         ltrim map_keys map_values max md5 median min minute month monthname ntile posexplode quarter radians reverse rtrim
         second sha sha1 sign signum sin size smallint sqrt stddev stddev_pop stddev_samp string sum tan timestamp tinyint
         to_json to_unix_timestamp trim ucase unhex unix_date upper var_pop var_samp variance weekday weekofyear year""",
-    (1, 2): "any_value first first_value last last_value round sort_array to_date to_timestamp",
+    (1, 2): "any_value first first_value last last_value log round sort_array to_date to_timestamp",
     (1, 3): "lag lead overlay position range substr substring",
     (1, MANY): "concat concat_ws count",
     (2, 2): """
@@ -227,7 +320,7 @@ _TAKEN_BY_ARGUMENTS = {
         dateadd element_at endswith filter from_utc_timestamp get_json_object ifnull ilike instr left levenshtein like mod
         next_day nullif nvl percentile pmod pow power regexp_like repeat right rlike sequence sha2 shiftleft shiftright
         split startswith to_utc_timestamp transform trunc try_element_at""",
-    (2, 3): "array_join date_diff datediff locate log lpad max_by min_by months_between regexp_extract replace rpad",
+    (2, 3): "array_join date_diff datediff locate lpad max_by min_by months_between regexp_extract replace rpad",
     (2, MANY): "coalesce decode greatest least",
     (3, 3): "aggregate if make_date nvl2 reduce regexp_replace slice split_part timestampdiff translate",
 }

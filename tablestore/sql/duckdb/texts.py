@@ -5,9 +5,10 @@ import re
 from sqlglot import exp
 
 from tablestore.errors import InvalidInputError
-from tablestore.sql.duckdb.calls import call, failing, not_negative, refusal, refused_where
+from tablestore.sql.duckdb.calls import call, failing, is_not_null, not_negative, refusal, refused_where
 
 _PATH = re.compile(r"\$(?:\.[^.\[\]*'\"\\]+|\[[0-9]+\])+")
+_LONG_CAPITALS = "ŉǰΐΰևẖ-ẚὐ-ὖᾀ-ῼﬀ-ﬗ"
 _STEP = re.compile(r"\.([^.\[]+)")
 # Java's patterns that RE2 does not have: look-around, atomic groups, back references, possessive repetitions, sets of sets.
 _NOT_RE2 = re.compile(r"\(\?(?:[=!>]|<[=!])|\\[1-9kGZ]|[*+?}]\+|&&")
@@ -58,11 +59,15 @@ def replace(node: exp.Replace) -> exp.Expr:
 
 def split_part(node: exp.SplitPart) -> exp.Expr:
     """``split_part``: the place 0 is an error. DuckDB gives an empty text."""
-    place = node.args.get("part_index")
-    if place is None or (isinstance(place, exp.Literal) and place.name != "0"):
-        return node
-    is_zero = exp.EQ(this=exp.paren(place.copy()), expression=exp.Literal.number(0))
-    return failing(is_zero, "split_part counts from 1, or from -1 at the end: expected another place than 0", node)
+    text, by, place = node.this, node.args["delimiter"], node.args["part_index"]
+    parts: exp.Expr = node
+    if not isinstance(by, exp.Literal) or not by.name:
+        parts = refused_where(exp.EQ(this=by.copy(), expression=exp.Literal.string("")), "split_part by an empty text", parts)
+    if not isinstance(place, exp.Literal) or place.name == "0":
+        is_zero = exp.EQ(this=exp.paren(place.copy()), expression=exp.Literal.number(0))
+        known = exp.and_(is_zero, is_not_null(text.copy()), is_not_null(by.copy()))
+        parts = failing(known, "split_part counts from 1, or from -1 at the end: expected another place than 0", parts)
+    return parts
 
 
 def character(node: exp.Chr) -> exp.Expr:
@@ -81,6 +86,23 @@ def checked_pattern(node: exp.Expr) -> exp.Expr:
     return node
 
 
+def extracted(node: exp.RegexpExtract) -> exp.Expr:
+    """``regexp_extract`` of a group that is written out, and that the pattern has."""
+    checked_pattern(node)
+    group = node.args.get("group")
+    if group is not None and not (isinstance(group, exp.Literal) and group.name.isdecimal() and int(group.name) <= _groups(node)):
+        raise refusal("regexp_extract of a group that is computed, or that the pattern does not have")
+    return node
+
+
+def _groups(node: exp.Expr) -> int:
+    """How many groups the pattern has, at least."""
+    try:
+        return re.compile(node.expression.name).groups
+    except re.error:
+        return 0
+
+
 def replaced(node: exp.RegexpReplace) -> exp.Expr:
     """``regexp_replace``: a group is ``$1`` in Java's replacements, and ``\\1`` in RE2's."""
     checked_pattern(node)
@@ -88,6 +110,56 @@ def replaced(node: exp.RegexpReplace) -> exp.Expr:
     if not isinstance(replacement, exp.Literal) or "\\" in replacement.name:
         raise refusal("regexp_replace with a replacement that is computed or has a backslash")
     node.set("replacement", exp.Literal.string(re.sub(r"\$(\d)", r"\\\1", replacement.name)))
+    if not replacement.name or not _matches_nothing(node.expression.name):
+        return node
+    # Java looks between the two halves of a character that has two.
+    beyond = call("REGEXP_MATCHES", node.this.copy(), exp.Literal.string("[\U00010000-\U0010ffff]"))
+    return refused_where(beyond, "regexp_replace of nothing in a text with characters beyond U+FFFF", node)
+
+
+def _matches_nothing(pattern: str) -> bool:
+    """Whether a pattern may match an empty text."""
+    try:
+        return re.compile(pattern).match("") is not None
+    except re.error:
+        return True
+
+
+def upper(node: exp.Upper) -> exp.Expr:
+    """``upper``: of a character that has several as its capital, only of ß."""
+    text = node.this
+    capital = exp.Upper(this=exp.Replace(this=text, expression=exp.Literal.string("ß"), replacement=exp.Literal.string("SS")))
+    return _refused_for(text, f"[{_LONG_CAPITALS}]", "capitals of ligatures and letters with several marks", capital)
+
+
+def lower(node: exp.Lower) -> exp.Expr:
+    """``lower``: Σ has two small letters, and İ one of two characters."""
+    return _refused_for(node.this, "[Σİ]", "the small letters of Σ and İ", node)
+
+
+def initcap(node: exp.Initcap) -> exp.Expr:
+    """``initcap``, where no word begins with a letter that has several as its capital."""
+    return _refused_for(node.this, f"(^| )[ß{_LONG_CAPITALS}]|[Σİ]", "initcap of ß, Σ, İ and ligatures", node)
+
+
+def _refused_for(text: exp.Expr, pattern: str, what: str, value: exp.Expr) -> exp.Expr:
+    if isinstance(text, exp.Literal) and text.name.isascii():
+        return value
+    return refused_where(call("REGEXP_MATCHES", text.copy(), exp.Literal.string(pattern)), what, value)
+
+
+def position(node: exp.StrPosition) -> exp.Expr:
+    """``locate`` and ``position``, from a place that is written out and positive."""
+    start = node.args.get("position")
+    if start is not None and not (isinstance(start, exp.Literal) and start.name.isdecimal() and int(start.name) > 0):
+        raise refusal("locate from a place that is computed or not positive")
+    return node
+
+
+def joined(node: exp.ArrayToString) -> exp.Expr:
+    """``array_join`` by texts that are written out."""
+    if any(not isinstance(one, exp.Literal) for one in (node.expression, node.args.get("null")) if one is not None):
+        raise refusal("array_join by a text that is computed")
     return node
 
 

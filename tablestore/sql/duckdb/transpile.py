@@ -27,9 +27,8 @@ gives other rows in silence.
     a UNION of texts and numbers has texts                  refused
 
 Known to differ: names of windows, lambdas and intervals without an alias (``resultnames``); a quotient or an average of decimals
-whose digits do not fit into 128 bits is an error; so is the cast of a year, a month or a word to a date (TRY_CAST: NULL); ß and
-ligatures have other capitals; ``x IN (SELECT …)`` as a value is NULL where a NULL might be it, as SQL and Spark's documents say,
-and false in Spark 4.3.
+whose digits do not fit into 128 bits is an error; so is the cast of a year, a month or a word to a date (TRY_CAST: NULL);
+``x IN (SELECT …)`` as a value is NULL where a NULL might be it, as SQL and Spark's documents say, and false in Spark 4.3.
 """
 
 import re
@@ -52,13 +51,13 @@ from tablestore.sql.binding.sqltypes import BIGINT, BOOLEAN, DATE, DOUBLE, FLOAT
 from tablestore.sql.depth import deep
 from tablestore.sql.duckdb.calls import MOST_SHOWN, OWN_TEXT, as_date, call, divided, is_distinct, refusal, unknown_operand
 from tablestore.sql.duckdb.clauses import counted_columns, exploded, group, table_function
-from tablestore.sql.duckdb.floats import ROUNDED, round_as_spark, spread, spread_as_spark, widened_operands
-from tablestore.sql.duckdb.lists import collected, or_empty, subscript
-from tablestore.sql.duckdb.moments import months_between, strict_date
+from tablestore.sql.duckdb.floats import ROUNDED, round_as_spark, widened_operands
+from tablestore.sql.duckdb.lists import subscript
+from tablestore.sql.duckdb.moments import months_between, seconds, strict_date
 from tablestore.sql.duckdb.numbertypes import cast_to, sparks_type, widen, widened_operand, widened_rows, widened_sides
-from tablestore.sql.duckdb.quotients import average, averaged, quotient, whole_quotient
+from tablestore.sql.duckdb.quotients import average, average_of_doubles, averaged, quotient, whole_quotient
 from tablestore.sql.duckdb.resultnames import name_results
-from tablestore.sql.duckdb.rewrites import NAMED, OPERATORS, REWRITES, TAKEN
+from tablestore.sql.duckdb.rewrites import NAMED, OPERATORS, REWRITES, TAKEN, is_another, whole_aggregate
 from tablestore.sql.duckdb.sqlcasts import cast, date_of_text, part_by_part
 from tablestore.sql.parse.literals import refused_literal
 from tablestore.sql.parse.tokens import Kind as TokenKind
@@ -259,6 +258,7 @@ def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None]:
         _refuse_numbers(node, bound)
         _refuse_texts(node, bound)
         _refuse_json(node, bound)
+        _refuse_digits(node, bound)
     changes = {id(node): _change(node, bound) for node in nodes}
     casts = {id(node): kind for node in nodes if (kind := sparks_type(node, bound) or widened_operand(node, bound)) is not None}
     casts |= {id(operand): DOUBLE for node in nodes for operand in widened_operands(node, bound)}
@@ -300,7 +300,7 @@ def _change(node: exp.Expr, bound: Bound) -> Callable[[], exp.Expr]:
 
 
 _MAY_FAIL = (exp.Div, exp.IntDiv, exp.Mod, exp.Bracket, exp.Cast, exp.TsOrDsToDate)
-_OF_ITS_OPERAND = (exp.Cast, exp.Bracket, exp.Reverse, exp.Sign, exp.TsOrDsToDate, *ROUNDED)
+_OF_ITS_OPERAND = (exp.Cast, exp.Bracket, exp.Reverse, exp.Sign, exp.StrToUnix, exp.TimeToUnix, exp.TsOrDsToDate, *ROUNDED)
 _ORDERS = (exp.LT, exp.LTE, exp.GT, exp.GTE)
 _EQUALITIES = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ)
 
@@ -339,6 +339,15 @@ def _refuse_json(node: exp.Expr, bound: Bound) -> None:
             raise refusal("to_json of what is not a written row (named_struct) of texts and whole numbers")
 
 
+def _refuse_digits(node: exp.Expr, bound: Bound) -> None:
+    """The results of these would have other digits, or another type."""
+    if isinstance(node, exp.Anonymous) and str(node.this).lower() == "pmod":
+        if any(kind is not None and kind.is_decimal for kind in map(bound.of, node.expressions)):
+            raise refusal("pmod of decimals")
+    elif isinstance(node, exp.DecodeCase) and any(isinstance(part, exp.Null) for part in node.expressions):
+        raise refusal("decode with a NULL that is written")
+
+
 def _refuse_numbers(node: exp.Expr, bound: Bound) -> None:
     """DuckDB takes a number for a condition: ``DELETE FROM t WHERE 1``."""
     for condition in _conditions(node):
@@ -365,6 +374,12 @@ def _conditions(node: exp.Expr) -> list[exp.Expr]:
     return [condition for condition in found if condition is not None]
 
 
+def _is_below_one(to: exp.DataType) -> bool:
+    """Whether a type is that of decimals without a digit before the point."""
+    digits = [part.name for part in to.expressions]
+    return to.this is exp.DType.DECIMAL and len(digits) == 2 and digits[0] == digits[1]
+
+
 def _is_inside(node: exp.Expr) -> bool:
     """Whether a function stands in a window or behind a filter, which is rewritten with it."""
     return isinstance(node.parent, (exp.Window, exp.Filter)) and node.arg_key == "this"
@@ -378,20 +393,26 @@ def _node(node: exp.Expr, kind: Type) -> exp.Expr:
     match node:
         case exp.Mod():
             return divided(node)
-        case exp.Window() | exp.Filter() | exp.ArrayAgg() | exp.ArrayUniqueAgg() if collected(node) and not _is_inside(node):
-            return or_empty(node)
-        case exp.Window() | exp.Filter() | exp.AggFunc() if spread(node) and not _is_inside(node):
-            return spread_as_spark(node)
+        case exp.Window() | exp.Filter() | exp.AggFunc() if not _is_inside(node) and is_another(node):
+            return whole_aggregate(node)
+        case exp.Avg() if kind == DOUBLE:
+            return average_of_doubles(node)
+        case exp.StrToUnix() | exp.TimeToUnix():
+            return seconds(node, kind)
         case exp.Add() | exp.Sub() if kind == DATE:
             return as_date(node)
         case exp.Sub() if kind == INTERVAL:
             raise refusal("the difference of two dates (datediff(a, b) counts the days)")
         case exp.Nullif() if kind == FLOAT:
             return exp.Cast(this=node, to=exp.DataType.build("FLOAT"))
+        case exp.Cast() if kind == BOOLEAN and _is_below_one(node.to):
+            # DuckDB makes 0.1 of true.
+            raise refusal("the cast of a BOOLEAN to a decimal below one")
         case exp.Cast():
             return cast(node, kind)
         case exp.Sign() if kind is not None and kind.is_float:
-            return exp.Case(ifs=[exp.If(this=exp.IsNan(this=node.this.copy()), true=node.this.copy())], default=node)
+            is_itself = exp.or_(exp.IsNan(this=node.this.copy()), exp.EQ(this=node.this.copy(), expression=exp.Literal.number(0)))
+            return exp.Case(ifs=[exp.If(this=is_itself, true=node.this.copy())], default=node)
         case exp.Reverse() if kind is not None and kind.name == "array":
             return call("LIST_REVERSE", node.this)
         case exp.TsOrDsToDate() if kind == STRING and node.args.get("format") is None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 from sqlglot import exp, parser
@@ -60,6 +61,11 @@ _OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
 _CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
 
 
+def _cast_to(name: str, arguments: Sequence[exp.Expr]) -> exp.Cast:
+    """``bigint(x)``: sqlglot knows the same of other types."""
+    return exp.Cast(this=arguments[0] if len(arguments) == 1 else None, to=exp.DataType.build(name))
+
+
 class Spark4(Spark):
     """In Spark 4 a quote inside of a text may be doubled, and in its ANSI mode a CAST that fails is an error."""
 
@@ -69,7 +75,11 @@ class Spark4(Spark):
     class Parser(SparkParser):
         STRICT_CAST = True
         # sqlglot would read more into a path than Spark does.
-        FUNCTIONS: ClassVar = {**SparkParser.FUNCTIONS, "GET_JSON_OBJECT": exp.JSONExtractScalar.from_arg_list}
+        FUNCTIONS: ClassVar = {
+            **SparkParser.FUNCTIONS,
+            "GET_JSON_OBJECT": exp.JSONExtractScalar.from_arg_list,
+            **{name: partial(_cast_to, name) for name in ("BIGINT", "SMALLINT")},
+        }
 
         def _parse_function_call(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
             first = self._index

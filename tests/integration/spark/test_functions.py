@@ -15,6 +15,7 @@ from pyspark_tablestore.engine import open_engine
 import tablestore as ts
 from tablestore.sql.query.functions import SPARK_FUNCTIONS
 from tests.support.sql.answers import (
+    EDGES,
     EQUAL,
     EXAMPLES,
     Answer,
@@ -24,6 +25,7 @@ from tests.support.sql.answers import (
     type_name,
     write_answers,
 )
+from tests.support.sql.edges import Edge, aggregates, edges
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,6 +64,35 @@ def test_write_the_answers_of_examples(session: "SparkSession") -> None:
     write_answers(EXAMPLES, [answer_of(session, function, query) for function, query in examples(session)])
 
 
+@pytest.mark.skipif(not os.environ.get("WRITE_SQL_CORPUS"), reason="it writes the answers anew where WRITE_SQL_CORPUS is set")
+def test_write_the_answers_of_edges(session: "SparkSession") -> None:
+    answers: dict[str, Answer] = {}
+    for edge in edges():
+        found = list(answers_of_edge(session, edge))
+        found += [answer_of(session, edge.function, query, runs=1) for query in edge.written()]
+        answers |= {answer.query: answer for answer in found}
+    answers |= {query: answer_of(session, function, query, runs=1) for function, query in aggregates()}
+    write_answers(EDGES, answers.values())
+
+
+def answers_of_edge(session: "SparkSession", edge: Edge) -> Iterator[Answer]:
+    """The rows that give values in one query, and one row of each error."""
+    whole = answer_of(session, edge.function, edge.query(edge.rows), runs=1)
+    if whole.error is None:
+        yield whole
+        return
+    rows, errors = [], {}
+    for row in edge.rows:
+        answer = answer_of(session, edge.function, edge.query([row]), runs=1)
+        if answer.error is None:
+            rows.append(row)
+        else:
+            errors.setdefault(answer.error, answer)
+    if rows:
+        yield answer_of(session, edge.function, edge.query(rows), runs=1)
+    yield from errors.values()
+
+
 def examples(session: "SparkSession") -> Iterator[tuple[str, str]]:
     """Each query in the documentation of each function, once a function."""
     for (function,) in session.sql("SHOW FUNCTIONS").collect():
@@ -70,7 +101,7 @@ def examples(session: "SparkSession") -> Iterator[tuple[str, str]]:
             yield function, query
 
 
-def answer_of(session: "SparkSession", function: str, query: str) -> Answer:
+def answer_of(session: "SparkSession", function: str, query: str, runs: int = 2) -> Answer:
     """What Spark says; it is asked twice, to see whether it says the same."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -78,11 +109,11 @@ def answer_of(session: "SparkSession", function: str, query: str) -> Answer:
     try:
         frame = session.sql(query)
         types = tuple(f.dataType.simpleString() for f in frame.schema.fields)
-        first, second = (session.sql(query).toArrow() for _ in range(2))
+        found = [frame.toArrow(), *(session.sql(query).toArrow() for _ in range(1, runs))]
     except (PySparkException, Py4JError) as error:
         condition = getattr(error, "getCondition", lambda: None)() or type(error).__name__
         # Values of some types cannot leave Spark.
         return Answer(function, query, types=types) if condition in _NOT_OUT else Answer(function, query, error=condition)
-    rows, again = map(plain_rows, (first, second))
-    types = tuple(type_name(one) for one in first.schema.types)
+    rows, again = plain_rows(found[0]), plain_rows(found[-1])
+    types = tuple(type_name(one) for one in found[0].schema.types)
     return Answer(function, query, types=types, rows=rows if str(rows) == str(again) else None)

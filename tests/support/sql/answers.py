@@ -68,8 +68,16 @@ def write_answers(path: Path, answers: Iterable[Answer]) -> None:
 
 def plain_rows(table: pa.Table) -> Rows:
     """Rows as JSON has them: numbers as they are, moments, decimals and bytes as texts."""
-    columns = [[_plain(value) for value in column.to_pylist()] for column in table.columns]
+    columns = [[_plain(value) for value in _values(column)] for column in table.columns]
     return [list(row) for row in zip(*columns, strict=True)]
+
+
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    try:
+        return list(column.to_pylist())
+    except OverflowError:
+        # Python has no dates beyond the year 9999: their days since 1970.
+        return list(column.cast(pa.int32() if pa.types.is_date32(column.type) else pa.int64()).to_pylist())
 
 
 def _plain(value: Any) -> Any:
@@ -155,6 +163,9 @@ def judge(answer: Answer, env: ts.TableEnvironment) -> Verdict:
     expected = answer.rows
     if "collect_set" in answer.query and expected is not None:
         expected, rows = _with_sorted_sets(expected), _with_sorted_sets(rows)
+    if "approx_count" in answer.query:
+        # How near it comes to the truth is each engine's own.
+        expected = None
     if expected is not None and not same_rows(expected, rows, ordered=answer.is_ordered):
         return Verdict(answer, "other rows", f"expected {answer.rows}, found {rows}")
     if types != answer.types:
