@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from tablestore.environment.engine import InsertTarget
-from tablestore.environment.materialized.difference import is_text
+from tablestore.environment.materialized.difference import check_kinds, drifted, is_text
 from tablestore.environment.materialized.incremental.holding import let_go
 from tablestore.environment.materialized.incremental.refresh import refresh
 from tablestore.environment.materialized.incremental.refreshreport import RefreshReport
@@ -229,7 +229,12 @@ def _overwritten(
     rows = QueryToInsert.of(session, insert, Source(text), ())
     for one in sources:
         rows.relations.pins[one.table.location, one.table.branch_name] = one.pin(session, one.now.id if one.now else None)
-    query = rows.bound(table.table_schema.fields)
+    fields = table.table_schema.fields
+    derived = [replace(field, type=kind or field.type) for field, (_, kind) in zip(fields, rows.given, strict=True)]
+    if drift := check_kinds(fields, derived, str(path)):
+        # An INSERT would cast, which cuts digits off.
+        raise drifted(str(path), drift)
+    query = rows.bound(fields)
     target = InsertTarget(table=table, pin=rows.relations.pin(path, table), overwrite=wanted, note=note)
     return session.engine_for("REFRESH").insert(query, target)
 

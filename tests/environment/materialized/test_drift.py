@@ -63,6 +63,19 @@ def test_a_refresh_whose_values_still_fit_says_what_drifted(env: ts.TableEnviron
     assert "column `v` was INT, and is BIGINT now" in refresh(env)["reason"]
 
 
+@pytest.mark.parametrize(("kind", "value"), [("DOUBLE", "2.7D"), ("STRING", "'7'"), ("BIGINT", "5")])
+def test_a_partition_is_not_refreshed_with_values_that_would_be_cast(
+    env: ts.TableEnvironment, rows_of: Rows, kind: str, value: str
+) -> None:
+    make_anew(env, "id INT, v INT, s STRING", "(1, 1, 'x')")
+    env.execute_sql("CREATE MATERIALIZED TABLE m PARTITIONED BY (s) REFRESH_MODE = FULL AS SELECT id, v, s FROM t")
+    env.execute_sql("ALTER MATERIALIZED TABLE m REFRESH PARTITION (s = 'x')")
+    make_anew(env, f"id INT, v {kind}, s STRING", f"(1, {value}, 'x')")
+    with pytest.raises(ts.InvalidInputError, match=rf"column `v` was INT, and is {kind} now"):
+        env.execute_sql("ALTER MATERIALIZED TABLE m REFRESH PARTITION (s = 'x')")
+    assert rows_of(env.execute_sql("SELECT * FROM m")) == [(1, 1, "x")]
+
+
 def test_a_wider_column_is_widened_together_with_a_mode_and_a_query(env: ts.TableEnvironment, rows_of: Rows) -> None:
     env.execute_sql(script(QUERIES[0], "CONTINUOUS"))
     env.execute_sql("ALTER TABLE t ALTER COLUMN v TYPE BIGINT")
