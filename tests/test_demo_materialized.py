@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -36,10 +37,17 @@ def test_board_and_carriers_are_refreshed_by_changes_and_go_on_with_a_new_column
 def test_a_refresh_that_does_not_happen_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(ts.TableEnvironment, "refresh_due", lambda self, now_ms: ())
+    refresh_due, calls = ts.TableEnvironment.refresh_due, count(1)
+    monkeypatch.setattr(ts.TableEnvironment, "refresh_due", lambda self, now: refresh_due(self, now) if next(calls) == 1 else ())
     report = run_on_a_few_days(tmp_path)
-    assert report.failed == 9
-    assert "airport.board: 0 rows, its query gives" in " ".join(capsys.readouterr().out.split())
+    assert report.failed == 8
+    assert "is not what its query gives" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_table_that_is_never_refreshed_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ts.TableEnvironment, "refresh_due", lambda self, now: ())
+    with pytest.raises(ts.NotFoundError, match=r"airport\.board was not filled yet"):
+        run_on_a_few_days(tmp_path)
 
 
 def test_a_failed_check_fails_the_program(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

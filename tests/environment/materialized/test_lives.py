@@ -6,11 +6,15 @@ have been among them. At the end nothing is left but tables that can be read, re
 names.
 """
 
+import os
 import random
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from itertools import chain, permutations, product
 from pathlib import Path
 from typing import Any
@@ -187,6 +191,25 @@ def outcomes(before: Tables, done: Sequence[str], unknown: Sequence[str]) -> Ite
                 yield tables
 
 
+def some_statement(chance: random.Random, tables: Tables) -> str:
+    """One that mostly makes sense, as far as is known of the tables."""
+    one, table, kind = chance.choice, chance.choice(TABLES), chance.random()
+    state, query, number = tables.get(table), one(QUERIES), chance.randint(1, 9)
+    if kind < 0.15:
+        return one(ROWS).format(number, number)
+    if kind < (0.8 if state is None else 0.3):
+        how, freshness = one(("CREATE OR ALTER", "CREATE OR ALTER", "CREATE")), one(("5' MINUTE", "5' MINUTE", "1' DAY"))
+        return f"{how} MATERIALIZED TABLE {table} FRESHNESS = INTERVAL '{freshness} AS {query}"
+    if kind < 0.36:
+        return f"DROP MATERIALIZED TABLE {table}"
+    likely = ["AS {q}", "AS {q}", "STAGE AS {q}", "REFRESH", one(SETS), one(BARE)]
+    if state is not None:
+        likely += ["RESUME"] * 2 if state.suspended else ["SUSPEND"]
+        likely += ["PROMOTE"] * 4 if state.staged else ["STAGE AS {q}"]
+        likely += ["ROLLBACK"] * 3 if state.previous else []
+    return f"ALTER MATERIALIZED TABLE {table} {one(likely).format(q=query)}"
+
+
 class Rounds:
     """Lets the jobs of continuous tables go from round to round, instead of the time."""
 
@@ -243,6 +266,7 @@ class Life:
     actors: list[Actor] = field(default_factory=list)
     tables: Tables = field(default_factory=dict)
     said: list[str] = field(default_factory=list)
+    dead_after: timedelta = timedelta(hours=1)
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
@@ -262,24 +286,6 @@ class Life:
 
     # -- statements
 
-    def statement(self) -> str:
-        """One that mostly makes sense, as far as is known of the tables."""
-        one, table, kind = self.chance.choice, self.chance.choice(TABLES), self.chance.random()
-        state, query, number = self.tables.get(table), one(QUERIES), self.chance.randint(1, 9)
-        if kind < 0.15:
-            return one(ROWS).format(number, number)
-        if kind < (0.8 if state is None else 0.3):
-            how, freshness = one(("CREATE OR ALTER", "CREATE OR ALTER", "CREATE")), one(("5' MINUTE", "5' MINUTE", "1' DAY"))
-            return f"{how} MATERIALIZED TABLE {table} FRESHNESS = INTERVAL '{freshness} AS {query}"
-        if kind < 0.36:
-            return f"DROP MATERIALIZED TABLE {table}"
-        likely = ["AS {q}", "AS {q}", "STAGE AS {q}", "REFRESH", one(SETS), one(BARE)]
-        if state is not None:
-            likely += ["RESUME"] * 2 if state.suspended else ["SUSPEND"]
-            likely += ["PROMOTE"] * 4 if state.staged else ["STAGE AS {q}"]
-            likely += ["ROLLBACK"] * 3 if state.previous else []
-        return f"ALTER MATERIALIZED TABLE {table} {one(likely).format(q=query)}"
-
     def run(self) -> None:
         for _ in range(STATEMENTS_OF_A_LIFE):
             done, unknown = self.overlapping(self.actors)
@@ -294,15 +300,27 @@ class Life:
         """A statement of one of them, perhaps with some of the others in the middle: those that were OK, and those of which nobody
         knows."""
         actor = self.chance.choice(actors)
-        others, text, fate = [one for one in actors if one is not actor], self.statement(), self.chance.random()
+        others, text, fate = (
+            [one for one in actors if one is not actor],
+            some_statement(self.chance, self.tables),
+            self.chance.random(),
+        )
         inside: list[tuple[list[str], list[str]]] = []
         when = self.chance.randint(1, self.chance.choice((15, 60, 120)))
+        # The call may be one of the session's job, in a thread of its own.
+        counting, within = threading.Lock(), threading.Lock()
 
         def at_once(call: Call) -> None:
             nonlocal when
-            when -= 1
-            if when == 0:
+            with counting:
+                when -= 1
+                if when != 0:
+                    return
+                within.acquire()
+            try:
                 inside.append(self.overlapping(others))
+            finally:
+                within.release()
 
         if fate < 0.5 and others:
             actor.faults.before(at_once)
@@ -314,6 +332,10 @@ class Life:
         sync = self.chance.random() < 0.6
         result = self.outcome(actor, text, sync=sync)
         actor.faults.clear()
+        with counting:
+            when = 0
+        with within:
+            pass
         self.said.append(f"{self.actors.index(actor)}{'' if sync else ' beside'}: {text} -> {result}")
         if actor.faults.crashed:
             self.bury(actor)
@@ -353,35 +375,21 @@ class Life:
     def found(self, path: ObjectPath) -> Found:
         return open_materialized(self.actors[0].env._session, path)
 
-    def path(self, name: str) -> ObjectPath:
-        return ObjectPath("tablestore", "default", name)
-
     def observed(self) -> Tables:
-        env = self.actors[0].env
-        return {name: self.state(name) for name in TABLES if env.catalog().table_exists(f"default.{name}")}
+        return observed(self.actors[0].env)
 
-    def state(self, name: str) -> State:
-        path = self.path(name)
-        found = self.found(path)
-        beside: dict[Role, Definition] = {}
-        for role in Role:
-            with suppress(ts.NotFoundError):
-                version = self.found(version_path(path, role))
-                # One of the same version is what a promotion that died has left.
-                if version.table.options().get(VERSION) != found.table.options().get(VERSION, "first"):
-                    beside[role] = declared_by(version)
-        return State(
-            declared_by(found),
-            suspended=found.upkeep.status is RefreshStatus.SUSPENDED,
-            staged=beside.get(Role.STAGED),
-            previous=beside.get(Role.PREVIOUS),
-        )
+    def rest(self) -> None:
+        """What other processes have left comes to rest: all of them are dead."""
+        self.close()
+        self.actors = [Actor(ts.TableEnvironment.create(self.place / "wh", engine="duckdb"), Faults())]
+        self.dead_after, self.tables = timedelta(0), self.observed()
+        self.end()
 
     def end(self) -> None:
         """Everybody comes to rest; then what there is is right, and there is nothing else."""
         self.clock.advance(7200)
         env = self.actors[0].env
-        assert all(one.outcome in ("removed", "finished") for one in env.catalog().sweep_creations().creations)
+        assert all(one.outcome in ("removed", "finished") for one in env.catalog().sweep_creations(self.dead_after).creations)
         env.catalog().release_dead_holds()
         env.execute_sql("DELETE FROM s WHERE v = 'x'")
         self.check_jobs()
@@ -400,12 +408,12 @@ class Life:
             file.relative_to(self.place / "wh").parts[1] for file in (self.place / "wh/default.db").rglob("*") if file.is_file()
         }
         assert lying == {*left, "_database"}, self.story()
-        # A sweeper that died may have left the empty file by which it asks the store for the time.
-        assert not [one for one in self.files.list("_ctas") if one.is_dir or one.size], self.story()
+        # The rest of a removal that died waits until its files are old, which the clock of the store says.
+        assert not list((self.place / "wh/_ctas").glob("*/intent.json")), self.story()
         self.check_holds(left - {"s"})
 
     def check_jobs(self) -> None:
-        named = {job_of(found.upkeep.handler): found for found in map(self.found, map(self.path, self.tables))}
+        named = {job_of(found.upkeep.handler): found for found in map(self.found, map(path_of, self.tables))}
         for actor in self.actors:
             for job in actor.env._session.jobs.under_way():
                 self.rounds.run(job)
@@ -417,7 +425,7 @@ class Life:
 
     def check_rows(self, name: str, state: State) -> None:
         """A continuous table has the rows of its query at the snapshots of its cursor. Then it is refreshed and verified."""
-        session, found = self.actors[0].env._session, self.found(self.path(name))
+        session, found = self.actors[0].env._session, self.found(path_of(name))
         if found.definition.refresh_mode is RefreshMode.CONTINUOUS and not state.suspended:
             inner = refresh_session(session)
             report = verify(inner, found.table, found.definition.expanded_query, spec=inner.spec(found.path, found.table))
@@ -446,12 +454,45 @@ class Life:
             actor.env.close()
 
 
+def path_of(name: str) -> ObjectPath:
+    return ObjectPath("tablestore", "default", name)
+
+
+def observed(env: ts.TableEnvironment) -> Tables:
+    """What the tables are."""
+    there: dict[str, State] = {}
+    for name in TABLES:
+        # Others may drop it at any time.
+        with suppress(ts.NotFoundError):
+            there[name] = state_of(env, path_of(name))
+    return there
+
+
+def state_of(env: ts.TableEnvironment, path: ObjectPath) -> State:
+    found = open_materialized(env._session, path)
+    beside: dict[Role, Definition] = {}
+    for role in Role:
+        with suppress(ts.NotFoundError):
+            version = open_materialized(env._session, version_path(path, role))
+            # One of the same version is what a promotion that died has left.
+            if version.table.options().get(VERSION) != found.table.options().get(VERSION, "first"):
+                beside[role] = declared_by(version)
+    return State(
+        declared_by(found),
+        suspended=found.upkeep.status is RefreshStatus.SUSPENDED,
+        staged=beside.get(Role.STAGED),
+        previous=beside.get(Role.PREVIOUS),
+    )
+
+
 def declared_by(found: Found) -> Definition:
     made = found.definition
     return Definition(made.original_query, str(made.freshness), str(made.logical_mode), made.options.get("write-only") == "true")
 
 
-@pytest.mark.parametrize("seeds", [range(20), pytest.param(range(1000, 1200), marks=pytest.mark.slow)], ids=["20", "200"])
+@pytest.mark.parametrize(
+    "seeds", [range(20), *(pytest.param(range(at, at + 25), marks=pytest.mark.slow) for at in range(1000, 1200, 25))], ids=str
+)
 def test_what_was_ok_is_true_afterwards_and_nothing_else_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seeds: range
 ) -> None:
@@ -462,3 +503,56 @@ def test_what_was_ok_is_true_afterwards_and_nothing_else_is_left(
             life.run()
         finally:
             life.close()
+
+
+PROCESS = """
+import random, sys
+import tablestore as ts
+from tests.environment.materialized.test_lives import observed, some_statement
+
+chance = random.Random(int(sys.argv[2]))
+env = ts.TableEnvironment.create(sys.argv[1], engine="duckdb")
+while True:
+    print("next", flush=True)
+    try:
+        env.get_config().set("table.dml-sync", chance.choice(("true", "false")))
+        env.execute_sql(some_statement(chance, observed(env))).to_arrow()
+    except ts.TablestoreError:
+        pass
+"""
+KILLS = 12
+
+
+@pytest.mark.slow
+def test_processes_that_are_killed_at_any_time_leave_nothing_but_whole_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, project: Path
+) -> None:
+    chance, place = random.Random(7), tmp_path / "place"
+    life = Life(0, place, Rounds(monkeypatch))
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(project), *filter(None, [os.environ.get("PYTHONPATH")])])}
+    said = (tmp_path / "said").open("w")
+
+    def started() -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", PROCESS, str(place / "wh"), str(chance.getrandbits(32))]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=said, text=True, env=environment)
+
+    processes = [started(), started()]
+    try:
+        for number in range(KILLS):
+            dying, other = processes[number % 2], processes[1 - number % 2]
+            for process, lines in ((dying, chance.randint(3, 12)), (other, 1)):
+                assert process.stdout is not None
+                for _ in range(lines):
+                    assert process.stdout.readline() == "next\n", (tmp_path / "said").read_text()[-3000:]
+            dying.kill()
+            dying.communicate()
+            processes[number % 2] = started()
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()
+        said.close()
+    try:
+        life.rest()
+    finally:
+        life.close()
