@@ -413,7 +413,7 @@ def procedures_page() -> str:
         lines += ["| argument | takes | default |", "|---|---|---|", "| `table` | text | |"]
         for parameter in procedure.parameters:
             default = "" if parameter.is_needed else "NULL" if parameter.default is None else str(parameter.default).upper()
-            takes = " or ".join(KIND_WORDS[kind] for kind in parameter.kinds if kind is not type(None))
+            takes = " or ".join(KIND_WORDS[kind] for kind in parameter.kinds if kind in KIND_WORDS and kind is not type(None))
             lines.append(f"| `{parameter.name}` | {takes} | {default} |")
         lines.append("")
     lines += [

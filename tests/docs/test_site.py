@@ -13,6 +13,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.catalog import settings
+from tablestore.environment.rows.dynamicoptions import DYNAMIC_OPTIONS
 from tablestore.io.lock import lockoptions
 from tablestore.options import TABLE_OPTIONS
 
@@ -48,7 +49,7 @@ def test_every_public_name_is_on_the_page_of_the_api(generate: ModuleType) -> No
 
 
 def test_every_option_system_table_and_command_is_on_its_page(generate: ModuleType) -> None:
-    known = {*TABLE_OPTIONS, *lockoptions.OPTIONS, *settings.OPTIONS}
+    known = {*TABLE_OPTIONS, *DYNAMIC_OPTIONS, *lockoptions.OPTIONS, *settings.OPTIONS}
     assert set(re.findall(r"^\| `([\w.-]+)` \|", generate.options_page(), re.MULTILINE)) == known
     assert set(re.findall(r"^## (\w+)$", generate.system_tables_page(), re.MULTILINE)) == set(generate.SYSTEM_TABLES)
     commands = {" ".join(path) for path, _ in generate.commands()}
