@@ -18,7 +18,7 @@ DOUBLE_TYPE = exp.DataType.build("DOUBLE")
 ROUNDED = (exp.Round, exp.Floor, exp.Ceil)
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Nullif)
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Mod, exp.Div)
-_CHOICES = (exp.Coalesce, exp.Greatest, exp.Least, exp.Case, exp.If)
+_CHOICES = (exp.Coalesce, exp.Greatest, exp.Least, exp.Case, exp.If, exp.Nvl2, exp.Array)
 # From here on every double is a whole number.
 _ALL_WHOLE = 2**53
 _MOST_ROUNDED = 15
@@ -35,7 +35,9 @@ def widened_operands(node: exp.Expr, bound: Bound) -> Iterator[exp.Expr]:
         yield from _compared((node.this, node.args["low"], node.args["high"]), bound)
     elif isinstance(node, exp.In):
         among = node.args.get("query")
-        yield from _compared((node.this, *([among] if among is not None else node.expressions)), bound)
+        # The column of a query is cast inside of it (``numbertypes``).
+        found = _compared((node.this, *([among] if among is not None else node.expressions)), bound)
+        yield from (one for one in found if one is not among)
     elif isinstance(node, _CHOICES):
         yield from _singles(alternatives(node), bound)
         if isinstance(node, exp.Case) and node.this is not None:

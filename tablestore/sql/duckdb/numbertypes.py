@@ -8,13 +8,14 @@ where it stands, everywhere alike: so it stays the same expression in SELECT, GR
 """
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from sqlglot import exp
 
 from tablestore.sql.binding.binder import Bound
 from tablestore.sql.binding.functiontypes import alternatives
 from tablestore.sql.binding.scopes import Columns
-from tablestore.sql.binding.sqltypes import INT, VOID, SqlType, Type, engine_words
+from tablestore.sql.binding.sqltypes import DOUBLE, FLOAT, INT, VOID, SqlType, Type, engine_words
 
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Mod)
 _CHOICES = (exp.Coalesce, exp.Greatest, exp.Least, exp.Case, exp.If, exp.Nvl2, exp.Array)
@@ -25,13 +26,23 @@ _OF_OPERANDS = (
 )  # fmt: skip
 _HANDED_ON_BY = (exp.Select, exp.Alias, exp.PropertyEQ, exp.Tuple, exp.Paren, exp.Neg, *_CHOICES)
 
+Widened: TypeAlias = tuple[exp.Expr, Columns, Sequence[Type]]
+
 
 def cast_to(data_type: SqlType, node: exp.Expr) -> exp.Cast:
     """A node as a value of a type."""
     return exp.Cast(this=node, to=engine_words(data_type))
 
 
-def sparks_type(node: exp.Expr, bound: Bound) -> SqlType | None:
+def casts_of(node: exp.Expr, bound: Bound) -> dict[int, SqlType]:
+    """The types to which a node or parts of it are to be cast, by their ids."""
+    if isinstance(node, exp.Values):
+        return _widened_rows(node, bound)
+    kind = _sparks_type(node, bound) or _beside_a_number(node, bound)
+    return {} if kind is None else {id(node): kind}
+
+
+def _sparks_type(node: exp.Expr, bound: Bound) -> SqlType | None:
     """The type to which a node is to be cast; None where it has Spark's anyhow, or no number in it."""
     kind = bound.of(node)
     if kind is None or not kind.has_numbers or not _is_plain(kind) or _is_inside(node):
@@ -55,7 +66,7 @@ def sparks_type(node: exp.Expr, bound: Bound) -> SqlType | None:
             return None
 
 
-def widened_operand(node: exp.Expr, bound: Bound) -> SqlType | None:
+def _beside_a_number(node: exp.Expr, bound: Bound) -> SqlType | None:
     """The type to which a small number is cast beside a written one, which is an INT: DuckDB would make that one small, too."""
     parent, kind = node.parent, bound.of(node)
     if not isinstance(parent, _ARITHMETIC) or kind is None or not kind.is_integer:
@@ -83,19 +94,29 @@ def _is_inside(node: exp.Expr) -> bool:
     return isinstance(node.parent, (exp.Window, exp.Filter, exp.IgnoreNulls, exp.RespectNulls)) and node.arg_key == "this"
 
 
-def widened_rows(node: exp.Values, bound: Bound) -> list[tuple[exp.Expr, SqlType]]:
+def _widened_rows(node: exp.Values, bound: Bound) -> dict[int, SqlType]:
     """The numbers in VALUES that are cast to the type of their column."""
     rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in node.expressions]
-    casts = []
+    casts: dict[int, SqlType] = {}
     for (_, wanted), column in zip(bound.columns(node) or (), zip(*rows, strict=False), strict=False):
-        casts += [(value, wanted) for value in column if _is_widened(bound.of(value), wanted)]
-    return [(value, wanted) for value, wanted in casts if wanted is not None]
+        if wanted is not None:
+            casts |= {id(value): wanted for value in column if _is_widened(bound.of(value), wanted)}
+    return casts
 
 
-def widened_sides(node: exp.SetOperation, bound: Bound) -> list[tuple[exp.Expr, Columns, Sequence[Type]]]:
-    """Those sides of a set operation in which columns are to be cast: with their columns and the types of the operation's."""
+def widened_queries(node: exp.Expr, bound: Bound) -> list[Widened]:
+    """The queries under a node in which columns are to be cast: with their columns, and the types that these are to have."""
+    if isinstance(node, exp.SetOperation):
+        return _widened_sides(node, bound)
+    among = node.args.get("query") if isinstance(node, exp.In) else None
+    if among is None or bound.of(among) != FLOAT or bound.of(node.this) == FLOAT:
+        return []
+    return [(among.unnest(), bound.columns(among) or (), [DOUBLE])]
+
+
+def _widened_sides(node: exp.SetOperation, bound: Bound) -> list[Widened]:
     columns = bound.columns(node)
-    sides: list[tuple[exp.Expr, Columns, Sequence[Type]]] = []
+    sides: list[Widened] = []
     for side in (node.left, node.right):
         own = bound.columns(side)
         if columns is None or own is None:

@@ -47,14 +47,14 @@ from tablestore.errors import InvalidInputError
 from tablestore.names import did_you_mean
 from tablestore.sql.binding.binder import Bound, bind_types, tables_of_others
 from tablestore.sql.binding.scopes import Columns
-from tablestore.sql.binding.sqltypes import BIGINT, BOOLEAN, DATE, DOUBLE, FLOAT, INT, INTERVAL, STRING, VOID, Type
+from tablestore.sql.binding.sqltypes import BIGINT, BOOLEAN, DATE, DOUBLE, FLOAT, INT, INTERVAL, STRING, VOID, SqlType, Type
 from tablestore.sql.depth import deep
 from tablestore.sql.duckdb.calls import MOST_SHOWN, OWN_TEXT, as_date, call, divided, is_distinct, refusal, unknown_operand
 from tablestore.sql.duckdb.clauses import counted_columns, exploded, group, table_function
 from tablestore.sql.duckdb.floats import ROUNDED, round_as_spark, widened_operands
 from tablestore.sql.duckdb.lists import subscript
 from tablestore.sql.duckdb.moments import months_between, seconds, strict_date
-from tablestore.sql.duckdb.numbertypes import cast_to, sparks_type, widen, widened_operand, widened_rows, widened_sides
+from tablestore.sql.duckdb.numbertypes import Widened, cast_to, casts_of, widen, widened_queries
 from tablestore.sql.duckdb.quotients import average, average_of_doubles, averaged, quotient, whole_quotient
 from tablestore.sql.duckdb.resultnames import name_results
 from tablestore.sql.duckdb.rewrites import NAMED, OPERATORS, REWRITES, TAKEN, is_another, whole_aggregate
@@ -251,33 +251,38 @@ def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None]:
     for cast_node in list(tree.find_all(exp.Cast)):
         part_by_part(cast_node)
     bound = bind_types(tree, known.tables, functions=known.functions, parameters=known.parameters)
-    nodes = list(tree.walk(bfs=True))
+    nodes = [node for node in tree.walk(bfs=True) if not isinstance(node, _NAMES)]
     _refuse_calls(nodes)
+    changes: list[Callable[[], exp.Expr]] = []
+    casts: dict[int, SqlType] = {}
+    widened: list[Widened] = []
     for node in nodes:
         _refuse_order(node, bound)
         _refuse_numbers(node, bound)
         _refuse_texts(node, bound)
         _refuse_json(node, bound)
         _refuse_digits(node, bound)
-    changes = {id(node): _change(node, bound) for node in nodes}
-    casts = {id(node): kind for node in nodes if (kind := sparks_type(node, bound) or widened_operand(node, bound)) is not None}
-    casts |= {id(operand): DOUBLE for node in nodes for operand in widened_operands(node, bound)}
-    casts |= {id(value): kind for node in nodes if isinstance(node, exp.Values) for value, kind in widened_rows(node, bound)}
-    sides = [side for node in nodes if isinstance(node, exp.SetOperation) for side in widened_sides(node, bound)]
+        changes.append(_change(node, bound))
+        # What is around a node comes first, and decides.
+        for at, kind in casts_of(node, bound).items():
+            casts.setdefault(at, kind)
+        for operand in widened_operands(node, bound):
+            casts.setdefault(id(operand), DOUBLE)
+        widened += widened_queries(node, bound)
     columns = bound.columns(tree)
-    for node in reversed(nodes):
+    for node, change in zip(reversed(nodes), reversed(changes), strict=True):
         parent, key, index = node.parent, node.arg_key or "", node.index
-        made = changes[id(node)]()
-        if (kind := casts.get(id(node))) is not None:
-            made = cast_to(kind, made)
+        made = change()
+        if (wanted := casts.get(id(node))) is not None:
+            made = cast_to(wanted, made)
         if made is node:
             continue
         if parent is None:
             tree = made
         else:
             parent.set(key, made, index)
-    for side, own, wanted in reversed(sides):
-        widen(side, own, wanted)
+    for query, own, types in reversed(widened):
+        widen(query, own, types)
     return tree, columns
 
 
@@ -299,6 +304,7 @@ def _change(node: exp.Expr, bound: Bound) -> Callable[[], exp.Expr]:
     return partial(_node, node, bound.of(node.this) if isinstance(node, _OF_ITS_OPERAND) else bound.of(node))
 
 
+_NAMES = (exp.Identifier, exp.DataType, exp.DataTypeParam, exp.TableAlias, exp.Var)
 _MAY_FAIL = (exp.Div, exp.IntDiv, exp.Mod, exp.Bracket, exp.Cast, exp.TsOrDsToDate)
 _OF_ITS_OPERAND = (exp.Cast, exp.Bracket, exp.Reverse, exp.Sign, exp.StrToUnix, exp.TimeToUnix, exp.TsOrDsToDate, *ROUNDED)
 _ORDERS = (exp.LT, exp.LTE, exp.GT, exp.GTE)
