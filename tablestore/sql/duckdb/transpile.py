@@ -125,7 +125,7 @@ def translated(text: str, known: Known, *, whole: bool = False) -> Translated:
         _note_texts(tree, tokens)
         rewritten, columns = _rewritten(tree, known)
         try:
-            return Translated(sql=rewritten.sql(dialect=DuckDB, unsupported_level=ErrorLevel.RAISE), columns=columns)
+            return Translated(sql=rewritten.sql(dialect=DuckDB, unsupported_level=ErrorLevel.RAISE, copy=False), columns=columns)
         except NotInDuckDB as error:
             raise refusal(str(error)) from error
 

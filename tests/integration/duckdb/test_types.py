@@ -10,6 +10,11 @@ import pytest
 from tablestore_duckdb.engine import DuckDBEngine
 
 import tablestore as ts
+from tests.support.sql.answers import EQUAL, TYPES, judge, read_answers
+from tests.support.sql.randomqueries import VIEWS
+
+# A share of them where time is short.
+_STEP = 4
 
 
 @pytest.fixture(scope="module")
@@ -110,6 +115,15 @@ def test_a_cast_cuts_off_what_comes_of_views_and_generators(
     env: ts.TableEnvironment, query: str, rows: list[tuple[Any, ...]]
 ) -> None:
     assert values(env, query) == (["int32"], rows)
+
+
+@pytest.mark.parametrize("step", [pytest.param(_STEP, id="some"), pytest.param(1, id="all", marks=pytest.mark.slow)])
+def test_random_queries_have_the_types_and_rows_that_spark_gives(step: int) -> None:
+    with ts.TableEnvironment.create({"metastore": "memory"}, engine="duckdb") as env:
+        for name, query in VIEWS.items():
+            env.execute_sql(f"CREATE TEMPORARY VIEW {name} AS {query}")
+        verdicts = [judge(answer, env) for answer in read_answers(TYPES)[::step]]
+    assert not [str(verdict) for verdict in verdicts if verdict.outcome != EQUAL]
 
 
 def test_a_quotient_of_what_a_view_selects_has_sparks_type(env: ts.TableEnvironment) -> None:

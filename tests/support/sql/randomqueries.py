@@ -1,4 +1,4 @@
-"""Random queries of Spark's dialect that read no table: joins, sets, subqueries and common queries.
+"""Random queries of Spark's dialect over two views: joins, sets, subqueries and common queries.
 
 Their columns and aliases have the same few names, over numbers of all types, in structs, arrays and maps.
 Each is read by an engine as a whole, so its columns have types of which the text says nothing: what they are follows from what each
@@ -9,18 +9,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-_ROWS = """
-WITH t AS (
- SELECT id, CAST(a AS TINYINT) AS a, CAST(b AS INT) AS b, CAST(c AS BIGINT) AS c, CAST(n AS DOUBLE) AS n, CAST(x AS FLOAT) AS x,
- CAST(p AS DECIMAL(10, 2)) AS p, array(CAST(n AS DOUBLE), -0.75D) AS l,
- named_struct('a', CAST(n AS DOUBLE), 'b', b, 'p', CAST(p AS DECIMAL(6, 3))) AS s, map('k', CAST(p AS DECIMAL(8, 2))) AS m
- FROM VALUES (1, 1, 7, 30, '2.75', '0.5', '2.50'), (2, -3, 2, -4, '-1.5', '2.25', '-0.75'), (3, 2, NULL, 9, NULL, '4.75', '7.10'),
- (4, 5, 3, NULL, '8.25', NULL, NULL) AS v (id, a, b, c, n, x, p)),
-u AS (
- SELECT id, CAST(n AS DECIMAL(12, 4)) AS a, CAST(id AS BIGINT) AS b, CAST(n AS DOUBLE) AS c, CAST(id AS SMALLINT) AS n,
- named_struct('a', id, 'b', n) AS s, array(n, 2.5) AS l FROM VALUES (1, 1.25), (3, -2.5), (5, 3.75) AS v (id, n))
-"""
-_HEAD = " ".join(_ROWS.split())
+VIEWS = {
+    "t": """
+        SELECT id, CAST(a AS TINYINT) AS a, CAST(b AS INT) AS b, CAST(c AS BIGINT) AS c, CAST(n AS DOUBLE) AS n,
+            CAST(x AS FLOAT) AS x, CAST(p AS DECIMAL(10, 2)) AS p, array(CAST(n AS DOUBLE), -0.75D) AS l,
+            named_struct('a', CAST(n AS DOUBLE), 'b', b, 'p', CAST(p AS DECIMAL(6, 3))) AS s,
+            map('k', CAST(p AS DECIMAL(8, 2))) AS m
+        FROM VALUES (1, 1, 7, 30, '2.75', '0.5', '2.50'), (2, -3, 2, -4, '-1.5', '2.25', '-0.75'),
+            (3, 2, NULL, 9, NULL, '4.75', '7.10'), (4, 5, 3, NULL, '8.25', NULL, NULL) AS v (id, a, b, c, n, x, p)""",
+    "u": """
+        SELECT id, CAST(n AS DECIMAL(12, 4)) AS a, CAST(id AS BIGINT) AS b, CAST(n AS DOUBLE) AS c, CAST(id AS SMALLINT) AS n,
+            named_struct('a', id, 'b', n) AS s, array(n, 2.5) AS l
+        FROM VALUES (1, 1.25), (3, -2.5), (5, 3.75) AS v (id, n)""",
+}
+"""The temporary views that they read."""
 _NAMES = ("a", "b", "c", "n", "p", "x")
 _TYPES = ("INT", "BIGINT", "DOUBLE", "DECIMAL(12, 3)", "SMALLINT", "FLOAT", "DECIMAL(20, 6)")
 _SETS = ("UNION ALL", "UNION", "EXCEPT", "INTERSECT")
@@ -58,12 +60,13 @@ class _Writer:
     common: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def whole(self) -> str:
-        head = _HEAD
+        parts = []
         for name in self.random.sample(("q", "r", "w"), self.random.randint(0, 2)):
             columns = self._names(self.random.randint(1, 3))
-            head += f", {name} AS ({self._query(columns, 1)})"
+            parts.append(f"{name} AS ({self._query(columns, 1)})")
             self.common[name] = columns
-        return f"{head} {self._query(self._names(self.random.randint(1, 3)), 2)}"
+        query = self._query(self._names(self.random.randint(1, 3)), 2)
+        return f"WITH {', '.join(parts)} {query}" if parts else query
 
     def _names(self, count: int) -> tuple[str, ...]:
         return tuple(self.random.sample(_NAMES, count))
