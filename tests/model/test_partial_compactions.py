@@ -191,8 +191,16 @@ def _come_late(*, seeds: Iterable[int]) -> None:
         for clock in range(8):
             versions = _rows(rng, ALL, clock)
             runs.table.write_changes(versions)
-            for row in versions.to_pylist():
+            # A -U whose +U is the next row says that the row stays, whichever of the two counts.
+            given = versions.to_pylist()
+            following = [(row["id"], row["_row_kind"]) for row in given[1:]] + [(None, None)]
+            for row, behind in zip(given, following, strict=True):
+                if row["_row_kind"] == "-U" and behind == (row["id"], "+U"):
+                    continue
                 rank, kind = -10 if row["q"] is None else row["q"], row.pop("_row_kind")
+                if row["q"] is None and kind not in ADDITIONS and row["id"] in newest:
+                    # A retraction without an order is as new as what it takes back.
+                    rank = newest[row["id"]][0]
                 if row["id"] not in newest or rank >= newest[row["id"]][0]:
                     newest[row["id"]] = rank, kind, row
             if rng.random() < 0.3:
