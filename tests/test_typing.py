@@ -19,7 +19,7 @@ OTHERS = re.compile(
     r"str|int|bool|None|object|Any|Self|float|bytes|datetime|timedelta|Iterator|Iterable|Sequence|Mapping|Generator|Callable|Literal|"
     r"type|tuple|dict|list|T|"
     r"(?:pa|pc|pandas|polars|duckdb|collections|abc|typing)(?:\.\w+)*|pyarrow(?:\.\w+)*|"
-    r"TableContext|TableSchema|Field|SplitReader|Plan|Predicate|ChangeLog|CommitMessage|CommitNote|Effect|CreationKind|VisibleCreation"
+    r"TableContext|TableSchema|Field|SplitReader|Plan|Predicate|ChangeLog|CommitMessage|CommitNote|Effect|CreationKind|CreationRecord|VisibleCreation"
 )
 
 
