@@ -171,7 +171,11 @@ class Function:
         """The error of a query in which the function raised one: with the line, since the trace ends at the engine."""
         frames = extract_tb(error.__traceback__)
         where = f" ({frames[-1].filename}, line {frames[-1].lineno})" if len(frames) > 1 else ""
-        return InvalidInputError(f"function {self.name} raised {type(error).__name__}: {error}{where}", kind="query")
+        try:
+            text = str(error)
+        except Exception:  # It is the user's class.
+            text = "an error that has no text"
+        return InvalidInputError(f"function {self.name} raised {type(error).__name__}: {text}{where}", kind="query")
 
 
 class QueryRows(Protocol):

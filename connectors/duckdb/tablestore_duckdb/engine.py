@@ -43,7 +43,8 @@ class DuckDBEngine:
         self._owns = connection is None
         self._remembered = Remembered()
         self._functions: dict[str, Type] = {}
-        self._sessions = Sessions(self._own_connection() if connection is None else connection)
+        self._registered: dict[str, Function] = {}
+        self._sessions = Sessions(self._own_connection(), reopen=self._reopened) if connection is None else Sessions(connection)
         if self._owns:
             with self._alone("timezone") as run:
                 self._set(run, "timezone", TIME_ZONE)
@@ -104,12 +105,14 @@ class DuckDBEngine:
 
         with self._alone(function.name):
             create_function(self._sessions.connection, name, function)
+        self._registered[name] = function
         self._functions[name.lower()] = None if function.returns is None else arrow_type(function.returns)
 
     def drop_function(self, name: str) -> None:
         """Forget a function that was registered."""
         with self._alone(name):
             self._sessions.connection.remove_function(name)
+        self._registered.pop(name, None)
         self._functions.pop(name.lower(), None)
 
     def has_function(self, name: str) -> bool:
@@ -183,6 +186,16 @@ class DuckDBEngine:
         self._remove_spilled = weakref.finalize(self, shutil.rmtree, spilled, ignore_errors=True)
         # A table that is not there shall not be a variable of some module of ours.
         return duckdb.connect(":memory:", config={"temp_directory": spilled, "python_enable_replacements": False})
+
+    def _reopened(self) -> duckdb.DuckDBPyConnection:
+        """Another database in place of one that has ended, with the functions that were registered."""
+        from tablestore_duckdb.functions import create_function
+
+        self._remove_spilled()
+        connection = self._own_connection()
+        for name, function in self._registered.items():
+            create_function(connection, name, function)
+        return connection
 
     @contextmanager
     def _alone(self, text: str) -> Iterator[Run]:

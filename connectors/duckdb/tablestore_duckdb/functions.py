@@ -52,13 +52,22 @@ def _called(function: Function, arguments: int) -> Callable[..., Any]:
     def by_column(*columns: Any) -> Any:
         whole = (column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column for column in columns)
         try:
-            return function.call(*whole).cast(function.returns)
+            return _column(function.call(*whole), columns).cast(function.returns)
         except Exception as error:
             raise function.failed(error) from error
 
     called: Any = by_column if function.by_column else by_value
     called.__signature__ = Signature([Parameter(f"p{place}", Parameter.POSITIONAL_ONLY) for place in range(arguments)])
     return cast(Callable[..., Any], called)
+
+
+def _column(given: Any, columns: tuple[Any, ...]) -> "pa.Array | pa.ChunkedArray":
+    """What a function by column gave. Raises TypeError unless it is an array with a value for each row."""
+    rows = len(columns[0]) if columns else None
+    if not isinstance(given, (pa.Array, pa.ChunkedArray)) or (rows is not None and len(given) != rows):
+        size = f" of {len(given)} values" if isinstance(given, (pa.Array, pa.ChunkedArray)) else ""
+        raise TypeError(f"expected an array{'' if rows is None else f' of {rows} values'}, found {type(given).__name__}{size}")
+    return given
 
 
 def _type(arrow: pa.DataType, function: Function) -> str:

@@ -38,6 +38,8 @@ _NAMED = tuple(
 )
 # What a function of the user's raised (``Function.failed``).
 _OF_A_FUNCTION = re.compile(r"Python exception occurred while executing the UDF: InvalidInputError: (.*)", re.DOTALL)
+# What DuckDB makes of a value that is not of the type that a function says.
+_NOT_OF_ITS_TYPE = re.compile(r"^(?:Python Conversion Failure: |(?=Unable to transform python ))(.*)", re.DOTALL)
 # What an expression of the user's raised that tablestore looks at (``calls.in_own_text``).
 _IN_TEXT = re.compile(r" in `(.+)`$", re.DOTALL)
 _NEAR = re.compile(r": something is missing or misplaced near `(.+)`$")
@@ -79,6 +81,10 @@ def translated(message: str, text: str, columns: Sequence[str] = ()) -> Tablesto
         message = _CANDIDATES.sub("", message).rstrip("!") + nearest
     if (raised := _OF_A_FUNCTION.search(message)) is not None:
         return InvalidInputError(f"{raised[1]}{_place(raised[1], text)}", kind="query")
+    if (raised := _NOT_OF_ITS_TYPE.match(message)) is not None:
+        return InvalidInputError(
+            f"a function of Python's gave a value that is not of the type that it was registered with: {raised[1]}", kind="query"
+        )
     where = _place(message, text)
     message = message.replace("Values list ", "Table ")
     if message.startswith(REFUSED):

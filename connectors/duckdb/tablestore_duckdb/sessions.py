@@ -6,7 +6,7 @@ The views and streams of a query are there while it runs.
 """
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -14,7 +14,7 @@ from itertools import count
 import duckdb
 import pyarrow as pa
 
-from tablestore.errors import InvalidInputError, TablestoreError
+from tablestore.errors import InvalidInputError, StorageError, TablestoreError
 from tablestore.sql.binding.scopes import Columns
 from tablestore_duckdb.checksums import Checked
 from tablestore_duckdb.columntypes import columns_of
@@ -93,9 +93,14 @@ class Run:
 
 @dataclass(eq=False)
 class Sessions:
-    """The connection of an engine, and what runs on it and on its copies."""
+    """The connection of an engine, and what runs on it and on its copies.
+
+    A fatal error of DuckDB's ends its database, not the engine: ``reopen`` gives a connection to another one, in which the settings
+    are set again; None: the connection is somebody else's.
+    """
 
     connection: duckdb.DuckDBPyConnection
+    reopen: Callable[[], duckdb.DuckDBPyConnection] | None = None
     settings: dict[str, str] = field(default_factory=dict)
     checked: Checked | None = field(default_factory=Checked)
     _running: set[Run] = field(default_factory=set)
@@ -126,6 +131,10 @@ class Sessions:
                     self._set_up(run.connection)
                 run.begin()
                 yield run
+        except TablestoreError as error:
+            if isinstance(error.__cause__, RAW_ERRORS) and not self._is_alive():
+                raise self._ended(error) from error.__cause__
+            raise
         finally:
             self._end(run, copy=not is_free)
 
@@ -174,6 +183,33 @@ class Sessions:
                 if thread is None or run.thread == thread:
                     run.cancelled = True
                     run.connection.interrupt()
+
+    def _is_alive(self) -> bool:
+        """Whether the database still runs queries."""
+        try:
+            with self.connection.cursor() as probe:
+                probe.execute("SELECT 1").fetchall()
+        except duckdb.Error:
+            return False
+        return True
+
+    def _ended(self, error: TablestoreError) -> TablestoreError:
+        """What is raised where DuckDB's database has ended with an error; it is opened again, if it is ours."""
+        if self._closed:
+            return error
+        if self.reopen is None:
+            return StorageError(f"{error}\nDuckDB runs no more queries on the connection that was given; give another one")
+        with self._lock:
+            if not self._is_alive():
+                ended, self.connection = self.connection, self.reopen()
+                self._kept.clear()
+                self._set_up(self.connection)
+                with suppress(duckdb.Error):
+                    ended.close()
+        return StorageError(
+            f"{error}\nThe database of DuckDB ended with this error and was opened again: settings, functions and all objects of "
+            "tablestore are there, tables and views that were made in DuckDB alone are not"
+        )
 
     def _check_open(self) -> None:
         if self._closed:
