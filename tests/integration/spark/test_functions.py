@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 _EXAMPLE = re.compile(r"^\s*> (SELECT\b.*?);\s*$", re.MULTILINE | re.DOTALL | re.IGNORECASE)
+# They say the same twice within a second.
+_OF_THE_MOMENT = re.compile(r"(?:current_time|localtime|unix_timestamp)\((?:0)?\)")
 _NOT_OUT = ("NOT_IMPLEMENTED", "UNSUPPORTED_DATA_TYPE_FOR_ARROW_CONVERSION")
 # A share of them where time is short.
 _STEP = 12
@@ -51,7 +53,14 @@ def session(spark: "SparkSession") -> "SparkSession":
 def test_an_environment_on_spark_answers_as_spark_does(step: int, session: "SparkSession", tmp_path: Path) -> None:
     with ts.TableEnvironment.create(tmp_path, engine=open_engine(session)) as env:
         verdicts = [judge(answer, env) for answer in read_answers(EXAMPLES)[::step]]
-    assert not [str(verdict) for verdict in verdicts if verdict.outcome != EQUAL]
+    assert not [str(verdict) for verdict in verdicts if verdict.outcome != EQUAL and not cannot_leave_spark(verdict.answer)]
+
+
+def cannot_leave_spark(answer: Answer) -> bool:
+    """Whether the values are of a type that Arrow has no words for: intervals of months, and VARIANT that is NULL."""
+    return answer.error in _NOT_OUT or (
+        answer.rows is None and any(kind.startswith(("interval", "variant")) for kind in answer.types)
+    )
 
 
 def test_the_functions_that_spark_has_are_known(session: "SparkSession") -> None:
@@ -116,4 +125,4 @@ def answer_of(session: "SparkSession", function: str, query: str, runs: int = 2)
         return Answer(function, query, types=types) if condition in _NOT_OUT else Answer(function, query, error=condition)
     rows, again = plain_rows(found[0]), plain_rows(found[-1])
     types = tuple(type_name(one) for one in found[0].schema.types)
-    return Answer(function, query, types=types, rows=rows if str(rows) == str(again) else None)
+    return Answer(function, query, types=types, rows=rows if str(rows) == str(again) and not _OF_THE_MOMENT.search(query) else None)
