@@ -39,7 +39,9 @@ _NAMED = tuple(
 # What a function of the user's raised (``Function.failed``).
 _OF_A_FUNCTION = re.compile(r"Python exception occurred while executing the UDF: InvalidInputError: (.*)", re.DOTALL)
 # What DuckDB makes of a value that is not of the type that a function says.
-_NOT_OF_ITS_TYPE = re.compile(r"^(?:Python Conversion Failure: |(?=Unable to transform python ))(.*)", re.DOTALL)
+_NOT_OF_ITS_TYPE = re.compile(
+    r"^(?:Python Conversion Failure: |(?=Unable to transform python |Failed to cast value: Unimplemented type ))(.*)", re.DOTALL
+)
 # What an expression of the user's raised that tablestore looks at (``calls.in_own_text``).
 _IN_TEXT = re.compile(r" in `(.+)`$", re.DOTALL)
 _NEAR = re.compile(r": something is missing or misplaced near `(.+)`$")
