@@ -46,7 +46,7 @@ class MaterializedGroup(LateGroup):
     places: ClassVar = {
         "list": verb(
             "materialized.refreshes",
-            "List materialized tables: how fresh each is to be, how far it is behind its sources, and its last refresh.",
+            "List materialized tables: how fresh each is to be, how far it is behind, its last refresh, and what failed.",
         ),
         "history": verb("materialized.refreshes", "List the refreshes of a table whose snapshots are still there, newest first."),
         "refresh": verb(

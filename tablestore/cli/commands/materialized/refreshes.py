@@ -54,7 +54,7 @@ def list_tables(
         typer.Argument(metavar="[DATABASE]", help="Only the tables of this database.", autocompletion=wordcompletion.databases),
     ] = None,
 ) -> None:
-    """List materialized tables: how fresh each is to be, how far it is behind its sources, its last refresh, and what failed."""
+    """List materialized tables: how fresh each is to be, how far it is behind, its last refresh, and what failed."""
     with ts.TableEnvironment.create(session.catalog()) as environment:
         figures = environment.freshness(database)
     records = [figures_record(one, as_json=session.out.as_json) for one in figures]
