@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import unquote
 
+import pyarrow as pa
+
 from pyspark_tablestore.tasks import split_kind
 from tablestore import errors
 from tablestore.environment.engine import BoundQuery
@@ -70,6 +72,13 @@ def query_errors(what: str, query: BoundQuery | None = None) -> Iterator[None]:
         yield
     except TablestoreError:
         raise
+    except pa.ArrowInvalid as error:
+        # PySpark 4.3 takes the parts of a VARIANT for NOT NULL where the VARIANT itself is NULL.
+        raise UnsupportedError(
+            f"{what}: Spark cannot hand over its rows ({error}). A VARIANT that is NULL has no form outside Spark: CAST(… AS "
+            "STRING) or to_json(…) gives a text",
+            kind="unsupported-type",
+        ) from error
     except Exception as error:
         if not _is_sparks(error):
             raise
