@@ -13,10 +13,11 @@ from tablestore.sql.binding.binder import Bound
 from tablestore.sql.binding.functiontypes import alternatives, round_digits, rounded
 from tablestore.sql.binding.sqltypes import FLOAT, Type
 from tablestore.sql.duckdb.calls import aggregate_of, as_decimal, refusal, unknown_operand, with_aggregate, without_sign_of_zero
+from tablestore.sql.duckdb.textnumbers import COMPARISONS
 
 DOUBLE_TYPE = exp.DataType.build("DOUBLE")
 ROUNDED = (exp.Round, exp.Floor, exp.Ceil)
-_COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Nullif)
+_COMPARISONS = (*COMPARISONS, exp.Nullif)
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Mod, exp.Div)
 _CHOICES = (exp.Coalesce, exp.Greatest, exp.Least, exp.Case, exp.If, exp.Nvl2, exp.Array)
 # From here on every double is a whole number.

@@ -25,6 +25,7 @@ gives other rows in silence.
     days of the week have other numbers and names           computed
     patterns are RE2's                                      those with look-around and back references are refused
     a UNION of texts and numbers has texts                  refused
+    a written text beside a number is rounded               cast to a BIGINT or a DOUBLE, as any text
 
 Known to differ: names of windows, lambdas and intervals without an alias (``resultnames``); a quotient or an average of decimals
 whose digits do not fit into 128 bits is an error; so is the cast of a year, a month or a word to a date (TRY_CAST: NULL);
@@ -59,6 +60,7 @@ from tablestore.sql.duckdb.quotients import average, average_of_doubles, average
 from tablestore.sql.duckdb.resultnames import name_results
 from tablestore.sql.duckdb.rewrites import NAMED, OPERATORS, REWRITES, TAKEN, is_another, whole_aggregate
 from tablestore.sql.duckdb.sqlcasts import cast, date_of_text, part_by_part
+from tablestore.sql.duckdb.textnumbers import texts_as_numbers
 from tablestore.sql.parse.literals import refused_literal
 from tablestore.sql.parse.tokens import Kind as TokenKind
 from tablestore.sql.query.dialect import CALL, Call, Spark4, spans_of
@@ -255,6 +257,7 @@ def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None]:
     _refuse_calls(nodes)
     changes: list[Callable[[], exp.Expr]] = []
     casts: dict[int, SqlType] = {}
+    numbers: dict[int, SqlType] = {}
     widened: list[Widened] = []
     for node in nodes:
         _refuse_order(node, bound)
@@ -268,11 +271,14 @@ def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None]:
             casts.setdefault(at, kind)
         for operand in widened_operands(node, bound):
             casts.setdefault(id(operand), DOUBLE)
+        numbers |= texts_as_numbers(node, bound)
         widened += widened_queries(node, bound)
     columns = bound.columns(tree)
     for node, change in zip(reversed(nodes), reversed(changes), strict=True):
         parent, key, index = node.parent, node.arg_key or "", node.index
         made = change()
+        if (number := numbers.get(id(node))) is not None:
+            made = cast(cast_to(number, made), STRING)
         if (wanted := casts.get(id(node))) is not None:
             made = cast_to(wanted, made)
         if made is node:
