@@ -451,6 +451,14 @@ def test_a_parameter_that_no_column_has_is_refused_used_or_not(duck: ts.TableEnv
     assert duck.list_tables() == ("t",)
 
 
+def test_parameters_with_more_digits_than_a_bigint_are_decimals(duck: ts.TableEnvironment, rows_of: Rows) -> None:
+    found = rows_of(duck.execute_sql("SELECT :x AS x, CAST(:y AS BIGINT) AS y", x=2**126, y=Decimal(2**62)))
+    assert found == [(Decimal(2**126), 2**62)]
+    for value in (2**127, Decimal(10) ** 38, Decimal("1e-39"), Decimal("NaN"), Decimal("-Infinity")):
+        with pytest.raises(ts.InvalidInputError, match="a number that is no DECIMAL"):
+            duck.execute_sql("SELECT :x AS x", x=value)
+
+
 def test_parameters_of_numpy_and_ids_are_values(duck: ts.TableEnvironment, rows_of: Rows) -> None:
     duck.execute_sql("CREATE TABLE t (a BIGINT, s STRING, day DATE) PARTITIONED BY (day)")
     day, id = np.datetime64("2024-01-31"), UUID(int=7)

@@ -17,6 +17,7 @@ from tablestore.names import did_you_mean
 from tablestore.sql.parse.tokens import Kind
 from tablestore.sql.query.extent import Tokens
 from tablestore.sql.source import Edit, Fragment, Span, apply_edits, marked
+from tablestore.types.datatypes import MAX_PRECISION
 
 Parameters = Mapping[str, Any] | Sequence[Any]
 
@@ -89,9 +90,19 @@ def _strange(value: Any, depth: int = 0) -> str | None:
         return next((found for part in parts if (found := _strange(part, depth + 1)) is not None), None)
     if isinstance(value, str) and not _is_unicode(value):
         return f"a text that is no Unicode ({value!r:.80})"
+    if _has_too_many_digits(value):
+        return f"a number that is no DECIMAL ({value!r:.80})"
     if value is None or isinstance(value, _VALUES) or _is_of_numpy(value):
         return None
     return f"a value of type {type(value).__qualname__}"
+
+
+def _has_too_many_digits(value: Any) -> bool:
+    """Whether a decimal or a whole number is too long for a DECIMAL, or not finite."""
+    if not isinstance(value, Decimal):
+        return isinstance(value, int) and not -(10**MAX_PRECISION) < value < 10**MAX_PRECISION
+    _, digits, exponent = value.as_tuple()
+    return isinstance(exponent, str) or max(len(digits) + max(exponent, 0), -exponent) > MAX_PRECISION
 
 
 def _is_unicode(value: str) -> bool:
@@ -120,6 +131,9 @@ def _taken(value: Any) -> Any:
         return (value.astype("M8[us]") if value.dtype.str.endswith("[ns]") else value).tolist()
     if isinstance(value, memoryview):
         return value.tobytes()
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        # As Spark reads the number in a query.
+        return Decimal(value)
     return str(value) if isinstance(value, UUID) else value
 
 
