@@ -14,6 +14,19 @@ def group(node: exp.Group) -> exp.Expr:
     return node
 
 
+def sets_of_groups(node: exp.Select) -> exp.Select:
+    """A query with ``ROLLUP``, ``CUBE`` or several grouping sets: of no rows Spark makes no group, not even the total."""
+    groups = node.args.get("group")
+    parts = groups.expressions if groups is not None else ()
+    sets = [one for part in parts if isinstance(part, (exp.Rollup, exp.Cube, exp.GroupingSets)) for one in part.expressions]
+    if not sets or (len(parts) == len(sets) == 1 and isinstance(sets[0], exp.Tuple) and not sets[0].expressions):
+        return node
+    has_rows = exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(0))
+    having = node.args.get("having")
+    node.set("having", exp.Having(this=has_rows if having is None else exp.and_(having.this, has_rows, copy=False)))
+    return node
+
+
 def table_function(node: exp.Table) -> exp.Expr:
     """``range``, whose column has the name ``id`` in Spark, and ``explode``, whose column is ``col``."""
     function = node.this
@@ -59,7 +72,7 @@ def exploded(join: exp.Join) -> exp.Expr:
     )
 
 
-def counted_columns(node: exp.Select) -> exp.Expr:
+def counted_columns(node: exp.Select) -> exp.Select:
     """``posexplode`` in a list of columns, which is two of them: the place is an INT, and counts from 0."""
     columns: list[exp.Expr] = []
     for column in node.expressions:

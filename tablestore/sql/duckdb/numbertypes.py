@@ -15,7 +15,7 @@ from sqlglot import exp
 from tablestore.sql.binding.binder import Bound
 from tablestore.sql.binding.functiontypes import alternatives
 from tablestore.sql.binding.scopes import Columns
-from tablestore.sql.binding.sqltypes import DOUBLE, FLOAT, INT, VOID, SqlType, Type, engine_words
+from tablestore.sql.binding.sqltypes import DOUBLE, FLOAT, INT, VOID, SqlType, Type, decimal, engine_words
 
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Mod)
 _CHOICES = (exp.Coalesce, exp.Greatest, exp.Least, exp.Case, exp.If, exp.Nvl2, exp.Array)
@@ -25,6 +25,9 @@ _OF_OPERANDS = (
     exp.ArgMin, exp.Nullif, exp.Abs, exp.Round, exp.Bracket, exp.Explode, exp.Case, exp.If,
 )  # fmt: skip
 _HANDED_ON_BY = (exp.Select, exp.Alias, exp.PropertyEQ, exp.Tuple, exp.Paren, exp.Neg, *_CHOICES)
+
+# Digits that DuckDB computes in 64 bits.
+_SHORT = 18
 
 Widened: TypeAlias = tuple[exp.Expr, Columns, Sequence[Type]]
 
@@ -38,7 +41,7 @@ def casts_of(node: exp.Expr, bound: Bound) -> dict[int, SqlType]:
     """The types to which a node or parts of it are to be cast, by their ids."""
     if isinstance(node, exp.Values):
         return _widened_rows(node, bound)
-    kind = _sparks_type(node, bound) or _beside_a_number(node, bound)
+    kind = _wider_operand(node, bound) or _sparks_type(node, bound) or _beside_a_number(node, bound)
     return {} if kind is None else {id(node): kind}
 
 
@@ -64,6 +67,18 @@ def _sparks_type(node: exp.Expr, bound: Bound) -> SqlType | None:
             return kind
         case _:
             return None
+
+
+def _wider_operand(node: exp.Expr, bound: Bound) -> SqlType | None:
+    """The type of the first decimal of a sum or product: of two short ones DuckDB computes no more than 18 digits."""
+    parent, kind = node.parent, bound.of(node)
+    if not isinstance(parent, (exp.Add, exp.Sub, exp.Mul)) or kind is None or not kind.is_decimal:
+        return None
+    other, result = bound.of(parent.expression if node is parent.this else parent.this), bound.of(parent)
+    is_first = node is parent.this or (other is not None and not other.is_decimal)
+    if not is_first or result is None or not result.is_decimal or result.precision <= _SHORT or kind.precision > _SHORT:
+        return None
+    return decimal(_SHORT + 1, kind.scale)
 
 
 def _beside_a_number(node: exp.Expr, bound: Bound) -> SqlType | None:

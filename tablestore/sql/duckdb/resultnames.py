@@ -12,9 +12,12 @@ An expression with anything else in it (windows, lambdas, intervals) has its own
 blanks, without comments, and subqueries as ``(…)``.
 """
 
+import math
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
+from decimal import Decimal
 
+import numpy as np
 from sqlglot import exp
 
 from tablestore.errors import InvalidInputError
@@ -40,7 +43,10 @@ _CASTS = {
 _TYPES = {"INTEGER": "INT", "LONG": "BIGINT", "SHORT": "SMALLINT", "BYTE": "TINYINT", "REAL": "FLOAT", "DEC": "DECIMAL"}
 _CAPITALS = frozenset({"ceil", "floor"})
 # Arguments that Spark adds, by the number of those that are there.
-_ADDED = {("round", 1): "0", ("percentile", 2): "1", ("percentile_approx", 2): "10000", ("split", 2): "-1"}
+_ADDED = {
+    ("round", 1): "0", ("percentile", 2): "1", ("percentile_approx", 2): "10000", ("split", 2): "-1",
+    ("sort_array", 1): "true",
+}  # fmt: skip
 
 
 class _NotNamed(Exception):
@@ -98,6 +104,7 @@ class _Naming:
         self._whole = at, end
         # The name of the column that what was read last is, or casts.
         self._column: str | None = None
+        self._is_field = False
         self.casts: str | None = None
 
     def result(self) -> str:
@@ -130,7 +137,7 @@ class _Naming:
             raise _NotNamed
 
     def _made(self, name: str, *, cast: str | None = None) -> str:
-        self._column, self.casts = None, cast
+        self._column, self.casts, self._is_field = None, cast, False
         return name
 
     def _condition(self) -> str:
@@ -257,7 +264,7 @@ class _Naming:
             return self._parenthesis()
         self._at += 1
         if token.kind is Kind.NUMBER:
-            return self._made(_SUFFIX.sub("", token.text))
+            return self._made(_number(token.text))
         if token.kind is Kind.TEXT:
             return self._made(self._tokens.value(self._at - 1))
         if key == ":":
@@ -310,7 +317,7 @@ class _Naming:
         return made
 
     def _converted(self, word: str, value: str) -> str:
-        column = self._column
+        column = None if self._is_field else self._column
         return self._made(f"{word}({value} AS {self._type()})", cast=column)
 
     def _parenthesis(self) -> str:
@@ -334,6 +341,7 @@ class _Naming:
             parts = parts[1:]
         self._made("")
         self._column = parts[-1]
+        self._is_field = len(parts) > 1 and not any(part.casefold() in self._tables for part in parts[:-1])
         return ".".join(parts)
 
     def _call(self, name: str) -> str:
@@ -396,6 +404,27 @@ class _Naming:
     def _skip_group(self) -> None:
         """Behind the parenthesis that a query stands in, whose first word stands here."""
         self._at = self._tokens.close(self._at - 1) + 1
+
+
+def _number(text: str) -> str:
+    """A number as Spark writes its value: a float as Java does, all others by their digits."""
+    suffix = _SUFFIX.search(text)
+    kind = suffix[0].lower() if suffix is not None else "d" if "e" in text.lower() else ""
+    digits = _SUFFIX.sub("", text)
+    if kind not in ("d", "f"):
+        number = Decimal(digits)
+        return f"{number:f}" if "e" in digits.lower() else str(number)
+    value = float(digits)
+    if not math.isfinite(value):
+        raise _NotNamed
+    # The shortest digits that stand for the value: those of a FLOAT are fewer.
+    shortest = Decimal(str(np.float32(value)) if kind == "f" else repr(value))
+    if value == 0 or 1e-3 <= value < 1e7:
+        plain = f"{shortest.normalize():f}"
+        return plain if "." in plain else f"{plain}.0"
+    _, figures, _ = shortest.normalize().as_tuple()
+    first, *others = map(str, figures)
+    return f"{first}.{''.join(others) or 0}E{shortest.adjusted()}"
 
 
 def _balanced(word: str, parts: Sequence[str]) -> str:

@@ -38,7 +38,8 @@ def _negative(node: exp.Neg) -> exp.Expr:
     if isinstance(inner, exp.Cast) and isinstance(inner.to.this, exp.DType) and inner.to.this in exp.DataType.SIGNED_INTEGER_TYPES:
         # DuckDB takes a larger type for what is written.
         return exp.Cast(this=node, to=inner.to.copy()) if not _is_of_number(number) else _joined(number)
-    if not (isinstance(number, exp.Cast) and isinstance(number.this, exp.Literal) and not number.this.is_string):
+    if not _is_of_number(number) or number.to.this in exp.DataType.FLOAT_TYPES:
+        # DuckDB reads -0.0 as a decimal, and that has no sign.
         return node
     return _joined(number)
 

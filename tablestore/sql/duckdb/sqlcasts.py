@@ -5,8 +5,22 @@ import re
 from sqlglot import exp
 
 from tablestore.errors import InvalidInputError
-from tablestore.sql.binding.sqltypes import STRING, TIMESTAMP, VOID, SqlType, Type, decimal, engine_words, written_type
-from tablestore.sql.duckdb.calls import call, in_own_text, refusal, unknown_operand
+from tablestore.sql.binding.sqltypes import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VOID,
+    SqlType,
+    Type,
+    decimal,
+    engine_words,
+    written_type,
+)
+from tablestore.sql.duckdb.calls import call, in_own_text, is_not_null, refusal, refused_where, unknown_operand
 
 _INTEGERS = {exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT}
 _FLOATS = {exp.DType.FLOAT, exp.DType.DOUBLE}
@@ -18,6 +32,9 @@ _FORMS = (
     ({*_FLOATS, exp.DType.DECIMAL}, re.compile(r"[^_]*"), "a number without underscores"),
     ({exp.DType.DATE}, _DAY, "a day as yyyy-MM-dd"),
 )
+_ALONE = {BOOLEAN: "boolean", BINARY: "binary"}
+# The least double that is rounded to no FLOAT.
+_LARGER_THAN_FLOATS = exp.cast(exp.Literal.number("3.4028235677973366e38"), "DOUBLE")
 _NO_TEXTS = {
     "float": "a float", "double": "a float", "array": "an array", "map": "a map", "struct": "a row", "interval": "an interval",
 }  # fmt: skip
@@ -32,13 +49,19 @@ def cast(node: exp.Cast, kind: Type) -> exp.Expr:
         # A TIMESTAMP has a time zone, and a DECIMAL without digits ten.
         node.set("to", engine_words(to))
     if isinstance(inner, exp.Literal) and inner.is_string:
-        return _of_literal(node, inner.name)
+        return call("ENCODE", inner) if to == BINARY else _of_literal(node, inner.name)
     if kind is None:
         raise unknown_operand(f"CAST AS {node.to.sql(dialect='spark')}", node)
     if kind in (to, VOID):
         return node
     if kind.is_nested and to is not None and to.is_nested:
         return _converted(node, kind, to)
+    if to is not None:
+        _refuse_pair(node, kind, to)
+    if STRING in (kind, to) and BINARY in (kind, to):
+        return call("ENCODE", inner) if kind == STRING else _decoded(inner)
+    if wanted is exp.DType.FLOAT and kind == DOUBLE:
+        return _narrowed(node)
     if wanted in _INTEGERS and (kind.scale or kind.is_float):
         node.set("this", call("TRUNC", inner))
     elif wanted is exp.DType.DECIMAL and kind.is_float:
@@ -51,6 +74,36 @@ def cast(node: exp.Cast, kind: Type) -> exp.Expr:
         # Without the time zone.
         node.set("this", exp.Cast(this=inner, to=exp.DataType.build("TIMESTAMP")))
     return node
+
+
+def _refuse_pair(node: exp.Cast, kind: SqlType, to: SqlType) -> None:
+    """What Spark casts in another way, or not at all: TRY_CAST would give NULL."""
+    families = {_family(kind), _family(to)}
+    if None in families or len(families) == 1 or families == {"number", "boolean"}:
+        return
+    if families == {"number", "moment"} and TIMESTAMP in (kind, to):
+        raise refusal(f"the cast of {kind} to {to}")
+    raise InvalidInputError(f"CAST{in_own_text(node)}: expected a value that can be {to}, found {kind}", kind="query")
+
+
+def _family(kind: SqlType) -> str | None:
+    """Types whose values are cast to each other; None for those that are cast by other rules."""
+    return "number" if kind.is_number else "moment" if kind in (DATE, TIMESTAMP, TIMESTAMP_NTZ) else _ALONE.get(kind)
+
+
+def _decoded(value: exp.Expr) -> exp.Expr:
+    """The text of bytes. Spark makes a text of any bytes, which nobody can read as one."""
+    text = call("DECODE", value)
+    is_none = exp.Is(this=call("TRY", text.copy()), expression=exp.null())
+    return refused_where(exp.and_(is_not_null(value.copy()), is_none), "the cast of bytes that are no UTF-8 to a text", text)
+
+
+def _narrowed(node: exp.Cast) -> exp.Expr:
+    """A DOUBLE as a FLOAT: infinite, where it is larger than the largest."""
+    number = node.this
+    is_large = exp.GTE(this=exp.Abs(this=number.copy()), expression=_LARGER_THAN_FLOATS.copy())
+    infinite = exp.Mul(this=exp.paren(number.copy()), expression=exp.cast(exp.Literal.string("Infinity"), "DOUBLE"))
+    return exp.Case(ifs=[exp.If(this=is_large, true=exp.cast(infinite, "FLOAT"))], default=node)
 
 
 def _written(number: exp.Expr) -> exp.Expr:

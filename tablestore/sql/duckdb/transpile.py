@@ -23,6 +23,10 @@ gives other rows in silence.
     LIKE has no escape character                            ESCAPE '\\' is said
     substring counts from 0 as from 1 less                  0 becomes 1
     days of the week have other numbers and names           computed
+    casts of bytes to texts write \\xFF, and back           decoded and encoded as UTF-8
+    a cast of a large DOUBLE to FLOAT is an error           infinite
+    a product of small decimals has 18 digits at most       one factor gets more
+    ROLLUP and CUBE of no rows have a total                 those without a row are left out
     patterns are RE2's                                      those with look-around and back references are refused
     a UNION of texts and numbers has texts                  refused
     a written text beside a number is rounded               cast to a BIGINT or a DOUBLE, as any text
@@ -51,7 +55,7 @@ from tablestore.sql.binding.scopes import Columns
 from tablestore.sql.binding.sqltypes import BIGINT, BOOLEAN, DATE, DOUBLE, FLOAT, INT, INTERVAL, STRING, VOID, SqlType, Type
 from tablestore.sql.depth import deep
 from tablestore.sql.duckdb.calls import MOST_SHOWN, OWN_TEXT, as_date, call, divided, is_distinct, refusal, unknown_operand
-from tablestore.sql.duckdb.clauses import counted_columns, exploded, group, table_function
+from tablestore.sql.duckdb.clauses import counted_columns, exploded, group, sets_of_groups, table_function
 from tablestore.sql.duckdb.floats import ROUNDED, round_as_spark, widened_operands
 from tablestore.sql.duckdb.lists import subscript
 from tablestore.sql.duckdb.moments import months_between, seconds, strict_date
@@ -436,7 +440,7 @@ def _node(node: exp.Expr, kind: Type) -> exp.Expr:
         case exp.Bracket():
             return subscript(node, kind)
         case exp.Select():
-            return counted_columns(node)
+            return sets_of_groups(counted_columns(node))
         case exp.Group():
             return group(node)
         case exp.Table(this=exp.Func()):

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from tablestore.errors import InvalidInputError, UnsupportedError
-from tablestore.sql.binding.sqltypes import DATE, INT, STRING, TIMESTAMP, array, decimal, map_of
+from tablestore.sql.binding.sqltypes import BINARY, DATE, INT, STRING, TIMESTAMP, array, decimal, map_of
 from tablestore.sql.duckdb.transpile import to_duckdb
 
 ROWS = pa.table(
@@ -159,3 +159,27 @@ def test_a_number_is_no_condition(text: str) -> None:
 def test_what_duckdb_has_no_words_for_is_refused(expression: str, message: str) -> None:
     with pytest.raises(UnsupportedError, match=message):
         to_duckdb(f"SELECT {expression} FROM t", KINDS)
+
+
+@pytest.mark.parametrize(
+    "groups",
+    ["ROLLUP (id)", "CUBE (id, s)", "id WITH ROLLUP", "GROUPING SETS ((id), ())", "GROUPING SETS ((), ())", "id, ROLLUP (s)"],
+)
+def test_sets_of_groups_of_no_rows_have_no_total(connection: duckdb.DuckDBPyConnection, groups: str) -> None:
+    for having in ("", "HAVING count(*) < 2 OR max(id) IS NULL"):
+        query = f"SELECT count(*) FROM t WHERE id > {{}} GROUP BY {groups} {having}"
+        assert connection.sql(to_duckdb(query.format(9), KINDS)).fetchall() == []
+        assert connection.sql(to_duckdb(query.format(2), KINDS)).fetchall()[0] == (1,)
+    assert connection.sql(to_duckdb("SELECT count(*) FROM t WHERE id > 9 GROUP BY GROUPING SETS (())", KINDS)).fetchall() == [(0,)]
+
+
+def test_texts_are_cast_to_their_bytes_in_utf8_and_back(connection: duckdb.DuckDBPyConnection) -> None:
+    text = "é\\x41\U0001f600"
+    rows = connection.register("texts", pa.table({"s": [text, "", None], "b": [text.encode(), b"", None]}))
+    kinds = {"texts": [("s", STRING), ("b", BINARY)]}
+    for name in ("cast", "try_cast"):
+        query = f"SELECT {name}(s AS BINARY) AS b, {name}(b AS STRING) AS s, {name}('é' AS BINARY) AS c FROM texts"
+        made = rows.sql(to_duckdb(query, kinds)).to_arrow_table().to_pydict()
+        assert made == {"b": [text.encode(), b"", None], "s": [text, "", None], "c": ["é".encode()] * 3}
+        with pytest.raises(duckdb.Error, match="bytes that are no UTF-8"):
+            connection.sql(to_duckdb(f"SELECT {name}(X'FF' AS STRING)")).fetchall()

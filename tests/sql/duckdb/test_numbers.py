@@ -8,7 +8,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from tablestore.errors import UnsupportedError
+from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.sql.binding.sqltypes import BIGINT, DATE, DOUBLE, FLOAT, INT, decimal
 from tablestore.sql.duckdb.transpile import to_duckdb
 
@@ -133,3 +133,52 @@ def test_date_trunc_gives_a_timestamp_with_time_zone(connection: duckdb.DuckDBPy
     result = connection.sql(to_duckdb("SELECT date_trunc('month', day) AS r FROM t WHERE id = 1", KINDS)).to_arrow_table()["r"]
     assert str(result.type) == "timestamp[us, tz=UTC]"
     assert str(result[0]) == "2024-01-01 00:00:00+00:00"
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("-0.0D", "-0.0"),
+        ("-0.0F", "-0.0"),
+        ("cast(1e300 as float)", "inf"),
+        ("try_cast(-3.4028235677973366e38 as float)", "-inf"),
+        ("cast(double('NaN') as float)", "nan"),
+        ("cast(3.4028235e38D as float)", "3.4028234663852886e+38"),
+    ],
+)
+def test_floats_keep_the_sign_of_zero_and_end_in_infinities(
+    connection: duckdb.DuckDBPyConnection, expression: str, value: str
+) -> None:
+    assert str(connection.sql(to_duckdb(f"SELECT {expression} AS x")).to_arrow_table()["x"][0].as_py()) == value
+
+
+def test_products_and_sums_of_short_decimals_have_all_of_their_digits(connection: duckdb.DuckDBPyConnection) -> None:
+    query = "SELECT p * p AS a, p * n AS b, n * p AS c, w + w AS d, w - (0 - w) AS e FROM t"
+    ends = {"p": decimal(10, 2), "n": INT, "w": decimal(18, 0)}
+    row = "SELECT CAST(99999999.99 AS DECIMAL(10, 2)) AS p, 2147483647 AS n, CAST(999999999999999999 AS DECIMAL(18, 0)) AS w"
+    made = connection.sql(f"WITH t AS ({row}) {to_duckdb(query, {'t': list(ends.items())})}").to_arrow_table()
+    assert made.schema.types == [pa.decimal128(*digits) for digits in ((21, 4), (21, 2), (21, 2), (19, 0), (20, 0))]
+    product = D("99999999.99") * 2147483647
+    assert list(made.to_pylist()[0].values()) == [
+        D("9999999998000000.0001"),
+        product,
+        product,
+        D("1999999999999999998"),
+        D("1999999999999999998"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["b as date", "d as timestamp_ntz", "b as binary", "day as int", "day as boolean", "unhex('61') as int", "b > 0 as date"],
+)
+def test_casts_that_spark_does_not_know_are_refused(expression: str) -> None:
+    for name in ("cast", "try_cast"):
+        with pytest.raises(InvalidInputError, match="expected a value that can be"):
+            to_duckdb(f"SELECT {name}({expression}) FROM t", KINDS)
+
+
+@pytest.mark.parametrize("expression", ["b as timestamp", "d as timestamp", "current_timestamp() as bigint"])
+def test_casts_between_numbers_and_timestamps_are_refused_by_name(expression: str) -> None:
+    with pytest.raises(UnsupportedError, match=r"the cast of .* to "):
+        to_duckdb(f"SELECT try_cast({expression}) FROM t", KINDS)
