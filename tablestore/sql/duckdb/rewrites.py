@@ -56,18 +56,6 @@ def _joined(cast: exp.Cast) -> exp.Expr:
 _LEAST = (str(2**31), str(2**63))
 
 
-def _percentile(node: exp.Quantile) -> exp.Expr:
-    share = node.args.get("quantile")
-    if share is None:
-        raise refusal("percentile without a share")
-    return call("QUANTILE_CONT", _double(node.this), share)
-
-
-def _median(node: exp.Median) -> exp.Expr:
-    node.set("this", _double(node.this))
-    return node
-
-
 def _double(number: exp.Expr) -> exp.Expr:
     """In the middle of two decimals lies one that may need another digit."""
     return exp.Cast(this=number, to=exp.DataType.build("DOUBLE"))
@@ -154,7 +142,7 @@ def _positive_modulo(left: exp.Expr, right: exp.Expr) -> exp.Expr:
 
 def is_another(node: exp.Expr) -> bool:
     """Whether DuckDB's aggregate is another one where there is little or nothing to aggregate (:func:`whole_aggregate`)."""
-    return isinstance(aggregate_of(node), (*_COLLECTED, *_CHOSEN, *_SPREADS, exp.Corr))
+    return isinstance(aggregate_of(node), (*_COLLECTED, *_CHOSEN, *_SPREADS, *_BETWEEN_VALUES, exp.Corr))
 
 
 def whole_aggregate(node: exp.Expr) -> exp.Expr:
@@ -166,12 +154,37 @@ def whole_aggregate(node: exp.Expr) -> exp.Expr:
         return _with_nulls(node, aggregate)
     if isinstance(aggregate, exp.Corr):
         return _correlation(node, aggregate)
+    if isinstance(aggregate, _BETWEEN_VALUES):
+        return _between_values(node, aggregate)
     return floats.spread_as_spark(node)
 
 
 _COLLECTED = (exp.ArrayAgg, exp.ArrayUniqueAgg)
 _CHOSEN = (exp.ArgMax, exp.ArgMin)
 _SPREADS = (exp.VariancePop, exp.StddevPop)
+_BETWEEN_VALUES = (exp.Median, exp.Quantile)
+
+
+def _between_values(node: exp.Expr, aggregate: exp.Median | exp.Quantile) -> exp.Expr:
+    """``median`` and ``percentile``: between -Infinity and another value Spark finds NaN, and DuckDB -Infinity.
+
+    The values -Infinity are the first ones in order, so a place up to their number is one of theirs.
+    """
+    share = exp.Literal.number(0.5) if isinstance(aggregate, exp.Median) else aggregate.args.get("quantile")
+    if share is None:
+        raise refusal("percentile without a share")
+    value = with_aggregate(node, call("QUANTILE_CONT", _double(aggregate.this), share))
+    least = exp.cast(exp.Literal.string("-Infinity"), "DOUBLE")
+    if isinstance(share, exp.Array):
+        return refused_where(call("LIST_CONTAINS", value.copy(), least), "a percentile that is -Infinity", value)
+    number = exp.paren(_double(aggregate.this.copy()))
+    counted = exp.Count(this=exp.Case(ifs=[exp.If(this=exp.EQ(this=number, expression=least.copy()), true=number.copy())]))
+    last = exp.Sub(this=with_aggregate(node, exp.Count(this=number.copy())), expression=exp.Literal.number(1))
+    place = exp.Ceil(this=exp.Mul(this=exp.paren(share.copy()), expression=exp.paren(last)))
+    is_between = exp.and_(
+        exp.EQ(this=value.copy(), expression=least), exp.GTE(this=place, expression=with_aggregate(node, counted))
+    )
+    return exp.Case(ifs=[exp.If(this=is_between, true=exp.cast(exp.Literal.string("NaN"), "DOUBLE"))], default=value)
 
 
 def _correlation(node: exp.Expr, aggregate: exp.Corr) -> exp.Expr:
@@ -286,8 +299,6 @@ REWRITES: dict[type[exp.Expr], Callable[..., exp.Expr]] = {
     exp.Dayname: texts.short,
     exp.Monthname: texts.short,
     exp.Extract: moments.extract,
-    exp.Quantile: _percentile,
-    exp.Median: _median,
     exp.Count: _count,
     exp.Transform: lists.with_lambda,
     exp.ArrayFilter: lists.with_lambda,

@@ -1,6 +1,7 @@
 """Every aggregate of every type over rows that lie in every way: Spark's answers, or a refusal by name."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -101,3 +102,34 @@ def test_what_is_recorded_is_what_python_computes(content: str) -> None:
                 values = [None if value is None else value[field] for value in values]
             if (answer := answered.get(f"{one}({column})")) is not None:
                 assert answer == [shown(of_python(one, values))], (one, column)
+
+
+@pytest.mark.parametrize(
+    ("values", "aggregate", "expected"),
+    [
+        (("-Infinity", "0"), "median(f)", "nan"),
+        (("-Infinity", "0"), "percentile(f, 0.25)", "nan"),
+        (("-Infinity", "0"), "percentile(f, 0)", "-inf"),
+        (("-Infinity", "0", "1"), "percentile(f, 0.25)", "nan"),
+        (("-Infinity", "0", "1"), "median(f)", "0.0"),
+        (("-Infinity", "-Infinity", "3"), "median(f)", "-inf"),
+        (("-Infinity", "-Infinity", "3"), "percentile(f, 0.6)", "nan"),
+        (("-Infinity", "Infinity"), "median(f)", "nan"),
+        (("Infinity", "0"), "percentile(f, 0.25)", "inf"),
+        (("-Infinity", "0", "0"), "median(f) FILTER (WHERE f = 0)", "0.0"),
+    ],
+)
+def test_between_minus_infinity_and_a_value_lies_nan(
+    tmp_path: Path, values: tuple[str, ...], aggregate: str, expected: str
+) -> None:
+    with ts.TableEnvironment.create(tmp_path, engine="duckdb") as env:
+        rows = ", ".join(f"('{value}')" for value in values)
+        query = f"SELECT {aggregate} AS x FROM (SELECT CAST(w AS DOUBLE) AS f FROM VALUES {rows} t(w))"
+        assert str(env.execute_sql(query).to_arrow()["x"][0].as_py()) == expected
+
+
+def test_several_percentiles_with_minus_infinity_are_refused(tmp_path: Path) -> None:
+    with ts.TableEnvironment.create(tmp_path, engine="duckdb") as env:
+        query = "SELECT percentile(CAST(w AS DOUBLE), array(0.5, 0.1)) FROM VALUES ('-Infinity'), ('0') t(w)"
+        with pytest.raises(ts.UnsupportedError, match="a percentile that is -Infinity"):
+            env.execute_sql(query).to_arrow()

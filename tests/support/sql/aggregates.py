@@ -205,7 +205,7 @@ _AGGREGATES: Mapping[str, Sequence[str]] = {
     "skewness({})": NUMBERS,
     "kurtosis({})": NUMBERS,
     "median({})": NUMBERS,
-    "percentile({}, 0.6)": NUMBERS,
+    "percentile({}, 0.25)": NUMBERS,
     "percentile_approx({}, 0.5)": NUMBERS,
     "mode({}, true)": ORDERED,
     "bool_and({})": ("flag",),
