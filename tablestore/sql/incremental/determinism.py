@@ -7,17 +7,19 @@ aggregate must not depend on the order of its rows either.
 from sqlglot import exp
 
 from tablestore.sql.incremental.shapes import NoRuleError
+from tablestore.sql.query.dialect import Spark4
 
 # By sqlglot's names. What needs a pattern of a date or time is left out: what sqlglot reads it may write in other words.
 _VALUES = frozenset({
-    "Abs", "Acos", "And", "Array", "ArrayContains", "ArraySize", "Ascii", "Asin", "Atan", "Atan2", "BitwiseCount", "Case", "Cast",
-    "Cbrt", "Ceil", "Chr", "Coalesce", "Concat", "ConcatWs", "Contains", "Cos", "DateAdd", "DateDiff", "DateFromParts", "DateSub",
-    "Day", "DayOfMonth", "DayOfYear", "DecodeCase", "Degrees", "EndsWith", "Exists", "Exp", "Explode", "Floor", "Greatest", "Hex",
-    "Hour", "If", "Initcap", "IsNan", "LastDay", "Least", "Left", "Length", "Levenshtein", "Ln", "Log", "Lower", "MD5", "Minute",
-    "Month", "Nullif", "Nvl2", "Or", "Overlay", "Pad", "Pi", "Posexplode", "Pow", "Quarter", "Radians", "Repeat", "Replace",
+    "Abs", "Acos", "AddMonths", "And", "Array", "ArrayContains", "ArraySize", "Ascii", "Asin", "Atan", "Atan2", "BitwiseCount",
+    "Case", "Cast", "Cbrt", "Ceil", "Chr", "Coalesce", "Concat", "ConcatWs", "Contains", "Cos", "DateAdd", "DateDiff",
+    "DateFromParts", "DateSub", "Day", "DayOfMonth", "DayOfWeek", "DayOfYear", "DecodeCase", "Degrees", "EndsWith", "Exists",
+    "Exp", "Explode", "Extract", "Floor", "Greatest", "Hex", "Hour", "If", "Initcap", "IsNan", "LastDay", "Least", "Left",
+    "Length", "Levenshtein", "Ln", "Log", "Lower", "MD5", "Minute", "Month", "Nullif", "Nvl2", "Or", "Overlay", "Pad", "Pi",
+    "Posexplode", "Pow", "Quarter", "Radians", "RegexpExtract", "RegexpLike", "RegexpReplace", "RegexpSplit", "Repeat", "Replace",
     "Reverse", "Right", "Round", "SHA", "SHA2", "Second", "Sign", "Sin", "SplitPart", "Sqrt", "StartsWith", "StrPosition",
-    "Struct", "Substring", "Tan", "TimestampTrunc", "Translate", "Trim", "Trunc", "TryCast", "Unhex", "UnixDate", "Upper",
-    "WeekOfYear", "Xor", "Year",
+    "Struct", "Substring", "Tan", "TimestampTrunc", "Translate", "Trim", "Trunc", "TryCast", "TsOrDsToDate", "Unhex", "UnixDate",
+    "Upper", "WeekOfYear", "Xor", "Year",
 })  # fmt: skip
 _AGGREGATES = frozenset({
     "Avg", "Corr", "Count", "CountIf", "CovarPop", "CovarSamp", "LogicalAnd", "LogicalOr", "Max", "Median", "Min", "Stddev",
@@ -32,9 +34,19 @@ _KNOWN = _VALUES | _AGGREGATES | _WINDOWS
 def check_deterministic(query: exp.Expr) -> None:
     """Raise NoRuleError that names the first function that may give another value each time."""
     for found in query.find_all(exp.Func):
-        name = found.name if isinstance(found, exp.Anonymous) else found.sql_name()
-        if isinstance(found, exp.Anonymous) or type(found).__name__ not in _KNOWN:
-            raise NoRuleError(f"it calls {name.lower()}(), which is not known to give the same value each time", repeatable=False)
+        if type(found).__name__ not in _KNOWN or _has_pattern(found):
+            name = _name(found)
+            raise NoRuleError(f"it calls {name}(), which is not known to give the same value each time", repeatable=False)
+
+
+def _has_pattern(call: exp.Func) -> bool:
+    return isinstance(call, exp.TsOrDsToDate) and call.args.get("format") is not None
+
+
+def _name(call: exp.Func) -> str:
+    """The function as it is written in Spark: sqlglot's own names are nobody's."""
+    name = call.name if isinstance(call, exp.Anonymous) else call.sql(dialect=Spark4).partition("(")[0]
+    return (name if name.isidentifier() else call.sql_name()).lower()
 
 
 def is_aggregate(found: exp.Expr) -> bool:

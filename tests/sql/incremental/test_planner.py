@@ -83,6 +83,24 @@ def test_a_query_without_a_rule_says_why(query: str, reason: str) -> None:
     assert isinstance(found, str) and found.startswith(reason), found
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("year(day)", "month(day)", "day(day)", "dayofweek(day)", "dayofyear(day)", "weekofyear(day)", "quarter(day)"),
+        *("extract(YEAR FROM day)", "datediff(day, DATE '2026-01-01')", "add_months(day, 1)", "to_date(day)"),
+        *("split(customer, ',')", "regexp_replace(customer, 'a', 'b')", "regexp_extract(customer, '(a)', 1)", "customer RLIKE 'a'"),
+    ],
+)
+def test_parts_of_dates_and_patterns_of_texts_are_the_same_each_time(value: str) -> None:
+    assert not isinstance(steps_of(f"SELECT {value} AS id FROM (SELECT customer, DATE '2026-01-31' AS day FROM orders) AS o"), str)
+
+
+@pytest.mark.parametrize("call", ["date_format(customer, 'yyyy')", "trunc(customer, 'YEAR')", "to_date(customer, 'yyyy')"])
+def test_a_function_that_has_no_rule_is_named_as_it_is_written(call: str) -> None:
+    name = call.partition("(")[0]
+    assert str(steps_of(f"SELECT {call} AS id FROM orders")).startswith(f"it calls {name}(), which is not known")
+
+
 def first_of(source: str, over: str) -> str:
     return f"SELECT id FROM (SELECT id, row_number() OVER ({over}) AS n FROM {source}) AS q WHERE n = 1"
 
