@@ -30,7 +30,7 @@ from tablestore.environment.session.objects import SessionObjects
 from tablestore.environment.session.session import Session
 from tablestore.environment.session.sessionsettings import Settings
 from tablestore.environment.source import Source
-from tablestore.errors import ConflictError, InvalidInputError, TablestoreError
+from tablestore.errors import ConflictError, InvalidInputError, NotFoundError, TablestoreError
 from tablestore.format.snapshot import Snapshot
 from tablestore.options import OWN_MATERIALIZED_PREFIX, PROCESS_TIME_ZONE, TableOptions, partition_date_column
 from tablestore.sql.source import Fragment, Path, Span
@@ -105,10 +105,23 @@ def refresh_once(
         report = _refreshed(session, found, before, schedule_ms, partition, in_round, options or {})
     except TablestoreError as error:
         if error.kind not in CONFLICTS:
+            _check_same_definition(found, error)
             keep_error(found, error, during="refresh", now_ms=session.clock.now_ms())
         raise
     forget_error(found, during="refresh")
     return report
+
+
+def _check_same_definition(found: Found, error: TablestoreError) -> None:
+    """Raise in place of an error that may be one of an old query over the rows and columns of another definition.
+
+    Raises ConflictError for another definition or table, NotFoundError where it was dropped.
+    """
+    try:
+        if found.table.context.still_there().schemas.latest().options.get(EPOCH, "0") != str(found.upkeep.epoch):
+            raise _left_behind(found, "altered, suspended or resumed")
+    except (ConflictError, NotFoundError) as raced:
+        raise raced from error
 
 
 def _refreshed(
@@ -179,13 +192,17 @@ def guard_of(found: Found, before: RefreshNote | None) -> Guard:
             what = "refreshed by another job"
         else:
             return
-        raise ConflictError(
-            f"Materialized table {found.path} was {what} meanwhile; nothing of this refresh is visible, the next one goes on from "
-            "what is there",
-            kind="refresh-conflict",
-        )
+        raise _left_behind(found, what)
 
     return check
+
+
+def _left_behind(found: Found, what: str) -> ConflictError:
+    return ConflictError(
+        f"Materialized table {found.path} was {what} meanwhile; nothing of this refresh is visible, the next one goes on from "
+        "what is there",
+        kind="refresh-conflict",
+    )
 
 
 def refresh_until_landed(session: Session, found: Found, refresh: Callable[[Found], RefreshReport]) -> RefreshReport:

@@ -3,6 +3,8 @@
 What was read is named by its epoch. Where another session was faster, nothing is written, and a ConflictError says so.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from tablestore.environment.materialized.difference import WAY_OUT, ModifyColumns, ModifyComment, ModifyOptions, Plan
@@ -75,8 +77,28 @@ def store(found: Found, upkeep: Upkeep, plan: Plan | None = None) -> Found:
 
     Raises ConflictError if another session has changed it since it was read, and what altering a table raises.
     """
-    try:
+    with _not_faster(found):
         return read_found(found.path, found.table.alter(_changes(found, upkeep, plan)))
+
+
+def check_storable(found: Found, plan: Plan, *, filled: bool) -> None:
+    """Raise what storing a plan would raise, as far as the table decides that: nothing is changed. ``filled``: the table is
+    refreshed before."""
+    try:
+        with _not_faster(found):
+            check_alteration(found.table.context, _changes(found, found.upkeep, plan), filled=filled)
+    except UnsupportedError as error:
+        if "STAGE" not in error.message:
+            error.message = f"{error.message}. {WAY_OUT}"
+            error.args = (error.message,)
+        raise
+
+
+@contextmanager
+def _not_faster(found: Found) -> Iterator[None]:
+    """Says of a table that is not as it was read that another session has changed it, in place of the option that shows it."""
+    try:
+        yield
     except ConflictError as error:
         if error.kind != "option-changed":
             raise
@@ -85,18 +107,6 @@ def store(found: Found, upkeep: Upkeep, plan: Plan | None = None) -> Found:
             "statement",
             kind="materialized-changed",
         ) from error
-
-
-def check_storable(found: Found, plan: Plan, *, filled: bool) -> None:
-    """Raise what storing a plan would raise, as far as the table decides that: nothing is changed. ``filled``: the table is
-    refreshed before."""
-    try:
-        check_alteration(found.table.context, _changes(found, found.upkeep, plan), filled=filled)
-    except UnsupportedError as error:
-        if "STAGE" not in error.message:
-            error.message = f"{error.message}. {WAY_OUT}"
-            error.args = (error.message,)
-        raise
 
 
 def rules_of(settings: Settings) -> FreshnessRules:

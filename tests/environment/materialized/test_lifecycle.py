@@ -18,9 +18,10 @@ from tablestore.environment.jobs.job import Job, JobStatus
 from tablestore.environment.jobs.jobs import Jobs
 from tablestore.environment.materialized import workflows
 from tablestore.environment.materialized.continuous import handler_of
+from tablestore.environment.materialized.difference import diff
 from tablestore.environment.materialized.materializedtable import RefreshStatus, definition_of, upkeep_of
 from tablestore.environment.materialized.refreshing import CONFLICTS, last_refresh, refresh_once
-from tablestore.environment.materialized.storing import Found, open_materialized, store
+from tablestore.environment.materialized.storing import Found, check_storable, open_materialized, store
 from tablestore.environment.objectpath import ObjectPath
 
 Rows = Callable[[Any], list[tuple[Any, ...]]]
@@ -290,6 +291,9 @@ def test_a_definition_that_another_session_has_changed_is_not_overwritten(
     other.execute_sql("ALTER MATERIALIZED TABLE t SET ('write-only' = 'true')")
     with pytest.raises(ts.ConflictError, match="was changed by another session meanwhile"):
         store(stale, stale.upkeep)
+    plan = diff(stale.definition, replace(stale.definition, options={"write-only": "false"}), same_query=True)
+    with pytest.raises(ts.ConflictError, match="was changed by another session meanwhile"):
+        check_storable(stale, plan, filled=False)
     assert found(env).definition.options == {"write-only": "true"}
 
 
@@ -312,6 +316,21 @@ def test_a_refresh_that_began_under_another_definition_does_not_land(
     with pytest.raises(ts.ConflictError, match="was altered, suspended or resumed meanwhile"):
         refresh_once(env._session, followed)
     assert found(env).table.snapshots() == ()
+
+
+def test_a_refresh_that_began_under_other_columns_is_a_conflict_and_no_error_of_the_query(
+    env: ts.TableEnvironment, other: ts.TableEnvironment
+) -> None:
+    env.execute_sql("CREATE MATERIALIZED TABLE t (PRIMARY KEY (id) NOT ENFORCED) REFRESH_MODE = FULL AS SELECT id, v FROM s")
+    env.execute_sql("ALTER MATERIALIZED TABLE t REFRESH")
+    env.execute_sql("INSERT INTO s VALUES (4, 4)")
+    stale = found(env)
+    other.execute_sql("ALTER MATERIALIZED TABLE t AS SELECT id, v, v + 1 AS more FROM s")
+    with pytest.raises(ts.ConflictError, match="was altered, suspended or resumed meanwhile"):
+        refresh_once(env._session, stale, before=last_refresh(stale))
+    assert env.freshness()[0].error is None
+    env.execute_sql("ALTER MATERIALIZED TABLE t REFRESH")
+    assert env.execute_sql("SELECT more FROM t ORDER BY id").to_arrow()["more"].to_pylist() == [2, 3, 4, 5]
 
 
 def test_of_two_refreshes_that_began_at_one_time_one_lands(env: ts.TableEnvironment) -> None:

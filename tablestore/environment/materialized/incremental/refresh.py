@@ -106,6 +106,9 @@ class _Refresh:
             if isinstance(report, RefreshReport):
                 return report
             why = report.reason
+            # The handle of the target follows its columns: after an attempt to write they may be those of another definition.
+            if self.guard is not None:
+                self.guard(self.target.context.snapshots.latest())
         return self._whole(engine, base, found, why, before)
 
     def _sources(self, before: Cursor | None) -> Sources | FullRefresh:
