@@ -56,7 +56,7 @@ def texts_as_numbers(node: exp.Expr, bound: Bound) -> dict[int, SqlType]:
     elif isinstance(node, exp.Nullif) and _beside_numbers((node.this, node.expression), bound):
         # What is cast would be the result, too.
         raise refusal("nullif of a text and a number")
-    elif isinstance(node, exp.DecodeCase) and _beside_numbers((node.expressions[0], *node.expressions[1::2]), bound):
+    elif isinstance(node, exp.DecodeCase) and _beside_numbers(_decoded(node), bound):
         raise refusal("decode of texts and numbers")
     elif isinstance(node, exp.BitwiseCount) and bound.of(node.this) == STRING:
         raise _of_another_kind(node, "a whole number or a BOOLEAN")
@@ -79,6 +79,12 @@ def _compared(node: exp.Expr) -> Iterator[Sequence[exp.Expr]]:
             yield (node.this, *(branch.this for branch in node.args["ifs"]))
         case _ if isinstance(node, COMPARISONS):
             yield (node.this, node.expression)
+
+
+def _decoded(node: exp.DecodeCase) -> Sequence[exp.Expr]:
+    """The value of ``decode(value, search, result, …, default)``, and what it is compared with."""
+    value, *pairs = node.expressions
+    return (value, *pairs[: len(pairs) // 2 * 2 : 2])
 
 
 def _beside_numbers(values: Sequence[exp.Expr], bound: Bound) -> dict[int, SqlType]:

@@ -32,6 +32,7 @@ EQUAL = (
     ("'2020-01-01' = DATE '2020-01-01'", True, "bool"),
     ("true = 'true'", True, "bool"),
     ("'1' || 2", "12", "string"),
+    ("decode(word, '1', 1, '2', 2, 3)", 2, "int32"),
 )
 
 
