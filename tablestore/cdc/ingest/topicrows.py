@@ -1,6 +1,6 @@
 """Records of a topic as rows of one table: what both a loop in this process and the tasks of an engine do with a batch."""
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,8 +21,8 @@ from tablestore.types.rowkind import ROW_KIND_COLUMN, symbols_from_kinds
 
 # So many records, or bytes of them, are asked for at once.
 BATCH_RECORDS, BATCH_BYTES = 32_768, 32 * 1024 * 1024
-# Of a batch so many are parsed at once: if one is bad, these are looked at one by one.
-_PARSED_AT_ONCE = 8_192
+# Of a batch so many records, or bytes of them, are parsed at once: if one is bad, these are looked at one by one.
+_PARSED_AT_ONCE, _PARSED_BYTES = 8_192, 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,13 +59,21 @@ class RowReader:
         batch: list[Decoded] = []
         faults: Faults = {}
         found: Mapping[str, Set[DataType]] = {}
-        for start in range(0, len(records), _PARSED_AT_ONCE):
-            chosen = slice(start, start + _PARSED_AT_ONCE)
+        for chosen in _parsed_at_once(records.values):
             part = self._decoder.decode(records.keys[chosen], records.values[chosen])
-            faults.update({start + place: reason for place, reason in part.faults.items()})
+            faults.update({chosen.start + place: reason for place, reason in part.faults.items()})
             found = joined(found, part.found)
             batch.append(part)
         return TopicRows(rows=_as_rows(batch), faults=faults, found=found)
+
+
+def _parsed_at_once(values: Sequence[bytes | None]) -> Iterator[slice]:
+    ends = np.cumsum([len(value or b"") for value in values])
+    start = 0
+    while start < len(values):
+        limit = (ends[start - 1] if start else 0) + _PARSED_BYTES
+        end = min(int(np.searchsorted(ends, limit, side="right")), start + _PARSED_AT_ONCE)
+        yield slice(start, start := max(end, start + 1))
 
 
 def joined(one: Found, other: Found) -> Found:

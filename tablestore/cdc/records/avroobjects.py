@@ -17,6 +17,7 @@ from typing import Any
 from fastavro import parse_schema, schemaless_reader
 from fastavro.schema import SchemaParseException
 
+from tablestore.cdc.records.avrolimits import AvroLimits
 from tablestore.cdc.records.evolving import Found
 from tablestore.cdc.records.faults import Faults
 from tablestore.cdc.records.jsonobjects import ObjectReader, Objects
@@ -25,7 +26,7 @@ from tablestore.cdc.records.wirevalues import Meaning
 from tablestore.errors import InvalidInputError
 
 _MAGIC, _HEADER_BYTES = 0, 5
-_UNREADABLE = (EOFError, IndexError, ValueError, TypeError, KeyError, OverflowError, RecursionError)
+_UNREADABLE = (EOFError, IndexError, ValueError, TypeError, KeyError, ArithmeticError, RecursionError)
 _CONNECT, _DEBEZIUM = "org.apache.kafka.connect.data.", "io.debezium.time."
 # As the schema of a JSON record calls them.
 _LOGICAL: Mapping[str, str] = {
@@ -71,7 +72,7 @@ class AvroReader:
     below some."""
 
     def __init__(self, columns: ObjectReader, schema: AvroSchema, *, inside: Sequence[str] = ()) -> None:
-        self._columns, self._schema = columns, schema
+        self._columns, self._schema, self._limits = columns, schema, AvroLimits(schema.parsed)
         self._meanings: Mapping[str, Meaning] = meanings(schema.described, inside=inside)
         self._types: Found = column_types(schema.described, inside=inside)
 
@@ -83,7 +84,7 @@ class AvroReader:
             try:
                 objects.append(self._object(value))
             except _UNREADABLE as error:
-                faults[number] = f"not of the schema: {error or type(error).__name__}"
+                faults[number] = f"not of the schema: {str(error) or type(error).__name__}"
                 objects.append({})
         columns = self._columns.columns(objects, faults, self._meanings)
         # The schema knows more than the values.
@@ -96,6 +97,7 @@ class AvroReader:
             start, named = _HEADER_BYTES, int.from_bytes(value[1:_HEADER_BYTES], "big")
             if len(value) < _HEADER_BYTES or value[0] != _MAGIC or named != self._schema.number:
                 raise ValueError(f"expected the number of the schema, {self._schema.number}, found {value[:_HEADER_BYTES].hex()}")
+        self._limits.check(value[start:])
         stream = BytesIO(value[start:])
         found: Any = schemaless_reader(stream, self._schema.parsed, None)
         if stream.tell() != len(value) - start:

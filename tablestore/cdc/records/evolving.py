@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tablestore.cdc.records.wirevalues import WIDEST_DIGITS
 from tablestore.errors import InvalidInputError, TablestoreError
 from tablestore.types.arrays import Places
 from tablestore.types.datatypes import AtomicType, DataType, TypeRoot, with_nullable
@@ -45,9 +46,11 @@ class Sighting:
 
 def types_seen(sightings: Sequence[Sighting], faults: Container[int], narrow: Container[int]) -> Found:
     """The types that count: of new columns in records that are not at fault, of others also in those at fault only because a column
-    is too ``narrow``."""
+    is too ``narrow``. Of new columns no more than a table takes."""
     found: dict[str, set[DataType]] = {}
     for one in sightings:
+        if one.is_new and one.name not in found and len(found) >= MOST_COLUMNS:
+            continue
         if any(place not in faults or (not one.is_new and place in narrow) for place in one.places.tolist()):
             found.setdefault(one.name, set()).add(one.type)
     return found
@@ -65,7 +68,9 @@ def why_no_column(name: str) -> str | None:
 # A table does not grow without end by records that are not what they should be.
 MOST_COLUMNS = 1_000
 _CONNECT, _DEBEZIUM = "org.apache.kafka.connect.data.", "io.debezium.time."
-_OF_SCHEMA: Mapping[str, str] = {
+DECIMAL = f"{_CONNECT}Decimal"
+_LONGEST_NUMBER = 9
+_NAMES: Mapping[str, str] = {
     "int8": "TINYINT",
     "int16": "SMALLINT",
     "int32": "INT",
@@ -86,18 +91,34 @@ _OF_SCHEMA: Mapping[str, str] = {
     f"{_DEBEZIUM}NanoTimestamp": "TIMESTAMP(9)",
     f"{_DEBEZIUM}ZonedTimestamp": "TIMESTAMP(6) WITH LOCAL TIME ZONE",
 }
+_OF_SCHEMA = {name: parse_type(text) for name, text in _NAMES.items()}
 _BIGINT, _DOUBLE, _STRING = parse_type("BIGINT"), parse_type("DOUBLE"), parse_type("STRING")
 
 
 def type_of_schema(field: Mapping[str, Any]) -> DataType:
     """The type of a column that a record's schema describes; what has none of ours is text."""
     name = field.get("name")
-    if name == f"{_CONNECT}Decimal":
-        parameters = field.get("parameters") or {}
-        scale, precision = str(parameters.get("scale", "0")), str(parameters.get("connect.decimal.precision", "38"))
-        if scale.isdigit() and precision.isdigit() and int(scale) <= int(precision) <= 38:
+    if name == DECIMAL:
+        parameters = parameters_of(field)
+        scale, precision = digits_of(parameters.get("scale", "0")), digits_of(parameters.get("connect.decimal.precision", "38"))
+        if scale is not None and precision is not None and scale <= precision <= 38 and precision:
             return parse_type(f"DECIMAL({precision}, {scale})")
-    return parse_type(_OF_SCHEMA.get(str(name)) or _OF_SCHEMA.get(str(field.get("type"))) or "STRING")
+    return _OF_SCHEMA.get(str(name)) or _OF_SCHEMA.get(str(field.get("type"))) or _STRING
+
+
+def parameters_of(field: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What the schema of a column says beyond its type; nothing where that is no object."""
+    parameters = field.get("parameters")
+    return parameters if isinstance(parameters, dict) else {}
+
+
+def digits_of(text: Any) -> int | None:
+    """How many digits a schema says, from 0 to those of the widest decimal; None for anything else."""
+    digits = str(text)
+    # Other alphabets have digits too, and a long row of them is a number that nothing is made for.
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= _LONGEST_NUMBER and int(digits) <= WIDEST_DIGITS):
+        return None
+    return int(digits)
 
 
 def type_of_json(kind: pa.DataType) -> DataType | None:

@@ -8,7 +8,7 @@ the fast way takes the next ones. An object may hold rows below other names, as 
 the name above a row, "" where the object is the row. Names that are not asked for are skipped, missing ones are null.
 """
 
-import json
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
@@ -18,10 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from tablestore.cdc.records.evolving import Sighting, type_of_json, type_of_value, why_no_column, widened
+from tablestore.cdc.records.avrolimits import MOST_NESTED
+from tablestore.cdc.records.evolving import MOST_COLUMNS, Sighting, type_of_json, type_of_value, why_no_column, widened
 from tablestore.cdc.records.faults import Faults, at_places, convert_each
 from tablestore.cdc.records.wirevalues import PLAIN, Meaning, Wire, conform_column, to_column, usual_wire, wire_type
-from tablestore.cdc.records.writtennumbers import WrittenNumber, json_text, whole_number
+from tablestore.cdc.records.writtennumbers import json_text, parse_json, whole_number
 from tablestore.log.json.jsonrows import read_objects, values_to_array
 from tablestore.types.arrays import Mask, Places
 from tablestore.types.arrowtypes import to_arrow_type
@@ -29,6 +30,11 @@ from tablestore.types.datatypes import DataType, Field
 
 _BLOCK_BYTES = 16 * 1024 * 1024
 _OPENING, _CLOSING = ord("{"), ord("}")
+# What a byte outside of texts does to the level.
+_STEPS = np.array([(byte in b"{[") - (byte in b"}]") for byte in range(256)], dtype=np.int8)
+_MOST_NAMES = 2 * MOST_COLUMNS
+_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_NAME, _NAME_WITH_ESCAPES = re.compile(rb'"([^"]*)"[ \t\r\n]*:'), re.compile(rb'"((?:[^"\\]|\\.)*)"[ \t\r\n]*:', re.DOTALL)
 _INT64 = range(-(2**63), 2**63)
 
 
@@ -84,6 +90,8 @@ class ObjectReader:
     def _fast(self, values: Sequence[bytes], meanings: Mapping[str, Meaning]) -> Objects:
         data = b"\n".join(values)
         _check_cut(data, values)
+        if any(map(_is_deep, values)) or (self._looks_at is not None and _has_many_names(data)):
+            raise ValueError("only for one by one")
         asked: list[pa.Field] = [pa.field(name, pa.string()) for name in self._texts]
         for place, fields in self._places.items():
             wires = [
@@ -129,7 +137,7 @@ class ObjectReader:
                 for name, array in raw.items():
                     if name not in self._texts:
                         places = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False))
-                        faults.update(told.note_new(name, {type_of_json(array.type): places}))
+                        faults.update(told.note_new(name, {type_of_json(array.type): places}, meanings.get(name, PLAIN)))
         texts = {name: _one(found.column(name)) for name in self._texts}
         return Objects(rows=rows, texts=texts, faults=faults, seen=told.seen, narrow=told.narrow)
 
@@ -139,7 +147,7 @@ class ObjectReader:
         faults: Faults = {}
         for number, value in enumerate(values):
             try:
-                objects.append(_object(value))
+                objects.append(parse_object(value))
             except ValueError as error:
                 faults[number] = str(error)
                 objects.append({})
@@ -174,12 +182,14 @@ class ObjectReader:
                     for name in (row or {}).keys() - asked:
                         others.setdefault(name, {}).setdefault(type_of_value(row[name]), []).append(number)
                 for name, kinds in others.items():
-                    faults = {**told.note_new(name, {kind: np.array(numbers) for kind, numbers in kinds.items()}), **faults}
+                    where = {kind: np.array(numbers) for kind, numbers in kinds.items()}
+                    for number, reason in told.note_new(name, where, meanings.get(name, PLAIN)).items():
+                        faults.setdefault(number, reason)
             rows[place] = Row(columns=columns, present=np.array([row is not None for row in found], dtype=np.bool_))
         texts = {}
         for name in self._texts:
             said = [one.get(name) for one in objects]
-            texts[name] = pa.array([one if isinstance(one, str) else None for one in said], pa.string())
+            texts[name] = pa.array([one if isinstance(one, str) and _is_unicode(one) else None for one in said], pa.string())
         return Objects(rows=rows, texts=texts, faults=faults, seen=told.seen, narrow=told.narrow)
 
     def _by_kind(self, place: str, cells: Sequence[Any], field: Field, meaning: Meaning) -> tuple[pa.Array, Faults]:
@@ -261,13 +271,13 @@ class _Told:
         """The records at fault only because columns are too narrow."""
         return self._narrow - self.hard
 
-    def note_new(self, name: str, kinds: Mapping[DataType | None, Places]) -> Faults:
+    def note_new(self, name: str, kinds: Mapping[DataType | None, Places], meaning: Meaning) -> Faults:
         """Values of a name that the table lacks; those are at fault for which it can have no column."""
         faults: Faults = {}
         for kind, places in kinds.items():
             if kind is None or not len(places):
                 continue
-            if (why := why_no_column(name)) is not None:
+            if (why := why_no_column(name) or meaning.wrong) is not None:
                 faults.update(dict.fromkeys(places.tolist(), f"field {name!r} cannot become a column: {why}"))
             self.seen.append(Sighting(name, kind, places, is_new=True))
         self.hard.update(faults)
@@ -302,16 +312,37 @@ def _check_cut(data: bytes, values: Sequence[bytes]) -> None:
         raise ValueError("a text that is no object")
 
 
-def _object(value: bytes) -> dict[str, Any]:
+def parse_object(value: bytes) -> dict[str, Any]:
     if not value:
         raise ValueError("the value is empty")
+    if _is_deep(value):
+        raise ValueError(f"nested more than {MOST_NESTED} levels deep: {value[:100]!r}")
     try:
-        found = json.loads(value.decode(), parse_float=WrittenNumber)
-    except (ValueError, RecursionError) as error:
+        found = parse_json(value.decode())
+    except ValueError as error:
         raise ValueError(f"not JSON: {value[:100]!r} ({error})") from error
     if not isinstance(found, dict):
         raise ValueError(f"expected a JSON object, found {value[:100]!r}")
     return found
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether a text has no half of a character, which JSON can write and no column takes."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def _is_deep(value: bytes) -> bool:
+    """Whether a text is nested more deeply than any column needs: each level takes stack of the readers behind, Arrow's too."""
+    if value.count(b"{") + value.count(b"[") <= MOST_NESTED:
+        return False
+    marks = np.frombuffer(_TEXT.sub(b"", value), dtype=np.uint8)
+    return bool(np.cumsum(_STEPS[marks], dtype=np.int64).max(initial=0) > MOST_NESTED)
+
+
+def _has_many_names(data: bytes) -> bool:
+    """Whether objects have so many different names that a column for each, of all rows, takes too much memory."""
+    names = _NAME_WITH_ESCAPES if b'\\"' in data else _NAME
+    return len(set(names.findall(data))) > _MOST_NAMES
 
 
 def _wire_of(python: type) -> Wire:

@@ -10,7 +10,6 @@ JSON may have its schema around it. Where rows simply replace each other only th
 if the row after has another. An append table takes new rows only. What cannot be understood is named with the reason.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -22,9 +21,9 @@ import pyarrow.compute as pc
 from tablestore.cdc.records.avroobjects import AvroReader, AvroSchema
 from tablestore.cdc.records.evolving import Found, Sighting, types_seen
 from tablestore.cdc.records.faults import Faults, at_places
-from tablestore.cdc.records.jsonobjects import ObjectReader, Objects, Row
+from tablestore.cdc.records.jsonobjects import ObjectReader, Objects, Row, parse_object
 from tablestore.cdc.records.recordkeys import KeyReader
-from tablestore.cdc.records.schemaenvelope import by_schema, column_types, meanings
+from tablestore.cdc.records.schemaenvelope import by_schema
 from tablestore.cdc.records.target import Decoded, Part, Target, decoded
 from tablestore.cdc.records.wirevalues import Meaning
 from tablestore.types.arrays import Kinds, Mask, Places
@@ -64,12 +63,16 @@ class SeenColumns:
         self._sightings: list[Sighting] = []
         self._narrow: set[int] = set()
 
-    def add(self, found: Objects, described: Found, places: Places) -> None:
-        """Take what records at ``places`` hold, and what their schema describes."""
+    def add(self, found: Objects, places: Places) -> None:
+        """Take what records at ``places`` hold."""
         self._narrow.update(places[sorted(found.narrow)].tolist())
         self._sightings += [one.at(places) for one in found.seen]
-        for name, kinds in described.items():
-            self._sightings += [Sighting(name, kind, places, is_new=name not in self._known) for kind in kinds]
+
+    def describe(self, types: Sequence[tuple[Found, Places]], places: Places) -> None:
+        """Take the types that schemas describe, each of some of the records at ``places``."""
+        for described, some in types:
+            for name, kinds in described.items():
+                self._sightings += [Sighting(name, kind, places[some], is_new=name not in self._known) for kind in kinds]
 
     def told(self, rows: Decoded) -> Decoded:
         """The rows, with the types that count."""
@@ -90,10 +93,11 @@ class PlainRows:
         seen = SeenColumns(self._target)
         for group in by_schema(texts):
             where = places[group.places]
-            found = self._reader.read(group.payloads, meanings(group.schema))
+            found = self._reader.read(group.payloads, group.meanings)
             faults.update(at_places(found.faults, where.tolist()))
             parts.append(_part(self._target.fields, found.rows[""], where, RowKind.INSERT))
-            seen.add(found, column_types(group.schema), where)
+            seen.add(found, where)
+            seen.describe(group.types, places)
         return seen.told(decoded(self._target, parts, faults))
 
 
@@ -116,11 +120,12 @@ class DebeziumChanges:
         parts: list[Part] = []
         faults: Faults = {}
         seen = SeenColumns(self._target)
-        for group in by_schema(texts):
-            objects = self._reader.read(group.payloads, meanings(group.schema, inside=_ROWS))
+        for group in by_schema(texts, inside=_ROWS):
+            objects = self._reader.read(group.payloads, group.meanings)
             where = places[group.places]
             found, wrong = self._changes(objects, [keys[place] for place in where.tolist()], group.payloads)
-            seen.add(objects, column_types(group.schema, inside=_ROWS), where)
+            seen.add(objects, where)
+            seen.describe(group.types, places)
             faults.update(at_places(wrong, where.tolist()))
             deletes[where] = _mask(pc.equal(objects.texts["op"], "d"))
             parts += [Part(places=where[part.places], kinds=part.kinds, columns=part.columns) for part in found]
@@ -182,7 +187,7 @@ class DebeziumChanges:
             if field.name not in self._target.key:
                 more |= _mask(column.is_valid())
         for place in np.flatnonzero(chosen & ~more).tolist() if self._is_json else ():
-            row = json.loads(payloads[place])["before"]
+            row = parse_object(payloads[place])["before"] or {}
             more[place] = any(value is not None for name, value in row.items() if name not in self._target.key)
         return more
 

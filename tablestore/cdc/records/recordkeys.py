@@ -5,17 +5,17 @@ alone, as JSON or as text. Either may have its schema around it. Where a schema 
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from tablestore.cdc.records.avroobjects import AvroReader, AvroSchema
 from tablestore.cdc.records.faults import Faults, at_places
 from tablestore.cdc.records.jsonobjects import ObjectReader
-from tablestore.cdc.records.schemaenvelope import Group, by_schema, meanings
+from tablestore.cdc.records.schemaenvelope import Group, by_schema
 from tablestore.cdc.records.target import Part, Target
+from tablestore.cdc.records.writtennumbers import parse_json
 from tablestore.types.arrays import Places
 from tablestore.types.rowkind import RowKind
 
@@ -41,7 +41,7 @@ class KeyReader:
         parts: list[Part] = []
         for group in self._groups([keys[place] or b"" for place in named.tolist()]):
             where = named[group.places]
-            found = self._reader.read(group.payloads, meanings(group.schema))
+            found = self._reader.read(group.payloads, group.meanings)
             wrong = {place: f"its key: {reason}" for place, reason in found.faults.items()}
             faults.update(at_places(wrong, where.tolist()))
             names = (field.name for field in self._target.key_fields)
@@ -52,22 +52,16 @@ class KeyReader:
     def _groups(self, keys: Sequence[bytes]) -> list[Group]:
         if isinstance(self._reader, AvroReader):
             return [Group(places=np.arange(len(keys), dtype=np.int64), payloads=keys)] if keys else []
-        return [
-            replace(group, payloads=[self._object(key) for key in group.payloads], schema=self._described(group.schema))
-            for group in by_schema(keys)
-        ]
-
-    def _described(self, schema: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-        """What a schema says, as one of an object; it may be that of the value alone."""
-        if schema is None or "fields" in schema or len(self._target.key) > 1:
-            return schema
-        return {"fields": [{**schema, "field": self._target.key[0]}]}
+        alone = self._target.key[0] if len(self._target.key) == 1 else None
+        groups = by_schema(keys, alone=alone)
+        return [replace(group, payloads=[self._object(key) for key in group.payloads]) for group in groups]
 
     def _object(self, key: bytes) -> bytes:
         if len(self._target.key) > 1 or key.lstrip()[:1] == b"{":
             return key
         try:
-            text = json.dumps(json.loads(key))
-        except (ValueError, RecursionError):
+            text = key.decode()
+            parse_json(text)
+        except ValueError:
             text = json.dumps(key.decode(errors="surrogateescape"))
         return b"{%s:%s}" % (json.dumps(self._target.key[0]).encode(), text.encode())

@@ -5,19 +5,21 @@ it, and gives the *meaning* of columns whose JSON does not say it: which unit a 
 Connect knows no schema has ``null`` in its place.
 """
 
-import json
+from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from tablestore.cdc.records.evolving import Found, type_of_schema
-from tablestore.cdc.records.wirevalues import Meaning
+from tablestore.cdc.records.evolving import DECIMAL, Found, digits_of, parameters_of, type_of_schema
+from tablestore.cdc.records.wirevalues import WIDEST_DIGITS, Meaning
+from tablestore.cdc.records.writtennumbers import JSON, parse_json
 from tablestore.types.arrays import Places
 
 _HEADS = (b'{"schema":', b'{"payload":')
 _MEMBERS = {"schema", "payload"}
+_RECENT = 8
 _CONNECT, _DEBEZIUM = "org.apache.kafka.connect.data.", "io.debezium.time."
 _BY_NAME: Mapping[str, Meaning] = {
     f"{_CONNECT}Timestamp": Meaning(ticks="ms"),
@@ -33,11 +35,13 @@ _BY_NAME: Mapping[str, Meaning] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Records of one schema: their places, their payloads, and what the schema says (None: they carry none)."""
+    """Records whose columns mean the same: their places, their payloads, and those meanings. ``types``: of the columns that their
+    schemas describe, and of which records."""
 
     places: Places
     payloads: Sequence[bytes]
-    schema: Mapping[str, Any] | None = None
+    meanings: Mapping[str, Meaning] = field(default_factory=dict)
+    types: Sequence[tuple[Found, Places]] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,24 +59,37 @@ class _Envelope:
         return value[len(self.head) : len(value) - len(self.tail)]
 
 
-def by_schema(values: Sequence[bytes]) -> list[Group]:
-    """The records, grouped by the schemas that they carry."""
+def by_schema(values: Sequence[bytes], *, inside: Sequence[str] = (), alone: str | None = None) -> list[Group]:
+    """The records, grouped by what the schemas that they carry say of columns: those of the struct below the first of the names
+    ``inside`` that there is. ``alone``: the column that a schema without columns is of."""
     if not any(value.startswith(_HEADS) for value in values):
         return [Group(places=np.arange(len(values), dtype=np.int64), payloads=values)] if values else []
+    payloads: list[bytes] = []
     places: dict[_Envelope | None, list[int]] = {}
-    last: _Envelope | None = None
+    # A few schemas take turns where several tables share a topic. Of many, each is understood where it comes.
+    recent: deque[_Envelope] = deque(maxlen=_RECENT)
+    known: dict[tuple[bytes, bytes], _Envelope] = {}
     for place, value in enumerate(values):
-        if last is None or not last.holds(value):
-            last = next((one for one in places if one is not None and one.holds(value)), None) or _envelope(value)
-        places.setdefault(last, []).append(place)
-    return [
-        Group(
-            places=np.array(group, dtype=np.int64),
-            payloads=[values[place] if envelope is None else envelope.payload(values[place]) for place in group],
-            schema=None if envelope is None else envelope.schema,
-        )
-        for envelope, group in places.items()
-    ]
+        envelope = next((one for one in recent if one.holds(value)), None)
+        if envelope is None and (envelope := _envelope(value)) is not None:
+            envelope = known.setdefault((envelope.head, envelope.tail), envelope)
+            recent.appendleft(envelope)
+        places.setdefault(envelope, []).append(place)
+        payloads.append(value if envelope is None else envelope.payload(value))
+    # Schemas that differ elsewhere are read together: each reading has its price.
+    alike: dict[frozenset[tuple[str, Meaning]], list[tuple[Found, Places]]] = {}
+    for envelope, numbers in places.items():
+        schema = envelope.schema if envelope is not None else None
+        if schema is not None and alone is not None and "fields" not in schema:
+            schema = {"fields": [{**schema, "field": alone}]}
+        described = column_types(schema, inside=inside), np.array(numbers, dtype=np.int64)
+        alike.setdefault(frozenset(meanings(schema, inside=inside).items()), []).append(described)
+    return [_group(dict(meaning), types, payloads) for meaning, types in alike.items()]
+
+
+def _group(meanings: Mapping[str, Meaning], types: Sequence[tuple[Found, Places]], payloads: Sequence[bytes]) -> Group:
+    places = np.sort(np.concatenate([where for _, where in types]))
+    return Group(places=places, payloads=[payloads[place] for place in places.tolist()], meanings=meanings, types=types)
 
 
 def meanings(schema: Mapping[str, Any] | None, *, inside: Sequence[str] = ()) -> dict[str, Meaning]:
@@ -82,9 +99,8 @@ def meanings(schema: Mapping[str, Any] | None, *, inside: Sequence[str] = ()) ->
         name, column = one.get("name"), one.get("field")
         if not isinstance(column, str) or not isinstance(name, str):
             continue
-        if name == f"{_CONNECT}Decimal":
-            scale = (one.get("parameters") or {}).get("scale", "0")
-            found[column] = Meaning(scale=int(scale) if str(scale).lstrip("-").isdigit() else 0)
+        if name == DECIMAL:
+            found[column] = _of_decimal(one)
         elif name in _BY_NAME:
             found[column] = _BY_NAME[name]
     return found
@@ -92,8 +108,17 @@ def meanings(schema: Mapping[str, Any] | None, *, inside: Sequence[str] = ()) ->
 
 def column_types(schema: Mapping[str, Any] | None, *, inside: Sequence[str] = ()) -> Found:
     """The types of the columns that a schema describes."""
-    columns = _columns(schema, inside)
-    return {one["field"]: {type_of_schema(one)} for one in columns if isinstance(one.get("field"), str)}
+    wrong = {name for name, meaning in meanings(schema, inside=inside).items() if meaning.wrong is not None}
+    columns = (one for one in _columns(schema, inside) if isinstance(one.get("field"), str))
+    return {one["field"]: {type_of_schema(one)} for one in columns if one["field"] not in wrong}
+
+
+def _of_decimal(field: Mapping[str, Any]) -> Meaning:
+    scale = parameters_of(field).get("scale", "0")
+    digits = digits_of(scale)
+    if digits is None:
+        return Meaning(wrong=f"its schema has to say a scale of 0 to {WIDEST_DIGITS} digits, found {str(scale)[:50]!r}")
+    return Meaning(scale=digits)
 
 
 def _columns(schema: Mapping[str, Any] | None, inside: Sequence[str]) -> list[Mapping[str, Any]]:
@@ -110,8 +135,8 @@ def _envelope(value: bytes) -> _Envelope | None:
     """The envelope of a record, None for one without."""
     try:
         text = value.decode()
-        whole = json.loads(text)
-    except (ValueError, RecursionError):
+        whole = parse_json(text)
+    except ValueError:
         return None
     if not isinstance(whole, dict) or set(whole) != _MEMBERS:
         return None
@@ -119,15 +144,14 @@ def _envelope(value: bytes) -> _Envelope | None:
     if not isinstance(whole["schema"] if whole["schema"] is not None else whole["payload"], dict):
         return None
     # The payload lies behind the schema, or in front of it: its text is what is left when the rest is taken away.
-    decoder = json.JSONDecoder()
     place = text.index("{") + 1
     spans: dict[str, tuple[int, int]] = {}
     while len(spans) < len(_MEMBERS):
         place = text.index('"', place)
-        name, place = decoder.raw_decode(text, place)
+        name, place = JSON.raw_decode(text, place)
         start = text.index(":", place) + 1
         start += len(text[start:]) - len(text[start:].lstrip())
-        _, place = decoder.raw_decode(text, start)
+        _, place = JSON.raw_decode(text, start)
         spans[name] = start, place
     start, end = spans["payload"]
     return _Envelope(text[:start].encode(), text[end:].encode(), whole["schema"])

@@ -32,7 +32,7 @@ from tablestore.types.numbercast import to_float
 Wire = Literal["number", "text", "boolean", "nested"]
 Ticks = Literal["ms", "us", "ns"]
 
-_WIDEST_DIGITS = 76
+WIDEST_DIGITS = 76
 _DECIMAL_BYTES = 16
 _DAY_MS = 24 * 60 * 60 * 1000
 _TICKS_PER_MS = {"ms": 1, "us": 1_000, "ns": 1_000_000}
@@ -41,10 +41,12 @@ _TICKS_PER_MS = {"ms": 1, "us": 1_000, "ns": 1_000_000}
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meaning:
     """What the schema of a record says of a column beyond its JSON. ``ticks``: the unit of its numbers. ``scale``: its texts are
-    decimals of this scale, the whole number of their digits as base64 of big-endian bytes."""
+    decimals of this scale, the whole number of their digits as base64 of big-endian bytes. ``wrong``: why its texts
+    cannot be understood."""
 
     ticks: Ticks | None = None
     scale: int | None = None
+    wrong: str | None = None
 
 
 PLAIN = Meaning()
@@ -63,9 +65,9 @@ def wire_type(kind: pa.DataType, wire: Wire, meaning: Meaning) -> pa.DataType:
     """The type that a JSON reader is asked for, for a column of ``kind`` that comes as ``wire``."""
     if wire == "nested":
         return carrier(kind) if pa.types.is_nested(kind) else pa.string()
-    if pa.types.is_decimal(kind) and wire != "boolean" and meaning.scale is None:
+    if pa.types.is_decimal(kind) and wire != "boolean" and meaning == PLAIN:
         # Read from numbers and from texts; with room for any digits, which Arrow's reader needs to see an overflow.
-        return pa.decimal256(_WIDEST_DIGITS, kind.scale)
+        return pa.decimal256(WIDEST_DIGITS, kind.scale)
     if wire == "number":
         # In 64 bits Arrow's reader makes infinity of fewer numbers.
         return pa.float64() if pa.types.is_floating(kind) else pa.int64()
@@ -90,6 +92,9 @@ def _typed(array: pa.Array, field: Field, meaning: Meaning) -> pa.Array:
     if array.null_count == len(array):
         # A null is a value of any type, whatever the others came as.
         return pa.nulls(len(array), kind)
+    # A number says itself what it is.
+    if meaning.wrong is not None and (pa.types.is_string(source) or pa.types.is_binary(source)):
+        raise ValueError(meaning.wrong)
     if pa.types.is_nested(kind):
         return from_carrier(array, kind)
     if pa.types.is_binary(source):
@@ -112,7 +117,7 @@ def _from_texts(array: pa.Array, kind: pa.DataType, meaning: Meaning) -> pa.Arra
     if types.is_decimal(kind):
         if meaning.scale is not None:
             return _decimals(decode_base64(array), meaning.scale)
-        return array.cast(pa.decimal256(_WIDEST_DIGITS, kind.scale))
+        return array.cast(pa.decimal256(WIDEST_DIGITS, kind.scale))
     if types.is_timestamp(kind):
         return _moments(array, kind)
     if types.is_integer(kind) or types.is_boolean(kind):
@@ -172,5 +177,5 @@ def _decimals(array: pa.Array, scale: int) -> pa.Array:
     wide[rows, back] = data
     validity = None if not array.null_count else pc.is_valid(array).buffers()[1]
     return pa.Array.from_buffers(pa.decimal128(38, scale), len(array), [validity, pa.py_buffer(wide)]).cast(
-        pa.decimal256(_WIDEST_DIGITS, scale)
+        pa.decimal256(WIDEST_DIGITS, scale)
     )

@@ -1,4 +1,8 @@
-"""Keeps numbers of JSON as they are written: digit for digit as text, exactly as whole numbers."""
+"""Keeps numbers of JSON as they are written: digit for digit as text, exactly as whole numbers.
+
+Every number of JSON is read. One that no column has room for is a fault of the column that it is for, and none where it is not
+asked for.
+"""
 
 import json
 from decimal import Decimal
@@ -6,16 +10,21 @@ from typing import Any
 
 # A whole number of more digits fits no column.
 _MOST_DIGITS = 76
+# Of longer ones Python makes no integer.
+_LONGEST_INTEGER = 4_000
+# A larger exponent, of which Python makes no decimal, is as good as this one: both are beyond all columns.
+_LARGEST_EXPONENT = "999999"
 
 
 class WrittenNumber(Decimal):
-    """A number with a point or an exponent. Its text is what was written, also where its value has a shorter one."""
+    """A number with a point, an exponent or very many digits. Its text is what was written, also where its value has a shorter
+    one."""
 
     __slots__ = ("written",)
     written: str
 
     def __new__(cls, text: str) -> "WrittenNumber":
-        number = super().__new__(cls, text)
+        number = super().__new__(cls, _with_an_exponent_in_reach(text))
         number.written = text
         return number
 
@@ -25,13 +34,36 @@ class WrittenNumber(Decimal):
     __repr__ = __str__
 
 
+def parse_json(text: str) -> Any:
+    """A text of JSON. Raises ValueError for another one, also for one that is nested too deeply."""
+    try:
+        return JSON.decode(text)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+
+
+def _integer(text: str) -> "int | WrittenNumber":
+    return int(text) if len(text) <= _LONGEST_INTEGER else WrittenNumber(text)
+
+
+JSON = json.JSONDecoder(parse_float=WrittenNumber, parse_int=_integer)
+
+
 def whole_number(number: Decimal) -> int:
     """A number without a fraction as an integer. Raises ValueError for another one."""
-    if number.adjusted() > _MOST_DIGITS:
+    if number and number.adjusted() > _MOST_DIGITS:
         raise ValueError(f"a number of more than 64 bits: {number!s:.100}")
     if number != number.to_integral_value():
         raise ValueError(f"expected a whole number, found {number!s:.100}")
     return int(number)
+
+
+def _with_an_exponent_in_reach(text: str) -> str:
+    digits, mark, exponent = text.lower().partition("e")
+    size = exponent.lstrip("+-0")
+    if len(size) <= len(_LARGEST_EXPONENT):
+        return text
+    return f"{digits}{mark}{'-' if exponent.startswith('-') else ''}{_LARGEST_EXPONENT}"
 
 
 def json_text(value: Any) -> str:

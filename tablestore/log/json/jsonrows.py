@@ -180,7 +180,8 @@ def decode_base64(array: pa.Array) -> pa.Array:
     full = lengths > 0
     padding = np.zeros(len(array), dtype=np.int64)
     padding[full] = filled[ends[full] - 1] + filled[ends[full] - 2]
-    if filled.sum() != padding.sum():
+    # The last place is filled up first, and no other one but that in front of it.
+    if filled.sum() != padding.sum() or (filled[ends[full] - 2] > filled[ends[full] - 1]).any():
         raise ValueError("expected base64")
     words = codes.reshape(-1, 4).astype(np.uint32)
     bits = (words[:, 0] << 18) | (words[:, 1] << 12) | (words[:, 2] << 6) | words[:, 3]
