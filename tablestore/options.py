@@ -538,6 +538,12 @@ def _check_together(options: TableOptions) -> None:
             f"{SNAPSHOT_NUM_RETAINED_MAX.key} ({options.integer(SNAPSHOT_NUM_RETAINED_MAX)})",
             kind="invalid-option",
         )
+    least, most = (options.value(option) for option in (CHANGELOG_NUM_RETAINED_MIN, CHANGELOG_NUM_RETAINED_MAX))
+    if isinstance(least, int) and isinstance(most, int) and least > most:
+        raise InvalidInputError(
+            f"{CHANGELOG_NUM_RETAINED_MIN.key} ({least}) must not exceed {CHANGELOG_NUM_RETAINED_MAX.key} ({most})",
+            kind="invalid-option",
+        )
     if options.integer(FILE_COMPRESSION_ZSTD_LEVEL) > 22:
         raise InvalidInputError(
             f"option {FILE_COMPRESSION_ZSTD_LEVEL.key}: expected 1 to 22, found {options.integer(FILE_COMPRESSION_ZSTD_LEVEL)}",

@@ -88,6 +88,7 @@ def test_good_options_pass(options: dict[str, str]) -> None:
         ({"file.compression.zstd-level": "23"}, "invalid-option", "1 to 22"),
         ({"snapshot.num-retained.min": "0"}, "invalid-option", "at least 1"),
         ({"snapshot.num-retained.min": "5", "snapshot.num-retained.max": "4"}, "invalid-option", "must not exceed"),
+        ({"changelog.num-retained.min": "5", "changelog.num-retained.max": "4"}, "invalid-option", "must not exceed"),
         ({"metadata.stats-mode": "some"}, "invalid-option", "truncate"),
         ({"metadata.stats-mode": "truncate(0)"}, "invalid-option", "metadata.stats-mode: expected none"),
         ({"fields.a.b.stats-mode": "truncated(1)"}, "invalid-option", "fields.a.b.stats-mode: expected none"),

@@ -133,13 +133,26 @@ def _expression(cursor: Cursor) -> Fragment:
     )
 
 
+# What a column has once, by the word that begins it.
+_ONCE = {
+    **dict.fromkeys(("NULL", "NOT"), "one of NULL and NOT NULL"),
+    "COMMENT": "COMMENT",
+    "DEFAULT": "DEFAULT",
+    "PRIMARY": "PRIMARY KEY",
+}
+
+
 def _typed_column(cursor: Cursor, name: str, start: int, *, sparks: bool) -> tuple[PhysicalColumn | MetadataColumn, bool]:
     """The column, and whether it alone is the primary key."""
     found = data_type(cursor, sparks=sparks)
     column: PhysicalColumn | MetadataColumn = PhysicalColumn(name=name, type=found)
-    key = False
+    key, seen = False, set[str]()
     while True:
-        clause = cursor.next.start
+        clause, kind = cursor.next.start, _ONCE.get(cursor.next.key)
+        if kind in seen:
+            raise cursor.wrong(f"expected {kind} once for the column {name!r}", clause)
+        if kind is not None:
+            seen.add(kind)
         if (nullable := nullability(cursor)) is not None:
             column = replace(column, type=with_nullable(column.type, nullable))
         elif cursor.accept("COMMENT"):

@@ -27,7 +27,7 @@ from tablestore.store.history.branches import check_branch, fork_of
 from tablestore.store.history.references import BranchMetadata
 from tablestore.store.indexfiles import IndexFiles
 from tablestore.table.history.copyfiles import copy_data_file
-from tablestore.table.write.committing import Origin, commit_message, overwriting
+from tablestore.table.write.committing import Origin, check_takes_rows, commit_message, overwriting
 
 # In the properties of a fast-forward: the snapshot of the branch.
 FAST_FORWARD_PROPERTY = "tablestore.fast-forward"
@@ -92,6 +92,7 @@ def restore(
     attempts = 0
     while True:
         context = context.at_newest_schema()
+        check_takes_rows(context)
         _check_has_values(context, target)
         try:
             return _restore_once(context, logs.of(context), target, properties, check)

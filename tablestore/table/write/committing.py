@@ -77,6 +77,16 @@ class Origin:
     note: CommitNote = CommitNote()
 
 
+def check_takes_rows(context: TableContext) -> None:
+    """Raise InvalidInputError for a materialized table: nothing but its query says which rows it has."""
+    if is_materialized(context.schema.options):
+        raise InvalidInputError(
+            f"table {context.files.root_uri} is a materialized table: its rows are those of its query. Change the tables that it "
+            "reads, and ALTER MATERIALIZED TABLE … REFRESH it",
+            kind="materialized-table",
+        )
+
+
 def commit_message(
     context: TableContext,
     log: ChangeLog,
@@ -91,12 +101,8 @@ def commit_message(
     Does nothing if the message, or the commit of that identifier, has landed before. If the commit certainly did not land, the
     files are removed before the error is raised. Nothing is raised once it has landed.
     """
-    if is_materialized(context.schema.options) and not (origin.note.properties or effect.keeps_rows):
-        raise InvalidInputError(
-            f"table {context.files.root_uri} is a materialized table: its rows are those of its query. Change the tables that it "
-            "reads, and ALTER MATERIALIZED TABLE … REFRESH it",
-            kind="materialized-table",
-        )
+    if not (origin.note.properties or effect.keeps_rows):
+        check_takes_rows(context)
     # A commit that plans its index files itself brings files that have their buckets.
     hashes = effect.plan_index is None and bool(message.entries or effect.replaces)
     dynamic = dynamic_commit(context, effect.replaces) if hashes else None

@@ -48,6 +48,23 @@ def test_rows_of_users_are_refused_with_the_way_out(env: ts.TableEnvironment, te
     assert "change the tables that it reads, and ALTER MATERIALIZED TABLE … REFRESH it" in message
 
 
+@pytest.mark.parametrize("call", ["CALL sys.rollback_to('default.t', 1)", "rollback_to", "fast_forward"])
+def test_rows_of_the_past_are_refused_too(env: ts.TableEnvironment, call: str) -> None:
+    env.execute_sql("INSERT INTO s VALUES (1, 1)")
+    env.execute_sql("ALTER MATERIALIZED TABLE t REFRESH")
+    table_of(env, "t").create_branch("old")
+    env.execute_sql("INSERT INTO s VALUES (2, 2)")
+    env.execute_sql("ALTER MATERIALIZED TABLE t REFRESH")
+    with pytest.raises(ts.InvalidInputError, match="its rows are those of its query"):
+        if call == "rollback_to":
+            table_of(env, "t").rollback_to(1)
+        elif call == "fast_forward":
+            table_of(env, "t").fast_forward("old", discard_newer=True)
+        else:
+            env.execute_sql(call)
+    assert table_of(env, "t").scan().count() == 2
+
+
 def test_create_if_not_exists_leaves_a_materialized_table_as_it_is(env: ts.TableEnvironment) -> None:
     env.execute_sql("ALTER MATERIALIZED TABLE t REFRESH")
     before = table_of(env, "t").scan().to_arrow()
