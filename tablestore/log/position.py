@@ -209,9 +209,9 @@ def parse_stored(value: object) -> Position | Place:
         _refuse(value, str(error), error)
 
 
-def fingerprint(filter_text: str | None, pairs: bool, *, as_given: bool = True) -> str:
+def fingerprint(filter_text: str | None, pairs: bool, *, as_written: bool = True) -> str:
     """What is read, in 16 characters; the filter names columns by id."""
-    return hashlib.sha256(json.dumps([filter_text, pairs, *([] if as_given else ["found"])]).encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps([filter_text, pairs, *([] if as_written else ["found"])]).encode()).hexdigest()[:16]
 
 
 def unnamed_fingerprint(columns: tuple[str, ...], filter_text: str | None, pairs: bool) -> str:

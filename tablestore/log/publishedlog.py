@@ -198,7 +198,7 @@ class PublishedLog:
         context, settings = self._context, self.settings
         # An upsert log does not hold the rows before an update; the file store finds them.
         store = FileStoreConsumption(context, request)
-        if not request.as_given or (request.pairs and settings.mode == "upsert" and context.schema.is_keyed):
+        if not request.as_written or (request.pairs and settings.mode == "upsert" and context.schema.is_keyed):
             return store.batches()
         log, silence = self._open(), None
         try:

@@ -385,7 +385,7 @@ class Table(Maintenance):
         columns: Names | None = None,
         filter: Filter = None,
         pairs: bool = False,
-        as_given: bool = True,
+        as_written: bool = True,
         follow: bool = True,
         on_discontinuity: Literal["raise", "skip", "restart"] = "raise",
         stop: Callable[[], bool] | None = None,
@@ -395,7 +395,7 @@ class Table(Maintenance):
         ``scan`` says where to begin (default: the table's ``log.scan``): ``"full"`` with all rows, ``"latest"`` behind the newest
         snapshot, ``"from-timestamp"`` with the changes of the first snapshot at or after ``timestamp``. A ``consumer_id`` that is
         known goes on where its last ``batch.commit()`` was; a ``position`` (or its text) where that batch ended, in this table
-        and this history. ``pairs`` adds ``-U`` rows. ``as_given=False``: what the rows of a table with ``changelog-producer =
+        and this history. ``pairs`` adds ``-U`` rows. ``as_written=False``: what the rows of a table with ``changelog-producer =
         input`` have changed is looked up, instead of the changes as they were written.
         ``follow=False`` ends at the newest snapshot, ``stop`` is asked between snapshots. Raises NotFoundError of kind
         ``discontinuity`` (unless asked to ``"skip"`` or ``"restart"``) and ``snapshot-expired``.
@@ -407,7 +407,7 @@ class Table(Maintenance):
             columns=check_columns(columns, context.schema.field_names),
             predicate=parse_filter(filter, context.schema.fields),
             pairs=pairs,
-            as_given=as_given,
+            as_written=as_written,
             start=parse_start(context, scan=scan, time_millis=time_millis, consumer_id=consumer_id, position=position),
             follow=follow,
             on_discontinuity=on_discontinuity,

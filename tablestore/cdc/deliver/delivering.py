@@ -82,7 +82,7 @@ def deliver(
             columns=columns,
             filter=filter,
             pairs=needs.pairs,
-            as_given=needs.as_given,
+            as_written=needs.as_written,
             follow=follow,
             on_discontinuity=on_discontinuity,
             stop=stop,

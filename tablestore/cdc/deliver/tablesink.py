@@ -28,11 +28,11 @@ from tablestore.types.rowkind import ROW_KIND_COLUMN, kinds_from_symbols
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkNeeds:
-    """What a sink asks of changes. ``pairs``: the rows that updates replace (``-U``); ``as_given``: as the source's
+    """What a sink asks of changes. ``pairs``: the rows that updates replace (``-U``); ``as_written``: as the source's
     writers gave them, who may have left them out. ``whole_snapshots``: a commit ends where a snapshot of the source ends."""
 
     pairs: bool = False
-    as_given: bool = True
+    as_written: bool = True
     whole_snapshots: bool = False
 
 
@@ -52,8 +52,8 @@ def needs_of(source: TableContext, target: TableContext, columns: frozenset[str]
         )
     key = source.schema.primary_keys
     pairs = asks_for_pairs(target, key, other.sequence_fields)
-    as_given = not pairs or source.changelog_settings.producer != INPUT
-    return SinkNeeds(pairs=pairs, as_given=as_given, whole_snapshots=_rekeys(target, key) and not merge.computes)
+    as_written = not pairs or source.changelog_settings.producer != INPUT
+    return SinkNeeds(pairs=pairs, as_written=as_written, whole_snapshots=_rekeys(target, key) and not merge.computes)
 
 
 def asks_for_pairs(target: TableContext, key: Sequence[str], ordering: tuple[SequenceField, ...]) -> bool:

@@ -159,7 +159,7 @@ class FileStoreConsumption:
             columns=request.columns,
             predicate=request.predicate,
             pairs=request.pairs,
-            as_given=request.as_given,
+            as_written=request.as_written,
         )
         schema = SplitReader.of(context, request.columns, None).arrow_schema
         self.schema = pa.schema([pa.field(ROW_KIND_COLUMN, pa.string(), nullable=False), *schema])

@@ -38,7 +38,7 @@ class Start:
 class Consumption:
     """Which columns and rows are read, from where, and how far.
 
-    ``pairs``: with ``-U`` rows. ``as_given`` as of :class:`~tablestore.store.changes.changefeed.ChangeFeed`: without, changes are
+    ``pairs``: with ``-U`` rows. ``as_written`` as of :class:`~tablestore.store.changes.changefeed.ChangeFeed`: without, changes are
     read from the file store. ``follow``: wait at the newest snapshot for the next one. ``stop`` is asked between snapshots.
     """
 
@@ -49,7 +49,7 @@ class Consumption:
     follow: bool
     on_discontinuity: OnDiscontinuity
     stop: Callable[[], bool] | None
-    as_given: bool = True
+    as_written: bool = True
 
     def __post_init__(self) -> None:
         if self.on_discontinuity not in _WAYS:
@@ -61,7 +61,7 @@ class Consumption:
         """Of what is read; columns may be renamed."""
         ids = {field.name: f"#{field.id}" for field in schema.fields}
         return fingerprint(
-            None if self.predicate is None else to_sql(renamed(self.predicate, ids)), self.pairs, as_given=self.as_given
+            None if self.predicate is None else to_sql(renamed(self.predicate, ids)), self.pairs, as_written=self.as_written
         )
 
     def unnamed_fingerprint(self) -> str:

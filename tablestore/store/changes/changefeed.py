@@ -46,8 +46,8 @@ from tablestore.types.schema import TableSchema
 class ChangeFeed:
     """Reads changes of one table as ``context``'s schema sees it.
 
-    ``as_given``: rows of ``changelog-producer = input`` are the changes as their writer gave them; without, what these rows changed
-    is found in the data files, as if there were no producer.
+    ``as_written``: rows of ``changelog-producer = input`` are the changes as their writer gave them; without, what these rows
+    changed is found in the data files, as if there were no producer.
 
     Batches hold ``_VALUE_KIND`` and then ``columns``. ``pairs``: an update comes as ``-U`` and ``+U``, also where the table
     stores only the row after it; without, no ``-U`` comes, and of plain tables nothing is looked up.
@@ -57,7 +57,7 @@ class ChangeFeed:
     columns: tuple[str, ...]
     predicate: Predicate | None = None
     pairs: bool = True
-    as_given: bool = True
+    as_written: bool = True
 
     def plan(self, snapshot: Snapshot) -> "SnapshotChanges":
         """What to read for one snapshot."""
@@ -113,7 +113,7 @@ class ChangeFeed:
         """The table at the snapshot's schema, and the rule of that."""
         then = self.context.at_schema(self.context.schemas.read(snapshot.schema_id))
         rule = change_rule(then)
-        return then, rule if self.as_given else found_rule(rule)
+        return then, rule if self.as_written else found_rule(rule)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,13 +54,13 @@ class Changes(ArrowSource):
         pairs: bool = True,
         snapshot_ids: bool = False,
         on_discontinuity: OnDiscontinuity = "raise",
-        as_given: bool = True,
+        as_written: bool = True,
     ) -> None:
         self._context, self._predicate = context, predicate
         self._from, self._to = from_snapshot, to_snapshot
         self._columns, self._snapshot_ids = columns, snapshot_ids
         self._on_discontinuity = on_discontinuity
-        self._feed = ChangeFeed(context=context, columns=columns, predicate=predicate, pairs=pairs, as_given=as_given)
+        self._feed = ChangeFeed(context=context, columns=columns, predicate=predicate, pairs=pairs, as_written=as_written)
 
     @property
     def from_snapshot(self) -> int:
@@ -172,9 +172,9 @@ def read_changes(
     pairs: bool = True,
     snapshot_ids: bool = False,
     on_discontinuity: OnDiscontinuity = "raise",
-    as_given: bool = True,
+    as_written: bool = True,
 ) -> Changes:
-    """The checked recipe of ``table.changes``; ``as_given`` as in :class:`tablestore.store.changes.changefeed.ChangeFeed`.
+    """The checked recipe of ``table.changes``; ``as_written`` as in :class:`tablestore.store.changes.changefeed.ChangeFeed`.
 
     Raises InvalidInputError, NotFoundError for snapshots that are not there.
     """
@@ -203,7 +203,7 @@ def read_changes(
         pairs=pairs,
         snapshot_ids=snapshot_ids,
         on_discontinuity=on_discontinuity,
-        as_given=as_given,
+        as_written=as_written,
     )
     if from_snapshot < last and context.snapshots.find(from_snapshot + 1) is None:
         kept = Changelogs(context.files).find(from_snapshot + 1)

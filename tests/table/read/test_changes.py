@@ -99,7 +99,7 @@ def test_the_upsert_log_has_the_rows_as_they_were_written_and_looks_nothing_up(f
     assert table.changes(0, pairs=False).count() == 4
 
 
-def test_input_keeps_every_row_as_it_was_given_beside_the_write(files: MemoryFileStore) -> None:
+def test_input_keeps_every_row_as_it_was_written_beside_the_write(files: MemoryFileStore) -> None:
     lab = make(files, "input")
     table = lab.open()
     table.upsert(lab.rows((2, "b"), (1, "a"), (1, "aa")))
@@ -120,7 +120,7 @@ def test_input_that_is_ignored_is_not_told(files: MemoryFileStore) -> None:
     assert told(table, 0) == ["+I 1 a", "+I 2 c"]
 
 
-def test_rows_as_given_to_a_table_that_folds_them_are_not_its_changes(files: MemoryFileStore) -> None:
+def test_rows_as_written_to_a_table_that_folds_them_are_not_its_changes(files: MemoryFileStore) -> None:
     schema = pa.schema([pa.field("id", pa.int64(), nullable=False), ("n", pa.int64())])
     lab = make(files, "input", {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"}, schema=schema)
     table = lab.open()

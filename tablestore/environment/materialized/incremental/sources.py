@@ -147,7 +147,7 @@ def has_changed(cursor: Cursor, source: Source) -> bool:
     assert point is not None, "a source of the cursor"
     first, last = (point.snapshot_id or 0) + 1, source.now.id if source.now else 0
     snapshots = (source.table.context.snapshots.find(number) for number in range(first, last + 1))
-    feed = ChangeFeed(context=source.table.context, columns=(), as_given=False)
+    feed = ChangeFeed(context=source.table.context, columns=(), as_written=False)
     return any(one is None or one.commit_kind is not CommitKind.COMPACT or feed.has_changes(one) for one in snapshots)
 
 
@@ -157,7 +157,7 @@ def read_changes(source: Source, cursor: Cursor, names: frozenset[str]) -> pa.Ta
     assert point is not None, "a source of the cursor"
     fields = [field.name for field in source.table.table_schema.fields if field.name.lower() in names]
     last = source.now.id if source.now else 0
-    changes = changes_of(source.table.context, point.snapshot_id or 0, last, fields or None, as_given=False)
+    changes = changes_of(source.table.context, point.snapshot_id or 0, last, fields or None, as_written=False)
     target = pa.schema([*list(changes.schema)[1:], pa.field(WEIGHT, pa.int32(), nullable=False)])
     batches, rows = [], 0
     for _, batch in changes.coded():
@@ -228,7 +228,7 @@ def _why_not(point: Point, source: Source) -> str | None:
 def _gap(source: Source, first: int) -> str | None:
     assert source.now is not None, "there is a snapshot"
     try:
-        changes = changes_of(source.table.context, first, source.now.id, on_discontinuity="skip", as_given=False)
+        changes = changes_of(source.table.context, first, source.now.id, on_discontinuity="skip", as_written=False)
         gaps = changes.discontinuities()
     except NotFoundError as error:
         return f"the changes of source {source.name} are not all there any more: {error.message}"
