@@ -96,7 +96,7 @@ def test_a_database_that_has_ended_is_opened_again_with_functions_and_settings(e
     assert env.execute_sql("SELECT count(*) AS n FROM shop.t").to_arrow().to_pylist() == [{"n": 6}]
 
 
-def test_a_connection_that_was_written_is_not_opened_again() -> None:
+def test_a_connection_that_was_given_is_not_opened_again() -> None:
     connection = duckdb.connect()
     engine = DuckDBEngine(connection)
     assert rows_of(engine, bound("SELECT 1 AS a")) == [{"a": 1}]

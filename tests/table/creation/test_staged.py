@@ -66,7 +66,7 @@ def test_what_create_table_refuses_is_refused_before_anything_is_written(place: 
     assert place.rest() == set()
     catalog.create_table(NAME, COLUMNS)
     there = place.rest()
-    with pytest.raises(AlreadyExistsError, match="exists for table"):
+    with pytest.raises(AlreadyExistsError, match="already exists in"):
         catalog.stage_table(NAME, COLUMNS)
     assert place.rest() == there
 
@@ -224,7 +224,7 @@ def test_the_table_of_a_job_that_died_is_dropped_unless_it_has_the_rows_of_the_j
     assert not {path for path in place.rest() if path.startswith("_ctas/")}
 
 
-def test_a_job_that_was_written_up_does_not_create_its_table_afterwards(place: Place, catalog: Catalog) -> None:
+def test_a_job_that_was_given_up_does_not_create_its_table_afterwards(place: Place, catalog: Catalog) -> None:
     creation = catalog.intend_creation("j1", NAME)
     place.clock.advance(4000)
     place.open().sweep_creations()
