@@ -59,6 +59,12 @@ def test_a_reference_with_options_reads_the_snapshot_that_they_name(env: ts.Tabl
     assert rows_of(env.sql_query(query)) == [(1,)]
 
 
+def test_a_full_scan_is_what_a_query_reads_anyway(env: ts.TableEnvironment, rows_of: Rows) -> None:
+    assert rows_of(env.execute_sql("SELECT count(*) FROM t /*+ OPTIONS('log.scan' = 'full') */")) == [(2,)]
+    both = "SELECT count(*) FROM t /*+ OPTIONS('log.scan' = 'FULL', 'scan.snapshot-id' = '1') */"
+    assert rows_of(env.execute_sql(both)) == [(1,)]
+
+
 def test_options_are_those_of_one_reference_and_one_statement(env: ts.TableEnvironment, rows_of: Rows) -> None:
     both = f"SELECT a.id, b.id FROM t AS a LEFT JOIN t {FIRST} AS b ON a.id = b.id ORDER BY a.id"
     assert rows_of(env.execute_sql(both)) == [(1, 1), (2, None)]

@@ -2,9 +2,10 @@
 
     scan.snapshot-id, scan.tag-name         the table at that snapshot, as VERSION AS OF
     scan.timestamp, scan.timestamp-millis   … at that time, as TIMESTAMP AS OF
+    log.scan = full                         the table as it is, which is what a query reads anyway
 
-Options of readers that follow changes (``log.scan``, ``consumer-id``) say nothing about a query that reads a snapshot, and those of
-the table as a whole are not those of one reference: both are refused with where they belong.
+Other options of readers that follow changes (``log.scan`` = latest, ``consumer-id``) say nothing about a query that reads a
+snapshot, and those of the table as a whole are not those of one reference: both are refused with where they belong.
 """
 
 from collections.abc import Mapping, Sequence
@@ -63,6 +64,8 @@ def scanned_at(table: str, options: Sequence[DynamicOption]) -> dict[str, Any]:
     """
     at: dict[str, Any] = {}
     for option in options:
+        if option.key == LOG_SCAN.key and option.value.strip().lower() == LOG_SCAN.default:
+            continue
         if option.key not in DYNAMIC_OPTIONS:
             raise refusal(table, option)
         if at:
