@@ -18,7 +18,7 @@ from tablestore.distributed.spec import TableSpec
 from tablestore.errors import InvalidInputError
 from tablestore.format.snapshot import Snapshot
 from tablestore.log.port import ChangeLog
-from tablestore.lsm.write.missingchoice import MissingColumns
+from tablestore.lsm.missingchoice import MissingColumns
 from tablestore.store.compact.bucketcompaction import discard_unnamed
 from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage, merge_messages

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import pyarrow as pa
 
 from tablestore.errors import InvalidInputError, UnsupportedError
-from tablestore.lsm.write.missingchoice import MissingColumns
+from tablestore.lsm.missingchoice import MissingColumns
 from tablestore.sql.query.querytext import Piece, origin_of
 from tablestore.sql.source import Edit, Span, apply_edits
 

@@ -36,7 +36,7 @@ from tablestore import open_catalog, open_table
 from tablestore.distributed.read import TASK_BYTES
 from tablestore.distributed.spec import TableSpec
 from tablestore.errors import InvalidInputError, UnsupportedError
-from tablestore.lsm.write.missingchoice import MissingColumns
+from tablestore.lsm.missingchoice import MissingColumns
 from tablestore.names import did_you_mean
 from tablestore.options import parse_bytes
 from tablestore.table.system.systemtable import SystemTable

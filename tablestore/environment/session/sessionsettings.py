@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from tablestore.environment.managed.factory import FILE_PATH, STORAGE_PREFIX
 from tablestore.errors import InvalidInputError, UnsupportedError
-from tablestore.lsm.write.missingchoice import MissingColumns
+from tablestore.lsm.missingchoice import MissingColumns
 from tablestore.names import did_you_mean
 from tablestore.options import (
     CHANGE_TRACKING,

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from tablestore.errors import InvalidInputError
 from tablestore.format.snapshot import Snapshot
 from tablestore.log.port import ChangeLog
-from tablestore.lsm.write.missingchoice import MissingColumns
+from tablestore.lsm.missingchoice import MissingColumns
 from tablestore.lsm.write.missingcolumns import Lost, lost_to_nulls, path_text
 from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage, merge_messages

@@ -8,7 +8,7 @@ import pytest
 
 from tablestore.errors import InvalidInputError
 from tablestore.lsm.functions.mergeoptions import merge_function
-from tablestore.lsm.write.missingchoice import MissingColumns
+from tablestore.lsm.missingchoice import MissingColumns
 from tablestore.lsm.write.missingcolumns import Lost, lost_to_nulls, path_text
 from tablestore.types.newschema import new_schema
 from tablestore.types.rowkind import RowKind

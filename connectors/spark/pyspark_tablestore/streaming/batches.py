@@ -20,7 +20,7 @@ from pyspark_tablestore.writer import prepare_rows
 from tablestore.distributed.spec import TableSpec
 from tablestore.distributed.streambatch import StreamBatch, commit_batch, has_landed, no_checkpoint
 from tablestore.errors import InvalidInputError, UnsupportedError
-from tablestore.lsm.write.missingchoice import MissingColumns
+from tablestore.lsm.missingchoice import MissingColumns
 from tablestore.table.table import Table
 
 # What Spark makes for a query without a checkpoint, and removes with it.

@@ -19,7 +19,7 @@ from tablestore.cli.rows.jsonlines import Lost
 from tablestore.cli.rows.rowformat import ReadSettings, looks_like_rows
 from tablestore.cli.rows.rowsource import RowSource, open_rows, schema_of_file
 from tablestore.cli.text.render import Bar
-from tablestore.lsm.write.missingchoice import MissingColumns
+from tablestore.lsm.missingchoice import MissingColumns
 from tablestore.names import did_you_mean
 from tablestore.table.write.writer import lost_columns
 from tablestore.types.rowkind import ROW_KIND_COLUMN

@@ -9,7 +9,7 @@ from tablestore.cli import wordcompletion
 from tablestore.cli.command import Session, TableName, Yes, command, parse_pairs
 from tablestore.cli.commands.tables import Options, PartitionBy, PrimaryKey
 from tablestore.cli.rows.rowformat import FileFormat, ReadSettings
-from tablestore.lsm.write.missingchoice import MissingColumns
+from tablestore.lsm.missingchoice import MissingColumns
 from tablestore.names import split_names
 
 app = typer.Typer()

@@ -10,7 +10,7 @@ import tablestore as ts
 from tablestore.cli import wordcompletion
 from tablestore.cli.command import Session, TableName, Yes, command, parse_pairs
 from tablestore.cli.commands.writing.loading import MissingOption
-from tablestore.lsm.write.missingchoice import MissingColumns
+from tablestore.lsm.missingchoice import MissingColumns
 
 app = typer.Typer()
 
