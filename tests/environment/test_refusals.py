@@ -65,7 +65,7 @@ def test_what_is_nested_too_deep_is_refused_with_the_limit(duck: ts.TableEnviron
         ("SELECT x.i FROM t", "line 1, column 8:"),
         ("SELECT sum(i) FROM t JOIN t AS u USING (nope)", "line 1, column 41:"),
         ("SELECT abs(v) FROM t", "line 1, column 8:"),
-        ("SELECT v + 1 FROM t", "line 1, column 10:"),
+        ("SELECT v + 1 FROM t", "line 1, column 8:"),
         ("SELECT abs(i, i) FROM t", "the function `abs` takes more or fewer arguments\nline 1, column 8:"),
         ("SELECT DATE '2024-13-45'", "line 1, column 14:"),
         ("SELECT i FROM t ORDER BY 7", "line 1, column 17:"),
