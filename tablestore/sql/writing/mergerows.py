@@ -8,6 +8,7 @@ the other rows of the target need not be looked at. Where these columns are the 
 row of the target at most: for an engine that looks it up there is the same query over pairs, instead of a join.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -34,6 +35,8 @@ from tablestore.sql.writing.mergeupsert import upsert_query
 from tablestore.types.datatypes import Field, RowType
 
 _CLAUSE = "_tablestore_clause"
+# Calls, casts, places and arithmetic; a subquery stands in parentheses.
+_COMPUTES = re.compile(r"[(\[/%+*-]|::|\bDIV\b", re.IGNORECASE)
 _KINDS = {MergeAction.INSERT: "+I", MergeAction.UPDATE: "+U", MergeAction.DELETE: "-D"}
 
 
@@ -54,8 +57,9 @@ class _MergeText:
         self._merge, self._target = merge, target
         self._sides = merge_sides(merge, target)
         self._values = [_clause_values(statement, clause, self._sides) for clause in merge.clauses]
-        # DuckDB takes no alias of an expression with a subquery: such a choice is written out wherever it is looked at.
-        nested = any("SELECT" in clause.condition.text.upper() for clause in merge.clauses if clause.condition is not None)
+        # DuckDB takes no alias of an expression with a subquery, or with one that may raise an error: such a choice is written out
+        # wherever it is looked at.
+        nested = any(_COMPUTES.search(clause.condition.text) for clause in merge.clauses if clause.condition is not None)
         self._number: list[str | Fragment] = ["(", *self._choice(), ")"] if nested else [quote_name(_CLAUSE)]
 
     def upsert(self) -> RowQuery | None:
