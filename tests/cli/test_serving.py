@@ -52,8 +52,13 @@ def change(orders: ts.Table, rng: random.Random) -> None:
     orders.write_changes({"id": ids, "item": items, "price": prices, "_row_kind": kinds})
 
 
-def held(catalog: ts.Catalog) -> set[tuple[Any, ...]]:
-    rows = [tuple(row.values()) for row in catalog.table("shop.totals").scan().to_arrow().to_pylist()]
+def held(catalog: ts.Catalog) -> set[tuple[Any, ...]] | None:
+    """The rows of the totals; None before their first refresh."""
+    try:
+        rows = [tuple(row.values()) for row in catalog.table("shop.totals").scan().to_arrow().to_pylist()]
+    except ts.NotFoundError as error:
+        assert error.kind == "not-filled"
+        return None
     assert len(set(rows)) == len(rows)
     return set(rows)
 
