@@ -52,6 +52,23 @@ def test_an_alias_with_the_name_of_a_column_is_not_that_column(duck: ts.TableEnv
     assert rows_of(duck.execute_sql(query)) == [(2, 10)]
 
 
+@pytest.mark.parametrize("name", ["__tablestore_0", "__relation_0", "__RELATION_1", "__relation_0_"])
+def test_a_value_and_a_column_that_are_called_like_a_relation_stay_what_they_are(
+    duck: ts.TableEnvironment, rows_of: Rows, name: str
+) -> None:
+    escaped = name.replace("a", "\\u0061", 1)
+    duck.execute_sql(f"CREATE TABLE k (id INT PRIMARY KEY NOT ENFORCED, `{name}` STRING)")
+    duck.execute_sql(f"CREATE TABLE p (id INT, `{name}` STRING) PARTITIONED BY (`{name}`)")
+    duck.execute_sql("INSERT INTO k VALUES (1, 'x'), (2, 'y'), (3, 'z')")
+    duck.execute_sql(f"UPDATE k SET `{name}` = '{name}' WHERE id = 1")
+    duck.execute_sql(f"INSERT INTO p SELECT id, CASE WHEN id = 2 THEN '{escaped}' ELSE `{name}` END FROM k")
+    duck.execute_sql(f"MERGE INTO k USING p ON k.id = p.id WHEN MATCHED AND p.`{name}` = '{name}' THEN UPDATE SET *")
+    assert rows_of(duck.execute_sql("SELECT * FROM k ORDER BY id")) == [(1, name), (2, name), (3, "z")]
+    assert rows_of(duck.execute_sql(f"SELECT id FROM p WHERE `{name}` = '{escaped}' ORDER BY id")) == [(1,), (2,)]
+    shadowed = f"WITH `{name}` AS (SELECT 7 AS id) SELECT k.id, x.id FROM k, `{name}` AS x /* {name} */ WHERE k.id = 3"
+    assert rows_of(duck.execute_sql(shadowed)) == [(3, 7)]
+
+
 def test_a_query_that_is_kept_reads_the_table_as_it_is_then(env: ts.TableEnvironment) -> None:
     query, result = env.sql_query("SELECT count(*) AS n FROM t"), env.execute_sql("SELECT count(*) AS n FROM t")
     env.execute_sql("INSERT INTO t VALUES (1, 'a', 10)")

@@ -23,7 +23,7 @@ from tablestore.sql.query.functions import is_spark_function
 from tablestore.table.table import Table
 from tablestore_duckdb.checksums import Checked
 from tablestore_duckdb.columntypes import arrow_type
-from tablestore_duckdb.prepared import VIEW_PREFIX, Placed, Prepared, prepare
+from tablestore_duckdb.prepared import Placed, Prepared, is_view_name, prepare
 from tablestore_duckdb.quoting import identifier
 from tablestore_duckdb.resultrows import DuckDBRows, KeptRows
 from tablestore_duckdb.sessions import Run, Sessions
@@ -200,14 +200,14 @@ class DuckDBEngine:
     @contextmanager
     def _alone(self, text: str) -> Iterator[Run]:
         """A run of a statement that is none of tablestore's."""
-        with self._sessions.run(Prepared(sql=text, text=text)) as run:
+        with self._sessions.run(Prepared(sql=(text,), text=text)) as run:
             yield run
 
     def _names(self) -> list[tuple[str, str, str, bool]]:
         """Database, schema and name of each table and view, and whether it is a view; those of queries left out."""
         with self._alone("names of tables") as run:
             found = run.connection.sql(_NAMES).fetchall()
-        return [(database, schema, name, is_view) for database, schema, name, is_view in found if not name.startswith(VIEW_PREFIX)]
+        return [(database, schema, name, is_view) for database, schema, name, is_view in found if not is_view_name(name)]
 
 
 _ABOUT_FUNCTIONS = re.compile(r"\s*(?:SHOW\s+(?:\w+\s+)?FUNCTIONS|DESC(?:RIBE)?\s+FUNCTION)\b", re.IGNORECASE)

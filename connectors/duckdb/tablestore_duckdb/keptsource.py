@@ -19,7 +19,7 @@ from tablestore.types.filter.equalvalues import MOST_VALUES, where_between, wher
 from tablestore.types.filter.predicate import TRUE, Predicate
 from tablestore_duckdb.columntypes import columns_of
 from tablestore_duckdb.prepared import Prepared
-from tablestore_duckdb.quoting import identifier
+from tablestore_duckdb.quoting import ViewPlace, identifier
 from tablestore_duckdb.resultrows import run_batches
 from tablestore_duckdb.rowtypes import duckdb_type
 from tablestore_duckdb.sessions import Sessions
@@ -57,7 +57,7 @@ def merged_rows(
         part = matched_part(changed, matching.columns, _Source(run.connection.table(name), name).where_equal)
         relations = {matching.target: restricted(changed, part)}
         placed = tuple(relations.get(place, relation) for place, relation in enumerate(query.relations))
-        kept = name, columns_of(run.connection.table(name))
+        kept = (ViewPlace(name),), columns_of(run.connection.table(name))
         run.then(prepared(replace(query, relations=placed), {matching.source: kept}))
         with closing(run_batches(sessions, run)) as batches:
             yield pa.RecordBatchReader.from_batches(next(batches).schema, batches), reading(target, part)

@@ -31,16 +31,19 @@ from tablestore.sql.binding.scopes import Columns
 from tablestore.sql.binding.sqltypes import Type
 from tablestore.sql.duckdb.rowconditions import RowConditions, row_conditions
 from tablestore.sql.duckdb.transpile import Known, OtherTables, Translated, stumbled_at, translated
+from tablestore.sql.freshnames import fresh_name
 from tablestore.sql.query.functions import without_prefix
 from tablestore.sql.source import unedited
 from tablestore_duckdb.columntypes import Parameters, parameter_types, relation_columns
 from tablestore_duckdb.connectors import connector_sql
-from tablestore_duckdb.quoting import identifier
+from tablestore_duckdb.quoting import Sql, ViewPlace, identifier, joined, sql_text
 from tablestore_duckdb.scans import PlannedScan, Stream, plan_managed
 
 VIEW_PREFIX = "__tablestore_"
+RELATION_PREFIX = "__relation_"
 _NO_CONDITIONS = RowConditions()
-_PLACED = re.compile(rf'"?({VIEW_PREFIX}\d+)"?')
+_VIEW = re.compile(rf"{VIEW_PREFIX}[0-9a-f]{{32}}")
+_NAMED = re.compile(rf'"?({_VIEW.pattern})"?')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,17 +51,17 @@ class View:
     """A temporary view: SQL, or an object that is registered under the name. ``kept``: a temporary table of the rows of the SQL."""
 
     name: str
-    sql: str | None = None
+    sql: Sql | None = None
     source: Any = None
     kept: bool = False
     parameters: Parameters = ()
 
-    def create(self, connection: duckdb.DuckDBPyConnection) -> None:
-        """Create the view in a connection."""
+    def create(self, connection: duckdb.DuckDBPyConnection, text: Callable[[Sql], str] = sql_text) -> None:
+        """Create the view in a connection. ``text``: how its SQL names other views."""
         if self.sql is None:
             connection.register(self.name, self.source)
         else:
-            made = f"CREATE OR REPLACE TEMPORARY {self._kind} {identifier(self.name)} AS {self.sql}"
+            made = f"CREATE OR REPLACE TEMPORARY {self._kind} {identifier(self.name)} AS {text(self.sql)}"
             if self.parameters:
                 (statement,) = connection.extract_statements(made)
                 connection.execute(statement, asked_for(statement, self.parameters)).complete()
@@ -85,7 +88,7 @@ class Prepared:
     ``columns`` those that its tables have.
     """
 
-    sql: str
+    sql: Sql
     text: str
     views: tuple[View, ...] = ()
     scans: tuple[tuple[str, PlannedScan], ...] = ()
@@ -95,7 +98,7 @@ class Prepared:
 
     def readable(self, message: str) -> str:
         """A message of DuckDB's with the names of relations and functions as the user knows them."""
-        return without_prefix(_PLACED.sub(lambda found: self.names.get(found[1], found[0]), message))
+        return without_prefix(_NAMED.sub(lambda found: self.names.get(found[1], found[0]), message))
 
     @property
     def streams(self) -> tuple[Stream, ...]:
@@ -103,9 +106,9 @@ class Prepared:
         return tuple(view.source for view in self.views if isinstance(view.source, Stream))
 
 
-Placed: TypeAlias = "tuple[str, Columns | None]"
+Placed: TypeAlias = "tuple[Sql, Columns | None]"
 """What stands in the text for a relation, and its columns."""
-Describe: TypeAlias = Callable[[Sequence[str], Prepared], Sequence[Columns | None]]
+Describe: TypeAlias = Callable[[Sequence[Sql], Prepared], Sequence[Columns | None]]
 """Gives the columns of what stands in FROM as SQL, which may name views of a prepared query."""
 
 
@@ -156,29 +159,37 @@ class _Preparing:
 
     def query(
         self, query: BoundQuery, made: Mapping[int, Placed] = MappingProxyType({}), outer: RowConditions = _NO_CONDITIONS
-    ) -> tuple[str, Columns | None]:
-        """A query in DuckDB's SQL, and its columns: written with names in place of the relations, which are replaced by what they
-        stand for. ``outer``: the conditions of the queries that read it."""
+    ) -> Placed:
+        """A query in DuckDB's SQL, and its columns. ``outer``: the conditions of the queries that read it."""
         conditions = self.remembered(row_conditions, query.text).inside(outer)
-        # By their places in this query, so that the same query has the same text each time.
-        names = [f"{VIEW_PREFIX}{position}" for position in range(len(query.relations))]
         relations = [
             made[position] if position in made else self._placed(relation, conditions)
             for position, relation in enumerate(query.relations)
         ]
-        placed = {name: sql for name, (sql, _) in zip(names, relations, strict=True)}
+        written = self._translated(query, relations, RELATION_PREFIX)
+        if written.is_ambiguous:
+            # A text that was written with escapes has such a name in it, or a column that is behind a star.
+            written = self._translated(query, relations, fresh_name(RELATION_PREFIX, written.sql))
+        return joined(*(piece if isinstance(piece, str) else relations[piece][0] for piece in written.pieces)), written.columns
+
+    def _translated(self, query: BoundQuery, relations: Sequence[Placed], prefix: str) -> Translated:
+        """A query in DuckDB's words. What begins with ``prefix``, or as much longer as the text wants it, names relations."""
+        prefix = fresh_name(prefix, query.text)
+        # By their places in this query, so that the same query has the same text each time.
+        names = [f"{prefix}{position}" for position in range(len(relations))]
         text = query.edited(lambda position: names[position])
         tables: dict[str, Columns | None] = {}
         tables |= {name: columns for name, (_, columns) in zip(names, relations, strict=True) if columns is not None}
         try:
             try:
-                written = self._written(text, tables, query.parameters, whole=True)
+                return self._written(text, tables, query.parameters, prefix, whole=True)
             except OtherTables as others:
-                asked = [placed.get(name[0]) or ".".join(map(identifier, name)) for name in others.names]
-                views = Prepared(sql="", text=query.text, views=tuple(self.views), names=self.names)
+                placed = {name: sql for name, (sql, _) in zip(names, relations, strict=True)}
+                asked = [placed.get(name[0]) or (".".join(map(identifier, name)),) for name in others.names]
+                views = Prepared(sql=(), text=query.text, views=tuple(self.views), names=self.names)
                 found = self.describe(asked, views)
                 tables |= {".".join(name).casefold(): columns for name, columns in zip(others.names, found, strict=True)}
-                written = self._written(text, tables, query.parameters, whole=False)
+                return self._written(text, tables, query.parameters, prefix, whole=False)
         except InvalidInputError as error:
             from tablestore_duckdb.queryerrors import marked_at
 
@@ -186,12 +197,13 @@ class _Preparing:
                 place = query.written(unedited(query.edits, span, lambda number: len(names[number]), len(query.text)))
                 marked_at(error, place, query.text if query.statement is None else query.statement)
             raise
-        return with_places(written.sql, placed), written.columns
 
-    def _written(self, text: str, tables: Mapping[str, Columns | None], parameters: Parameters, *, whole: bool) -> Translated:
+    def _written(
+        self, text: str, tables: Mapping[str, Columns | None], parameters: Parameters, prefix: str, *, whole: bool
+    ) -> Translated:
         """A text in DuckDB's words: as it was written before, if nothing that it depends on is another."""
         known = tuple((name, None if columns is None else tuple(columns)) for name, columns in tables.items())
-        return self.remembered(_written, text, known, tuple(self.functions.items()), parameter_types(parameters), whole)
+        return self.remembered(_written, text, known, tuple(self.functions.items()), parameter_types(parameters), prefix, whole)
 
     def _placed(self, relation: Relation, conditions: RowConditions) -> Placed:
         """What stands in the text for a relation, and its columns."""
@@ -200,23 +212,24 @@ class _Preparing:
             case ManagedRelation():
                 planned = plan_managed(relation)
                 self.scans.append((relation.name, planned))
-                return f"({planned.to_sql(lambda stream: self._view(relation, source=stream), conditions)})", columns
+                sql = planned.to_sql(lambda stream: self._view(relation, source=stream), conditions)
+                return joined("(", sql, ")"), columns
             case RowsRelation():
-                return self._view(relation, source=Stream(relation.rows.schema, relation.rows.to_batches)), columns
+                return (self._view(relation, source=Stream(relation.rows.schema, relation.rows.to_batches)),), columns
             case QueryRelation(query=query):
                 sql, columns = self.query(query, outer=conditions)
                 # A view takes no parameters.
-                return f"({sql})" if query.parameters else self._view(relation, sql=sql), columns
+                return joined("(", sql, ")") if query.parameters else (self._view(relation, sql=sql),), columns
             case ConnectorRelation():
-                return f"({connector_sql(relation)})", columns
+                return (f"({connector_sql(relation)})",), columns
             case NativeRelation(value=duckdb.DuckDBPyRelation() as value):
-                return f"({value.sql_query()})", columns
+                return (f"({value.sql_query()})",), columns
             case NativeRelation():
-                return self._view(relation, source=relation.value), columns
+                return (self._view(relation, source=relation.value),), columns
 
-    def _view(self, relation: Relation, *, sql: str | None = None, source: Any = None) -> str:
+    def _view(self, relation: Relation, *, sql: Sql | None = None, source: Any = None) -> ViewPlace:
         self.views.append(View(name=self._named(relation), sql=sql, source=source))
-        return self.views[-1].name
+        return ViewPlace(self.views[-1].name)
 
     def _named(self, relation: Relation) -> str:
         name = self.new_name()
@@ -231,9 +244,9 @@ def asked_for(statement: duckdb.Statement, parameters: Parameters) -> Parameters
     return {name: value for name, value in parameters.items() if name in statement.named_parameters}
 
 
-def with_places(sql: str, places: Mapping[str, str]) -> str:
-    """SQL with what stands for these names in their places."""
-    return _PLACED.sub(lambda found: places.get(found[1], found[0]), sql)
+def is_view_name(name: str) -> bool:
+    """Whether a name is that of a view of some query."""
+    return _VIEW.fullmatch(name) is not None
 
 
 def _written(
@@ -241,7 +254,8 @@ def _written(
     tables: Sequence[tuple[str, Columns | None]],
     functions: Sequence[tuple[str, Type]],
     parameters: Sequence[tuple[str, Type]],
+    prefix: str,
     whole: bool,
 ) -> Translated:
     known = Known(tables=dict(tables), functions=dict(functions), parameters=dict(parameters))
-    return translated(text, known, whole=whole)
+    return translated(text, known, whole=whole, relations=prefix)

@@ -37,7 +37,7 @@ from tablestore_duckdb.native import (
     native_scan,
     reads_alike,
 )
-from tablestore_duckdb.quoting import identifier
+from tablestore_duckdb.quoting import Sql, ViewPlace, identifier, joined
 from tablestore_duckdb.rowtypes import cast, rows_in
 
 _WIDTHS = {TypeRoot.BOOLEAN: 1, TypeRoot.TINYINT: 1, TypeRoot.SMALLINT: 2, TypeRoot.INT: 4, TypeRoot.DATE: 4, TypeRoot.FLOAT: 4}
@@ -118,41 +118,40 @@ class PlannedScan:
         key = layer_key(self.scan.context) if self.layers else None
         return self.read_columns if key is None or key.name in self.read_columns else (*self.read_columns, key.name)
 
-    def to_sql(self, view: Callable[[Stream], str], conditions: RowConditions) -> str:
-        """The rows as a query; ``view`` makes a view of a stream and gives its name. ``conditions``: those that are put to them."""
+    def to_sql(self, view: Callable[[Stream], ViewPlace], conditions: RowConditions) -> Sql:
+        """The rows as a query; ``view`` makes a view of a stream. ``conditions``: those that are put to them."""
         columns, reader = self.scan.columns, self.scan.reader
-        parts = (
-            [native_scan(self._paths(self.plain), self._fields(columns), screening=self.screened, positions=reader.positions)]
-            if self.plain
-            else []
-        )
+        parts: list[Sql] = []
+        if self.plain:
+            fields = self._fields(columns)
+            parts.append((native_scan(self._paths(self.plain), fields, screening=self.screened, positions=reader.positions),))
         parts += [self._layer_sql(layer, view, conditions) for layer in self.layers if layer.base]
         if self.rest or not parts:
             # Filtered as far as the plan was, so DuckDB sees fewer rows.
             rows = Stream(reader.arrow_schema, lambda: self._merged(reader))
-            parts.append(f"SELECT * FROM {view(rows)}")
-        return " UNION ALL ".join(parts)
+            parts.append(("SELECT * FROM ", view(rows)))
+        return joined(parts[0], *(piece for part in parts[1:] for piece in (" UNION ALL ", *part)))
 
     def _merged(self, reader: SplitReader) -> Iterator[pa.RecordBatch]:
         with self.scan.context.reading():
             for split in self.rest:
                 yield from reader.read(split)
 
-    def _layer_sql(self, layer: LayeredFiles, view: Callable[[Stream], str], conditions: RowConditions) -> str:
+    def _layer_sql(self, layer: LayeredFiles, view: Callable[[Stream], ViewPlace], conditions: RowConditions) -> Sql:
         columns = self.scan.columns
         key = layer_key(self.scan.context)
         assert key is not None, "layers have a key"
         wanted = columns if key.name in columns else (*columns, key.name)
         base = native_scan(self._paths(layer.base), self._fields(wanted), screening=self.screened, positions=False)
         if not layer.newer:
-            return f"SELECT {names_of(columns)} FROM ({base})"
+            return (f"SELECT {names_of(columns)} FROM ({base})",)
         reader = SplitReader.of(self.scan.context, (key.name,), None)
         hidden = Stream(
             reader.arrow_schema,
             lambda: (batch for one in layer.newer for batch in reader.file_rows(one.directory, one.file, (key.name,), ())),
         )
         chosen = ", ".join(_fenced(field, key, conditions) for field in self._fields(columns))
-        return f"SELECT {chosen} FROM ({base}) ANTI JOIN {view(hidden)} USING ({identifier(key.name)})"
+        return f"SELECT {chosen} FROM ({base}) ANTI JOIN ", view(hidden), f" USING ({identifier(key.name)})"
 
     def _fields(self, names: Sequence[str]) -> list[Field]:
         return [self.scan.context.schema.field(name) for name in names]

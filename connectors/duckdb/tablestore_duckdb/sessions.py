@@ -9,17 +9,17 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from itertools import count
 
 import duckdb
 import pyarrow as pa
 
 from tablestore.errors import InvalidInputError, StorageError, TablestoreError
+from tablestore.ids import Ids, SystemIds
 from tablestore.sql.binding.scopes import Columns
 from tablestore_duckdb.checksums import Checked
-from tablestore_duckdb.columntypes import columns_of
-from tablestore_duckdb.prepared import VIEW_PREFIX, Prepared, View, asked_for, with_places
-from tablestore_duckdb.quoting import identifier
+from tablestore_duckdb.columntypes import Parameters, columns_of
+from tablestore_duckdb.prepared import VIEW_PREFIX, Prepared, View, asked_for
+from tablestore_duckdb.quoting import Sql, identifier, joined, sql_text
 from tablestore_duckdb.scans import Stream
 
 # What rises from DuckDB, or from a stream that DuckDB fills.
@@ -42,8 +42,8 @@ class Run:
 
     def keep(self, name: str) -> None:
         """Run the query, and keep its rows in a table of this name."""
-        made = View(name=name, sql=self._placed(self.prepared.sql), kept=True, parameters=self.prepared.parameters)
-        made.create(self.connection)
+        made = View(name=name, sql=self.prepared.sql, kept=True, parameters=self.prepared.parameters)
+        made.create(self.connection, self._text)
         self.prepared = replace(self.prepared, views=(*self.prepared.views, made))
 
     def then(self, prepared: Prepared) -> None:
@@ -63,15 +63,15 @@ class Run:
                 # It costs a quarter of a view, and only this run names it.
                 self._streams[view.name] = self.connection.from_arrow(view.source)
             else:
-                replace(view, sql=view.sql and self._placed(view.sql)).create(self.connection)
+                view.create(self.connection, self._text)
 
     def relation(self) -> duckdb.DuckDBPyRelation:
         """The query, bound: nothing has run yet."""
-        return relation_of(self.connection, replace(self.prepared, sql=self._placed(self.prepared.sql)))
+        return relation_of(self.connection, self._text(self.prepared.sql), self.prepared.parameters)
 
-    def bound(self, sql: str) -> duckdb.DuckDBPyRelation:
+    def bound(self, sql: Sql) -> duckdb.DuckDBPyRelation:
         """Another query over the same views, bound."""
-        return self.connection.sql(self._placed(sql))
+        return self.connection.sql(self._text(sql))
 
     def end(self) -> None:
         """Take back what :meth:`begin` made."""
@@ -87,8 +87,12 @@ class Run:
 
             raise cancellation()
 
-    def _placed(self, sql: str) -> str:
-        return with_places(sql, {name: f"({stream.sql_query()})" for name, stream in self._streams.items()})
+    def _text(self, sql: Sql) -> str:
+        return sql_text(sql, self._read)
+
+    def _read(self, view: str) -> str:
+        stream = self._streams.get(view)
+        return identifier(view) if stream is None else f"({stream.sql_query()})"
 
 
 @dataclass(eq=False)
@@ -103,15 +107,15 @@ class Sessions:
     reopen: Callable[[], duckdb.DuckDBPyConnection] | None = None
     settings: dict[str, str] = field(default_factory=dict)
     checked: Checked | None = field(default_factory=Checked)
+    ids: Ids = field(default_factory=SystemIds)
     _running: set[Run] = field(default_factory=set)
     _closed: bool = False
     _kept: list[View] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _numbers: Iterator[int] = field(default_factory=count)
 
     def new_name(self) -> str:
-        """A name for a view, used once."""
-        return f"{VIEW_PREFIX}{next(self._numbers)}"
+        """A name for a view, used once, which no text and no other session on the same connection has."""
+        return f"{VIEW_PREFIX}{self.ids.uuid().replace('-', '')}"
 
     @contextmanager
     def run(self, prepared: Prepared, thread: int | None = None) -> Iterator[Run]:
@@ -138,7 +142,7 @@ class Sessions:
         finally:
             self._end(run, copy=not is_free)
 
-    def columns(self, sources: Sequence[str], views: Prepared) -> list[Columns | None]:
+    def columns(self, sources: Sequence[Sql], views: Prepared) -> list[Columns | None]:
         """The columns of what stands in FROM as SQL, which DuckDB binds; None where it cannot.
 
         ``views``: a query with those that it may name.
@@ -147,7 +151,7 @@ class Sessions:
         with self.run(views) as run:
             for source in sources:
                 try:
-                    found.append(columns_of(run.bound(f"SELECT * FROM {source}")))
+                    found.append(columns_of(run.bound(joined("SELECT * FROM ", source))))
                 except duckdb.Error:
                     # It says so itself where the query runs.
                     found.append(None)
@@ -167,7 +171,7 @@ class Sessions:
             for view in prepared.views:
                 view.create(self.connection)
                 self._kept.append(view)
-            return relation_of(self.connection, prepared)
+            return relation_of(self.connection, sql_text(prepared.sql), prepared.parameters)
 
     def close(self) -> None:
         """Drop the views that were kept. What is asked afterwards raises InvalidInputError."""
@@ -249,12 +253,11 @@ def translating(run: Run) -> Iterator[None]:
         raise translated(run.prepared.readable(str(error)), run.prepared.text, run.prepared.columns) from error
 
 
-def relation_of(connection: duckdb.DuckDBPyConnection, prepared: Prepared) -> duckdb.DuckDBPyRelation:
-    """A prepared query, whose views are there, as a relation."""
-    if not prepared.parameters:
-        return connection.sql(prepared.sql)
-    parameters = prepared.parameters
+def relation_of(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Parameters) -> duckdb.DuckDBPyRelation:
+    """A query, whose views are there, as a relation."""
+    if not parameters:
+        return connection.sql(sql)
     if isinstance(parameters, Mapping):
-        (statement,) = connection.extract_statements(prepared.sql)
+        (statement,) = connection.extract_statements(sql)
         parameters = asked_for(statement, parameters)
-    return connection.sql(prepared.sql, params=parameters or None)
+    return connection.sql(sql, params=parameters or None)

@@ -92,10 +92,16 @@ class Known:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Translated:
-    """A query in DuckDB's words. ``columns``: its own, where they are known."""
+    """A query in DuckDB's words. ``columns``: its own, where they are known.
+
+    ``pieces``: the same, with the number of a relation wherever it is read. ``is_ambiguous``: something else in it may be called
+    like a relation.
+    """
 
     sql: str
     columns: Columns | None
+    pieces: tuple[str | int, ...]
+    is_ambiguous: bool
 
 
 class OtherTables(Exception):
@@ -114,10 +120,11 @@ def to_duckdb(text: str, tables: Mapping[str, Columns] | None = None) -> str:
     return translated(text, Known(tables=tables or {})).sql
 
 
-def translated(text: str, known: Known, *, whole: bool = False) -> Translated:
+def translated(text: str, known: Known, *, whole: bool = False, relations: str = "__relation_") -> Translated:
     """A query of Spark's dialect in DuckDB's, as :func:`to_duckdb`.
 
-    ``whole``: raise OtherTables where it reads tables that are not known.
+    ``whole``: raise OtherTables where it reads tables that are not known. ``relations``: relation 0 is the table of this name with
+    a 0 behind it, and so on; no text of the query contains it otherwise.
     """
     with deep():
         tokens = _with_select(text)
@@ -131,9 +138,12 @@ def translated(text: str, known: Known, *, whole: bool = False) -> Translated:
         _note_texts(tree, tokens)
         rewritten, columns = _rewritten(tree, known)
         try:
-            return Translated(sql=rewritten.sql(dialect=DuckDB, unsupported_level=ErrorLevel.RAISE, copy=False), columns=columns)
+            sql = rewritten.sql(dialect=DuckDB, unsupported_level=ErrorLevel.RAISE, copy=False)
         except NotInDuckDB as error:
             raise refusal(str(error)) from error
+    pieces = [int(piece) if place % 2 else piece for place, piece in enumerate(re.split(rf"{relations}(\d+)", sql))]
+    count = sum(table.name.startswith(relations) for table in rewritten.find_all(exp.Table))
+    return Translated(sql=sql, columns=columns, pieces=tuple(pieces), is_ambiguous=len(pieces) != 2 * count + 1)
 
 
 class _Misplaced(Exception):

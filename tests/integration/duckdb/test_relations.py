@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 
+import duckdb
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -118,3 +119,12 @@ def test_views_over_views_are_read_at_each_place(engine: DuckDBEngine) -> None:
     above = QueryRelation(name="above", query=bound("SELECT a.id + b.id AS s FROM {0} AS a, {0} AS b", base))
     assert rows_of(engine, bound("SELECT sum(x.s) AS s FROM {0} AS x, {0} AS y", above)) == [{"s": 48}]
     assert engine.list_views() == ()
+
+
+def test_engines_on_one_connection_do_not_share_views() -> None:
+    with duckdb.connect() as connection:
+        kept = []
+        for value in (1, 2):
+            one = NativeRelation(name="r", value=pa.table({"id": [value]}))
+            kept.append(DuckDBEngine(connection).query(bound("SELECT id FROM {0} AS r", one)).native)
+        assert [relation.fetchall() for relation in kept] == [[(1,)], [(2,)]]

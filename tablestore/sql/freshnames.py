@@ -1,0 +1,14 @@
+"""Chooses names of tablestore's own that no text uses.
+
+A query that is made of a user's may need a name for a relation or a column. What the user wrote may hold any name, as the name of
+a column, as a value, in a comment; so the name grows until it stands nowhere.
+"""
+
+import re
+
+
+def fresh_name(wanted: str, *texts: str) -> str:
+    """``wanted`` with so many underscores behind it that no text contains it, whatever its case. One pass over each text."""
+    ends = re.compile(rf"{re.escape(wanted)}(_*)", re.IGNORECASE)
+    longest = max((len(end[1]) for text in texts for end in ends.finditer(text)), default=-1)
+    return wanted + "_" * (longest + 1)
