@@ -6,7 +6,8 @@
 #   make demo-kafka   a table with a topic on a real broker, a writer and two readers (needs Java and Maven)
 #   make demo-stream  a day of flights, streamed by Spark into a table and from it to a live board (ARGS=--kafka: through a topic)
 #   make demo-mt  a flights board as materialized tables in SQL files: applied, refreshed, changed (DuckDB; ARGS=--spark for Spark)
-#   make test     the fast tests, warnings as errors (make test ARGS="tests/lsm -x" for some of them)
+#   make test     the tests that a change needs, warnings as errors (make test ARGS="tests/lsm -x" for some of them)
+#   make test-deep    the tests that take seconds each: killed writers, brokers that die, random programs
 #   make test-lowest  a smoke suite on the oldest dependencies that pyproject.toml allows, in an environment of their own
 #   make lint     ruff and strict type checking
 #   make docs     the documents as a site in build/docs; a broken link fails
@@ -29,7 +30,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Spark's workers have to be the interpreter that has tablestore installed.
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 
-.PHONY: demo demo-sql demo-kafka demo-stream demo-mt test test-lowest lint docs bench clean install oracles
+.PHONY: demo demo-sql demo-kafka demo-stream demo-mt test test-deep test-lowest lint docs bench clean install oracles
 .DEFAULT_GOAL := test
 
 install: $(STAMP)
@@ -60,8 +61,13 @@ demo-mt: $(STAMP)
 	@$(BIN)/python -m tablestore.demo.materialized $(ARGS)
 
 # A worker that dies is a failure and is not started again: pytest-xdist 3.8 waits for ever for the new one.
+PYTEST := $(BIN)/python -m pytest --quiet -n $(WORKERS) --dist loadgroup --max-worker-restart=0
+
 test: $(STAMP) oracles
-	@$(BIN)/python -m pytest --quiet -n $(WORKERS) --dist loadgroup --max-worker-restart=0 $(ARGS)
+	@$(PYTEST) $(ARGS)
+
+test-deep: $(STAMP) oracles
+	@$(PYTEST) -m "deep and not slow" $(ARGS)
 
 # fastavro that old reads zstandard blocks, which the tests do, by another package than today's.
 test-lowest:

@@ -128,6 +128,7 @@ def test_warehouse_that_has_the_table_is_left_alone(small: Path, tmp_path: Path,
     assert catalog.table("demo.flights").scan().to_arrow().column_names == ["kept"]
 
 
+@pytest.mark.deep
 @pytest.mark.spark
 def test_all_of_it_passes_on_all_flights(tmp_path: Path) -> None:
     done = subprocess.run(
@@ -144,6 +145,7 @@ def test_all_of_it_passes_on_all_flights(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.deep
 def test_the_year_in_sql_agrees_with_pandas(small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert program.main(["--sql", "duckdb", "--warehouse", str(tmp_path / "warehouse")]) == 0
     shown = capsys.readouterr().out

@@ -80,6 +80,7 @@ def test_comparison_sees_a_missing_row_and_a_changed_value(day: Replay) -> None:
     assert stream.difference(day.last.assign(dep_delay=1), day.last, "pandas") == "column dep_delay is not what pandas has"
 
 
+@pytest.mark.deep
 @pytest.mark.spark
 def test_the_board_of_two_streams_is_the_table_and_the_table_is_the_day(tmp_path: Path) -> None:
     done = subprocess.run(

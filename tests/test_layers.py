@@ -137,11 +137,13 @@ class Import:
         return f"{self.file}:{self.line}: {self.where} imports {self.target}"
 
 
+@pytest.mark.deep
 def test_every_import_points_left(project: Path) -> None:
     wrong = [found for found in imports_of_ours(project) if points_right(found)]
     assert not wrong, "these imports point right:\n" + "\n".join(map(str, wrong))
 
 
+@pytest.mark.deep
 def test_every_import_between_rooms_points_left(project: Path) -> None:
     wrong = [found for found in imports_of_ours(project) if crosses_rooms(found)]
     assert not wrong, "these imports point to a room on the right:\n" + "\n".join(map(str, wrong))

@@ -43,10 +43,13 @@ def test_file_is_there(project: Path, name: str) -> None:
     assert (project / name).is_file()
 
 
-def test_ci_calls_lint_and_test_and_can_be_run(project: Path) -> None:
+def test_ci_lints_runs_all_tests_but_the_slow_ones_and_can_be_run(project: Path) -> None:
     run = project / ".ci" / "run"
     assert run.stat().st_mode & 0o111
-    assert "make --no-print-directory lint test test-lowest" in run.read_text()
+    assert "make --no-print-directory lint test test-lowest test-deep" in run.read_text()
+    options = tomllib.loads((project / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]["addopts"]
+    assert options[-2:] == ["-m", "not slow and not deep"]
+    assert '-m "deep and not slow"' in (project / "Makefile").read_text()
 
 
 def test_github_runs_what_any_machine_runs(project: Path) -> None:

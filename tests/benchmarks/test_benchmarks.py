@@ -234,6 +234,7 @@ def test_spark_workloads_run_and_report_every_bar(tmp_path: Path) -> None:
     assert all(bar["measured"] is not None for bar in report["bars"])
 
 
+@pytest.mark.deep
 def test_every_workload_runs_and_its_bars_are_reported(tmp_path: Path) -> None:
     setting = small_setting(tmp_path)
     for module in (bench_write, bench_scan, bench_commit):
@@ -252,6 +253,7 @@ def test_every_workload_runs_and_its_bars_are_reported(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.deep
 def test_the_engines_are_measured_beside_each_other(tmp_path: Path) -> None:
     setting = small_setting(tmp_path)
     bench_engines.run(setting)
@@ -292,6 +294,7 @@ class Stand:
         return sample
 
 
+@pytest.mark.deep
 def test_every_write_and_read_has_both_peers_and_the_slow_one_takes_fewer_rows(tmp_path: Path) -> None:
     setting = small_setting(tmp_path)
     setting.peers = [Stand("native"), Stand("pure")]
@@ -315,6 +318,7 @@ def test_every_write_and_read_has_both_peers_and_the_slow_one_takes_fewer_rows(t
 # -- the changelog
 
 
+@pytest.mark.deep
 def test_the_changelog_benchmark_measures_exact_changes_and_takes_its_bars(tmp_path: Path) -> None:
     setting = small_setting(tmp_path)
     bench_changelog.run(setting)
@@ -325,6 +329,7 @@ def test_the_changelog_benchmark_measures_exact_changes_and_takes_its_bars(tmp_p
     assert len(setting.report.bars) == 6 and all(bar.measured is not None for bar in setting.report.bars)
 
 
+@pytest.mark.deep
 def test_small_commits_are_measured_beside_files_of_the_same_number_and_size(tmp_path: Path) -> None:
     setting = small_setting(tmp_path)
     bench_small.run(setting)

@@ -12,6 +12,7 @@ from benchmarks.tpc import Kind, difference, load, prepare
 from tests.conftest import IN_CI
 
 
+@pytest.mark.deep
 @pytest.mark.interop
 @pytest.mark.parametrize(
     ("kind", "scale"), [("tpch", 0.01), pytest.param("tpcds", 0.1, marks=pytest.mark.slow)], ids=["tpch", "tpcds"]

@@ -156,6 +156,7 @@ def test_a_catalog_in_memory_is_its_own_and_does_not_travel() -> None:
         assert refused.value.kind == "not-serializable"
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("metastore", ["filesystem", "jdbc"])
 def test_another_process_opens_a_pickled_catalog_with_its_options(tmp_path: Path, metastore: str) -> None:
     options: dict[str, str] = {"warehouse": str(tmp_path / "warehouse")} if metastore == "filesystem" else sqlite(tmp_path)

@@ -30,6 +30,7 @@ def long_table(catalog: ts.Catalog) -> ts.Table:
     return table
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "args",
     [
@@ -70,6 +71,7 @@ def test_the_compaction_service_ends_with_ctrl_c(orders: ts.Table) -> None:
     assert running.returncode == 130
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("commit_every", "said"),
     [
@@ -133,6 +135,7 @@ def test_a_program_that_ignores_ctrl_c_goes_on_doing_so() -> None:
     assert (ended.returncode, ended.stderr) == (0, b"")
 
 
+@pytest.mark.deep
 def test_output_of_one_command_is_the_input_of_the_next(long_table: ts.Table, catalog: ts.Catalog) -> None:
     target = catalog.create_table("shop.copy", schema=long_table.schema)
     reading = process("table", "read", "shop.long", "--format", "json")
@@ -180,6 +183,7 @@ def test_an_argument_that_is_no_text_is_an_error_and_no_trace(catalog: ts.Catalo
     assert b"Traceback" not in done.stderr
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_a_command_runs_where_standard_streams_are_closed(catalog: ts.Catalog, warehouse: str, closed: str) -> None:
     statement = "CREATE TABLE shop.made (id INT)"

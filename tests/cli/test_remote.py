@@ -27,6 +27,7 @@ def test_options_of_the_client_nest_and_know_true_and_false() -> None:
     assert parse_storage(given) == {"anon": True, "client_kwargs": {"region_name": "eu", "verify": False}, "key": "a=b"}
 
 
+@pytest.mark.deep
 def test_a_table_on_s3_is_made_filled_read_and_checked(run: Run, s3: FakeS3) -> None:
     where = ["-w", f"{s3.make_bucket('lake')}/warehouse", "--storage", "client_kwargs.region_name=us-east-1"]
     for key in ("key", "secret", "endpoint_url"):

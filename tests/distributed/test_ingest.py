@@ -103,6 +103,7 @@ def test_ranges_take_evenly_from_all_partitions_and_leave_nothing_between() -> N
     )
 
 
+@pytest.mark.deep
 def test_tasks_and_one_process_take_turns_and_die_and_each_record_counts_once(table: ts.Table, letters: ts.Table) -> None:
     chance, topic, model, bad = random.Random(11), MemoryTopic(partitions=3), dict[int, int](), 0
     for step in range(24):

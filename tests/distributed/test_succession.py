@@ -102,6 +102,7 @@ def test_of_two_queries_that_replace_all_rows_the_later_one_stays(lab: Lab) -> N
     assert ids(lab) == [3, 5], "to add rows beside the others is no mistake"
 
 
+@pytest.mark.deep
 def test_two_runs_of_one_checkpoint_in_any_order_write_every_batch_once() -> None:
     ended = 0
     for seed in range(30):

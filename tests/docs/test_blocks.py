@@ -13,6 +13,7 @@ from tests.support.s3 import FakeS3
 from tests.support.services import require_service
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("page", pages.pages_with(None), ids=pages.name_of)
 def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -50,6 +51,7 @@ def test_blocks_run_with_other_systems(package: str, tmp_path: Path, monkeypatch
 SPARK_PAGES = [pytest.param(page, marks=[] if page.name == "README.md" else pytest.mark.slow) for page in pages.pages_with("spark")]
 
 
+@pytest.mark.deep
 @pytest.mark.spark
 @pytest.mark.parametrize("page", SPARK_PAGES, ids=lambda page: pages.name_of(page))
 def test_blocks_run_with_spark(page: Path, tmp_path: Path) -> None:

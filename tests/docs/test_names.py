@@ -65,6 +65,7 @@ def strings(file: Path) -> Iterator[str]:
             yield node.value
 
 
+@pytest.mark.deep
 def test_messages_and_docstrings_name_commands_that_exist(project: Path) -> None:
     files = [file for folder in ("tablestore", "connectors") for file in sorted((project / folder).rglob("*.py"))]
     named = [(file, words) for file in files for text in strings(file) for words in mentions(text)]

@@ -28,6 +28,7 @@ def generate(project: Path) -> ModuleType:
     return module
 
 
+@pytest.mark.deep
 def test_site_builds_strictly(project: Path, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")],
@@ -63,6 +64,7 @@ def test_every_default_is_shown_as_a_value_of_its_option(generate: ModuleType) -
         assert option.sentence.endswith(".")
 
 
+@pytest.mark.deep
 def test_messages_are_found_with_their_kinds(generate: ModuleType) -> None:
     found = generate.messages()
     assert set(found) >= {"ConflictError", "NotFoundError", "InvalidInputError", "FormatError", "UnsupportedError"}

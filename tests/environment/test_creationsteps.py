@@ -62,6 +62,7 @@ def test_the_steps_are_all_that_changes_the_store_in_their_order(kind: str, tmp_
     assert all(name in beside or name.startswith(("manifest-", "data-", ".tmp-creation-")) for name in unnamed), unnamed
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("how", ["dies", "fails", "canceled"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_readers_see_nothing_or_the_whole_whatever_happens_at_a_step(kind: str, how: str, tmp_path: Path) -> None:

@@ -68,6 +68,7 @@ def test_a_merge_lands_at_once_beside_a_writer_of_other_keys(planned: Planned, k
     assert next(others) == "INSERT INTO {table} (id, v) VALUES (1002, 1), (1003, 2)"
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("kind", TABLES)
 def test_a_merge_is_planned_again_for_each_row_among_its_keys(planned: Planned, kind: str) -> None:
     rows = ["(50, 1)", "(1000, 1)", "(99, 5), (2000, 1)"]
@@ -76,6 +77,7 @@ def test_a_merge_is_planned_again_for_each_row_among_its_keys(planned: Planned, 
     assert planned(TABLES[kind], others, MERGE) == 2
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("kind", TABLES)
 def test_of_few_keys_each_counts_and_not_what_lies_between(planned: Planned, kind: str) -> None:
     source = "(SELECT CAST(id AS INT) AS id, CAST(v AS INT) AS v FROM VALUES (1, 1), (NULL, 2), (900, 3) AS x (id, v)) AS s"
@@ -91,6 +93,7 @@ def test_a_key_that_is_looked_for_in_vain_counts_too(planned: Planned) -> None:
     assert planned(TABLES["keyed"], ["INSERT INTO {table} (id, v) VALUES (77, 1)"], matched) == 2
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("kind", TABLES)
 def test_a_commit_that_removes_a_row_counts(planned: Planned, kind: str) -> None:
     assert planned(TABLES[kind], ["DELETE FROM {table} WHERE id = 50"], MERGE) == 2
@@ -130,6 +133,7 @@ OTHERS = [
 ]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("key", [", PRIMARY KEY (day) NOT ENFORCED) WITH ('bucket' = '1')", ")"], ids=["keyed", "append"])
 @pytest.mark.parametrize(
     ("case", "is_known"), [*((case, True) for case in PLAIN), *((case, False) for case in OTHERS)], ids=lambda one: str(one)[:40]
@@ -173,6 +177,7 @@ def test_a_column_that_is_no_key_says_nothing_of_a_table_with_a_key(planned: Pla
     assert planned(TABLES["keyed"], ["INSERT INTO {table} (id, v) VALUES (500, 1)"], merge) == 2
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "merge",
     [
@@ -268,6 +273,7 @@ def test_the_target_is_scanned_where_the_source_has_keys(duck: ts.TableEnvironme
     assert filters[-1] == ("id >= 0 AND id <= 99", 1)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "statement", ["UPDATE {table} SET v = v + 1 WHERE id BETWEEN 0 AND 99", "DELETE FROM {table} WHERE id < 100 AND id >= 0"]
 )

@@ -13,6 +13,7 @@ from tablestore.errors import InvalidInputError, NotFoundError, UnsupportedError
 Rows = Callable[[Any], list[tuple[Any, ...]]]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "condition",
     [
@@ -33,6 +34,7 @@ def test_conditions_may_be_nested_hundreds_of_levels_deep(duck: ts.TableEnvironm
     duck.execute_sql("CREATE TABLE c (i INT, j AS " + "(" * 250 + "i" + ")" * 250 + ")")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("statement", ["SELECT {} AS x", "DELETE FROM t WHERE {}", "UPDATE t SET i = 1 WHERE {}"])
 def test_what_is_nested_too_deep_is_refused_with_the_limit(duck: ts.TableEnvironment, statement: str) -> None:
     duck.execute_sql("CREATE TABLE t (i INT)")

@@ -31,6 +31,7 @@ def test_ci_runs_the_lowest_set_and_the_smoke_suite_is_there(project: Path) -> N
     assert [name for name in SMOKE if not (project / name).exists()] == []
 
 
+@pytest.mark.deep
 def test_the_first_example_of_the_readme_runs_on_a_base_install(project: Path, tmp_path: Path) -> None:
     first = re.search(r"```python\n(.*?)```", (project / "README.md").read_text(), re.DOTALL)
     assert first

@@ -167,6 +167,7 @@ BOMBS = {
 }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_manifest_that_costs_more_than_it_may_is_refused_in_bounded_memory(name: str) -> None:
     data = BOMBS[name]()
@@ -242,6 +243,7 @@ DOCUMENTS = st.recursive(
 NESTED = {"content": st.dictionaries(st.text(max_size=5), DOCUMENTS, max_size=4), "depth": st.integers(0, 140)}
 
 
+@pytest.mark.deep
 @given(**NESTED)
 def test_a_document_that_is_written_is_read(content: dict[str, object], depth: int) -> None:
     for _ in range(depth):
@@ -254,6 +256,7 @@ def test_a_document_that_is_written_is_read(content: dict[str, object], depth: i
     assert parse_json_bounded(data, "a document") == content
 
 
+@pytest.mark.deep
 def test_documents_from_before_writers_checked_are_read_and_bombs_are_not() -> None:
     long = json.dumps({"comment": 'a "quoted" text ' * 2_000_000}).encode()
     assert len(long) > 16 << 20

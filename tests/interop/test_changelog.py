@@ -81,6 +81,7 @@ def latest(path: Path) -> int:
     return ts.open_table(str(path)).snapshots()[-1].id
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("producer", PRODUCERS)
 def test_java_follows_our_tables_and_is_told_what_we_tell(java: JavaOracle, warehouse: Path, producer: str) -> None:
     rng = random.Random(f"ours {producer}")
@@ -102,6 +103,7 @@ def test_java_follows_our_tables_and_is_told_what_we_tell(java: JavaOracle, ware
     assert folded(theirs) == folded(told_by_us(path, latest(path))) == sorted(us.read(path), key=repr)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("producer", PRODUCERS)
 def test_we_follow_tables_that_java_wrote_and_compacted(java: JavaOracle, warehouse: Path, producer: str) -> None:
     rng = random.Random(f"java {producer}")
@@ -117,6 +119,7 @@ def test_we_follow_tables_that_java_wrote_and_compacted(java: JavaOracle, wareho
     assert folded(mine) == sorted(java.read(path), key=repr)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("producer", ["lookup", "full-compaction"])
 def test_writers_that_take_turns_tell_each_change_once(java: JavaOracle, warehouse: Path, producer: str) -> None:
     rng = random.Random(f"turns {producer}")
@@ -146,6 +149,7 @@ def test_writers_that_take_turns_tell_each_change_once(java: JavaOracle, warehou
     assert sorted(state.values(), key=repr) == sorted(us.read(path), key=repr) == sorted(java.read(path), key=repr)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("producer", ["input", "lookup", "full-compaction"])
 @pytest.mark.parametrize("reader_name", ["pypaimon_pure"])
 def test_pypaimon_reads_the_changes_of_our_tables(

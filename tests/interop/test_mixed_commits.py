@@ -92,6 +92,7 @@ def test_random_writers_take_turns(everyone: list[Any], warehouse: Path, shape: 
     mix.check_all()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("compactor", ["nobody", "java", "us"])
 def test_the_later_snapshot_wins_whoever_wrote_it(everyone: list[Any], warehouse: Path, compactor: str) -> None:
     """Every order of two writers on one key, each pair on a key of its own."""

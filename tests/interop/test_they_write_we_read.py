@@ -108,6 +108,7 @@ def test_we_read_deletes_right_even_where_the_writer_counts_them_wrong(
     assert_we_read(path, model)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("producer", ["none", "input", "lookup", "full-compaction"])
 def test_we_read_tables_that_java_compacts(java: JavaOracle, warehouse: Path, producer: str) -> None:
     rng = random.Random(f"compacted {producer}")

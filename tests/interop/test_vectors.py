@@ -69,6 +69,7 @@ class Shared:
                 self.seen = snapshot["id"]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("creator", ["us", "java"])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_keyed_tables_with_vectors_in_turn_with_java(readers: list[Any], warehouse: Path, creator: str, seed: int) -> None:
@@ -103,6 +104,7 @@ ENGINES = {
 }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("engine", sorted(ENGINES))
 def test_merge_engines_with_vectors_in_turn_with_java(readers: list[Any], warehouse: Path, engine: str) -> None:
     rng = random.Random(f"vectors {engine}")
@@ -143,6 +145,7 @@ def test_merge_engines_with_vectors_in_turn_with_java(readers: list[Any], wareho
         assert comparable(reader.read(tables[0])) == expected, reader.name
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("shape", ["append", "append-partitioned", "append-bucketed"])
 def test_rows_that_we_mark_in_append_tables_are_gone_for_everyone(readers: list[Any], warehouse: Path, shape: str) -> None:
     rng = random.Random(f"marks {shape}")
@@ -190,6 +193,7 @@ def test_rows_that_we_mark_in_append_tables_are_gone_for_everyone(readers: list[
     check()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("creator", ["us", "java", "pypaimon-pure"])
 @pytest.mark.parametrize("shape", ["keyed", "keyed-partitioned"])
 def test_dynamic_buckets_in_turn(readers: list[Any], warehouse: Path, creator: str, shape: str) -> None:
@@ -240,6 +244,7 @@ def test_an_overwritten_dynamic_table_is_written_on_by_others(readers: list[Any]
     shared.auditor.check_dynamic_buckets(("k",))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("writer_name", ["java", "pypaimon_pure"])
 @pytest.mark.parametrize("shape", ["keyed", "keyed-partitioned"])
 def test_we_bring_postponed_rows_of_every_type_into_buckets(

@@ -48,6 +48,7 @@ def assert_all_read(readers: Sequence[Any], path: Path, model: Model) -> None:
             assert got == seen_by(reader.name, rows), (reader.name, snapshot)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_snapshot_of_a_random_table_reads_alike(
@@ -190,6 +191,7 @@ def test_everyone_filters_our_rows_by_a_column_of_every_type(readers: list[Any],
                 assert got == comparable(expected), (reader.name, value)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "options",
     [

@@ -339,6 +339,7 @@ def run(machine: type[EvolutionMachine], examples: int, steps: int) -> None:
     case("runTest").runTest()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("machine", [KeyedEvolution, AppendEvolution])
 def test_an_evolving_table_agrees_with_its_model(machine: type[EvolutionMachine]) -> None:
     run(machine, 20, 15)

@@ -134,6 +134,7 @@ class Runs:
         return True
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("engine", "sequence"), CASES)
 def test_a_compaction_of_any_neighbouring_runs_changes_no_answer(engine: str, sequence: str) -> None:
     _drive(engine, sequence, seeds=range(3))

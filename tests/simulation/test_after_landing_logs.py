@@ -32,6 +32,7 @@ def run(broker: MemoryBroker, error: Callable[[str], Exception], *, step: int, f
     catalog.close()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("error", "step"),
     [

@@ -120,6 +120,7 @@ def repeat_a_block(chance: random.Random, data: bytes, _: bytes) -> bytes:
 DAMAGES: list[Damage] = [flip_a_bit, flip_a_bit, cut, zero_a_block, swap, repeat_a_block]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_damage_is_never_read_as_rows(chunk: int, subjects: list[Subject]) -> None:
     outcomes: Counter[tuple[str, str]] = Counter()

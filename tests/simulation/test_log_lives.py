@@ -25,6 +25,7 @@ def play(seed: int) -> Counter[str]:
         broker.close()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("seed", SEEDS)
 def test_whatever_happens_to_a_table_its_log_and_its_followers_are_right_or_say_why_not(seed: int) -> None:
     play(seed)

@@ -70,6 +70,7 @@ def kill_often(processes: ForkServerContext, tmp_path: Path, kind: str, seeds: r
     check_clean(lab, tmp_path / "table", list(state.items()))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("kind", TABLES)
 def test_a_killed_writer_that_compacts_and_expires_loses_and_doubles_nothing(
     processes: ForkServerContext, tmp_path: Path, kind: str
@@ -103,6 +104,7 @@ def mix(processes: ForkServerContext, tmp_path: Path, kind: str, steps: int) -> 
     check_clean(lab, tmp_path / "table", list(state.items()))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("kind", ["append", "keyed"])
 def test_eight_processes_write_compact_expire_and_read_one_table(processes: ForkServerContext, tmp_path: Path, kind: str) -> None:
     mix(processes, tmp_path, kind, STEPS)

@@ -482,6 +482,7 @@ def test_random_schedules_catch_planted_bugs_too(bug: str, tmp_path: Any) -> Non
     assert caught, f"60 schedules did not notice {bug}"
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("bug", ["expire_what_tags_need", "expire_what_branches_need", "skip_check_deletes"])
 def test_random_schedules_of_keepers_catch_planted_bugs_too(bug: str) -> None:
     caught = []

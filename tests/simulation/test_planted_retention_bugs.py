@@ -138,6 +138,7 @@ def a_rollback_forgets_what_landed_meanwhile(m: pytest.MonkeyPatch) -> None:
     m.setattr(restore_module, "plan_removal", plan_removal)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", BUGS)
 def test_a_planted_bug_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     BUGS[name](monkeypatch)

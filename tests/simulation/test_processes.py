@@ -63,6 +63,7 @@ def test_eight_processes_commit_to_one_table(processes: ForkServerContext, tmp_p
     assert lab.auditor.orphans() == set()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("keyed", "user"), [(False, None), (True, None), (False, "etl"), (True, "etl")])
 def test_a_killed_writer_loses_and_doubles_nothing(
     processes: ForkServerContext, tmp_path: Path, keyed: bool, user: str | None

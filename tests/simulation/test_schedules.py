@@ -30,6 +30,7 @@ def total(reports: list[Report], what: str) -> Counter[str]:
     return found
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("chunk", range(5))
 def test_paused_writers_lose_nothing(chunk: int, tmp_path: Path) -> None:
     reports = play(range(chunk * CHUNK, (chunk + 1) * CHUNK), tmp_path, ambiguous=0)
@@ -38,6 +39,7 @@ def test_paused_writers_lose_nothing(chunk: int, tmp_path: Path) -> None:
     assert outcomes["expired"] > CHUNK
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("chunk", range(5))
 def test_ambiguous_publishes_lose_and_double_nothing(chunk: int, tmp_path: Path) -> None:
     first = 10_000 + chunk * CHUNK
@@ -76,6 +78,7 @@ def play_vectors(seeds: range, files: Path, ambiguous: float) -> dict[str, Count
     return found
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("ambiguous", [0, 0.3])
 def test_vectors_and_dynamic_buckets_lose_and_double_nothing(ambiguous: float, tmp_path: Path) -> None:
     first = 30_000 + int(ambiguous * 1000)

@@ -289,6 +289,7 @@ def fail(faults: Faults, n: int) -> None:
     faults.fail_nth(n)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", SCENES)
 def test_every_failing_operation_loses_nothing(name: str) -> None:
     assert Sweep(SCENES[name]).run(fail, step=3 if name in SAMPLED else 1) >= 5

@@ -77,6 +77,7 @@ def rows_of(table: ts.Table) -> list[tuple[int, str]]:
     return sorted(zip(found["id"].to_pylist(), found["who"].to_pylist(), strict=True))
 
 
+@pytest.mark.deep
 def test_interleaved_commits_of_two_processes_lose_nothing(tmp_path: Path, options: dict[str, str]) -> None:
     make_table(f"bare://{tmp_path}/wh", options)
     # One names the table's directory in another way: the lock is the same.

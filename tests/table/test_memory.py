@@ -76,6 +76,7 @@ def test_a_merging_scan_holds_a_window_and_no_more(tmp_path: Path, width: int) -
     assert pool.max_memory() <= 2 * BOUNDS.window_bytes + CONSTANT + 2 * width
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("engine", ["deduplicate", "partial-update"])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_compaction_holds_a_window_and_a_row_group(tmp_path: Path, width: int, engine: str) -> None:
@@ -87,6 +88,7 @@ def test_a_compaction_holds_a_window_and_a_row_group(tmp_path: Path, width: int,
     assert table.scan(["id", "v"]).to_arrow().sort_by("id").equals(before)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("width", WIDTHS)
 def test_changes_are_found_within_bounds(tmp_path: Path, width: int) -> None:
     table = overlapping(tmp_path, width, changelog_producer="lookup")
@@ -112,6 +114,7 @@ def test_changes_of_an_update_are_looked_up_within_bounds(tmp_path: Path, width:
     assert pool.max_memory() <= 2 * (BOUNDS.window_bytes + BOUNDS.batch_bytes) + CONSTANT + RUNS * width
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("width", WIDTHS)
 def test_rows_of_upper_levels_are_folded_with_newer_ones_within_bounds(tmp_path: Path, width: int) -> None:
     options = {"deletion_vectors.enabled": "true", "merge_engine": "partial-update"}

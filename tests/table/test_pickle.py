@@ -36,6 +36,7 @@ def _table(catalog: ts.Catalog) -> ts.Table:
     return table
 
 
+@pytest.mark.deep
 def test_another_process_writes_the_same_table_and_reads_the_same_rows(catalog: ts.Catalog) -> None:
     table = _table(catalog)
     table.create_branch("b")

@@ -54,6 +54,7 @@ def rows(ids: range, price: float, day: str = "a") -> pa.Table:
     return pa.table({"id": ids, "price": [price] * len(ids), "day": [day] * len(ids)}, schema=SCHEMA)
 
 
+@pytest.mark.deep
 def test_the_life_of_a_table(table: ts.Table, catalog: ts.Catalog) -> None:
     table.upsert(rows(range(10), 1.0))
     table.upsert(rows(range(5, 15), 2.0))
@@ -71,6 +72,7 @@ def test_the_life_of_a_table(table: ts.Table, catalog: ts.Catalog) -> None:
         catalog.table(table.name)
 
 
+@pytest.mark.deep
 def test_writers_at_the_same_time_all_land(table: ts.Table) -> None:
     def write(worker: int) -> None:
         for number in range(3):

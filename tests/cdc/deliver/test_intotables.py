@@ -106,6 +106,7 @@ SINKS: dict[str, tuple[list[str], dict[str, str]]] = {
 }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("producer", PRODUCERS)
 @pytest.mark.parametrize(("key", "options"), SINKS.values(), ids=SINKS)
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 8))])

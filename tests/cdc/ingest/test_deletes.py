@@ -142,6 +142,7 @@ def test_a_retraction_that_an_engine_does_not_take_is_a_dead_letter_with_the_way
     assert all("ignore-delete" in letter["reason"] for letter in letters.refresh().scan().to_arrow().to_pylist())
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("seed", range(12))
 def test_random_changes_give_what_a_dict_gives(seed: int, catalog: ts.Catalog) -> None:
     chance = random.Random(seed)

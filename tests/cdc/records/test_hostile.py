@@ -229,6 +229,7 @@ def hostile(draw: st.DrawFn) -> bytes:
     return enveloped(draw(st.sampled_from([described, [*SHAPES, *described], *SHAPES])), row)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("evolves", [False, True])
 @pytest.mark.parametrize("form", ["json", "debezium-json"])
 @settings(max_examples=150, deadline=None)

@@ -116,6 +116,7 @@ def cells(draw: st.DrawFn) -> dict[int, tuple[str, bool]]:
     return found
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("form", ["json", "debezium-json"])
 @settings(max_examples=150, deadline=None)
 @given(records=st.lists(cells(), min_size=1, max_size=12), size=st.integers(1, 12))

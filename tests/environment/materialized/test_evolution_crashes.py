@@ -189,6 +189,7 @@ def nths(some: int, stride: int | None) -> Iterator[int]:
 EACH = pytest.mark.parametrize("stride", [None, pytest.param(11, marks=pytest.mark.slow, id="many")])
 
 
+@pytest.mark.deep
 @EACH
 @pytest.mark.parametrize(
     ("action", "layout", "renames", "some"),
@@ -280,6 +281,7 @@ def test_a_staging_that_dies_anywhere_changes_nothing_for_readers_and_can_be_rep
     assert died is not None
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("layout", STAGES)
 @pytest.mark.parametrize("other", ["PROMOTE", "SUSPEND", "SET FRESHNESS = INTERVAL '1' HOUR"])
 def test_of_two_statements_at_one_time_one_wins_and_the_other_changes_nothing(prepared: Prepare, layout: str, other: str) -> None:

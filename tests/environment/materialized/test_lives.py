@@ -490,6 +490,7 @@ def declared_by(found: Found) -> Definition:
     return Definition(made.original_query, str(made.freshness), str(made.logical_mode), made.options.get("write-only") == "true")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "seeds", [range(20), *(pytest.param(range(at, at + 25), marks=pytest.mark.slow) for at in range(1000, 1200, 25))], ids=str
 )

@@ -137,6 +137,7 @@ def test_field_of_another_type_is_refused(found):
         read_container(_container(schema, b"\0"), name="f", expected=expected)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("codec", ["deflate", "zstandard"])
 def test_small_file_that_expands_enormously_is_refused_before_the_memory_is_taken(codec):
     schema = {"type": "record", "name": "r", "fields": [{"name": "a", "type": "bytes"}]}

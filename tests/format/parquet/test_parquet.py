@@ -190,6 +190,7 @@ def test_a_column_that_the_file_does_not_have_is_named():
         list(_open(sink.getvalue(), footer).read(["nope"]))
 
 
+@pytest.mark.deep
 def test_a_flipped_bit_is_found_or_harmless():
     columns = {name: COLUMNS[name] for name in ("text", "double", "items")}
     schema = _schema(columns)

@@ -106,6 +106,7 @@ def test_the_checksums_of_the_pages_of_chosen_columns_are_checked_on_request() -
         reader.check_pages(content=True)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("compression", ["zstd", "none"])
 def test_every_flipped_bit_of_page_headers_and_magic_is_told_but_those_of_statistics(compression: str) -> None:
     data, footer = written(16, ParquetOptions(compression=compression, compression_level=None, row_group_rows=8))
@@ -135,6 +136,7 @@ def read_unchecked(data: bytes) -> pa.Table | None:
         return None
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("count", [20, pytest.param(50_000, marks=pytest.mark.slow)])
 def test_a_header_that_counts_too_many_values_shifts_rows_in_arrow_and_is_told_by_every_read(count: int) -> None:
     data, footer = written(count, ParquetOptions(row_group_rows=max(10, count // 2)))
@@ -151,6 +153,7 @@ def test_a_header_that_counts_too_many_values_shifts_rows_in_arrow_and_is_told_b
     assert silent, "Arrow tells this by itself now: reading needs no more, and this check can go"
 
 
+@pytest.mark.deep
 def test_a_sample_of_flipped_bits_of_a_large_file_is_told() -> None:
     data, footer = written(3_000, ParquetOptions(row_group_rows=1_000))
     chance = random.Random(20268)

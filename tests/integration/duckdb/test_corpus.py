@@ -25,6 +25,7 @@ def engine() -> Iterator[DuckDBEngine]:
     engine.close()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("statement", statements(), ids=str)
 def test_rows_are_sparks(statement: Statement, tables: dict[str, ts.Table], engine: DuckDBEngine) -> None:
     entry = EXPECTED[str(statement)]

@@ -19,6 +19,7 @@ def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ts.TableEnvironmen
         yield env
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("recording", "step"),
     [

@@ -61,6 +61,7 @@ def test_duckdb_reads_files_that_need_no_merge_and_only_those(tmp_path: Path) ->
     assert shares(table, filter="day = 'sun'") == (0, 0)
 
 
+@pytest.mark.deep
 def test_rows_under_newer_ones_are_those_of_a_scan(tmp_path: Path, engine: DuckDBEngine) -> None:
     chance = Random(7)
     catalog = ts.open_catalog(str(tmp_path))

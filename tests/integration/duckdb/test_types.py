@@ -117,6 +117,7 @@ def test_a_cast_cuts_off_what_comes_of_views_and_generators(
     assert values(env, query) == (["int32"], rows)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("step", [pytest.param(_STEP, id="some"), pytest.param(1, id="all", marks=pytest.mark.slow)])
 def test_random_queries_have_the_types_and_rows_that_spark_gives(step: int) -> None:
     with ts.TableEnvironment.create({"metastore": "memory"}, engine="duckdb") as env:

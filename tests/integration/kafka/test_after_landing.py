@@ -19,6 +19,7 @@ from tests.integration.kafka.topics import records
 from tests.support.changelogs.landingsweep import SCHEMA, Foreign, make_busy, sweep
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("error", "step"),
     [
@@ -37,6 +38,7 @@ def test_whatever_fails_behind_a_landed_commit_the_topic_has_each_row_once(
     assert Counter(record[-1] for record in records(table)) == written
 
 
+@pytest.mark.deep
 def test_an_open_publisher_goes_on_where_another_one_sent_snapshots_that_have_expired(tmp_path: Path, broker: KafkaBroker) -> None:
     catalog = ts.open_catalog(str(tmp_path))
     table = make_busy(catalog, **{"log.kafka.bootstrap.servers": broker.servers, "log.kafka.topic": "two-publishers"})

@@ -47,6 +47,7 @@ def retention_of(table: ts.Table, broker: KafkaBroker) -> str:
     return str(admin.describe_configs([resource])[resource].result()["retention.ms"].value)
 
 
+@pytest.mark.deep
 def test_a_table_gets_a_topic_and_readers_find_the_rest_in_the_file_store(plain: ts.Table, broker: KafkaBroker) -> None:
     plain.upsert(rows([1, 2], "a"))
     plain.upsert(rows([2], "b"))
@@ -64,6 +65,7 @@ def test_a_table_gets_a_topic_and_readers_find_the_rest_in_the_file_store(plain:
     assert table.change_log.verify().problems == ()
 
 
+@pytest.mark.deep
 def test_a_log_ends_and_another_begins_with_another_number_of_buckets(plain: ts.Table, broker: KafkaBroker) -> None:
     table = with_topic(plain, broker)
     table.upsert(rows(range(4), "a"))
@@ -89,6 +91,7 @@ def test_a_log_ends_and_another_begins_with_another_number_of_buckets(plain: ts.
     assert [record[3:] for record in records(again)] == [(2, "c2")]
 
 
+@pytest.mark.deep
 def test_an_alteration_that_fails_leaves_neither_topic_nor_option(
     plain: ts.Table, broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,6 +155,7 @@ def test_the_topic_hears_of_another_retention(plain: ts.Table, broker: KafkaBrok
     assert retention_of(table, broker) == "604800000"
 
 
+@pytest.mark.deep
 def test_what_is_not_about_the_log_leaves_it_alone(plain: ts.Table, broker: KafkaBroker) -> None:
     table = with_topic(plain, broker)
     table.upsert(rows([1], "a"))

@@ -42,6 +42,7 @@ def fold(found: list[tuple[object, object]]) -> dict[int, Any]:
     return state
 
 
+@pytest.mark.deep
 def test_rows_updates_and_deletes_are_json_messages_and_tombstones(catalog: ts.Catalog, broker: KafkaBroker) -> None:
     table, to = keyed(catalog), ts.Topic("deliver-plain", broker.servers)
     table.upsert(rows([1, 2, 3], 'ü"'))
@@ -67,6 +68,7 @@ def test_rows_updates_and_deletes_are_json_messages_and_tombstones(catalog: ts.C
         ts.Topic("t", format="avro")  # type: ignore[arg-type]
 
 
+@pytest.mark.deep
 def test_debezium_messages_go_back_into_a_table_and_a_table_without_a_key_has_null_keys(
     catalog: ts.Catalog, broker: KafkaBroker
 ) -> None:
@@ -87,6 +89,7 @@ def test_debezium_messages_go_back_into_a_table_and_a_table_without_a_key_has_nu
     assert messages(broker.servers, "deliver-added") == [(None, {"id": 7, "v": "x7"})] * 2
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("kills", [3, pytest.param(25, marks=pytest.mark.slow)])
 def test_a_change_is_in_the_topic_once_whatever_is_killed(kills: int, catalog: ts.Catalog, broker: KafkaBroker) -> None:
     chance, topic = random.Random(7), f"deliver-killed-{kills}"

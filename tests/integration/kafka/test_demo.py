@@ -13,6 +13,7 @@ from tablestore.testing.kafka import KafkaBroker
 from tablestore.testing.kafka.__main__ import main
 
 
+@pytest.mark.deep
 def test_the_demo_passes_its_checks(broker: KafkaBroker, tmp_path: Path) -> None:
     report = Report(Console(quiet=True), SystemClock())
     kafka.run(str(tmp_path), broker.servers, report, changes=5)
@@ -20,6 +21,7 @@ def test_the_demo_passes_its_checks(broker: KafkaBroker, tmp_path: Path) -> None
     assert report.passed >= 4
 
 
+@pytest.mark.deep
 def test_a_reader_that_misses_a_change_is_noticed(broker: KafkaBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     apply = kafka.Reader._apply
     monkeypatch.setattr(
@@ -39,6 +41,7 @@ def test_without_a_broker_it_says_what_to_run(monkeypatch: pytest.MonkeyPatch, c
     assert "make demo-kafka" in capsys.readouterr().out
 
 
+@pytest.mark.deep
 def test_a_command_finds_its_broker_in_the_environment(jars: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(project)
     program = "import os, socket; h, p = os.environ['KAFKA_SERVERS'].split(':'); socket.create_connection((h, int(p)), 5)"

@@ -77,6 +77,7 @@ NO_TOPIC = [(ResourceType.BROKER, "kafka-cluster", AclOperation.CREATE), (Resour
 NO_SLOT = [(ResourceType.TRANSACTIONAL_ID, "made-0", AclOperation.WRITE)]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("denied", [NO_TOPIC, NO_SLOT])
 def test_a_table_that_may_not_have_its_topic_is_not_made(
     catalog: ts.Catalog, guarded: KafkaBroker, deny: Deny, denied: list[tuple[ResourceType, str, AclOperation]]
@@ -90,6 +91,7 @@ def test_a_table_that_may_not_have_its_topic_is_not_made(
     assert catalog.list_tables("shop") == () and "made" not in topics(guarded.servers)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("kind", "suffix", "operation"),
     [
@@ -122,6 +124,7 @@ def test_what_may_not_be_published_is_published_once_it_may(
     assert [record[3:] for record in records(table)] == [(1, "a1"), (2, "b2")]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("operation", [AclOperation.READ, AclOperation.DESCRIBE])
 def test_who_may_not_read_the_topic_is_told(catalog: ts.Catalog, guarded: KafkaBroker, deny: Deny, operation: AclOperation) -> None:
     topic = f"read-{operation.name}"

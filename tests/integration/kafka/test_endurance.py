@@ -31,6 +31,7 @@ def make(path: Path, broker: KafkaBroker, topic: str, **options: str) -> ts.Tabl
     return catalog.create_table("shop.t", schema=SCHEMA, primary_key=["id"], options=options)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("kills", [50, pytest.param(500, marks=pytest.mark.slow)])
 def test_writers_that_are_killed_anywhere_leave_a_topic_that_says_what_the_table_says(
     kills: int, tmp_path: Path, broker: KafkaBroker
@@ -56,6 +57,7 @@ def _wait_for_a_commit(table: ts.Table) -> None:
         CLOCK.sleep(0.01)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("faults", [20, pytest.param(200, marks=pytest.mark.slow)])
 def test_a_broker_that_dies_or_stands_still_loses_nothing_and_doubles_nothing(
     faults: int, tmp_path: Path, own_broker: KafkaBroker
@@ -124,6 +126,7 @@ def _everything(publisher: LogPublisher) -> "Iterator[object]":
     return publisher._pending(latest.id)
 
 
+@pytest.mark.deep
 def test_eight_writers_publish_every_change_once_and_do_not_fence_each_other_for_good(tmp_path: Path, broker: KafkaBroker) -> None:
     table = make(tmp_path, broker, "eight", bucket="3")
     writers = [PROCESSES.Process(target=write_some, args=(table.location, number, 6)) for number in range(8)]
@@ -137,6 +140,7 @@ def test_eight_writers_publish_every_change_once_and_do_not_fence_each_other_for
     check_topic(table, broker.servers)
 
 
+@pytest.mark.deep
 def test_the_number_of_slots_changes_while_writers_are_at_work(tmp_path: Path, broker: KafkaBroker) -> None:
     table = make(tmp_path, broker, "slots", bucket="3")
     for slots in (3, 1):
@@ -152,6 +156,7 @@ def test_the_number_of_slots_changes_while_writers_are_at_work(tmp_path: Path, b
     check_topic(table, broker.servers)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("handovers", [100, pytest.param(1000, marks=pytest.mark.slow)])
 def test_readers_that_begin_in_the_midst_of_writes_see_every_change_once(
     handovers: int, tmp_path: Path, broker: KafkaBroker

@@ -45,6 +45,7 @@ def check_all(table: ts.Table, servers: str, *followers: Follower) -> None:
     assert table.change_log.verify().problems == ()
 
 
+@pytest.mark.deep
 def test_rows_are_seen_before_their_snapshot_and_only_once(table: ts.Table, broker: KafkaBroker) -> None:
     follower = Follower(table)
     follower.start()
@@ -73,6 +74,7 @@ def test_the_engines_reader_hands_out_early_rows_and_leaves_out_their_change(tab
         writer.commit()
 
 
+@pytest.mark.deep
 def test_a_write_that_is_given_up_is_taken_back(table: ts.Table, broker: KafkaBroker) -> None:
     table.upsert(rows([1, 2], "a"))
     follower = Follower(table)
@@ -85,6 +87,7 @@ def test_a_write_that_is_given_up_is_taken_back(table: ts.Table, broker: KafkaBr
     check_all(table, broker.servers, follower)
 
 
+@pytest.mark.deep
 def test_the_first_write_of_a_table_is_taken_back_too(table: ts.Table, broker: KafkaBroker) -> None:
     with table.new_writer() as writer:
         writer.write(rows([1], "phantom"))
@@ -95,6 +98,7 @@ def test_the_first_write_of_a_table_is_taken_back_too(table: ts.Table, broker: K
     check(table, broker.servers)
 
 
+@pytest.mark.deep
 def test_a_commit_that_is_refused_is_taken_back(table: ts.Table, broker: KafkaBroker) -> None:
     with table.new_writer("etl") as writer:
         writer.write(rows([1], "a"))
@@ -106,6 +110,7 @@ def test_a_commit_that_is_refused_is_taken_back(table: ts.Table, broker: KafkaBr
     check(table, broker.servers)
 
 
+@pytest.mark.deep
 def test_a_replay_is_taken_back_where_the_table_has_moved_on(table: ts.Table, broker: KafkaBroker) -> None:
     with table.new_writer("etl") as writer:
         writer.write(rows([1, 2], "a"))
@@ -119,6 +124,7 @@ def test_a_replay_is_taken_back_where_the_table_has_moved_on(table: ts.Table, br
     check(table, broker.servers)
 
 
+@pytest.mark.deep
 def test_rows_of_a_writer_that_was_killed_are_taken_back_by_the_next_publisher(table: ts.Table, broker: KafkaBroker) -> None:
     table.upsert(rows([1, 2], "a"))
     table.close()
@@ -139,6 +145,7 @@ def test_rows_of_a_writer_that_was_killed_are_taken_back_by_the_next_publisher(t
     check(table, broker.servers, follower)
 
 
+@pytest.mark.deep
 def test_writers_of_two_hosts_in_turn(table: ts.Table, broker: KafkaBroker, tmp_path: Path) -> None:
     follower = Follower(table)
     follower.start()
@@ -153,6 +160,7 @@ def test_writers_of_two_hosts_in_turn(table: ts.Table, broker: KafkaBroker, tmp_
     check(table, broker.servers, follower)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("commits", [True, False])
 def test_a_writer_that_was_overtaken_may_go_on(table: ts.Table, broker: KafkaBroker, tmp_path: Path, commits: bool) -> None:
     table.upsert(rows([1, 2], "a"))
@@ -174,6 +182,7 @@ def test_a_writer_that_was_overtaken_may_go_on(table: ts.Table, broker: KafkaBro
     check(table, broker.servers, follower)
 
 
+@pytest.mark.deep
 def test_a_broker_that_goes_down_in_the_midst_of_a_write(own_broker: KafkaBroker, tmp_path: Path) -> None:
     table = make(tmp_path, own_broker, "down", **{"write-only": "true"})
     table.upsert(rows([1], "a"))
@@ -202,6 +211,7 @@ def test_pairs_on_request(table: ts.Table) -> None:
     assert got == [("+I", "a1"), ("-U", "a1"), ("+U", "b1")]
 
 
+@pytest.mark.deep
 def test_keys_of_several_columns_in_a_partitioned_table_that_was_altered(tmp_path: Path, broker: KafkaBroker) -> None:
     catalog = ts.open_catalog(str(tmp_path))
     catalog.create_database("shop")
@@ -273,6 +283,7 @@ def test_a_table_with_early_rows_is_not_altered_into_one_that_cannot_have_them(t
     assert table.alter(ts.SetOption("snapshot.num-retained.min", "7")).options()["snapshot.num-retained.min"] == "7"
 
 
+@pytest.mark.deep
 def test_a_named_consumer_goes_on_where_it_stood(table: ts.Table) -> None:
     state: dict[int, str] = {}
 
@@ -299,6 +310,7 @@ def test_a_named_consumer_goes_on_where_it_stood(table: ts.Table) -> None:
     assert state == content(table)
 
 
+@pytest.mark.deep
 def test_compaction_and_expiry_beside_it(tmp_path: Path, broker: KafkaBroker) -> None:
     table = make(
         tmp_path,
@@ -319,6 +331,7 @@ def test_compaction_and_expiry_beside_it(tmp_path: Path, broker: KafkaBroker) ->
     check(table, broker.servers, follower)
 
 
+@pytest.mark.deep
 def test_overwrites_are_told_and_what_follows_is_right(table: ts.Table, broker: KafkaBroker) -> None:
     table.upsert(rows([1, 2], "a"))
     table.overwrite(rows([3], "o"))
@@ -333,6 +346,7 @@ def test_overwrites_are_told_and_what_follows_is_right(table: ts.Table, broker: 
     assert told(table, broker.servers)[4] == "b4" and 2 not in told(table, broker.servers)
 
 
+@pytest.mark.deep
 def test_a_log_that_was_made_anew_says_the_same(table: ts.Table, broker: KafkaBroker) -> None:
     table.upsert(rows([1], "a"))
     with table.new_writer() as writer:
@@ -342,6 +356,7 @@ def test_a_log_that_was_made_anew_says_the_same(table: ts.Table, broker: KafkaBr
     check(table, broker.servers)
 
 
+@pytest.mark.deep
 def test_the_command_line_tells_early_rows_from_what_has_landed(table: ts.Table) -> None:
     table.upsert(rows([1], "a"))
     with table.new_writer() as writer:
@@ -358,6 +373,7 @@ def test_the_command_line_tells_early_rows_from_what_has_landed(table: ts.Table)
     assert run_command("log", "verify", table.location, "--json").json["problems"] == []
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("kills", [10, pytest.param(150, marks=pytest.mark.slow)])
 def test_writers_that_are_killed_anywhere_leave_no_phantom(kills: int, tmp_path: Path, broker: KafkaBroker) -> None:
     table = make(tmp_path, broker, f"early-kills-{kills}", **{"write-only": "true", "snapshot.num-retained.min": "100000"})
@@ -375,6 +391,7 @@ def test_writers_that_are_killed_anywhere_leave_no_phantom(kills: int, tmp_path:
     check_all(table, broker.servers, follower)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("kills", [4, pytest.param(60, marks=pytest.mark.slow)])
 def test_writers_of_two_hosts_at_once_that_are_killed_leave_no_phantom(kills: int, tmp_path: Path, broker: KafkaBroker) -> None:
     table = make(tmp_path, broker, f"two-hosts-{kills}", **{"write-only": "true", "snapshot.num-retained.min": "100000"})

@@ -38,6 +38,7 @@ def foreign(ids: list[int], text: str) -> list[dict[str, object]]:
     return [{"day": "mon", "id": i, "v": f"{text}{i}"} for i in ids]
 
 
+@pytest.mark.deep
 def test_foreign_commits_reach_readers_once_before_and_after_they_are_published(
     tmp_path: Path, broker: KafkaBroker, java: JavaOracle
 ) -> None:

@@ -71,6 +71,7 @@ def expire_all_but_the_newest(table: ts.Table) -> None:
     assert len(table.snapshots()) == 1
 
 
+@pytest.mark.deep
 def test_rollbacks_overwrites_and_untracked_writes_are_not_in_the_topic_and_what_follows_is(
     new_table: NewTable, silent: None
 ) -> None:
@@ -93,6 +94,7 @@ def test_rollbacks_overwrites_and_untracked_writes_are_not_in_the_topic_and_what
     assert content(table) == {5: "o5", 6: "u6"}
 
 
+@pytest.mark.deep
 def test_a_discontinuity_whose_snapshot_has_expired_is_named_all_the_same(new_table: NewTable) -> None:
     table = new_table()
     table.upsert(rows([1, 2], "a"))
@@ -110,6 +112,7 @@ def test_a_discontinuity_whose_snapshot_has_expired_is_named_all_the_same(new_ta
     assert folded([change for change in restarted if change[0] == 5]) == content(table)
 
 
+@pytest.mark.deep
 def test_a_reader_far_behind_goes_on_in_the_log_though_its_snapshots_have_expired(new_table: NewTable) -> None:
     table = new_table()
     table.upsert(rows([1, 2], "a"))
@@ -136,6 +139,7 @@ def test_records_whose_columns_nobody_knows_any_more_are_refused(new_table: NewT
     assert caught.value.kind == "snapshot-expired"
 
 
+@pytest.mark.deep
 def test_two_warehouses_cannot_name_the_same_topic(new_table: NewTable) -> None:
     one = new_table("a")
     one.upsert(rows(range(4), "a"))
@@ -148,6 +152,7 @@ def test_two_warehouses_cannot_name_the_same_topic(new_table: NewTable) -> None:
     assert one.change_log.verify().problems == () and len(records(one)) == 5
 
 
+@pytest.mark.deep
 def test_a_publisher_of_a_dropped_table_does_not_speak_for_the_one_made_again(new_table: NewTable, silent: None) -> None:
     old = new_table()
     topic = old.options()["log.kafka.topic"]
@@ -167,6 +172,7 @@ def test_a_publisher_of_a_dropped_table_does_not_speak_for_the_one_made_again(ne
     assert table.change_log.verify().complete and table.change_log.verify().problems == ()
 
 
+@pytest.mark.deep
 def test_a_table_made_again_is_published_by_the_process_that_knew_the_old_one(
     new_table: NewTable, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -179,6 +185,7 @@ def test_a_table_made_again_is_published_by_the_process_that_knew_the_old_one(
     assert [record[3:] for record in records(table)] == [(2, "new2")] and "not in the log yet" not in caplog.text
 
 
+@pytest.mark.deep
 def test_slots_of_another_number_are_fenced_before_anything_is_sent(new_table: NewTable, silent: None) -> None:
     table = new_table(bucket="3", **{"tablestore.log.publisher-slots": "3"})
     table.upsert(rows(range(9), "a"))
@@ -206,6 +213,7 @@ def test_slots_of_another_number_are_fenced_before_anything_is_sent(new_table: N
     assert once(changes) and len(changes) == 27 and folded(changes) == content(back)
 
 
+@pytest.mark.deep
 def test_a_topic_deleted_underneath_is_named_and_made_anew(new_table: NewTable, caplog: pytest.LogCaptureFixture) -> None:
     table = new_table()
     table.upsert(rows([1], "a"))
@@ -222,6 +230,7 @@ def test_a_topic_deleted_underneath_is_named_and_made_anew(new_table: NewTable, 
     assert folded(told(all_of(table))) == content(table)
 
 
+@pytest.mark.deep
 def test_a_topic_deleted_under_an_open_publisher_stops_no_write(
     new_table: NewTable, broker: KafkaBroker, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -251,6 +260,7 @@ def test_records_of_strangers_in_the_midst_are_left_out(new_table: NewTable, bro
     assert once(got) and folded(got) == content(table) == {0: "a0", 1: "b1", 2: "c2"}
 
 
+@pytest.mark.deep
 def test_what_retention_took_away_is_read_from_the_file_store_and_said(
     new_table: NewTable, broker: KafkaBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -275,6 +285,7 @@ def test_what_retention_took_away_is_read_from_the_file_store_and_said(
     assert publish(table) == 0 and table.change_log.verify().problems == ()
 
 
+@pytest.mark.deep
 def test_branches_and_tags_leave_the_topic_alone(new_table: NewTable) -> None:
     table = new_table()
     table.upsert(rows([1], "a"))
@@ -296,6 +307,7 @@ def test_branches_and_tags_leave_the_topic_alone(new_table: NewTable) -> None:
     assert table.change_log.verify().problems == () and content(table) == {1: "a1", 2: "branch2", 4: "branch4", 6: "d6"}
 
 
+@pytest.mark.deep
 def test_a_topic_that_cannot_be_deleted_keeps_its_table(
     new_table: NewTable, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -73,6 +73,7 @@ def test_a_named_consumer_goes_on_in_the_log(table: ts.Table) -> None:
         assert listed(table.consume(consumer_id="billing", follow=False)) == []
 
 
+@pytest.mark.deep
 def test_snapshots_that_nobody_published_are_read_from_the_file_store_and_left_out_of_the_log_later(
     table: ts.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,6 +105,7 @@ def cut(broker: KafkaBroker, topic: str, bucket: int, before: int) -> None:
         future.result()
 
 
+@pytest.mark.deep
 def test_a_time_that_snapshots_no_longer_reach_is_found_in_the_log(catalog: ts.Catalog, broker: KafkaBroker) -> None:
     table = make(catalog, broker, "older-than-snapshots", **{"write-only": "true"})
     for step in range(12):
@@ -144,6 +146,7 @@ def test_a_time_that_snapshots_no_longer_reach_is_found_in_the_log(catalog: ts.C
     assert {change[0] for change in since(1)} == {12, 13} == {snapshot.id for snapshot in table.snapshots()}
 
 
+@pytest.mark.deep
 def test_an_overwrite_that_expired_stops_who_reads_across_it(table: ts.Table) -> None:
     table.upsert(rows([1], "a"))
     table.overwrite(rows([2], "b"))
@@ -197,6 +200,7 @@ def test_dropping_a_table_drops_its_topic_and_creating_fails_whole(catalog: ts.C
     assert folded(listed(again.consume(follow=False))) == {5: "z5"}
 
 
+@pytest.mark.deep
 def test_a_broker_that_is_down_stops_no_write_and_one_that_is_back_is_caught_up_with(
     own_broker: KafkaBroker, catalog: ts.Catalog, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

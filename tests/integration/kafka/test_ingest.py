@@ -39,6 +39,7 @@ def content(table: ts.Table) -> list[tuple[int, str]]:
     return sorted((row["id"], row["v"]) for row in table.refresh().scan().to_arrow().to_pylist())
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("kills", [3, pytest.param(50, marks=pytest.mark.slow)])
 def test_a_topic_is_in_the_table_once_whatever_is_killed(kills: int, catalog: ts.Catalog, broker: KafkaBroker) -> None:
     """Into an append table, where a record that came twice would be there twice; snapshots expire all the time."""

@@ -32,6 +32,7 @@ def limit_by_hand(broker: KafkaBroker, topic: str, limit: int) -> None:
     admin.incremental_alter_configs([resource])[resource].result()
 
 
+@pytest.mark.deep
 def test_a_row_over_the_limit_is_refused_until_the_limit_is_raised(tmp_path: Path, broker: KafkaBroker) -> None:
     table = make(tmp_path, broker, "large-refused", **PLAIN)
     owner = read_log_owner(table.context.files)
@@ -49,6 +50,7 @@ def test_a_row_over_the_limit_is_refused_until_the_limit_is_raised(tmp_path: Pat
     assert sorted(told(lowered, broker.servers)) == [3, *range(10, 20)], "batches of records are within the limit"
 
 
+@pytest.mark.deep
 def test_a_topic_whose_limit_was_lowered_names_the_row_and_goes_on_once_it_is_raised(
     tmp_path: Path, broker: KafkaBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -81,6 +83,7 @@ def test_a_topic_whose_limit_was_lowered_names_the_row_and_goes_on_once_it_is_ra
     assert len(raised.snapshots()) == 1
 
 
+@pytest.mark.deep
 def test_a_row_may_be_given_up_and_another_log_begun_behind_it(tmp_path: Path, broker: KafkaBroker) -> None:
     table = make(tmp_path, broker, "large-given-up", **PLAIN)
     limit_by_hand(broker, "large-given-up", 50_000)
@@ -102,6 +105,7 @@ def test_a_table_may_begin_with_a_larger_limit(tmp_path: Path, broker: KafkaBrok
     assert sorted(told(table, broker.servers)) == [1]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("limit", ["1000", None])
 def test_a_row_of_just_the_limit_is_published_and_one_byte_more_is_refused(
     tmp_path: Path, broker: KafkaBroker, limit: str | None

@@ -58,6 +58,7 @@ def test_status_says_what_the_topic_lacks_and_publish_brings_it(table: ts.Table,
     assert [b["lag_records"] for b in say("status", table.location)["buckets"]] == [0, 0]
 
 
+@pytest.mark.deep
 def test_verify_agrees_with_a_sound_log(table: ts.Table) -> None:
     for step in range(4):
         table.upsert(rows([step, step + 1, step + 2], f"s{step}-"))
@@ -86,6 +87,7 @@ def test_verify_sees_a_log_that_says_something_else(
     assert any(problem in one for one in found["problems"])
 
 
+@pytest.mark.deep
 def test_rebuild_makes_a_sound_log_of_a_broken_one(table: ts.Table, broker: KafkaBroker) -> None:
     table.upsert(rows([1, 2], "a"))
     strange(table, broker, b"poison", snapshot=1, ordinal=1000, key=b"{}")

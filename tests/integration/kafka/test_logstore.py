@@ -176,6 +176,7 @@ def test_topics_are_made_once_and_dropped_once(log_of: MakeLog) -> None:
     assert log.incarnation(partitions=3) != first, "a topic made again is another one"
 
 
+@pytest.mark.deep
 def test_a_broker_that_is_away_is_said_and_a_killed_one_loses_nothing(own_broker: KafkaBroker) -> None:
     settings = {"bootstrap.servers": own_broker.servers, "socket.timeout.ms": "2000"}
     log = KafkaLogStore("orders", settings)
@@ -189,6 +190,7 @@ def test_a_broker_that_is_away_is_said_and_a_killed_one_loses_nothing(own_broker
     assert read_all(log) == [(1, 0), (1, 1), (1, 2), (2, 0)]
 
 
+@pytest.mark.deep
 def test_a_commit_that_the_broker_sleeps_through_is_repeated_to_a_known_end(own_broker: KafkaBroker) -> None:
     log = KafkaLogStore("orders", {"bootstrap.servers": own_broker.servers})
     log.create(partitions=1, retention_ms=None, ignore_if_exists=False)

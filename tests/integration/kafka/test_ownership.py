@@ -73,6 +73,7 @@ def there(broker: KafkaBroker, topic: str) -> bool:
     return topic in AdminClient({"bootstrap.servers": broker.servers}).list_topics(timeout=10).topics
 
 
+@pytest.mark.deep
 def test_a_copy_of_a_warehouse_does_not_publish_to_the_topic_of_the_original(
     new_table: NewTable, tmp_path: Path, broker: KafkaBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -105,6 +106,7 @@ def test_a_copy_of_a_warehouse_does_not_publish_to_the_topic_of_the_original(
     assert folded(told(from_the_start(table))) == content(table)
 
 
+@pytest.mark.deep
 def test_a_table_that_was_moved_takes_its_topic_along_when_it_is_told_to(new_table: NewTable, tmp_path: Path) -> None:
     table = new_table()
     table.upsert(rows([1], "a"))
@@ -122,6 +124,7 @@ def test_a_table_that_was_moved_takes_its_topic_along_when_it_is_told_to(new_tab
     assert folded(told(from_the_start(moved))) == content(moved) == {1: "a1", 2: "b2"}
 
 
+@pytest.mark.deep
 def test_of_a_table_and_its_copy_that_adopted_the_topic_only_one_publishes(new_table: NewTable, tmp_path: Path) -> None:
     table = new_table()
     table.upsert(rows([1], "a"))
@@ -144,6 +147,7 @@ def test_of_a_table_and_its_copy_that_adopted_the_topic_only_one_publishes(new_t
     assert table.change_log.verify().problems == () and folded(told(from_the_start(table))) == content(table)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("written", [pytest.param(0, marks=pytest.mark.slow), 1, 4])
 def test_an_older_copy_in_the_tables_place_does_not_mix_two_histories(
     new_table: NewTable, tmp_path: Path, broker: KafkaBroker, caplog: pytest.LogCaptureFixture, written: int
@@ -171,6 +175,7 @@ def test_an_older_copy_in_the_tables_place_does_not_mix_two_histories(
     assert restored.change_log.verify().problems == () and restored.change_log.status().problem is None
 
 
+@pytest.mark.deep
 def test_an_empty_topic_of_another_table_is_neither_adopted_nor_deleted(
     new_table: NewTable, tmp_path: Path, broker: KafkaBroker
 ) -> None:
@@ -196,6 +201,7 @@ def test_a_topic_that_was_made_beforehand_and_never_used_is_taken(new_table: New
     assert folded(told(from_the_start(table))) == {1: "a1"} and table.change_log.status().problem is None
 
 
+@pytest.mark.deep
 def test_a_table_that_is_renamed_keeps_its_topic(new_table: NewTable, tmp_path: Path, broker: KafkaBroker) -> None:
     table = new_table()
     table.upsert(rows([1], "a"))
@@ -208,6 +214,7 @@ def test_a_table_that_is_renamed_keeps_its_topic(new_table: NewTable, tmp_path: 
     assert not there(broker, topic_of(renamed))
 
 
+@pytest.mark.deep
 def test_a_table_of_an_early_version_records_where_it_lies_with_its_next_publish(new_table: NewTable, tmp_path: Path) -> None:
     table = new_table()
     table.upsert(rows([1], "a"))

@@ -86,6 +86,7 @@ def exactly_once(log: KafkaLogStore, servers: str, buckets: int) -> bool:
     return True
 
 
+@pytest.mark.deep
 def test_the_topic_holds_what_the_snapshots_changed(tmp_path: Path, log_of: MakeLog, broker: KafkaBroker) -> None:
     table, log = make(tmp_path), log_of(2)
     outbox = publisher(table, log)
@@ -102,6 +103,7 @@ def test_the_topic_holds_what_the_snapshots_changed(tmp_path: Path, log_of: Make
     assert exactly_once(log, broker.servers, 2)
 
 
+@pytest.mark.deep
 def test_another_publisher_goes_on_where_the_topic_ends(tmp_path: Path, log_of: MakeLog, broker: KafkaBroker) -> None:
     table, log = make(tmp_path), log_of(2)
     for step in range(6):
@@ -112,6 +114,7 @@ def test_another_publisher_goes_on_where_the_topic_ends(tmp_path: Path, log_of: 
     assert exactly_once(log, broker.servers, 2) and folded(log, broker.servers, 2) == content(table)
 
 
+@pytest.mark.deep
 def test_a_crash_between_sending_and_recording_repeats_nothing(
     tmp_path: Path, log_of: MakeLog, broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,6 +136,7 @@ def test_a_crash_between_sending_and_recording_repeats_nothing(
     assert exactly_once(log, broker.servers, 2) and folded(log, broker.servers, 2) == content(table)
 
 
+@pytest.mark.deep
 def test_a_large_snapshot_is_cut_and_resumed_in_the_middle(
     tmp_path: Path, log_of: MakeLog, broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,6 +157,7 @@ def test_a_large_snapshot_is_cut_and_resumed_in_the_middle(
     assert exactly_once(log, broker.servers, 2) and folded(log, broker.servers, 2) == content(table)
 
 
+@pytest.mark.deep
 def test_slots_share_the_buckets_and_their_number_may_change(tmp_path: Path, log_of: MakeLog, broker: KafkaBroker) -> None:
     table, log = make(tmp_path, bucket="3"), log_of(3)
     layouts = [1, 3, 1, 2]
@@ -269,6 +274,7 @@ def acknowledged_but_gone(table: ts.Table, log: KafkaLogStore, servers: str, *, 
     progress.record(0, 1, replace(noted, snapshot_id=noted.snapshot_id + 1, snapshot_uuid=None, offsets=offsets))
 
 
+@pytest.mark.deep
 def test_what_the_log_has_lost_is_sent_again(
     tmp_path: Path, log_of: MakeLog, broker: KafkaBroker, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

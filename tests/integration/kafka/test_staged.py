@@ -16,6 +16,7 @@ SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string(
 ROWS = [{"id": 1, "v": "a"}, {"id": 2, "v": "b"}]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("dies", [None, "before", "after"])
 def test_a_topic_comes_with_its_table_or_goes_with_what_is_left(
     broker: KafkaBroker, tmp_path: Path, dies: str | None, monkeypatch: pytest.MonkeyPatch

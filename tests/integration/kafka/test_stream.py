@@ -19,6 +19,7 @@ def rows(ids: list[int], text: str) -> pa.Table:
     return pa.table({"id": ids, "v": [f"{text}{i}" for i in ids]}, schema=SCHEMA)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("restarts", [3, pytest.param(30, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("keyed", [True, False])
 def test_restarts_lose_and_double_nothing(

@@ -25,6 +25,7 @@ def silenced(table: ts.Table, monkeypatch: pytest.MonkeyPatch) -> ts.Table:
     return ts.open_table(table.location)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("consistency", ["transactional", "eventual"])
 def test_a_new_consumer_reads_the_snapshots_while_the_brokers_are_down(
     tmp_path: Path, broker: KafkaBroker, consistency: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
@@ -57,6 +58,7 @@ def test_a_partition_that_somebody_adds_stops_neither_readers_nor_publishers(tmp
     assert sorted(found) == [1, 2, 3]
 
 
+@pytest.mark.deep
 def test_a_named_consumer_of_an_eventual_table_goes_on_behind_an_alteration_and_an_expiry(
     tmp_path: Path, broker: KafkaBroker
 ) -> None:

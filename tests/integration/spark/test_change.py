@@ -61,6 +61,7 @@ def rows(ids: range) -> pa.Table:
     return pa.table({"id": list(ids), "price": [float(number) for number in ids]}, schema=ROWS)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("keyed", "options"),
     [
@@ -98,6 +99,7 @@ def test_a_merge_by_a_query_of_spark(spark: "SparkSession", catalog: Catalog, ke
     assert table.scan(filter="id < 200").count() == len(expected)
 
 
+@pytest.mark.deep
 def test_positions_are_those_of_the_files_whoever_reads_them(spark: "SparkSession", catalog: Catalog) -> None:
     table = catalog.create_table("shop.t", schema=ROWS, options={"deletion-vectors.enabled": "true"})
     table.append(rows(range(300)))

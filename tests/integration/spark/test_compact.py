@@ -35,6 +35,7 @@ def _rows(table: Table) -> list[tuple[int, str, int]]:
     return sorted((row["id"], row["day"], row["v"]) for row in table.scan().to_arrow().to_pylist())
 
 
+@pytest.mark.deep
 def test_all_buckets_of_all_partitions_are_compacted_on_executors(spark: "SparkSession", layered: Table) -> None:
     from pyspark_tablestore.compact import compact
 

@@ -37,6 +37,7 @@ def left(tmp_path: Path) -> list[str]:
     return sorted(name for name in found if name != "_database")
 
 
+@pytest.mark.deep
 def test_tables_of_sparks_own_tables_and_dataframes_atomic_or_not(
     env: ts.TableEnvironment, spark: "SparkSession", tmp_path: Path
 ) -> None:
@@ -55,6 +56,7 @@ def test_tables_of_sparks_own_tables_and_dataframes_atomic_or_not(
     spark.catalog.dropTempView("sparks_own")
 
 
+@pytest.mark.deep
 def test_a_task_that_fails_or_dies_leaves_nothing_of_an_atomic_table(env: ts.TableEnvironment, tmp_path: Path) -> None:
     env.get_config().set("table.ctas.atomicity-enabled", "true")
 
@@ -73,6 +75,7 @@ def test_a_task_that_fails_or_dies_leaves_nothing_of_an_atomic_table(env: ts.Tab
         assert (env.list_tables(), left(tmp_path)) == ((), [])
 
 
+@pytest.mark.deep
 def test_a_job_is_canceled_and_others_go_on(env: ts.TableEnvironment, tmp_path: Path) -> None:
     env.get_config().set("table.ctas.atomicity-enabled", "true").set("table.dml-sync", "false")
     job = env.execute_sql(f"CREATE TABLE t AS {SLOW}").job
@@ -87,6 +90,7 @@ def test_a_job_is_canceled_and_others_go_on(env: ts.TableEnvironment, tmp_path: 
     assert env.list_tables() == ("u",)
 
 
+@pytest.mark.deep
 def test_tables_with_a_connector_are_filled_and_of_any_format_of_sparks(env: ts.TableEnvironment, tmp_path: Path) -> None:
     for name, clause in (
         ("p", f"WITH ('connector' = 'filesystem', 'path' = '{tmp_path}/p', 'format' = 'parquet')"),
@@ -106,6 +110,7 @@ def test_tables_with_a_connector_are_filled_and_of_any_format_of_sparks(env: ts.
         env.execute_sql("CREATE TABLE x WITH ('connector' = 'jdbc') AS SELECT 1 AS n")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("file_format", ["parquet", "csv", "json", "orc"])
 def test_a_partitioned_table_of_files_is_made_filled_and_overwritten_by_partition(
     env: ts.TableEnvironment, tmp_path: Path, file_format: str
@@ -143,6 +148,7 @@ def test_a_partitioned_table_of_files_is_made_filled_and_overwritten_by_partitio
                 duck.execute_sql("INSERT OVERWRITE f PARTITION (day = DATE '2024-01-01', `a b` = '01') SELECT 4L, 4")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("atomic", ["true", "false"])
 def test_a_write_into_files_that_fails_leaves_no_folder_that_it_made(env: ts.TableEnvironment, tmp_path: Path, atomic: str) -> None:
     env.get_config().set("table.ctas.atomicity-enabled", atomic)
@@ -194,6 +200,7 @@ def sent(broker: KafkaBroker, topic: str) -> list[tuple[Any, ...]]:
     return sorted((row["id"], row["name"], row.get("at")) for _, row in found)
 
 
+@pytest.mark.deep
 def test_what_fails_while_rows_are_written_is_named_in_the_users_text(env: ts.TableEnvironment) -> None:
     def refuse(x: int) -> int:
         raise ValueError(f"{x} is odd here")
@@ -216,6 +223,7 @@ def test_what_fails_while_rows_are_written_is_named_in_the_users_text(env: ts.Ta
         env.execute_sql("INSERT INTO t SELECT n FROM s")
 
 
+@pytest.mark.deep
 def test_a_query_finds_a_table_that_was_replaced_or_says_so(env: ts.TableEnvironment) -> None:
     def replaced(query: str) -> ts.environment.result.Result:
         env.execute_sql("CREATE OR REPLACE TABLE t (PRIMARY KEY (id) NOT ENFORCED) AS SELECT 1 AS id, 'old' AS v")

@@ -25,6 +25,7 @@ class TestSparkEngine(QueryEngineContract):
         return SparkEngine(spark)
 
 
+@pytest.mark.deep
 def test_streamed_rows_are_computed_as_they_are_read_and_can_be_cancelled(spark: "SparkSession", tmp_path: Path) -> None:
     from pyspark import TaskContext
     from pyspark_tablestore.engine import SparkEngine

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.spark
 _STEP = 8
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "chosen",
     [pytest.param(statements()[::_STEP], id="some"), pytest.param(statements(), id="all", marks=pytest.mark.slow)],

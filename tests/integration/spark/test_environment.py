@@ -67,6 +67,7 @@ def test_statements_run_on_spark(env: ts.TableEnvironment, tmp_path: Path) -> No
         env.execute_sql("SELECT id\n, nope FROM t")
 
 
+@pytest.mark.deep
 def test_subqueries_in_the_select_list_of_a_table_of_several_parts(env: ts.TableEnvironment) -> None:
     env.execute_sql("CREATE TABLE c (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED)")
     env.execute_sql("CREATE TABLE o (id BIGINT, c BIGINT, PRIMARY KEY (id) NOT ENFORCED)")
@@ -121,6 +122,7 @@ def test_long_values_of_literals_have_spark_s_types(env: ts.TableEnvironment, sp
     }
 
 
+@pytest.mark.deep
 def test_a_merge_looks_only_at_rows_that_its_source_can_match(env: ts.TableEnvironment) -> None:
     env.execute_sql("CREATE TABLE m (id BIGINT, day DATE, v INT, PRIMARY KEY (id) NOT ENFORCED)")
     day = "date_add(DATE'2024-01-01', CAST(id % 3 AS INT))"

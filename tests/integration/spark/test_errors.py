@@ -34,6 +34,7 @@ def test_reading_says_what_is_wrong(spark: "SparkSession", table: Table) -> None
         assert "During handling" not in str(raised.value)
 
 
+@pytest.mark.deep
 def test_catalog_table_is_refused_where_spark_asks_the_source(spark: "SparkSession", table: Table) -> None:
     place = table.location
     for how in (f"OPTIONS (path '{place}')", f"LOCATION '{place}'", "AS SELECT 1L AS id"):
@@ -72,6 +73,7 @@ def test_catalog_table_with_columns_says_in_each_use_what_works_and_its_drop_lea
     assert table.refresh().scan().to_arrow().to_pylist() == [{"id": 1, "name": "one"}]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("query", "said"),
     [
@@ -109,6 +111,7 @@ def test_asked_schema_has_to_be_the_table_s(spark: "SparkSession", table: Table)
             spark.read.format("tablestore").schema(asked).load(table.location).collect()
 
 
+@pytest.mark.deep
 def test_damaged_file_is_named(spark: "SparkSession", table: Table) -> None:
     (file,) = Path(table.location).glob("bucket-0/*.parquet")
     chunk = pq.ParquetFile(file).metadata.row_group(0).column(2)
@@ -143,6 +146,7 @@ def test_rows_whose_files_have_expired_are_named_as_a_scan_names_them(spark: "Sp
     assert raised.value.kind == "data-file-gone"
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "statement",
     [

@@ -37,6 +37,7 @@ def expected(table: Table) -> list[str]:
     return sorted(str(sorted(row.items())) for row in table.scan().to_arrow().to_pylist())
 
 
+@pytest.mark.deep
 def test_old_files_read_in_the_newest_columns_both_ways(spark: "SparkSession", evolved: Table) -> None:
     loaded = spark.read.format("tablestore").load(evolved.location)
     assert loaded.columns == ["id", "x", "n", "s"]
@@ -49,6 +50,7 @@ def test_old_files_read_in_the_newest_columns_both_ways(spark: "SparkSession", e
     assert sorted(row.n for row in then.collect()) == [1, 2]
 
 
+@pytest.mark.deep
 def test_spark_writes_the_newest_columns_and_their_defaults(spark: "SparkSession", evolved: Table) -> None:
     rows = spark.createDataFrame([(9, 9, "nine", None)], "id long, x long, n string, s double")
     rows.write.format("tablestore").mode("append").save(evolved.location)

@@ -50,6 +50,7 @@ def session(spark: "SparkSession") -> "SparkSession":
     return session
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("step", [pytest.param(_STEP, id="some"), pytest.param(1, id="all", marks=pytest.mark.slow)])
 def test_an_environment_on_spark_answers_as_spark_does(step: int, session: "SparkSession", tmp_path: Path) -> None:
     with ts.TableEnvironment.create(tmp_path, engine=open_engine(session)) as env:

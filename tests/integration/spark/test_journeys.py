@@ -139,6 +139,7 @@ def test_columns_that_a_connector_does_not_store(env: ts.TableEnvironment, tmp_p
         env.execute_sql("SELECT * FROM h").to_arrow()
 
 
+@pytest.mark.deep
 def test_a_database_behind_jdbc_is_a_table_to_read_and_to_write(env: ts.TableEnvironment, derby: str) -> None:
     where = f"'connector' = 'jdbc', 'url' = '{derby}', 'dbtable' = 'orders'"
     env.execute_sql(f"CREATE TABLE j (id BIGINT, note STRING, price DECIMAL(9, 2), at TIMESTAMP) WITH ({where})")
@@ -158,6 +159,7 @@ def test_a_database_behind_jdbc_is_a_table_to_read_and_to_write(env: ts.TableEnv
         env.execute_sql("SELECT * FROM gone")
 
 
+@pytest.mark.deep
 def test_a_table_behind_jdbc_is_made_of_a_query(env: ts.TableEnvironment, derby: str) -> None:
     values = {
         "n": ("9223372036854775807L", 2**63 - 1),

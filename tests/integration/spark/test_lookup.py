@@ -54,6 +54,7 @@ def test_batch_gets_the_columns_of_the_newest_snapshot(spark: "SparkSession", pa
     assert named.columns == ["a", "a", "p.`q", "t. `t"] and sorted(map(tuple, named.collect()))[0] == (1, 1, 7, "new")
 
 
+@pytest.mark.deep
 def test_each_batch_of_a_stream_sees_one_snapshot_the_next_a_newer_one(spark: "SparkSession", pages: Table, tmp_path: Path) -> None:
     feed = Feed(spark, tmp_path / "feed", EVENTS)
     for number in range(3):

@@ -63,6 +63,7 @@ def test_a_table_is_deployed_evolved_suspended_resumed_and_dropped(env: ts.Table
     assert rows(env, "SHOW JOBS") == []
 
 
+@pytest.mark.deep
 def test_a_null_in_a_key_stops_the_refresh_and_names_the_column(env: ts.TableEnvironment) -> None:
     env.execute_sql("INSERT INTO orders VALUES (9, NULL, 9)")
     with pytest.raises(ts.InvalidInputError, match=r"column 'day' of table \S+\.totals is .*: a PRIMARY KEY takes no NULL"):

@@ -109,6 +109,7 @@ def rows(draw: random.Random, numbers: list[str]) -> str:
     return f"(SELECT {columns} FROM VALUES {given} AS s ({', '.join(TYPES)}))"
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "kind", ["composite", "vectors", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("plain", "dynamic"))]
 )
@@ -138,6 +139,7 @@ def test_a_merge_that_looks_up_is_one_that_joins(env: ts.TableEnvironment, looke
         assert done == [False]
 
 
+@pytest.mark.deep
 def test_a_second_match_is_refused_and_the_source_is_read_once(env: ts.TableEnvironment, looked_up: Any) -> None:
     env.execute_sql("CREATE TABLE t (id INT, v BIGINT, PRIMARY KEY (id) NOT ENFORCED) WITH ('bucket' = '2')")
     env.execute_sql("INSERT INTO t SELECT CAST(id AS INT), 0 FROM range(50)")

@@ -220,16 +220,19 @@ def quick(spark: "SparkSession") -> Iterator[None]:
         yield
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("quick")
 def test_conditions_keep_the_rows_of_a_scan(spark: "SparkSession", fuzzed: dict[str, Table]) -> None:
     fuzz(spark, fuzzed, 20, 1, few=5)
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("quick")
 def test_filters_keep_the_rows_of_a_scan(spark: "SparkSession", fuzzed: dict[str, Table]) -> None:
     fuzz_filters(spark, fuzzed, 20, 2, few=4)
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("quick")
 def test_conditions_on_nested_floats_keep_the_rows_that_spark_keeps_in_memory(
     spark: "SparkSession", fuzzed: dict[str, Table]
@@ -243,6 +246,7 @@ def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(KeptScans, "of", lambda _: KeptScans())
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("quick", "forgetful")
 def test_conditions_find_floats_that_reach_the_parquet_reader(
     spark: "SparkSession", fuzzed: dict[str, Table], monkeypatch: pytest.MonkeyPatch
@@ -282,6 +286,7 @@ def test_many_conditions_keep_the_rows_of_a_scan(spark: "SparkSession", fuzzed: 
                 fuzz_nested(spark, {"native": fuzzed["native"]}, count, 12, step=50)
 
 
+@pytest.mark.deep
 def test_text_of_any_length_and_many_values_are_filtered_natively_or_by_us(spark: "SparkSession", catalog: Catalog) -> None:
     table = catalog.create_table("shop.long", schema=pa.schema([("id", pa.int64()), ("t", pa.string())]))
     table.append(pa.table({"id": range(3000), "t": ["x" * (n % 7) for n in range(3000)]}))
@@ -375,6 +380,7 @@ def test_no_setting_of_the_session_changes_a_value(spark: "SparkSession", typed:
     assert found.to_pylist() == typed.scan(columns=names).to_arrow().sort_by("id").to_pylist()
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("quick", "forgetful")
 def test_literals_of_every_type_filter_as_in_a_scan(spark: "SparkSession", typed: Table) -> None:
     texts = [

@@ -82,6 +82,7 @@ def check(table: ts.Table, broker: KafkaBroker) -> None:
     assert state == content(table)
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("unpublished")
 def test_every_slot_is_a_task_and_sends_what_is_behind_once(
     spark: "SparkSession", make: Callable[..., ts.Table], broker: KafkaBroker
@@ -107,6 +108,7 @@ def test_a_table_without_a_topic_has_nothing_to_publish(spark: "SparkSession", c
     assert publish(spark, table.location) == ()
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("unpublished")
 @pytest.mark.parametrize("where", ["between two transactions", "inside of a transaction"])
 def test_a_task_whose_process_dies_is_tried_again_and_goes_on_behind_what_is_visible(
@@ -146,6 +148,7 @@ def test_a_task_whose_process_dies_is_tried_again_and_goes_on_behind_what_is_vis
     check(table, broker)
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("unpublished")
 def test_two_jobs_and_a_writer_at_once_do_not_disturb_each_other(
     spark: "SparkSession", make: Callable[..., ts.Table], broker: KafkaBroker
@@ -192,6 +195,7 @@ def test_a_task_waits_for_whoever_holds_its_slot_until_that_has_sent_what_there_
     assert publish_slot(TableSpec(location=table.location, storage_options={}), 2, 1, look=False) == answers[2]
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("unpublished")
 def test_a_task_that_another_host_has_fenced_sends_nothing_twice(
     spark: "SparkSession", make: Callable[..., ts.Table], broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -249,6 +253,7 @@ def test_a_task_that_another_host_has_fenced_sends_nothing_twice(
     check(table, broker)
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("unpublished")
 def test_errors_of_tasks_are_ours_and_other_slots_go_on(
     spark: "SparkSession", make: Callable[..., ts.Table], broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch
@@ -328,6 +333,7 @@ def test_what_spark_writes_is_published_once(
     assert table.refresh().change_log.verify().problems == ()
 
 
+@pytest.mark.deep
 def test_what_a_compaction_tells_is_published_by_it(
     spark: "SparkSession", make: Callable[..., ts.Table], broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -372,6 +378,7 @@ def test_a_write_lands_when_its_publish_fails_and_the_next_one_catches_up(
     check(table, broker)
 
 
+@pytest.mark.deep
 def test_batches_of_a_stream_are_published_once_by_a_task_per_slot(
     spark: "SparkSession", make: Callable[..., ts.Table], broker: KafkaBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

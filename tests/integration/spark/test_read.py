@@ -43,6 +43,7 @@ def scanned(table: Table, **how: object) -> list[dict[str, object]]:
     return sorted(table.scan(**how).to_arrow().to_pylist(), key=lambda row: str(row))  # type: ignore[arg-type]
 
 
+@pytest.mark.deep
 def test_by_path_and_by_warehouse_and_table(spark: "SparkSession", prices: Table, warehouse: str) -> None:
     assert content(load(spark, prices)) == scanned(prices)
     named = spark.read.format("tablestore").option("warehouse", warehouse).option("table", "shop.prices").load()
@@ -60,6 +61,7 @@ def test_columns_filter_and_pruned_schema_read_less(spark: "SparkSession", price
     assert content(pruned) == scanned(prices, columns=["price", "id"])
 
 
+@pytest.mark.deep
 def test_time_travel(spark: "SparkSession", prices: Table) -> None:
     first, second, _ = prices.snapshots()
     assert content(load(spark, prices, snapshot_id=1)) == scanned(prices, snapshot_id=1)

@@ -109,6 +109,7 @@ def upserted(catalog: Catalog) -> Table:
     return table
 
 
+@pytest.mark.deep
 def test_files_under_a_few_newer_rows_are_read_natively(spark: "SparkSession", upserted: Table) -> None:
     on_key = ("id = 7", "id = 41", "id = 0", "id = 700")
     for filter in (None, *on_key, "price = 1", "price > 2", "price < 3 AND id > 42", "id < 0 OR price = 4"):
@@ -151,6 +152,7 @@ def test_what_is_kept_of_a_layer_serves_its_own_files_and_filter_only(
         assert content(frame) == scanned(again)
 
 
+@pytest.mark.deep
 def test_what_was_read_before_is_two_relations_of_one_query(spark: "SparkSession", upserted: Table) -> None:
     """A kept scan has columns of its own each time: each side of a join keeps its rows, and its conditions."""
     for filter in (None, "id < 50"):
@@ -168,6 +170,7 @@ def test_what_was_read_before_is_two_relations_of_one_query(spark: "SparkSession
         cached.unpersist()
 
 
+@pytest.mark.deep
 def test_a_session_keeps_few_scans(spark: "SparkSession", catalog: Catalog) -> None:
     from pyspark_tablestore.relation import MOST_KEPT, KeptScans
 
@@ -196,6 +199,7 @@ def test_files_of_past_snapshots_and_branches_are_layered_too(spark: "SparkSessi
     assert content(found) == scanned(side)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("ansi", ["true", "false"])
 def test_newer_rows_are_found_at_the_ends_of_every_key_type(spark: "SparkSession", catalog: Catalog, ansi: str) -> None:
     from tests.integration.spark.test_native import settings

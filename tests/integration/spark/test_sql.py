@@ -20,6 +20,7 @@ def items(catalog: Catalog) -> Table:
     return catalog.create_table("shop.items", schema=schema, primary_key=["kind", "item"], partition_by=["kind"])
 
 
+@pytest.mark.deep
 def test_view_selects_inserts_and_overwrites(spark: "SparkSession", items: Table) -> None:
     spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW items USING tablestore OPTIONS (path '{items.location}')")
     assert spark.sql("INSERT INTO items VALUES ('pen', 'office', 1.5), ('cup', 'kitchen', 2), ('ink', 'office', 8)").collect() == []

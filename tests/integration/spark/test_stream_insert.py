@@ -70,6 +70,7 @@ def noted(checkpoints: Path, job: Job[ts.Result]) -> Path:
     return next(checkpoints.iterdir())
 
 
+@pytest.mark.deep
 def test_insert_runs_as_a_job_until_it_is_canceled_and_goes_on_where_it_was(env: ts.TableEnvironment, feed: Feed) -> None:
     feed.add({1: 1})
     feed.add({2: 2})
@@ -118,6 +119,7 @@ def test_job_whose_checkpoint_another_process_uses_too_ends_with_the_way_out(
     assert ended.value.kind == "newer-run"
 
 
+@pytest.mark.deep
 def test_tables_are_joined_as_they_are_and_counts_are_upserted(env: ts.TableEnvironment, feed: Feed) -> None:
     env.execute_sql("CREATE TABLE counts (id STRING, n BIGINT, PRIMARY KEY (id) NOT ENFORCED) WITH ('write-only' = 'true')")
     feed.add({1: 1, 2: 1})
@@ -130,6 +132,7 @@ def test_tables_are_joined_as_they_are_and_counts_are_upserted(env: ts.TableEnvi
     assert rows(env, "counts") == [{"id": "one", "n": 2}, {"id": "two", "n": 1}]
 
 
+@pytest.mark.deep
 def test_error_of_a_batch_ends_the_job_with_it(env: ts.TableEnvironment, feed: Feed, checkpoints: Path) -> None:
     feed.add({1: 1})
     job = begin(env, "INSERT INTO t SELECT id, v FROM v")
@@ -149,6 +152,7 @@ def test_error_of_a_batch_ends_the_job_with_it(env: ts.TableEnvironment, feed: F
         begin(env, "INSERT INTO t SELECT id, id DIV (v - v) FROM v").result(60)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
@@ -169,6 +173,7 @@ def test_what_is_no_stream_is_refused_with_a_way_out(env: ts.TableEnvironment, s
     assert numbers(env) == []
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("atomic", [False, True])
 def test_table_of_a_stream_is_there_before_it_and_goes_with_it_where_that_is_asked_for(
     env: ts.TableEnvironment, feed: Feed, checkpoints: Path, atomic: bool

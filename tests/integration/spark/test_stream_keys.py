@@ -45,6 +45,7 @@ def run(spark: "SparkSession", source: Table, target: Table, checkpoint: Path, *
     sink.trigger(availableNow=True).start().awaitTermination()
 
 
+@pytest.mark.deep
 def test_a_sink_of_another_key_or_order_asks_for_the_rows_before(spark: "SparkSession", catalog: Catalog, tmp_path: Path) -> None:
     source = table_of(catalog, "source", ["id"])
     targets = {name: table_of(catalog, name, key, **options) for name, (key, options) in SINKS.items()}

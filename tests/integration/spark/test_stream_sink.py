@@ -83,6 +83,7 @@ def check_clean(table: Table) -> None:
     assert left == set(table.files()["file_path"].to_pylist())
 
 
+@pytest.mark.deep
 def test_batches_are_snapshots_of_the_query_and_end_where_there_are_no_rows(feed: Feed, keyed: Table, checkpoint: Path) -> None:
     feed.add({1: 1, 2: 1})
     feed.add({})
@@ -96,6 +97,7 @@ def test_batches_are_snapshots_of_the_query_and_end_where_there_are_no_rows(feed
     assert (values(keyed)[1], numbers(keyed)) == (3, [0, 2, 3])
 
 
+@pytest.mark.deep
 def test_row_kinds_are_changes_by_their_column_or_by_the_one_of_the_table(
     spark: "SparkSession", tmp_path: Path, catalog: Catalog, keyed: Table
 ) -> None:
@@ -113,6 +115,7 @@ def test_row_kinds_are_changes_by_their_column_or_by_the_one_of_the_table(
         run(into(last, keyed, tmp_path / "c", "complete"))
 
 
+@pytest.mark.deep
 def test_complete_mode_replaces_the_table_with_each_batch(feed: Feed, catalog: Catalog, checkpoint: Path) -> None:
     counts = catalog.create_table(
         "shop.counts", schema=pa.schema([("k", pa.int64()), ("n", pa.int64())]), options={"write-only": "true"}
@@ -146,6 +149,7 @@ def test_crashes_between_the_commit_and_sparks_note_of_it_double_and_lose_nothin
     assert plain.snapshots()[-1].id == added + others
 
 
+@pytest.mark.deep
 def test_checkpoint_of_another_table_or_of_another_place_is_refused_until_it_is_adopted(
     feed: Feed, catalog: Catalog, plain: Table, checkpoint: Path, tmp_path: Path
 ) -> None:
@@ -171,6 +175,7 @@ def test_checkpoint_of_another_table_or_of_another_place_is_refused_until_it_is_
     assert ids(again) == [2, 3]
 
 
+@pytest.mark.deep
 def test_what_cannot_be_written_is_refused_with_a_way_out(feed: Feed, keyed: Table, checkpoint: Path) -> None:
     feed.add({0: 0})
     frame = feed.read()
@@ -191,6 +196,7 @@ def test_what_cannot_be_written_is_refused_with_a_way_out(feed: Feed, keyed: Tab
     assert values(keyed) == {0: 0}
 
 
+@pytest.mark.deep
 def test_tasks_that_are_tried_again_and_queries_that_are_stopped_leave_every_row_once(
     feed: Feed, plain: Table, checkpoint: Path, tmp_path: Path
 ) -> None:
@@ -246,6 +252,7 @@ def test_disk_that_is_full_in_a_task_shows_nothing_and_the_batch_lands_once_ther
         check_clean(table)
 
 
+@pytest.mark.deep
 def test_batch_writer_upserts_the_rows_of_update_mode_once(feed: Feed, catalog: Catalog, checkpoint: Path) -> None:
     schema = pa.schema([pa.field("k", pa.int64(), nullable=False), ("n", pa.int64())])
     counts = catalog.create_table("shop.counts", schema=schema, primary_key=["k"], options=OPTIONS)

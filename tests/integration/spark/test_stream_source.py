@@ -120,6 +120,7 @@ def test_new_rows_alone_with_columns_and_a_filter(spark: "SparkSession", stock: 
     assert sorted(batch) == [("a1",), ("a60",)]
 
 
+@pytest.mark.deep
 def test_a_batch_that_failed_is_the_same_when_it_is_run_again(spark: "SparkSession", stock: Table, sink: Sink) -> None:
     from pyspark.errors import StreamingQueryException
 

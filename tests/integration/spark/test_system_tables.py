@@ -91,6 +91,7 @@ def test_the_function_read_takes_system_tables_too(spark: "SparkSession", orders
     assert content(frame) == expected(orders, "snapshots", columns=["snapshot_id"], filter="snapshot_id > 1")
 
 
+@pytest.mark.deep
 def test_a_branch_is_read_and_written_as_the_branch(spark: "SparkSession", orders: Table) -> None:
     files = orders.context.files
     for directory in ("snapshot", "schema"):
@@ -105,6 +106,7 @@ def test_a_branch_is_read_and_written_as_the_branch(spark: "SparkSession", order
     assert load(spark, f"{path}$snapshots").count() == len(orders.snapshots()) + 1
 
 
+@pytest.mark.deep
 def test_a_system_table_cannot_be_written_and_a_wrong_name_is_said(spark: "SparkSession", orders: Table) -> None:
     frame = spark.createDataFrame([("x", "y")], "key string, value string")
     with pytest.raises(Exception, match="cannot be written"):

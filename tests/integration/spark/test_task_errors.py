@@ -51,6 +51,7 @@ def files(table: ts.Table) -> set[Path]:
     return set(Path(table.location).rglob("*.parquet"))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("query", "rows"),
     [
@@ -121,6 +122,7 @@ def test_a_disk_that_takes_no_more(
     assert failed_tasks() == 0
 
 
+@pytest.mark.deep
 def test_a_damaged_bucket_is_named_and_the_others_are_compacted(
     spark: "SparkSession", table: ts.Table, failed_tasks: Callable[[], int]
 ) -> None:

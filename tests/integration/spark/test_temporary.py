@@ -81,6 +81,7 @@ def test_rows_of_this_process_are_all_there_however_they_are_cut(env: ts.TableEn
     assert rows_of(env, "SELECT v, w + 1 FROM others") == [("a", 2), (None, 3)]
 
 
+@pytest.mark.deep
 def test_functions_of_every_kind_are_called_and_gone_with_the_environment(env: ts.TableEnvironment, spark: "SparkSession") -> None:
     import pandas as pd
     from pyspark.sql import functions as sf

@@ -25,6 +25,7 @@ def content(table: ts.Table) -> dict[int, str]:
     return {row["id"]: row["v"] for row in table.refresh().scan().to_arrow().to_pylist()}
 
 
+@pytest.mark.deep
 def test_spark_tasks_and_one_process_take_turns_on_a_topic(
     spark: "SparkSession", catalog: ts.Catalog, warehouse: str, broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -71,6 +72,7 @@ def test_spark_tasks_and_one_process_take_turns_on_a_topic(
     assert error.value.kind == "fenced" and overtaken == [600] and len(content(table)) == 1000
 
 
+@pytest.mark.deep
 def test_sql_and_the_command_line_ingest_with_spark_when_asked(
     spark: "SparkSession", catalog: ts.Catalog, warehouse: str, broker: KafkaBroker, tmp_path: Path
 ) -> None:

@@ -81,6 +81,7 @@ def rows() -> pa.Table:
     return pa.Table.from_arrays(columns, schema=SCHEMA)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("keyed", [True, False], ids=["keyed", "append"])
 def test_all_types_through_the_data_source(spark: "SparkSession", catalog: Catalog, rows: pa.Table, keyed: bool) -> None:
     assert spark.conf.get("spark.sql.session.timeZone") == "America/New_York"
@@ -112,6 +113,7 @@ def test_all_types_through_the_union_read_and_the_driver_s_write(spark: "SparkSe
     assert tables["second"].scan().to_arrow().sort_by("id").to_pylist() == rows.to_pylist()
 
 
+@pytest.mark.deep
 def test_digits_that_spark_has_no_room_for_are_refused_by_name(spark: "SparkSession", catalog: Catalog) -> None:
     table = catalog.create_table("shop.nanos", schema=pa.schema([("id", pa.int64()), ("at", pa.timestamp("ns"))]))
     table.append(pa.table({"id": [1], "at": pa.array([1], pa.timestamp("ns"))}))

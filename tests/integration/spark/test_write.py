@@ -51,6 +51,7 @@ def named_files(table: Table) -> set[str]:
     return {Path(path).name for path in table.files()["file_path"].to_pylist()}
 
 
+@pytest.mark.deep
 def test_append_upserts_into_a_keyed_table_as_one_snapshot(spark: "SparkSession", keyed: Table) -> None:
     save(some(spark, 0, 20), keyed)
     save(some(spark, 10, 30, 2.0).select("price", "id"), keyed, **{"missing-columns": "null"})
@@ -71,6 +72,7 @@ def test_no_rows_are_no_snapshot(spark: "SparkSession", keyed: Table) -> None:
     assert keyed.snapshots() == ()
 
 
+@pytest.mark.deep
 def test_row_kinds_are_changes(spark: "SparkSession", keyed: Table, days: Table) -> None:
     save(some(spark, 0, 4), keyed)
     changes = spark.sql(
@@ -121,6 +123,7 @@ def test_commit_identifier_makes_a_repeated_job_harmless(spark: "SparkSession", 
     assert data_files(days) == named_files(days)
 
 
+@pytest.mark.deep
 def test_task_that_fails_after_writing_is_repeated_without_doubling(spark: "SparkSession", catalog: Catalog) -> None:
     # A tiny buffer: files are on disk long before the task fails.
     table = catalog.create_table("shop.retried", schema=ROWS, options={"write-buffer-size": "1 kb"})
@@ -140,6 +143,7 @@ def test_task_that_fails_after_writing_is_repeated_without_doubling(spark: "Spar
     assert len(table.snapshots()) == 1
 
 
+@pytest.mark.deep
 def test_worker_that_dies_after_its_last_file_leaves_no_rows_behind(spark: "SparkSession", catalog: Catalog) -> None:
     from pyspark_tablestore import DefaultSource
     from pyspark_tablestore.writer import TableWriter, Written
@@ -174,6 +178,7 @@ def test_worker_that_dies_after_its_last_file_leaves_no_rows_behind(spark: "Spar
     assert named_files(table) < data_files(table)
 
 
+@pytest.mark.deep
 def test_failed_job_publishes_nothing_and_removes_its_files(spark: "SparkSession", days: Table) -> None:
     def fail_in_one_task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
@@ -194,6 +199,7 @@ def test_failed_job_publishes_nothing_and_removes_its_files(spark: "SparkSession
     assert data_files(days) == before
 
 
+@pytest.mark.deep
 def test_commit_of_a_dropped_table_says_so(spark: "SparkSession", catalog: Catalog, keyed: Table) -> None:
     location = keyed.location
 
@@ -229,6 +235,7 @@ def test_writes_from_threads_each_land(spark: "SparkSession", days: Table) -> No
     assert sum(snapshot.commit_kind is CommitKind.APPEND for snapshot in days.snapshots()) == 3
 
 
+@pytest.mark.deep
 def test_columns_that_a_frame_lacks_are_refused_kept_or_null(spark: "SparkSession", catalog: Catalog) -> None:
     schema = pa.schema([pa.field("id", pa.int64(), nullable=False), ("n", pa.int64()), ("s", pa.string())])
     table = catalog.create_table("shop.lacking", schema=schema, primary_key=["id"], options={"bucket": "2"})

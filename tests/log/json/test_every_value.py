@@ -112,6 +112,7 @@ def _seen(array: pa.Array) -> Any:
     return repr(_retyped(pa.concat_arrays([array]), _plain(array.type)).to_pylist())
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("copies", [1, 100])
 @pytest.mark.parametrize("mode", ["upsert", "all"])
 @given(columns=_columns())

@@ -381,6 +381,7 @@ def test_compactions_in_any_order_change_nothing(case: Case, data: st.DataObject
         assert _comparable(bucket.contents()) == expected
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("case", [*CASES, *BY_SEQUENCE], ids=str)
 @settings(max_examples=15)
 @given(data=st.data())

@@ -110,6 +110,7 @@ def _check(case: KeyCase, data, *, per_row: bool, function: MergeFunction, rank)
     assert (shown if ordered else sorted(shown)) == wanted
 
 
+@pytest.mark.deep
 @cases
 @settings(max_examples=25)
 @given(data=st.data())
@@ -117,6 +118,7 @@ def test_the_newest_file_wins_when_files_hold_one_number_each(case: KeyCase, dat
     _check(case, data, per_row=False, function=MergeFunction(), rank=lambda row: row[2])
 
 
+@pytest.mark.deep
 @few_cases
 @settings(max_examples=60)
 @given(data=st.data())
@@ -124,6 +126,7 @@ def test_the_largest_number_wins_when_files_interleave(case: KeyCase, data):
     _check(case, data, per_row=True, function=MergeFunction(), rank=lambda row: row[2])
 
 
+@pytest.mark.deep
 @few_cases
 @settings(max_examples=60)
 @given(data=st.data(), per_row=st.booleans())
@@ -131,6 +134,7 @@ def test_first_row_keeps_the_oldest_version(case: KeyCase, data, per_row):
     _check(case, data, per_row=per_row, function=MergeFunction(engine="first-row", keep="first"), rank=lambda row: row[2])
 
 
+@pytest.mark.deep
 @few_cases
 @settings(max_examples=60)
 @given(data=st.data(), per_row=st.booleans(), descending=st.booleans())

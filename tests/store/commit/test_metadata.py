@@ -106,6 +106,7 @@ class History:
         return [(e.file.file_name, e.file.level) for e in live_entries(groups).values()]
 
 
+@pytest.mark.deep
 @given(seed=st.integers(0, 2**32), min_count=st.integers(2, 8), target=st.sampled_from([4_000, 20_000, 10**7]))
 def test_merging_never_changes_the_live_files(seed: int, min_count: int, target: int) -> None:
     chance = random.Random(seed)

@@ -248,6 +248,7 @@ def test_a_dead_snapshot_next_to_the_history_is_left_alone_without_any_hint(numb
     made.check([(number, "a") for number in range(6)])
 
 
+@pytest.mark.deep
 def test_two_runs_at_once_remove_the_same_and_agree() -> None:
     for step in range(1, 60):
         made = lab(f"two-{step}", keyed=False)

@@ -145,6 +145,7 @@ def test_the_files_of_a_slow_commit_are_safe(make: Make) -> None:
         assert Holdings(lab.files).missing() == {}
 
 
+@pytest.mark.deep
 def test_a_commit_that_lands_while_files_are_looked_up_keeps_its_files(make: Make) -> None:
     for step in range(1, 200):
         lab = little(make())
@@ -215,6 +216,7 @@ def test_snapshots_below_a_gap_and_nobodys_parents_go_with_all_they_brought(make
     lab.check([(number, "a") for number in range(6)])
 
 
+@pytest.mark.deep
 def test_one_clean_takes_what_an_expiry_that_died_left(make: Make) -> None:
     steps = 0
     for step in range(1, 100):
@@ -237,6 +239,7 @@ def test_one_clean_takes_what_an_expiry_that_died_left(make: Make) -> None:
     assert steps > 20
 
 
+@pytest.mark.deep
 def test_a_clean_that_dies_or_fails_at_any_step_is_repeated_safely(make: Make) -> None:
     for step in range(1, 200):
         lab = little(make())

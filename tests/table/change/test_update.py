@@ -67,6 +67,7 @@ def content(table: ts.Table) -> list[str]:
     return sorted(map(str, table.to_arrow().to_pylist()))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("shape", SHAPES)
 def test_an_update_does_what_the_same_update_in_sql_does(sql: ts.TableEnvironment, shape: str) -> None:
     mine, other = twins(sql, shape)

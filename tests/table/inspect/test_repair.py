@@ -122,6 +122,7 @@ def test_a_hint_without_any_snapshot_is_a_loss_that_nothing_repairs(lab: Lab) ->
     assert plan_repairs(found) == ()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("decoupled", [False, True])
 def test_an_expiry_that_died_at_any_step_is_finished(request: pytest.FixtureRequest, decoupled: bool) -> None:
     options = {"changelog.time-retained": "30 d"} if decoupled else {}
@@ -171,6 +172,7 @@ def files_of(files: FileStore, directory: str) -> list[str]:
     return found
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("what", ["create", "delete"])
 def test_a_branch_that_was_half_made_or_half_deleted_goes_once_it_is_old(request: pytest.FixtureRequest, what: str) -> None:
     seen = 0

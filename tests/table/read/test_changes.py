@@ -285,6 +285,7 @@ def test_postponed_rows_are_told_when_they_come_into_their_buckets(tmp_path: Pat
 # -- order, partitions, evolution
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("producer", PRODUCERS)
 def test_changes_of_all_partitions_and_buckets_add_up_at_each_snapshot(files: MemoryFileStore, producer: str) -> None:
     options = {"bucket": "3", "data-file.thin-mode": "false"}

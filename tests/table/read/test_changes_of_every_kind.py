@@ -176,6 +176,7 @@ def is_exact(run: Run, *, pairs: bool) -> bool:
     return not run.kind.plain or run.producer in ("lookup", "full-compaction") or (run.producer == "none" and pairs)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 6))])
 @pytest.mark.parametrize(("name", "producer"), CASES)
 def test_changes_add_up_to_the_rows_of_each_snapshot_and_a_consumer_ends_with_them(name: str, producer: str, seed: int) -> None:

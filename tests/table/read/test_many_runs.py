@@ -65,6 +65,7 @@ def run(tmp_path: Path, step: str, *options: str) -> None:
     assert done.stdout.strip() == "done", done.stderr[-3000:]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("step", ["scan", "compact", "delete"])
 def test_more_runs_than_open_files_allow_are_read_and_compacted(tmp_path: Path, step: str) -> None:
     run(tmp_path, step)

@@ -175,6 +175,7 @@ def check_questions(table: ts.Table, chance: random.Random, count: int) -> None:
         ), asked
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("kind", TABLES)
 def test_what_is_pushed_down_gives_the_rows_of_the_library_s_own_filter(tmp_path: Path, kind: str) -> None:
     chance = random.Random(kind)

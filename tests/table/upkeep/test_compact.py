@@ -62,6 +62,7 @@ def live_files(lab: Lab) -> set[str]:
     return {path.rpartition("/")[2] for path in lab.open().files()["file_path"].to_pylist()}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("keyed", [True, False])
 def test_rows_are_the_same_after_each_of_many_writes_deletes_overwrites_and_compactions(keyed: bool, seed: int) -> None:
@@ -270,6 +271,7 @@ def _inputs(lab: Lab) -> set[str]:
     return {e.file.file_name for s in lab.open().snapshots()[:-1] for e in context.manifests.delta(s)}
 
 
+@pytest.mark.deep
 def test_every_failing_call_is_success_or_an_error_that_lost_nothing() -> None:
     failed = 0
     for number in range(1, 200):
@@ -412,6 +414,7 @@ def test_progress_counts_the_bytes_of_the_buckets_up_to_all_of_them(full: bool) 
     assert dict(lab.read()) == model
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("key", [["id"], None], ids=["keyed", "append"])
 def test_progress_moves_within_one_bucket_with_each_batch(key: list[str] | None, tmp_path: Path) -> None:
     catalog = ts.open_catalog(tmp_path)

@@ -59,6 +59,7 @@ ENGINES: list[tuple[str, dict[str, str]]] = [
 ]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("engine", "options"), ENGINES)
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow)])
 def test_what_was_written_is_read_at_once_as_a_plain_dict_says(engine: str, options: dict[str, str], seed: int) -> None:

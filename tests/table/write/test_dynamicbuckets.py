@@ -146,6 +146,7 @@ def test_tasks_of_one_write_that_chose_different_buckets_are_put_right() -> None
     assert lab.auditor.orphans() == set()
 
 
+@pytest.mark.deep
 def test_every_failing_call_is_success_or_an_error_that_lost_nothing() -> None:
     failed = 0
     for n in range(1, 200):

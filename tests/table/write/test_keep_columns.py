@@ -241,6 +241,7 @@ def test_tasks_of_a_distributed_write_keep_what_lands_before_they_are_committed(
         assert commit_messages(lab.open(), messages) == landed
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("seed", range(8))
 def test_random_partial_rows_and_writers_agree_with_a_dict(seed: int) -> None:
     chance = random.Random(seed)

@@ -71,6 +71,7 @@ class Scene:
         return False
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("kills", [12, pytest.param(60, marks=pytest.mark.slow)])
 def test_each_change_goes_in_once_however_often_a_refresh_dies(kills: int, tmp_path: Path) -> None:
     scene, died, landed = Scene(tmp_path), 0, 0

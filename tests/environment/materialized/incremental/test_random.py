@@ -77,6 +77,7 @@ def check_may_fail(env: ts.TableEnvironment, seed: int, batches: int) -> Counter
     return modes
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("seed", [899])
 def test_every_shape_equals_its_query_after_each_of_two_batches(seed: int, duck: ts.TableEnvironment) -> None:
     modes = check(duck, seed, 2, list(SHAPES))
