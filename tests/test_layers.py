@@ -69,7 +69,7 @@ ROOMS = {
         "catalog opening",
     ),
     "cdc": ("*", "records", "ingest", "deliver"),
-    "sql": ("*", "statements", "parse", "query", "binding", "writing", "incremental", "duckdb"),
+    "sql": ("*", "statements", "parse", "query", "stored", "binding", "writing", "incremental", "duckdb"),
     "distributed": ("*", "ingest stream"),
     "environment": (
         "jobs",

@@ -19,8 +19,9 @@ from typing import TypeVar
 
 from tablestore import options as opt
 from tablestore.environment.materialized.freshness import Freshness, LogicalRefreshMode, RefreshMode, TimeUnit
-from tablestore.errors import FormatError, InvalidInputError
+from tablestore.errors import FormatError, InvalidInputError, UnsupportedError
 from tablestore.options import MATERIALIZED_TABLE, OWN_MATERIALIZED_PREFIX, is_materialized
+from tablestore.sql.stored.storedquery import check_stored_query
 from tablestore.types.datatypes import Field
 from tablestore.types.newschema import default_bucket
 from tablestore.types.schema import TableSchema
@@ -105,7 +106,7 @@ def definition_of(schema: TableSchema) -> MaterializedTable:
     options = schema.options
     if not is_materialized(options):
         raise InvalidInputError("the table is no materialized table", kind="not-materialized")
-    expanded = _text(options, opt.MATERIALIZED_DEFINITION_QUERY.key)
+    expanded = _query(options, opt.MATERIALIZED_DEFINITION_QUERY.key)
     declared = _declared(options.get(DECLARED))
     interval = _text(options, opt.MATERIALIZED_FRESHNESS.key)
     if not (interval.isascii() and interval.isdecimal() and 0 < int(interval[:20]) < 1 << 31):
@@ -114,7 +115,7 @@ def definition_of(schema: TableSchema) -> MaterializedTable:
     if not isinstance(given, dict) or not all(isinstance(part, str) for pair in given.items() for part in pair):
         raise _damaged(DECLARED, "options as texts", str(given))
     return MaterializedTable(
-        original_query=options.get(ORIGINAL_QUERY, expanded),
+        original_query=_query(options, ORIGINAL_QUERY) if ORIGINAL_QUERY in options else expanded,
         expanded_query=expanded,
         freshness=Freshness(interval=int(interval), unit=_choice(options, opt.MATERIALIZED_FRESHNESS_UNIT.key, TimeUnit)),
         default_freshness=declared.get(_DEFAULT_FRESHNESS) is True,
@@ -210,6 +211,20 @@ def _text(options: Mapping[str, str], key: str) -> str:
     if key not in options:
         raise _damaged(key, "a text", "none")
     return options[key]
+
+
+def _query(options: Mapping[str, str], key: str) -> str:
+    """A text that is one query, and acts nowhere: whoever writes into the warehouse may have written it."""
+    text = _text(options, key)
+    try:
+        check_stored_query(text)
+    except (InvalidInputError, UnsupportedError) as error:
+        raise FormatError(
+            f"the definition of the materialized table is not run: option {key}: {error.message}\nWhoever writes into the "
+            "warehouse can write it. DROP MATERIALIZED TABLE it, and create it anew",
+            kind="materialized-definition",
+        ) from error
+    return text
 
 
 def _number(options: Mapping[str, str], key: str) -> int:

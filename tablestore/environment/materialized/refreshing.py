@@ -79,8 +79,11 @@ def note_in(snapshot: Snapshot | None) -> RefreshNote | None:
 
 
 def refresh_session(session: Session) -> Session:
-    """The session of a refresh: nothing that is temporary is known in it, and its settings are the first ones."""
-    return replace(session, objects=SessionObjects(), functions=Functions(), settings=Settings())
+    """The session of a refresh: its settings are the first ones, and it knows nothing temporary and no table of the engine's own.
+
+    Its query is stored, and whoever can store one must not read what the engine of another one has.
+    """
+    return replace(session, objects=SessionObjects(), functions=Functions(), settings=Settings(), reads_engine=False)
 
 
 def refresh_once(

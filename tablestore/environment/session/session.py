@@ -37,7 +37,10 @@ _NOT_THERE = ("no-such-table", "no-such-database", "no-such-catalog", "invalid-n
 
 @dataclass(kw_only=True)
 class Session:
-    """What the statements of one environment share. Used by one thread at a time."""
+    """What the statements of one environment share. Used by one thread at a time.
+
+    ``reads_engine``: names also stand for tables that the engine itself has.
+    """
 
     catalogs: Catalogs
     settings: Settings
@@ -48,6 +51,7 @@ class Session:
     objects: SessionObjects = field(default_factory=SessionObjects)
     functions: Functions = field(default_factory=Functions)
     remembered: Remembered = field(default_factory=Remembered)
+    reads_engine: bool = True
 
     def check_open(self) -> None:
         """Raise InvalidInputError after the environment was closed."""
@@ -78,7 +82,7 @@ class Session:
 
     def find(self, written: Path, source: Source = NO_SOURCE, place: Place | None = None) -> Found | None:
         """What a name stands for; None for what the engine itself has. Raises NotFoundError with the nearest name."""
-        if len(written.parts) > MOST_PARTS and self.engine is not None and self.engine.knows(written.parts):
+        if len(written.parts) > MOST_PARTS and self._engine_has(written):
             return None
         path = self.expand(written, source, place)
         found = self.objects.find(path)
@@ -89,10 +93,13 @@ class Session:
         except TablestoreError as error:
             if error.kind not in _NOT_THERE:
                 raise
-            if self.engine is not None and self.engine.knows(written.parts):
+            if self._engine_has(written):
                 return None
             source.place(error, written.span)
             raise
+
+    def _engine_has(self, written: Path) -> bool:
+        return self.reads_engine and self.engine is not None and self.engine.knows(written.parts)
 
     def function(self, written: Path, place: Place | None = None) -> str | None:
         """The name by which the engine calls a temporary function; None for what is none."""

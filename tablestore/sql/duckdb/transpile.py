@@ -163,8 +163,31 @@ def _refuse_aliases(tree: exp.Expr) -> None:
 
 
 def _parsed(text: str) -> exp.Expr:
+    """The one query of a text: DuckDB gets nothing else, whoever has written it."""
+    trees = [tree for tree in _trees(text) if tree is not None and not isinstance(tree, exp.Semicolon)]
+    if len(trees) != 1:
+        found = f"{len(trees)} statements" if trees else "none"
+        raise InvalidInputError(f"expected one query, found {found}", kind="not-a-query" if trees else "sql-syntax")
+    tree = trees[0]
+    if not isinstance(tree, _QUERIES):
+        raise InvalidInputError(f"expected a query, found {_statement_of(tree)}", kind="not-a-query")
+    for node in tree.find_all(*_NO_QUERIES):
+        raise InvalidInputError(f"expected a query, found {_statement_of(node)} in it", kind="not-a-query")
+    return tree
+
+
+_QUERIES = (exp.Query, exp.Values)
+_NO_QUERIES = (exp.DML, exp.Command, exp.Create, exp.Drop, exp.Alter, exp.Describe, exp.Into, exp.MultitableInserts, exp.Set)
+
+
+def _statement_of(tree: exp.Expr) -> str:
+    """What else than a query a tree is, in a word."""
+    return type(tree).__name__.upper() if isinstance(tree, (*_NO_QUERIES, exp.Pragma)) else "what is none"
+
+
+def _trees(text: str) -> list[exp.Expr | None]:
     try:
-        return sqlglot.parse_one(text, read=Spark4)
+        return sqlglot.parse(text, read=Spark4)
     except (SqlglotError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         if (span := stumbled_at(error, text)) is not None and text[: span.end].endswith(">>>"):
             raise refusal("the operator >>>") from error
@@ -459,8 +482,6 @@ def _node(node: exp.Expr, kind: Type) -> exp.Expr:
             return exploded(node)
         case exp.Star() if isinstance(node.parent, exp.Func) and not isinstance(node.parent, exp.Count):
             raise refusal("a star inside of a function")
-        case exp.Command():
-            raise refusal(f"{node.this}")
         case exp.Not() if isinstance(node.this.unnest(), exp.NullSafeEQ):
             return is_distinct(node.this)
         case exp.NullSafeNEQ():
