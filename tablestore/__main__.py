@@ -1,4 +1,4 @@
-"""The program ``tablestore``, also as ``python -m tablestore``."""
+"""Runs the command-line program ``tablestore`` as ``python -m tablestore``."""
 
 from tablestore.cli.interruption import leave_at_ctrl_c
 from tablestore.cli.standardstreams import open_closed_streams

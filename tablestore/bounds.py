@@ -1,4 +1,4 @@
-"""How many bytes of rows does each part of the engine hold in memory at most?
+"""Memory bounds: the bytes of rows that each part of the engine holds at most.
 
     reading one file          a batch: BATCH_BYTES, what one row takes if that is more
     merging the runs          WINDOW_BYTES of all runs together, so each of k runs reads batches of WINDOW_BYTES / k;
@@ -34,7 +34,7 @@ TOGETHER_BYTES = 1024 * MIB
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadBounds:
-    """What a reader of one table may hold: a batch of a file, all batches of the files that are merged, and open files."""
+    """Memory bounds of a reader of one table: a batch of a file, all batches of the files that are merged, and open files."""
 
     batch_rows: int = BATCH_ROWS
     batch_bytes: int = BATCH_BYTES

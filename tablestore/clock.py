@@ -1,4 +1,4 @@
-"""The only source of time. Everything that needs it is handed a :class:`Clock`."""
+"""Clocks: the only source of time. Code that needs the time is handed a :class:`Clock`."""
 
 import time
 from typing import Protocol

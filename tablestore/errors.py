@@ -1,4 +1,4 @@
-"""The errors that tablestore raises: one tree, a class for each thing a caller can do next.
+"""Errors that tablestore raises: one tree, a class for each thing a caller can do next.
 
     TablestoreError
     ├── ConflictError           another commit changed what this one read or deletes; retry from a fresh snapshot
@@ -50,7 +50,7 @@ class CommitOutcomeUnknown(TablestoreError):
 
 
 class NotFoundError(TablestoreError, LookupError):
-    """What a name stands for does not exist."""
+    """The named object does not exist."""
 
     default_kind = "not-found"
 

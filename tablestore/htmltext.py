@@ -5,7 +5,7 @@ from html import escape
 
 
 def html_card(kind: str, name: str, rows: Mapping[str, object]) -> str:
-    """An object with what there is to know of it."""
+    """An object as HTML: a title and a table of what is known of it."""
     lines = "".join(
         f"<tr><th style='text-align:left'>{escape(str(key))}</th><td style='text-align:left'>{escape(str(value))}</td></tr>"
         for key, value in rows.items()

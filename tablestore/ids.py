@@ -1,4 +1,4 @@
-"""The only source of random ids. Everything that needs one is handed an :class:`Ids`."""
+"""Random ids: the only source of UUIDs, nonces and jitter. Code that needs one is handed an :class:`Ids`."""
 
 import os
 import random

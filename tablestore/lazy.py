@@ -1,4 +1,4 @@
-"""What is computed, or imported, when it is first asked for.
+"""Computes attributes and imports modules when they are first used.
 
 ``lazy`` is a property that is computed once and kept: as ``functools.cached_property``, without the lock that this has up to
 Python 3.11: one for all instances of a class, held while the value is computed, so that threads that open different files would
@@ -42,7 +42,7 @@ class lazy(Generic[_T]):
 
 
 def imported(place: str) -> Any:
-    """What ``package.module:name`` names; the module is imported now."""
+    """Imports ``package.module:name`` now and returns what it names."""
     module, _, name = place.partition(":")
     return getattr(import_module(module), name)
 

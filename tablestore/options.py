@@ -1,4 +1,4 @@
-"""What options does a table have, and what does a text value mean?
+"""Table options: the registry of all keys (kind, default, sentence), their parser, and their checks.
 
 The one registry of table options (key, kind, default, sentence) and the one parser. Options are stored as text;
 :class:`TableOptions` gives typed values. Creating a table refuses unknown keys and bad values
@@ -136,7 +136,7 @@ def parse_duration(text: str) -> int:
 
 
 def parse_stats_mode(text: str) -> int | None:
-    """What is kept of a column: None for nothing, 0 for its null count, n also for bounds, of texts at most n characters."""
+    """The statistics kept of a column: None for none, 0 for its null count, n also for bounds, of texts at most n characters."""
     match = _STATS_MODE.fullmatch(text.strip().lower())
     if match is None:
         raise InvalidInputError(f"expected none, counts, truncate(n) or full, found {text!r:.200}")
@@ -443,7 +443,7 @@ class TableOptions(Mapping[str, str]):
         return value
 
     def stats_modes(self) -> tuple[int | None, dict[str, int | None]]:
-        """How statistics of columns are kept (see :func:`parse_stats_mode`): of all, and of those that have a mode of their own."""
+        """The modes of column statistics (see :func:`parse_stats_mode`): of all columns, and of those with one of their own."""
         columns = {
             key.removeprefix(FIELDS_PREFIX).removesuffix(COLUMN_STATS_MODE): self._stats_mode(key)
             for key in self._texts
@@ -466,7 +466,7 @@ def option_texts(options: Mapping[str, object]) -> dict[str, Any]:
 
 
 def option_text(value: object) -> Any:
-    """One value as :func:`option_texts` has it."""
+    """Converts one value as :func:`option_texts` converts a table's options."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value) if isinstance(value, (int, float)) else value
@@ -503,12 +503,12 @@ def partition_date_column(key: str) -> str | None:
 
 
 def is_materialized(options: Mapping[str, str]) -> bool:
-    """Whether a table of these options is a materialized one."""
+    """True if a table of these options is a materialized one."""
     return options.get(TYPE.key, "").strip().lower() == MATERIALIZED_TABLE
 
 
 def combines_rows(key: str) -> bool:
-    """Whether a ``fields.…`` option says how the versions of a column combine: all others do."""
+    """True if a ``fields.…`` option says how the versions of a column combine: all others do."""
     return key.startswith(FIELDS_PREFIX) and not key.endswith(COLUMN_STATS_MODE)
 
 

@@ -1,4 +1,4 @@
-"""How long work reports its progress."""
+"""Progress reports of long work: the type of the callback."""
 
 from collections.abc import Callable
 

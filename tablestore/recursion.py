@@ -1,4 +1,4 @@
-"""Room on Python's stack for text that is nested deeply: sqlglot takes about thirty frames for a level of parentheses."""
+"""Makes room on Python's stack for deeply nested text: sqlglot takes about thirty frames for a level of parentheses."""
 
 import sys
 from collections.abc import Iterator

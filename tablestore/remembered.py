@@ -1,4 +1,4 @@
-"""What was computed last: who asks for the same again does not compute it again.
+"""Memo tables: results that were computed lately, by their arguments, in least-recently-used order.
 
 :class:`Remembered` is for pure functions of a text, :class:`RecentlyUsed` for values of which some are large.
 
@@ -35,7 +35,7 @@ class Remembered:
 
 
 class RecentlyUsed(Generic[_T]):
-    """At most ``most`` values, those that were used last, which weigh at most ``most_weight`` together."""
+    """A least-recently-used cache of at most ``most`` values, which weigh at most ``most_weight`` together."""
 
     def __init__(self, weigh: Callable[[_T], int], *, most: int, most_weight: int) -> None:
         self._weigh, self._most, self._most_weight = weigh, most, most_weight
@@ -44,7 +44,7 @@ class RecentlyUsed(Generic[_T]):
         self._lock = Lock()
 
     def __len__(self) -> int:
-        """How many values are kept."""
+        """The number of values that are kept."""
         return len(self._values)
 
     def find(self, key: Hashable, make: Callable[[], _T]) -> _T:

@@ -1,4 +1,4 @@
-"""Reads points in time as callers give them, and writes them for people.
+"""Parses points in time as callers give them, and prints them for people.
 
     datetime, date, '2026-01-31 12:00:00[+01:00]'     without a zone in local time, as in SQL
     1769860800000                                     milliseconds since the epoch

@@ -9,6 +9,7 @@ And the names: two modules have one base name only where both are about the same
 """
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -104,6 +105,11 @@ SAME_THING = {
     "settings": "options parsed once into a frozen value: of a catalog, of a table's store, of its log",
     "opening": "from what names a thing to the thing: a file store, a log, a catalog, a table",
 }
+# Layers whose modules, classes and functions say what they do or are, and put no riddles.
+PLAINLY_DESCRIBED = (*LAYERS[0].split(), "types")
+RIDDLE = re.compile(
+    r"(What|How|Which|Where|When|Who|Whose|Why|Whether|Of|Does|Do|Is|Are|Can|May|Might|Should)\b|[^\n]*(\n[^\n]+)*\?(\n\n|\s*$)"
+)
 NAMED_AFTER = ("tablestore/cli/commands", "tablestore/testing/contracts", "tablestore/demo")
 PLACES = {name: place for place, names in enumerate(LAYERS) for name in names.split()}
 ROOM_PLACES = {
@@ -173,6 +179,30 @@ def test_the_engine_knows_neither_spark_nor_kafka_nor_a_connector(project: Path)
         and (found.where, root_of(found.target)) not in FOREIGN_ALLOWED
     ]
     assert not wrong, "the engine imports a client or a connector:\n" + "\n".join(map(str, wrong))
+
+
+@pytest.mark.parametrize("layer", PLAINLY_DESCRIBED)
+def test_a_description_says_what_is_there_and_asks_nothing(project: Path, layer: str) -> None:
+    place = project / "tablestore" / layer
+    for file in place.rglob("*.py") if place.is_dir() else [place.with_suffix(".py")]:
+        wrong = [name for name, text in descriptions_in(ast.parse(file.read_text())) if RIDDLE.match(text)]
+        assert not wrong, f"{file}: these descriptions begin with a question or a riddle: {', '.join(wrong)}"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_riddle"),
+    [
+        ("Which files may a scan leave out?\n\n    one  two", True),
+        ("Of writers that come one after the other.", True),
+        ("Can it?", True),
+        ("The next task, if any is due?", True),
+        ("Leaves out files whose statistics exclude a filter.", False),
+        ("Whole numbers.\n\nWhy? Because.", False),
+        ("Offsets of a log.", False),
+    ],
+)
+def test_a_riddle_is_told_from_a_description(text: str, is_riddle: bool) -> None:
+    assert (RIDDLE.match(text) is not None) == is_riddle
 
 
 def test_no_module_imports_itself_through_others(project: Path) -> None:
@@ -308,6 +338,13 @@ def imports_in(tree: ast.Module, where: str, file: Path, project: Path, modules:
             targets = [f"{base}.{alias.name}" if f"{base}.{alias.name}" in modules else base for alias in node.names]
         for target in dict.fromkeys(targets):
             yield Import(where, target, shown, node.lineno, id(node) not in typing_only)  # type: ignore[attr-defined]
+
+
+def descriptions_in(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """The docstrings of a module and of what it defines, with the names that they describe."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield getattr(node, "name", "the module"), ast.get_docstring(node) or ""
 
 
 def first_circle(graph: dict[str, list[str]]) -> list[str]:

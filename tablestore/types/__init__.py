@@ -1,1 +1,1 @@
-"""Values that describe tables: types, schemas, row kinds, predicates, and the way in from Arrow and SQL."""
+"""Values that describe tables: types, schemas, row kinds, predicates, expressions, and conversions from Arrow and SQL."""

@@ -1,4 +1,4 @@
-"""Arrays about rows: one entry per row, or the places of rows; and what is asked of rows that carry the number of a group."""
+"""Helpers for numpy arrays with one entry per row (masks, row kinds, positions, group numbers) and for Arrow columns."""
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +14,12 @@ U64 = npt.NDArray[np.uint64]
 
 
 def retracts(kinds: Kinds) -> Mask:
-    """Which rows take a row back: ``-U`` and ``-D``."""
+    """The mask of the rows that are retractions: ``-U`` and ``-D``."""
     return (kinds & 1).astype(np.bool_)
 
 
 def begins(group: npt.NDArray[np.integer]) -> Mask:
-    """Which rows begin a group, where the rows of a group follow one another."""
+    """The mask of the rows that begin a group, where the rows of a group follow one another."""
     first = np.ones(len(group), dtype=np.bool_)
     np.not_equal(group[1:], group[:-1], out=first[1:])
     return first

@@ -1,4 +1,4 @@
-"""Which Arrow type carries which logical type?
+"""Maps logical types to canonical Arrow types and back.
 
 Every logical type has one canonical Arrow type; the engine sees no other. Going back, many Arrow layouts mean the
 same logical type (dictionary, large, view, run-end encoded, other units).
@@ -127,7 +127,7 @@ def from_arrow_type(arrow_type: pa.DataType, nullable: bool, next_id: Callable[[
 
 
 def says_no_type(kind: pa.DataType) -> bool:
-    """Whether values, or what is inside of them, are all NULL or missing, as those of an empty list are."""
+    """True if values, or what is inside of them, are all NULL or missing, as those of an empty list are."""
     return pa.types.is_null(kind) or any(says_no_type(kind.field(place).type) for place in range(kind.num_fields))
 
 

@@ -1,4 +1,4 @@
-"""Can these rows be written to this table, and what do they look like in canonical Arrow?
+"""Checks rows against a table's columns and casts them to canonical Arrow before they are written.
 
 Every write passes this check. Columns are matched by name, put in table order and cast where no value
 changes; missing nullable columns become null, and nulls of a column with a default value that value. Everything
@@ -61,7 +61,7 @@ def conform(
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a value stands, for messages: column, type and table."""
+    """The place of a value, for messages: column, type and table."""
 
     column: str
     data_type: DataType
@@ -203,7 +203,7 @@ def _convert_atomic(array: pa.Array, data_type: AtomicType, place: _Place) -> pa
 
 
 def _refusal_hint(source: pa.DataType, target: pa.DataType) -> str | None:
-    """Why no value of one Arrow type may become another one, or None if some may."""
+    """The reason why no value of one Arrow type may become another one, or None if some may."""
     if pa.types.is_timestamp(source) and pa.types.is_timestamp(target) and (source.tz is None) != (target.tz is None):
         if target.tz is None:
             return "convert to local time and drop the time zone, or declare TIMESTAMP WITH LOCAL TIME ZONE"

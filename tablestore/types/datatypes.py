@@ -1,4 +1,4 @@
-"""Logical types: what a column holds, independent of Arrow, Parquet and BinaryRow.
+"""Logical data types: what a column holds, independent of Arrow, Parquet and BinaryRow.
 
 A type is a frozen value. Nullability is part of the type. Nested ROW fields carry ids from the same counter as
 the table's columns, so that evolution matches by id at every depth; array elements and map keys and values take none
@@ -136,7 +136,7 @@ def as_map(data_type: MapType | MultisetType) -> MapType:
 
 
 def is_finer_than_micros(data_type: DataType) -> bool:
-    """Whether it is a timestamp with digits behind the microseconds, which other engines cut off."""
+    """True if it is a timestamp with digits behind the microseconds, which other engines cut off."""
     return isinstance(data_type, AtomicType) and data_type.root in TIMESTAMP_ROOTS and (data_type.precision or 0) > 6
 
 

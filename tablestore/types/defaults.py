@@ -1,4 +1,4 @@
-"""The default values of columns.
+"""Casts the default values of columns from their stored text to Arrow values.
 
 A default is text in the schema. Writers put its value in place of a null, or of a missing column, where they write a whole row.
 It does not apply to retractions, nor to tables with merge-engine partial-update or aggregation, where null means "unchanged".

@@ -1,4 +1,4 @@
-"""What may a new schema be?
+"""Builds and checks the schema of a new table.
 
 :func:`new_schema` makes the schema of a new table, and :func:`check_schema` refuses what some engine could not read; both name
 what is wrong. Schemas of other writers are not checked.

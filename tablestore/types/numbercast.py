@@ -1,4 +1,4 @@
-"""Into a number type without becoming another number.
+"""Casts to decimals and floats without changing the number, where Arrow's own cast would.
 
 Arrow moves the point of a 128-bit decimal by a product whose overflow it mostly, but not always, sees. So it casts
 214748364800000000000 to DECIMAL(38, 20) as 370473639808768018.07…, and its readers of CSV and JSON do the like. In 256 bits

@@ -1,4 +1,4 @@
-"""Sets of partitions, given by values of some or all partition columns.
+"""Partition specs: sets of partitions, given by values of some or all partition columns.
 
     {"day": "mon"}                                  every partition of that day
     [{"day": "2026-01-31"}, {"day": null}]          specs as an option's text: JSON, values as text, null for null
@@ -78,7 +78,7 @@ class PartitionSpecs:
         return PartitionSpecs(keys=self.keys, specs=tuple(one for one in self.specs if any(_covers(one, p) for p in given)))
 
     def covers(self, values: Sequence[object]) -> bool:
-        """Whether a partition, given as the values of all partition columns, is one of these."""
+        """True if a partition, given as the values of all partition columns, is one of these."""
         partition = dict(zip(self.keys, values, strict=True))
         return any(_covers(one, partition) for one in self.specs)
 

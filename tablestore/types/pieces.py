@@ -1,4 +1,4 @@
-"""Batches of another size: large ones cut into views, small ones put together."""
+"""Rebatches rows: cuts large batches into views and puts small ones together."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
@@ -15,7 +15,7 @@ _Rows = TypeVar("_Rows", pa.RecordBatch, pa.Table)
 
 
 def pieces(rows: _Rows, *, max_rows: int, max_bytes: int, size_of: Callable[[_Rows], int] = _nbytes) -> Iterator[_Rows]:
-    """The same rows in order, within both bounds; a row of more than ``max_bytes`` comes alone. No rows give no pieces.
+    """Splits rows, in order, into slices within both bounds; a row of more than ``max_bytes`` comes alone. No rows give no slices.
 
     ``size_of``: how many bytes rows count as; by default what they take in memory.
     """
@@ -49,7 +49,8 @@ def gathered(
     small_rows: int | None = None,
     small_bytes: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The same rows in order, cut as :func:`pieces` cuts them, and small batches in a row put together as far as the bounds allow.
+    """Rebatches rows, in order: large batches are cut as :func:`pieces` cuts them, small ones in a row put together as far as the
+    bounds allow.
 
     A batch is small if it has at most ``small_rows`` rows (half of ``max_rows`` if not given) and ``small_bytes`` (``max_bytes``).
     Only small batches are copied. In memory are ``max_bytes``, and the batch that is looked at.

@@ -1,4 +1,4 @@
-"""What does a change do to its row: insert, update (before and after), delete?
+"""Row kinds: whether a change inserts, updates (before and after) or deletes its row.
 
 Codes are stored in data and changelog files (column ``_VALUE_KIND``) and never renumbered. At the API a change
 carries its kind as text in the column ``_row_kind``: ``+I``, ``-U``, ``+U`` or ``-D``.

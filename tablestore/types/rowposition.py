@@ -1,4 +1,4 @@
-"""Where a row of an append table lies: in which data file, and at which position.
+"""Row positions: address a row of an append table by its data file and its position there.
 
     _data_file                 _row_position
     data-0b9c….parquet         0, 1, 2 …          counted from the file's first row, deleted rows too

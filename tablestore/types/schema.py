@@ -1,4 +1,4 @@
-"""What does a table look like: columns, keys, partitioning, options?
+"""Table schemas: columns, keys, partitioning and options, as one schema file holds them.
 
 A :class:`TableSchema` is what one schema file holds. Field ids are given in pre-order from 0, fields of nested rows
 from the same counter, and are never re-used. What a new schema may be is said in ``newschema``.

@@ -1,4 +1,4 @@
-"""Sets of numbers as ascending numpy arrays without repeats.
+"""Sorted sets of numbers: ascending numpy arrays without repeats.
 
 ``numpy.unique`` and what rests on it put integers into a hash table, which takes a hundred times as long as sorting them.
 """
@@ -23,13 +23,13 @@ def distinct(values: npt.NDArray[N]) -> npt.NDArray[N]:
 
 
 def union(*sets: npt.NDArray[N]) -> npt.NDArray[N]:
-    """What is in any of these, sets or not."""
+    """The numbers that are in any of these arrays, sets or not."""
     # Where each is sorted, a stable sort only merges.
     return distinct(np.concatenate(sets))
 
 
 def contained(values: npt.NDArray[np.integer], among: npt.NDArray[np.integer]) -> Mask:
-    """Which of the values are in the set ``among``."""
+    """The mask of the values that are in the set ``among``."""
     if not len(among):
         return np.zeros(len(values), dtype=np.bool_)
     places = np.searchsorted(among, values)

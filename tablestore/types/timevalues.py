@@ -1,4 +1,4 @@
-"""Python values of DATE, TIME and TIMESTAMP columns as integers, and back.
+"""Converts Python values of DATE, TIME and TIMESTAMP columns to integers, and back.
 
 Values are what ``pyarrow.Scalar.as_py`` gives; TIMESTAMP(7-9) is ``numpy.datetime64``, since Python's datetime ends at
 microseconds. TIMESTAMP WITH LOCAL TIME ZONE values are aware, in UTC. Files hold a timestamp as (epoch milliseconds,

@@ -1,1 +1,1 @@
-"""Changes of a schema: what they are, whether they go, what comes of them."""
+"""Schema evolution: the changes a schema can take, their rules, and the schema that results."""

@@ -53,7 +53,7 @@ class State:
         return parse_path(change.column, self.fields)
 
     def roles(self, path: Path) -> list[str]:
-        """What a column is to the table besides holding values."""
+        """The roles a column has in the table besides holding values, such as key or partition column."""
         if len(path) > 1:
             return []
         columns = {

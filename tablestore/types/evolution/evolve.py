@@ -1,4 +1,4 @@
-"""What does a table's schema become when it is altered?
+"""Applies schema changes to a table's schema, and refuses those that stored files or keys rule out.
 
     schema N + changes -> schema N+1        one pure function
 
@@ -108,7 +108,7 @@ def evolve(
 
 
 def same_content(one: TableSchema, other: TableSchema) -> bool:
-    """Whether two schemas differ in nothing but their ids and times."""
+    """True if two schemas differ in nothing but their ids and times."""
     return replace(one, id=other.id, time_millis=other.time_millis, version=other.version) == other
 
 

@@ -1,4 +1,4 @@
-"""Where in a schema is this column, and what does the schema look like with that place changed?
+"""Finds and edits a column or nested field of a schema by its path.
 
 A path is a tuple of names: a column, then fields of nested ROWs, ``element`` for what an ARRAY holds and ``value`` for what a MAP
 holds. Everything is a value: an edit returns new fields and leaves the old ones as they are.

@@ -1,4 +1,4 @@
-"""Which type did the caller of an alteration mean: SQL text, a pyarrow type, or a logical type?
+"""Converts the column type that an alteration names (SQL text, a pyarrow type, a logical type) to a logical type.
 
 Fields of nested rows get ids from a counter that is handed in, in pre-order; ids that a given type carries count for nothing.
 """

@@ -1,4 +1,4 @@
-"""May rows that were written with one schema land in a table that has been altered since? Pure.
+"""Decides whether rows written under an older schema may be committed to a table that was altered since. Pure.
 
     yes     comments, the order of columns, columns that take nulls now, options that say nothing about the rows of a commit
     maybe   new columns without a default: the rows have nulls there, which must not take the place of values
@@ -39,7 +39,7 @@ _ABOUT_NO_ROWS = frozenset(
 
 
 def obstacles(schemas: Sequence[TableSchema]) -> tuple[str, ...]:
-    """What keeps rows of the first schema from landing under the last, in words; empty where nothing does.
+    """The reasons, in words, why rows of the first schema may not be committed under the last; empty if there are none.
 
     ``schemas``: all from the one that the rows were written with to the newest, in order.
     """

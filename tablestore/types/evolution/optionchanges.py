@@ -1,4 +1,4 @@
-"""Which options may an alteration change, and which of them name columns?
+"""Decides which options an alteration may change, and finds the options that name a column.
 
     never           the identity of the table: uuid, path, kind, keys and partitioning
     before writes   where files lie: directories, names of partitions; older snapshots need them too
@@ -155,13 +155,13 @@ def _refuse(old: Mapping[str, str], new: Mapping[str, str], keys: tuple[str, ...
 
 
 def _beside(options: Mapping[str, str], key: str) -> str:
-    """How a materialized table gets an option that its files depend on."""
+    """The hint how a materialized table gets an option that its files depend on."""
     given = f"WITH ('{key}' = '{options[key]}') " if key in options else ""
     return f"such a version beside the table: ALTER MATERIALIZED TABLE … STAGE {given}AS query, then PROMOTE"
 
 
 def touches_layout(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
-    """Whether :func:`check_against_data` could refuse the change."""
+    """True if :func:`check_against_data` could refuse the change."""
     return any(_value(old, key) != _value(new, key) for key in (BUCKET.key, *_WHILE_EMPTY, *_WHILE_UNWRITTEN))
 
 

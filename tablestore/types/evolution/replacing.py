@@ -1,4 +1,4 @@
-"""What is the next schema of a table whose definition and rows are all replaced at once? Pure.
+"""Builds the next schema of a table whose definition and rows are all replaced at once. Pure.
 
 A column keeps its id where the old one of its name can be read as the new one: so files of older snapshots, which a rollback brings
 back, show their values under the new definition too. Any other column is a new one.
@@ -17,7 +17,7 @@ REPLACES_AFTER_OPTION = "tablestore.replaces-after-snapshot"
 
 
 def is_in_force(schema: TableSchema, *, snapshot_id: int, schema_id: int) -> bool:
-    """Whether the newest schema counts: that of a replacement only with its rows, so that nobody sees others through it.
+    """True if the newest schema counts: that of a replacement only with its rows, so that nobody sees others through it.
 
     ``snapshot_id`` and ``schema_id``: those of the newest snapshot, whose schema is never older than that of one before it.
     """
@@ -26,14 +26,14 @@ def is_in_force(schema: TableSchema, *, snapshot_id: int, schema_id: int) -> boo
 
 
 def without_condition(schema: TableSchema) -> TableSchema:
-    """A schema to build others on, which do not wait for rows."""
+    """The schema without the option that makes a replacement wait for its rows: a base for further schemas."""
     if REPLACES_AFTER_OPTION not in schema.options:
         return schema
     return replace(schema, options={key: value for key, value in schema.options.items() if key != REPLACES_AFTER_OPTION})
 
 
 def keeps_layout(old: TableSchema, new: TableSchema) -> bool:
-    """Whether files of ``new`` may lie beside those of ``old``: the same key, partitioning and buckets."""
+    """True if files of ``new`` may lie beside those of ``old``: the same key, partitioning and buckets."""
 
     def placing(schema: TableSchema) -> list[object]:
         fields = [schema.field(name) for name in (*schema.primary_keys, *schema.partition_keys)]

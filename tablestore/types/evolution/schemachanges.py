@@ -1,4 +1,4 @@
-"""How may a table be altered? One small value for each kind of change.
+"""Schema changes: one small value for each way to alter a table.
 
     catalog.alter_table("shop.orders", [
         ts.AddColumn("note", "STRING", after="price"),

@@ -1,4 +1,4 @@
-"""May a column of one type become one of another?
+"""Type widening: decides whether a column of one type may become, or be read as, one of another.
 
 Reading files of the old type is allowed where all engines give the same values (:func:`can_read_as`): a value must not differ
 silently from what another engine shows. An alteration is allowed where, besides, every value is kept (:func:`keeps_values`).
@@ -19,12 +19,12 @@ _EXACT_DIGITS = {TypeRoot.FLOAT: 7, TypeRoot.DOUBLE: 15}
 
 
 def is_same(old: DataType, new: DataType) -> bool:
-    """Whether two types differ at most in whether they take nulls."""
+    """True if two types differ at most in whether they take nulls."""
     return with_nullable(old, True) == with_nullable(new, True)
 
 
 def can_read_as(old: AtomicType, new: AtomicType) -> bool:
-    """Whether every engine reads values stored as ``old`` as the same values of ``new``."""
+    """True if every engine reads values stored as ``old`` as the same values of ``new``."""
     if is_same(old, new):
         return True
     match old.root:
@@ -54,7 +54,7 @@ def can_read_as(old: AtomicType, new: AtomicType) -> bool:
 
 
 def keeps_values(old: AtomicType, new: AtomicType) -> bool:
-    """Whether every value of ``old`` reads as one of ``new`` and could be turned back."""
+    """True if every value of ``old`` reads as one of ``new`` and could be turned back."""
     if not can_read_as(old, new):
         return False
     if old.root in WHOLE_DIGITS and new.root in FLOAT_ROOTS:

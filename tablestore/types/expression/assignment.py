@@ -1,4 +1,4 @@
-"""Which values does a column take in, and what becomes of them? The rules of an SQL INSERT (Spark's ANSI store assignment)."""
+"""Casts assigned values to a column's type by the rules of an SQL INSERT (Spark's ANSI store assignment)."""
 
 import pyarrow as pa
 
@@ -84,7 +84,7 @@ def _missing_fields(given: pa.DataType, wanted: pa.DataType) -> list[str]:
 
 
 def assignable(given: DataType | None, wanted: DataType) -> bool:
-    """Whether a column takes values of a type, by the rules of Spark's ANSI store assignment. ``given`` None: the type of NULL.
+    """True if a column takes values of a type, by the rules of Spark's ANSI store assignment. ``given`` None: the type of NULL.
 
     A number goes into any column of numbers (a value that does not fit is an error when it is written), a date or timestamp into
     each other, and anything without parts into a text; never a text into something else, nor a number into a boolean.

@@ -1,4 +1,4 @@
-"""As what type are values of several types computed with, and what becomes of a value that is cast?
+"""Coerces values of several types to a common type, and casts values, by the rules of SQL engines in ANSI mode.
 
 The rules are those of SQL engines in ANSI mode: nothing overflows silently, and no text becomes a number by itself, but for a
 literal beside a column of another type (``day = '2024-01-31'``).
@@ -40,7 +40,7 @@ class Decimals:
 
     @classmethod
     def of(cls, datum: Datum) -> "Decimals":
-        """Those that hold a number: of an integer's literal, of an integer type, of a decimal type."""
+        """The digits that hold a number: of an integer's literal, of an integer type, of a decimal type."""
         if pa.types.is_decimal(datum.type):
             return cls(datum.type.precision, datum.type.scale)
         if isinstance(datum, pa.Scalar) and datum.is_valid:
@@ -56,17 +56,17 @@ class Decimals:
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Whether a type is one of numbers."""
+    """True if a type is one of numbers."""
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether a type is one of texts."""
+    """True if a type is one of texts."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def is_moment(kind: pa.DataType) -> bool:
-    """Whether a type is one of dates or of timestamps without a zone."""
+    """True if a type is one of dates or of timestamps without a zone."""
     return bool(pa.types.is_date(kind) or (pa.types.is_timestamp(kind) and kind.tz is None))
 
 

@@ -1,6 +1,6 @@
-"""The value of an expression for each of some rows.
+"""Evaluates a scalar expression over the rows of a batch.
 
-Over no rows it has a type all the same: that is how an expression is checked before a row is read.
+Over no rows the result has a type all the same: that is how an expression is checked before a row is read.
 
     case(…)       a condition is asked of the rows that none before it took, a value is computed for the rows that it is for:
                   CASE WHEN b <> 0 THEN a / b END divides by no zero
@@ -54,7 +54,7 @@ def evaluate_expression(expression: Expression, rows: Rows) -> pa.Array:
 
 
 def holds(condition: Expression, rows: Rows) -> Mask:
-    """For which rows a condition is true. Raises as :func:`evaluate_expression`, also for what is no condition."""
+    """The mask of the rows for which a condition is true. Raises as :func:`evaluate_expression`, also for what is no condition."""
     found = evaluate_expression(condition, rows)
     if not (pa.types.is_boolean(found.type) or pa.types.is_null(found.type)):
         raise InvalidInputError(
@@ -97,7 +97,7 @@ def _case(arguments: tuple[Expression, ...], rows: Rows, whole: Expression) -> p
 
 
 def _guarded(compute: Callable[[], Datum], expression: Expression) -> Datum:
-    """What is computed; an error names the part of the expression that it is about."""
+    """The computed value; an error names the part of the expression that it is about."""
     try:
         return compute()
     except TablestoreError as error:

@@ -1,4 +1,4 @@
-"""What is computed from the columns of a row?
+"""Scalar expressions: the frozen tree of columns, literals, casts and function calls.
 
     expression = Column | Value | Cast | Call
 
@@ -57,7 +57,7 @@ MOST_LEVELS = 1000
 
 
 def levels(expression: Expression) -> int:
-    """How deep an expression is nested."""
+    """The depth of the nesting of an expression."""
     depth, level = 0, [expression]
     while level:
         depth += 1

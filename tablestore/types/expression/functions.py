@@ -1,4 +1,4 @@
-"""The functions of expressions, each from Arrow data to Arrow data: NULL gives NULL where nothing else is said.
+"""Functions of scalar expressions, each from Arrow data to Arrow data: NULL gives NULL where nothing else is said.
 
 Numbers as in SQL's ANSI mode: an overflow and a division by zero are errors, ``/`` of whole numbers has a fraction. Floats are
 ordered as in filters: NaN equals NaN and is the greatest number, -0.0 equals 0.0.

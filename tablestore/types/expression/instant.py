@@ -1,4 +1,4 @@
-"""Moments as text: ``2024-01-31[ 12:34[:56[.123456789]]][Z|+02:00]``."""
+"""Parses date and timestamp text: ``2024-01-31[ 12:34[:56[.123456789]]][Z|+02:00]``."""
 
 import datetime as dt
 import re

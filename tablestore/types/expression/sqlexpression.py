@@ -1,4 +1,4 @@
-"""Expressions written as SQL text: ``upper(item)``, ``price * 2``, ``CASE WHEN x > 0 THEN 'a' ELSE 'b' END``.
+"""Parses scalar expressions from SQL text: ``upper(item)``, ``price * 2``, ``CASE WHEN x > 0 THEN 'a' ELSE 'b' END``.
 
 sqlglot reads the text; this module takes what :mod:`.functions` computes, and refuses the rest by name. Whole numbers are INT,
 BIGINT or DECIMAL, as their digits need; ``1.5`` is a DECIMAL and ``1.5e0`` a DOUBLE, as in Spark.

@@ -1,4 +1,4 @@
-"""SQL text of a condition or value, as sqlglot's tree (Spark's dialect).
+"""Parses SQL text of a condition or value into sqlglot's tree (Spark's dialect).
 
 As in Spark 4, a quote inside a text is doubled or escaped (``'it''s'``, ``'it\\'s'``), and double quotes make a text too.
 """
@@ -39,7 +39,7 @@ def _a(what: str) -> str:
 
 
 def _where(error: SqlglotError) -> str:
-    """What the parser says, if that is about the text and not about its classes."""
+    """The parser's message, if it is about the text and not about the parser's classes."""
     reason = str(error).partition("\n")[0]
     return f" ({reason})" if reason and "<class" not in reason else ", which is not whole"
 

@@ -1,4 +1,4 @@
-"""Names and literals as SQL text (Spark's dialect). They are quoted here and nowhere else."""
+"""Quotes names and literals as SQL text (Spark's dialect). They are quoted here and nowhere else."""
 
 import datetime as dt
 import math

@@ -1,1 +1,1 @@
-"""Conditions on rows: parsed, bound to columns, used to leave files out."""
+"""Filters on rows: parsed, bound to columns, used to leave files out."""

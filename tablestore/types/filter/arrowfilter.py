@@ -1,4 +1,4 @@
-"""Filters given as a ``pyarrow.compute.Expression``.
+"""Parses filters that are given as a ``pyarrow.compute.Expression``.
 
 pyarrow has no way to walk an expression. Its pickle form, however, is a documented Arrow IPC file whose schema
 metadata is the tree in pre-order, unambiguous for any name or text:
@@ -255,7 +255,7 @@ class _Table:
         self._position = position
 
     def field(self, index: int) -> int:
-        """Where the field stands."""
+        """The position of the field."""
         vtable = self._position - _int(self._data, self._position)
         slot = 4 + 2 * index
         (size,) = struct.unpack_from("<H", self._data, vtable)

@@ -1,4 +1,4 @@
-"""What does ``column op literal`` mean when the literal is not of the column's type?
+"""Binds the literals of comparisons to the type of their column.
 
 Binding turns a comparison with any literal into an equal one with a literal of exactly the column's type, or folds
 it: nothing is rounded towards a wrong answer and nothing overflows.

@@ -1,4 +1,4 @@
-"""What holds for a column wherever it equals one of the values of another column?
+"""Derives a filter on a join column from the values of the other side (a runtime join filter).
 
 A join by equality looks at no other rows, so this leaves files out of its scan, and says which writes of others it does not mind.
 
@@ -34,7 +34,7 @@ _LONGEST_TEXT = 1000
 
 
 def where_equal(field: Field, values: pa.Array | pa.ChunkedArray) -> Predicate | None:
-    """What holds for a column in the rows where it equals one of these values; None if nothing can be said."""
+    """A filter that is true in the rows where the column equals one of these values; None if nothing can be said."""
     if not compares_plainly(field.type, values.type):
         return None
     known = _plain(values).drop_null()
@@ -60,7 +60,7 @@ def where_between(field: Field, ends: pa.Array) -> Predicate | None:
 
 
 def compares_plainly(column: DataType, other: pa.DataType) -> bool:
-    """Whether values of these types are equal as what they are, and ordered as a filter orders them."""
+    """True if values of these types are equal as what they are, and ordered as a filter orders them."""
     if not isinstance(column, AtomicType):
         return False
     if column.root in INTEGER_ROOTS:

@@ -1,4 +1,4 @@
-"""Filters as callers give them: SQL text, an Arrow expression, or a predicate.
+"""Parses filters as callers give them: SQL text, an Arrow expression, or a predicate.
 
 All three become one tree over the table's columns, with literals of exactly the columns' types (``binding``).
 """

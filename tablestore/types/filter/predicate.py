@@ -1,4 +1,4 @@
-"""Which rows does a filter keep?
+"""Predicates: the frozen tree of a filter, and the rows of a batch that it keeps.
 
 A frozen tree over the columns of one table, with SQL's three-valued logic: a comparison with NULL is unknown,
 NOT unknown is unknown, and a row is kept only where the whole is true.

@@ -1,4 +1,4 @@
-"""A filter as SQL text: for people (``explain``) and for processes (tasks of a distributed read carry it).
+"""Prints a predicate as SQL text: for people (``explain``) and for processes (tasks of a distributed read carry it).
 
 ``parse_filter(to_sql(predicate))`` keeps exactly the rows that ``predicate`` keeps.
 """

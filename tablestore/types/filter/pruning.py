@@ -1,4 +1,4 @@
-"""Can a file hold a row that a filter keeps, judging by the ranges of its columns?
+"""Prunes files: decides from the value ranges of a file's columns whether it can hold a row that a filter keeps.
 
 The tree is evaluated over sets of outcomes: for every node, could some row be true, could one be false,
 given only bounds and null counts. Each step over-approximates, so "cannot be true" is certain, under NOT as well:
@@ -39,8 +39,8 @@ from tablestore.types.timevalues import nanoseconds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnRange:
-    """What is known about one column of a file. ``nan_free``: for floats, that the bounds cover every value;
-    writers of other engines leave NaN out of them."""
+    """The known range of one column of a file. ``nan_free``: for floats, that the bounds cover every value; writers of
+    other engines leave NaN out of them."""
 
     min: object | None
     max: object | None
@@ -68,7 +68,7 @@ def values_may_match(predicate: Predicate | None, values: Mapping[str, object]) 
 
 
 class _Outcomes(NamedTuple):
-    """Which results some row may have. Unknown is not kept count of: no connector makes true or false of it."""
+    """The outcomes that some row may have. Unknown is not kept count of: no connector makes true or false of it."""
 
     true: bool
     false: bool
@@ -82,7 +82,7 @@ class _Ordered(NamedTuple):
 
 
 class _Span(NamedTuple):
-    """Where the non-null values lie, None for open ends."""
+    """The interval of the non-null values, None for open ends."""
 
     low: _Ordered | None
     high: _Ordered | None
@@ -148,7 +148,7 @@ def _leaf(predicate: Comparison | IsIn | IsNull | StartsWith | Like, span: _Span
 
 
 def _comparison(op: Operator, span: _Span, value: _Ordered | None) -> tuple[bool, bool]:
-    """Whether some non-null value may satisfy the comparison, and whether some may not."""
+    """Two flags: some non-null value may satisfy the comparison; some may fail it."""
     if value is None:
         return True, True
     below = _less(span.low, value, or_equal=False)  # some value may be less

@@ -1,4 +1,4 @@
-"""Filters written as SQL text.
+"""Parses filters from SQL text.
 
     price > 10 AND (day BETWEEN DATE '2024-01-01' AND '2024-01-31' OR name LIKE 'a%') AND NOT done
 

@@ -1,4 +1,4 @@
-"""Which part of another library's condition can a scan take over?
+"""Weakens another library's condition to the predicate that a scan can apply (filter pushdown).
 
     condition of the library  ->  a weaker predicate, true wherever the condition is; and the columns that the condition names
 
@@ -31,14 +31,15 @@ _EXACT_FLOATS = 2**24
 
 @dataclass(frozen=True, slots=True)
 class PushedDown:
-    """What is known of a condition. ``predicate``: None says nothing. ``columns``: those it names, None if they are not known."""
+    """A pushed-down condition. ``predicate``: None if nothing could be taken over. ``columns``: those the condition names, None if
+    they are not known."""
 
     predicate: Predicate | None
     columns: frozenset[str] | None
 
 
 def push_expression(expression: pc.Expression, fields: Mapping[str, Field]) -> PushedDown:
-    """What a scan of these columns can take over of an Arrow expression."""
+    """Weakens an Arrow expression to a predicate over these columns."""
     named: set[str] = set()
 
     def column(names: Sequence[str]) -> Field | Predicate:
@@ -88,7 +89,7 @@ def _part_of(name: str, parts: Sequence[Any], options: Mapping[str, Any]) -> Pre
 
 
 def is_of_kind(field: Field, literal: pa.Scalar) -> bool:
-    """Whether a comparison of the column with the literal is exact, whatever the two are converted to."""
+    """True if a comparison of the column with the literal is exact, whatever the two are converted to."""
     column, kind = to_arrow_type(field.type), literal.type
     if pa.types.is_dictionary(kind):
         kind = kind.value_type

@@ -1,1 +1,1 @@
-"""Columns and types as users give them."""
+"""User schemas: columns and types as users write them."""

@@ -1,4 +1,4 @@
-"""Columns of a new table as users give them: the one place where they become a schema.
+"""Converts the columns of a new table, as users give them, to a schema. All entry points come through here.
 
 "id BIGINT NOT NULL, name STRING COMMENT 'of whom', tags ARRAY<STRING>"     SQL text
 {"id": "BIGINT", "name": str, "price": pa.float64(), "n": pl.Int32}        a dict of types

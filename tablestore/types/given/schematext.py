@@ -1,4 +1,4 @@
-"""Columns as text: ``id BIGINT NOT NULL, name STRING COMMENT 'full name', tags ARRAY<STRING>``.
+"""Parses columns written as SQL text: ``id BIGINT NOT NULL, name STRING COMMENT 'full name', tags ARRAY<STRING>``.
 
     columns = column { "," column }
     column  = name [":"] type [ "COMMENT" text ]    name: a word, or anything between backticks or double quotes
