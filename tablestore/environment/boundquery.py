@@ -33,7 +33,10 @@ def bind(
         plan = remembered(_planned, text, read, made)
     uses = iter(plan.uses)
     relations = tuple(_pruned(relation, uses) for relation in resolved if relation is not None)
-    return BoundQuery(text=text, relations=relations, edits=plan.edits, parameters=plan.parameters)
+    by_engine = tuple(
+        reference.path.parts for reference, relation in zip(read.references, resolved, strict=True) if relation is None
+    )
+    return BoundQuery(text=text, relations=relations, edits=plan.edits, engine_tables=by_engine, parameters=plan.parameters)
 
 
 def selecting(selected: SelectList, table: ManagedRelation) -> QueryRelation:

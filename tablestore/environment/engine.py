@@ -3,8 +3,8 @@
     statement -> (names resolved, snapshots fixed, columns and conditions pruned) -> BoundQuery -> engine -> rows | snapshot
 
 An engine is found by the entry point ``tablestore.query_engines``; ``spark`` and ``duckdb`` come with tablestore. The engine never
-resolves the name of a managed table: each reference in a :class:`BoundQuery` says what it reads. What is no reference (the
-engine's own tables and views, functions) the engine finds itself.
+resolves the name of a managed table: each reference in a :class:`BoundQuery` says what it reads. Tables and views of
+the engine's own it finds by the names that the query lists, functions by those in the text.
 
 Errors that leave an engine are tablestore's: InvalidInputError of kind ``query`` for a query that it refuses, UnsupportedError of
 kind ``engine`` for what it cannot do, with the name of an engine that can.
@@ -127,6 +127,8 @@ Relation = ManagedRelation | RowsRelation | ConnectorRelation | QueryRelation | 
 class BoundQuery:
     """A query in Spark's dialect whose tables are resolved. ``edits`` do not overlap and are in order of their place.
 
+    ``engine_tables``: the names, in parts, that stand for tables of the engine's own; the text names no other tables.
+
     ``parameters`` are named (a mapping) or by position. ``statement``: what the user wrote, where the query is made of ``pieces``
     of it.
     """
@@ -134,6 +136,7 @@ class BoundQuery:
     text: str
     relations: tuple[Relation, ...] = ()
     edits: tuple[Edit, ...] = ()
+    engine_tables: tuple[tuple[str, ...], ...] = ()
     parameters: Mapping[str, Any] | Sequence[Any] = field(default_factory=dict)
     statement: str | None = None
     pieces: tuple[Piece, ...] = ()

@@ -133,8 +133,8 @@ class DuckDBEngine:
                 kind="engine",
             )
         words = text.upper().split(maxsplit=2)[:2]
-        if words[:1] and words[0] not in _RUNS:
-            what = " ".join(words) if words[0] in ("CREATE", "DROP") else words[0]
+        if words[:1] and (words[0] not in _RUNS or words[1:] in (["VARIABLE"], ["VAR"])):
+            what = " ".join(words) if words[0] in ("CREATE", "DROP", "SET") else words[0]
             instead = next((way for root, way in _INSTEAD.items() if what.startswith(root)), _OWN_CONNECTION)
             raise UnsupportedError(f"{what} is not run on the engine duckdb; {instead}", kind="engine")
         with self._alone(text) as run:
@@ -222,6 +222,7 @@ _OF_SPARK = "it is a statement of Spark's: run it on the engine spark, or leave 
 _INSTEAD = {
     "PRAGMA": "SET reads and changes settings",
     "SUMMARIZE": "DESCRIBE lists columns, a query aggregates them",
+    "SET": "give the query a parameter (:name)",
     "CREATE TYPE": "write the type where it is used",
     "CREATE MACRO": "CREATE TEMPORARY FUNCTION makes a function",
     **dict.fromkeys(("CACHE", "UNCACHE", "CLEAR", "REFRESH", "ANALYZE", "ADD", "LIST", "DECLARE", "EXECUTE"), _OF_SPARK),

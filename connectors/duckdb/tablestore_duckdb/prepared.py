@@ -182,14 +182,14 @@ class _Preparing:
         tables |= {name: columns for name, (_, columns) in zip(names, relations, strict=True) if columns is not None}
         try:
             try:
-                return self._written(text, tables, query.parameters, prefix, whole=True)
+                return self._written(text, tables, query, prefix, whole=True)
             except OtherTables as others:
                 placed = {name: sql for name, (sql, _) in zip(names, relations, strict=True)}
                 asked = [placed.get(name[0]) or (".".join(map(identifier, name)),) for name in others.names]
                 views = Prepared(sql=(), text=query.text, views=tuple(self.views), names=self.names)
                 found = self.describe(asked, views)
                 tables |= {".".join(name).casefold(): columns for name, columns in zip(others.names, found, strict=True)}
-                return self._written(text, tables, query.parameters, prefix, whole=False)
+                return self._written(text, tables, query, prefix, whole=False)
         except InvalidInputError as error:
             from tablestore_duckdb.queryerrors import marked_at
 
@@ -199,11 +199,12 @@ class _Preparing:
             raise
 
     def _written(
-        self, text: str, tables: Mapping[str, Columns | None], parameters: Parameters, prefix: str, *, whole: bool
+        self, text: str, tables: Mapping[str, Columns | None], query: BoundQuery, prefix: str, *, whole: bool
     ) -> Translated:
         """A text in DuckDB's words: as it was written before, if nothing that it depends on is another."""
         known = tuple((name, None if columns is None else tuple(columns)) for name, columns in tables.items())
-        return self.remembered(_written, text, known, tuple(self.functions.items()), parameter_types(parameters), prefix, whole)
+        functions, parameters = tuple(self.functions.items()), parameter_types(query.parameters)
+        return self.remembered(_written, text, known, query.engine_tables, functions, parameters, prefix, whole)
 
     def _placed(self, relation: Relation, conditions: RowConditions) -> Placed:
         """What stands in the text for a relation, and its columns."""
@@ -252,10 +253,16 @@ def is_view_name(name: str) -> bool:
 def _written(
     text: str,
     tables: Sequence[tuple[str, Columns | None]],
+    engine_tables: Sequence[tuple[str, ...]],
     functions: Sequence[tuple[str, Type]],
     parameters: Sequence[tuple[str, Type]],
     prefix: str,
     whole: bool,
 ) -> Translated:
-    known = Known(tables=dict(tables), functions=dict(functions), parameters=dict(parameters))
+    known = Known(
+        tables=dict(tables),
+        engine_tables=frozenset(tuple(part.casefold() for part in name) for name in engine_tables),
+        functions=dict(functions),
+        parameters=dict(parameters),
+    )
     return translated(text, known, whole=whole, relations=prefix)

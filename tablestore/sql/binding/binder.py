@@ -52,12 +52,30 @@ def bind_types(
 
 
 def tables_of_others(tree: exp.Expr, tables: Mapping[str, Columns | None]) -> Iterator[exp.Table]:
-    """The tables of a query that neither are in ``tables`` nor are a query of a WITH anywhere in it."""
-    named = {query.alias.casefold() for query in tree.find_all(exp.CTE)}
+    """The tables of a query that neither are in ``tables``, nor a query of a WITH that binds them, nor a call."""
     for table in tree.find_all(exp.Table):
-        name = _full_name(table)
-        if isinstance(table.this, exp.Identifier) and name not in tables and (table.db or name not in named):
+        if not isinstance(table.this, exp.Func) and _full_name(table) not in tables and not _is_of_with(table):
             yield table
+
+
+def _is_of_with(table: exp.Table) -> bool:
+    """Whether a table is a query of a WITH around it: of one that is not recursive, the queries before its own."""
+    name = _full_name(table)
+    below: exp.Expr = table
+    node = table.parent
+    while node is not None and not table.db:
+        queries = node.expressions if isinstance(node, exp.With) else ()
+        if node.args.get("with_") is not None and below is not node.args["with_"]:
+            queries = node.args["with_"].expressions
+        for query in queries:
+            if isinstance(node, exp.With) and query is below and not node.args.get("recursive"):
+                break
+            if query.alias.casefold() == name:
+                return True
+            if query is below:
+                break
+        below, node = node, node.parent
+    return False
 
 
 @dataclass(slots=True)

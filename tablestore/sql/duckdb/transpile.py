@@ -37,7 +37,7 @@ whose digits do not fit into 128 bits is an error; so is the cast of a year, a m
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -83,9 +83,13 @@ _SHOWN = re.compile(r"[A-Za-z]\w*|[^\w\s`'\"]{1,3}")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
     """What is known of what a query names: the columns of its tables by their names in small letters, the types that functions of
-    the user's give, and those of parameters, all by their names."""
+    the user's give, and those of parameters, all by their names.
+
+    ``engine_tables``: the names, in parts and small letters, of the other tables that it may read; None: any.
+    """
 
     tables: Mapping[str, Columns | None] = field(default_factory=dict)
+    engine_tables: frozenset[tuple[str, ...]] | None = None
     functions: Mapping[str, Type] = field(default_factory=dict)
     parameters: Mapping[str, Type] = field(default_factory=dict)
 
@@ -132,8 +136,12 @@ def translated(text: str, known: Known, *, whole: bool = False, relations: str =
             raise InvalidInputError(refused[1], kind="sql-syntax") from _Misplaced(refused[0])
         tree = _parsed(tokens.text)
         _refuse_aliases(tree)
-        if whole and (others := {tuple(part.name for part in one.parts) for one in tables_of_others(tree, known.tables)}):
-            raise OtherTables(sorted(others))
+        for hint in list(tree.find_all(exp.Hint)):
+            hint.pop()
+        others = list(tables_of_others(tree, known.tables))
+        _refuse_unplanned(others, known, relations)
+        if whole and others:
+            raise OtherTables(sorted({tuple(part.name for part in one.parts) for one in others}))
         name_results(tree, tokens)
         _note_texts(tree, tokens)
         rewritten, columns = _rewritten(tree, known)
@@ -160,6 +168,24 @@ def _refuse_aliases(tree: exp.Expr) -> None:
         if isinstance(paren.this, exp.Alias) and isinstance(name := paren.this.args["alias"], exp.Identifier):
             place = _Misplaced(Span(name.meta.get("start", 0), name.meta.get("end", -1) + 1))
             raise InvalidInputError(f"{_UNPARSED}{_near_to(name.this)}", kind="sql-syntax") from place
+
+
+def _refuse_unplanned(tables: Iterable[exp.Table], known: Known, relations: str) -> None:
+    """A query reads relations, and tables that its engine is known to have: DuckDB takes any other name for that of a file."""
+    for table in tables:
+        if not isinstance(table.this, exp.Identifier):
+            raise InvalidInputError(f"{_UNPARSED}: expected a table, found {table.sql(dialect=Spark4)[:40]}", kind="query")
+        name = tuple(part.name for part in table.parts)
+        is_relation = len(name) == 1 and re.fullmatch(rf"{relations}\d+", name[0])
+        if is_relation or known.engine_tables is None or tuple(map(str.casefold, name)) in known.engine_tables:
+            continue
+        place = Span(table.parts[0].meta.get("start", 0), table.parts[-1].meta.get("end", -1) + 1)
+        raise InvalidInputError(
+            f"expected the name of a table, found {'.'.join(name)[:80]!r}; a query opens no files and no addresses: declare a "
+            "table, CREATE TEMPORARY TABLE files (…) WITH ('connector' = 'filesystem', 'path' = '…', 'format' = 'csv'), or load "
+            "them with tablestore import",
+            kind="no-such-table",
+        ) from _Misplaced(place)
 
 
 def _parsed(text: str) -> exp.Expr:
@@ -280,8 +306,6 @@ def _note_texts(tree: exp.Expr, tokens: Tokens) -> None:
 
 def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None]:
     """A tree as DuckDB has it, and its columns. All types are asked for before anything changes."""
-    for hint in list(tree.find_all(exp.Hint)):
-        hint.pop()
     for select in list(tree.find_all(exp.Select)):
         laterals = select.args.get("laterals") or []
         joins = [exp.Join(this=lateral, side="LEFT" if lateral.args.get("outer") else None) for lateral in laterals]

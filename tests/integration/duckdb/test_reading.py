@@ -1,5 +1,6 @@
 """What DuckDB reads itself, what tablestore reads for it, and what it is not asked."""
 
+import dataclasses
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -199,9 +200,10 @@ def test_a_connection_that_is_given_is_used_and_stays_open(tmp_path: Path) -> No
         assert engine.knows(("labels",))
         assert engine.knows(("TEMP", "main", "Labels"))
         assert engine.list_views() == ("named",)
-        assert rows_of(engine, bound("SELECT label FROM named WHERE id > 4")) == [{"label": "five"}]
+        named = dataclasses.replace(bound("SELECT label FROM named WHERE id > 4"), engine_tables=(("named",),))
+        assert rows_of(engine, named) == [{"label": "five"}]
         assert engine.list_views() == ("named",)
-        native = engine.query(bound("SELECT id + 1 AS next FROM labels")).native
+        native = engine.query(dataclasses.replace(bound("SELECT id + 1 AS next FROM labels"), engine_tables=(("labels",),))).native
         assert native.columns == ["next"]
         engine.close()
         assert connection.sql("SELECT 1").fetchall() == [(1,)]

@@ -1,0 +1,74 @@
+"""A text of SQL reads tables, and nothing else of the machine that it runs on."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pytest
+from tablestore_duckdb import open_engine
+
+import tablestore as ts
+from tests.support.sql.filetexts import file_texts, host_texts
+
+SECRET = "4711"
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> Iterator[ts.TableEnvironment]:
+    with ts.TableEnvironment.create(tmp_path / "wh", engine="duckdb") as env:
+        env.execute_sql("CREATE TABLE t (id BIGINT, v STRING)")
+        env.execute_sql("INSERT INTO t VALUES (1, 'a')")
+        yield env
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> str:
+    (tmp_path / "secret.csv").write_text(f"a,b\n1,{SECRET}\n")
+    return str(tmp_path / "secret.csv")
+
+
+def refused(env: ts.TableEnvironment, text: str) -> ts.TablestoreError:
+    """The error of a statement. The rows of one that runs are shown."""
+    try:
+        rows = env.execute_sql(text).to_arrow()
+    except ts.TablestoreError as error:
+        return error
+    raise AssertionError(f"{text}: {rows.to_pylist()}")
+
+
+def test_a_text_in_the_place_of_a_table_opens_no_file(env: ts.TableEnvironment, secret: str) -> None:
+    for text in file_texts(secret):
+        assert SECRET not in str(refused(env, text)), text
+    assert env.list_tables() == ("t",)
+    assert env.execute_sql("SELECT * FROM t").to_arrow().to_pylist() == [{"id": 1, "v": "a"}]
+
+
+def test_no_call_or_name_of_duckdb_tells_of_the_host(env: ts.TableEnvironment, secret: str) -> None:
+    variable_of_the_caller = pa.table({"q": [1]})
+    for text in host_texts(secret):
+        assert SECRET not in str(refused(env, text)), text
+    assert variable_of_the_caller.num_rows == 1
+
+
+def test_the_error_names_the_place_and_how_files_are_read(env: ts.TableEnvironment, secret: str) -> None:
+    error = refused(env, f"SELECT *\nFROM t, '{secret}'")
+    assert error.kind == "no-such-table" and "'connector' = 'filesystem'" in str(error) and "line 2, column 9" in str(error)
+    options = f"'connector' = 'filesystem', 'path' = '{secret}', 'format' = 'csv', 'header' = 'true'"
+    env.execute_sql(f"CREATE TEMPORARY TABLE files (a INT, b INT) WITH ({options})")
+    assert env.execute_sql("SELECT b FROM files").to_arrow().to_pylist() == [{"b": int(SECRET)}]
+
+
+def test_a_connection_of_ones_own_opens_no_files_by_texts_either(tmp_path: Path, secret: str) -> None:
+    connection = duckdb.connect()
+    connection.sql("CREATE TABLE colours AS SELECT 'ink' AS item")
+    variable_of_the_caller = pa.table({"q": [1]})
+    with ts.TableEnvironment.create(tmp_path / "wh", engine=open_engine(connection)) as env:
+        env.execute_sql("CREATE TABLE t (id BIGINT, v STRING)")
+        for text in (*file_texts(secret), *host_texts(secret)):
+            assert SECRET not in str(refused(env, text)), text
+        assert env.execute_sql("SELECT item FROM memory.main.colours AS c").to_arrow().num_rows == 1
+        assert env.execute_sql("SELECT item FROM colours").to_arrow().num_rows == 1
+        # Names of the engine's tables are names, not texts.
+        assert refused(env, "SELECT item FROM 'colours'").kind == "no-such-table"
+    assert variable_of_the_caller.num_rows == 1
