@@ -9,14 +9,24 @@
 
 The directory of a job holds dots in the names of its own files, which no table may have, so nothing collides. A warehouse's
 catalogs, Paimon's too, read the directories ``<database>.db`` only.
+
+Whoever may write to the warehouse may write a record too, so a record alone proves nothing. It counts for the job in whose
+directory it lies, and no path is taken from it. Under the table's own name only that is removed which carries the job's mark: the
+uuid that the job gives its table is made from all of its record, in which there is a secret. So nobody can write the record of a
+table that is there already, however well he knows the table. Records of earlier releases have no secret: what lies in their own
+directory is removed, and nothing else.
 """
 
-from dataclasses import dataclass
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from typing import Literal, get_args
 
 from tablestore.catalog.identifier import Identifier, parse_identifier
-from tablestore.errors import AlreadyExistsError, ConflictError, FormatError, NotFoundError
+from tablestore.errors import AlreadyExistsError, ConflictError, FormatError, InvalidInputError, NotFoundError
 from tablestore.format.limits import json_within_limits, parse_json_bounded
+from tablestore.format.paths import content_uuid
 from tablestore.format.sealed import CHECKSUM_KEY, JsonObject, object_checksum, verify_checksum
 from tablestore.io.filestore import FileStore
 from tablestore.names import check_name
@@ -26,6 +36,9 @@ CREATIONS_DIR = "_ctas"
 _INTENT, _RENEWED, _PUBLISHING, _SWEEPING = "intent.json", "renewed.json", "publishing.json", "sweeping.json"
 _SWEPT_DIR = ".swept"
 _TIME_KEY, _LOG_KEY, _MADE, _FOUND = "millis", "log", "made", "found"
+# Names are short, and nothing else in a record is longer.
+_MOST_BYTES = 1 << 16
+_WAY_OUT = "remove its directory if no job is at work there"
 
 CreationKind = Literal["stage", "replace", "create"]
 """``stage``: a table that is invisible until it is whole. ``replace``: the same in the place of another one. ``create``: a table
@@ -36,7 +49,8 @@ that is visible from its creation on, and is taken back if its job fails."""
 class CreationRecord:
     """What a job makes. ``table_uuid``: of the table that it makes. ``commit_user``: under which name it commits the rows.
 
-    ``replaced_uuid`` and ``replaced_schema_id``: what a replacement was planned on; None if there was no table.
+    ``replaced_uuid`` and ``replaced_schema_id``: what a replacement was planned on; None if there was no table. ``secret``: what
+    the uuid is made from besides, see :func:`marked`; None in records of earlier releases.
     """
 
     job_id: str
@@ -47,6 +61,12 @@ class CreationRecord:
     commit_user: str | None = None
     replaced_uuid: str | None = None
     replaced_schema_id: int | None = None
+    secret: str | None = None
+
+    @property
+    def marks_its_table(self) -> bool:
+        """Whether what has the uuid of this record was made by its job, and by no other."""
+        return self.secret is not None
 
     @property
     def identifier(self) -> Identifier:
@@ -62,6 +82,12 @@ class CreationRecord:
     def swept_directory(self) -> str:
         """Where it lies once it was taken away from the job."""
         return f"{_directory(self.job_id)}/{_SWEPT_DIR}"
+
+
+def marked(record: CreationRecord) -> CreationRecord:
+    """The same record with the uuid that is made from all the rest of it: the job's mark on what it makes."""
+    content = {key: value for key, value in asdict(record).items() if key != "table_uuid"}
+    return replace(record, table_uuid=content_uuid(json.dumps(content, sort_keys=True).encode()))
 
 
 class Creations:
@@ -80,13 +106,28 @@ class Creations:
             )
 
     def find(self, job_id: str) -> CreationRecord | None:
-        """The record of a job; None if there is none. Raises FormatError if it is damaged."""
-        path = _path(job_id, _INTENT)
+        """The record of a job; None if there is none. Raises FormatError if it is damaged, or another job's, and InvalidInputError
+        for an id that no job has."""
+        path = _path(check_job_id(job_id), _INTENT)
         try:
-            data = self._files.read(path)
+            data = self._files.read(path, max_bytes=_MOST_BYTES)
         except NotFoundError:
             return None
-        return _decode(data, f"{self._files.root_uri}/{path}")
+        record = _decode(data, f"{self._files.root_uri}/{path}")
+        if record.job_id != job_id:
+            raise FormatError(
+                f"{self._files.root_uri}/{path}: expected the record of job {job_id!r}, in whose directory it lies, found that of "
+                f"job {record.job_id!r:.120}. It was copied or made up, and nothing is done about it: {_WAY_OUT}",
+                kind="swapped",
+            )
+        return record
+
+    def all(self) -> Iterator[CreationRecord]:
+        """The records that can be read, by job. A job whose record cannot be read cannot go on either (:meth:`check_is_wanted`)."""
+        for job_id in self.job_ids():
+            with suppress(FormatError, InvalidInputError):
+                if (record := self.find(job_id)) is not None:
+                    yield record
 
     def job_ids(self) -> tuple[str, ...]:
         """The jobs that have a directory, ascending; with or without a record."""
@@ -144,7 +185,7 @@ class Creations:
         """Remove all that lies in the directory of a job, the record last."""
         directory = _directory(job_id)
         for info in self._files.list(directory):
-            if info.is_dir:
+            if info.is_dir and not info.is_link:
                 self._files.delete_directory(f"{directory}/{info.name}")
             elif info.name not in (_INTENT, _SWEEPING):
                 self._files.delete(f"{directory}/{info.name}")
@@ -176,6 +217,7 @@ def _encode(record: CreationRecord) -> bytes:
         "commitUser": record.commit_user,
         "replacedUuid": record.replaced_uuid,
         "replacedSchemaId": record.replaced_schema_id,
+        "secret": record.secret,
     }
     content = {key: value for key, value in content.items() if value is not None}
     return json_within_limits({**content, CHECKSUM_KEY: object_checksum(content)}, _INTENT)
@@ -188,7 +230,11 @@ def _decode(data: bytes, where: str) -> CreationRecord:
     kind = content.text("kind")
     if kind not in get_args(CreationKind):
         content.refuse("kind", f"one of {', '.join(get_args(CreationKind))}", kind)
-    return CreationRecord(
+    try:
+        parse_identifier(content.text("table"))
+    except InvalidInputError as error:
+        raise FormatError(f"{where}: {error}") from error
+    record = CreationRecord(
         job_id=content.text("jobId"),
         kind=kind,  # type: ignore[arg-type]
         table=content.text("table"),
@@ -197,4 +243,12 @@ def _decode(data: bytes, where: str) -> CreationRecord:
         commit_user=content.optional_text("commitUser"),
         replaced_uuid=content.optional_text("replacedUuid"),
         replaced_schema_id=content.optional_integer("replacedSchemaId"),
+        secret=content.optional_text("secret"),
     )
+    if record.secret is not None and marked(record) != record:
+        raise FormatError(
+            f"{where}: expected the record that the uuid {record.table_uuid!r:.60} was made from, found another one. It was edited "
+            f"or made up, and nothing is done about it: {_WAY_OUT}",
+            kind="checksum",
+        )
+    return record

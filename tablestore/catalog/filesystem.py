@@ -244,7 +244,11 @@ class FileSystemCatalog:
         return aside
 
     def _remove(self, directory: str) -> None:
-        directory = self._set_aside(directory)
+        aside = self._set_aside(directory)
+        if aside != directory:
+            # Nobody reads it there, so it may go in any order. If it was a link, what it led to is not reached any more.
+            self._files.delete_directory(aside)
+            return
         # Without schemas it is no table: whatever happens after this line, nobody reads half of one.
         self._files.delete_directory(f"{directory}/{SCHEMA_DIR}")
         for info in self._files.list(directory):

@@ -41,12 +41,16 @@ TEMPORARY_PREFIX = ".tmp-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileInfo:
-    """One entry of a listing. ``modified_ms`` is 0 and ``size`` is 0 for directories of stores that keep none."""
+    """One entry of a listing. ``modified_ms`` is 0 and ``size`` is 0 for directories of stores that keep none.
+
+    ``is_link``: it stands for what lies elsewhere, which the rest describes.
+    """
 
     name: str
     size: int
     modified_ms: int
     is_dir: bool = False
+    is_link: bool = False
 
 
 class FileStore(Protocol):

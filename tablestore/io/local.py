@@ -9,8 +9,9 @@ A publish, in the order that makes it safe:
 would, so it is not used. Data files and manifests are written in place under names that nobody knows yet, and synced
 with their directory before something refers to them (:meth:`LocalFileStore.sync`).
 
-Writes and deletes prove, at every call, that the directory they touch is really below the root: a symbolic link
-inside a table that leads out is not followed. Reads may follow links.
+Writes and deletes prove, at every call, that no symbolic link is on the way from the outermost root to what they touch: a link in
+a table or beside it would lead them to another one, or out of the warehouse. Reads may follow links. Listings tell them apart, so
+that nobody looks behind one for what is to be removed.
 """
 
 import errno
@@ -267,7 +268,7 @@ class LocalFileStore:
     def delete_directory(self, path: str) -> None:
         full = self._proved(path)
         if os.path.islink(full):
-            raise _leads_out(full, full)
+            raise _is_linked(full, full)
         for _ in range(_ATTEMPTS):
             try:
                 shutil.rmtree(full)
@@ -330,17 +331,14 @@ class LocalFileStore:
     # ---- helpers
 
     def _proved(self, path: str) -> str:
-        """The real place of a file to be changed, once its directory is proved to be below the root."""
+        """The place of a file to be changed, once it is proved that no link is on the way to it from the outermost root."""
         full = join_inside(self._root, path)
         # Looked at anew each time, since a directory may be replaced by a link at any moment.
-        above = parent = os.path.dirname(full)
-        while above != self._anchor and not os.path.islink(above):
+        above = os.path.dirname(full)
+        while above != self._anchor:
+            if os.path.islink(above):
+                raise _is_linked(full, above)
             above = os.path.dirname(above)
-        if above == self._anchor:
-            return full  # no link on the way from the anchor, so it lies where its name says
-        directory, root = os.path.realpath(parent), os.path.realpath(self._root)
-        if not _is_below(directory, root) or not _is_below(root, os.path.realpath(self._anchor)):
-            raise _leads_out(full, directory)
         return full
 
     def _filled_temporary(self, directory: str, data: bytes, *, durable: bool = True) -> str:
@@ -489,6 +487,7 @@ def _file_info(entry: "os.DirEntry[str]") -> FileInfo | None:
         size=0 if is_dir else status.st_size,
         modified_ms=status.st_mtime_ns // 1_000_000,
         is_dir=is_dir,
+        is_link=entry.is_symlink(),
     )
 
 
@@ -524,10 +523,10 @@ def _is_below(path: str, root: str) -> bool:
     return path == root or path.startswith(root if root.endswith("/") else f"{root}/")
 
 
-def _leads_out(full: str, real: str) -> InvalidInputError:
+def _is_linked(full: str, link: str) -> InvalidInputError:
     return InvalidInputError(
-        f"{full} is refused because a symbolic link on its way leads out of the table, to {real}; expected a plain "
-        "directory, remove the link",
+        f"{full} is refused because {link} is a symbolic link, which may lead to another table or out of the warehouse; expected a "
+        "plain directory, remove the link",
         kind="path",
     )
 

@@ -223,8 +223,8 @@ class Catalog:
     def creation_of(self, name: str) -> "CreationRecord | None":
         """The creation on record of the table ``database.name``; None if nobody is making it, or has died doing so."""
         identifier = str(parse_identifier(name))
-        records = map(self._tools.creations.find, self.list_creations())
-        return next((one for one in records if one is not None and one.table == identifier and one.kind != "replace"), None)
+        records = self._tools.creations.all()
+        return next((one for one in records if one.table == identifier and one.kind != "replace"), None)
 
     def list_creations(self) -> tuple[str, ...]:
         """The jobs that make tables with their first rows, or died doing so, ascending."""
@@ -253,16 +253,18 @@ class Catalog:
     def _record(
         self, identifier: Identifier, kind: "CreationKind", job_id: str | None, commit_user: str | None = None
     ) -> "CreationRecord":
-        from tablestore.catalog.creations import CreationRecord, check_job_id
+        from tablestore.catalog.creations import CreationRecord, check_job_id, marked
 
-        return CreationRecord(
+        record = CreationRecord(
             job_id=check_job_id(job_id if job_id is not None else self._ids.uuid()),
             kind=kind,
             table=str(identifier),
-            table_uuid=self._ids.uuid(),
+            table_uuid="",
             begun_millis=self._clock.now_ms(),
             commit_user=commit_user,
+            secret=self._ids.uuid(),
         )
+        return marked(record)
 
     def table(self, name: str) -> Table | SystemTable:
         """Open the table ``database.name``, or what ``name$…`` names (a system table, a branch). Raises NotFoundError.

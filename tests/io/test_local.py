@@ -419,10 +419,29 @@ def test_a_root_that_is_reached_through_a_link_works(tmp_path: Path) -> None:
     assert (tmp_path / "real" / "db" / "table" / "file").read_bytes() == b"x"
 
 
-def test_a_link_within_the_table_is_followed(store: LocalFileStore) -> None:
-    os.symlink("snapshot", f"{store.root_uri}/inner")
-    store.write("inner/new", b"x")
-    assert store.read("snapshot/new") == b"x"
+def test_a_link_to_a_place_in_the_same_root_is_read_and_never_written_or_deleted_through(store: LocalFileStore) -> None:
+    """Another table lies in the same warehouse."""
+    store.write("other/precious", b"x")
+    os.symlink("other", f"{store.root_uri}/inner")
+    assert store.read("inner/precious") == b"x"
+    for verb in (
+        lambda: store.write("inner/new", b"x"),
+        lambda: store.delete("inner/precious"),
+        lambda: store.delete_directory("inner"),
+        lambda: store.at("inner").delete("precious"),
+        lambda: store.rename_directory("inner/precious", "elsewhere"),
+        lambda: store.copy_file("inner/precious", "copy"),
+    ):
+        with pytest.raises(InvalidInputError, match="symbolic link"):
+            verb()
+    assert store.names("other") == ["precious"]
+
+
+def test_a_listing_tells_links_apart(store: LocalFileStore) -> None:
+    store.write("other/file", b"x")
+    os.symlink("other", f"{store.root_uri}/linked")
+    found = {info.name: (info.is_dir, info.is_link) for info in store.list("")}
+    assert (found["linked"], found["other"]) == ((True, True), (True, False))
 
 
 def test_a_directory_that_others_empty_meanwhile_is_removed_all_the_same(

@@ -51,11 +51,11 @@ from tablestore.store.schemas import TABLE_UUID_OPTION
 from tablestore.table.table import Table
 from tablestore.types.arrowtypes import fields_from_arrow
 from tablestore.types.datatypes import TIMESTAMP_ROOTS, AtomicType, Field
-from tablestore.types.evolution.replacing import REPLACES_AFTER_OPTION
+from tablestore.types.evolution.replacing import OF_REPLACEMENTS
 from tablestore.types.typestring import type_to_sql
 
 # What of a table belongs to this one alone.
-OWN_OPTIONS = frozenset({TABLE_UUID_OPTION, REPLACES_AFTER_OPTION, LOG_KAFKA_TOPIC.key})
+OWN_OPTIONS = OF_REPLACEMENTS | {TABLE_UUID_OPTION, LOG_KAFKA_TOPIC.key}
 _DISTRIBUTION = (BUCKET.key, BUCKET_KEY.key)
 
 

@@ -506,12 +506,13 @@ class Committer:
         own, message = (*files.message.new_files, *files.retired), request.message
         if request.prepared:
             try:
-                named = self.landings.named({entry.file.file_name for entry in own})
+                named = self.landings.named(
+                    {entry.file.file_name for entry in own} | {change.file_name for change in message.index_changes}
+                )
             except TablestoreError:
                 return
             own = tuple(entry for entry in own if entry.file.file_name not in named)
-            if named:
-                message = replace(message, index_changes=())
+            message = replace(message, index_changes=tuple(one for one in message.index_changes if one.file_name not in named))
         self._remove(own)
         for change in message.index_changes:
             if change.kind is EntryKind.ADD:

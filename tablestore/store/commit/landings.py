@@ -127,14 +127,14 @@ class Landings:
             raise self._gone(message)
 
     def named(self, names: Collection[str]) -> Collection[str]:
-        """Those of these data files that anything retained references, on any branch. Reads all metadata of the table."""
+        """Those of these data and index files that anything retained references, on any branch. Reads all metadata of the table."""
         needs = Needs(self.manifests, wanted=names)
         for branch in (self.branch, *other_branches(self.branch)):
             needs.add_branch(branch, _always(True), changelogs=False)
             for produced in (True, False):
                 with suppress(NotFoundError):
                     needs.add_changelogs(branch.changelogs.all(), _always(produced))
-        return needs.data & set(names)
+        return (needs.data | needs.index) & set(names)
 
     def _landing_without_files(self, message: CommitMessage, latest: Snapshot) -> Landing | None:
         """The landing of a message without files, which only the notes of snapshots show."""

@@ -8,7 +8,7 @@ newest schema. Memory: a window of all runs of the section with its sorted copy,
 is visible before the commit of the message that is returned, and a message that is not committed is taken back by :func:`discard`.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 
@@ -103,26 +103,24 @@ def run_compaction(
 
 def discard(context: TableContext, message: CommitMessage) -> None:
     """Remove the files of a message that was never given to a commit. A file that cannot be removed is an orphan."""
-    for entry in message.new_files:
-        with suppress(StorageError):
-            context.remove_file(entry)
-    for change in message.index_changes:
-        if change.kind is EntryKind.ADD:
-            with suppress(StorageError):
-                context.files.delete(index_path(change.file_name))
+    _remove(context, message, named=())
 
 
 def discard_unnamed(context: TableContext, message: CommitMessage) -> None:
     """As :func:`discard`, for a message that another process may have committed: files that the table names stay."""
-    own = message.new_files
-    named = committer(context).landings.named({entry.file.file_name for entry in own})
-    if not named:
-        discard(context, message)
-        return
-    for entry in own:
+    names = {entry.file.file_name for entry in message.new_files} | {change.file_name for change in message.index_changes}
+    _remove(context, message, named=committer(context).landings.named(names))
+
+
+def _remove(context: TableContext, message: CommitMessage, *, named: Collection[str]) -> None:
+    for entry in message.new_files:
         if entry.file.file_name not in named:
             with suppress(StorageError):
                 context.remove_file(entry)
+    for change in message.index_changes:
+        if change.kind is EntryKind.ADD and change.file_name not in named:
+            with suppress(StorageError):
+                context.files.delete(index_path(change.file_name))
 
 
 class _Rewriter:

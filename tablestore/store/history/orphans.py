@@ -155,7 +155,7 @@ def _candidates(context: TableContext, main: FileStore, older_than: int) -> Iter
 
 def _of_history(main: FileStore, prefix: str, older_than: int) -> Iterator[Orphan]:
     """Old files of one branch: snapshots (also those in use, which the caller leaves out), intents, files half published."""
-    marks = [f"{MARKS_DIR}/{info.name}" for info in main.list(f"{prefix}{MARKS_DIR}") if info.is_dir]
+    marks = [f"{MARKS_DIR}/{info.name}" for info in main.list(f"{prefix}{MARKS_DIR}") if info.is_dir and not info.is_link]
     for directory in (*sorted(OWN_DIRECTORIES), *marks):
         for info in _old(main, f"{prefix}{directory}", older_than):
             if is_passing(info.name):
@@ -173,7 +173,7 @@ def _bucket_directories(main: FileStore, data_directory: str) -> Iterator[str]:
         directory = pending.pop()
         for info in main.list(directory):
             path = f"{directory}/{info.name}" if directory else info.name
-            if not info.is_dir:
+            if not info.is_dir or info.is_link:
                 continue
             if _BUCKET.fullmatch(info.name):
                 yield path

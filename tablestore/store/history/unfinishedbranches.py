@@ -104,10 +104,10 @@ def is_passing(path: str) -> bool:
 
 
 def walk(main: FileStore, directory: str) -> Iterator[tuple[str, FileInfo]]:
-    """Every file below a directory, with its path."""
+    """Every file below a directory, with its path. A link is a file: what it leads to is elsewhere."""
     for info in main.list(directory):
         path = f"{directory}/{info.name}"
-        if info.is_dir:
+        if info.is_dir and not info.is_link:
             yield from walk(main, path)
         else:
             yield path, info

@@ -44,7 +44,7 @@ class DeadHold:
 def release_dead_holds(tools: CreationTools, *, dry_run: bool) -> tuple[DeadHold, ...]:
     """Let expiry have what is kept for targets of this warehouse that are gone; with ``dry_run`` only say what that is.
 
-    Raises FormatError, StorageError if a record or a table cannot be read: it may be the target.
+    Raises FormatError, StorageError if a table cannot be read: it may be the target.
     """
     here = f"{tools.meta.files.root_uri.rstrip('/')}/"
     held = [one for one in _held(tools) if one.hold.target_uuid and (one.hold.target or "").startswith(here)]
@@ -83,11 +83,10 @@ def _held(tools: CreationTools) -> Iterator[_Held]:
 
 def _on_record(tools: CreationTools) -> Iterator[str]:
     """The tables that are being made or replaced, or whose dead creation was not swept yet."""
-    for job_id in tools.creations.job_ids():
-        if (record := tools.creations.find(job_id)) is not None:
-            yield hold_uuid(record.table_uuid)
-            if record.replaced_uuid is not None:
-                yield hold_uuid(record.replaced_uuid)
+    for record in tools.creations.all():
+        yield hold_uuid(record.table_uuid)
+        if record.replaced_uuid is not None:
+            yield hold_uuid(record.replaced_uuid)
 
 
 def _there(tools: CreationTools) -> Iterator[tuple[str, str | None]]:

@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from tablestore.catalog import refusals
-from tablestore.catalog.creations import CreationRecord
+from tablestore.catalog.creations import CreationRecord, marked
 from tablestore.catalog.identifier import Identifier
 from tablestore.errors import (
     CommitOutcomeUnknown,
@@ -49,8 +49,13 @@ from tablestore.table.creation.creationtools import CreationTools
 from tablestore.table.creation.stagedtable import StagedTable, begin_staging
 from tablestore.table.table import Table
 from tablestore.table.write.committing import Origin, commit_message, overwriting
-from tablestore.types.evolution.evolve import same_content
-from tablestore.types.evolution.replacing import REPLACES_AFTER_OPTION, keeps_layout, replacing_schema
+from tablestore.types.evolution.replacing import (
+    REPLACED_BY_OPTION,
+    REPLACES_AFTER_OPTION,
+    is_in_force,
+    keeps_layout,
+    replacing_schema,
+)
 from tablestore.types.schema import TableSchema
 
 _LOG_PREFIXES = ("log.", "tablestore.log.")
@@ -66,7 +71,7 @@ def stage_replacement(tools: CreationTools, record: CreationRecord, made: TableS
             f"{identifier} first",
             kind="materialized-table",
         )
-    record = replace(record, kind="replace", replaced_uuid=old.options.get(TABLE_UUID_OPTION))
+    record = marked(replace(record, replaced_uuid=old.options.get(TABLE_UUID_OPTION)))
     kept = {key: value for key, value in old.options.items() if key.startswith(_LOG_PREFIXES)}
     before, after = (
         log_settings(schema, name=str(identifier)) for schema in (old, replace(made, options={**kept, **made.options}))
@@ -83,7 +88,7 @@ def stage_replacement(tools: CreationTools, record: CreationRecord, made: TableS
         )
     if old.options.get(TABLE_UUID_OPTION) is not None:
         kept[TABLE_UUID_OPTION] = old.options[TABLE_UUID_OPTION]
-    record = replace(record, replaced_schema_id=old.id)
+    record = marked(replace(record, replaced_schema_id=old.id))
     begin_staging(tools, record, replacing_schema(old, made, kept_options=kept))
     return ReplacedInPlace(tools, record)
 
@@ -102,7 +107,7 @@ class ReplacedInPlace(StagedTable):
         tools.creations.begin_publishing(record, makes_log=False)
         message = _message(record, self._table.context, context)
         properties = self._says_of_rows()
-        made = _with_condition(self._table.table_schema, context)
+        made = _with_condition(record, self._table.table_schema, context)
         try:
             _bring_files(tools, record, message, context)
             if not publish_schema(context, made, base):
@@ -188,15 +193,13 @@ def sweep_replacement(tools: CreationTools, record: CreationRecord, directory: s
         context = tools.open(record.identifier).context
         base, newest = context.schemas.read(record.replaced_schema_id or 0), context.schemas.refreshed_latest()
         check_is_same(record.replaced_uuid, newest, table=record.table)
-        staged = tools.context(tools.meta.files.at(directory))
     except (NotFoundError, ConflictError):
-        return "removed"  # another table, or nothing was staged
+        return "removed"  # another table
     if _has_landed(context, record):
         return "finished"
     if dry_run:
         return "removed"
-    made = replace(staged.schema, options={**staged.schema.options, **_condition_of(newest)})
-    if same_content(newest, made) and newest.id == made.id:
+    if _waits_for(record, newest, context.snapshots.latest()):
         undone = context.at_schema(take_back_schema(context, newest, base))
         latest = undone.snapshots.latest()
         fence = CommitRequest(user=undone.ids.uuid(), operation="ALTER", message=undone.message(latest), allow_empty=True)
@@ -205,7 +208,10 @@ def sweep_replacement(tools: CreationTools, record: CreationRecord, directory: s
             # Between the two looks: the rows are there, and their definition comes back too.
             take_back_schema(undone, undone.schema, newest)
             return "finished"
-    discard_unnamed(context, _message(record, staged, context))
+    if record.marks_its_table:
+        # Else the copies wait for the removal of orphans, which asks nobody whose they are.
+        with suppress(NotFoundError):  # nothing was staged
+            discard_unnamed(context, _message(record, tools.context(tools.meta.files.at(directory)), context))
     return "removed"
 
 
@@ -243,14 +249,21 @@ def _message(record: CreationRecord, staged: TableContext, context: TableContext
     )
 
 
-def _with_condition(schema: TableSchema, context: TableContext) -> TableSchema:
+def _with_condition(record: CreationRecord, schema: TableSchema, context: TableContext) -> TableSchema:
     latest = context.snapshots.latest()
-    return replace(schema, options={**schema.options, REPLACES_AFTER_OPTION: str(latest.id if latest is not None else 0)})
+    condition = {REPLACES_AFTER_OPTION: str(latest.id if latest is not None else 0), REPLACED_BY_OPTION: record.table_uuid}
+    return replace(schema, options={**schema.options, **condition})
 
 
-def _condition_of(schema: TableSchema) -> dict[str, str]:
-    after = schema.options.get(REPLACES_AFTER_OPTION)
-    return {} if after is None else {REPLACES_AFTER_OPTION: after}
+def _waits_for(record: CreationRecord, newest: TableSchema, latest: Snapshot | None) -> bool:
+    """Whether the newest schema is that of the job, and counts only with the rows that the job did not commit.
+
+    A record of an earlier release says nothing of whose such a schema is: it may be that of a job at work.
+    """
+    if latest is not None and is_in_force(newest, snapshot_id=latest.id, schema_id=latest.schema_id):
+        return False
+    of_job = newest.options.get(REPLACED_BY_OPTION) == (record.table_uuid if record.marks_its_table else None)
+    return of_job and REPLACES_AFTER_OPTION in newest.options and newest.id - 1 == record.replaced_schema_id
 
 
 def _take_back(context: TableContext, base: TableSchema, error: Exception) -> None:

@@ -11,6 +11,7 @@ after it leaves a whole table, whose log catches up with its next commit or publ
 will lie, so nothing in it has to be corrected afterwards.
 """
 
+import logging
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from types import TracebackType
@@ -28,11 +29,13 @@ from tablestore.errors import (
 )
 from tablestore.format.snapshot import Snapshot
 from tablestore.store.followup import Chore, FollowUp
-from tablestore.store.schemas import TABLE_UUID_OPTION, Schemas
+from tablestore.store.schemas import TABLE_UUID_OPTION, Schemas, table_uuid_of
 from tablestore.table.creation.creationtools import CreationTools
 from tablestore.table.creation.renewal import renewing
 from tablestore.table.table import Table
 from tablestore.types.schema import TableSchema
+
+LOG = logging.getLogger(__name__)
 
 
 class StagedTable:
@@ -200,7 +203,12 @@ def begin_staging(tools: CreationTools, record: CreationRecord, schema: TableSch
 
 
 def remove_log(tools: CreationTools, record: CreationRecord, directory: str) -> None:
-    """Remove the log that the job has made for the table in ``directory``. That of another table is left alone."""
-    if tools.creations.makes_log(record):
-        with suppress(NotFoundError):
+    """Remove the log that the job has made for the table in ``directory``, if that has the job's mark. Any other is left alone."""
+    if not tools.creations.makes_log(record):
+        return
+    with suppress(NotFoundError):
+        staged = table_uuid_of(Schemas(tools.meta.files.at(directory)).latest())
+        if record.marks_its_table and staged == record.table_uuid:
             tools.log_at_its_place(record, directory).drop()
+        else:
+            LOG.warning("a log for %s stays, nothing shows that job %s made it: delete it by hand", record.table, record.job_id)

@@ -8,6 +8,9 @@
 
 Every step may be repeated: a sweeper that dies leaves a record that says how far the job was, and the next one goes on. A directory
 without a record is the rest of a removal, or of a job that woke up after it: it goes once all of its files are old.
+
+What is not understood is reported and left: a damaged record, one of another job, or one that is renewed in the future. Outside of
+the job's own directory only that is changed which carries the mark of the job (:mod:`tablestore.catalog.creations`).
 """
 
 import logging
@@ -15,7 +18,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from tablestore.catalog.creations import CREATIONS_DIR, CreationRecord
-from tablestore.errors import AlreadyExistsError, NotFoundError, TablestoreError, UnsupportedError
+from tablestore.errors import AlreadyExistsError, FormatError, NotFoundError, TablestoreError, UnsupportedError
 from tablestore.htmltext import PrintedInNotebooks
 from tablestore.io.filestore import FileStore, RenamesDirectories
 from tablestore.store.history.storeclock import check_clock
@@ -28,13 +31,15 @@ from tablestore.table.creation.visiblecreation import drop_made, is_whole
 LOG = logging.getLogger(__name__)
 
 DEAD_AFTER = timedelta(hours=1)
+_MOST_AHEAD = timedelta(days=1)
 _WORDS = {"create": "visible", "stage": "staged", "replace": "replacement of"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweptCreation:
-    """A creation that died. ``outcome``: ``removed`` (nothing is left of it), ``finished`` (its table is whole and stays),
-    ``failed`` (``error`` says why it was left for the next time). ``table`` is None for the rest of a removal."""
+    """A creation that died. ``outcome``: ``removed`` (nothing is left of it), ``finished`` (its table is whole and stays), ``left``
+    (a table of this identity stays, because the record of an earlier release does not show that the job made it), ``failed``
+    (``error`` says why it was left for the next time). ``table`` is None for the rest of a removal."""
 
     job_id: str
     table: str | None
@@ -86,7 +91,9 @@ def _sweep_job(tools: CreationTools, job_id: str, dead_since: int, *, dry_run: b
                 creations.end(job_id)
         else:
             table, kind = record.table, record.kind
-            if creations.renewed_millis(record) > dead_since and not creations.is_sweeping(record):
+            renewed = creations.renewed_millis(record)
+            _check_past(record, renewed, tools.clock.now_ms())
+            if renewed > dead_since and not creations.is_sweeping(record):
                 return None
             outcome = _outcome(tools, record) if dry_run else _sweep_record(tools, record)
     except TablestoreError as error:
@@ -95,11 +102,24 @@ def _sweep_job(tools: CreationTools, job_id: str, dead_since: int, *, dry_run: b
     return SweptCreation(job_id=job_id, table=table, kind=kind, outcome=outcome)
 
 
+def _check_past(record: CreationRecord, renewed_millis: int, now_millis: int) -> None:
+    """Raise FormatError for a record that would count as alive for ever."""
+    if renewed_millis > now_millis + _MOST_AHEAD // timedelta(milliseconds=1):
+        raise FormatError(
+            f"the record of job {record.job_id!r} says that it was begun or renewed at {renewed_millis} (milliseconds since 1970), "
+            "which is in the future: that was made up, or a clock was wrong, and nothing is done about it; remove its directory if "
+            "no job is at work there"
+        )
+
+
 def _outcome(tools: CreationTools, record: CreationRecord) -> str:
     if record.replaced_schema_id is not None:
         return sweep_replacement(tools, record, record.staged_directory, dry_run=True)
-    whole = is_whole(tools, record) if record.kind == "create" else tools.uuid_of(record.identifier) == record.table_uuid
-    return "finished" if whole else "removed"
+    if tools.uuid_of(record.identifier) != record.table_uuid:
+        return "removed"
+    if record.kind != "create" or is_whole(tools, record):
+        return "finished"
+    return "removed" if record.marks_its_table else "left"
 
 
 def _sweep_record(tools: CreationTools, record: CreationRecord) -> str:

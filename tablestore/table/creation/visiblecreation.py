@@ -4,8 +4,8 @@
     create      the table, if there is none of that name
     finished    record gone                      undo    log and table gone, if it is the one that was made here ── record gone
 
-The identity is on record before the table is made, so whoever undoes it, in whatever process, never drops a table that the job did
-not make. The handle is found again by the job's id.
+The identity is on record before the table is made, and made from the record, so whoever undoes it, in whatever process, never
+drops a table that the job did not make. The handle is found again by the job's id.
 """
 
 from collections.abc import Mapping
@@ -60,7 +60,7 @@ class VisibleCreation:
     @property
     def is_made(self) -> bool:
         """Whether the table that has the name now is the one that was made here."""
-        return self._tools.uuid_of(self._record.identifier) == self._record.table_uuid
+        return is_made(self._tools, self._record)
 
     def renew(self) -> None:
         """Say that the job lives. Raises ConflictError of kind ``creation-swept`` if it was given up for dead."""
@@ -82,18 +82,25 @@ class VisibleCreation:
 
 
 def drop_made(tools: CreationTools, record: CreationRecord) -> bool:
-    """Drop the table that a job made, with its log; False if there is none of its identity under that name."""
-    if tools.uuid_of(record.identifier) != record.table_uuid:
+    """Drop the table that a job made, with its log; False if there is none with its mark under that name."""
+    if not is_made(tools, record):
         return False
-    tools.open(record.identifier).change_log.drop()
+    table = tools.open(record.identifier)
+    # Opened anew: it may be another one by now.
+    if table.context.table_uuid != record.table_uuid:
+        return False
+    table.change_log.drop()
     tools.meta.drop_table(record.identifier, ignore_if_not_exists=True, table_uuid=record.table_uuid)
     return True
 
 
+def is_made(tools: CreationTools, record: CreationRecord) -> bool:
+    """Whether the table that has the name now is the one that the job made, by its mark."""
+    return record.marks_its_table and tools.uuid_of(record.identifier) == record.table_uuid
+
+
 def is_whole(tools: CreationTools, record: CreationRecord) -> bool:
     """Whether the table that a job made has the rows of the job, so that it died only after it had done its work."""
-    if tools.uuid_of(record.identifier) != record.table_uuid:
-        return False
     retained = tools.open(record.identifier).context.snapshots.retained()
     if not retained or record.commit_user is None:
         return bool(retained)

@@ -15,6 +15,11 @@ from tablestore.types.schema import TableSchema
 REPLACES_AFTER_OPTION = "tablestore.replaces-after-snapshot"
 """On the schema of a replacement, and no other: it is in force once a snapshot above this id has it. See :func:`is_in_force`."""
 
+REPLACED_BY_OPTION = "tablestore.replaced-by"
+"""Beside it: the mark of the job that replaces, which alone may take the schema back."""
+
+OF_REPLACEMENTS = frozenset({REPLACES_AFTER_OPTION, REPLACED_BY_OPTION})
+
 
 def is_in_force(schema: TableSchema, *, snapshot_id: int, schema_id: int) -> bool:
     """True if the newest schema counts: that of a replacement only with its rows, so that nobody sees others through it.
@@ -26,10 +31,10 @@ def is_in_force(schema: TableSchema, *, snapshot_id: int, schema_id: int) -> boo
 
 
 def without_condition(schema: TableSchema) -> TableSchema:
-    """The schema without the option that makes a replacement wait for its rows: a base for further schemas."""
-    if REPLACES_AFTER_OPTION not in schema.options:
+    """The schema without the options that make a replacement wait for its rows: a base for further schemas."""
+    if OF_REPLACEMENTS.isdisjoint(schema.options):
         return schema
-    return replace(schema, options={key: value for key, value in schema.options.items() if key != REPLACES_AFTER_OPTION})
+    return replace(schema, options={key: value for key, value in schema.options.items() if key not in OF_REPLACEMENTS})
 
 
 def keeps_layout(old: TableSchema, new: TableSchema) -> bool:

@@ -32,7 +32,7 @@ from tablestore.store.snapshots import CONTENT_PREFIX
 from tablestore.table.creation.stagedtable import StagedTable
 from tablestore.table.table import Table
 from tablestore.table.write.committing import CommitNote
-from tablestore.types.evolution.replacing import REPLACES_AFTER_OPTION
+from tablestore.types.evolution.replacing import OF_REPLACEMENTS
 
 _NOT_OF_VERSIONS = ("log.", "tablestore.log.", MATERIALIZED_PREFIX, OWN_MATERIALIZED_PREFIX)
 
@@ -188,4 +188,4 @@ def _copy(session: Session, rows: Found, into: Found) -> None:
 
 
 def _is_of_versions(key: str) -> bool:
-    return key not in (TYPE.key, TABLE_UUID_OPTION, REPLACES_AFTER_OPTION) and not key.startswith(_NOT_OF_VERSIONS)
+    return key not in (TYPE.key, TABLE_UUID_OPTION, *OF_REPLACEMENTS) and not key.startswith(_NOT_OF_VERSIONS)
