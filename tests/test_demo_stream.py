@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from tablestore.demo import flights as data
-from tablestore.demo import stream
-from tablestore.demo.board import Board, line, picture
-from tablestore.demo.replay import CHANGES_SCHEMA, KEY, SCHEMA, Replay, replay, to_rows
+from examples.flights import dataset as data
+from examples.flights import stream
+from examples.flights.board import Board, line, picture
+from examples.flights.replay import CHANGES_SCHEMA, KEY, SCHEMA, Replay, replay, to_rows
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def test_comparison_sees_a_missing_row_and_a_changed_value(day: Replay) -> None:
 @pytest.mark.spark
 def test_the_board_of_two_streams_is_the_table_and_the_table_is_the_day(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tablestore.demo.stream", "--batches", "3"],
+        [sys.executable, "-m", "examples.flights.stream", "--batches", "3"],
         cwd=tmp_path,
         env={**os.environ, "PYSPARK_PYTHON": sys.executable},
         capture_output=True,

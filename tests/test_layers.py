@@ -1,7 +1,7 @@
 """The order of the layers and of the rooms in them, read from the source: an import points left, and never in a circle.
 
     base -> types -> format -> lsm || io -> store -> log -> catalog -> table -> cdc -> distributed -> sql
-    -> environment -> cli, demo, connectors
+    -> environment -> cli, connectors
 
 Every import counts, also one inside a function or behind TYPE_CHECKING: who needs the name of a thing to the right knows too much.
 
@@ -32,7 +32,7 @@ LAYERS = (
     "distributed",
     "sql",
     "environment",
-    "cli demo",
+    "cli",
     "testing __main__",
 )
 # The rooms of a layer from left to right, and single modules that lie to the right of a room; "*": all its other modules. What is
@@ -110,7 +110,7 @@ PLAINLY_DESCRIBED = (*LAYERS[0].split(), "types")
 RIDDLE = re.compile(
     r"(What|How|Which|Where|When|Who|Whose|Why|Whether|Of|Does|Do|Is|Are|Can|May|Might|Should)\b|[^\n]*(\n[^\n]+)*\?(\n\n|\s*$)"
 )
-NAMED_AFTER = ("tablestore/cli/commands", "tablestore/testing/contracts", "tablestore/demo")
+NAMED_AFTER = ("tablestore/cli/commands", "tablestore/testing/contracts")
 PLACES = {name: place for place, names in enumerate(LAYERS) for name in names.split()}
 ROOM_PLACES = {
     layer: {name: place for place, names in enumerate(steps) for name in names.split()} for layer, steps in ROOMS.items()
@@ -118,13 +118,10 @@ ROOM_PLACES = {
 BASE = set(LAYERS[0].split())
 CONNECTOR_PLACE = PLACES["cli"]
 
-# What the engine must not know. Exceptions: the demo has Spark programs, and whoever starts a broker asks it
-# whether it is up.
+# What the engine must not know. Exception: whoever starts a broker asks it whether it is up.
 CONNECTORS = {"connectors", "pyspark_tablestore", "tablestore_kafka", "tablestore_duckdb"}
-FOREIGN = {"pyspark", "confluent_kafka", "tests", "benchmarks"} | CONNECTORS
+FOREIGN = {"pyspark", "confluent_kafka", "tests", "benchmarks", "examples"} | CONNECTORS
 FOREIGN_ALLOWED = {
-    ("tablestore.demo.spark", "pyspark"),
-    ("tablestore.demo.stream", "pyspark"),
     ("tablestore.testing.kafka.broker", "confluent_kafka"),
 }
 
@@ -279,7 +276,7 @@ def points_right(found: Import) -> bool:
         return False
     if target == ["tablestore"]:
         # The public names are for users: inside, import from the module that defines a thing.
-        return where[1:2] not in (["testing"], ["cli"], ["demo"]) and where[0] == "tablestore"
+        return where[1:2] not in (["testing"], ["cli"]) and where[0] == "tablestore"
     there = target[1]
     if where[0] == "tests":
         return False

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from examples.flights import kafka
+from examples.flights.report import Report
 from tablestore.clock import SystemClock
-from tablestore.demo import kafka
-from tablestore.demo.report import Report
 from tablestore.testing.kafka import KafkaBroker
 from tablestore.testing.kafka.__main__ import main
 

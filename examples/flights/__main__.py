@@ -1,4 +1,4 @@
-"""``python -m tablestore.demo [--warehouse FOLDER] [--no-spark | --sql ENGINE]``: see the package's description."""
+"""``python -m examples.flights [--warehouse FOLDER] [--no-spark | --sql ENGINE]``: see the package's description."""
 
 import argparse
 import sys
@@ -9,15 +9,15 @@ from pathlib import Path
 
 from rich.console import Console
 
+from examples.flights.report import Report
 from tablestore.clock import SystemClock
-from tablestore.demo.report import Report
 from tablestore.errors import TablestoreError
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the demo; 0 when every check passed, 1 when one failed, 2 when it could not start."""
     parser = argparse.ArgumentParser(
-        prog="python -m tablestore.demo", description="The flights of New York in 2013, kept in a managed table."
+        prog="python -m examples.flights", description="The flights of New York in 2013, kept in a managed table."
     )
     parser.add_argument("--warehouse", metavar="FOLDER", help="keep the table here (default: a folder that is removed)")
     parser.add_argument("--no-spark", action="store_true", help="leave out the half that needs Spark and Java")
@@ -48,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _run(warehouse: str, report: Report, scratch: Path, *, with_spark: bool) -> None:
     # Here, after it is known that pandas is there.
-    from tablestore.demo import python, spark
+    from examples.flights import python, spark
 
     loaded = python.run(warehouse, report)
     missing = spark.why_not() if with_spark else "--no-spark was given"
@@ -61,7 +61,7 @@ def _run(warehouse: str, report: Report, scratch: Path, *, with_spark: bool) -> 
 
 
 def _run_sql(warehouse: str, report: Report, scratch: Path, *, engine: str) -> None:
-    from tablestore.demo import sql
+    from examples.flights import sql
 
     sql.run(warehouse, report, scratch, engine=engine)
 

@@ -23,10 +23,10 @@ import pyarrow.compute as pc
 from rich.console import Console
 
 import tablestore as ts
+from examples.flights import dataset as data
+from examples.flights import spark
+from examples.flights.report import Report
 from tablestore.clock import SystemClock
-from tablestore.demo import flights as data
-from tablestore.demo import spark
-from tablestore.demo.report import Report
 
 FIRST, NEXT = (Path(__file__).parent / name for name in ("tables", "tables_next"))
 FLIGHTS, BOARD, CARRIERS = "airport.flights", "airport.board", "airport.carriers"
@@ -173,7 +173,7 @@ def _unexpected(found: Sequence[str], expected: Sequence[str]) -> str | None:
 def main(arguments: list[str] | None = None) -> int:
     """0 when every check passed, 1 when one failed, 2 when it could not start."""
     parser = argparse.ArgumentParser(
-        prog="python -m tablestore.demo.materialized", description="A flights board and its figures as materialized tables."
+        prog="python -m examples.flights.materialized", description="A flights board and its figures as materialized tables."
     )
     parser.add_argument("--spark", action="store_true", help="queries run in Spark (default: DuckDB)")
     chosen = parser.parse_args(arguments)

@@ -19,8 +19,8 @@ import pyarrow as pa
 from rich.console import Console
 
 import tablestore as ts
+from examples.flights.report import Report
 from tablestore.clock import Clock, SystemClock
-from tablestore.demo.report import Report
 
 SERVERS_VARIABLE = "KAFKA_SERVERS"
 CHANGES = 40

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import tablestore as ts
-from tablestore.demo import flights as data
-from tablestore.demo.expected import difference, flights_at, read_raw
-from tablestore.demo.report import Report
+from examples.flights import dataset as data
+from examples.flights.expected import difference, flights_at, read_raw
+from examples.flights.report import Report
 
 CREATE = """
 CREATE TABLE demo.flights (

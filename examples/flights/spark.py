@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from tablestore.demo.expected import difference, flights_at
-from tablestore.demo.python import TABLE, LoadedYear, size
-from tablestore.demo.report import Report
+from examples.flights.expected import difference, flights_at
+from examples.flights.python import TABLE, LoadedYear, size
+from examples.flights.report import Report
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow import csv
 
-from tablestore.demo import flights as data
+from examples.flights import dataset as data
 
 KEY = ["carrier", "flight", "origin"]
 DAY = (2013, 3, 8)

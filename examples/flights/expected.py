@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 
-from tablestore.demo.flights import KEY, OF_ARRIVAL, OF_DEPARTURE, SCHEMA
+from examples.flights.dataset import KEY, OF_ARRIVAL, OF_DEPARTURE, SCHEMA
 
 
 def read_raw(archive: Path) -> pd.DataFrame:

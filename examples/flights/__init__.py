@@ -1,4 +1,4 @@
-"""The flights of New York in 2013, kept in a managed table: ``python -m tablestore.demo``, or ``make demo``.
+"""The flights of New York in 2013, kept in a managed table: ``python -m examples.flights``, or ``make demo``.
 
 A year of work for one table, on real data: the schedule is inserted, departures and arrivals are upserted month by
 month, cancelled flights are deleted; then the table is read as it was at several moments, through Python and through

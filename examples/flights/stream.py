@@ -25,13 +25,13 @@ from rich.console import Console
 from rich.live import Live
 
 import tablestore as ts
+from examples.flights import dataset as data
+from examples.flights import spark
+from examples.flights.board import Board, Moment, line, picture
+from examples.flights.kafka import SERVERS_VARIABLE
+from examples.flights.replay import CHANGES_SCHEMA, KEY, SCHEMA, Replay, replay, to_rows
+from examples.flights.report import Report
 from tablestore.clock import Clock, SystemClock
-from tablestore.demo import flights as data
-from tablestore.demo import spark
-from tablestore.demo.board import Board, Moment, line, picture
-from tablestore.demo.kafka import SERVERS_VARIABLE
-from tablestore.demo.replay import CHANGES_SCHEMA, KEY, SCHEMA, Replay, replay, to_rows
-from tablestore.demo.report import Report
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -225,7 +225,7 @@ def difference(ours: pd.DataFrame, theirs: pd.DataFrame, whose: str) -> str | No
 def main(arguments: list[str] | None = None) -> int:
     """0 when every check passed, 1 when one failed, 2 when it could not start."""
     parser = argparse.ArgumentParser(
-        prog="python -m tablestore.demo.stream", description="A day of flights, streamed into a table and from it to a live board."
+        prog="python -m examples.flights.stream", description="A day of flights, streamed into a table and from it to a live board."
     )
     parser.add_argument("--kafka", action="store_true", help="the changes go through a topic (make demo-stream starts a broker)")
     parser.add_argument("--batches", type=int, default=BATCHES, metavar="N", help=f"stretches of the day (default: {BATCHES})")

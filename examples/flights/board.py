@@ -16,7 +16,7 @@ from rich.panel import Panel
 from rich.table import Table as Grid
 from rich.text import Text
 
-from tablestore.demo.replay import ARRIVED, DAY, KEY, SCHEDULED, TITLE
+from examples.flights.replay import ARRIVED, DAY, KEY, SCHEDULED, TITLE
 
 # Cells of a bar on either side of the axis, and the delay in minutes that fills the one on the right.
 _EARLY, _LATE, _FULL = 3, 23, 180.0
