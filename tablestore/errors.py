@@ -11,8 +11,10 @@
     └── UnsupportedError        well-formed, but outside of what tablestore does
 
 Every message says what was expected, what was found, where, and what to do next. ``kind`` is a stable
-short string for programs (``"checksum"``, ``"unknown-option"``, …); the message is for people.
+short string for programs (``"checksum"``, ``"unknown-option"``, …); the message is for people, and without secrets.
 """
+
+from tablestore.redaction import without_secrets
 
 
 class TablestoreError(Exception):
@@ -21,8 +23,9 @@ class TablestoreError(Exception):
     default_kind = "error"
 
     def __init__(self, message: str, *, kind: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
+        # What is passed on from a driver or a store may hold the address that it was given, with its password.
+        self.message = without_secrets(message)
+        super().__init__(self.message)
         self.kind = kind or self.default_kind
 
     def __str__(self) -> str:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.names import did_you_mean, split_names
+from tablestore.redaction import is_harmless, is_telling, shown_options
 
 OptionKind = Literal["text", "int", "bool", "bytes", "duration", "choice", "names"]
 Value = str | int | bool | tuple[str, ...] | None
@@ -20,22 +21,54 @@ Value = str | int | bool | tuple[str, ...] | None
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 MINUTE_MS, HOUR_MS, DAY_MS = 60_000, 3_600_000, 86_400_000
 
-# Keys that are not in the registry but belong to it: per-column settings, log client settings, our own notes.
+# Keys that are not in the registry but belong to it: per-column settings, our own notes.
 FIELDS_PREFIX, COLUMN_STATS_MODE = "fields.", ".stats-mode"
 DEFAULT_FUNCTION, SEQUENCE_GROUP = "fields.default-aggregate-function", "sequence-group"
 # Columns that are not stored: computed ones, as Flink's catalogs keep them.
 SCHEMA_PREFIX = "schema."
 # The name of the primary key, where CREATE TABLE gives it one; the format has no place for it.
 KEY_CONSTRAINT = "tablestore.primary-key-constraint"
+# A session's settings for the tables that it creates.
+SESSION_PREFIX = "table-storage."
 # Another spelling of log.scan.timestamp-mills.
 LOG_SCAN_TIMESTAMP_ALIAS = "log.scan.timestamp-millis"
 # What a string partition column holds: `#` stands for it.
 PARTITION_DATE_FORMATTER = "partition.fields.#.date-formatter"
 _PARTITION_DATE_PARTS = tuple(PARTITION_DATE_FORMATTER.split("#"))
-KNOWN_PREFIXES = ("tablestore.", "log.kafka.", LOG_SCAN_TIMESTAMP_ALIAS, FIELDS_PREFIX, SCHEMA_PREFIX)
+# What a table may set of a client of Kafka: nothing that names a file, a plug-in or a secret. Stored in tables: never taken away.
+KAFKA_PREFIX = "log.kafka."
+KAFKA_CLIENT_SETTINGS = frozenset(
+    [
+        "batch.num.messages",
+        "batch.size",
+        "bootstrap.servers",
+        "client.dns.lookup",
+        "client.rack",
+        "compression.codec",
+        "compression.level",
+        "compression.type",
+        "fetch.max.bytes",
+        "fetch.message.max.bytes",
+        "fetch.min.bytes",
+        "fetch.wait.max.ms",
+        "linger.ms",
+        "max.partition.fetch.bytes",
+        "message.max.bytes",
+        "queue.buffering.max.kbytes",
+        "queue.buffering.max.messages",
+        "queued.max.messages.kbytes",
+        "queued.min.messages",
+        "request.timeout.ms",
+        "socket.connection.setup.timeout.ms",
+        "socket.timeout.ms",
+        "transaction.timeout.ms",
+    ]
+)
 # Statements about materialized tables write these, and nobody else.
 MATERIALIZED_TABLE = "materialized-table"
 MATERIALIZED_PREFIX, OWN_MATERIALIZED_PREFIX = "materialized-table.", "tablestore.materialized-table."
+_OWN_NOTES = (KEY_CONSTRAINT, LOG_SCAN_TIMESTAMP_ALIAS, "tablestore.table-uuid", "tablestore.replaces-after-snapshot")
+_FAMILIES = (FIELDS_PREFIX, SCHEMA_PREFIX, OWN_MATERIALIZED_PREFIX)
 
 _BYTES = re.compile(r"\s*(\d{1,18})\s*([a-z]*)\s*", re.IGNORECASE | re.ASCII)
 _BYTE_UNITS = {
@@ -407,7 +440,7 @@ class TableOptions(Mapping[str, str]):
         return len(self._texts)
 
     def __repr__(self) -> str:
-        return f"TableOptions({self._texts!r})"
+        return f"TableOptions({shown_options(self._texts, is_table_option)!r})"
 
     def get(self, key: str | Option, default: Any = None) -> Any:
         """With an :class:`Option`: its typed value (see :meth:`value`); with a text: what is stored, or ``default``."""
@@ -481,18 +514,45 @@ def validate_options(options: Mapping[str, str]) -> None:
     for key, text in options.items():
         if not isinstance(key, str) or not isinstance(text, str):
             raise InvalidInputError(
-                f"expected text as key and value of an option, found {key!r:.100}: {text!r:.100}",
+                f"expected text as key and value of an option, found {key!r:.100} and a value of type {type(text).__name__}",
                 kind="invalid-option",
             )
-        option = TABLE_OPTIONS.get(key)
-        if option is None and not key.startswith(KNOWN_PREFIXES) and partition_date_column(key) is None:
-            raise InvalidInputError(f"unknown table option {key!r:.100}{did_you_mean(key, TABLE_OPTIONS)}", kind="unknown-option")
+        if not is_table_option(key):
+            raise _refused_key(key)
     refuse_unsupported(options)
     parsed = TableOptions(options)
     for key in options:
         if key in TABLE_OPTIONS:
             parsed.value(TABLE_OPTIONS[key])
     _check_together(parsed)
+
+
+def is_table_option(key: str) -> bool:
+    """Tells whether tables have such an option. What they have is stored and shown, so no secret is among it."""
+    if key in TABLE_OPTIONS or key in _OWN_NOTES or key.removeprefix(KAFKA_PREFIX) in KAFKA_CLIENT_SETTINGS:
+        return True
+    if partition_date_column(key) is not None:
+        return True
+    # A column may be called password; what is said about it may not.
+    return key.startswith(_FAMILIES) and not is_telling(key.rpartition(".")[2])
+
+
+def holds_no_secret(key: str) -> bool:
+    """Tells whether the value of an option may be shown, be it one of a table, a connector or a session."""
+    return is_table_option(key.removeprefix(SESSION_PREFIX)) or is_harmless(key)
+
+
+def _refused_key(key: str) -> InvalidInputError:
+    if key.startswith(KAFKA_PREFIX):
+        name = key.removeprefix(KAFKA_PREFIX)
+        return InvalidInputError(
+            f"a table may not set this property of the Kafka client: {name:.100}. Whoever may alter a table could reach files and "
+            "secrets with it, and all who read the table see it; set "
+            f"TABLESTORE_KAFKA_{name.upper().replace('.', '_'):.100} in the environment instead. Tables may set "
+            f"{', '.join(sorted(KAFKA_CLIENT_SETTINGS))}",
+            kind="invalid-option",
+        )
+    return InvalidInputError(f"unknown table option {key!r:.100}{did_you_mean(key, TABLE_OPTIONS)}", kind="unknown-option")
 
 
 def partition_date_column(key: str) -> str | None:

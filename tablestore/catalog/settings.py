@@ -18,6 +18,7 @@ from tablestore.io import s3options
 from tablestore.io.lock import lockoptions
 from tablestore.names import did_you_mean, nearest
 from tablestore.options import Option, option_text, validate_options
+from tablestore.redaction import HIDDEN, without_secrets
 
 FILESYSTEM, MEMORY, JDBC = "filesystem", "memory", "jdbc"
 TABLE_DEFAULT = "table-default."
@@ -48,7 +49,6 @@ _FOR_JDBC = (URI, CATALOG_KEY, JDBC_USER, JDBC_PASSWORD)
 _MOST_CHARACTERS = 255  # of a catalog's key in the database
 _S3 = ("s3:", "s3a:")
 _TAKE_NO_OPTIONS = ("file:", "local:", "memory:")
-_HIDDEN = "***"
 # What may be shown as it is. Every other option of a client may hold a secret.
 _SHOWN = {"endpoint_url", "profile", "anon", "use_ssl", "requester_pays", *lockoptions.OPTIONS} - {lockoptions.LOCATION.key}
 
@@ -70,20 +70,20 @@ class CatalogSettings:
         """The options as one may show them: passwords, and what may hold a secret, are hidden."""
         found = {METASTORE.key: self.metastore}
         if self.warehouse is not None:
-            found[WAREHOUSE.key] = _without_secrets(self.warehouse)
+            found[WAREHOUSE.key] = without_secrets(self.warehouse)
         if self.metastore == JDBC:
-            found[URI.key] = _without_secrets(self.uri or "")
+            found[URI.key] = without_secrets(self.uri or "")
             found[CATALOG_KEY.key] = self.key
             if self.user is not None:
                 found[JDBC_USER.key] = self.user
             if self.password is not None:
-                found[JDBC_PASSWORD.key] = _HIDDEN
+                found[JDBC_PASSWORD.key] = HIDDEN
         found |= {f"{TABLE_DEFAULT}{key}": value for key, value in sorted(self.table_defaults.items())}
         for key, value in sorted(self.storage.items()):
             if key == lockoptions.LOCATION.key:
-                found[key] = _without_secrets(str(value))
+                found[key] = without_secrets(str(value))
             elif value is not None:
-                found[key] = str(value) if key in _SHOWN else _HIDDEN
+                found[key] = str(value) if key in _SHOWN else HIDDEN
         return MappingProxyType(found)
 
 
@@ -149,18 +149,6 @@ def _meant(key: str, known: Iterable[str], warehouse: str) -> str:
     if dot and did_you_mean(f"{prefix}.", [TABLE_DEFAULT]):
         return f"; did you mean {TABLE_DEFAULT + rest!r}?"
     return did_you_mean(key, known)
-
-
-def _without_secrets(url: str) -> str:
-    """A URL without its password and without the values of its query, which may be secrets too."""
-    scheme, separator, rest = url.partition("://")
-    if not separator:
-        return url
-    place, question, _ = rest.partition("?")
-    user, at, host = place.rpartition("@")
-    name, colon, _ = user.partition(":")
-    shown = f"{name}:{_HIDDEN}@{host}" if at and colon else place
-    return f"{scheme}://{shown}" + (f"?{_HIDDEN}" if question else "")
 
 
 def _text(value: object) -> str | None:

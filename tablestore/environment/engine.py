@@ -84,7 +84,7 @@ class ConnectorRelation:
 
     name: str
     connector: str
-    options: Mapping[str, str]
+    options: Mapping[str, str] = field(repr=False)
     schema: pa.Schema | None = None
     partition_by: tuple[str, ...] = ()
     metadata: tuple[MetadataField, ...] = ()

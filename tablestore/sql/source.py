@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from tablestore.errors import InvalidInputError
+from tablestore.options import holds_no_secret
+from tablestore.redaction import masked_statement
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -21,6 +23,8 @@ class Span:
 NOWHERE = Span(0, 0)
 # How much of its line is shown on either side of a place.
 SHOWN = 100
+# How far before that a secret may begin.
+_LOOKED_AT = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,7 @@ def syntax_error(text: str, span: Span, message: str) -> InvalidInputError:
 def marked(text: str, span: Span) -> str:
     """``line L, column C`` and the line with the place marked below it; lines and columns count from 1.
 
-    Of a long line only what is around the place is shown.
+    Of a long line only what is around the place is shown, and of values that may be secrets nothing.
     """
     start = min(max(span.start, 0), len(text))
     line_start = text.rfind("\n", 0, start) + 1
@@ -105,8 +109,9 @@ def marked(text: str, span: Span) -> str:
     line_end = len(text) if line_end < 0 else line_end
     first = line_start if start - line_start <= SHOWN else start - SHOWN
     last = min(line_end, start + SHOWN)
+    masked = masked_statement(text[max(first - _LOOKED_AT, 0) : last], holds_no_secret)
     # Character for character, so that the mark stands under its place.
-    line = "".join(c if c == "\t" or c.isprintable() else "\ufffd" for c in text[first:last].rstrip("\r"))
+    line = "".join(c if c == "\t" or c.isprintable() else "\ufffd" for c in masked[len(masked) - (last - first) :].rstrip("\r"))
     before, after = "…" * (first > line_start), "…" * (last < line_end)
     indent = "".join(c if c == "\t" else " " for c in before + line[: start - first])
     mark = "^" * max(1, min(span.end, first + len(line)) - start)

@@ -97,8 +97,8 @@ def test_what_is_shown_of_a_catalog_holds_no_secret() -> None:
     shown = settings.shown()
     assert "canary" not in str(dict(shown)) and "canary" not in repr(settings)
     assert (
-        shown["uri"] == "jdbc:postgresql://me:***@host/db?***"
-        and shown["catalog.lock.location"] == "postgresql://me:***@host/locks"
+        shown["uri"] == "jdbc:postgresql://***@host/db?***"
+        and shown["catalog.lock.location"] == "postgresql://***@host/locks"
     )
     assert (shown["secret"], shown["jdbc.password"], shown["table-default.bucket"]) == ("***", "***", "2")
     assert shown["endpoint_url"] == "http://localhost:9000"
@@ -202,6 +202,6 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it(tmp_path: 
 
 def test_a_database_that_does_not_answer_is_our_error_without_its_password() -> None:
     catalog = ts.open_catalog("/nowhere", metastore="jdbc", uri="postgresql://me:canary@127.0.0.1:1/db")
-    with pytest.raises(StorageError, match=r"me:\*\*\*@127") as failed:
+    with pytest.raises(StorageError, match=r"\*\*\*@127") as failed:
         catalog.list_databases()
     assert failed.value.kind == "catalog-database" and "canary" not in str(failed.value)

@@ -1,6 +1,6 @@
 """Puts the settings of a Kafka client together, and decides which brokers may see the credentials of the environment.
 
-    a table's or a caller's properties      only those of TABLE_SETTINGS: no file, no plug-in, no secret
+    a table's or a caller's properties      only those of KAFKA_CLIENT_SETTINGS: no file, no plug-in, no secret
     the environment (TABLESTORE_KAFKA_…)    any property; it wins
 
 Whoever may write into a warehouse names the brokers of its tables. So credentials go only to brokers that the environment names
@@ -12,40 +12,12 @@ import re
 from collections.abc import Mapping
 
 from tablestore.errors import InvalidInputError
+from tablestore.options import KAFKA_CLIENT_SETTINGS
 
 BOOTSTRAP = "bootstrap.servers"
 PREFIX = "TABLESTORE_KAFKA_"
 _TRUSTED = "trusted.brokers"
 _DEFAULT_PORT = "9092"
-
-# What a table's options may set: nothing that names a file, a plug-in or a secret. Stored in tables: never taken away.
-TABLE_SETTINGS = frozenset(
-    {
-        BOOTSTRAP,
-        "client.dns.lookup",
-        "client.rack",
-        "compression.codec",
-        "compression.level",
-        "compression.type",
-        "batch.num.messages",
-        "batch.size",
-        "linger.ms",
-        "message.max.bytes",
-        "queue.buffering.max.kbytes",
-        "queue.buffering.max.messages",
-        "fetch.max.bytes",
-        "fetch.message.max.bytes",
-        "fetch.min.bytes",
-        "fetch.wait.max.ms",
-        "max.partition.fetch.bytes",
-        "queued.max.messages.kbytes",
-        "queued.min.messages",
-        "request.timeout.ms",
-        "socket.timeout.ms",
-        "socket.connection.setup.timeout.ms",
-        "transaction.timeout.ms",
-    }
-)
 
 # What a property's name holds that may give somebody away, and those of them that do not.
 _TELLING = re.compile(r"sasl|ssl|oauth|password|secret|token|credential|\bkey\b|plugin")
@@ -76,11 +48,11 @@ def client_settings(
     ``untrusted-brokers`` (the environment has credentials, and does not trust the brokers that ``properties`` name).
     """
     for key in properties:
-        if key not in TABLE_SETTINGS:
+        if key not in KAFKA_CLIENT_SETTINGS:
             raise InvalidInputError(
                 f"{owner}: a table may not set this property of the Kafka client: {key}. Whoever may alter a table could reach "
                 f"files and secrets with it; set {variable(key)} in the environment instead. Tables may set "
-                f"{', '.join(sorted(TABLE_SETTINGS))}",
+                f"{', '.join(sorted(KAFKA_CLIENT_SETTINGS))}",
                 kind="invalid-option",
             )
     added = environment_settings(environ)

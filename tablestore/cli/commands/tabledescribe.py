@@ -13,6 +13,8 @@ from tablestore.cli.command import Session, TableName, command
 from tablestore.cli.text.render import Column
 from tablestore.cli.text.safetext import safe
 from tablestore.cli.text.units import human_bytes, iso_time
+from tablestore.options import is_table_option
+from tablestore.redaction import shown_options
 from tablestore.types.typestring import type_to_sql
 
 if TYPE_CHECKING:
@@ -85,7 +87,7 @@ def _document(
         ],
         "primary_key": list(table.primary_key),
         "partition_by": list(table.partition_by),
-        "options": dict(sorted(table.options().items())),
+        "options": dict(sorted(shown_options(table.options(), is_table_option).items())),
         "snapshot": None
         if latest is None
         else {
@@ -170,7 +172,8 @@ def _facts(
         or None,
         "log": f"lacks {left.unpublished} snapshot(s): tablestore log publish {table.name}" if left.unpublished else None,
         "expiry": _expiry(left, table.name),
-        "options": ", ".join(f"{key}={value}" for key, value in sorted(table.options().items())) or None,
+        "options": ", ".join(f"{key}={value}" for key, value in sorted(shown_options(table.options(), is_table_option).items()))
+        or None,
     }
     columns = [Column(key, key.replace("_", " ")) for key in facts]
     session.out.facts(facts, columns)

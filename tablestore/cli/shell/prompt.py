@@ -4,7 +4,6 @@ A statement ends with ``;``. Enter before that begins a new line. ``help``, ``qu
 """
 
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
@@ -17,20 +16,20 @@ from pygments.lexers.sql import SqlLexer
 
 from tablestore.cli.shell.completion import SqlCompleter
 from tablestore.errors import TablestoreError
+from tablestore.options import holds_no_secret
+from tablestore.redaction import is_telling, masked_statement
 from tablestore.sql.parse.script import split_script
 from tablestore.sql.parse.tokens import tokenize
 
 LEAVE = ("quit", "exit", r"\q")
 HELP = ("help", r"\h", "?")
-# Statements that may hold a secret are not kept.
-_SECRET = re.compile(r"password|secret|token|credential|jaas", re.IGNORECASE)
 
 
 class SafeHistory(FileHistory):
     """History in a file of the user's own. Statements that may hold a secret are remembered until the program ends, no longer."""
 
     def store_string(self, string: str) -> None:
-        if not _SECRET.search(string):
+        if not is_telling(string) and masked_statement(string, holds_no_secret) == string:
             super().store_string(string)
 
 

@@ -29,6 +29,7 @@ from tablestore.format.binaryrow import decode_row
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.partitiontext import partition_dir
 from tablestore.options import TableOptions, is_materialized
+from tablestore.redaction import shown_options
 from tablestore.sql.statements.session import Describe
 from tablestore.store.datapaths import entry_directory
 from tablestore.table.system.systemtable import SystemTable
@@ -141,7 +142,7 @@ def _files_rows(entries: list[ManifestEntry]) -> Iterator[tuple[str, str, object
 def _connector_rows(found: ConnectorTable) -> Iterator[tuple[str, str, object]]:
     yield "name", "String", found.path
     yield "connector", "String", found.connector
-    for key, value in sorted(found.options.items()):
+    for key, value in sorted(shown_options(found.options).items()):
         yield key, "String", value
 
 

@@ -22,7 +22,8 @@ from tablestore.environment.session.session import Session, placing
 from tablestore.environment.source import Source
 from tablestore.errors import InvalidInputError, NotFoundError, UnsupportedError
 from tablestore.names import did_you_mean
-from tablestore.options import is_materialized
+from tablestore.options import holds_no_secret, is_materialized
+from tablestore.redaction import shown_option
 from tablestore.sql.query.functions import FUNCTION_PREFIX
 from tablestore.sql.source import NOWHERE, Path
 from tablestore.sql.statements.session import Show, ShowKind
@@ -137,7 +138,7 @@ def _options(found: Iterable[tuple[str, str]], statement: Show) -> Result:
         near = did_you_mean(statement.key, known)
         raise NotFoundError(f"{statement.path} does not set {statement.key!r:.80}{near}", kind="unknown-option")
     keys = matching(known, statement) if statement.key is None else [statement.key]
-    return pairs((key, known[key]) for key in keys)
+    return pairs((key, shown_option(key, known[key], holds_no_secret)) for key in keys)
 
 
 def _partitions(table: Table, statement: Show, source: Source) -> Result:

@@ -1,14 +1,20 @@
 """SHOW CREATE TABLE, CATALOG, VIEW: the statement that makes one like this. What it prints can be executed."""
 
+import re
 from collections.abc import Iterator, Mapping
 
 from tablestore.environment.definition.tabledefinition import TableDefinition, definition_of
 from tablestore.environment.managed.nonphysical import UnstoredColumn, in_order
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.session.objects import ConnectorTable, View
+from tablestore.options import holds_no_secret
+from tablestore.redaction import masked_statement, shown_options
 from tablestore.table.table import Table
 from tablestore.types.datatypes import Field
 from tablestore.types.typestring import quote_identifier, type_to_sql
+
+# Options of a table for one reference; a comparison of the query is no option, whatever its column is called.
+_HINT = re.compile(r"/\*\+.*?\*/", re.DOTALL)
 
 
 def create_statement(path: ObjectPath, found: Table | ConnectorTable, *, temporary: bool) -> str:
@@ -20,7 +26,8 @@ def create_view_statement(view: View) -> str:
     """The text of CREATE TEMPORARY VIEW."""
     columns = f" ({', '.join(map(quote_identifier, view.columns))})" if view.columns else ""
     comment = "" if view.comment is None else f"\nCOMMENT {quoted_text(view.comment)}"
-    return f"CREATE TEMPORARY VIEW {view.path.quoted}{columns}{comment}\nAS {view.query}"
+    query = _HINT.sub(lambda hint: masked_statement(hint[0], holds_no_secret), view.query)
+    return f"CREATE TEMPORARY VIEW {view.path.quoted}{columns}{comment}\nAS {query}"
 
 
 def create_catalog_statement(name: str, options: Mapping[str, str]) -> str:
@@ -67,10 +74,11 @@ def _comment(text: str | None) -> str:
 
 
 def with_options(options: Mapping[str, str]) -> str:
-    """``WITH (…)`` on lines of its own; nothing where there are none."""
+    """``WITH (…)`` on lines of its own, secrets as ``***``; nothing where there are none."""
     if not options:
         return ""
-    pairs = ",\n  ".join(f"{quoted_text(key)} = {quoted_text(value)}" for key, value in sorted(options.items()))
+    shown = sorted(shown_options(options, holds_no_secret).items())
+    pairs = ",\n  ".join(f"{quoted_text(key)} = {quoted_text(value)}" for key, value in shown)
     return f"\nWITH (\n  {pairs}\n)"
 
 

@@ -28,7 +28,7 @@ class ConnectorTable:
 
     path: ObjectPath
     connector: str
-    options: Mapping[str, str]
+    options: Mapping[str, str] = field(repr=False)
     schema: pa.Schema | None = None
     unstored: "Unstored | None" = None
     primary_key: tuple[str, ...] = ()

@@ -17,7 +17,6 @@ from tablestore.lsm.missingchoice import MissingColumns
 from tablestore.names import did_you_mean
 from tablestore.options import (
     CHANGE_TRACKING,
-    KNOWN_PREFIXES,
     LOG_KAFKA_TOPIC,
     LOG_SCAN,
     LOG_SCAN_TIMESTAMP,
@@ -25,6 +24,7 @@ from tablestore.options import (
     TABLE_OPTIONS,
     UNTRACKED_PARTITIONS,
     Option,
+    is_table_option,
 )
 
 # Options that say how one table is read, or which one it is.
@@ -224,7 +224,7 @@ def check_setting(key: str, value: str) -> None:
         )
     if plain in TABLE_OPTIONS:
         TABLE_OPTIONS[plain].parse(value)
-    elif plain != FILE_PATH and not plain.startswith(KNOWN_PREFIXES):
+    elif plain != FILE_PATH and not is_table_option(plain):
         raise unknown_setting(key)
 
 
@@ -239,7 +239,7 @@ def unknown_setting(key: str) -> InvalidInputError:
 
 def _is_known(key: str) -> bool:
     plain = key.removeprefix(STORAGE_PREFIX)
-    return key in OPTIONS or (plain != key and (plain in TABLE_OPTIONS or plain == FILE_PATH or plain.startswith(KNOWN_PREFIXES)))
+    return key in OPTIONS or (plain != key and (is_table_option(plain) or plain == FILE_PATH))
 
 
 def _is_ours(key: str) -> bool:

@@ -75,7 +75,7 @@ def reason(error: exc.SQLAlchemyError) -> str:
 
 def _not_a_database(option: str, found: str) -> InvalidInputError:
     return InvalidInputError(
-        f"option {option}: expected the URL of a database, like postgresql://user:password@host/name or "
+        f"option {option}: expected the URL of a database, like postgresql://host/name or "
         f"sqlite:////shared/locks.db, {found}",
         kind="invalid-option",
     )

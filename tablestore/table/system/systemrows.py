@@ -17,6 +17,8 @@ from tablestore.format.parquet.casts import convert
 from tablestore.format.paths import SCHEMA_DIR, file_format_of
 from tablestore.format.snapshot import Snapshot
 from tablestore.format.stats import ColumnStats, decode_stats
+from tablestore.options import is_table_option
+from tablestore.redaction import shown_options
 from tablestore.store.context import TableContext
 from tablestore.store.datapaths import entry_path
 from tablestore.store.history.branchfiles import branch_files
@@ -71,15 +73,15 @@ def schemas(context: TableContext, at: Snapshot | None) -> Rows:
             "fields": _json([field_to_json(field) for field in schema.fields]),
             "partition_keys": _json(schema.partition_keys),
             "primary_keys": _json(schema.primary_keys),
-            "options": _json(dict(schema.options)),
+            "options": _json(shown_options(schema.options, is_table_option)),
             "comment": schema.comment,
             "update_time": local_time(schema.time_millis),
         }
 
 
 def options(context: TableContext, at: Snapshot | None) -> Rows:
-    """One row per option that is set."""
-    for key, value in sorted(context.schema.options.items()):
+    """One row per option that is set; the value of one that nobody knows, which another engine stored, may be a secret."""
+    for key, value in sorted(shown_options(context.schema.options, is_table_option).items()):
         yield {"key": key, "value": value}
 
 

@@ -16,6 +16,7 @@ from tablestore.cli.shell.completion import SqlCompleter, quoted
 from tablestore.cli.shell.interrupt import Interrupted, run_interruptibly
 from tablestore.cli.shell.prompt import Prompt, history_file, is_complete, open_history
 from tablestore.errors import NotFoundError, UnsupportedError
+from tests.support.attacks.canary import CANARY, SECRETS, URLS
 
 
 @pytest.mark.parametrize(
@@ -56,9 +57,11 @@ def test_statements_of_several_lines_are_entered_until_the_user_leaves(tmp_path:
 
 def test_history_is_the_users_own_and_holds_no_secrets(tmp_path: Path) -> None:
     path = history_file({"XDG_STATE_HOME": str(tmp_path)}, Path("/nowhere"))
-    entered("SELECT 1;\rCREATE CATALOG c WITH ('jdbc.password' = 'hidden');\r\x04", path)
-    assert "SELECT 1;" in path.read_text()
-    assert "hidden" not in path.read_text()
+    statements = [f"CREATE TABLE c WITH ('connector' = 'x', '{key}' = '{CANARY}');" for key in SECRETS]
+    statements += [f"CREATE CATALOG c WITH ('uri' = '{url}');" for url in URLS]
+    entered("\r".join(["SELECT 1;", *statements, "CREATE TABLE t (id INT) WITH ('bucket' = '2');"]) + "\r\x04", path)
+    assert "SELECT 1;" in path.read_text() and "'bucket' = '2'" in path.read_text()
+    assert CANARY not in path.read_text()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert history_file({}, Path("/home/ann")) == Path("/home/ann/.local/state/tablestore/history")
 

@@ -1,0 +1,206 @@
+"""Takes secrets out of whatever is shown: options, URLs, messages, statements.
+
+    an option       shown if its key is known to be harmless; every other value is ``***``, whatever the key is called
+    a reference     ``env:NAME`` and ``file:PATH`` are names of secrets and shown as they are (:mod:`tablestore.secretnames`)
+    a URL           loses user, password and the values behind ``?`` and ``;``, which drivers take passwords from
+    a message       loses those parts of its URLs, and what follows ``password=`` and its kin
+    a statement     loses the values of its options, by the rule for options; its characters keep their places
+
+A list of names that tell a secret is never complete, so it decides only where text has no keys that could be known.
+"""
+
+import re
+from collections.abc import Callable, Collection, Mapping
+
+HIDDEN = "***"
+
+# Keys of connectors whose values are no secret. One that is missing costs a look into one's own statement, one too many a password.
+HARMLESS = frozenset(
+    [
+        "batchsize",
+        "bootstrap.servers",
+        "bucket",
+        "catalog-key",
+        "charset",
+        "codec",
+        "columnnameofcorruptrecord",
+        "compression",
+        "connector",
+        "dateformat",
+        "dbtable",
+        "delimiter",
+        "driver",
+        "emptyvalue",
+        "encoding",
+        "endingoffsets",
+        "endpoint_url",
+        "escape",
+        "failondataloss",
+        "fetchsize",
+        "file.format",
+        "format",
+        "header",
+        "ignoreleadingwhitespace",
+        "ignoretrailingwhitespace",
+        "inferschema",
+        "isolationlevel",
+        "jdbc.user",
+        "kafka.bootstrap.servers",
+        "key.fields",
+        "key.format",
+        "linesep",
+        "lowerbound",
+        "maxfilesperbatch",
+        "mergeschema",
+        "metastore",
+        "mode",
+        "multiline",
+        "nullvalue",
+        "numpartitions",
+        "partitioncolumn",
+        "pathglobfilter",
+        "path",
+        "prefertimestampntz",
+        "properties.bootstrap.servers",
+        "querytimeout",
+        "quote",
+        "recursivefilelookup",
+        "rowspersecond",
+        "rowtag",
+        "sep",
+        "startingoffsets",
+        "subscribe",
+        "timestampformat",
+        "timestampntzformat",
+        "timezone",
+        "topic",
+        "truncate",
+        "type",
+        "upperbound",
+        "uri",
+        "url",
+        "user",
+        "value.format",
+        "warehouse",
+    ]
+)
+
+# Settings of ours and of the engine, unless they are called as secrets are.
+_FAMILIES = ("execution.", "table.", "materialized-table.", "workflow-scheduler.", "spark.sql.")
+
+REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:(?:/|~/)[^\s'\"*?;]+")
+
+# What a key is called that surely holds a secret, spelled in any way: accessKey, access.key, ACCESS_KEY.
+_TELLING = re.compile(
+    r"passw|passphrase|\bpass\b|\bpwd\b|secret|token|credential|jaas|\bsas\b|bearer|\bapi[._-]?key|access[._-]?key|private[._-]?key"
+    r"|account[._-]?key|ssl[._-]?key|key[._-]?pem|(?:\b|_)auth(?:\b|_)|authorization|connection[._-]?string|\bpat\b|signature",
+    re.IGNORECASE,
+)
+# scheme://user:password@host:1,host:2/path?query
+_URL = re.compile(r"(?P<scheme>(?<![\w+.-])[A-Za-z][\w+.-]{0,60}+)://(?P<rest>[^\s'\"`<>|)]*)")
+# Their paths may hold any character, and they take no parameters.
+_STORES = frozenset(["file", "local", "memory", "s3", "s3a", "gs", "gcs", "hdfs", "viewfs"])
+_CONTAINERS = frozenset(["abfs", "abfss", "wasb", "wasbs"])  # container@account
+_AUTHORITY, _PATH = re.compile(r"[^/?;#]*"), re.compile(r"[^?;#]*")
+# jdbc:oracle:thin:user/password@host has no //.
+_SLASHLESS = re.compile(r"\b(?P<scheme>jdbc:[\w+:.-]{1,60}:)(?!/)(?P<user>[^\s'\"`@?;/]{0,200}/[^\s'\"`@]{0,200})@", re.IGNORECASE)
+_TEXT = r"'(?:[^'\\]|\\.|'')*'?|\"(?:[^\"\\]|\\.|\"\")*\"?"
+_ASSIGNED = re.compile(
+    rf"(?P<key>(?<![\w.-])[\w.-]++)(?P<sign>(?:['\"`]?\s*+=>?|['\"]\s*+:)\s*+)(?P<value>{_TEXT}|[^\s'\",;&)]+)", re.DOTALL
+)
+_BLANK = r"(?:\s|--[^\n]*|/\*.*?\*/)"
+# 'key' = 'value', key = 'value', key 'value'; else one text or one word, so that a search never begins inside of a text.
+_TOKEN = re.compile(
+    rf"(?P<key>{_TEXT}|`[^`]*`?|\b[A-Za-z_][\w.-]*+)(?:(?P<sign>{_BLANK}*+(?:(?:=>?|:){_BLANK}*+)?)(?=(?P<value>{_TEXT})))?",
+    re.DOTALL,
+)
+
+
+def is_telling(key: str) -> bool:
+    """Tells whether a key is called as those of secrets are."""
+    # accessKey is access_key.
+    return _TELLING.search(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", key)) is not None
+
+
+def is_reference(value: object) -> bool:
+    """Tells whether a value is the name of a secret: ``env:NAME`` or ``file:PATH``."""
+    return isinstance(value, str) and REFERENCE.fullmatch(value) is not None
+
+
+def is_harmless(key: str) -> bool:
+    """Tells whether an option of a connector, or a setting, is known to hold no secret."""
+    return key.lower() in HARMLESS or (key.startswith(_FAMILIES) and not is_telling(key))
+
+
+def shown_options(options: Mapping[str, str], is_known: Callable[[str], bool] = is_harmless) -> dict[str, str]:
+    """Options as they may be shown; ``is_known``: which keys hold no secret."""
+    return {key: shown_option(key, value, is_known) for key, value in options.items()}
+
+
+def shown_option(key: str, value: str, is_known: Callable[[str], bool] = is_harmless) -> str:
+    """The value of one option as it may be shown."""
+    if is_reference(value):
+        return value
+    return without_secrets(value) if is_known(key) else HIDDEN
+
+
+def without_secrets(text: str, values: Collection[str] = ()) -> str:
+    """A message without what its URLs and assignments hold, and without the ``values`` themselves."""
+    for value in sorted(values, key=len, reverse=True):
+        text = text.replace(value, HIDDEN) if value else text
+    if ":" in text:
+        text = _without_urls(text, lambda _: HIDDEN)
+    return _ASSIGNED.sub(_assigned, text) if ("=" in text or ":" in text) and is_telling(text) else text
+
+
+def masked_statement(text: str, is_known: Callable[[str], bool] = is_harmless) -> str:
+    """A statement in which every character of a secret is ``*``; all others keep their places."""
+    parts, at = [], 0
+    for found in _TOKEN.finditer(text):
+        if found["value"] is None:
+            continue
+        key = found["key"].strip("'\"`")
+        # Two texts side by side are one text, and a name before a text is a column, a function or a type.
+        is_option = found["key"][0] == "'" and "=" in found["sign"]
+        if not is_telling(key) and (not is_option or is_known(key)):
+            continue
+        start, value = found.start("value"), found["value"]
+        inside = value[1:-1] if len(value) > 1 and value[-1] == value[0] else value[1:]
+        if not is_reference(inside):
+            parts += [text[at : start + 1], _stars(inside)]
+            at = start + 1 + len(inside)
+    return _without_urls("".join([*parts, text[at:]]), _stars)
+
+
+def _without_urls(text: str, hide: Callable[[str], str]) -> str:
+    text = _URL.sub(lambda found: f"{found['scheme']}://{_of_url(found['scheme'].lower(), found['rest'], hide)}", text)
+    return _SLASHLESS.sub(lambda found: f"{found['scheme']}{hide(found['user'])}@", text)
+
+
+def _assigned(found: re.Match[str]) -> str:
+    if not is_telling(found["key"]) or is_reference(found["value"].strip("'\"")):
+        return found[0]
+    return f"{found['key']}{found['sign']}{HIDDEN}"
+
+
+def _of_url(scheme: str, rest: str, hide: Callable[[str], str]) -> str:
+    """Strips what follows ``://`` of user, password and parameters."""
+    authority = _AUTHORITY.match(rest)
+    assert authority is not None, "it matches the empty text"
+    user, at, host = authority[0].rpartition("@")
+    behind = rest[authority.end() :]
+    if at and (scheme not in _CONTAINERS or ":" in user):
+        user = hide(user)
+    if scheme in _STORES:
+        return f"{user}{at}{host}{behind}"
+    path = _PATH.match(behind)
+    assert path is not None, "it matches the empty text"
+    if not at and "@" in path[0]:
+        # A password that was not escaped holds a slash.
+        return hide(rest)
+    mark, parameters = behind[path.end() : path.end() + 1], behind[path.end() + 1 :]
+    return f"{user}{at}{host}{path[0]}{mark}{hide(parameters) if parameters else ''}"
+
+
+def _stars(text: str) -> str:
+    return "".join("\n" if character == "\n" else "*" for character in text)

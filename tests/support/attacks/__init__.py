@@ -1,0 +1,1 @@
+"""What tests share that look at the package as an attacker does."""

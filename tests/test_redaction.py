@@ -1,0 +1,69 @@
+"""What is shown of options, URLs, messages and statements holds no secret, however it is spelled."""
+
+import pytest
+
+from tablestore.errors import StorageError
+from tablestore.options import holds_no_secret
+from tablestore.redaction import masked_statement, shown_options, without_secrets
+from tests.support.attacks.canary import CANARY, SECRETS, URLS
+
+
+@pytest.mark.parametrize("key", SECRETS)
+def test_an_option_of_any_spelling_is_shown_only_as_that_it_is_there(key: str) -> None:
+    assert shown_options({key: CANARY, "format": "csv"}) == {key: "***", "format": "csv"}
+    assert not holds_no_secret(key)
+
+
+def test_a_secret_that_is_named_is_shown_by_its_name() -> None:
+    named = {"password": "env:DB_PASSWORD", "secret-key": "file:/run/secrets/key"}
+    assert shown_options(named) == named
+
+
+@pytest.mark.parametrize("url", URLS)
+def test_a_url_loses_user_password_and_parameters(url: str) -> None:
+    shown = without_secrets(f"cannot open {url}: refused")
+    assert CANARY not in shown and shown.endswith("refused") and shown.startswith(f"cannot open {url.partition(':')[0]}")
+    assert CANARY not in shown_options({"url": url})["url"]
+    statement = f"CREATE TABLE t WITH ('connector' = 'jdbc', 'url' = '{url}', 'dbtable' = 'x')"
+    assert CANARY not in masked_statement(statement) and len(masked_statement(statement)) == len(statement)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "s3://bucket/a@b/t?x;y",
+        "abfss://container@account.dfs.core.windows.net/t",
+        "see https://docs.example/page, then repeat",
+        "postgresql://host:5432/name",
+        "option bucket = 4, token and password are no options",
+        "jdbc:sqlite:/data/c.db",
+        "SELECT a FROM t WHERE b = 'x' AND c IN ('y', 'z') /* 'password' */",
+        "CREATE TABLE t WITH ('bucket' = '2', 'connector' = 'jdbc', 'password' = 'env:DB_PASSWORD')",
+    ],
+)
+def test_what_holds_no_secret_stays_as_it_is(text: str) -> None:
+    assert without_secrets(text) == text == masked_statement(text, holds_no_secret)
+
+
+@pytest.mark.parametrize("key", SECRETS)
+@pytest.mark.parametrize(
+    "option",
+    [
+        "'{key}' = '{canary}'",
+        "'{key}'\n  /* ' */ = '{canary}'",
+        "'{key}' = '''{canary}'",
+        "'{key}' = 'it\\'s {canary}'",
+        "'{key}' = '{canary}",
+    ],
+)
+def test_a_statement_keeps_its_places_and_loses_the_values_of_its_options(key: str, option: str) -> None:
+    statement = "CREATE TABLE t WITH ('connector' = 'jdbc', " + option.format(key=key, canary=CANARY)
+    masked = masked_statement(statement, holds_no_secret)
+    assert CANARY not in masked and len(masked) == len(statement)
+    assert masked.startswith("CREATE TABLE t WITH ('connector' = 'jdbc', ")
+
+
+def test_an_error_has_lost_what_another_library_says_of_an_address() -> None:
+    error = StorageError(f"failed: no server at postgresql://me:{CANARY}@host/db, password={CANARY}, {{'token': '{CANARY}'}}")
+    assert CANARY not in str(error) + repr(error) + error.message + str(error.args)
+    assert "postgresql://***@host/db" in str(error)
