@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from tablestore.errors import InvalidInputError, StorageError, TablestoreError, UnsupportedError
 from tablestore.names import did_you_mean
-from tablestore.sql.duckdb.calls import REFUSED
+from tablestore.sql.duckdb.calls import RAISED, REFUSED
 from tablestore.sql.source import Span, marked
 from tablestore.store.scan.splitreader import data_file_gone
 
@@ -44,6 +44,9 @@ _NOT_OF_ITS_TYPE = re.compile(
 )
 # What an expression of the user's raised that tablestore looks at (``calls.in_own_text``).
 _IN_TEXT = re.compile(r" in `(.+)`$", re.DOTALL)
+# What such an expression raised where DuckDB has no `error` (``calls.as_partition``).
+_OF_A_CAST = re.compile(rf"^Could not convert string '{RAISED}(.*)' to BOOL$", re.DOTALL)
+_ALIAS = re.compile(r'^Alias "+(.+?)"+ referenced - but the expression has side effects')
 _NEAR = re.compile(r": something is missing or misplaced near `(.+)`$")
 _HAS_PLACE = re.compile(r"^line \d+, column \d+:$", re.MULTILINE)
 # Of the functions that DuckDB has instead so many are named.
@@ -78,7 +81,9 @@ def translated(message: str, text: str, columns: Sequence[str] = ()) -> Tablesto
         return data_file_gone(gone[1])
     if named in _STORAGE:
         return StorageError(f"DuckDB failed while it ran the query: {message}")
-    message = _shortened(_MADE.sub("", message))
+    message = _shortened(_MADE.sub("", _OF_A_CAST.sub(r"\1", message)))
+    if (alias := _ALIAS.match(message)) is not None:
+        message = f"the alias `{alias[1]}` cannot be used here; write its expression, or name it in a query below"
     if (lacking := _NO_COLUMN.search(message)) is not None and (nearest := did_you_mean(lacking[1] or lacking[2], columns)):
         message = _CANDIDATES.sub("", message).rstrip("!") + nearest
     if (raised := _OF_A_FUNCTION.search(message)) is not None:

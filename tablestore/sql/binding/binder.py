@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from tablestore.sql.binding.coercion import common, literal
 from tablestore.sql.binding.functiontypes import NAMED, RESULTS, element
-from tablestore.sql.binding.scopes import Columns, Scope, Source
+from tablestore.sql.binding.scopes import Columns, Meaning, Scope, Source
 from tablestore.sql.binding.sqltypes import BIGINT, BOOLEAN, INT, STRING, Type, array
 
 _NO_EXPRESSIONS = (exp.DataType, exp.Identifier, exp.Var, exp.TableAlias, exp.Hint, exp.Pivot)
@@ -22,11 +22,12 @@ _NO_EXPRESSIONS = (exp.DataType, exp.Identifier, exp.Var, exp.TableAlias, exp.Hi
 class Bound:
     """A bound tree, which may not change before its types have been asked for.
 
-    ``columns`` of queries and of what FROM reads; None where they are not known. ``of`` an expression of the tree.
+    ``columns`` of queries, of what FROM reads and of stars; None where they are not known. ``of`` an expression of the tree.
     """
 
     _types: Mapping[int, Type]
     _columns: Mapping[int, Columns | None]
+    _meanings: Mapping[int, Meaning]
 
     def of(self, node: exp.Expr) -> Type:
         """The type of an expression."""
@@ -35,6 +36,10 @@ class Bound:
     def columns(self, query: exp.Expr) -> Columns | None:
         """The names and types of the columns of a query."""
         return self._columns.get(id(query))
+
+    def meaning(self, name: exp.Column) -> Meaning | None:
+        """What a name stands for; None where it stands in no expression."""
+        return self._meanings.get(id(name))
 
 
 def bind_types(
@@ -48,7 +53,7 @@ def bind_types(
     the user's give, by their names; ``parameters``: the types of parameters, by their names."""
     binder = _Binder(tables, functions or {}, parameters or {})
     binder.query(tree, Scope())
-    return Bound(binder.types, binder.columns)
+    return Bound(binder.types, binder.columns, binder.meanings)
 
 
 def tables_of_others(tree: exp.Expr, tables: Mapping[str, Columns | None]) -> Iterator[exp.Table]:
@@ -85,6 +90,7 @@ class _Binder:
     parameters: Mapping[str, Type]
     types: dict[int, Type] = field(default_factory=dict)
     columns: dict[int, Columns | None] = field(default_factory=dict)
+    meanings: dict[int, Meaning] = field(default_factory=dict)
 
     def query(self, node: exp.Expr, outer: Scope) -> Columns | None:
         """The columns of a query, or of what stands in FROM."""
@@ -191,7 +197,7 @@ class _Binder:
                 return None
 
     def _select(self, node: exp.Select, outer: Scope) -> Columns | None:
-        scope = Scope(outer)
+        scope = Scope(outer, query=node)
         if (start := node.args.get("from_")) is not None:
             self._read(start.this, scope)
             self._join(start.this.args.get("joins") or (), scope)
@@ -250,9 +256,10 @@ class _Binder:
             replaced = {part.alias.casefold(): self.expression(part, scope) for part in star.args.get("replace") or ()}
             left_out = {part.name.casefold() for part in star.args.get("except_") or ()}
             columns = scope.star(one.table.casefold() if isinstance(one, exp.Column) else "")
-            if columns is None or star.args.get("rename"):
-                return None
-            return [(name, replaced.get(name.casefold(), kind)) for name, kind in columns if name.casefold() not in left_out]
+            if columns is not None:
+                columns = [(name, replaced.get(name.casefold(), kind)) for name, kind in columns if name.casefold() not in left_out]
+            self.columns[id(one)] = None if star.args.get("rename") else columns
+            return self.columns[id(one)]
         kind = self.expression(one, scope)
         inner = one.this if isinstance(one, (exp.Alias, exp.Aliases)) else one
         if isinstance(inner, (exp.Explode, exp.Posexplode, exp.Inline, exp.Stack)):
@@ -294,7 +301,10 @@ class _Binder:
     def _typed(self, node: exp.Expr, scope: Scope) -> Type:
         match node:
             case exp.Column():
-                return scope.column(node) if not isinstance(node.this, exp.Star) else None
+                if isinstance(node.this, exp.Star):
+                    return None
+                meaning = self.meanings[id(node)] = scope.column(node)
+                return meaning.type
             case exp.Identifier():
                 return scope.variable(node.name.casefold())
             case exp.Literal():

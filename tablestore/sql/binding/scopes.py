@@ -31,10 +31,20 @@ class Source:
         return [kind for name, kind in self.columns or () if name.casefold() == column]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meaning:
+    """What a name stands for: a column of what a ``query`` reads, or an alias in its list; one of its result has no query."""
+
+    type: Type = None
+    query: exp.Select | None = None
+    is_alias: bool = False
+    is_known: bool = True
+
+
 @dataclass(slots=True)
 class Scope:
     """What names mean in one query, and behind that in those around it. ``joined``: the columns of USING, which are one for both
-    sides."""
+    sides; ``query``: the SELECT that reads its sources."""
 
     outer: "Scope | None" = None
     sources: list[Source] = field(default_factory=list)
@@ -42,6 +52,7 @@ class Scope:
     aliases: dict[str, Type] = field(default_factory=dict)
     common: Mapping[str, Columns | None] = field(default_factory=dict)
     variables: Mapping[str, Type] = field(default_factory=dict)
+    query: exp.Select | None = None
 
     def around(self) -> "Iterator[Scope]":
         """This scope and those around it, from the inside out."""
@@ -61,8 +72,8 @@ class Scope:
         """The type of a variable of a lambda."""
         return next((scope.variables[name] for scope in self.around() if name in scope.variables), None)
 
-    def column(self, node: exp.Column) -> Type:
-        """The type of what a name stands for."""
+    def column(self, node: exp.Column) -> Meaning:
+        """What a name stands for."""
         parts = [part.name for part in node.parts]
         for scope in self.around():
             is_open = False
@@ -71,12 +82,12 @@ class Scope:
                 types, is_unknown = scope._found(parts[:place], parts[place].casefold())
                 is_open |= is_unknown
                 if types:
-                    return _with_fields(_agreed(types), parts[place + 1 :])
+                    return Meaning(type=_with_fields(_agreed(types), parts[place + 1 :]), query=scope.query)
             if is_open:
-                return None
+                return Meaning(is_known=False)
             if (alias := parts[0].casefold()) in scope.aliases:
-                return _with_fields(scope.aliases[alias], parts[1:])
-        return None
+                return Meaning(type=_with_fields(scope.aliases[alias], parts[1:]), query=scope.query, is_alias=True)
+        return Meaning(is_known=False)
 
     def _found(self, qualifier: Sequence[str], column: str) -> tuple[list[Type], bool]:
         """The types of columns of a name, and whether there may be others that are not known."""

@@ -9,6 +9,8 @@ OWN_TEXT = "own text"
 """Under this key the meta of what may fail has its text, as the user wrote it."""
 MOST_SHOWN = 120
 """Characters of such a text that are shown."""
+RAISED = "_tablestore_error: "
+"""How a text begins whose cast raises the rest of it as an error."""
 REFUSED = "DuckDB does not run"
 """How each refusal begins."""
 
@@ -57,6 +59,21 @@ def in_own_text(node: exp.Expr) -> str:
 def failing(condition: exp.Expr, message: str, value: exp.Expr) -> exp.Case:
     """A value, or an error where the condition holds."""
     return exp.Case(ifs=[exp.If(this=condition, true=call("ERROR", exp.Literal.string(message)))], default=value)
+
+
+def as_partition(key: exp.Expr) -> exp.Expr:
+    """A key by which a window shares out its rows. There DuckDB takes no ``error``, but a cast that fails."""
+    for choice in list(key.find_all(exp.Case)):
+        branches = choice.args["ifs"]
+        raising = [
+            branch for branch in branches if isinstance(branch.args["true"], exp.Anonymous) and branch.args["true"].this == "ERROR"
+        ]
+        for branch in raising:
+            (message,) = branch.args["true"].expressions
+            text = exp.Concat(expressions=[exp.Literal.string(RAISED), message])
+            known = exp.Case(ifs=[exp.If(this=branch.this, true=text)])
+            branch.replace(exp.If(this=exp.cast(known, "BOOLEAN"), true=exp.null()))
+    return key
 
 
 def refused_where(condition: exp.Expr, what: str, value: exp.Expr) -> exp.Expr:

@@ -90,3 +90,17 @@ def _counted(array: exp.Expr, place: str, value: str) -> list[exp.Expr]:
     number = exp.Sub(this=call("GENERATE_SUBSCRIPTS", array.copy(), exp.Literal.number(1)), expression=exp.Literal.number(1))
     counted = exp.Cast(this=exp.paren(number), to=exp.DataType.build("INT"))
     return [exp.alias_(counted, place, quoted=True), exp.alias_(call("UNNEST", array), value, quoted=True)]
+
+
+def of_counted_rows(node: exp.Filter) -> None:
+    """Compute arguments of an aggregate from the rows that its FILTER leaves. DuckDB does so from all, and may fail on one."""
+    aggregate, condition = node.this, node.expression.this
+    holders = [aggregate, *(part for part in aggregate.iter_expressions() if isinstance(part, exp.Distinct))]
+    arguments = [part for one in holders for part in one.iter_expressions() if part.arg_key in _ARGUMENTS]
+    for argument in arguments:
+        if not isinstance(argument, _COMPUTE_NOTHING):
+            argument.replace(exp.Case(ifs=[exp.If(this=condition.copy(), true=argument.copy())]))
+
+
+_ARGUMENTS = ("this", "expression", "expressions")
+_COMPUTE_NOTHING = (exp.Column, exp.Literal, exp.Null, exp.Star, exp.Distinct, exp.DataType, exp.Identifier, exp.Lambda)

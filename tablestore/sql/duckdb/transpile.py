@@ -29,6 +29,7 @@ gives other rows in silence.
     ROLLUP and CUBE of no rows have a total                 those without a row are left out
     patterns are RE2's                                      those with look-around and back references are refused
     a UNION of texts and numbers has texts                  refused
+    what FILTER leaves out is computed, and may fail        a CASE computes the rest
     a written text beside a number is rounded               cast to a BIGINT or a DOUBLE, as any text
 
 Known to differ: names of windows, lambdas and intervals without an alias (``resultnames``); a quotient or an average of decimals
@@ -54,9 +55,20 @@ from tablestore.sql.binding.binder import Bound, bind_types, tables_of_others
 from tablestore.sql.binding.scopes import Columns
 from tablestore.sql.binding.sqltypes import BIGINT, BOOLEAN, DATE, DOUBLE, FLOAT, INT, INTERVAL, STRING, VOID, SqlType, Type
 from tablestore.sql.depth import deep
-from tablestore.sql.duckdb.calls import MOST_SHOWN, OWN_TEXT, as_date, call, divided, is_distinct, refusal, unknown_operand
-from tablestore.sql.duckdb.clauses import counted_columns, exploded, group, sets_of_groups, table_function
+from tablestore.sql.duckdb.calls import (
+    MOST_SHOWN,
+    OWN_TEXT,
+    as_date,
+    as_partition,
+    call,
+    divided,
+    is_distinct,
+    refusal,
+    unknown_operand,
+)
+from tablestore.sql.duckdb.clauses import counted_columns, exploded, group, of_counted_rows, sets_of_groups, table_function
 from tablestore.sql.duckdb.floats import ROUNDED, round_as_spark, widened_operands
+from tablestore.sql.duckdb.lateralaliases import write_out_aliases
 from tablestore.sql.duckdb.lists import subscript
 from tablestore.sql.duckdb.moments import months_between, seconds, strict_date
 from tablestore.sql.duckdb.numbertypes import Widened, cast_to, casts_of, widen, widened_queries
@@ -92,6 +104,10 @@ class Known:
     engine_tables: frozenset[tuple[str, ...]] | None = None
     functions: Mapping[str, Type] = field(default_factory=dict)
     parameters: Mapping[str, Type] = field(default_factory=dict)
+
+    def bind(self, tree: exp.Expr) -> Bound:
+        """Bind a query."""
+        return bind_types(tree, self.tables, functions=self.functions, parameters=self.parameters)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,7 +329,9 @@ def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None]:
         select.set("joins", [*(select.args.get("joins") or []), *joins])
     for cast_node in list(tree.find_all(exp.Cast)):
         part_by_part(cast_node)
-    bound = bind_types(tree, known.tables, functions=known.functions, parameters=known.parameters)
+    bound = known.bind(tree)
+    if write_out_aliases(tree, bound):
+        bound = known.bind(tree)
     nodes = [node for node in tree.walk(bfs=True) if not isinstance(node, _NAMES)]
     _refuse_calls(nodes)
     changes: list[Callable[[], exp.Expr]] = []
@@ -337,11 +355,15 @@ def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None]:
     columns = bound.columns(tree)
     for node, change in zip(reversed(nodes), reversed(changes), strict=True):
         parent, key, index = node.parent, node.arg_key or "", node.index
+        if isinstance(node, exp.Filter):
+            of_counted_rows(node)
         made = change()
         if (number := numbers.get(id(node))) is not None:
             made = cast(cast_to(number, made), STRING)
         if (wanted := casts.get(id(node))) is not None:
             made = cast_to(wanted, made)
+        if key == "partition_by":
+            made = as_partition(made)
         if made is node:
             continue
         if parent is None:
