@@ -1,4 +1,4 @@
-"""The on-disk objects of a table: one module each, with its value, its encoder, its decoder and its version.
+"""On-disk objects of a table: one module each, with its value, its encoder, its decoder and its version.
 
 Nothing here opens a file: bytes come in and go out.
 """

@@ -1,4 +1,4 @@
-"""BinaryRow: how manifests hold partition values, keys and statistics, and what the bucket hash reads.
+"""BinaryRow: the binary row format of partition values, keys and statistics in manifests, and the input of the bucket hash.
 
 Little-endian, in words of 8 bytes; serialised with the arity in front (big-endian int32):
 
@@ -50,7 +50,7 @@ def _same(value: Any) -> Any:
 
 
 def _one_nan(value: Any) -> Any:
-    """All NaNs are one key, so one form stands for them: Java's floatToIntBits."""
+    """The value with NaN in one form, since all NaNs are one key: that of Java's floatToIntBits."""
     return math.nan if value != value else value
 
 
@@ -75,12 +75,12 @@ def header_bytes(arity: int) -> int:
 
 
 def is_wide_decimal(data_type: AtomicType) -> bool:
-    """Whether values of this DECIMAL do not fit a slot."""
+    """True if values of this DECIMAL do not fit a slot."""
     return (data_type.precision or 0) > COMPACT_DECIMAL_PRECISION
 
 
 def is_wide_timestamp(data_type: AtomicType) -> bool:
-    """Whether values of this TIMESTAMP do not fit a slot."""
+    """True if values of this TIMESTAMP do not fit a slot."""
     return timestamp_precision(data_type) > COMPACT_TIMESTAMP_PRECISION
 
 

@@ -1,4 +1,4 @@
-"""Which bucket a row belongs to: part of the format, since readers prune by it and writers must agree.
+"""Computes the bucket of each row. This is part of the format, since readers prune by it and writers must agree.
 
     default   abs(hash % N), hash = Murmur3 (x86, 32 bits, seed 42) over the BinaryRow of the bucket key
     mod       floorMod of a single INT or BIGINT column
@@ -118,7 +118,7 @@ def _mix(state: U32, scrambled: U32) -> U32:
 
 
 def _scrambled(word: Word) -> U32:
-    """What Murmur does to a word before it meets the state."""
+    """The word as Murmur mixes it before it meets the state."""
     scrambled: U32 = np.atleast_1d(np.asarray(word, np.uint32)) * np.uint32(_C1)
     _rotate(scrambled, 15)
     scrambled *= np.uint32(_C2)

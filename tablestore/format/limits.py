@@ -1,4 +1,4 @@
-"""How much a metadata file may ask for before it is refused, and the one JSON parser and writer.
+"""Bounds the memory that reading a metadata file may take, and reads and writes all JSON of metadata within these limits.
 
 A corrupt or hostile file of a few kilobytes must not cost gigabytes or crash the interpreter. Every decoder takes a
 :class:`Limits`, and raises ``FormatError(kind="limit")`` before it takes more memory.
@@ -47,11 +47,11 @@ class Limits:
     max_json_depth: int = 256
 
     def expanded_bytes(self, size: int) -> int:
-        """To how many bytes an Avro file of ``size`` may expand."""
+        """The most bytes to which an Avro file of ``size`` may expand."""
         return min(self.max_decompressed_bytes, max(self.expansion_floor_bytes, size * self.max_expansion))
 
     def records(self, size: int) -> int:
-        """How many records an Avro file of ``size`` may hold."""
+        """The most records that an Avro file of ``size`` may hold."""
         return min(self.max_records, max(self.records_floor, size // self.record_bytes))
 
 
@@ -125,7 +125,7 @@ def parse_json_bounded(data: bytes, name: str, limits: Limits = DEFAULT_LIMITS) 
 
 
 def _within_depth(data: bytes, max_depth: int) -> bool:
-    """Whether the nesting is bounded, found without recursion: the C parser would run out of stack first."""
+    """True if the nesting is bounded, found without recursion: the C parser would run out of stack first."""
     if data.count(b"[") + data.count(b"{") <= max_depth:
         return True
     depth = 0

@@ -1,4 +1,4 @@
-"""The directory of a partition: its values as text, as the Java writers spell them.
+"""Prints partition values as the text of partition directories, spelled as the Java writers spell it.
 
 Two spellings exist (``partition.legacy-name``): the internal value's own text, and the text of an SQL cast.
 
@@ -134,7 +134,7 @@ def _timestamp_text(millis: int, nanos: int, precision: int, legacy: bool) -> st
 
 
 def _java_float(value: float, shortest: Callable[[float], str]) -> str:
-    """What Java's Double.toString and Float.toString print: plain from 1e-3 to 1e7, else scientific."""
+    """The text that Java's Double.toString and Float.toString print: plain from 1e-3 to 1e7, else scientific."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):

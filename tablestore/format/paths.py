@@ -1,4 +1,4 @@
-"""Every file name of a table, built and parsed. All paths are "/"-separated and relative to the table directory.
+"""Builds and parses every file name of a table. All paths are "/"-separated and relative to the table directory.
 
     schema/schema-<N>  snapshot/snapshot-<N>  snapshot/{LATEST,EARLIEST}  tag/tag-<name>  consumer/consumer-<id>
     changelog/changelog-<N>  branch/branch-<name>/{schema,snapshot,tag,…}
@@ -68,12 +68,12 @@ def parse_schema_id(name: str) -> int | None:
 
 
 def manifest_path(name: str) -> str:
-    """Where a manifest, manifest list or index manifest lies."""
+    """The path of a manifest, manifest list or index manifest."""
     return f"{MANIFEST_DIR}/{name}"
 
 
 def index_path(name: str) -> str:
-    """Where an index file (deletion vectors, hash index) lies."""
+    """The path of an index file (deletion vectors, hash index)."""
     return f"{INDEX_DIR}/{name}"
 
 
@@ -83,7 +83,7 @@ def tag_path(tag: str) -> str:
 
 
 def branch_directory(branch: str) -> str:
-    """Where the metadata of a branch lies: ``branch/branch-<branch>``."""
+    """The directory of a branch's metadata: ``branch/branch-<branch>``."""
     return f"{BRANCH_DIR}/{BRANCH_PREFIX}{branch}"
 
 

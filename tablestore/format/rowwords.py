@@ -1,4 +1,4 @@
-"""BinaryRows of many rows at once, as 32-bit words per column: what the bucket hash reads.
+"""Encodes many BinaryRows at once, as 32-bit words per column, for the bucket hash.
 
 For n rows, the fixed part (header and slots) is a sequence of words, each an array of n uint32 or one int where all
 rows agree. Each variable area is either such words too, or text: 64-bit words at byte positions of one buffer, as many

@@ -1,4 +1,4 @@
-"""JSON objects that carry a checksum of themselves.
+"""Sealed JSON: objects that carry a checksum of themselves.
 
 The checksum is the SHA-256 of the object's canonical text (keys sorted, compact, ASCII) without the checksum's own
 entry. It covers the parsed object, unknown keys included, so that any change of any key or value shows, and a different

@@ -35,7 +35,7 @@ _TAG_KEYS = frozenset({"tagCreateTime", "tagTimeRetained"})
 
 
 class CommitKind(StrEnum):
-    """What a commit did. Stored, never renamed."""
+    """The kind of a commit. Stored, never renamed."""
 
     APPEND = "APPEND"
     COMPACT = "COMPACT"
@@ -74,7 +74,7 @@ class Snapshot:
 
     @property
     def time(self) -> datetime:
-        """When it was committed, in UTC."""
+        """The time of the commit, in UTC."""
         return utc_time(self.time_millis)
 
     @property
@@ -89,7 +89,8 @@ class Snapshot:
 
     @property
     def size_text(self) -> str:
-        """How many rows there are, ``5 rows (-5)``; where nobody counted them what files hold, ``15 records in files (+5)``.
+        """The number of rows, ``5 rows (-5)``; where nobody counted them the records in files, ``15 records in files (+5)``.
+        Files also hold rows that later ones replace or delete, and the deletes.
 
         Files also hold rows that later ones replace or delete, and the deletes.
         """
@@ -246,7 +247,7 @@ def _is_ours(writer_version: object) -> bool:
 
 
 def _is_foreign_copy(content: Mapping[str, object], name: str) -> bool:
-    """Whether an older foreign writer copied one of our snapshots into a tag or changelog, dropping the keys it does not know.
+    """True if an older foreign writer copied one of our snapshots into a tag or changelog, dropping the keys it does not know.
 
     Such a copy has no ``writerVersion``. A damaged file of ours has an unknown key in its place.
     """

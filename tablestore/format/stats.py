@@ -1,4 +1,4 @@
-"""Column statistics: what readers skip files by.
+"""Column statistics: the value ranges and null counts by which readers skip files.
 
     SimpleStats   the stored form: a row of minima, a row of maxima (BinaryRow, nullable types), null counts
     ColumnStats   one column as Python values; a missing bound is unknown, unless all rows are null

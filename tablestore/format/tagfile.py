@@ -31,7 +31,7 @@ class Tag:
     retained_millis: int | None = None
 
     def is_expired(self, now_millis: int) -> bool:
-        """Whether it was to be kept for a time, which is over."""
+        """True if it was to be kept for a time, which is over."""
         if self.create_time_millis is None or self.retained_millis is None:
             return False
         return self.create_time_millis + self.retained_millis < now_millis

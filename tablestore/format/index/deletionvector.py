@@ -1,4 +1,4 @@
-"""Deletion vectors: which rows of a data file are deleted, by position.
+"""Deletion vectors: the positions of the deleted rows of a data file.
 
 An index file of type DELETION_VECTORS holds one vector per data file of its bucket:
 

@@ -1,4 +1,4 @@
-"""Hash index files: which keys of a partition with dynamic buckets lie in which bucket.
+"""Hash index files: the key hashes of each bucket of a partition with dynamic buckets.
 
 One file of type HASH per bucket. It holds the hash of every key that the bucket was ever given:
 

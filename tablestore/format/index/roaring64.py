@@ -1,4 +1,4 @@
-"""64-bit Roaring bitmaps as the Java library ``Roaring64Bitmap`` writes them: columns of the aggregate function ``rbm64``.
+"""64-bit Roaring bitmaps in the bytes of the Java library ``Roaring64Bitmap``: columns of the aggregate function ``rbm64``.
 
     bitmap      := 0 | 1 keys:int64 node containers                    numbers are little-endian, 0 is the empty bitmap
     node        := leaf | branch node*                                 a branch's children follow it, in order

@@ -1,1 +1,1 @@
-"""Manifests and their lists, and the Avro files that they are."""
+"""Manifests, manifest lists and index manifests, and the Avro files that they are."""

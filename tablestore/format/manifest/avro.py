@@ -1,4 +1,4 @@
-"""Avro container files: the envelope of manifests, manifest lists and index manifests.
+"""Reads and writes Avro container files: the envelope of manifests, manifest lists and index manifests.
 
     "Obj" 0x01 · map{avro.schema, avro.codec, …} · sync(16)
     then blocks:  zigzag(record count) · zigzag(byte length) · compressed records · sync(16)
@@ -369,7 +369,7 @@ def _writer_schema(text: str) -> tuple[str, Schema]:
 
 @dataclass(frozen=True, slots=True)
 class _ReaderSchema:
-    """What to read a file's records by: all of a block as one array, or one record at a time."""
+    """The schema that a file's records are read by: all of a block as one array, or one record at a time."""
 
     array: Schema
     record: Schema
@@ -387,7 +387,7 @@ def _reader_schema(text: bytes, name: str, limits: Limits, expected: Schema | No
 
 @lru_cache(maxsize=64)
 def _parsed_reader_schema(text: bytes, expected: str | None, limits: Limits) -> _ReaderSchema:
-    """All manifests of a table have one schema, so that parsing it once pays."""
+    """The parsed reader schema, cached: all manifests of a table have one schema."""
     where = "the Avro schema"
     cleaned, record = _clean(parse_json_bounded(text, where, limits), where, limits)
     if expected is not None:

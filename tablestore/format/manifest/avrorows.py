@@ -1,4 +1,4 @@
-"""Rows of data files in Avro, as record batches: what other engines write into postponed buckets.
+"""Reads Avro data files as record batches: those that other engines write into postponed buckets.
 
     container blocks -> records (fastavro) -> one list per column -> Arrow
 

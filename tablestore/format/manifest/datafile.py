@@ -1,4 +1,4 @@
-"""Metadata of one data file, as a manifest entry holds it.
+"""Data file metadata, as a manifest entry holds it: key range, sequence range, level, row count, statistics.
 
 A frozen value and its Avro record. Fields after ``_LEVEL`` were added over time: an absent one reads as null. The last
 one is ours: a digest of the Parquet footer, which other readers skip.
@@ -27,7 +27,7 @@ _TEXTS, _LONGS = {"type": "array", "items": "string"}, {"type": "array", "items"
 
 
 class FileSource(IntEnum):
-    """What kind of commit wrote a data file. Stored, never renumbered."""
+    """The kind of commit that wrote a data file. Stored, never renumbered."""
 
     APPEND = 0
     COMPACT = 1
@@ -35,7 +35,7 @@ class FileSource(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFileMeta:
-    """What a manifest knows of one data file."""
+    """The metadata of one data file in a manifest."""
 
     file_name: str
     file_size: int
@@ -62,7 +62,7 @@ class DataFileMeta:
 
     @property
     def may_retract(self) -> bool:
-        """Whether rows of the file may be ``-U`` or ``-D``. Only our own count is believed: a file of ours has a digest."""
+        """True if rows of the file may be ``-U`` or ``-D``. Only our own count is believed: a file of ours has a digest."""
         return self.delete_row_count != 0 or self.footer_digest is None
 
 

@@ -22,7 +22,7 @@ HASH = "HASH"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionVectorRange:
-    """Where in the index file the vector of one data file lies: ``offset`` is that of its size field, ``length`` the
+    """The place of one data file's vector in the index file: ``offset`` is that of its size field, ``length`` the
     bytes of its payload; see :mod:`tablestore.format.index.deletionvector`."""
 
     data_file: str
@@ -33,7 +33,7 @@ class DeletionVectorRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GlobalIndexMeta:
-    """Of an index over row ids: kept when a list is written again, otherwise unused."""
+    """Metadata of an index over row ids: kept when a list is written again, otherwise unused."""
 
     row_range_start: int
     row_range_end: int

@@ -1,4 +1,4 @@
-"""Which data files are live: entries folded in list order.
+"""Folds manifest entries into the set of live data files and the tombstones that are left.
 
 ADD x … DELETE x   cancel
 DELETE x alone     its ADD is in a manifest that was not given (or nowhere): a tombstone

@@ -1,4 +1,4 @@
-"""Manifests: which data files a commit added to or removed from which bucket.
+"""Manifests: the data files that a commit added to or deleted from each bucket, one entry a file.
 
 An Avro container with one record per entry. A changelog manifest has the same shape and only ADDs. Moving a file to
 another level is a DELETE followed by an ADD; a DELETE repeats the identity of the ADD exactly.
@@ -29,7 +29,7 @@ _WIDE_BOUNDS_BYTES = 1024
 
 
 class EntryKind(IntEnum):
-    """What an entry says of its file. Stored, never renumbered."""
+    """The kind of a manifest entry: its file is added or deleted. Stored, never renumbered."""
 
     ADD = 0
     DELETE = 1
@@ -50,7 +50,7 @@ class ManifestEntry:
 
     @property
     def identity(self) -> FileIdentity:
-        """What makes two entries speak of the same file."""
+        """The identity of the file: entries of the same one speak of the same file."""
         file = self.file
         return (
             self.partition,

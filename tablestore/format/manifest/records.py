@@ -1,4 +1,4 @@
-"""Avro records of frozen values. One table says which field holds which attribute, for the schema, for writing and for reading."""
+"""Maps frozen values to Avro records. One table says which field holds which attribute, for the schema, writing and reading."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class StoredColumn:
 
 
 class RecordFormat:
-    """How values of one class are stored. ``version``: what the field ``_VERSION`` before all others has to hold, if there is one;
+    """The record format of one class. ``version``: what the field ``_VERSION`` before all others has to hold, if there is one;
     ``what``: what the record is part of, for messages."""
 
     def __init__(self, name: str, columns: Sequence[StoredColumn], *, version: int | None = None, what: str = "") -> None:
@@ -62,7 +62,7 @@ class RecordFormat:
 
 
 def as_list(values: Sequence[object] | None) -> list[object] | None:
-    """What fastavro writes as an array: it takes a tuple inside of a union for a pair of type name and value."""
+    """The values in the form that fastavro writes as an array: a tuple inside of a union is a pair of type name and value to it."""
     return None if values is None else list(values)
 
 

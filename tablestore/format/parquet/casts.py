@@ -1,4 +1,4 @@
-"""How do values of a column's old type read as its new one?
+"""Casts stored values of a column's old type to its new one after the column was widened.
 
 Only changes that all readers of the format make alike are made (:mod:`tablestore.types.evolution.widening` lists them). Others
 are refused: a value must not differ silently from what another engine shows.
@@ -42,7 +42,7 @@ def convert(array: pa.Array, old: DataType, new: DataType) -> pa.Array:
 
 
 def _plain_text(decimals: pa.Array) -> pa.Array:
-    """All digits, as Java writes them; Arrow takes an exponent where a scale above 6 meets a small value."""
+    """Decimals as text with all digits, as Java writes them; Arrow takes an exponent where a scale above 6 meets a small value."""
     text = decimals.cast(pa.string())
     short = pc.match_substring(text, "E")
     if not pc.any(short).as_py():

@@ -1,4 +1,4 @@
-"""How large are the rows of a Parquet file once they are decoded?
+"""Estimates the decoded size of the rows of a Parquet file, before they are read.
 
 The metadata holds encoded sizes: decoded, a dictionary or a run may be thousands of times larger. What bounds the decoded size
 of a row group, the cheapest first:
@@ -35,7 +35,7 @@ _PATH_TO_SIZES = (4, 1, 3, 16, 1)
 
 @dataclass(frozen=True, slots=True)
 class DecodedSize:
-    """Of some columns of a row group: their decoded size, None if unknown; and a bound for each row."""
+    """The decoded size of some columns of a row group, None if unknown; and a bound for each row."""
 
     total_bytes: int | None
     largest_row_bytes: int

@@ -1,4 +1,4 @@
-"""The Parquet footer as bytes: its digest, its place in the file, and the one edit that Arrow cannot do.
+"""Finds, digests and edits the footer of a Parquet file as bytes, where Arrow cannot.
 
     PAR1 | pages … | footer (Thrift compact, FileMetaData) | length, 4 bytes little-endian | PAR1
 

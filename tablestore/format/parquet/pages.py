@@ -1,4 +1,4 @@
-"""What page checksums do not cover: the headers of the pages of a Parquet file.
+"""Checks the page headers of a Parquet file, which page checksums do not cover.
 
     PAR1 | chunk: header, page, header, page … | chunk … | footer
 

@@ -1,4 +1,4 @@
-"""Arrow batches to Parquet data files and back, on file objects that are handed in.
+"""Writes Arrow batches to Parquet data files, on file objects that are handed in.
 
 Writing follows the table-format specification, "Data files": v1 pages with checksums, zstd, decimals up to 18
 digits as integers, INT96 for nanosecond timestamps only, row groups of bounded rows and bytes (see bounds: they bound a
@@ -42,7 +42,7 @@ _PAGE_BYTES, _MOST_BATCH_ROWS = 1 << 20, 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParquetOptions:
-    """How data files are written. ``row_group_bytes`` are those of Arrow, before rows are encoded."""
+    """Options of written data files. ``row_group_bytes`` are those of Arrow, before rows are encoded."""
 
     compression: str = "zstd"
     compression_level: int | None = 1
@@ -52,7 +52,7 @@ class ParquetOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileFooter:
-    """What a finished file is known by: SHA-256 of its footer, its rows, its bytes."""
+    """The identity of a finished file: SHA-256 of its footer, its rows, its bytes."""
 
     digest: bytes
     row_count: int
@@ -227,7 +227,7 @@ def _leaf_paths(path: str, arrow_type: pa.DataType) -> list[str]:
 
 
 def _storage_schema(schema: pa.Schema) -> tuple[pa.Schema, dict[int, tuple[str, bool]], bool]:
-    """What Arrow gets to write: the schema, the timestamps that it holds as plain int64 (field id -> unit, UTC),
+    """The schema that Arrow gets to write, the timestamps that it holds as plain int64 (field id -> unit, UTC),
     and whether timestamps become INT96."""
     units = {unit for field in schema for unit in _timestamp_units(field.type)}
     int96 = "ns" in units

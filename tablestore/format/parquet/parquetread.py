@@ -1,4 +1,4 @@
-"""Reads data files, and checks them (see parquetfile).
+"""Reads Parquet data files in bounded batches, and checks their digest, names and pages.
 
 Batches are bounded by their decoded bytes (see bounds). Row groups that fit a batch together are read in one call. One that does
 not fit, or whose size is unknown, is probed: a few rows first, then as many as the size of the rows so far allows.
@@ -163,7 +163,7 @@ class DataFileReader:
                 self._file.reader.set_batch_size(rows)
 
     def _first_rows(self, part: "_Part") -> int:
-        """How many rows fit even if all are as large as one can be, or by far if all are as large as they are on average."""
+        """The number of rows that fit even if all are as large as one can be, or by far if all have the average size."""
         surely = self._batch_bytes // max(part.largest_row_bytes, 1)
         likely = self._batch_bytes / (_GROWTH * part.average_row_bytes) if part.average_row_bytes else 0
         return min(max(surely, int(likely), 1), _FIRST_ROWS)

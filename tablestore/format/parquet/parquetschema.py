@@ -1,4 +1,4 @@
-"""What are the columns of a data file (table-format specification, "Data files")?
+"""Builds the Parquet schema of a table's data files (table-format specification, "Data files").
 
     keyed table    [_KEY_<k> …]  _SEQUENCE_NUMBER  _VALUE_KIND  <all table columns>      (thin: without _KEY_)
     append table   <all table columns>

@@ -1,4 +1,4 @@
-"""How do a file's columns become the columns of a newer (or older) schema?
+"""Projects a data file's columns onto the columns of a newer (or older) table schema.
 
 By field id, at every depth: a column is read under the name that it had when the file was written, then cast to its
 present type. What the file does not have is null. Casts that lose values are refused by evolution, so a cast that
