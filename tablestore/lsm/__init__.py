@@ -1,1 +1,1 @@
-"""One bucket in memory: sorting, folding and merging rows. No files, no clock, no network."""
+"""The LSM tree of one bucket in memory: sorting, folding, merging, compaction picking. No files, no clock, no network."""

@@ -1,4 +1,4 @@
-"""Which bucket does a key belong to, where buckets are made as keys arrive? Pure.
+"""Assigns key hashes to dynamic buckets, which are created as keys arrive. Pure.
 
     known hash               its bucket
     new hash                 the first bucket that holds fewer than ``target_rows`` hashes, a new one if need be
@@ -29,7 +29,7 @@ MOST_BUCKETS = 1 << 15
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketPolicy:
-    """When a new bucket is made. ``max_buckets`` None: whenever the others are full."""
+    """The rule by which new buckets are created. ``max_buckets`` None: one whenever the others are full."""
 
     target_rows: int = 2_000_000
     initial_buckets: int = 1

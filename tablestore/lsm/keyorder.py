@@ -1,6 +1,6 @@
-"""How do the serialised keys of metadata compare?
+"""Compares the serialised keys of metadata, such as the ends of a file's key range.
 
-Exactly as rows do when they are sorted (see ``keys``): nulls first, text by its UTF-8 bytes, -0.0 < 0.0 < NaN, and one NaN
+The order is exactly that of sorted rows (see ``keys``): nulls first, text by its UTF-8 bytes, -0.0 < 0.0 < NaN, and one NaN
 whatever its bits. All comparisons of file keys (overlap, levels, sections, runs, pruning by key range) use this order. Python's
 own has no place for null and NaN, and takes -0.0 for 0.0.
 """
@@ -35,7 +35,7 @@ class KeyOrder:
         return comparable_key(decode_row(key, self.types))
 
     def overlap(self, one: DataFileMeta, other: DataFileMeta) -> bool:
-        """Whether the key ranges of two files meet. Without a key any two do: then the number orders whole files."""
+        """True if the key ranges of two files meet. Without a key any two do: then the number orders whole files."""
         if not self.types:
             return True
         return self(other.min_key) <= self(one.max_key) and self(one.min_key) <= self(other.max_key)

@@ -1,4 +1,4 @@
-"""How do rows compare by key, at the speed of machine words?
+"""Encodes row keys as machine words that compare as the keys do.
 
 Two steps. ``plain_columns`` turns the key columns of one batch into *plain* columns whose natural order is
 Paimon's key order; plain columns of different batches of a merge compare with each other as they are, which is all that
@@ -71,7 +71,7 @@ class KeyWords:
 
     @property
     def total_bits(self) -> int:
-        """How many bits decide a comparison."""
+        """The number of bits that decide a comparison."""
         return sum(column.bits for column in self.columns)
 
     def joined(self) -> U64 | None:
@@ -139,7 +139,7 @@ def key_at(plain: Sequence[PlainColumn], row: int) -> tuple[int | bytes, ...]:
 def rows_up_to(
     plain: Sequence[PlainColumn], bound: tuple[int | bytes, ...], start: int, stop: int, *, include_equal: bool = True
 ) -> int:
-    """How far rows with key <= ``bound`` reach in the sorted rows ``start`` to ``stop``: the position after the last.
+    """The position after the last row with key <= ``bound`` among the sorted rows ``start`` to ``stop``.
 
     Without ``include_equal`` the rows with key < ``bound``.
     """

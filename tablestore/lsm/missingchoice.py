@@ -1,4 +1,4 @@
-"""What a write does about columns that its rows lack: a user's choice. What is lost by it: ``missingcolumns``."""
+"""The choices of a write whose rows lack columns. ``missingcolumns`` says which stored values would be lost."""
 
 from enum import StrEnum
 
@@ -7,7 +7,7 @@ from tablestore.names import did_you_mean
 
 
 class MissingColumns(StrEnum):
-    """What a write does about columns that its rows lack and whose stored values would be lost."""
+    """The behaviour of a write for columns that its rows lack and whose stored values would be lost."""
 
     REFUSE = "refuse"
     NULL = "null"

@@ -1,4 +1,4 @@
-"""Which files overlap, and which files form a sorted run?
+"""Sections, sorted runs and levels of a bucket's files.
 
     Section   files whose key ranges hang together; sections are independent and in key order
     run       files of a section with disjoint key ranges, in key order; a section of one run needs no merge
@@ -26,7 +26,7 @@ class Section:
 
     @property
     def files(self) -> tuple[DataFileMeta, ...]:
-        """All files, run by run."""
+        """The files of the section, run by run."""
         return tuple(file for run in self.runs for file in run)
 
     @property

@@ -1,4 +1,4 @@
-"""How are unsorted rows put in key order fastest?
+"""Sorts rows by group and key, packed into 64-bit words.
 
 The group of a row (partition and bucket), as many leading key bits as fit, and the row's number are packed into one
 uint64, and numpy sorts these words in place: several times faster than any argsort.

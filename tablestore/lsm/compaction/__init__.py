@@ -1,1 +1,1 @@
-"""Which files to compact: values in, tasks out."""
+"""Compaction picking: live files in, compaction tasks out."""

@@ -1,4 +1,4 @@
-"""Which small files of an append bucket become one? Pure.
+"""Picks small files of an append bucket to be compacted into one. Pure.
 
     oldest  [######] [#] [#] [##] [######] [#] [#] [#] [#] [#]  newest
              large    stretch      large    stretch: the five newest become one

@@ -1,4 +1,4 @@
-"""One piece of compaction work, as a value: which files are merged, which only move, where the result goes.
+"""Compaction tasks and policies as values: which files are merged, which only move, where the result goes.
 
 files -> sections (files whose keys hang together), in key order
          a large file that meets no other    moves to the output level as it is, or stays
@@ -32,7 +32,7 @@ class KeptRetractions:
     retention_ms: int
 
     def may_drop(self, file: DataFileMeta) -> bool:
-        """Whether a file may hold retractions to drop. One of ours that was written when these were dropped already has none."""
+        """True if a file may hold retractions to drop. One of ours that was written when these were dropped already has none."""
         if file.footer_digest is None or file.creation_time_millis is None:
             return True
         looked_at = file.creation_time_millis - self.retention_ms
@@ -41,7 +41,7 @@ class KeptRetractions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionPolicy:
-    """What a table's options say about compaction. Sizes in bytes.
+    """The compaction options of a table. Sizes in bytes.
 
     ``takes_level_zero``: every compaction takes all of level 0. ``last_arrival_wins``: of several rows of a key the one written
     last counts, whole, so a retraction over nothing can go even if newer rows are elsewhere. ``retractions_apart``: a retraction
@@ -84,7 +84,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionTask:
-    """What to do with files of one bucket.
+    """The work that one compaction does on files of one bucket.
 
     ``upgrades`` change their level and nothing else. Each of ``groups`` is a stretch of sections in key order, which is merged
     and written as files of about ``target_bytes`` at ``output_level``; a file ends at each key of ``cuts`` (serialised) too.
@@ -109,7 +109,7 @@ class CompactionTask:
 
     @property
     def files(self) -> tuple[DataFileMeta, ...]:
-        """All files that the task takes."""
+        """The files that the task takes, merged or only moved."""
         return (*self.upgrades, *self.rewritten)
 
     @property
@@ -183,7 +183,7 @@ def size_of(files: Iterable[DataFileMeta], file_cost_bytes: int) -> int:
 
 
 def pieces_of(size: int, target_bytes: int) -> int:
-    """How many files of about the target size hold so many bytes."""
+    """The number of files of about the target size that hold so many bytes."""
     return max(round(size / target_bytes), 1)
 
 
@@ -194,7 +194,7 @@ def _stays_as_it_is(file: DataFileMeta, target_bytes: int, drops: Callable[[Data
 def _is_worth_it(
     files: Sequence[DataFileMeta], output_level: int, target_bytes: int, drops: Callable[[DataFileMeta], bool]
 ) -> bool:
-    """Whether merging these neighbours changes anything but their level."""
+    """True if merging these neighbours changes anything but their level."""
     if not files:
         return False
     if any(file.delete_row_count != 0 and drops(file) for file in files):

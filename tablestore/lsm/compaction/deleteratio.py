@@ -1,4 +1,4 @@
-"""Which files have so many deleted rows that it pays to rewrite them? Pure.
+"""Picks files for rewriting in which deletion vectors mark many rows as deleted. Pure.
 
 Deletion vectors make deletes cheap and reads dear: a file is read whole, and its deleted rows are dropped. A compaction applies
 the vectors of the files that it takes; this adds other files with a high delete ratio.

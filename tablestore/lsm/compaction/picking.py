@@ -1,4 +1,4 @@
-"""What should the next compaction of a bucket do? Pure: the live files in, a task out.
+"""Picks the next compaction of a bucket (universal compaction within a budget). Pure: the live files in, a task out.
 
     newest   level 0   [..] [..] [......]      each flush a run of its own; they overlap
              level 3   [...][...][....]        a run is cut where files of the oldest run end,
@@ -58,7 +58,7 @@ def sorted_runs(levels: Levels, key_of: KeyOf) -> tuple[Run, ...]:
 
 
 def pick_full(levels: Levels, policy: CompactionPolicy, *, key_of: KeyOf) -> CompactionTask | None:
-    """All runs to the top level; None if they are there."""
+    """The task of a full compaction, which brings all runs to the top level; None if they are there."""
     return _Picker(levels, policy, key_of, None).everything("full")
 
 
@@ -104,7 +104,7 @@ class _Picker:
         return self._join() or self._drain()
 
     def everything(self, reason: str) -> CompactionTask | None:
-        """All runs to the top."""
+        """The task that brings all runs to the top."""
         return self._task(0, len(self._runs), reason) if self._runs else None
 
     # -- the rules
@@ -180,7 +180,7 @@ class _Picker:
         )
 
     def _similar(self, stop: int) -> int:
-        """How far a task reaches that begins with the newest ``stop`` runs and takes in runs of similar size."""
+        """The end of a task that begins with the newest ``stop`` runs and takes in runs of similar size."""
         runs = self._runs
         size = sum(run.size_bytes for run in runs[:stop])
         while stop < len(runs):
@@ -207,7 +207,7 @@ class _Picker:
         return self._recut(uppers[-1], oldest)
 
     def _join(self) -> CompactionTask | None:
-        """Where many runs lie above the oldest one: merge the two neighbours that are the least work, a part at a time."""
+        """Merges the two neighbours that are the least work, a part at a time, where many runs lie above the oldest one."""
         uppers = self._runs[self._zero_runs : -1]
         if self._budget is None or len(uppers) < _CROWDED:
             return None
@@ -341,7 +341,7 @@ class _Picker:
         )
 
     def _may_fold(self, files: Sequence[DataFileMeta]) -> bool:
-        """Whether no version of a key is left out where others of it are folded, or that does not matter."""
+        """True if no version of a key is left out where others of it are folded, or that does not matter."""
         if not self._policy.folds_at_once:
             return True
         taken = {file.file_name for file in files}
@@ -353,7 +353,7 @@ class _Picker:
         return True
 
     def _cuts(self, size: int) -> tuple[bytes, ...]:
-        """Where to cut a run above the oldest one: at the ends of that one's files, as far as pieces stay large enough."""
+        """The keys at which to cut a run above the oldest one: the ends of that one's files, as far as pieces stay large enough."""
         ends = [file.max_key for file in self._runs[-1].files[:-1]]
         step = max(-(-(len(ends) + 1) // max(size // self._policy.file_cost_bytes, 1)), 1)
         return tuple(ends[step - 1 :: step])

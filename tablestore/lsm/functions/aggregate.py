@@ -1,4 +1,4 @@
-"""Which function combines the values of a column, and which of the values does it give?
+"""Aggregates the values of a column, per key: picks one of them, or calls the function that computes one.
 
     one of the values      last_value  last_non_null_value  first_value  first_non_null_value  min  max
     numbers, truth         sum  product  bool_and  bool_or                         see aggregatenumbers

@@ -1,4 +1,4 @@
-"""listagg, collect, merge_map and nested_update: many values per key become one text, list or map.
+"""Aggregate functions listagg, collect, merge_map and nested_update: many values per key become one text, list or map.
 
 Lists are taken apart into *items*, each with its key and place; what stays is decided for all items at once (same value of the
 same key: a number, see valuecodes), and what is left is put together again.
@@ -105,7 +105,7 @@ def _same_value(items: _Items, codes: Codes) -> Codes:
 
 
 def _alive(items: _Items, same: Codes) -> Mask:
-    """Which items were added since their value was last taken back."""
+    """The mask of the items that were added since their value was last taken back."""
     taken = last_of_group(same, _count(same), ~items.adds)
     alive: Mask = items.adds & (np.arange(len(same)) > taken[same])
     return alive

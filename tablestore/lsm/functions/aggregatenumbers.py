@@ -1,4 +1,4 @@
-"""sum, product, bool_and and bool_or: one number per key, from all its values at once.
+"""Aggregate functions sum, product, bool_and and bool_or: one number per key, from all its values at once.
 
 A sum or product that leaves the column's type is an error, not another number: all are worked out wider than the type, the
 64-bit ones in two halves, decimals in four.
@@ -117,7 +117,7 @@ def _times(one: npt.NDArray[np.int64], other: npt.NDArray[np.int64]) -> npt.NDAr
 
 
 def _leaves_type(one: npt.NDArray[np.int64], other: npt.NDArray[np.int64]) -> Mask:
-    """Where a product of 64-bit integers is not one: the wrapped product does not divide back."""
+    """The mask of the products that overflow 64-bit integers: the wrapped product does not divide back."""
     product, divisor = _times(one, other), np.where(one == 0, 1, one)
     # The least number divided by -1 is itself again, without being its negative.
     wrong: Mask = (one != 0) & ((_quotients(product, divisor) != other) | ((one == -1) & (other == _LEAST)))
@@ -198,7 +198,7 @@ def _check_divisors(zero: npt.NDArray[np.bool_], name: str) -> None:
 
 
 def _later_events(events: Events) -> Iterator[tuple[Places, Places]]:
-    """Which keys have a second event, a third and so on, and where: what needs an order is done for all keys at once."""
+    """The keys that have a second event, a third and so on, and its place: what needs an order is done for all keys at once."""
     starts = events.starts()
     counts = np.diff(np.append(starts, len(events.rows)))
     for step in range(1, int(counts.max())):

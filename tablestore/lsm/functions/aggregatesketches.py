@@ -1,4 +1,4 @@
-"""rbm32, rbm64, theta_sketch and hll_sketch: columns that hold a set, or an estimate of one, as bytes.
+"""Aggregate functions rbm32, rbm64, theta_sketch and hll_sketch: columns that hold a set, or an estimate of one, as bytes.
 
 The union of the sets, in the bytes that Paimon's own libraries write and read: 32-bit Roaring bitmaps in their portable
 serialisation, 64-bit ones as Java's ``Roaring64Bitmap`` writes them; Apache DataSketches, whose serialised form is the same in

@@ -1,4 +1,4 @@
-"""The aggregate function of a column, checked against the column's type.
+"""Reads the aggregate function of a column from the options, and checks it against the column's type.
 
 fields.<column>.ignore-retract | distinct | list-agg-delimiter | nested-key | count-limit      settings of its function
 """

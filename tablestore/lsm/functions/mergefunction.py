@@ -1,4 +1,4 @@
-"""How do rows of one key combine?
+"""Merge functions: the rules by which the rows of one key combine.
 
 A merge function is named by the table's option ``merge-engine``; ``mergeoptions`` reads it from a table's schema.
 
@@ -53,7 +53,7 @@ class SequenceField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnFunction:
-    """How the values of one column combine. ``delimiter`` is for listagg, ``distinct`` for listagg and collect,
+    """The aggregate function of one column. ``delimiter`` is for listagg, ``distinct`` for listagg and collect,
     ``nested_key`` and ``count_limit`` for nested_update."""
 
     name: str
@@ -86,7 +86,8 @@ class SequenceGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeFunction:
-    """What a table's options say. ``keep`` is for the engines that keep a row; the rest is for those that compute one.
+    """The merge function of a table, as its options say. ``keep`` is for the engines that keep a row; the rest is for those that
+    compute one.
 
     ``functions``: by column, those that have one. ``not_null``: columns that must not become null.
     """
@@ -132,7 +133,7 @@ class MergeFunction:
         return bool(self.sequence_fields) and (self.engine == "partial-update" or self.marks_replacements)
 
     def _place_may_change(self, sequence_field: str) -> bool:
-        """Whether rows folded into one may get another sequence than that of the winner: later folds go by it."""
+        """True if rows folded into one may get another sequence than that of the winner: later folds go by it."""
         function = self.function_of(sequence_field)
         if function is None or function.name == "last_non_null_value":
             return False  # `_order_may_turn` has seen to it.
@@ -140,7 +141,7 @@ class MergeFunction:
         return function.name != "last_value" or not (self.ignore_delete or function.ignore_retract)
 
     def _order_may_turn(self, column: str, function: ColumnFunction) -> bool:
-        """Whether a value that counts between two others may meet them when they are one already."""
+        """True if a value that counts between two others may meet them when they are one already."""
         if self.group_of(column) is not None:
             return True
         # The row that wins brings its own value along, unless that may be null and another's is taken.
@@ -186,7 +187,7 @@ class MergeFunction:
         return next((group for group in self.groups if column in group.fields or column in group.columns), None)
 
     def required_columns(self, columns: Iterable[str]) -> frozenset[str]:
-        """What must be read besides the key to give ``columns``, these included."""
+        """The columns that must be read besides the key to give ``columns``, these included."""
         wanted = frozenset(columns)
         needed = set(wanted) | {field.name for field in self.sequence_fields}
         for group in self.groups:

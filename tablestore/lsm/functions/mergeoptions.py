@@ -1,4 +1,4 @@
-"""Reads a table's options about merging, and checks them against its columns.
+"""Reads the merge options of a table, and checks them against its columns.
 
     merge-engine, ignore-delete, sequence.field, sequence.field.sort-order
     fields.<column>.aggregate-function | ignore-retract | distinct | list-agg-delimiter | nested-key | count-limit

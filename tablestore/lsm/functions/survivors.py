@@ -1,4 +1,4 @@
-"""Which version of each key survives a window?
+"""Finds the surviving version of each key in a window of sorted runs.
 
 Three ways, picked by what they cost. Each gives a mask per chunk (older chunks first) of the keys that no later chunk holds:
 
@@ -61,7 +61,7 @@ class WindowKeys:
 
     @lazy
     def in_order(self) -> SortedOrder:
-        """All rows by (key, chunk)."""
+        """The rows of all chunks by (key, chunk)."""
         return sort_by_group_and_key(None, 1, self.words)
 
     def ascending(self) -> bool:
@@ -164,7 +164,7 @@ def dense_ranks(field: pa.Array, descending: bool) -> npt.NDArray[np.int64]:
 
 
 def comes_before(rows: Sequence[pa.Array], others: Sequence[pa.Array], descending: Sequence[bool]) -> Mask:
-    """Which rows come before others by the columns of ``sequence.field``, which both have (nulls smallest either way)."""
+    """The mask of the rows that come before others by ``sequence.field``, whose columns both have (nulls smallest either way)."""
     before: Mask = np.zeros(len(rows[0]), dtype=np.bool_)
     equal = ~before
     for one, other, backwards in zip(rows, others, descending, strict=True):

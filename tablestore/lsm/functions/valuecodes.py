@@ -1,4 +1,4 @@
-"""Which values of a column are equal, also if they are rows or lists?
+"""Numbers the values of a column so that equal values get equal numbers, also where they are rows or lists.
 
 Each value gets a number, equal numbers for equal values. Text and numbers are numbered by Arrow; a row by the numbers of its
 fields, a list by the numbers of its elements, both taken as bytes. Nulls are equal to each other, NaN to NaN, -0.0 is not 0.0.

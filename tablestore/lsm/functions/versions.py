@@ -1,4 +1,4 @@
-"""Versions of keys in order, and what is asked of them per key: the first, the last, the greatest.
+"""Versions of keys as arrays of events in order, and the first, last or greatest of them per key.
 
     event     0  1  2 | 3 | 4  5          key ascends; within a key the events are in version order
     key       0  0  0 | 2 | 5  5          keys may be missing (after ``where``): they have no event
@@ -44,7 +44,7 @@ class Events:
         return np.flatnonzero(begins(self.key))
 
     def valid(self, column: pa.Array) -> Mask:
-        """Which events have a value in the column."""
+        """The mask of the events that have a value in the column."""
         if not column.null_count:
             return np.ones(len(self.rows), dtype=np.bool_)
         valid: Mask = column.is_valid().to_numpy(zero_copy_only=False)[self.rows]

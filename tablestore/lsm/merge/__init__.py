@@ -1,1 +1,1 @@
-"""Merging sorted runs, a window of keys at a time."""
+"""Merges sorted runs, a window of keys at a time."""

@@ -1,4 +1,4 @@
-"""What row do several versions of one key make? (partial-update and aggregation)
+"""Folds the versions of each key into one row, for the engines that compute rows (partial-update and aggregation).
 
     versions of all keys, by key and version order
       -> a -D that removes the row: it and what follows it count (its own values are the start of the row)
@@ -34,7 +34,7 @@ class Folded:
 
 @dataclass(frozen=True, slots=True)
 class _Turns:
-    """Of one sequence group: which events take part, and which of them are not older than one before."""
+    """The events of one sequence group that take part, and those of them that are not older than one before."""
 
     takes_part: Mask
     newer: Mask
@@ -139,7 +139,7 @@ class _ColumnFold:
 def _resets(
     function: MergeFunction, columns: Mapping[str, pa.Array], events: Events, kinds: Kinds
 ) -> tuple[Mask, dict[SequenceGroup, _Turns]]:
-    """Which events start the row anew, and the turns of the sequence groups whose columns are there."""
+    """The mask of the events that start the row anew, and the turns of the sequence groups whose columns are there."""
     may_start: Mask = np.zeros(len(kinds), dtype=np.bool_)
     if function.marks_replacements:
         may_start = np.isin(kinds, (RowKind.DELETE, RowKind.UPDATE_AFTER))

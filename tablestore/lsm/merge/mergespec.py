@@ -1,4 +1,4 @@
-"""The values that a merge is about: where rows come from, what is wanted of them, and the rows of one run in one window."""
+"""Values of a merge: its sources, what it is to give back, and the rows of one run in one window."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -34,7 +34,7 @@ class SortedSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeSpec:
-    """What to merge by and what to give back.
+    """The rules and the output of a merge.
 
     ``ordered`` gives rows in key order (for writing); without it rows of a window come run by run, which is cheaper.
     ``emit_system_columns`` puts ``_SEQUENCE_NUMBER`` and ``_VALUE_KIND`` before the output columns.
@@ -73,7 +73,7 @@ class Chunk:
         return np.asarray(self.batch.column(KIND_COLUMN).to_numpy(zero_copy_only=False), dtype=np.int8)
 
     def retractions(self) -> Mask | None:
-        """Which rows retract; None if none does."""
+        """The mask of the rows that retract; None if none does."""
         if KIND_COLUMN not in self.batch.schema.names:
             return None
         retract = retracts(self.kinds())

@@ -1,4 +1,4 @@
-"""What changed between two states of the same keys?
+"""Computes the changes between two states of the same keys.
 
     before  after                    changes, in key order
     -       row                      +I after
@@ -138,7 +138,7 @@ def _equal_lists(left: pa.Array, right: pa.Array) -> Mask:
 
 
 def _elements(array: pa.Array) -> pa.Array:
-    """All elements of lists that were just gathered, so that nothing lies outside of the offsets."""
+    """The elements of lists that were just gathered, so that nothing lies outside of the offsets."""
     offsets = array.offsets
     start, stop = offsets[0].as_py(), offsets[len(offsets) - 1].as_py()
     if pa.types.is_map(array.type):

@@ -1,4 +1,4 @@
-"""How do several sorted runs read as one, with one row per key?
+"""Merges sorted runs into batches with one row per key, a window at a time.
 
 The runs are read batch by batch, and cut into windows: a window ends at the smallest of the last keys that the runs
 have in memory, so every key lies in exactly one window, with all its versions.
@@ -64,7 +64,7 @@ def _merge(runs: Sequence[Sequence[SortedSource]], spec: MergeSpec) -> Iterator[
 
 
 class _Cursor:
-    """Where one run stands: the batch in memory and the first row that was not taken. ``ends``: nothing comes after the batch."""
+    """The position in one run: the batch in memory and the first row not taken. ``ends``: nothing comes after the batch."""
 
     def __init__(self, run: int, sources: Sequence[SortedSource], spec: MergeSpec) -> None:
         self._run = run

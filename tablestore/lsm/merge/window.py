@@ -1,4 +1,4 @@
-"""Which rows come out of one window?
+"""Merges one window of sorted runs: picks, or folds, the rows that come out of it.
 
 In a window each run is one *chunk*. Which version of a key survives is decided without moving any row: if the chunks'
 sequence ranges do not interleave, chunk order is version order, and the survivors are those keys that no later chunk

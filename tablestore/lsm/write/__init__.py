@@ -1,1 +1,1 @@
-"""The write buffer: rows become one sorted run."""
+"""The write buffer: turns written rows into sorted runs."""

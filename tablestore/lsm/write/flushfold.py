@@ -1,4 +1,4 @@
-"""What does a flush write where rows are computed? (partial-update and aggregation)
+"""Folds the rows of a flush, where the engine computes rows (partial-update and aggregation).
 
     rows by (partition, bucket, key, version)  ->  layers: tables with one row per key, the older layer first
 

@@ -1,4 +1,4 @@
-"""What do rows look like with the stored values in the places of what they lack?
+"""Fills the columns and fields that written rows lack with their stored values.
 
     given   id  name  r{a}         stored   id  meal  r{a, b}        out   id  name  meal  r{a, b}
                                                                      a from the given row, b and meal from the stored one

@@ -1,4 +1,4 @@
-"""Which parts of a row do given rows lack, where what is stored would be lost if NULL stood in their place?
+"""Finds the parts that written rows lack and whose stored values would be lost if NULL stood in their place.
 
     deduplicate      every column: the new row takes the place of the stored one
     first-row        none: a stored row stays as it is
@@ -73,7 +73,7 @@ def path_text(path: Path) -> str:
 
 
 def lost_to_nulls(function: MergeFunction | None, fields: Sequence[Field], given: pa.Schema) -> Lost:
-    """What rows with the columns ``given`` would lose in a table of ``fields``; ``function`` None is an append table."""
+    """The values that rows with the columns ``given`` would lose in a table of ``fields``; ``function`` None is an append table."""
     if function is None or function.engine == "first-row":
         return Lost()
     names = frozenset(given.names)

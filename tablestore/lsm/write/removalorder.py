@@ -20,7 +20,7 @@ from tablestore.types.rowkind import RowKind
 
 
 def lacks_order(rows: pa.Table, fields: Sequence[SequenceField]) -> Mask:
-    """Which rows hold NULL in all columns that order them, or lack these columns."""
+    """The mask of the rows that hold NULL in all columns that order them, or lack these columns."""
     lacks: Mask = np.ones(rows.num_rows, dtype=np.bool_)
     for field in fields:
         if field.name in rows.schema.names:
@@ -29,7 +29,7 @@ def lacks_order(rows: pa.Table, fields: Sequence[SequenceField]) -> Mask:
 
 
 def updates_in_place(keys: pa.Table, kinds: Kinds) -> Mask:
-    """Which rows are a ``-U`` whose ``+U`` of the same key is the next row: that takes its place, and no row goes."""
+    """The mask of the ``-U`` whose ``+U`` of the same key is the next row: that takes its place, and no row goes."""
     before: Mask = np.zeros(len(kinds), dtype=np.bool_)
     places = np.flatnonzero((kinds[:-1] == RowKind.UPDATE_BEFORE) & (kinds[1:] == RowKind.UPDATE_AFTER))
     if len(places):

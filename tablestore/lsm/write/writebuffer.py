@@ -1,4 +1,4 @@
-"""Rows in memory until a flush turns them into sorted runs.
+"""The write buffer: collects rows in memory until a flush turns them into sorted runs.
 
 ``flush`` sorts all buckets of all partitions in one pass, by (partition, bucket, key, arrival), keeps one row per key,
 moves the rows once, and hands out one slice per bucket. Append tables keep the order of arrival and all their rows.
@@ -61,7 +61,7 @@ class _Piece:
 
 @dataclass(frozen=True, slots=True)
 class SortedRows:
-    """What one flush has for one bucket: the value columns, and each row's kind. Places of a keyed table are sorted
+    """The rows of one flush for one bucket: the value columns, and each row's kind. Places of a keyed table are sorted
     by the trimmed primary key and hold each key once; rows of an append table come as they arrived."""
 
     partition: tuple[object, ...]
@@ -135,7 +135,7 @@ class WriteBuffer:
         return self._in_passes(pending, self._pass)
 
     def flush_input(self) -> Iterator[SortedRows]:
-        """What was added since the last call, unfolded: rows by (partition, bucket, key, version), several of a key.
+        """The rows that were added since the last call, unfolded: by (partition, bucket, key, version), several of a key.
 
         Retractions that the table ignores are not among them.
         """
