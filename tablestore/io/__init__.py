@@ -1,1 +1,1 @@
-"""File stores: where tables live, behind one small protocol."""
+"""File stores: local directories, memory, object stores, behind one small protocol, and the locks for publishing."""

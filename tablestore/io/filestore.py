@@ -1,4 +1,4 @@
-"""What does the engine ask of storage? A :class:`FileStore`: a handful of verbs on named, immutable files.
+"""The file store protocol, :class:`FileStore`: a handful of operations on named, immutable files.
 
     store = LocalFileStore("/data/wh").at("shop.db/orders")
     store.publish_if_absent("snapshot/snapshot-3", data)      # the one atomic step of a commit
@@ -9,11 +9,11 @@ Invariants that every implementation keeps (``tablestore.testing.contracts.files
   outside of the root can be named;
 * a file is written once: ``write``, ``open_output`` and ``publish_if_absent`` never replace one (only
   ``overwrite`` does, for hints);
-* what a verb reported as done is durable, and a file that appears under a published name is whole;
+* what an operation reported as done is durable, and a file that appears under a published name is whole;
 * "gone" (:class:`NotFoundError`), "denied" (:class:`StorageError` of kind ``denied``) and "failed" (any other
   :class:`StorageError`) are told apart, because only "gone" may change a decision.
 
-Directories are not things here: they appear with their first file, and one that is missing lists as empty.
+Directories are not objects here: they appear with their first file, and one that is missing lists as empty.
 Left to others: which files exist and what they mean (``format``, ``store``), and who may commit (``io.lock``).
 """
 
@@ -58,12 +58,12 @@ class FileStore(Protocol):
 
     @property
     def root_uri(self) -> str:
-        """Where this store is, for people: "/data/wh", "s3://bucket/wh". Never holds credentials."""
+        """The address of this store, for people: "/data/wh", "s3://bucket/wh". Never holds credentials."""
         ...
 
     @property
     def can_publish(self) -> bool:
-        """Whether :meth:`publish_if_absent` may work here; if not, only a lock makes this store writable (``io.lock``)."""
+        """True if :meth:`publish_if_absent` may work here; if not, only a lock makes this store writable (``io.lock``)."""
         ...
 
     def read(self, path: str, *, max_bytes: int = READ_LIMIT_BYTES) -> bytes:
@@ -75,7 +75,7 @@ class FileStore(Protocol):
         ...
 
     def exists(self, path: str) -> bool:
-        """Whether a file (not a directory) of that name is there; raises rather than guessing when denied."""
+        """True if a file (not a directory) of that name is there; raises rather than guessing when denied."""
         ...
 
     def open_input(self, path: str) -> "pa.NativeFile | BinaryIO":
@@ -140,7 +140,7 @@ class FileStore(Protocol):
 
 @runtime_checkable
 class RenamesDirectories(Protocol):
-    """What only some stores can: give a directory another name in one step."""
+    """Stores that can rename a directory in one step."""
 
     def rename_directory(self, old: str, new: str) -> None:
         """Rename; AlreadyExistsError if ``new`` is there, NotFoundError if ``old`` is not."""
@@ -149,7 +149,7 @@ class RenamesDirectories(Protocol):
 
 @runtime_checkable
 class ExchangesDirectories(Protocol):
-    """What only some stores can: let two directories change places in one step."""
+    """Stores that can exchange two directories in one step."""
 
     def exchange_directories(self, one: str, other: str) -> None:
         """Exchange; NotFoundError if one is not there, UnsupportedError where this file system cannot."""
@@ -158,7 +158,7 @@ class ExchangesDirectories(Protocol):
 
 @runtime_checkable
 class CopiesFiles(Protocol):
-    """What some stores do by themselves: copy a file without its bytes passing through here. Use :func:`copy_file`."""
+    """Stores that copy a file by themselves, without its bytes passing through here. Use :func:`copy_file`."""
 
     def copy_file(self, old: str, new: str) -> None:
         """As :func:`copy_file`. UnsupportedError: not this file; then its bytes are read and written."""
@@ -167,7 +167,7 @@ class CopiesFiles(Protocol):
 
 @runtime_checkable
 class PublishesAlone(Protocol):
-    """What a store can that has no conditional write: publish while nobody else publishes at that place."""
+    """Stores without a conditional write, which publish safely while nobody else publishes at that place."""
 
     def publish_alone(self, path: str, data: bytes) -> bool:
         """As :meth:`FileStore.publish_if_absent`, but atomic only against readers: the caller keeps other writers away."""

@@ -1,4 +1,4 @@
-"""Files behind any fsspec protocol (Google Cloud Storage, Azure, SFTP, HDFS, …).
+"""Stores files behind any fsspec protocol (Google Cloud Storage, Azure, SFTP, HDFS, …).
 
 The file systems of Google Cloud Storage and Azure make a file only if it is absent, in one request, when asked for
 ``mode="create"``. Others look first and write then, which loses a race, or have no such mode: there nothing is published

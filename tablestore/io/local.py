@@ -1,4 +1,4 @@
-"""Files of this machine (or of anything mounted on it), written so that a power cut loses nothing that was reported.
+"""Stores files on this machine (or on anything mounted on it), so that a power cut loses nothing that was reported.
 
 A publish, in the order that makes it safe:
 
@@ -447,7 +447,7 @@ def _open_regular(full: str) -> tuple[int, int]:
 
 
 def _read_all(descriptor: int, size: int, most_bytes: int) -> bytes:
-    """All that a file holds, which had ``size`` bytes, up to ``most_bytes``."""
+    """The whole content of a file, which had ``size`` bytes, up to ``most_bytes``."""
     data = os.read(descriptor, min(size + 1, most_bytes))
     if len(data) == size:
         return data

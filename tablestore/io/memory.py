@@ -1,4 +1,4 @@
-"""Files in this process: for tests, for examples, and for tables that need not outlive the program.
+"""Stores files in the memory of this process: for tests, for examples, and for tables that need not outlive the program.
 
 Stores of one name share one space, so that a store that was pickled inside the process finds its files again. A private store has
 a space of its own, which is gone with the last store that knows it, and is not pickled.

@@ -1,4 +1,4 @@
-"""From the text that names a place to the file store that serves it.
+"""Opens the file store that serves a path or URL.
 
 /data/wh, ~/wh, file:///data/wh    LocalFileStore
 memory://name                      MemoryFileStore
@@ -42,7 +42,7 @@ def open_store(
 
 
 def same_place(first: str, second: str) -> bool:
-    """Whether two ``root_uri`` name one directory, also through links of this host's file system."""
+    """True if two ``root_uri`` name one directory, also through links of this host's file system."""
     if first == second:
         return True
     return "://" not in first and "://" not in second and os.path.realpath(first) == os.path.realpath(second)

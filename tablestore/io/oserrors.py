@@ -1,4 +1,4 @@
-"""Which of our errors is an operating system error? Gone, denied, exhausted, or failed."""
+"""Classifies operating system errors as ours: gone, denied, exhausted, or failed."""
 
 import errno
 
@@ -27,7 +27,7 @@ _NEXT_STEP = {
 
 
 def is_gone(error: OSError) -> bool:
-    """Whether the error says that there is no such file, and nothing else."""
+    """True if the error says that there is no such file, and nothing else."""
     return error.errno in _GONE or isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError)
 
 

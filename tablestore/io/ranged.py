@@ -1,4 +1,4 @@
-"""A remote file as a seekable one: every read asks for just its bytes.
+"""Presents a remote file as a seekable one: every read asks for just its bytes.
 
 pyarrow's Parquet reader joins neighbouring reads itself, so there is no cache and no read-ahead here.
 """

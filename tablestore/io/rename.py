@@ -1,4 +1,4 @@
-"""Give a finished file its name, unless the name is taken: by a hard link, or by a rename that never replaces.
+"""Publishes a finished file under its name, unless the name is taken: by a hard link, or a rename that never replaces.
 
 ``os.rename`` silently replaces what is there, so it can lose a peer's acknowledged commit. Where there are no
 hard links Linux still has ``renameat2(RENAME_NOREPLACE)``; Python does not offer it, hence the call into the C

@@ -1,4 +1,4 @@
-"""How often does a remote store repeat a request, and how long does it wait in between?
+"""The retry policy of requests to remote stores: how often, and how long to wait in between.
 
 At most :data:`ATTEMPTS` times, with doubling waits and jitter from the ids and on the clock that are handed in.
 """

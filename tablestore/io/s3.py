@@ -1,4 +1,4 @@
-"""Files in S3, or in what speaks its protocol (R2, MinIO, Ceph, …).
+"""Stores files in S3, or in what speaks its protocol (R2, MinIO, Ceph, …).
 
     publish_if_absent = PUT with "If-None-Match: *"
         200  made by us                                   409  a race on that key: repeated
@@ -212,7 +212,8 @@ class S3FileStore:
         return join_inside(self.root_uri, path)
 
     def _call(self, verb: str, path: str, method: str, receive: Callable[[Mapping[str, Any]], Any] = dict, **arguments: Any) -> Any:
-        """What ``receive`` makes of the answer to a request about one object, both repeated while the error is transient."""
+        """Sends a request about one object and returns what ``receive`` makes of the answer. Both are repeated after
+        transient errors."""
         key = self._key(path)
         return self._send(verb, self._where(path), method, receive, Key=key, **arguments)
 

@@ -1,4 +1,4 @@
-"""Which options does a client of S3 have, and which one did somebody mean who used the name of another tool?
+"""Checks and translates the options of an S3 client, also those named as other tools name them.
 
 The options are those of s3fs, so that settings for other Python tools fit. No message shows a value: any of them may be a secret.
 """

@@ -1,6 +1,6 @@
-"""One S3 client for a store and all that are rooted deeper: made when first needed, again after a fork, never pickled.
+"""Shares one S3 client among a store and all stores rooted deeper, and classifies botocore's errors.
 
-Also here: what an error of botocore means. The client sends a request once. Repeating it is ours,
+The client is created when first needed, again after a fork, and never pickled. It sends a request once. Repeating it is ours,
 because a client that repeats by itself hides that an answer was lost.
 """
 
@@ -112,7 +112,7 @@ class S3Session:
 
 
 def is_transient(error: BaseException) -> bool:
-    """Whether the same request may succeed when it is repeated."""
+    """True if the same request may succeed when it is repeated."""
     return isinstance(error, _LOST) or status_of(error) in _TRANSIENT or _code_of(error) in _TRANSIENT_CODES
 
 

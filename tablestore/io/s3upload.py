@@ -1,4 +1,4 @@
-"""A writable file that becomes one S3 object when it is finished, however large it grows.
+"""Uploads one S3 object as a writable file, which becomes the object when it is finished, however large it grows.
 
 Up to one part it is a single conditional PUT; beyond that a multi-part upload, completed conditionally.
 Several small files are sent at once: their answers are waited for together.

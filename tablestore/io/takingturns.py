@@ -1,4 +1,4 @@
-"""How can more files be read side by side than a process may have open?
+"""Pools file handles: reads more files side by side than a process may have open.
 
     many readers, each where it stands    a  b  c  d  e  f  …
     open at a time                        at most ``handles``: who reads next opens its file again, and who read longest ago

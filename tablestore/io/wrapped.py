@@ -1,4 +1,4 @@
-"""A file store around another one: what it does not change, it hands on, under the path that the inner store knows."""
+"""The base of file stores around another one: what it does not change, it hands on, under the path that the inner store knows."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager

@@ -1,1 +1,1 @@
-"""Many buckets under one snapshot: scanning, reading, writing, committing."""
+"""The table store: many buckets under one snapshot, scanned, read, written, compacted, committed and expired."""

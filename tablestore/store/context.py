@@ -1,4 +1,4 @@
-"""Everything that one open table consists of, wired together.
+"""The context of an open table: its file store, schema, settings and components, wired together.
 
 A context is bound to one schema: what a handle read when it was opened. It pickles by its place and that schema, and reads nothing
 when it is unpickled. (Tasks on other processes find their table by a TableSpec, which is plain values.)
@@ -38,13 +38,13 @@ T = TypeVar("T")
 
 
 class Shared:
-    """What the handles that come from one place have in common, such as a cache: made when it is first asked for."""
+    """Objects, such as caches, that handles from one place share: each is created when it is first asked for."""
 
     def __init__(self) -> None:
         self._made: dict[Any, Any] = {}
 
     def once(self, make: Callable[[], T]) -> T:
-        """What ``make`` made when it was first asked for here."""
+        """The value of ``make``, computed when it was first asked for here."""
         if make not in self._made:
             # Threads that ask at once may both make one; one stays.
             self._made.setdefault(make, make())
@@ -78,7 +78,7 @@ class TableContext:
         return _unpickled, (self.files, self.main_files, self.branch, self.clock, self.ids, self.schema)
 
     def once(self, make: Callable[["TableContext"], T]) -> T:
-        """What ``make`` computes from this context's schema; computed once, since the schema never changes."""
+        """The value that ``make`` computes from this context's schema; computed once, since the schema never changes."""
         if make not in self._known:
             self._known[make] = make(self)
         found: T = self._known[make]
@@ -93,7 +93,7 @@ class TableContext:
 
     @property
     def changelog_settings(self) -> ChangelogSettings:
-        """What the options say about the changelog."""
+        """The changelog options of the table."""
         return self.once(_changelog_settings)
 
     @property
@@ -141,7 +141,7 @@ class TableContext:
 
     @property
     def paths(self) -> DataPaths:
-        """Where its data files lie."""
+        """The paths of its data files."""
         return DataPaths(self.schema, self.settings)
 
     def reopened(self, schema: TableSchema | None = None) -> "TableContext":
@@ -184,7 +184,7 @@ class TableContext:
 
     @property
     def index_files(self) -> IndexFiles:
-        """Where its index files lie."""
+        """The table's index directory."""
         return IndexFiles(self.files, self.ids)
 
     def deletion_vectors(self, snapshot: Snapshot) -> DeletionVectors:
@@ -257,7 +257,7 @@ def _unpickled(files: FileStore, main_files: FileStore, branch: str, clock: Cloc
 
 
 def counts(schema: TableSchema, snapshots: Snapshots) -> bool:
-    """Whether the newest schema is in force (``replacing.is_in_force``). Snapshots are read for that of a replacement only."""
+    """True if the newest schema is in force (``replacing.is_in_force``). Snapshots are read for that of a replacement only."""
     if without_condition(schema) is schema:
         return True
     latest = snapshots.latest()

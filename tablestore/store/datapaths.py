@@ -1,4 +1,4 @@
-"""Where do the data files of a table lie?"""
+"""Builds the paths of a table's data files."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from tablestore.types.schema import TableSchema
 
 @dataclass(frozen=True, slots=True)
 class DataPaths:
-    """Where the data files of a table lie."""
+    """The paths of a table's data files."""
 
     schema: TableSchema
     settings: TableSettings

@@ -1,4 +1,4 @@
-"""Which rows of which data files are deleted, and how do more of them get deleted?
+"""Reads a table's deletion vectors, and writes index files that mark more rows as deleted.
 
 One index file holds the vectors of all data files of a bucket. To mark more rows, or to drop the vectors of files that are
 gone, a new one is written that takes its place:
@@ -69,11 +69,11 @@ class DeletionVectors:
         return decode_deletion_vector(self._bytes(index_file, where), self._files.describe(index_file), row_count=row_count)
 
     def alive(self, file: DataFileMeta, places: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Which of these positions of a data file, ascending, are not deleted."""
+        """The mask of the positions of a data file, ascending, that are not deleted."""
         return ~contained(places, self.positions(file.file_name, file.row_count).astype(np.int64))
 
     def deleted_count(self, data_file: str) -> int:
-        """How many rows of a data file are deleted."""
+        """The number of deleted rows of a data file."""
         place = self._places.get(data_file)
         if place is None:
             return 0
@@ -81,7 +81,7 @@ class DeletionVectors:
         return len(self.positions(data_file)) if cardinality is None else cardinality
 
     def deleted_counts(self) -> dict[str, int]:
-        """How many rows are deleted, of every data file that has a vector."""
+        """The number of deleted rows of every data file that has a vector."""
         return {name: self.deleted_count(name) for name in self._places}
 
     def replace_bucket(self, partition: bytes, bucket: int, *, marks: Marks, gone: Collection[str] = ()) -> tuple[IndexEntry, ...]:

@@ -1,4 +1,4 @@
-"""Chores after a commit that has landed. None of them raises.
+"""Runs post-commit tasks, the chores, after a commit that has landed: publish, compact, tag, expire. None of them raises.
 
     landed ── mark, hint ── publish ── compact ── tag ── expire
                  └ one fails: a warning, a note in the table, then the next
@@ -73,7 +73,7 @@ class Undone:
 
 
 def attempt(chore: Chore, step: Callable[[], object], *, where: str) -> Exception | None:
-    """Do one chore after the commit that ``where`` names. An error is logged and returned, not raised."""
+    """Runs one chore after the commit that ``where`` names. An error is logged and returned, not raised."""
     try:
         step()
     except LeftAlone as left:
@@ -96,7 +96,7 @@ class FollowUp:
         self._failed: set[str] = set()
 
     def do(self, chore: Chore, step: Callable[[], object]) -> bool:
-        """Do a chore; returns whether it succeeded. Raises nothing."""
+        """Runs a chore; returns whether it succeeded. Raises nothing."""
         error = attempt(chore, step, where=f"snapshot {self._snapshot_id} of table {self._files.root_uri}")
         if error is None:
             self._done.add(chore.label)

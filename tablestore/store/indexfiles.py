@@ -1,4 +1,4 @@
-"""The ``index`` directory of one table: deletion vectors and hash indexes as whole files.
+"""Index files: reads and writes the ``index`` directory of one table, deletion vectors and hash indexes as whole files.
 
 An index file is never changed. What changes is written as a new file, and the commit replaces one by the other in the index
 manifest; a bucket has at most one file of a kind. The name holds a checksum of the content and a random number: two attempts

@@ -1,4 +1,4 @@
-"""Reading and writing the manifests of one table.
+"""Reads and writes the manifests of one table, with a cache.
 
 Manifests and lists are immutable and named after their content, so decoded ones are kept in a bounded cache, which the handles of
 one catalog share. Every attempt to commit writes its own (a nonce makes two attempts differ), so the loser of a race may remove
@@ -103,7 +103,7 @@ class Manifests:
 
     @property
     def location(self) -> str:
-        """Where the table lies, for messages."""
+        """The location of the table, for messages."""
         return self._files.root_uri
 
     # -- reading
@@ -117,7 +117,7 @@ class Manifests:
         return known
 
     def has_list(self, name: str) -> bool:
-        """Whether a manifest list is still there."""
+        """True if a manifest list is still there."""
         return self._files.exists(manifest_path(name))
 
     def read_manifest(self, name: str) -> tuple[ManifestEntry, ...]:
@@ -129,7 +129,7 @@ class Manifests:
         return known
 
     def read_index(self, snapshot: Snapshot) -> tuple[IndexEntry, ...]:
-        """All live index files of a snapshot."""
+        """The live index files of a snapshot."""
         if snapshot.index_manifest is None:
             return ()
         return decode_index_manifest(self._read(snapshot.index_manifest), self._describe(snapshot.index_manifest))
@@ -143,7 +143,7 @@ class Manifests:
         return [entry for manifest in manifests for entry in self.read_manifest(manifest.file_name)]
 
     def delta(self, snapshot: Snapshot) -> list[ManifestEntry]:
-        """What this snapshot's commit added and deleted."""
+        """The entries that this snapshot's commit added and deleted."""
         return self.entries(self.read_list(snapshot.delta_manifest_list))
 
     def changelog(self, snapshot: Snapshot) -> list[ManifestEntry]:
@@ -164,7 +164,7 @@ class Manifests:
         return tuple(self._write_manifest(part, number, written) for number, part in enumerate(_parts(entries)))
 
     def is_full(self, manifest: ManifestFile) -> bool:
-        """Whether a manifest holds about as much as one may, so that there is nothing to be won by merging it with others."""
+        """True if a manifest holds about as much as one may, so that there is nothing to be won by merging it with others."""
         return sum(map(entry_bytes, self.read_manifest(manifest.file_name))) > MANIFEST_BYTES // 2
 
     def write_list(self, manifests: Sequence[ManifestFile], number: int, written: WrittenMetadata) -> tuple[str, int]:

@@ -1,4 +1,4 @@
-"""What one writer hands to the committer, as a value and as bytes.
+"""Commit messages: the files that one writer hands to the committer, as a value and as bytes.
 
 A message crosses process boundaries (Spark tasks, pools), so its bytes are versioned JSON: nothing is unpickled. The files
 inside travel as the manifest that they would become, in the format's own encoding.
@@ -33,7 +33,7 @@ their place."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptColumns:
-    """Of a new file: which ``columns`` (or fields in them) were looked up in the snapshot ``snapshot_id`` (0: none).
+    """The ``columns`` (or fields in them) of a new file that were looked up in the snapshot ``snapshot_id`` (0: none).
 
     ``snapshot_uuid`` distinguishes it from another one of its id, after snapshots were taken back. ``replaced``: how many of its
     rows were found there, by key.
@@ -48,7 +48,7 @@ class KeptColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitMessage:
-    """What one writer or one compaction has prepared.
+    """The files that one writer or one compaction has prepared for a commit.
 
     entries           new files of a write, in the order in which it flushed them; a round may give them other numbers
     compact_before    DELETEs of files that a compaction read, each repeated exactly as it was added
@@ -81,7 +81,7 @@ class CommitMessage:
 
     @property
     def rewritten(self) -> tuple[ManifestEntry, ...]:
-        """What a compaction wrote, without upgrades."""
+        """The files that a compaction wrote, without upgrades."""
         before = {entry.file.file_name for entry in self.compact_before}
         return tuple(entry for entry in self.compact_after if entry.file.file_name not in before)
 

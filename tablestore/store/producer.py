@@ -1,4 +1,4 @@
-"""Which commits write a changelog, and what does it hold?
+"""Changelog producers: the rules by which commits write a changelog, and of what.
 
     changelog-producer    written by              holds                                   in the snapshot of the
     none                  no commit
@@ -28,7 +28,7 @@ NONE, INPUT, LOOKUP, FULL_COMPACTION = "none", "input", "lookup", "full-compacti
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangelogSettings:
-    """What a table's options say about its changelog. ``top_level``: of its merge tree."""
+    """The changelog options of a table. ``top_level``: of its merge tree."""
 
     producer: str
     deduplicate: bool
@@ -38,11 +38,11 @@ class ChangelogSettings:
 
     @property
     def on_compaction(self) -> bool:
-        """Whether compactions write the changelog."""
+        """True if compactions write the changelog."""
         return self.producer in (LOOKUP, FULL_COMPACTION)
 
     def in_frame(self, level: int) -> bool:
-        """Whether the changelog has the changes of files of this level."""
+        """True if the changelog has the changes of files of this level."""
         if self.producer == LOOKUP:
             return level > 0
         return self.producer != FULL_COMPACTION or level == self.top_level
@@ -129,7 +129,7 @@ _MERGING = (opt.SEQUENCE_FIELD.key, opt.SEQUENCE_FIELD_SORT_ORDER.key, opt.IGNOR
 
 
 def _merge_alike(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
-    """Whether versions of a key combine as before. A function that is named for the first time is that of a new column."""
+    """True if versions of a key combine as before. A function that is named for the first time is that of a new column."""
     if TableOptions(old).text(opt.MERGE_ENGINE).lower() != TableOptions(new).text(opt.MERGE_ENGINE).lower():
         return False
     if any(old.get(key) != new.get(key) for key in _MERGING):

@@ -1,4 +1,4 @@
-"""Has this commit landed before?
+"""Detects replayed commits of a writer with a stable ``commit_user``, so that each takes effect once.
 
 A writer with a stable ``commit_user`` numbers its commits. A commit whose number is not above the user's highest is a replay
 and must not be applied again, however long ago the first one was. The highest number of a user is found in
@@ -61,7 +61,7 @@ def encode_marks(marks: Mapping[str, int]) -> str:
 
 
 def marks_directory(user: str) -> str:
-    """Where files about the commits of ``user`` are."""
+    """The directory of the files about the commits of ``user``."""
     return f"{MARKS_DIR}/{_digest(user)}"
 
 
@@ -113,7 +113,7 @@ class Replays:
             self.raise_mark(user, identifier, position)
 
     def origins(self, user: str) -> Mapping[str, str]:
-        """Where the commits of ``user`` are numbered, by the name of the file that says it; empty if that was never kept."""
+        """The places that number the commits of ``user``, by the name of the file that says it; empty if that was never kept."""
         directory = marks_directory(user)
         names = self._files.names(directory, prefix=_ORIGIN)
         return {name: self._files.read(f"{directory}/{name}").decode(errors="replace") for name in names}

@@ -1,4 +1,4 @@
-"""Which schema is the newest, and what did an older one say?
+"""Reads the schemas of one table: the newest, and older ones by id.
 
 A table's schemas are ``schema/schema-0``, ``schema/schema-1``, …: each is published once, if absent, and never changes.
 Publishing ``schema-0`` is what creates a table; publishing the next one is what alters it.
@@ -56,7 +56,7 @@ class Schemas:
         self._refreshed_ids: tuple[int, ...] | None = None
 
     def ids(self) -> tuple[int, ...]:
-        """All schema ids, ascending."""
+        """The schema ids, ascending."""
         found = map(parse_schema_id, self._files.names(SCHEMA_DIR, prefix="schema-"))
         return tuple(sorted(schema_id for schema_id in found if schema_id is not None))
 
@@ -95,7 +95,7 @@ class Schemas:
         return self._newest(self._refreshed_ids)
 
     def option_is_constant(self, key: str) -> bool:
-        """Whether an option has had one value ever since the table was created, as far as the schemas show that there were at the
+        """True if an option has had one value ever since the table was created, as far as the schemas show that there were at the
         last refresh."""
         ids = self.ids() if self._refreshed_ids is None else self._refreshed_ids
         return ids == tuple(range(len(ids))) and len({self.read(schema_id).options.get(key) for schema_id in ids}) == 1

@@ -1,4 +1,4 @@
-"""Which sequence number does a file get, and does it still win when the commit lands?
+"""Assigns sequence numbers to files, and checks that they still win when the commit lands.
 
 For one key the row of the later snapshot wins, before and after any compaction. All rows of a level-0 file carry one number,
 every file its own, drawn from a table-wide bound that snapshots record as ``tablestore.next-sequence``:
@@ -67,7 +67,7 @@ class SequenceNumbers:
         return max(bound, max_sequence_number(live) + 1)
 
     def start(self) -> tuple[Snapshot | None, int]:
-        """Where a writer begins: the newest snapshot, and the first number above it."""
+        """The state in which a writer begins: the newest snapshot, and the first number above it."""
         return self._snapshots.read_newest(self.next_after)
 
     def landed_since(self, base_id: int, base_uuid: str | None, latest: Snapshot) -> list[ManifestEntry]:
@@ -91,7 +91,7 @@ class SequenceNumbers:
         return list(added.values())
 
     def _delta(self, snapshot: Snapshot) -> list[ManifestEntry] | None:
-        """What a snapshot added and deleted, None if it expires while it is read."""
+        """The entries that a snapshot added and deleted, None if it expires while it is read."""
         try:
             return self._manifests.delta(snapshot)
         except NotFoundError:

@@ -1,4 +1,4 @@
-"""What a table's options mean to the store: parsed once, frozen. And which tables it reads but does not write."""
+"""Parses the store options of a table into a frozen value, and refuses to write tables that it can only read."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -67,7 +67,7 @@ class TableSettings:
 
     @property
     def is_plain(self) -> bool:
-        """Whether a new file holds the rows that readers will see: nothing that is there already has a say in them."""
+        """True if a new file holds the rows that readers will see: nothing that is there already has a say in them."""
         merge = self.merge
         if merge is None:
             return True

@@ -1,4 +1,4 @@
-"""Which snapshots does a table have?
+"""Finds and reads the live snapshots of a table.
 
     ids on disk     3        7  8  9
                     dead     └──┴──┴── live: the longest unbroken tail
@@ -55,7 +55,7 @@ CONTENT_PREFIX = "tablestore.materialized-table."
 
 
 def follows(snapshot: Snapshot, previous: Snapshot) -> bool | None:
-    """Whether ``snapshot`` was built on ``previous``, the file of the id before it; None if a snapshot does not say.
+    """True if ``snapshot`` was built on ``previous``, the file of the id before it; None if a snapshot does not say.
 
     A file that was published late on a freed id is not in the history: no snapshot was built on it.
     """
@@ -67,7 +67,7 @@ def follows(snapshot: Snapshot, previous: Snapshot) -> bool | None:
 
 
 def same_snapshot(one: Snapshot, other: Snapshot) -> bool:
-    """Whether two reads of one id saw the same commit; old foreign snapshots have no uuid."""
+    """True if two reads of one id saw the same commit; old foreign snapshots have no uuid."""
     if one.uuid is not None or other.uuid is not None:
         return one.uuid == other.uuid
     return one == other
@@ -83,7 +83,7 @@ def unbroken_tail(ids: tuple[int, ...]) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Seen:
-    """What was live when it was looked at: every id from ``first`` to that of ``newest``, whose file holds ``data``."""
+    """The live range when it was looked at: every id from ``first`` to that of ``newest``, whose file holds ``data``."""
 
     first: int
     newest: Snapshot
@@ -144,7 +144,7 @@ class Snapshots:
         return self.latest()
 
     def has_moved_on(self, latest: Snapshot | None) -> bool:
-        """Whether there is a newer snapshot than ``latest``. If not, and what it needs is gone, then a file is missing."""
+        """True if there is a newer snapshot than ``latest``. If not, and what it needs is gone, then a file is missing."""
         newest = self.newest_listed()
         return newest is not None and (latest is None or not same_snapshot(newest, latest))
 
@@ -169,7 +169,7 @@ class Snapshots:
             self._seen = replace(seen, newest=landed, data=data)
 
     def was_never_freed(self, snapshot: Snapshot) -> bool:
-        """Whether a snapshot whose file is there cannot have expired before: EARLIEST is known, and not above it."""
+        """True if a snapshot whose file is there cannot have expired before: EARLIEST is known, and not above it."""
         return 0 < self.earliest_hint() <= snapshot.id
 
     def _look(self) -> _Seen | None:
@@ -183,7 +183,7 @@ class Snapshots:
         return found
 
     def _probed(self, seen: _Seen) -> _Seen | None:
-        """What is there now, found by looking at the ids above what was seen; None if that takes a listing."""
+        """The live range now, found by looking at the ids above what was seen; None if that takes a listing."""
         base = top = seen.newest.id
         while self._files.exists(snapshot_path(top + 1)):
             top += 1
@@ -237,7 +237,7 @@ class Snapshots:
             raise self._not_found(snapshot_id) from error
 
     def is_retained(self, snapshot_id: int) -> bool:
-        """Whether an id belongs to the history and is not about to expire. Always lists the directory."""
+        """True if an id belongs to the history and is not about to expire. Always lists the directory."""
         self._seen = None
         return snapshot_id in self.live_ids()
 
@@ -266,7 +266,7 @@ class Snapshots:
             snapshot = None if below is None or follows(snapshot, below) is False else below
 
     def retained(self) -> tuple[Snapshot, ...]:
-        """All live snapshots, oldest first."""
+        """The live snapshots, oldest first."""
         return self._read_all(self.live_ids)
 
     def tail(self) -> tuple[Snapshot, ...]:

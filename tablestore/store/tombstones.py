@@ -1,4 +1,4 @@
-"""Which deletes are old enough for a full compaction to drop them? (``tablestore.tombstone-retention``)
+"""Tombstone retention: keeps deletes through full compactions for a time (``tablestore.tombstone-retention``).
 
 With ``sequence.field`` a row may arrive late: after the delete of its key, with a smaller sequence. A stored delete hides such a
 row. Once a full compaction has dropped the delete, the late row is visible. A retention keeps deletes for a time.
@@ -31,7 +31,7 @@ Times = tuple[tuple[int, int], ...]
 
 
 def noted_times(latest: Snapshot, *, now_ms: int, retention_ms: int) -> str:
-    """What the snapshot after ``latest`` notes."""
+    """The note of the snapshot after ``latest``, as ``time:number`` pairs."""
     times = _times(latest.properties)
     reached = _reached(latest)
     if reached is not None and (not times or reached[0] - times[-1][0] >= retention_ms // _STEPS):
@@ -42,7 +42,7 @@ def noted_times(latest: Snapshot, *, now_ms: int, retention_ms: int) -> str:
 
 
 def kept_retractions(latest: Snapshot | None, *, now_ms: int, retention_ms: int) -> KeptRetractions:
-    """Which retractions a full compaction of ``latest`` keeps."""
+    """The retractions that a full compaction of ``latest`` keeps."""
     times = _times(latest.properties) if latest is not None else ()
     reached = _reached(latest) if latest is not None else None
     old = [pair for pair in (*times, *([reached] if reached else [])) if pair[0] <= now_ms - retention_ms]

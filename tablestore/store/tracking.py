@@ -1,4 +1,4 @@
-"""Which changes do readers of changes not get?
+"""Change tracking: decides which changes readers of changes do not get.
 
     change-tracking = false                        all of the table
     change-tracking.untracked-partitions           those of these partitions
@@ -23,7 +23,7 @@ UNTRACKED_PARTITIONS_PROPERTY = "tablestore.untracked-partitions"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tracking:
-    """What a table's options leave out of its changes. ``tracked`` False: everything."""
+    """The changes that a table's options leave out. ``tracked`` False: everything."""
 
     schema: TableSchema
     tracked: bool
@@ -32,11 +32,11 @@ class Tracking:
 
     @property
     def is_whole(self) -> bool:
-        """Whether readers of changes see all that is written."""
+        """True if readers of changes see all that is written."""
         return self.tracked and not self.untracked.specs
 
     def includes(self, partition: Sequence[object]) -> bool:
-        """Whether they see what is written to a partition, given as the values of its columns."""
+        """True if they see what is written to a partition, given as the values of its columns."""
         return self.tracked and not self.untracked.covers(partition)
 
     def notes(self, kind: CommitKind, partitions: Iterable[bytes]) -> dict[str, str]:
@@ -53,7 +53,7 @@ class Tracking:
 
 
 def tracking_of(schema: TableSchema) -> Tracking:
-    """What the options of a schema say. Raises InvalidInputError for partitions that the table cannot have."""
+    """The change tracking that the options of a schema say. Raises InvalidInputError for partitions that the table cannot have."""
     options = TableOptions(schema.options)
     return Tracking(
         schema=schema,
@@ -64,7 +64,7 @@ def tracking_of(schema: TableSchema) -> Tracking:
 
 
 def is_tracked(snapshot: Snapshot) -> bool:
-    """Whether readers of changes may see anything of what a snapshot did. Those of others note nothing."""
+    """True if readers of changes may see anything of what a snapshot did. Those of others note nothing."""
     return snapshot.properties.get(TRACKED_PROPERTY) != "false"
 
 

@@ -1,1 +1,1 @@
-"""Publishing where the store has no conditional write: under a lock that all writers share."""
+"""Locks that all writers of a table share, for stores without a conditional write."""

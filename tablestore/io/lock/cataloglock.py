@@ -1,4 +1,4 @@
-"""Who may publish at a place right now? A :class:`CatalogLock` says, around the publish of one file.
+"""The catalog lock protocol, :class:`CatalogLock`: mutual exclusion of all writers around the publish of one file.
 
     lock.run_with_lock("shop.db/orders/snapshot", lambda: store.publish_alone(path, data))
 
@@ -27,7 +27,7 @@ class CatalogLock(Protocol):
     """Runs one thing at a time for each place."""
 
     def run_with_lock(self, place: str, run: Callable[[], T]) -> T:
-        """What ``run`` returns, run while no other holder of the lock of ``place`` runs.
+        """Calls ``run`` while no other holder of the lock of ``place`` runs, and returns its result.
 
         StorageError of kind "lock-timeout" if the lock cannot be had in time; ``run`` was not called then. StorageError of kind
         "unknown-outcome" if the lock was lost while ``run`` ran. Not re-entrant: ``run`` must not ask for the same lock again.
@@ -36,7 +36,7 @@ class CatalogLock(Protocol):
 
 
 def wait_for(attempt: Callable[[], T | None], *, clock: Clock, timeout_s: float, longest_wait_s: float) -> T | None:
-    """What ``attempt`` gives, which is asked again until it gives something; None when the time is over."""
+    """Calls ``attempt`` until it gives a value, and returns that; None when the time is over."""
     give_up_s = clock.steady_s() + timeout_s
     wait_s = min(_FIRST_WAIT_S, longest_wait_s)
     while (found := attempt()) is None and clock.steady_s() < give_up_s:

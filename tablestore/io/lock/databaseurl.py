@@ -1,4 +1,4 @@
-"""From the URL of a database to an SQLAlchemy engine, with our errors: for the lock and for the catalog that a database keeps.
+"""Opens a SQLAlchemy engine from the URL of a database, with our errors: for locks and catalogs that a database keeps.
 
 Nothing is pooled: an engine holds no connection, so there is nothing to close, and nothing that a fork or a dead server breaks.
 """
@@ -69,7 +69,7 @@ def ensure_table(connection: sa.Connection, table: sa.Table) -> None:
 
 
 def reason(error: exc.SQLAlchemyError) -> str:
-    """What the database said, without the statement and its parameters."""
+    """The message of the database, without the statement and its parameters."""
     return str(error.orig if isinstance(error, exc.DBAPIError) else error).strip()
 
 

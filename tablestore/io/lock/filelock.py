@@ -1,4 +1,4 @@
-"""A lock that the operating system keeps, on a file in a directory that all writers see.
+"""Locks by the operating system, on a file in a directory that all writers see.
 
 It serves all processes of one machine, and of several where the file system has real ``flock``. The kernel frees it when its holder
 dies, and a holder that sleeps keeps it. The file stays, since removing a file that others wait on would let two in.

@@ -1,4 +1,4 @@
-"""A file store that publishes under a lock, so that one without conditional publish can be written to.
+"""Wraps a file store so that it publishes under a lock, for stores without a conditional write.
 
     publish_if_absent(path)   lock of the directory of path -> as the store itself does it, or, where it cannot:
                               look -> temporary name -> rename (or put), which is safe while nobody else publishes there

@@ -1,4 +1,4 @@
-"""The options ``catalog.lock.*`` of a catalog: which lock, where it lies, how long to wait.
+"""Parses the options ``catalog.lock.*`` of a catalog: the kind of lock, its location, and how long to wait.
 
 They stand among the options of the file system, and so reach every process that opens the store: tables, Spark tasks, sinks.
 All of them must find the same lock, so a location never depends on the working directory.

@@ -1,4 +1,4 @@
-"""A lock that a database keeps, for writers on several machines: one row a place, locked by a transaction.
+"""Locks by a database, for writers on several machines: one row a place, locked by a transaction.
 
     BEGIN; SELECT … FOR UPDATE NOWAIT; UPDATE … SET token = token + 1      the row is ours, others are refused
     publish

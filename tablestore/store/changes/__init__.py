@@ -1,1 +1,1 @@
-"""Reading what snapshots changed."""
+"""Reads the row changes of snapshots."""

@@ -1,4 +1,4 @@
-"""The rows of a snapshot's changes, as batches with their kinds.
+"""Reads the rows of a snapshot's changes, as batches with their row kinds.
 
     step of changeplan -> rows at the snapshot's schema -> columns of the reader's schema, by field id -> filter -> batches
 
@@ -60,7 +60,7 @@ class ChangeFeed:
     as_written: bool = True
 
     def plan(self, snapshot: Snapshot) -> "SnapshotChanges":
-        """What to read for one snapshot."""
+        """The changes to read of one snapshot."""
         then, rule = self._then(snapshot)
         plan = plan_changes(snapshot, self._scope(snapshot, then), rule, then.manifests, pairs=self.pairs)
         found = all(isinstance(step, FoundChanges) for step in plan.steps)
@@ -76,17 +76,17 @@ class ChangeFeed:
         return source if isinstance(source, Discontinuity) else self._scope(snapshot, then).gap(snapshot)
 
     def has_changes(self, snapshot: Snapshot) -> bool:
-        """Whether a snapshot may have changes, known or not."""
+        """True if a snapshot may have changes, known or not."""
         return source_of(snapshot, self._then(snapshot)[1]) is not Source.NOWHERE
 
     def looks_up(self, snapshot: Snapshot) -> bool:
-        """Whether the changes of a snapshot are found by looking up rows that were there before it."""
+        """True if the changes of a snapshot are found by looking up rows that were there before it."""
         rule = self._then(snapshot)[1]
         source = source_of(snapshot, rule)
         return source in (Source.FRAMES, Source.LEFT_LEVEL_ZERO) or (source is Source.LEVEL_ZERO and (self.pairs or not rule.plain))
 
     def is_whole(self, snapshot: Snapshot) -> bool:
-        """Whether all that the changes of a retained snapshot are found in is still there. Some need the snapshot before it."""
+        """True if all that the changes of a retained snapshot are found in is still there. Some need the snapshot before it."""
         source = source_of(snapshot, self._then(snapshot)[1])
         if source not in (Source.FRAMES, Source.LEFT_LEVEL_ZERO) or snapshot.id == 1:
             return True
@@ -146,7 +146,7 @@ class SnapshotChanges:
 
     @property
     def _pairs_matter(self) -> bool:
-        """Whether the result depends on which ``-U`` and ``+U`` belong together."""
+        """True if the result depends on which ``-U`` and ``+U`` belong together."""
         return self.feed.predicate is not None or not (self.feed.pairs or self.complete)
 
     @property
@@ -226,7 +226,7 @@ class SnapshotChanges:
 
 
 def filtered_kinds(kinds: Kinds, matches: Mask, pairs: Mask, *, known_before: bool) -> tuple[Kinds, Mask]:
-    """What a filter makes of changes: their kinds, and which are left. Pure.
+    """The row kinds of changes after a filter, and the mask of those that are left. Pure.
 
     ``pairs[i]``: row i is the ``-U`` of row i + 1. ``known_before``: a row that comes alone takes the place of none that matched.
     """
@@ -246,7 +246,7 @@ def filtered_kinds(kinds: Kinds, matches: Mask, pairs: Mask, *, known_before: bo
 
 
 def update_pairs(batch: pa.RecordBatch, kinds: Kinds, key: Sequence[str]) -> Mask:
-    """Where a ``-U`` is followed by the ``+U`` of its key."""
+    """The mask of each ``-U`` that is followed by the ``+U`` of its key."""
     pairs = np.zeros(len(kinds), dtype=np.bool_)
     places = np.flatnonzero((kinds[:-1] == RowKind.UPDATE_BEFORE) & (kinds[1:] == RowKind.UPDATE_AFTER))
     pairs[places] = True

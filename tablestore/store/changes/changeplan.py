@@ -1,4 +1,4 @@
-"""What are the changes of one snapshot, and which files hold them?
+"""Plans the changes of one snapshot: which rows they are and which files hold them.
 
     snapshot      table                          changes
     APPEND        append table                   the rows of its new files
@@ -46,7 +46,7 @@ from tablestore.types.schema import POSTPONE_BUCKET, TableSchema
 
 
 class Source(Enum):
-    """Where a snapshot's changes are found."""
+    """The kind of files in which a snapshot's changes are found."""
 
     NOWHERE = auto()
     CHANGELOG_FILES = auto()
@@ -58,7 +58,7 @@ class Source(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeRule:
-    """What a schema says about the changes of its snapshots."""
+    """The rules of a schema for the changes of its snapshots."""
 
     keyed: bool
     plain: bool
@@ -69,12 +69,12 @@ class ChangeRule:
 
     @property
     def producer(self) -> str:
-        """Which producer the changes come from: rows as they were given are the changes of plain tables only."""
+        """The changelog producer that the changes come from: rows as they were given are the changes of plain tables only."""
         given = self.changelog.producer
         return NONE if given == INPUT and not self.plain else given
 
     def in_frame(self, level: int) -> bool:
-        """Whether files of this level belong to what the changes add up to."""
+        """True if files of this level belong to what the changes add up to."""
         return self.changelog.in_frame(level) and not (self.hides_level_zero and level == 0)
 
 
@@ -122,7 +122,7 @@ class ChangePlan:
 
 
 def change_rule(context: TableContext) -> ChangeRule:
-    """How the changes of an open table's snapshots are found."""
+    """The rules by which the changes of an open table's snapshots are found."""
     return context.once(_change_rule)
 
 
@@ -148,7 +148,7 @@ def found_rule(rule: ChangeRule) -> ChangeRule:
 
 
 def source_of(snapshot: Snapshot, rule: ChangeRule) -> Source | Discontinuity:
-    """Where the changes of a snapshot are found. Pure."""
+    """The files in which the changes of a snapshot are found, or the reason why they are not recorded. Pure."""
     has_changelog = snapshot.changelog_manifest_list is not None
     producer = rule.producer
     match snapshot.commit_kind:
@@ -176,7 +176,7 @@ def source_of(snapshot: Snapshot, rule: ChangeRule) -> Source | Discontinuity:
 
 
 def looks_back(rule: ChangeRule) -> bool:
-    """Whether changes may lie in files that a snapshot deletes, so that expiry has to keep the snapshot before a reader's next."""
+    """True if changes may lie in files that a snapshot deletes, so that expiry has to keep the snapshot before a reader's next."""
     return rule.reads_overwrite or (rule.hides_level_zero and rule.producer == NONE)
 
 
@@ -227,7 +227,7 @@ Buckets = dict[tuple[bytes, int], tuple[ManifestEntry, ...]]
 
 
 def file_by_file(base: Buckets, own: Sequence[ManifestEntry]) -> tuple[FoundChanges, ...]:
-    """What each new file changes, on top of ``base`` and of the new files before it. Pure; ``own`` is in order."""
+    """The changes of each new file, on top of ``base`` and of the new files before it. Pure; ``own`` is in order."""
     there = {place: [entry.file for entry in entries] for place, entries in base.items()}
     steps = []
     for entry in own:
@@ -301,7 +301,7 @@ def _base(snapshot: Snapshot, manifests: Manifests, touched: Iterable[ManifestEn
 
 
 def _changes_buckets(delta: Iterable[ManifestEntry]) -> bool:
-    """Whether a partition gets another number of buckets."""
+    """True if a partition gets another number of buckets."""
     counts: dict[bytes, set[int]] = defaultdict(set)
     for entry in delta:
         counts[entry.partition].add(entry.total_buckets)

@@ -1,4 +1,4 @@
-"""Which changes of a snapshot does a reader get?
+"""Decides which partitions of a snapshot's changes a reader gets. Pure.
 
     its partitions  -  the untracked ones  -  those that the reader's filter leaves out
 
@@ -39,14 +39,14 @@ class ChangeScope:
     untracked: PartitionSpecs
 
     def includes(self, partition: bytes) -> bool:
-        """Whether the changes of a partition are read."""
+        """True if the changes of a partition are read."""
         if self.wanted is None and not self.untracked.specs:
             return True
         values = decode_row(partition, [field.type for field in self.schema.partition_fields])
         return not self.untracked.covers(values) and self._wants(dict(zip(self.schema.partition_keys, values, strict=True)))
 
     def gap(self, snapshot: Snapshot) -> Discontinuity | None:
-        """What is left out of what the reader wants."""
+        """The discontinuity, if any of the wanted changes are left out."""
         if not any(self._wants(spec) for spec in self.untracked.specs):
             return None
         return discontinuity(snapshot, f"leaves out partitions with change-tracking = false: {untracked_text(snapshot)}")
@@ -56,7 +56,7 @@ class ChangeScope:
 
 
 def change_scope(snapshot: Snapshot, schema: TableSchema, predicate: Predicate | None) -> ChangeScope:
-    """What is read of a snapshot of that schema by a reader of these rows."""
+    """The scope of a snapshot of that schema for a reader of these rows."""
     # Where a key may lie in any partition, its row elsewhere may be the one before.
     pruned = not schema.is_keyed or set(schema.partition_keys) <= set(schema.primary_keys)
     return ChangeScope(

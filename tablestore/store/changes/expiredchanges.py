@@ -1,4 +1,4 @@
-"""The kept changelogs of expired snapshots: ``changelog/changelog-<N>``.
+"""Changelogs of expired snapshots that are kept: ``changelog/changelog-<N>``.
 
 Where changes are kept for longer than snapshots (``changelog.num-retained.*``, ``changelog.time-retained``), expiry copies a
 snapshot to ``changelog/changelog-N`` before it removes it, and keeps the files of its changes: the changelog files and their
@@ -37,7 +37,7 @@ class Changelogs:
         return decode_snapshot(data, f"{self.files.root_uri}/{path}")
 
     def all(self) -> tuple[Snapshot, ...]:
-        """All kept changelogs, oldest first."""
+        """The kept changelogs, oldest first."""
         found = (self.find(snapshot_id) for snapshot_id in self.ids())
         return tuple(snapshot for snapshot in found if snapshot is not None)
 

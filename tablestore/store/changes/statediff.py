@@ -1,4 +1,4 @@
-"""How did the rows of a bucket change between two sets of its files?
+"""Computes how the rows of a bucket changed between two sets of its files.
 
     keys of the touched files, window by window
         -> the rows of these keys, looked up in the files of both states
@@ -176,7 +176,7 @@ class StateDiff:
         return merge_section(list(self._runs(state, found)), spec)
 
     def _runs(self, state: BucketState, found: dict[str, list[Found]]) -> Iterator[list[SortedSource]]:
-        """What was found, oldest first: a run for each level, and one for each file of level 0."""
+        """The rows that were found, oldest first: a run for each level, and one for each file of level 0."""
         for _, files in groupby(sorted(state.files, key=_age), key=lambda file: (file.level, file.level or file.file_name)):
             run: list[tuple[int, SortedSource]] = []
             for file in files:

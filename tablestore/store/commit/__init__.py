@@ -1,1 +1,1 @@
-"""The commit loop and what it decides."""
+"""Commits: the commit loop, its conflict checks and outcomes, and schema alterations."""

@@ -1,4 +1,4 @@
-"""How does a table get its next schema?
+"""Alters a table's schema: publishes the next schema file, and fences off writers of the old one.
 
     each round:   newest schema -> evolve (pure) -> check the new schema -> publish schema-(N+1) if absent
                   occupied by another alteration: next round, on top of it
@@ -80,13 +80,13 @@ def take_back_schema(context: TableContext, made: TableSchema, base: TableSchema
 
 
 def holds_data(context: TableContext) -> bool:
-    """Whether the newest snapshot has data files."""
+    """True if the newest snapshot has data files."""
     latest = context.snapshots.latest()
     return latest is not None and _has_files(context, latest)
 
 
 def was_written(context: TableContext) -> bool:
-    """Whether any snapshot or tag may have data files, also one that has expired."""
+    """True if any snapshot or tag may have data files, also one that has expired."""
     snapshots = context.snapshots.retained()
     expired = bool(snapshots) and snapshots[0].id > 1
     referenced = bool(Tags(context.files).names() or branch_directories(context.main_files))
@@ -129,7 +129,7 @@ class _Alteration:
             self._wait(lost)
 
     def _evolved(self, base: TableSchema, *, filled: bool = False) -> tuple[Evolution, bool]:
-        """What becomes of a schema, checked, and whether that depends on the files that are there."""
+        """The evolved schema, checked, and whether that depends on the files that are there."""
         self._check_same_table(base)
         self._check_counts(base)
         has_data = filled or holds_data(self.context)

@@ -1,4 +1,4 @@
-"""The commit loop, and nothing else.
+"""The commit loop: publishes commit messages as the next snapshot, round after round until one lands.
 
     each round:   read latest -> filter replays -> check the table -> plan deletes -> renumber -> check the delta
                   -> write metadata -> publish
@@ -79,7 +79,7 @@ is taken back with the round."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitSettings:
-    """What a table's options say about committing. ``shows_new_rows``: readers see rows before a compaction has taken them up."""
+    """The commit options of a table. ``shows_new_rows``: readers see rows before a compaction has taken them up."""
 
     timeout_s: float = 600.0
     orphan_age_s: float = 86_400.0
@@ -119,7 +119,7 @@ class CommitRequest:
 
     @property
     def leaves_traces(self) -> bool:
-        """Whether to look for an earlier landing of its message: it has files, or deletes those of others."""
+        """True if an earlier landing of its message is to be looked for: it has files, or deletes those of others."""
         return self.prepared and (bool(self.message.new_files) or self.plan_deletes is not None)
 
 
@@ -150,7 +150,7 @@ class _OwnFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Delta:
-    """What one round is about to publish. ``index`` None: the index files stay as they were, ``index_before``."""
+    """The changes that one round is about to publish. ``index`` None: the index files stay as they were, ``index_before``."""
 
     deletes: tuple[ManifestEntry, ...]
     message: CommitMessage
@@ -175,7 +175,7 @@ class _Delta:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it changes nothing."""
+        """True if it changes nothing."""
         return not self.entries and not self.message.changelog and self.index is None
 
 
@@ -206,7 +206,7 @@ class Committer:
 
     @property
     def landings(self) -> Landings:
-        """Which messages have landed."""
+        """The messages that have landed."""
         return Landings(branch=self.branch, snapshots=self.snapshots, manifests=self.manifests, has_file=self.has_file)
 
     def commit(self, request: CommitRequest) -> Snapshot | None:

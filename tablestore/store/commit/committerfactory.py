@@ -1,4 +1,4 @@
-"""The committer of an open table."""
+"""Builds the committer of an open table."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""Does a commit collide with those that landed before it? Pure: each check takes values, and raises.
+"""Detects conflicts of a commit with those that landed before it. Pure: each check takes values, and raises.
 
 Appends and upserts never collide. A commit collides where it deletes a file that is no longer live, and where the table is not the
 one that its files were written for: it was dropped and created again, its schema was altered in a way that its rows do not fit
@@ -25,7 +25,7 @@ SHOWN = 3
 
 
 class StalePlan(ConflictError):
-    """What a commit read before it wrote is no longer so. Plan again on the newest snapshot."""
+    """A commit was planned on state that is no longer so. Plan again on the newest snapshot."""
 
     default_kind = "stale-plan"
 
@@ -82,7 +82,7 @@ def _check_late_rows(schemas: Sequence[TableSchema], *, has_newer_rows: bool, re
 
 
 def check_buckets(own: Iterable[ManifestEntry], landed: Iterable[ManifestEntry], *, table: str) -> None:
-    """All files of a partition have one number of buckets. Raises ConflictError.
+    """Raises ConflictError unless all files of a partition have one number of buckets.
 
     ``own``: the commit's entries. ``landed``: entries that are live, or that others have added since.
     """

@@ -1,4 +1,4 @@
-"""Has this very message landed before, and which of its files does the table name?
+"""Deduplicates commits: finds whether a commit message has landed before, and which of its files the table names.
 
 A message crosses processes, so a process that did not learn the outcome of its commit may commit it again. Then nothing may
 happen: no file of it is added twice, renumbered or removed.
@@ -42,7 +42,7 @@ class Landing:
 
 
 def digest_of(message: CommitMessage) -> str:
-    """What identifies a message: the names of its files; without files, its base snapshot and its time."""
+    """The digest that identifies a message: of the names of its files; without files, of its base snapshot and its time."""
     names = sorted(entry.file.file_name for entry in message.new_files)
     if not names:
         names = [str(message.base_snapshot_id), str(message.created_millis)]
@@ -67,7 +67,7 @@ def encode_landings(landings: Mapping[str, int]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Landings:
-    """What has landed in one table. ``has_file``: whether a data file is there."""
+    """The messages that landed in one table. ``has_file``: whether a data file is there."""
 
     branch: BranchMetadata
     snapshots: Snapshots
@@ -127,7 +127,8 @@ class Landings:
             raise self._gone(message)
 
     def named(self, names: Collection[str]) -> Collection[str]:
-        """Those of these data and index files that anything retained references, on any branch. Reads all metadata of the table."""
+        """The data and index files among these that anything retained references, on any branch. Reads all metadata of the
+        table."""
         needs = Needs(self.manifests, wanted=names)
         for branch in (self.branch, *other_branches(self.branch)):
             needs.add_branch(branch, _always(True), changelogs=False)

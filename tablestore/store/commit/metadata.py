@@ -1,4 +1,4 @@
-"""Which manifests does a new snapshot build on?
+"""Builds the base manifest list of a new snapshot, merging small manifests now and then.
 
 Its base list is the manifests of its parent. Now and then the small ones at the end are merged into one. Merging is size-tiered:
 the group has enough members, and none has more than twice the entries of the younger ones together. So an entry is rewritten a

@@ -1,4 +1,4 @@
-"""Did this snapshot land?
+"""Publishes a snapshot and determines the outcome: landed, lost, dead, or unknown.
 
     publish snapshot-K if absent
       ├ created        ── look back ──> LANDED | DEAD
@@ -36,7 +36,7 @@ MOST_UNEXPECTED = 3
 
 
 class Outcome(Enum):
-    """What became of a publish whose outcome is known."""
+    """The known outcome of a publish."""
 
     LANDED = "landed"
     LOST = "lost"

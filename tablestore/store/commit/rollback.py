@@ -1,4 +1,4 @@
-"""Which files make the table what it was?
+"""Plans the file changes that restore the table's state of an earlier snapshot.
 
     then   a b c d          the snapshot to go back to
     now      b   d' e       d' is d at another level
@@ -19,7 +19,7 @@ from tablestore.store.indexfiles import IndexFiles
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestorePlan:
-    """What makes the live files those of another snapshot."""
+    """The file changes that make the live files those of another snapshot."""
 
     staying: frozenset[FileIdentity]
     coming_back: tuple[ManifestEntry, ...]

@@ -1,1 +1,1 @@
-"""Carrying out a compaction of one bucket."""
+"""Runs compactions of one bucket."""

@@ -1,4 +1,4 @@
-"""How is a compaction of one bucket carried out?
+"""Runs a compaction task of one bucket: merges its files, writes the output level, returns the commit message.
 
     task -> section after section: files -> merge (one row per key, in key order) -> RunWriter -> files at the output level
          -> DELETE of every file that went in, ADD of what came out; an upgraded file is both, under one name

@@ -1,4 +1,4 @@
-"""Changelog files of a compaction: the changes that it makes for readers of the changelog.
+"""Writes the changelog files of a compaction: the changes that it makes for readers of the changelog.
 
     frame before:  files whose changes the changelog has (see ``producer``)
     frame after:   the same and the files that the compaction brings in, rewritten or moved

@@ -1,4 +1,4 @@
-"""What a table's options say about compaction: parsed once, frozen."""
+"""Parses the compaction options of a table into a frozen value."""
 
 from dataclasses import dataclass
 

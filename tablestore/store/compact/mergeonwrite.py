@@ -1,4 +1,4 @@
-"""What do the rows of level 0 replace in files that a compaction does not rewrite?
+"""Marks or folds the older rows that level 0 replaces in files that a compaction does not rewrite (merge on write).
 
 Batch readers of tables with deletion vectors, and of first-row tables, read every file above level 0 without a merge. So a
 compaction takes all of level 0, and marks or folds the older rows of the same keys in every other file:
@@ -38,7 +38,7 @@ _SHARE = 4
 
 
 class Upper(StrEnum):
-    """What a compaction has to do about older rows in files that it does not rewrite."""
+    """The treatment of older rows in files that a compaction does not rewrite."""
 
     NOTHING = "nothing"
     MARK = "mark"
@@ -47,7 +47,7 @@ class Upper(StrEnum):
 
 
 def upper_rule(settings: TableSettings) -> Upper:
-    """What the table's compactions have to do. NOTHING: its readers merge."""
+    """The treatment of older rows that the table's compactions need. NOTHING: its readers merge."""
     merge = settings.merge
     if merge is None or not settings.skips_level_zero:
         return Upper.NOTHING
@@ -125,7 +125,7 @@ class UpperFiles:
         return key_windows(self.reader, self.partition, self.bucket, arriving) if self.files and arriving else iter(())
 
     def _alive(self, keys: SortedKeys, columns: Sequence[str] | None) -> Iterator[Found]:
-        """What is found and not deleted."""
+        """The rows that are found and not deleted."""
         for found in find_rows(self.reader, self.partition, self.bucket, self.files, keys, columns):
             alive = self.vectors.alive(found.file, found.positions)
             if alive.all():

@@ -1,4 +1,4 @@
-"""Postponed buckets (``bucket = -2``): others write rows without choosing a bucket; a compaction chooses.
+"""Distributes the rows of postponed buckets (``bucket = -2``): others write them without choosing a bucket, a compaction chooses.
 
     bucket-postpone   data-…-0.avro  data-…-1.avro            nobody reads these
                           | in the order of the manifests, so that of equal keys the later commit's row wins

@@ -1,1 +1,1 @@
-"""What is kept and what goes: tags, branches, consumers, expiry, orphan files."""
+"""Snapshot history: tags, branches, consumers, holds, rollback, expiry and orphan files."""

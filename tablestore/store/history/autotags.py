@@ -1,4 +1,4 @@
-"""Tags that commits make and remove: one for each hour, two hours or day.
+"""Creates and removes automatic tags: one for each hour, two hours or day, with the commits.
 
     tag.automatic-creation = process-time, tag.creation-period = daily
 
@@ -53,7 +53,7 @@ class AutoTagging:
         return start.strftime(day if self.period >= timedelta(days=1) else f"{day}-%H")
 
     def is_name(self, name: str) -> bool:
-        """Whether a tag of that name is an automatic one."""
+        """True if a tag of that name is an automatic one."""
         day = "%Y-%m-%d" if self.dashes else "%Y%m%d"
         try:
             start = datetime.strptime(name, day if self.period >= timedelta(days=1) else f"{day}-%H")
@@ -63,7 +63,8 @@ class AutoTagging:
 
 
 def auto_tagging(options: TableOptions) -> AutoTagging | None:
-    """What a table's options ask for; None: no automatic tags. Raises InvalidInputError for a time zone that nobody knows."""
+    """The automatic tags that a table's options ask for; None: no automatic tags. Raises InvalidInputError for an unknown
+    time zone."""
     if options.text(opt.TAG_AUTOMATIC_CREATION) != "process-time":
         return None
     keep, zone = options.value(opt.TAG_NUM_RETAINED_MAX), options.value(opt.PROCESS_TIME_ZONE)
@@ -85,7 +86,7 @@ def auto_tagging(options: TableOptions) -> AutoTagging | None:
 
 
 def default_retention(options: TableOptions) -> int | None:
-    """How long a tag is kept that was made without a time, in milliseconds; None: for ever."""
+    """The retention of a tag that was made without a time, in milliseconds; None: for ever."""
     value = options.value(opt.TAG_DEFAULT_TIME_RETAINED)
     return value if isinstance(value, int) else None
 

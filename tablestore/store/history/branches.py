@@ -50,12 +50,12 @@ class Branch:
 
 
 def branch_exists(main: FileStore, name: str) -> bool:
-    """Whether a branch of that name exists, completely made."""
+    """True if a branch of that name exists, completely made."""
     return name == MAIN_BRANCH or branch_files(main, name).exists(schema_path(0))
 
 
 def list_branches(main: FileStore) -> tuple[Branch, ...]:
-    """All branches but main, by name."""
+    """The branches but main, by name."""
     return tuple(_describe(main, name) for name in sorted(branch_directories(main)) if branch_exists(main, name))
 
 

@@ -1,4 +1,4 @@
-"""A table's files as one of its branches sees them.
+"""Wraps a table's file store so that it shows the files of one of its branches.
 
     schema/ snapshot/ tag/ changelog/ consumer/ and our own notes   ->  branch/branch-<name>/…
     manifest/ index/ statistics/ and all data files                 ->  where those of the main branch lie

@@ -1,4 +1,4 @@
-"""Named readers of changes: ``consumer/consumer-<id>`` holds the next snapshot that each of them needs.
+"""Consumers, the named readers of changes: ``consumer/consumer-<id>`` holds the next snapshot that each of them needs.
 
     {"nextSnapshot": 7}      plus keys of our own for the place inside of a snapshot, which others ignore
 
@@ -24,7 +24,7 @@ HOLD_CONSUMER_PREFIX = "tablestore-hold-"
 
 
 def is_reserved(consumer_id: str) -> bool:
-    """Whether an id is not for users' consumers."""
+    """True if an id is not for users' consumers."""
     return consumer_id == LOG_CONSUMER or consumer_id.startswith(HOLD_CONSUMER_PREFIX)
 
 
@@ -80,7 +80,7 @@ class Consumers:
         return consumer
 
     def all(self) -> tuple[Consumer, ...]:
-        """All consumers of users, by id."""
+        """The consumers of users, by id."""
         found = []
         for info in self.files.list(CONSUMER_DIR, prefix=CONSUMER_PREFIX):
             consumer_id = info.name[len(CONSUMER_PREFIX) :]

@@ -1,4 +1,4 @@
-"""Removing old snapshots and what only they needed.
+"""Expires snapshots: removes old ones and the files that only they needed.
 
     write an intent -> compare its file time with our clock -> write EARLIEST = end -> read consumers, tags, branches
       -> remove data files · changelog files · index files · manifests · lists that nothing else references
@@ -47,7 +47,7 @@ from tablestore.store.snapshots import follows
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpireReport(PrintedInNotebooks):
-    """What an expiry removed, or with ``dry_run`` would remove. Print it."""
+    """The files that an expiry removed, or with ``dry_run`` would remove. Print it."""
 
     dry_run: bool = False
     snapshots: tuple[int, ...] = ()
@@ -122,7 +122,7 @@ def expire_due(context: TableContext, retention: Retention, latest: Snapshot, *,
 
 
 class _Seen:
-    """What the last expiry of an open table found."""
+    """The result of the last expiry of an open table."""
 
     def __init__(self, _context: TableContext) -> None:
         self.nothing_due = NothingDue()
@@ -134,7 +134,7 @@ def finish_expiries(context: TableContext, *, decoupled: bool) -> ExpireReport:
 
 
 def due_snapshots(context: TableContext, retention: Retention) -> tuple[int, str | None]:
-    """How many snapshots may go by now, and what holds back others that would be due."""
+    """The number of snapshots that may go by now, and what holds back others that would be due."""
     first, end, kept_by = _Expiry(context, decoupled=False).pick(replace(retention, limit=2**62))
     return end - first, kept_by
 
@@ -295,7 +295,7 @@ class _Expiry:
         return needed[0] - before, needed[1]
 
     def _looks_back(self) -> bool:
-        """Whether readers of changes compare with the state before a snapshot, or did under any schema."""
+        """True if readers of changes compare with the state before a snapshot, or did under any schema."""
         schemas = (self._context.schemas.read(schema_id) for schema_id in self._context.schemas.ids())
         try:
             return any(looks_back(rule_of(schema, table_settings(schema))) for schema in schemas)
@@ -392,7 +392,7 @@ def _consumer_lifetime(context: TableContext) -> int | None:
 
 
 def produces_changelog(context: TableContext, snapshot: Snapshot) -> bool:
-    """Whether the table wrote its changes to changelog files when ``snapshot`` was committed."""
+    """True if the table wrote its changes to changelog files when ``snapshot`` was committed."""
     try:
         options: Mapping[str, str] = context.schemas.read(snapshot.schema_id).options
     except NotFoundError:

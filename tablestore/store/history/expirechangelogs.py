@@ -1,4 +1,4 @@
-"""Removing the kept changelogs of expired snapshots (:mod:`~tablestore.store.changes.expiredchanges`).
+"""Expires changelogs: removes those kept of expired snapshots (:mod:`~tablestore.store.changes.expiredchanges`).
 
     write EARLIEST in changelog/ -> remove change files that no snapshot, tag or branch needs, their manifests and lists,
     and the changelog files, oldest first

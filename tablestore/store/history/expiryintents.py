@@ -1,4 +1,4 @@
-"""Which snapshots did an expiry begin to remove?
+"""Expiry intents: files that name the snapshots which an expiry has begun to remove.
 
     tablestore-expiry/<first>-<end>     {"snapshots": {"<id>": "<uuid or digest>", …}}
 
@@ -32,7 +32,7 @@ class ExpiryIntent:
 
     @property
     def path(self) -> str:
-        """Where the intent lies."""
+        """The path of the intent."""
         return f"{EXPIRY_DIR}/{self.first}-{self.end}"
 
 

@@ -1,4 +1,4 @@
-"""Snapshots that the table itself needs, such as those that its log has not published.
+"""Holds: leases on the snapshots that the table itself needs, such as those that its log has not published.
 
     tablestore-holds/<name>-<epoch>        {"nextSnapshot": 7, "owner": "log shop.orders", "token": …}      the hold
     tablestore-holds/materialized-<uuid>-<epoch>        the same with "target": where the table lay that holds these
@@ -62,7 +62,7 @@ class Holds:
         return next((hold for hold in self.all() if hold.name == name), None)
 
     def all(self) -> tuple[Hold, ...]:
-        """All holds, by name."""
+        """The holds, by name."""
         found: dict[str, Hold] = {}
         for hold in self._recorded():
             if hold.name not in found or found[hold.name].epoch < hold.epoch:

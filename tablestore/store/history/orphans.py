@@ -1,4 +1,4 @@
-"""Removing files that nothing names.
+"""Removes orphan files: files that no snapshot, tag or branch names.
 
     list candidates: old files of the table's own kinds
       -> read what all branches reference with their snapshots, tags and kept changelogs; twice
@@ -57,7 +57,7 @@ class Orphan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanReport(PrintedInNotebooks):
-    """What was removed, or with ``dry_run`` would be. Print it."""
+    """The files that were removed, or with ``dry_run`` would be. Print it."""
 
     dry_run: bool
     orphans: tuple[Orphan, ...] = ()
@@ -96,7 +96,7 @@ def remove_orphan_files(context: TableContext, *, older_than_millis: int, dry_ru
 
 
 def _turn(orphan: Orphan) -> tuple[int, bool, int]:
-    """When an orphan goes: snapshots first and oldest first, as in an expiry; of a branch last the mark that it is deleted."""
+    """The order in which orphans go: snapshots first, oldest first, as in an expiry; of a branch last the mark of its deletion."""
     return KINDS.index(orphan.kind), name_of(orphan.path) == DELETING, parse_snapshot_id(orphan.path) or 0
 
 

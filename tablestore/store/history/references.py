@@ -1,4 +1,4 @@
-"""Which files are still referenced?
+"""Finds the files that snapshots, tags, branches and kept changelogs still reference.
 
     branch   snapshots (an unbroken range of ids) · tags · kept changelogs
                └─ manifest lists -> manifests -> data files     index manifest -> index files     statistics
@@ -93,7 +93,7 @@ def own_branch(context: TableContext) -> BranchMetadata:
 
 
 def other_branches(own: BranchMetadata) -> tuple[BranchMetadata, ...]:
-    """All branches of the same table but this one."""
+    """The branches of the same table but this one."""
     names = (MAIN_BRANCH, *branch_directories(own.main))
     return tuple(BranchMetadata(own.main, name) for name in names if name != own.name)
 
@@ -146,7 +146,8 @@ class Needs:
             self.add_changelogs(branch.changelogs.all(), produces)
 
     def add_changelogs(self, changelogs: Iterable[Snapshot], produces: Callable[[Snapshot], bool]) -> None:
-        """What readers of kept changelogs need. One whose lists are gone can no longer be read, and its removal is under way."""
+        """Adds the files that readers of kept changelogs need. One whose lists are gone can no longer be read, and its removal is
+        under way."""
         for snapshot in changelogs:
             lists = changelog_lists(snapshot, produced=produces(snapshot))
             with suppress(NotFoundError):
@@ -219,7 +220,7 @@ def held_snapshots(branch: BranchMetadata, manifests: Manifests) -> tuple[Snapsh
 
 
 def is_expiring(snapshot_id: int, snapshots: Snapshots, intents: Collection[ExpiryIntent]) -> bool:
-    """Whether an expiry has begun to remove this very snapshot."""
+    """True if an expiry has begun to remove this very snapshot."""
     expected = {intent.digests[snapshot_id] for intent in intents if snapshot_id in intent.digests}
     if not expected:
         return False
@@ -240,7 +241,7 @@ def _is_whole(snapshot: Snapshot, manifests: Manifests) -> bool:
 
 
 def has_changelog(snapshot: Snapshot, manifests: Manifests) -> bool:
-    """Whether the changelog that a snapshot names is still listed."""
+    """True if the changelog that a snapshot names is still listed."""
     if snapshot.changelog_manifest_list is None:
         return False
     try:
@@ -279,7 +280,7 @@ def nearest_tags(tags: Iterable[Tag], first: int, end: int) -> tuple[Tag, ...]:
 
 
 def tags_twice(tags: Tags, without_holds: Collection[str] = ()) -> tuple[Tag, ...]:
-    """All tags and all holds of tags in the making, by two listings: the second has what was made or renamed during the first."""
+    """The tags and the holds of tags in the making, by two listings: the second has what was made or renamed during the first."""
     found: dict[str, Tag] = {}
     for _ in range(2):
         for name in tags.names_and_holds():

@@ -1,4 +1,4 @@
-"""Which snapshots may go? Values in, a range out.
+"""Decides which snapshots may expire. Values in, a range out.
 
     first ─────────── end ───────────── latest
       └─ these expire ─┘ └─ these stay ─┘
@@ -17,7 +17,7 @@ from tablestore.options import TableOptions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """How many snapshots stay, how long, and how many go in one run."""
+    """The retention policy: how many snapshots stay, how long, and how many go in one run."""
 
     num_min: int
     num_max: int
@@ -48,7 +48,7 @@ class Retention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NothingDue:
-    """How long nothing can expire: before the id ``few_until`` lands, and before ``many_from`` lands up to the time
+    """The span in which nothing can expire: before the id ``few_until`` lands, and before ``many_from`` lands up to the time
     ``until_millis``. If others expire something meanwhile it is longer."""
 
     few_until: int = 0
@@ -57,19 +57,19 @@ class NothingDue:
 
     @classmethod
     def of(cls, first: int, second_millis: int | None, retention: Retention) -> "NothingDue":
-        """That of a history whose first snapshot is ``first``, and the one above it was committed at ``second_millis``."""
+        """The value for a history whose first snapshot is ``first``, and the one above it was committed at ``second_millis``."""
         few_until, many_from = first + retention.num_min, first + retention.num_max
         if second_millis is None:
             return cls(few_until=few_until)
         return cls(few_until=few_until, many_from=many_from, until_millis=second_millis + retention.age_millis)
 
     def holds(self, latest: int, now_millis: int) -> bool:
-        """Whether nothing can be due now, with this newest id."""
+        """True if nothing can be due now, with this newest id."""
         return latest < self.few_until or (latest < self.many_from and now_millis <= self.until_millis)
 
 
 def snapshot_retention(options: Mapping[str, str]) -> Retention:
-    """What a table's options say about its snapshots."""
+    """The retention options of a table's snapshots."""
     parsed = TableOptions(options)
     return Retention(
         num_min=parsed.integer(opt.SNAPSHOT_NUM_RETAINED_MIN),
@@ -80,7 +80,7 @@ def snapshot_retention(options: Mapping[str, str]) -> Retention:
 
 
 def changelog_retention(options: Mapping[str, str]) -> Retention | None:
-    """What a table's options say about the changes of expired snapshots; None if changes go with their snapshots."""
+    """The retention options of the changes of expired snapshots; None if changes go with their snapshots."""
     parsed, snapshots = TableOptions(options), snapshot_retention(options)
 
     def either(option: opt.Option, fallback: int) -> int:

@@ -1,4 +1,4 @@
-"""Does this host's clock agree with the store's? Checked before anything is deleted by its age.
+"""Checks that this host's clock agrees with the store's, before anything is deleted by its age.
 
     write a probe ── read its modification time ── remove it          host ahead by more than MAX_SKEW_MS: refused
 

@@ -1,4 +1,4 @@
-"""The tags of one branch of a table: snapshots under a name, which expiry leaves alone.
+"""Tags of one branch of a table: snapshots under a name, which expiry leaves alone.
 
 Creating a tag races with expiry. A tag must not be visible before it is certain, because branches and rollbacks build on it, so a
 *hold* comes first:
@@ -32,7 +32,7 @@ class Tags:
     files: FileStore
 
     def names(self) -> tuple[str, ...]:
-        """All names, sorted."""
+        """The names, sorted."""
         return tuple(sorted(name[len(TAG_PREFIX) :] for name in self.files.names(TAG_DIR, prefix=TAG_PREFIX)))
 
     def names_and_holds(self) -> tuple[str, ...]:
@@ -62,7 +62,7 @@ class Tags:
         return tag
 
     def all(self) -> tuple[Tag, ...]:
-        """All tags, in the order of their snapshots, then of their names."""
+        """The tags, in the order of their snapshots, then of their names."""
         found = (self.find(name) for name in self.names())
         return tuple(sorted((tag for tag in found if tag is not None), key=lambda tag: (tag.snapshot.id, tag.name)))
 

@@ -1,4 +1,4 @@
-"""May what is left of a branch without ``schema-0`` be removed?
+"""Decides whether the files of a branch without ``schema-0`` may be removed.
 
     half made       the claim, a tag, hints, a snapshot and schemas: all of them copies of what main has, or had
     half deleted    the rest of a branch, with a mark that says so, which goes last
@@ -38,7 +38,7 @@ _HINTS = frozenset({f"{SNAPSHOT_DIR}/{EARLIEST_HINT}", f"{SNAPSHOT_DIR}/{LATEST_
 
 
 def is_given_up(main: FileStore, branch: str, older_than: int) -> bool:
-    """Whether a branch without ``schema-0`` may be removed: nobody is at work on it, and it holds nothing of its own."""
+    """True if a branch without ``schema-0`` may be removed: nobody is at work on it, and it holds nothing of its own."""
     old = all(info.modified_ms < older_than for _, info in walk(main, branch_directory(branch)))
     return old and not own_files(main, branch)
 
@@ -99,7 +99,7 @@ class _Copies:
 
 
 def is_passing(path: str) -> bool:
-    """Whether a file is of a kind that exists only for a moment: half published, or the hold of a tag in the making."""
+    """True if a file is of a kind that exists only for a moment: half published, or the hold of a tag in the making."""
     return path.rpartition("/")[2].startswith((TEMPORARY_PREFIX, HOLD_PREFIX))
 
 

@@ -1,4 +1,4 @@
-"""Files that lost their last reference, when a tag or a branch goes.
+"""Removes the files that lose their last reference when a tag or a branch goes.
 
     remove the name (tag file, branch directory) -> files that it referenced, less those that the rest of the table references
 

@@ -1,1 +1,1 @@
-"""Reading a snapshot: splits, their rows, look-ups by key."""
+"""Scans of a snapshot: planning splits, reading their rows, looking rows up by key."""

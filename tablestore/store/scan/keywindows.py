@@ -1,4 +1,4 @@
-"""The distinct keys of some files of a bucket, in key order, a window of bounded size at a time.
+"""Reads the distinct keys of some files of a bucket, in key order, a window of bounded size at a time.
 
     f1   a c d ...
     f2   b c e ...      ->  [a b c d]  [e ...]

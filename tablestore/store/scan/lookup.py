@@ -1,4 +1,4 @@
-"""Which rows of these data files have one of these keys?
+"""Looks rows up by key in data files.
 
     sorted keys -> files whose key range they meet -> row groups whose bounds they meet -> key columns -> positions
                                                                        and for row groups with hits -> the rows
@@ -58,8 +58,8 @@ class SortedKeys:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What one stretch of a file holds: ``positions`` are row numbers in the file, ``keys`` the numbers of the keys found there;
-    both ascend. ``rows`` has ``_SEQUENCE_NUMBER``, ``_VALUE_KIND`` and the columns that were asked for."""
+    """The rows found in one stretch of a file: ``positions`` are row numbers in the file, ``keys`` the numbers of the keys found
+    there; both ascend. ``rows`` has ``_SEQUENCE_NUMBER``, ``_VALUE_KIND`` and the columns that were asked for."""
 
     file: DataFileMeta
     positions: Positions
@@ -99,7 +99,7 @@ def find_rows(
     *,
     cache: LookupCache | None = None,
 ) -> Iterator[Found]:
-    """Where the keys lie in these files of one bucket, file by file in the given order, positions ascending.
+    """Looks the keys up in these files of one bucket, file by file in the given order, positions ascending.
 
     With ``columns`` (of the table, but not of its partition) the rows come along. ``reader`` is any reader of the table at the
     schema that the keys have. ``cache``: where to keep what is decoded, for lookups to come.
@@ -145,7 +145,7 @@ def in_portions(
 
 
 def _gathered(found: Iterator[Found], most_bytes: int | None) -> tuple[list[Found], int]:
-    """All of it and its bytes, or the first of it that is more than ``most_bytes``."""
+    """The rows gathered and their bytes: all of them, or the first that are more than ``most_bytes``."""
     gathered: list[Found] = []
     size = 0
     with closing(cast(Generator[Found], found)):
@@ -259,7 +259,7 @@ class _Lookup:
         return hits, before
 
     def _rows_of_hits(self, hits: Sequence[_Hits], group: RowGroup) -> Iterator[Found]:
-        """What was found in one row group, with its rows if they are asked for; positions count from the group's first row."""
+        """The hits in one row group, with their rows if they are asked for; positions count from the group's first row."""
         if not hits:
             return
         if self._columns is None:
@@ -286,14 +286,14 @@ class _Lookup:
             row, start = row + batch.num_rows, stop
 
     def _is_small(self, group: RowGroup) -> bool:
-        """Whether a row group may be decoded as a whole. Others write larger ones; those are not for the memory."""
+        """True if a row group may be decoded as a whole. Others write larger ones; those are not for the memory."""
         names = {*self._keys.file_columns, *self._values.file_columns}
         most = self._reader.bounds.window_bytes
         size = self._source.decoded_bytes(group.index, sorted(names), most)
         return size is not None and size <= most
 
     def _whole_group(self, group: RowGroup) -> pa.RecordBatch:
-        """All rows of a row group: what lookups give back, and the key."""
+        """The rows of a row group: the columns that lookups give back, and the key."""
         keys, values = (
             pa.Table.from_batches([part.apply(batch) for batch in self._source.read(part.file_columns, [group.index])])
             for part in (self._keys, self._values)
@@ -305,7 +305,7 @@ class _Lookup:
         return _one_batch(pa.Table.from_arrays([*columns, *(keys.column(name) for name in others)], schema=pa.schema(fields)))
 
     def _keys_in_group(self, keys: SortedKeys, group: RowGroup) -> tuple[int, int]:
-        """Which of the keys the row group's statistics allow; all of them where these say nothing."""
+        """The range of the keys that the row group's statistics allow; all of them where these say nothing."""
         name, field = self._keys.file_columns[0], self._key_fields[0]
         bounds = group.bounds.get(name)
         found = self._source.schema.field(name).type

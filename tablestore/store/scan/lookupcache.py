@@ -1,4 +1,4 @@
-"""Decoded row groups of data files, kept for the next lookup in the same file.
+"""Caches decoded row groups of data files for the next lookup in the same file.
 
 A lookup finds a few rows in each row group of a large file, and most of its cost is decoding the others. Scattered updates repeat
 that with every commit, and large files live long. So from the second lookup in a file on, its row groups are kept uncompressed in
@@ -210,10 +210,10 @@ class KeptGroups:
 
 
 def place_of(reader: SplitReader, directory: str) -> Hashable:
-    """What a cache knows a bucket by."""
+    """The cache key of a bucket."""
     return reader.files.root_uri, directory
 
 
 def name_of(reader: SplitReader, file: DataFileMeta) -> Hashable:
-    """What a cache knows a file of a bucket by."""
+    """The cache key of a file of a bucket."""
     return file.file_name, file.file_size, file.footer_digest, reader.schema.id

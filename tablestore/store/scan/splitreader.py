@@ -1,4 +1,4 @@
-"""How are the rows of a split read?
+"""Reads the rows of a split.
 
     split -> section of one run      its files one after another, without retractions and deleted rows
              section of several      its runs merged, one row a key
@@ -121,7 +121,7 @@ class SplitReader:
         return replace(self, files=files, bounds=self.bounds.of_runs(count))
 
     def directory(self, partition: bytes, bucket: int) -> str:
-        """Where the data files of a bucket lie, relative to the table."""
+        """The directory of the data files of a bucket, relative to the table."""
         values = decode_row(partition, [f.type for f in self.schema.partition_fields])
         return DataPaths(self.schema, self.settings).bucket(values, bucket)
 
@@ -234,7 +234,7 @@ class SplitReader:
     def file_rows(
         self, directory: str, file: DataFileMeta, names: Sequence[str], system: tuple[str, ...]
     ) -> Iterator[pa.RecordBatch]:
-        """All rows of one file, deleted ones and retractions too: the system columns, then ``names``."""
+        """The rows of one file, deleted ones and retractions too: the system columns, then ``names``."""
         path = f"{directory}/{file.file_name}"
         reader = self.open_file(path, file)
         try:
@@ -253,7 +253,7 @@ class SplitReader:
     def projection(
         self, reader: DataFileReader, file: DataFileMeta, names: Sequence[str], system: tuple[str, ...], path: str
     ) -> Projection:
-        """How the columns of an open file become the system columns and then ``names``."""
+        """The projection of the columns of an open file to the system columns and then ``names``."""
         written = self.schema if file.schema_id == self.schema.id else self.schema_of(file.schema_id)
         fields: list[Field] = [self.schema.field(name) for name in names]
         return Projection(
@@ -294,7 +294,7 @@ class SplitReader:
 
 
 def data_file_gone(path: str) -> NotFoundError:
-    """What to raise where a data file of a snapshot is not there."""
+    """The error for a data file of a snapshot that is not there."""
     return NotFoundError(
         f"data file {path} is gone: its snapshot expired while it was being read, or the file was removed by hand; scan the latest "
         "snapshot again",
@@ -303,7 +303,7 @@ def data_file_gone(path: str) -> NotFoundError:
 
 
 def _runs_follow_one_another(section: Section) -> bool:
-    """Whether the sequence numbers of each run lie wholly above those of another, so that runs are as old as their numbers."""
+    """True if the sequence numbers of each run lie wholly above those of another, so that runs are as old as their numbers."""
     ranges = sorted(
         (min(file.min_sequence_number for file in run), max(file.max_sequence_number for file in run)) for run in section.runs
     )

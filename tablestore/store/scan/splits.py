@@ -1,4 +1,4 @@
-"""Which files must be read, and in which independent pieces?
+"""Plans a scan: prunes the files of a snapshot and groups them into splits, which can be read independently.
 
     snapshot -> manifests (pruned by partition) -> live entries -> partition, bucket, key and value pruning -> sections -> splits
 
@@ -43,7 +43,7 @@ OPEN_COST_BYTES = 256 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionFile:
-    """Where the deletion vector of a data file lies."""
+    """The place of the deletion vector of a data file."""
 
     index_file: str
     offset: int
@@ -65,7 +65,7 @@ class Split:
 
     @property
     def files(self) -> tuple[DataFileMeta, ...]:
-        """All files of the split, section by section."""
+        """The files of the split, section by section."""
         return tuple(file for section in self.sections for file in section.files)
 
     @property
@@ -85,18 +85,18 @@ class Split:
 
     @property
     def weight(self) -> int:
-        """What reading it costs, as bytes."""
+        """The cost of reading it, as bytes."""
         return sum(map(_weight, self.sections))
 
     @property
     def needs_merge(self) -> bool:
-        """Whether rows of one key may lie in several of its files."""
+        """True if rows of one key may lie in several of its files."""
         return any(section.needs_merge for section in self.sections)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What a scan reads, and what it left out (for ``explain``)."""
+    """The splits that a scan reads, and what it left out (for ``explain``)."""
 
     snapshot: Snapshot | None
     splits: tuple[Split, ...]
@@ -106,7 +106,7 @@ class Plan:
 
     @property
     def files(self) -> tuple[DataFileMeta, ...]:
-        """All files that are read."""
+        """The files that are read."""
         return tuple(file for split in self.splits for file in split.files)
 
 
@@ -206,7 +206,8 @@ def plan_splits(
 
 
 def file_pruning(context: TableContext, predicate: Predicate | None) -> Callable[[DataFileMeta], bool]:
-    """Which files may hold a row that a predicate keeps. Not every other one may be left out: it may hide rows (see above)."""
+    """A test for files that may hold a row that a predicate keeps. Not every other one may be left out: it may hide rows (see
+    above)."""
     if predicate is None:
         return lambda _: True
     pruning = _Pruning(context.schema, predicate, context.fields_by_schema())
@@ -214,7 +215,7 @@ def file_pruning(context: TableContext, predicate: Predicate | None) -> Callable
 
 
 def split_pruning(context: TableContext, predicate: Predicate | None) -> Callable[[Split], Split | None]:
-    """What is left of a split that was planned for all rows; None if none of its rows can be kept."""
+    """A function that narrows a split planned for all rows; it gives None if none of its rows can be kept."""
     if predicate is None:
         return lambda split: split
     pruning = _Pruning(context.schema, predicate, context.fields_by_schema())
@@ -290,7 +291,7 @@ def _deletion_files(index: Sequence[IndexEntry]) -> dict[str, DeletionFile]:
 
 
 class _Pruning:
-    """What a predicate says about partitions, buckets and files."""
+    """The parts of a predicate that prune partitions, buckets and files."""
 
     def __init__(self, schema: TableSchema, predicate: Predicate | None, file_fields: Mapping[int, Sequence[Field]]) -> None:
         self._schema = schema
@@ -402,7 +403,7 @@ def _range(column: ColumnStats, rows: int, *, nan_free: bool = False) -> ColumnR
 
 
 def _comparable(old: DataType, new: DataType) -> bool:
-    """Whether bounds of the old type bound the same values read as the new one."""
+    """True if bounds of the old type bound the same values read as the new one."""
     if not isinstance(old, AtomicType) or not isinstance(new, AtomicType):
         return False
     if old.root in INTEGER_ROOTS and new.root in INTEGER_ROOTS:

@@ -1,1 +1,1 @@
-"""Rows become data files."""
+"""Writes rows to data files."""

@@ -1,4 +1,4 @@
-"""Rows become data files.
+"""Writes rows of a table to level-0 data files, through the write buffer.
 
     rows -> WriteBuffer (sorts, folds, routes to partition and bucket) -> one level-0 run a bucket -> RunWriter -> entries
 
@@ -86,7 +86,7 @@ class DataWriter:
 
     @property
     def created_millis(self) -> int | None:
-        """When the first file was begun, None before that."""
+        """The time when the first file was begun, None before that."""
         return self._started_millis
 
     def write(

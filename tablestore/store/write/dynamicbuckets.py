@@ -1,4 +1,4 @@
-"""Writing keyed tables whose buckets are made as keys arrive (``bucket = -1``).
+"""Writes keyed tables whose buckets are created as keys arrive (``bucket = -1``).
 
     a writer     hashes of its rows -> the partition's hash index of the newest snapshot -> buckets, new ones for new keys
     its commit   in every round: the keys of its files -> the hash index of *that* snapshot
@@ -124,7 +124,7 @@ class HashIndex:
 
 @dataclass(slots=True, kw_only=True)
 class DynamicCommit:
-    """What a commit to dynamic buckets plans in each round: :meth:`revise`, then :meth:`plan_index`.
+    """The plan of a commit to dynamic buckets in each round: :meth:`revise`, then :meth:`plan_index`.
 
     ``replaces`` says which partitions an overwrite replaces: their keys are given buckets as if there were no others.
     """
@@ -167,7 +167,7 @@ class DynamicCommit:
         return changes
 
     def _agrees(self, index: HashIndex, partition: bytes, entries: Sequence[ManifestEntry]) -> bool:
-        """Whether every key of these files has one bucket, and no other in the index. Notes the keys that the index lacks."""
+        """True if every key of these files has one bucket, and no other in the index. Notes the keys that the index lacks."""
         known = self._known(index, partition)
         by_bucket: dict[int, Hashes] = {}
         for entry in entries:

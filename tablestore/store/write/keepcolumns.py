@@ -1,4 +1,4 @@
-"""Rows that lack columns keep the stored values, also with concurrent writers.
+"""Fills columns that written rows lack with the stored values, also with concurrent writers.
 
     a flush      keys of its rows -> the rows of these keys in the newest snapshot, and in earlier flushes of the commit
                  -> the stored values in place of the missing ones
@@ -193,7 +193,7 @@ class KeepCommit:
         return tuple(out)
 
     def replaced(self) -> int | None:
-        """How many rows of the commit were found in the snapshot under it; None where not all of them were looked up."""
+        """The number of rows of the commit that were found in the snapshot under it; None where not all of them were looked up."""
         if self._last is None or any(note is None for note in self._last):
             return None
         return sum(note.replaced for note in self._last if note is not None)
@@ -206,7 +206,7 @@ class KeepCommit:
         return [named.get(entry.file.file_name) for entry in own]
 
     def _after_move(self, known: Sequence[KeptColumns | None], count: int) -> list[KeptColumns | None]:
-        """What is known of ``count`` files that took the place of these, when their rows were given other buckets."""
+        """The kept columns of ``count`` files that took the place of these, when their rows were given other buckets."""
         lacking = {note.columns if note else () for note in known}
         if len(lacking) > 1:
             raise ConflictError(
@@ -239,7 +239,7 @@ class KeepCommit:
         return bool(landed) and self._share_keys(place, entry, landed)
 
     def _is_in_history(self, note: KeptColumns, latest: Snapshot) -> bool:
-        """Whether the snapshot that was looked into is still there. Another engine's rollback may have put another in its place."""
+        """True if the snapshot that was looked into is still there. Another engine's rollback may have put another in its place."""
         if note.snapshot_id == 0:
             return True
         if note.snapshot_id == NOT_LOOKED_UP or note.snapshot_id > latest.id:

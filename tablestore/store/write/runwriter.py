@@ -1,4 +1,4 @@
-"""One sorted run becomes data files. A flush, a compaction and a changelog all write through here.
+"""Writes one sorted run to data files. A flush, a compaction and a changelog all write through here.
 
     rows, kinds, sequence numbers -> system columns -> Parquet, a new file at the target size -> manifest entries
 
@@ -71,7 +71,7 @@ class FileNames:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunTarget:
-    """What all runs of one writer share: the table, its files, and the names that are still free."""
+    """The state that all runs of one writer share: the table, its files, and the names that are still free."""
 
     files: FileStore
     schema: TableSchema
@@ -144,7 +144,7 @@ class RunWriter:
 
     @property
     def directory(self) -> str:
-        """Where the files lie, relative to the table."""
+        """The directory of the files, relative to the table."""
         return self._directory
 
     def write(self, rows: pa.Table, kinds: Kinds | None = None, sequences: Sequences | None = None) -> None:

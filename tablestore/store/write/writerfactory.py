@@ -1,4 +1,4 @@
-"""A writer of data files for an open table, and how a commit revises its files.
+"""Builds the data writer of an open table, and the checks by which a commit revises its files.
 
 Rows are written with what one snapshot says (buckets by hash index, stored values of columns that rows lack). A commit on top of
 a newer snapshot checks that again (``keep_commit``, ``dynamic_commit``).
@@ -62,7 +62,7 @@ def data_writer(
 
 
 def keep_commit(context: TableContext, kept: tuple[KeptColumns, ...], move: Revise | None) -> KeepCommit:
-    """How a commit revises files for which values were looked up; ``move`` gives the files other buckets first."""
+    """The revision of files for which values were looked up; ``move`` gives the files other buckets first."""
     return KeepCommit(
         reader=SplitReader.of(context, (), None),
         snapshots=context.snapshots,
@@ -85,7 +85,7 @@ def _keeper(context: TableContext, pinned: Snapshot | None) -> Keeper:
 
 
 def dynamic_commit(context: TableContext, replaces: Callable[[bytes], bool] | None = None) -> DynamicCommit | None:
-    """How a commit to a table with dynamic buckets plans; None for other tables. ``replaces``: the partitions that it replaces."""
+    """The commit plan of a table with dynamic buckets; None for other tables. ``replaces``: the partitions that it replaces."""
     if context.settings.dynamic_buckets is None:
         return None
     return DynamicCommit(
