@@ -101,9 +101,11 @@ def _narrowed(relation: QueryRelation, use: Use) -> QueryRelation:
     (table,), selected = relation.query.relations, relation.selected
     assert selected is not None and isinstance(table, ManagedRelation)
     if use == Use():
+        selected.check_used(selected.columns)
         return relation
     used = {*(table.schema.field_names if use.columns is None else use.columns), *POSITION_COLUMNS}
     used |= set(selected.columns if use.computed is None else use.computed)
+    selected.check_used(used)
     kept = {name: text for name, text in selected.columns.items() if name in used}
     narrow = selecting(replace(selected, columns=kept), table)
     (read,) = narrow.query.relations

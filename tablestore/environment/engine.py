@@ -10,14 +10,14 @@ Errors that leave an engine are tablestore's: InvalidInputError of kind ``query`
 kind ``engine`` for what it cannot do, with the name of an engine that can.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from traceback import extract_tb
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.errors import InvalidInputError, TablestoreError, UnsupportedError
 from tablestore.lsm.missingchoice import MissingColumns
 from tablestore.sql.query.querytext import Piece, origin_of
 from tablestore.sql.source import Edit, Span, apply_edits
@@ -92,10 +92,20 @@ class ConnectorRelation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectList:
-    """The columns that a query selects from one table, by their names and as SQL: any of them can be left out."""
+    """The columns that a query selects from one table, by their names and as SQL: any of them can be left out.
+
+    ``refused``: why some are not computed, by their names. A query that uses one of them is refused.
+    """
 
     columns: Mapping[str, str]
     table: str
+    refused: Mapping[str, TablestoreError] = field(default_factory=dict)
+
+    def check_used(self, names: Container[str]) -> None:
+        """Raise the error of the first column that is refused and used."""
+        for name, error in self.refused.items():
+            if name in names:
+                raise error
 
     @property
     def text(self) -> str:

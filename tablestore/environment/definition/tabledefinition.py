@@ -47,6 +47,7 @@ from tablestore.sql.statements.definition import (
     PhysicalColumn,
     Watermark,
 )
+from tablestore.sql.stored.storedexpression import check_expression
 from tablestore.store.schemas import TABLE_UUID_OPTION
 from tablestore.table.table import Table
 from tablestore.types.arrowtypes import fields_from_arrow
@@ -94,9 +95,12 @@ def define(session: Session, statement: CreateTable, source: Source, of_query: S
     watermark = base.unstored.watermark
     if statement.watermark is not None:
         watermark = _watermark(session, statement.watermark, fields, source)
+    unstored = Unstored(columns=renumbered(columns), watermark=watermark)
+    if CONNECTOR not in {**base.options, **statement.options}:
+        _check_stored(unstored, [one.name for one in fields], source)
     return TableDefinition(
         fields=tuple(fields),
-        unstored=Unstored(columns=renumbered(columns), watermark=watermark),
+        unstored=unstored,
         primary_key=statement.primary_key or base.primary_key,
         constraint=statement.constraint if statement.primary_key else base.constraint,
         partition_by=statement.partitioned_by or base.partition_by,
@@ -232,6 +236,24 @@ def _check_functions(session: Session, expression: Fragment, source: Source) -> 
             ),
             kind="temporary-object",
         )
+
+
+def _check_stored(unstored: Unstored, names: Sequence[str], source: Source) -> None:
+    """Raise InvalidInputError for what readers of the table would not compute; the session alone reads one with a connector."""
+    for column in unstored.computed:
+        _check_expression(f"the computed column {column.name!r:.80}", column.name, column.expression or "", names, source)
+    if (watermark := unstored.watermark) is not None:
+        _check_expression("the watermark", watermark.column, watermark.expression, names, source)
+
+
+def _check_expression(what: str, name: str, text: str, columns: Sequence[str], source: Source) -> None:
+    try:
+        check_expression(text, columns)
+    except InvalidInputError as error:
+        raise InvalidInputError(
+            source.mark(f"{what} is one expression over stored columns of its table: {error.message}", source.word(name)),
+            kind=error.kind,
+        ) from error
 
 
 def _like(session: Session, like: Like, given: Mapping[str, str], source: Source) -> TableDefinition:

@@ -12,6 +12,7 @@ from tablestore.environment.engine import BoundQuery, QueryEngine, RowsRelation
 from tablestore.environment.heldrows import HeldRows
 from tablestore.environment.managed.nonphysical import WatermarkOf
 from tablestore.sql.source import Edit, Span
+from tablestore.sql.stored.storedexpression import check_expressions
 from tablestore.table.system.systemrows import column_statistics
 from tablestore.table.table import Table
 from tablestore.types.arrowtypes import to_arrow_schema
@@ -20,7 +21,8 @@ NO_WATERMARK = -(1 << 63)
 
 
 def newest_watermark(engine: QueryEngine | None, table: Table, watermark: WatermarkOf) -> datetime | None:
-    """The watermark of the newest data; None if there is none, or an expression that no engine is there to compute."""
+    """The watermark of the newest data; None if there is none, an expression that no engine is there to compute, or a stored text
+    that is none (:mod:`tablestore.sql.stored.storedexpression`)."""
     context = table.context.still_there()
     latest = context.snapshots.latest()
     if latest is not None and latest.watermark is not None and latest.watermark != NO_WATERMARK:
@@ -30,12 +32,13 @@ def newest_watermark(engine: QueryEngine | None, table: Table, watermark: Waterm
     newest = max((value for value in known if value is not None), default=None)
     if newest is None or watermark.expression.strip("` ") == watermark.column:
         return newest
-    return None if engine is None else _computed(engine, table, watermark, newest)
+    (checked,) = check_expressions((watermark.column,), (("", watermark.expression),)).values()
+    return None if engine is None or checked.refusal else _computed(engine, table, watermark.column, checked.text, newest)
 
 
-def _computed(engine: QueryEngine, table: Table, watermark: WatermarkOf, newest: object) -> datetime | None:
-    text = f"SELECT {watermark.expression} AS `value` FROM "
-    schema = to_arrow_schema([table.table_schema.field(watermark.column)])
+def _computed(engine: QueryEngine, table: Table, column: str, expression: str, newest: object) -> datetime | None:
+    text = f"SELECT {expression} AS `value` FROM "
+    schema = to_arrow_schema([table.table_schema.field(column)])
     rows = HeldRows(pa.table([pa.array([newest], schema.field(0).type)], schema=schema))
     edit = Edit(span=Span(len(text), len(text)), relation=0)
     query = BoundQuery(text=text, relations=(RowsRelation(name="newest", rows=rows),), edits=(edit,))

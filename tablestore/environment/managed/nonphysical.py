@@ -11,7 +11,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from tablestore.errors import InvalidInputError
 from tablestore.options import SCHEMA_PREFIX
+from tablestore.types.typestring import quote_identifier
 
 _NAME = re.compile(r"schema\.(\d{1,9})\.name", re.ASCII)
 _WATERMARK = f"{SCHEMA_PREFIX}watermark.0"
@@ -117,6 +119,15 @@ def renumbered(columns: Iterable[str | UnstoredColumn]) -> tuple[UnstoredColumn,
     """The columns that are not stored, at the places that they have in a list of all columns."""
     return tuple(
         replace(column, position=position) for position, column in enumerate(columns) if isinstance(column, UnstoredColumn)
+    )
+
+
+def refused_column(table: str, name: str, why: str) -> InvalidInputError:
+    """The error of who reads a computed column whose text is no expression over the columns of its table."""
+    return InvalidInputError(
+        f"table {table}: the expression of the computed column {name!r:.80} is not computed: {why}\nWhoever writes into the "
+        f"warehouse can write it. Read the other columns, and ALTER TABLE {table} DROP COLUMN {quote_identifier(name):.80}",
+        kind="stored-expression",
     )
 
 

@@ -164,23 +164,31 @@ class Relations:
         schema = relation.schema
         if not any(key.startswith(SCHEMA_PREFIX) for key in schema.options):
             return relation
-        from tablestore.environment.managed.nonphysical import in_order, mentions, read_unstored
+        from tablestore.environment.managed.nonphysical import in_order, mentions, read_unstored, refused_column
+        from tablestore.sql.stored.storedexpression import check_expressions
 
         unstored = read_unstored(schema.options, schema.field_names)
         if not unstored.computed:
             return relation
+        texts = {column.name: column.expression or "" for column in unstored.computed}
+        checked = check_expressions(tuple(schema.field_names), tuple(texts.items()))
+        refused = {name: refused_column(path.plain.quoted, name, one.refusal) for name, one in checked.items() if one.refusal}
         columns: dict[str, str] = {}
         for column in in_order(schema.field_names, unstored):
             if isinstance(column, str):
                 columns[column] = quote_identifier(column)
             elif column.expression is not None:
-                columns[column.name] = f"{column.expression} AS {quote_identifier(column.name)}"
+                text = "NULL" if column.name in refused else checked[column.name].text
+                columns[column.name] = f"{text} AS {quote_identifier(column.name)}"
         columns |= {name: quote_identifier(name) for name in POSITION_COLUMNS if positions}
-        found = selecting(SelectList(columns=columns, table=path.quoted), relation)
+        selected = SelectList(columns=columns, table=path.quoted, refused=refused)
+        found = selecting(selected, relation)
         # Other writers may make a computed column of another one, which then cannot be left out.
-        texts = {column.name: column.expression or "" for column in unstored.computed}
         alone = not any(mentions(text, other) for name, text in texts.items() for other in texts if other != name)
-        return found if alone else replace(found, selected=None)
+        if alone:
+            return found
+        selected.check_used(columns)
+        return replace(found, selected=None)
 
     def _stored(self, path: ObjectPath, table: Table, at: Mapping[str, Any] | None) -> Relation:
         if not at:

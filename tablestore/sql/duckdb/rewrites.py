@@ -339,8 +339,3 @@ _TAKEN_BY_ARGUMENTS = {
 TAKEN = {name: bounds for bounds, names in _TAKEN_BY_ARGUMENTS.items() for name in names.split()}
 """The functions that a query may call, by Spark's names, and how many arguments they take at least and at most. What each of them
 answers is compared with Spark (``tests/sql/corpus``): DuckDB has functions of these and other names that mean something else."""
-OPERATORS = frozenset({
-    "And", "Array", "Case", "Cast", "Coalesce", "Concat", "Cube", "If", "Or", "RegexpLike", "Rollup", "TimeStrToTime", "TryCast",
-    "TsOrDsToDate", "Xor",
-})  # fmt: skip
-"""What is a function to sqlglot alone: operators, clauses, and parts of what is written as one call."""

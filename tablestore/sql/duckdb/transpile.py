@@ -74,12 +74,12 @@ from tablestore.sql.duckdb.moments import months_between, seconds, strict_date
 from tablestore.sql.duckdb.numbertypes import Widened, cast_to, casts_of, widen, widened_queries
 from tablestore.sql.duckdb.quotients import average, average_of_doubles, averaged, quotient, whole_quotient
 from tablestore.sql.duckdb.resultnames import name_results
-from tablestore.sql.duckdb.rewrites import NAMED, OPERATORS, REWRITES, TAKEN, is_another, whole_aggregate
+from tablestore.sql.duckdb.rewrites import NAMED, REWRITES, TAKEN, is_another, whole_aggregate
 from tablestore.sql.duckdb.sqlcasts import cast, date_of_text, part_by_part
 from tablestore.sql.duckdb.textnumbers import texts_as_numbers
 from tablestore.sql.parse.literals import refused_literal
 from tablestore.sql.parse.tokens import Kind as TokenKind
-from tablestore.sql.query.dialect import CALL, Call, Spark4, spans_of
+from tablestore.sql.query.dialect import CALL, OPERATORS, Call, Spark4, spans_of
 from tablestore.sql.query.extent import Tokens
 from tablestore.sql.query.functions import FUNCTION_PREFIX, SPARK_FUNCTIONS, as_written, is_spark_function
 from tablestore.sql.query.tablereferences import references_in

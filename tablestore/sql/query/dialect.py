@@ -32,6 +32,11 @@ check_extensible(parser.__file__)
 
 CALL = "call"
 """Under this key the meta of what is written as a call of a function has the :class:`Call`."""
+OPERATORS = frozenset({
+    "And", "Array", "Case", "Cast", "Coalesce", "Concat", "Cube", "If", "Or", "RegexpLike", "Rollup", "TimeStrToTime", "TryCast",
+    "TsOrDsToDate", "Xor",
+})  # fmt: skip
+"""What is a function to sqlglot alone: operators, clauses, and parts of what is written as one call."""
 _AROUND_A_CALL = (exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 
 

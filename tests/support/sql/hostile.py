@@ -78,3 +78,72 @@ def set_options(table: Path, options: Mapping[str, str]) -> None:
     del schema[CHECKSUM_KEY]
     schema[CHECKSUM_KEY] = object_checksum(schema)
     file.write_text(json.dumps(schema))
+
+
+NO_EXPRESSIONS = (
+    "(SELECT max(v) FROM 'SECRET')",
+    "(SELECT max(v) FROM csv.`SECRET`)",
+    "(SELECT count(*) FROM s)",
+    "id IN (SELECT id FROM s)",
+    "(FROM s)",
+    "(TABLE s)",
+    "1 AS x, 'extra' AS y, 2",
+    "1 AS x",
+    "1, 2",
+    "id FROM s --",
+    "1 -- \n, 2",
+    "1); DROP TABLE s; --",
+    "1; DROP TABLE s",
+    "1 UNION SELECT 2",
+    "count(*)",
+    "sum(id) OVER ()",
+    "*",
+    "s.*",
+    "struct(*)",
+    "COLUMNS('.*')",
+    "?",
+    ":id",
+    "@id",
+    "explode(array(1, 2))",
+    "reflect('java.lang.System', 'getProperty', 'user.home')",
+    "`java_method`('java.lang.System', 'getProperty', 'user.home')",
+    "system.builtin.try_reflect('java.lang.System', 'getProperty', 'user.home')",
+    "IDENTIFIER('reflect')('java.lang.System', 'getProperty', 'user.home')",
+    "transform(array('reflect'), x -> IDENTIFIER(x)('a', 'b'))[0]",
+    "from_xml('<a/>', 'b INT', map('rowValidationXSDPath', 'SECRET')).b",
+    "'${env:CANARY}'",
+    "current_user()",
+    "current_user",
+    "input_file_name()",
+    "_metadata.file_path",
+    "getvariable('x')",
+    "getenv('CANARY')",
+    "current_setting('temp_directory')",
+    "read_text('SECRET')",
+    "rand()",
+    "uuid()",
+    "nothing_of_the_table",
+    "repeat('x', 1000000000)",
+    "repeat('x', id)",
+    "repeat(repeat(repeat('x', 1000), 1000), 1000)",
+    "length(lpad('x', 1000000000, 'y'))",
+    "size(sequence(1, 1000000000000))",
+    "aggregate(array(1, 2, 3), 'x', (a, x) -> concat(a, a))",
+    "hex(" * 25 + "v" + ")" * 25,
+    "transform(array(v), x -> x || x || x || x)[0] || " * 20 + "(" * 400 + "v" + ")" * 400,
+    "[x FOR x IN [1]]",
+    "x'",
+    "",
+    "(",
+)
+"""Texts in the place of an expression over the columns ``id`` and ``v``."""
+
+
+def expressions(folder: str) -> list[str]:
+    """All of them, about files in a folder."""
+    return [text.replace("SECRET", f"{folder}/secret.csv") for text in NO_EXPRESSIONS]
+
+
+def computed(name: str, place: int, text: str) -> dict[str, str]:
+    """The options of a computed column."""
+    return {f"schema.{place}.name": name, f"schema.{place}.data-type": "STRING", f"schema.{place}.expr": text}
