@@ -1,4 +1,4 @@
-"""Tasks on their way to other processes: versioned JSON, so that nothing is unpickled."""
+"""Tasks and what became of them, on their way between processes: versioned JSON, so that nothing is unpickled."""
 
 import base64
 import binascii
@@ -6,10 +6,12 @@ import json
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from tablestore.errors import FormatError
+from tablestore import errors
+from tablestore.errors import FormatError, TablestoreError
 
 # Driver and executors run the same release; this says so where they do not.
 VERSION = 1
+_ERROR = "error of a task"
 
 
 def encode_task(kind: str, content: Mapping[str, Any]) -> bytes:
@@ -46,3 +48,18 @@ def text_to_bytes(kind: str, text: object) -> bytes:
         return base64.b64decode(str(text), validate=True)
     except binascii.Error as error:
         raise FormatError(f"not a {kind}: {error}") from error
+
+
+def encode_error(error: TablestoreError) -> bytes:
+    """An error of ours, without the frames and causes behind it: its class in :mod:`tablestore.errors`, kind and message."""
+    name = next(cls.__name__ for cls in type(error).__mro__ if getattr(errors, cls.__name__, None) is cls)
+    return encode_task(_ERROR, {"class": name, "message": error.message, "errorKind": error.kind})
+
+
+def decode_error(data: bytes) -> TablestoreError:
+    """The error of :func:`encode_error`. Raises FormatError."""
+    parsed = decode_task(_ERROR, data, ("class", "message", "errorKind"))
+    found = getattr(errors, str(parsed["class"]), None)
+    if not isinstance(found, type) or not issubclass(found, TablestoreError):
+        raise FormatError(f"not an {_ERROR}: there is no error {parsed['class']!s:.80}")
+    return found(str(parsed["message"]), kind=str(parsed["errorKind"]))

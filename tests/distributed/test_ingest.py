@@ -69,7 +69,7 @@ def run_tasks(
         try:
             # Of two attempts one counts.
             run_range(job, encode_range(one, number))
-            done.insert(0, run_range(job, encode_range(one, number)))
+            done.insert(0, RangeDone.from_bytes(run_range(job, encode_range(one, number)).to_bytes()))
         except TablestoreError as error:
             failed = error
     return done, failed

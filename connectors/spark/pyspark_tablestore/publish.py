@@ -15,6 +15,7 @@ client in their own environment (``TABLESTORE_KAFKA_…``).
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from pyspark_tablestore.sourceoptions import parse_options, placed
 from pyspark_tablestore.tasks import Batches, run_tasks
 from tablestore.distributed.publish import publish_slot
 from tablestore.distributed.spec import TableSpec
+from tablestore.distributed.taskjson import decode_task, encode_task
 from tablestore.errors import StorageError
 from tablestore.log.port import ChangeLog
 from tablestore.log.publish.backlog import Backlog, log_backlog
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 # From here on tasks are worth the second or two that they take to begin: a process sends some 100,000 records a second.
 PARALLEL_BACKLOG = Backlog(rows=500_000, bytes=64 * 1024 * 1024)
 
+_REPORT, _FIELDS = "publish report", tuple(field.name for field in fields(PublishReport))
 _NAMES_AN_ERROR = re.compile(r"^(?:: )?([\w.$]+(?:Error|Exception)\b.*)$", re.MULTILINE)
 
 
@@ -84,13 +87,18 @@ def _publish_slots(spark: "SparkSession", spec: TableSpec, table: Table, *, look
         ) from raised
     if error is not None:
         raise error
-    return tuple(sorted(reports, key=lambda report: report.slot))
+    return tuple(sorted(map(_report, reports), key=lambda report: report.slot))
 
 
-def _publish(publish_one: Callable[[int], PublishReport], batches: Batches) -> Iterator[PublishReport]:
+def _publish(publish_one: Callable[[int], PublishReport], batches: Batches) -> Iterator[bytes]:
     for batch in batches:
         for slot in batch.column("id").to_pylist():
-            yield publish_one(slot)
+            yield encode_task(_REPORT, asdict(publish_one(slot)))
+
+
+def _report(data: bytes) -> PublishReport:
+    parsed = decode_task(_REPORT, data, _FIELDS)
+    return PublishReport(**{name: parsed[name] for name in _FIELDS})
 
 
 def _reason(error: Exception) -> str:

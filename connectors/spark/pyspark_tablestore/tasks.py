@@ -1,40 +1,39 @@
-"""What became of the tasks of a job?
+"""Runs work as the tasks of a Spark job, and tells what became of them.
 
     done, error = run_tasks(frame, partial(work, job))
 
-Errors of ours travel as values. Left to Spark, an error becomes text, in which its kind is lost, and a task that has no hope is
+What a task gives is bytes that say what they mean (JSON): nothing that comes back from it is unpickled.
+Errors of ours travel so too. Left to Spark, an error becomes text, in which its kind is lost, and a task that has no hope is
 run again. So a task of ours ends well in any case, and the process that began the job raises. The errors of others, such as those
 of the user's own code, and workers that die stay Spark's.
 """
 
-import pickle
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import IntegerType, StructType
 
+from tablestore.distributed.taskjson import decode_error, encode_error
 from tablestore.errors import TablestoreError
 
-T = TypeVar("T")
 Batches = Iterator[pa.RecordBatch]
 _KIND = re.compile(r"\n\(kind ([\w-]+)\)\s*\Z")
 
 
-def run_tasks(rows: DataFrame, work: Callable[[Batches], Iterator[T]]) -> tuple[list[T], TablestoreError | None]:
-    """Give each task's rows to ``work``. Returns the values that the tasks yielded, in task order, and the first error of ours.
+def run_tasks(rows: DataFrame, work: Callable[[Batches], Iterator[bytes]]) -> tuple[list[bytes], TablestoreError | None]:
+    """Give each task's rows to ``work``. Returns what the tasks yielded, in task order, and the first error of ours.
 
     A task whose ``work`` raises ends there, and the others go on. Raises Spark's errors where Spark gave the job up.
     """
-    ended = map_batches(rows, partial(_outcome, work), "outcome binary").collect()
-    outcomes = [pickle.loads(row["outcome"]) for row in ended]
-    errors = (error for _, error in outcomes if error is not None)
-    return [value for values, _ in outcomes for value in values], next(errors, None)
+    ended = map_batches(rows, partial(_outcome, work), "done array<binary>, error binary").collect()
+    errors = (decode_error(bytes(row["error"])) for row in ended if row["error"] is not None)
+    return [bytes(done) for row in ended for done in row["done"]], next(errors, None)
 
 
 def map_batches(rows: DataFrame, work: Callable[[Batches], Batches], schema: str | StructType) -> DataFrame:
@@ -51,9 +50,9 @@ def computed_numbers(compute: Callable[..., pa.Array], columns: Sequence[Column]
 
 
 def run_each(
-    spark: SparkSession, tasks: Sequence[bytes], work: Callable[[bytes], T | None]
-) -> tuple[list[T], TablestoreError | None]:
-    """As :func:`run_tasks`, each of these (at least one) as a task of its own. A value of None is left out."""
+    spark: SparkSession, tasks: Sequence[bytes], work: Callable[[bytes], bytes | None]
+) -> tuple[list[bytes], TablestoreError | None]:
+    """As :func:`run_tasks`, each of these (at least one) as a task of its own. None is left out."""
     frame = spark.createDataFrame(list(enumerate(tasks)), "number int, task binary")
     return run_tasks(frame.repartitionById(len(tasks), "number"), partial(_each, work))
 
@@ -85,18 +84,18 @@ def _named(work: Callable[[Batches], Batches], names: Sequence[str], batches: Ba
     return work(batch.rename_columns(list(names)) for batch in batches)
 
 
-def _outcome(work: Callable[[Batches], Iterator[T]], batches: Batches) -> Batches:
-    values: list[T] = []
-    error: TablestoreError | None = None
+def _outcome(work: Callable[[Batches], Iterator[bytes]], batches: Batches) -> Batches:
+    done: list[bytes] = []
+    error: bytes | None = None
     try:
         # One by one: what came before an error counts.
-        values.extend(work(batches))
+        done.extend(work(batches))
     except TablestoreError as raised:
-        error = portable(raised)
-    yield pa.record_batch({"outcome": pa.array([pickle.dumps((values, error))], pa.binary())})
+        error = encode_error(raised)
+    yield pa.record_batch({"done": pa.array([done], pa.list_(pa.binary())), "error": pa.array([error], pa.binary())})
 
 
-def _each(work: Callable[[bytes], T | None], batches: Batches) -> Iterator[T]:
+def _each(work: Callable[[bytes], bytes | None], batches: Batches) -> Iterator[bytes]:
     for batch in batches:
         for task in batch.column("task").to_pylist():
             if (value := work(task)) is not None:

@@ -21,12 +21,13 @@ from tablestore.cdc.records.evolving import Found, plan_evolution
 from tablestore.cdc.topicsource import TopicRecords, TopicSource
 from tablestore.clock import Clock
 from tablestore.distributed.ingest.topicranges import TopicRange
-from tablestore.distributed.taskjson import decode_task, encode_task
+from tablestore.distributed.taskjson import bytes_to_text, decode_task, encode_task, text_to_bytes
 from tablestore.distributed.write import WriteJob, task_message, task_writer
 from tablestore.errors import StorageError
 from tablestore.table.write.writer import TableWriter
+from tablestore.types.typestring import parse_type, type_to_json
 
-_KIND = "ingest task"
+_KIND, _DONE = "ingest task", "ingested range"
 _POLL_S, _PATIENCE_S = 0.5, 60.0
 
 
@@ -49,6 +50,24 @@ class RangeDone:
     rows: bytes
     letters: bytes | None = None
     found: Found = field(default_factory=dict)
+
+    def to_bytes(self) -> bytes:
+        """The same as bytes, for the process that began the task."""
+        letters = None if self.letters is None else bytes_to_text(self.letters)
+        found = {name: [type_to_json(one) for one in types] for name, types in self.found.items()}
+        content = {"count": asdict(self.count), "rows": bytes_to_text(self.rows), "letters": letters, "found": found}
+        return encode_task(_DONE, content)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "RangeDone":
+        """What :meth:`to_bytes` gave. Raises FormatError."""
+        parsed = decode_task(_DONE, data, ("count", "rows", "letters", "found"))
+        return cls(
+            count=Count(**parsed["count"]),
+            rows=text_to_bytes(_DONE, parsed["rows"]),
+            letters=None if parsed["letters"] is None else text_to_bytes(_DONE, parsed["letters"]),
+            found={name: {parse_type(one) for one in types} for name, types in parsed["found"].items()},
+        )
 
 
 def ingest_range(job: IngestJob, chosen: TopicRange, task_index: int) -> RangeDone:

@@ -86,7 +86,12 @@ def _run(
 ) -> tuple[list[RangeDone], TablestoreError | None]:
     tasks = [encode_range(chosen, place) for place, chosen in enumerate(ranges)]
     with query_errors(what):
-        return run_each(spark, tasks, partial(run_range, job))
+        done, error = run_each(spark, tasks, partial(_run_range, job))
+    return [RangeDone.from_bytes(data) for data in done], error
+
+
+def _run_range(job: IngestJob, task: bytes) -> bytes:
+    return run_range(job, task).to_bytes()
 
 
 def _parallelism(spark: SparkSession) -> int:

@@ -8,7 +8,6 @@ Tasks look the keys up in the table's files; nothing is moved between them. A ba
 newer snapshot than it saw first.
 """
 
-import pickle
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
@@ -19,9 +18,10 @@ from pyspark.sql import functions as sf
 from pyspark.sql import types as spark
 
 from pyspark_tablestore.sourceoptions import parse_options, placed
-from pyspark_tablestore.tasks import Batches, plain_errors, portable
+from pyspark_tablestore.tasks import Batches, plain_errors
 from pyspark_tablestore.typemapping import arrow_schema, spark_type, to_spark
 from tablestore.distributed.keyedjoin import JoinPin, KeyedJoin, join_batches, pin_join, prepare_join
+from tablestore.distributed.taskjson import decode_error, encode_error
 from tablestore.errors import InvalidInputError, TablestoreError, UnsupportedError
 from tablestore.names import Names
 from tablestore.store.context import Shared
@@ -88,7 +88,7 @@ def _choose(join: KeyedJoin, batches: Batches) -> Batches:
             try:
                 pin = pin_join(join, _SHARED)
             except TablestoreError as raised:
-                error = pickle.dumps(portable(raised))
+                error = encode_error(raised)
             row = {"snapshot": pin.snapshot_id, "schema": pin.schema_id, "error": error}
             yield pa.RecordBatch.from_pylist([row], schema=arrow_schema(_PIN_SCHEMA))
 
@@ -101,7 +101,7 @@ def _join(join: KeyedJoin, names: list[str], new: spark.StructType, batches: Bat
     target = arrow_schema(new)
     with plain_errors():
         if pin["error"] is not None:
-            raise pickle.loads(pin["error"])
+            raise decode_error(pin["error"])
         given = (_without_pin(batch).rename_columns(names) for batch in _behind(first, batches))
         for rows, found in join_batches(join, JoinPin(pin["snapshot"], pin["schema"]), given, _SHARED):
             looked_up = to_spark(found, target)
