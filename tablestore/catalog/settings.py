@@ -9,7 +9,7 @@ memory take none. Whatever else is unknown is refused with the nearest name.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -18,7 +18,7 @@ from tablestore.io import s3options
 from tablestore.io.lock import lockoptions
 from tablestore.names import did_you_mean, nearest
 from tablestore.options import Option, option_text, validate_options
-from tablestore.redaction import HIDDEN, without_secrets
+from tablestore.redaction import HIDDEN, is_reference, shown_option, without_secrets
 
 FILESYSTEM, MEMORY, JDBC = "filesystem", "memory", "jdbc"
 TABLE_DEFAULT = "table-default."
@@ -42,7 +42,7 @@ CATALOG_KEY = Option(
     key="catalog-key", kind="text", default="jdbc", sentence="For jdbc the name of the catalog: a database may keep several."
 )
 JDBC_USER = Option(key="jdbc.user", kind="text", default=None, sentence="For jdbc the user of the database.")
-JDBC_PASSWORD = Option(key="jdbc.password", kind="text", default=None, sentence="For jdbc the password of that user.")
+JDBC_PASSWORD = Option(key="jdbc.password", kind="text", default=None, sentence="For jdbc the password of that user, as env:NAME.")
 OPTIONS = {option.key: option for option in (METASTORE, WAREHOUSE, URI, CATALOG_KEY, JDBC_USER, JDBC_PASSWORD)}
 
 _FOR_JDBC = (URI, CATALOG_KEY, JDBC_USER, JDBC_PASSWORD)
@@ -66,6 +66,11 @@ class CatalogSettings:
     table_defaults: Mapping[str, str] = field(default_factory=dict)
     storage: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
+    def without_password(self) -> "CatalogSettings":
+        """The settings as they leave this process: a password stays, unless it is named (``env:NAME``, ``file:PATH``)."""
+        password = self.password if self.password is None or is_reference(self.password) else HIDDEN
+        return replace(self, uri=None if self.uri is None else without_secrets(self.uri), password=password)
+
     def shown(self) -> Mapping[str, str]:
         """The options as one may show them: passwords, and what may hold a secret, are hidden."""
         found = {METASTORE.key: self.metastore}
@@ -77,13 +82,13 @@ class CatalogSettings:
             if self.user is not None:
                 found[JDBC_USER.key] = self.user
             if self.password is not None:
-                found[JDBC_PASSWORD.key] = HIDDEN
+                found[JDBC_PASSWORD.key] = shown_option(JDBC_PASSWORD.key, self.password)
         found |= {f"{TABLE_DEFAULT}{key}": value for key, value in sorted(self.table_defaults.items())}
         for key, value in sorted(self.storage.items()):
             if key == lockoptions.LOCATION.key:
                 found[key] = without_secrets(str(value))
             elif value is not None:
-                found[key] = str(value) if key in _SHOWN else HIDDEN
+                found[key] = shown_option(key, str(value), _SHOWN.__contains__)
         return MappingProxyType(found)
 
 

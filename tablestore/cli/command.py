@@ -19,6 +19,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import wraps
+from traceback import format_exc
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -31,6 +32,7 @@ from tablestore.cli.text.render import Output, silence_stdout
 from tablestore.cli.text.safetext import safe
 from tablestore.clock import Clock, SystemClock
 from tablestore.io.lock.lockoptions import PREFIX as LOCK_PREFIX
+from tablestore.redaction import is_reference, is_telling, without_secrets
 
 if TYPE_CHECKING:
     from tablestore.catalog.metacatalog import MetaCatalog
@@ -60,7 +62,7 @@ Storage = Annotated[
         "--storage",
         metavar="KEY=VALUE",
         help="Option of the storage client, such as endpoint_url=http://localhost:9000 or anon=true, or of the catalog, such as "
-        "metastore=jdbc. May be repeated.",
+        "metastore=jdbc. May be repeated. A secret is named: secret=env:NAME, secret=file:PATH.",
         rich_help_panel=_PANEL,
     ),
 ]
@@ -246,6 +248,11 @@ def command(app: typer.Typer, name: str, *examples: str) -> Callable[[Callable[.
         def run(*args: Any, warehouse: str | None, storage: list[str] | None, json_output: bool, debug: bool, **given: Any) -> None:
             output = Output(as_json=json_output, now_millis=SystemClock().now_ms())
             session = Session(out=output, warehouse=warehouse, storage=parse_storage(storage or ()))
+            for key in _given_openly(storage or ()):
+                output.note(
+                    f"other users of this machine see --storage {key}=… in its list of processes: give its name, {key}=env:NAME or "
+                    f"{key}=file:PATH"
+                )
             _guarded(lambda: function(session, *args, **given), session, debug)
 
         run.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
@@ -268,6 +275,12 @@ def parse_pairs(pairs: Sequence[str], option: str) -> dict[str, str]:
             raise typer.BadParameter(f"{safe(key.strip())!r} is given twice; give it once", param_hint=f"'{option}'")
         found[key.strip()] = value
     return found
+
+
+def _given_openly(storage: Sequence[str]) -> list[str]:
+    """Names the options whose values are secrets instead of names of secrets."""
+    given = parse_pairs(storage, "--storage")
+    return [key for key, value in given.items() if value and is_telling(key) and not is_reference(value)]
 
 
 def parse_partition(schema: "TableSchema", text: str) -> dict[str, object]:
@@ -321,7 +334,8 @@ def _guarded(work: Callable[[], None], session: Session, debug: bool) -> None:
         if not _is_said(error):
             raise
         if debug:
-            output.errors.print_exception()
+            # The causes are errors of other libraries, which may hold the address that they were given, with its password.
+            output.errors.print(without_secrets(format_exc()), markup=False, highlight=False, soft_wrap=True)
         elif output.as_json:
             kind = error.kind if isinstance(error, ts.TablestoreError) else "file"
             output.error_line({"error": {"type": type(error).__name__, "kind": kind, "message": _message(error)}})

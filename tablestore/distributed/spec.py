@@ -20,7 +20,7 @@ class TableSpec:
     """
 
     location: str
-    storage_options: Mapping[str, Any]
+    storage_options: Mapping[str, Any] = field(repr=False)
     branch: str = MAIN_BRANCH
     files: FileStore | None = None
     write_options: Mapping[str, str] = field(default_factory=dict)

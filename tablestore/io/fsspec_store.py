@@ -33,6 +33,8 @@ from tablestore.io.oserrors import is_gone, no_conditional_publish, occupied, to
 from tablestore.io.ranged import RangedFile
 from tablestore.io.retry import retried
 from tablestore.lazy import missing_package
+from tablestore.redaction import without_secrets
+from tablestore.secretnames import resolved
 
 T = TypeVar("T")
 
@@ -267,8 +269,9 @@ class FsspecFileStore:
     def _connected(self) -> Any:
         if self._pid != os.getpid():
             protocol = self._url.partition("://")[0]
+            given = {key: resolved(value, f"option {key}") for key, value in self._options.items()}
             try:
-                self._filesystem, self._root = url_to_fs(self._url, **self._options)
+                self._filesystem, self._root = url_to_fs(self._url, **given)
             except ImportError as error:
                 raise missing_package(f"{self.root_uri} cannot be opened ({error})", _PACKAGES.get(protocol, protocol)) from error
             except ValueError as error:
@@ -285,7 +288,7 @@ class FsspecFileStore:
             except Exception as error:  # every client has errors of its own
                 options = f" with the options {', '.join(sorted(self._options))}" if self._options else ""
                 raise InvalidInputError(
-                    f"cannot open {self.root_uri}{options}: {type(error).__name__}, {_without(error, self._options)}; correct them",
+                    f"cannot open {self.root_uri}{options}: {type(error).__name__}, {_without(error, given)}; correct them",
                     kind="option",
                 ) from error
             self._pid = os.getpid()
@@ -369,7 +372,4 @@ def _file_info(name: str, info: Mapping[str, Any]) -> FileInfo:
 
 def _without(error: Exception, options: Mapping[str, Any]) -> str:
     """The text of an error without the values of the options, which may be secrets."""
-    text = str(error).partition("\n")[0]
-    for value in options.values():
-        text = text.replace(str(value), "***") if str(value) else text
-    return text
+    return without_secrets(str(error).partition("\n")[0], [str(value) for value in options.values()])

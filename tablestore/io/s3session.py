@@ -29,6 +29,7 @@ from tablestore.errors import InvalidInputError, NotFoundError, StorageError, Ta
 from tablestore.ids import Ids
 from tablestore.io.retry import retried
 from tablestore.io.s3options import CREDENTIALS, parse_options
+from tablestore.secretnames import resolved
 
 T = TypeVar("T")
 
@@ -94,7 +95,7 @@ class S3Session:
         return {**(self._options.get("s3_additional_kwargs") or {}), **payer}
 
     def _connect(self) -> Any:
-        given: dict[str, Any] = dict(self._options)
+        given: dict[str, Any] = {key: resolved(value, f"option {key}") for key, value in self._options.items()}
         settings = {"connect_timeout": 5, "read_timeout": 15, "retries": {"max_attempts": 0}, "max_pool_connections": 64}
         settings.update(given.get("config_kwargs", {}))
         arguments: dict[str, Any] = {key: given[key] for key in ("endpoint_url", "use_ssl") if key in given}

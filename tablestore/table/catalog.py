@@ -44,7 +44,7 @@ class Catalog:
         self._logs, self._shared = ChangeLogs(), Shared()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Catalog, (self._meta, self._clock, self._ids, self._settings)
+        return Catalog, (self._meta, self._clock, self._ids, self._settings.without_password())
 
     @property
     def supports_managed_table(self) -> bool:

@@ -29,7 +29,7 @@ Spark passes each option to reads and to writes, so a view may have options of b
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from tablestore import open_catalog, open_table
@@ -78,7 +78,7 @@ class SourceOptions:
     path: str | None
     warehouse: str | None
     name: str | None
-    storage: Mapping[str, Any]
+    storage: Mapping[str, Any] = field(repr=False)
     columns: tuple[str, ...] | None
     filter: str | None
     snapshot_id: int | None

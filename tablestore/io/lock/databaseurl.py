@@ -18,6 +18,7 @@ except ImportError as error:
     ) from error
 
 from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.secretnames import resolved
 
 # SQLAlchemy is imported here alone, so that its absence is our error everywhere.
 __all__ = ["ensure_table", "exc", "open_engine", "parse_url", "reason", "sa"]
@@ -40,7 +41,12 @@ def parse_url(url: str, option: str) -> sa.URL:
 
 
 def open_engine(url: sa.URL, option: str, *, sqlite: Mapping[str, Any]) -> sa.Engine:
-    """An engine for the database; ``sqlite`` are connection arguments for that one. Nothing is asked yet."""
+    """An engine for the database; ``sqlite`` are connection arguments for that one. Nothing is asked yet.
+
+    The password of the URL may be the name of one: ``postgresql://me:env:DB_PASSWORD@host/name``.
+    """
+    if url.password is not None:
+        url = url.set(password=resolved(str(url.password), f"the password in {option}"))
     try:
         arguments = dict(sqlite) if url.get_backend_name() == "sqlite" else {}
         return sa.create_engine(url, poolclass=sa.NullPool, connect_args=arguments)

@@ -25,6 +25,8 @@ from tablestore.environment.engine import WAY_OF_TOPICS, ConnectorRelation, Meta
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.format.paths import escape_path_name
 from tablestore.names import did_you_mean
+from tablestore.redaction import is_harmless
+from tablestore.secretnames import resolved
 from tablestore.types.arrowtypes import fields_from_arrow
 from tablestore.types.datatypes import Field
 
@@ -181,7 +183,11 @@ def _declared(relation: ConnectorRelation) -> Sequence[Field]:
 
 def _source(relation: ConnectorRelation) -> tuple[str, dict[str, str]]:
     """Spark's data source, and the options that it takes."""
-    options = dict(relation.options)
+    # What names a place may begin with file: itself.
+    options = {
+        key: value if is_harmless(key) and not value.startswith("env:") else resolved(value, f"table {relation.name}: {key}")
+        for key, value in relation.options.items()
+    }
     if relation.connector == _JDBC and any(pa.types.is_timestamp(one) and one.tz is None for one in _types(relation)):
         # A database's TIMESTAMP has no zone; Spark takes it for a moment in the JVM's zone unless it is told.
         options = {_WITHOUT_ZONE: "true", **options}

@@ -19,6 +19,7 @@ from pyspark_tablestore.tasks import split_kind
 from tablestore import errors
 from tablestore.environment.engine import BoundQuery
 from tablestore.errors import FormatError, InvalidInputError, StorageError, TablestoreError, UnsupportedError
+from tablestore.redaction import without_secrets
 from tablestore.sql.query.functions import FUNCTION_PREFIX
 from tablestore.sql.source import Span, marked, unedited
 from tablestore.store.scan.splitreader import data_file_gone
@@ -82,7 +83,8 @@ def query_errors(what: str, query: BoundQuery | None = None) -> Iterator[None]:
     except Exception as error:
         if not _is_sparks(error):
             raise
-        raise ours(error, what, query) from error
+        # A trace shows the causes too: one that holds the address of a database with its password is left out.
+        raise ours(error, what, query) from (error if without_secrets(text := str(error)) == text else None)
 
 
 def _is_sparks(error: Exception) -> bool:
