@@ -3,18 +3,17 @@
 What runs a kind of statement is imported when the first of its kind runs: a query loads nothing of what defines or describes.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from tablestore.environment.result import Result, hints_left_out
+from tablestore.environment.result import Result
+from tablestore.environment.rows.hintnotices import hint_notices
 from tablestore.environment.session.session import Session
 from tablestore.environment.source import Source
 from tablestore.errors import TablestoreError, UnsupportedError
 from tablestore.lazy import imported
-from tablestore.sql.query.hints import engine_hints
 from tablestore.sql.query.parameters import Parameters
-from tablestore.sql.source import NOWHERE, Fragment, Path, Span
+from tablestore.sql.source import NOWHERE, Path, Span
 
 if TYPE_CHECKING:
     from tablestore.sql.statements.anystatement import Statement
@@ -37,27 +36,7 @@ def execute(session: Session, statement: "Statement", source: Source, parameters
             source.place(error, _object_of(statement))
         raise
     assert isinstance(result, Result)
-    return _with_notices(session, statement, result)
-
-
-def _with_notices(session: Session, statement: "Statement", result: Result) -> Result:
-    """The result, which also says which hints of the statement its engine has left out."""
-    if session.engine is None or session.engine.takes_hints:
-        return result
-    hints = [hint for text in _texts(statement) if "/*+" in text for hint in engine_hints(text)]
-    return result.noting(hints_left_out(session.engine.name, hints)) if hints else result
-
-
-def _texts(part: object) -> Iterator[str]:
-    """The pieces of the user's text in a statement: queries, conditions, expressions."""
-    if isinstance(part, Fragment):
-        yield part.text
-    elif isinstance(part, tuple):
-        for one in part:
-            yield from _texts(one)
-    elif is_dataclass(part):
-        for field in fields(part):
-            yield from _texts(getattr(part, field.name))
+    return result.noting(*hint_notices(session, statement))
 
 
 def _object_of(statement: "Statement") -> Span:

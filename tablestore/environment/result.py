@@ -36,6 +36,7 @@ class NoticeKind(StrEnum):
 
     ALREADY_THERE = "already-there"
     HINTS_LEFT_OUT = "hints-left-out"
+    ONE_SNAPSHOT = "one-snapshot"
     ROWS_REPLACED = "rows-replaced"
 
 
@@ -141,6 +142,15 @@ def landed(snapshot: Snapshot | None, *notices: Notice) -> Result:
 def hints_left_out(engine: str, hints: Iterable[str]) -> Notice:
     """What is said where an engine takes no hints of Spark."""
     return Notice(NoticeKind.HINTS_LEFT_OUT, f"the engine {engine} takes no hints of Spark; left out: {' '.join(hints)}")
+
+
+def reads_one_snapshot(options: Iterable[str]) -> Notice:
+    """What is said of options of a reference that are for readers which follow changes."""
+    return Notice(
+        NoticeKind.ONE_SNAPSHOT,
+        f"a query reads one snapshot, so {' and '.join(options)} changed nothing; table.consume(), `tablestore consume` and "
+        "spark.readStream follow changes",
+    )
 
 
 def inserted(snapshot: Snapshot | None) -> Result:

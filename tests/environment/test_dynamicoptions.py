@@ -11,6 +11,7 @@ from tablestore.environment.engine import ConnectorRelation
 from tablestore.environment.rows.relations import Relations
 
 Rows = Callable[[Any], list[tuple[Any, ...]]]
+TIMES = ("'log.scan.timestamp-mills' = '1'", "'log.scan.timestamp-millis' = '1'")
 FIRST = "/*+ OPTIONS('scan.snapshot-id' = '1') */"
 
 
@@ -48,6 +49,10 @@ def millis_of_first(env: ts.TableEnvironment) -> int:
         """SELECT count(*) FROM t /*+ options ( "scan.tag-name" = 'first' ) */""",
         "SELECT count(*) FROM t /*+ OPTIONS('scan.timestamp-millis' = '{millis}') */",
         "SELECT count(*) FROM t /*+ OPTIONS('scan.timestamp' = '{time}') */",
+        "SELECT count(*) FROM t /*+ OPTIONS('log.scan' = 'from-timestamp', 'log.scan.timestamp-mills' = '{millis}') */",
+        "SELECT count(*) FROM t /*+ OPTIONS('log.scan.timestamp-millis' = '{millis}', 'log.scan' = 'from-timestamp') */",
+        "SELECT count(*) FROM t$files /*+ OPTIONS('log.scan' = 'from-timestamp', 'log.scan.timestamp-mills' = '{millis}') */",
+        "SELECT count(*) FROM t VERSION AS OF 1 /*+ OPTIONS('log.scan' = 'full', 'consumer-id' = 'c') */",
         "SELECT count(*) FROM viewed",
     ],
 )
@@ -63,6 +68,45 @@ def test_a_full_scan_is_what_a_query_reads_anyway(env: ts.TableEnvironment, rows
     assert rows_of(env.execute_sql("SELECT count(*) FROM t /*+ OPTIONS('log.scan' = 'full') */")) == [(2,)]
     both = "SELECT count(*) FROM t /*+ OPTIONS('log.scan' = 'FULL', 'scan.snapshot-id' = '1') */"
     assert rows_of(env.execute_sql(both)) == [(1,)]
+
+
+def test_a_query_reads_the_newest_snapshot_for_readers_of_changes_and_says_where_these_are_followed(
+    env: ts.TableEnvironment, rows_of: Rows
+) -> None:
+    table = env.catalog().table("default.t")
+    env.execute_sql("CREATE TEMPORARY TABLE scratch (id BIGINT)")
+    env.execute_sql("INSERT INTO scratch SELECT id FROM t")
+    env.execute_sql("CREATE TEMPORARY VIEW viewed AS SELECT * FROM t /*+ OPTIONS('log.scan' = 'LATEST') */")
+    env.execute_sql("CREATE TEMPORARY VIEW twice AS SELECT * FROM viewed")
+    for query, heeded in (
+        ("SELECT id FROM t /*+ OPTIONS('log.scan' = 'latest') */", "log.scan = latest"),
+        ("SELECT id FROM t /*+ OPTIONS('consumer-id' = 'billing') */", "consumer-id = billing"),
+        (
+            "SELECT id FROM scratch /*+ OPTIONS('consumer-id' = 'b', 'log.scan' = 'latest') */",
+            "consumer-id = b and log.scan = latest",
+        ),
+        ("WITH c AS (SELECT * FROM t /*+ OPTIONS('log.scan' = 'latest') */) SELECT id FROM c", "log.scan = latest"),
+        ("SELECT id FROM twice", "log.scan = LATEST"),
+    ):
+        result = env.execute_sql(query)
+        assert sorted(rows_of(result)) == [(1,), (2,)], query
+        (notice,) = result.notices
+        assert str(notice.kind) == "one-snapshot"
+        assert f"so {heeded} changed nothing; table.consume()" in notice.message
+    for statement in (
+        "INSERT INTO t SELECT id, v FROM t /*+ OPTIONS('consumer-id' = 'billing') */",
+        "CREATE TABLE made AS SELECT id FROM t /*+ OPTIONS('consumer-id' = 'billing') */",
+        "DELETE FROM t WHERE id NOT IN (SELECT id FROM t /*+ OPTIONS('consumer-id' = 'billing') */)",
+    ):
+        assert [str(notice.kind) for notice in env.execute_sql(statement).notices] == ["one-snapshot"], statement
+    assert table.consumers() == ()  # type: ignore[union-attr]
+
+
+def test_a_query_takes_a_time_of_the_table_s_own_as_a_reader_of_changes_does(env: ts.TableEnvironment, rows_of: Rows) -> None:
+    millis = millis_of_first(env)
+    env.execute_sql(f"ALTER TABLE t SET ('log.scan' = 'from-timestamp', 'log.scan.timestamp-mills' = '{millis}')")
+    assert rows_of(env.execute_sql("SELECT count(*) FROM t")) == [(2,)]
+    assert rows_of(env.execute_sql("SELECT count(*) FROM t /*+ OPTIONS('log.scan' = 'from-timestamp') */")) == [(1,)]
 
 
 def test_options_are_those_of_one_reference_and_one_statement(env: ts.TableEnvironment, rows_of: Rows) -> None:
@@ -87,10 +131,20 @@ def test_statements_that_write_read_with_options(env: ts.TableEnvironment, rows_
 REFUSED = [
     ("SELECT * FROM t /*+ OPTIONS('scan.snapshot-i' = '1') */", 29, "did you mean 'scan.snapshot-id'"),
     ("SELECT * FROM t /*+ OPTIONS('bucket' = '4') */", 29, r"ALTER TABLE t SET \('bucket' = '4'\)"),
-    ("SELECT * FROM t /*+ OPTIONS('log.scan' = 'latest') */", 29, "readers that follow the changes.*table_changes"),
-    ("SELECT * FROM t /*+ OPTIONS('log.scan.timestamp-mills' = '1') */", 29, "readers that follow the changes"),
-    ("SELECT * FROM t /*+ OPTIONS('log.scan.timestamp-millis' = '1') */", 29, "readers that follow the changes"),
-    ("SELECT * FROM t /*+ OPTIONS('consumer-id' = 'c') */", 29, "readers that follow the changes"),
+    ("SELECT * FROM t /*+ OPTIONS('scan.mode' = 'latest') */", 29, "readers that follow the changes.*table_changes"),
+    ("SELECT * FROM t /*+ OPTIONS('log.scan' = 'earliest') */", 29, "expected one of full, latest, from-timestamp"),
+    ("SELECT * FROM t /*+ OPTIONS('log.scan' = 'from-timestamp') */", 29, "Must specify a timestamp"),
+    ("SELECT * FROM t /*+ OPTIONS('log.scan.timestamp-mills' = '1') */", 29, "goes with log.scan = from-timestamp"),
+    ("SELECT * FROM t /*+ OPTIONS('log.scan' = 'latest', 'log.scan.timestamp-millis' = '1') */", 29, "found 'latest'"),
+    (f"SELECT * FROM t /*+ OPTIONS({', '.join(TIMES)}) */", 29, "timestamp-mills and log.scan.timestamp-millis are one option"),
+    (
+        f"SELECT * FROM t /*+ OPTIONS('log.scan' = 'from-timestamp', {TIMES[0]}, 'scan.snapshot-id' = '1') */",
+        29,
+        "give one of them",
+    ),
+    ("SELECT * FROM t /*+ OPTIONS('log.scan' = 'latest', 'scan.tag-name' = 'first') */", 29, "give one of them"),
+    ("SELECT * FROM t VERSION AS OF 1 /*+ OPTIONS('log.scan' = 'latest') */", 45, "log.scan and VERSION AS OF"),
+    ("SELECT * FROM t /*+ OPTIONS('consumer-id' = 'a/b') */", 29, "'a/b' is not a valid consumer name"),
     ("SELECT * FROM t /*+ OPTIONS('scan.snapshot-id' = '1', 'scan.tag-name' = 'first') */", 29, "give one of them"),
     ("SELECT * FROM t /*+ OPTIONS('scan.snapshot-id' = '1') */ /*+ OPTIONS('scan.snapshot-id' = '1') */", 70, "given twice"),
     (f"SELECT * FROM t {FIRST} VERSION AS OF 1", 29, "scan.snapshot-id and VERSION AS OF"),
@@ -139,7 +193,11 @@ def test_a_table_with_a_connector_takes_options_of_its_connector_for_one_stateme
 
 
 def test_hints_of_spark_are_left_out_and_the_result_says_so(env: ts.TableEnvironment) -> None:
+    env.execute_sql("CREATE TEMPORARY VIEW hinted AS SELECT /*+ BROADCAST(a) */ id FROM t AS a")
+    env.execute_sql("CREATE TEMPORARY VIEW outer_view AS SELECT * FROM hinted")
     statements = (
+        "SELECT id FROM hinted JOIN hinted AS again USING (id)",
+        "SELECT id FROM t WHERE id IN (SELECT id FROM outer_view)",
         "SELECT /*+ BROADCAST(a) */ a.id FROM t AS a JOIN t AS b ON a.id = b.id",
         "INSERT INTO t SELECT /*+ BROADCAST(a) */ id, v FROM t AS a",
         "CREATE TABLE u AS SELECT /*+ BROADCAST(a) */ id FROM t AS a",

@@ -1,20 +1,26 @@
-"""What the options of one table reference mean: ``FROM t /*+ OPTIONS('scan.snapshot-id' = '1') */``.
+"""Reads the options of one table reference: ``FROM t /*+ OPTIONS('scan.snapshot-id' = '1') */``.
 
     scan.snapshot-id, scan.tag-name         the table at that snapshot, as VERSION AS OF
     scan.timestamp, scan.timestamp-millis   … at that time, as TIMESTAMP AS OF
     log.scan = full                         the table as it is, which is what a query reads anyway
+    log.scan = latest                       the same; a reader of changes would begin behind it
+    log.scan = from-timestamp               the table at the time of log.scan.timestamp-mills
+    consumer-id                             nothing: a query has no progress to keep
 
-Other options of readers that follow changes (``log.scan`` = latest, ``consumer-id``) say nothing about a query that reads a
-snapshot, and those of the table as a whole are not those of one reference: both are refused with where they belong.
+Those of readers that follow changes are checked as such a reader checks them, so that a text which names them wrongly fails in a
+query too. Options of the table as a whole are not those of one reference, and are refused with where they belong.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tablestore.errors import InvalidInputError, TablestoreError, UnsupportedError
+from tablestore.log.follow.request import parse_start
 from tablestore.names import did_you_mean
 from tablestore.options import LOG_SCAN, LOG_SCAN_TIMESTAMP, LOG_SCAN_TIMESTAMP_ALIAS, TABLE_OPTIONS, Option
 from tablestore.sql.query.hints import DynamicOption
+from tablestore.store.context import TableContext
 from tablestore.timepoint import epoch_millis
 
 SNAPSHOT_ID = Option(
@@ -43,39 +49,81 @@ TIMESTAMP_MILLIS = Option(
     sentence="The table at this time, in milliseconds since the epoch.",
     minimum=0,
 )
-DYNAMIC_OPTIONS = {option.key: option for option in (SNAPSHOT_ID, TAG_NAME, TIMESTAMP, TIMESTAMP_MILLIS)}
+SCAN = replace(LOG_SCAN, sentence="The newest snapshot (full, latest), or the table at log.scan.timestamp-mills (from-timestamp).")
+SCAN_TIMESTAMP = replace(LOG_SCAN_TIMESTAMP, sentence="The time of log.scan = from-timestamp, in milliseconds since the epoch.")
+SCAN_TIMESTAMP_ALIAS = replace(
+    LOG_SCAN_TIMESTAMP, key=LOG_SCAN_TIMESTAMP_ALIAS, sentence="Another spelling of log.scan.timestamp-mills."
+)
+CONSUMER_ID = Option(
+    key="consumer-id",
+    kind="text",
+    default=None,
+    sentence="The name of a reader that follows changes; a query moves nothing of its progress.",
+)
+DYNAMIC_OPTIONS = {
+    option.key: option
+    for option in (
+        SNAPSHOT_ID, TAG_NAME, TIMESTAMP, TIMESTAMP_MILLIS, SCAN, SCAN_TIMESTAMP, SCAN_TIMESTAMP_ALIAS, CONSUMER_ID
+    )
+}  # fmt: skip
 # The names of arguments of ``pin_read`` and ``SystemTable.scan``.
 _ARGUMENTS = {SNAPSHOT_ID: "snapshot_id", TAG_NAME: "tag", TIMESTAMP: "timestamp", TIMESTAMP_MILLIS: "timestamp"}
-_OF_STREAMS = (
-    LOG_SCAN.key,
-    LOG_SCAN_TIMESTAMP.key,
-    LOG_SCAN_TIMESTAMP_ALIAS,
-    "consumer-id",
-    "scan.mode",
-    "incremental-between",
-)
+_OF_FOLLOWERS = (SCAN, SCAN_TIMESTAMP, SCAN_TIMESTAMP_ALIAS, CONSUMER_ID)
+_OF_STREAMS = ("scan.mode", "incremental-between", "from-snapshot")
 
 
-def scanned_at(table: str, options: Sequence[DynamicOption]) -> dict[str, Any]:
-    """``snapshot_id``, ``tag`` or ``timestamp`` (in milliseconds), as the options of a managed table say it.
+@dataclass(frozen=True, slots=True)
+class ScannedAt:
+    """What one reference reads: ``at`` is ``snapshot_id``, ``tag`` or ``timestamp`` (in milliseconds), or nothing for the newest
+    snapshot; ``chosen``: the key of the option that says so, None where none does."""
 
-    Raises InvalidInputError for an option that is unknown or of the whole table, or for a second one; UnsupportedError for one of
-    those that follow changes.
+    at: Mapping[str, Any]
+    chosen: str | None
+
+
+def scanned_at(context: TableContext, table: str, options: Sequence[DynamicOption]) -> ScannedAt:
+    """What the options of a managed table say. ``table``: its name, for errors.
+
+    Raises InvalidInputError for an option that is unknown or of the whole table, or for a second point in time; UnsupportedError
+    for options of streams that say nothing about a snapshot.
     """
-    at: dict[str, Any] = {}
+    points: dict[str, dict[str, Any]] = {}
+    following: dict[str, str] = {}
     for option in options:
-        if option.key == LOG_SCAN.key and option.value.strip().lower() == LOG_SCAN.default:
-            continue
-        if option.key not in DYNAMIC_OPTIONS:
+        known = DYNAMIC_OPTIONS.get(option.key)
+        if known is None:
             raise refusal(table, option)
-        if at:
-            raise InvalidInputError(
-                f"{table}: {options[0].key} and {option.key} each say which snapshot is read; give one of them",
-                kind="invalid-option",
-            )
-        chosen = DYNAMIC_OPTIONS[option.key]
-        at[_ARGUMENTS[chosen]] = epoch_millis(option.value, option.key) if chosen is TIMESTAMP else chosen.parse(option.value)
-    return at
+        if known in _OF_FOLLOWERS:
+            following[known.key] = option.value
+        else:
+            value = epoch_millis(option.value, option.key) if known is TIMESTAMP else known.parse(option.value)
+            points[known.key] = {_ARGUMENTS[known]: value}
+    if following:
+        points |= _followed(context, following)
+    if len(points) > 1:
+        raise InvalidInputError(
+            f"{table}: {' and '.join(points)} each say which snapshot is read; give one of them", kind="invalid-option"
+        )
+    return next((ScannedAt(at, chosen) for chosen, at in points.items()), ScannedAt({}, None))
+
+
+def _followed(context: TableContext, given: Mapping[str, str]) -> Mapping[str, dict[str, Any]]:
+    """What options of readers that follow changes say about a snapshot: by the option, where they name one."""
+    times = {key: DYNAMIC_OPTIONS[key].parse(given[key]) for key in (SCAN_TIMESTAMP.key, SCAN_TIMESTAMP_ALIAS.key) if key in given}
+    if len(times) > 1:
+        raise InvalidInputError(f"{' and '.join(times)} are one option; give one of them", kind="invalid-option")
+    mode = SCAN.parse(given.get(SCAN.key, "full"))
+    time = next(iter(times.values()), None)
+    assert isinstance(mode, str) and (time is None or isinstance(time, int))
+    start = parse_start(context, scan=mode, time_millis=time, consumer_id=given.get(CONSUMER_ID.key), position=None)
+    if start.scan == "full":
+        return {}
+    return {SCAN.key: {} if start.time_millis is None else {"timestamp": start.time_millis}}
+
+
+def changes_nothing(option: DynamicOption) -> bool:
+    """Whether a reader of changes would heed an option that says nothing about a query of one snapshot."""
+    return option.key == CONSUMER_ID.key or (option.key == SCAN.key and option.value.strip().lower() == "latest")
 
 
 def refusal(table: str, option: DynamicOption) -> TablestoreError:

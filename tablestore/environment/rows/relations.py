@@ -152,9 +152,7 @@ class Relations:
         text = f"SELECT {', '.join(columns)} FROM {found.path.quoted}"
         return QueryRelation(name=plain.name, query=bind(text, lambda _: replace(plain, metadata=metadata)))
 
-    def managed(
-        self, path: ObjectPath, table: Table, at: Mapping[str, Any] | None = None, *, positions: bool = False
-    ) -> Relation:
+    def managed(self, path: ObjectPath, table: Table, at: Mapping[str, Any] | None = None, *, positions: bool = False) -> Relation:
         """A managed table with all its columns; ``at``: the snapshot (None: the newest); ``positions``: also those that say where a
         row lies."""
         relation = self._stored(path, table, at)
@@ -266,14 +264,14 @@ class Relations:
         if not options:
             return {} if travel is None else self._moment(table, travel)
         with placing(self.source, self.where(Span(options[0].span.start, options[-1].span.end))):
-            at = scanned_at(str(reference.path), options)
-            if travel is not None:
+            scanned = scanned_at(table.context, str(reference.path), options)
+            if travel is not None and scanned.chosen is not None:
                 raise InvalidInputError(
-                    f"{reference.path}: {options[0].key} and {travel.kind.upper()} AS OF each say which snapshot is read; give "
+                    f"{reference.path}: {scanned.chosen} and {travel.kind.upper()} AS OF each say which snapshot is read; give "
                     "one of them",
                     kind="invalid-option",
                 )
-        return at
+        return dict(scanned.at) if travel is None else self._moment(table, travel)
 
     def _moment(self, table: Table, travel: TimeTravel) -> dict[str, Any]:
         """``snapshot_id``, ``timestamp`` in milliseconds or ``tag``."""

@@ -90,7 +90,9 @@ def parse_start(
             )
         time_millis = stored
     if time_millis is not None and mode != "from-timestamp":
-        raise InvalidInputError(f'a timestamp goes with scan="from-timestamp", found scan={mode!r}', kind="scan-mode")
+        raise InvalidInputError(
+            f'a timestamp goes with log.scan = from-timestamp (scan="from-timestamp"), found {mode!r}', kind="scan-mode"
+        )
     if position is not None and consumer_id is not None:
         raise InvalidInputError("a named consumer goes on where it stood: give a position or a consumer_id, not both")
     return Start(

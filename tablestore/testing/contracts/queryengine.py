@@ -546,6 +546,13 @@ class QueryEngineContract:
         for wrong in (f"SELECT {first} * FROM shop.orders", "SELECT * FROM shop.orders /*+ OPTIONS('scan.snapshot' = '1') */"):
             with pytest.raises(InvalidInputError, match=r"(?s)OPTIONS|unknown option.*line 1, column"):
                 environment.execute_sql(wrong)
+        millis = orders.snapshots()[0].time_millis
+        for options, rows, notices in (
+            (f"'log.scan' = 'from-timestamp', 'log.scan.timestamp-mills' = '{millis}'", wanted, 0),
+            ("'log.scan' = 'latest', 'consumer-id' = 'reader'", 0, 1),
+        ):
+            result = environment.execute_sql(f"SELECT count(*) AS n FROM shop.orders /*+ OPTIONS({options}) */")
+            assert (result.to_arrow().to_pylist(), len(result.notices)) == ([{"n": rows}], notices), options
         hinted = f"SELECT /*+ SHUFFLE_HASH(b) */ a.id FROM shop.orders {first} AS a JOIN shop.orders AS b ON a.id = b.id"
         assert len(environment.execute_sql(hinted).notices) == (0 if engine.takes_hints else 1)
         if engine.takes_hints:

@@ -11,7 +11,7 @@ from tablestore.errors import InvalidInputError
 from tablestore.options import parse_bool, parse_int
 from tablestore.types.datatypes import Field
 
-_TIME = (opt.LOG_SCAN_TIMESTAMP.key, "log.scan.timestamp-millis")
+_TIME = (opt.LOG_SCAN_TIMESTAMP.key, opt.LOG_SCAN_TIMESTAMP_ALIAS)
 
 
 def stream_request(options: SourceOptions, parallelism: int = 1) -> StreamRequest:
@@ -30,6 +30,8 @@ def stream_request(options: SourceOptions, parallelism: int = 1) -> StreamReques
     )
     ways: Any = given.get("on-discontinuity") or "raise"
     times = [time for key in _TIME if (time := parsed(given, key, parse_int, "milliseconds since the epoch")) is not None]
+    if len(times) > 1:
+        raise InvalidInputError(f"{' and '.join(_TIME)} are one option; give one of them", kind="scan-mode")
     return StreamRequest(
         columns=options.columns,
         filter=options.filter,

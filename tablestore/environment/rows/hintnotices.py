@@ -1,0 +1,66 @@
+"""Says which hints of a statement do nothing: in its own text, and in the queries of the temporary views that it reads.
+
+/*+ BROADCAST(t) */                                 where the engine takes no hints of Spark
+/*+ OPTIONS('log.scan' = 'latest') */               for readers that follow changes; a query reads one snapshot
+"""
+
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+
+from tablestore.environment.objectpath import MOST_PARTS, ObjectPath
+from tablestore.environment.result import Notice, hints_left_out, reads_one_snapshot
+from tablestore.environment.rows.dynamicoptions import changes_nothing
+from tablestore.environment.session.objects import ConnectorTable, View
+from tablestore.environment.session.session import Place, Session
+from tablestore.sql.query.extent import Tokens
+from tablestore.sql.query.hints import engine_hints
+from tablestore.sql.query.tablereferences import Reference, references_in
+from tablestore.sql.source import Fragment
+
+
+def hint_notices(session: Session, statement: object) -> Iterator[Notice]:
+    """One notice for each kind of hint that does nothing in a statement that has succeeded."""
+    texts = [(text, session.place) for text in _fragments(statement)]
+    views = [view for view in session.objects.views() if isinstance(view, View) and _has_hints(view.query)]
+    if not views and not any(_has_hints(text) for text, _ in texts):
+        return
+    of_engine: dict[str, None] = {}
+    of_followers: dict[str, None] = {}
+    seen: set[ObjectPath] = set()
+    while texts:
+        text, place = texts.pop(0)
+        of_engine |= dict.fromkeys(engine_hints(text))
+        for reference in references_in(Tokens(text), is_whole=False):
+            found = _object(session, reference, place)
+            if isinstance(found, View) and found.path not in seen:
+                seen.add(found.path)
+                texts.append((found.query, (found.catalog, found.database)))
+            elif not isinstance(found, ConnectorTable):
+                of_followers |= {f"{one.key} = {one.value}": None for one in reference.options if changes_nothing(one)}
+    if of_engine and session.engine is not None and not session.engine.takes_hints:
+        yield hints_left_out(session.engine.name, of_engine)
+    if of_followers:
+        yield reads_one_snapshot(of_followers)
+
+
+def _object(session: Session, reference: Reference, place: Place) -> object:
+    """The view or the table with a connector that a name stands for."""
+    if len(reference.path.parts) > MOST_PARTS:
+        return None
+    return session.objects.find(session.expand(reference.path, place=place))
+
+
+def _has_hints(text: str) -> bool:
+    return "/*+" in text
+
+
+def _fragments(part: object) -> Iterator[str]:
+    """The parts of the user's text in a statement: queries, conditions, expressions."""
+    if isinstance(part, Fragment):
+        yield part.text
+    elif isinstance(part, tuple):
+        for one in part:
+            yield from _fragments(one)
+    elif is_dataclass(part):
+        for field in fields(part):
+            yield from _fragments(getattr(part, field.name))
