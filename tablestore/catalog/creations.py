@@ -28,7 +28,7 @@ from tablestore.errors import AlreadyExistsError, ConflictError, FormatError, In
 from tablestore.format.limits import json_within_limits, parse_json_bounded
 from tablestore.format.paths import content_uuid
 from tablestore.format.sealed import CHECKSUM_KEY, JsonObject, object_checksum, verify_checksum
-from tablestore.io.filestore import FileStore
+from tablestore.io.filestore import TEMPORARY_PREFIX, FileStore
 from tablestore.names import check_name
 
 # Stored, never renamed.
@@ -132,6 +132,12 @@ class Creations:
     def job_ids(self) -> tuple[str, ...]:
         """The jobs that have a directory, ascending; with or without a record."""
         return tuple(sorted(info.name for info in self._files.list(CREATIONS_DIR) if info.is_dir))
+
+    def delete_probes(self, older_than_ms: int) -> None:
+        """Delete what sweepers that died have left of reading the store's clock."""
+        for info in self._files.list(CREATIONS_DIR, prefix=TEMPORARY_PREFIX):
+            if not info.is_dir and info.modified_ms <= older_than_ms:
+                self._files.delete(f"{CREATIONS_DIR}/{info.name}")
 
     def renew(self, record: CreationRecord, now_millis: int) -> None:
         """The job lives. Raises ConflictError of kind ``creation-swept``."""

@@ -52,6 +52,22 @@ def partition_dir(
     return "/".join(segments)
 
 
+def partition_label(
+    partition_keys: Sequence[str], types: Sequence[DataType], values: Sequence[object], default_name: str = "__DEFAULT_PARTITION__"
+) -> str:
+    """A partition as people are shown it: as its directory is spelt by an SQL cast, and no two partitions alike.
+
+    Only NULL is ``default_name``: a text of these letters has the first of them escaped, and a blank text is shown as it is.
+    """
+    segments = []
+    for key, data_type, value in zip(partition_keys, types, values, strict=True):
+        text = default_name if value is None else escape_path_name(partition_value_text(value, data_type, legacy=False))
+        if value is not None and text == default_name:
+            text = f"%{ord(text[0]):02X}{text[1:]}"
+        segments.append(f"{escape_path_name(key)}={text}")
+    return "/".join(segments)
+
+
 def partition_value_text(value: object, data_type: DataType, *, legacy: bool) -> str:
     """The text of a non-null ``value`` of ``data_type``; raises UnsupportedError for types that have none."""
     if not isinstance(data_type, AtomicType):

@@ -25,6 +25,7 @@ from tablestore.types.datatypes import (
     with_nullable,
 )
 from tablestore.types.defaults import default_scalar
+from tablestore.types.partitionspec import partition_time
 from tablestore.types.rowkind import ROW_BEFORE_COLUMN, ROW_KIND_COLUMN
 from tablestore.types.rowposition import POSITION_COLUMNS
 from tablestore.types.schema import DYNAMIC_BUCKET, KEY_PREFIX, POSTPONE_BUCKET, TableSchema, check_known
@@ -83,11 +84,16 @@ def _numbered(schema: pa.Schema | tuple[Field, ...]) -> tuple[tuple[Field, ...],
 
 
 def check_schema(schema: TableSchema) -> None:
-    """Refuse what some engine could not read: names, keys, buckets. Raises InvalidInputError or UnsupportedError."""
+    """Refuse what some engine could not read, or expiry: names, keys, buckets, times of partitions.
+
+    Raises InvalidInputError or UnsupportedError.
+    """
     _check_column_names(schema.field_names)
     _check_nested_names(schema.fields)
     _check_keys(schema)
     _check_buckets(schema)
+    if schema.partition_keys:
+        partition_time(TableOptions(schema.options), schema.partition_keys)
 
 
 def _with_defaults(options: Mapping[str, str], *, keyed: bool) -> dict[str, str]:

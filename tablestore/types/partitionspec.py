@@ -1,12 +1,14 @@
-"""Partition specs: sets of partitions, given by values of some or all partition columns.
+"""Partition specs: sets of partitions, given by values of some or all partition columns; and how these values spell a time.
 
     {"day": "mon"}                                  every partition of that day
     [{"day": "2026-01-31"}, {"day": null}]          specs as an option's text: JSON, values as text, null for null
+    $day $hour:00:00                                the pattern of a time; its columns are those of the partitioning
 
 Pure.
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import time
@@ -15,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from tablestore.errors import InvalidInputError
+from tablestore.options import PARTITION_TIMESTAMP_FORMATTER, PARTITION_TIMESTAMP_PATTERN, TableOptions
 from tablestore.types.arrowtypes import scalar_of, to_arrow_type, value_of
 from tablestore.types.datatypes import AtomicType, TypeRoot
 from tablestore.types.numbercast import to_decimal
@@ -22,6 +25,11 @@ from tablestore.types.schema import TableSchema
 from tablestore.types.typestring import type_to_sql
 
 PartitionSpec = Mapping[str, object]
+
+COLUMN_OF_PATTERN = re.compile(r"\$(\w+)")
+"""A column in ``partition.timestamp-pattern``."""
+_LETTERS = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
+_DEFAULT_FORMATS = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%d")
 
 
 def partition_values(schema: TableSchema, given: Mapping[str, Any]) -> dict[str, object]:
@@ -136,3 +144,45 @@ def _text(schema: TableSchema, name: str, value: object) -> str | None:
 
 def _covers(spec: PartitionSpec, partition: PartitionSpec) -> bool:
     return spec.items() <= partition.items()
+
+
+def partition_time(options: TableOptions, partition_keys: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """How values of these columns make a time: the pattern, and the formats of ``strptime`` that are tried on what it gives.
+
+    Raises InvalidInputError for a pattern that names another column, and for a formatter that cannot be read.
+    """
+    formatter = options.value(PARTITION_TIMESTAMP_FORMATTER)
+    formats = (strptime_format(str(formatter)),) if formatter else _DEFAULT_FORMATS
+    pattern = str(options.value(PARTITION_TIMESTAMP_PATTERN) or f"${partition_keys[0]}")
+    if unknown := [name for name in COLUMN_OF_PATTERN.findall(pattern) if name not in partition_keys]:
+        raise InvalidInputError(
+            f"option {PARTITION_TIMESTAMP_PATTERN.key}: {unknown[0]!r} is not a partition column "
+            f"(there: {', '.join(partition_keys)})",
+            kind="invalid-option",
+        )
+    return pattern, formats
+
+
+def strptime_format(formatter: str, option: str = PARTITION_TIMESTAMP_FORMATTER.key) -> str:
+    """``yyyyMMdd HH:mm`` as Python spells it. Raises InvalidInputError for letters that mean something else."""
+    text, at = "", 0
+    while at < len(formatter):
+        if formatter[at] == "'":
+            end = formatter.find("'", at + 1)
+            end = len(formatter) if end < 0 else end
+            text += formatter[at + 1 : end].replace("%", "%%")
+            at = end + 1
+            continue
+        run = re.match(r"([A-Za-z])\1*", formatter[at:])
+        if run is None:
+            text += formatter[at].replace("%", "%%")
+            at += 1
+            continue
+        if run[0] not in _LETTERS:
+            raise InvalidInputError(
+                f"option {option}: expected {', '.join(_LETTERS)} and other characters, found {run[0]!r} in {formatter[:80]!r}",
+                kind="invalid-option",
+            )
+        text += _LETTERS[run[0]]
+        at += len(run[0])
+    return text

@@ -127,14 +127,32 @@ def test_truncate_and_drop_partition_remove_rows(env: ts.TableEnvironment) -> No
     assert env.execute_sql("ALTER TABLE t DROP IF EXISTS PARTITION (day = 'a')").snapshot is None
 
 
-def test_show_partitions_lists_null_and_an_empty_text_which_have_one_name(env: ts.TableEnvironment, rows_of: Rows) -> None:
-    env.execute_sql("CREATE TABLE t (day STRING, hour INT, v INT) PARTITIONED BY (day, hour)")
-    rows = {"day": [None, "", "a", None], "hour": [None, None, 1, 2], "v": [1, 2, 3, 4]}
-    env.catalog().table("default.t").append(pa.table(rows, pa.schema({"day": pa.string(), "hour": pa.int32(), "v": pa.int32()})))
+def test_show_partitions_tells_null_an_empty_text_and_the_text_of_the_default_name_apart(
+    env: ts.TableEnvironment, rows_of: Rows
+) -> None:
     none = "__DEFAULT_PARTITION__"
-    assert rows_of(env.execute_sql("SHOW PARTITIONS t")) == [
-        (f"day={none}/hour=2",), (f"day={none}/hour={none}",), (f"day={none}/hour={none}",), ("day=a/hour=1",),
+    env.execute_sql("CREATE TABLE t (day STRING, hour INT, v INT) PARTITIONED BY (day, hour)")
+    rows = {"day": [None, "", "a", None, none, "%5F_DEFAULT_PARTITION__"], "hour": [None, None, 1, 2, None, None], "v": range(6)}
+    table = env.catalog().table("default.t")
+    table.append(pa.table(rows, pa.schema({"day": pa.string(), "hour": pa.int32(), "v": pa.int32()})))  # type: ignore[union-attr]
+    shown = [
+        f"day=%255F_DEFAULT_PARTITION__/hour={none}", f"day=%5F_DEFAULT_PARTITION__/hour={none}", f"day=/hour={none}",
+        f"day={none}/hour=2", f"day={none}/hour={none}", "day=a/hour=1",
     ]  # fmt: skip
+    assert rows_of(env.execute_sql("SHOW PARTITIONS t")) == [(one,) for one in shown]
+    assert rows_of(env.execute_sql(f"SHOW PARTITIONS t PARTITION (day = '{none}')")) == [(shown[1],)]
+    assert rows_of(env.execute_sql("SHOW PARTITIONS t PARTITION (day = NULL)")) == [(shown[3],), (shown[4],)]
+    listed = table.partitions()  # type: ignore[union-attr]
+    assert (listed["partition"].to_pylist(), set(listed["record_count"].to_pylist())) == (shown, {1})
+    assert env.catalog().table("default.t$partitions").scan().to_arrow()["record_count"].to_pylist() == [1] * 6  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("rows", ["(v, p) VALUES (1, 1)", "(v, P) VALUES (1, 1)", "BY NAME SELECT 1 AS v, 2 AS p"])
+def test_a_column_with_a_value_in_partition_and_in_the_rows_is_refused_by_its_name(duck: ts.TableEnvironment, rows: str) -> None:
+    duck.execute_sql("CREATE TABLE t (p INT, v INT) PARTITIONED BY (p)")
+    for words in ("INSERT INTO", "INSERT OVERWRITE"):
+        with pytest.raises(ts.InvalidInputError, match=r"column 'p' has its value from PARTITION \(p = …\)"):
+            duck.execute_sql(f"{words} t PARTITION (p = 1) {rows}")
 
 
 def test_dropping_or_resetting_what_is_not_there_changes_nothing(env: ts.TableEnvironment) -> None:

@@ -203,8 +203,10 @@ class _Preparing:
     ) -> Translated:
         """A text in DuckDB's words: as it was written before, if nothing that it depends on is another."""
         known = tuple((name, None if columns is None else tuple(columns)) for name, columns in tables.items())
+        # Types are equal whether or not they count nanoseconds, and the text is another one.
+        fine = tuple(kind is not None and kind.has_fine for _, columns in known for _, kind in columns or ())
         functions, parameters = tuple(self.functions.items()), parameter_types(query.parameters)
-        return self.remembered(_written, text, known, query.engine_tables, functions, parameters, prefix, whole)
+        return self.remembered(_written, text, known, query.engine_tables, fine, functions, parameters, prefix, whole)
 
     def _placed(self, relation: Relation, conditions: RowConditions) -> Placed:
         """What stands in the text for a relation, and its columns."""
@@ -254,6 +256,7 @@ def _written(
     text: str,
     tables: Sequence[tuple[str, Columns | None]],
     engine_tables: Sequence[tuple[str, ...]],
+    _fine: Sequence[bool],
     functions: Sequence[tuple[str, Type]],
     parameters: Sequence[tuple[str, Type]],
     prefix: str,

@@ -37,6 +37,7 @@ from tablestore.environment.materialized.storing import (
     find_materialized,
     open_materialized,
     rules_of,
+    while_there,
 )
 from tablestore.environment.materialized.upkeep import keeping_fresh
 from tablestore.environment.materialized.workflows import check_scheduler
@@ -47,7 +48,7 @@ from tablestore.environment.rows.insert import QueryToInsert
 from tablestore.environment.session.catalogs import sweep_dead
 from tablestore.environment.session.session import Session, placing
 from tablestore.environment.source import Source
-from tablestore.errors import AlreadyExistsError, CommitOutcomeUnknown, InvalidInputError, TablestoreError
+from tablestore.errors import AlreadyExistsError, CommitOutcomeUnknown, InvalidInputError, NotFoundError, TablestoreError
 from tablestore.options import is_materialized
 from tablestore.sql.source import Fragment, Path
 from tablestore.sql.statements.alter import ResetOptions, SetOptions
@@ -61,7 +62,7 @@ from tablestore.sql.statements.materialized import (
 )
 from tablestore.sql.statements.rows import Insert
 from tablestore.table.table import Table
-from tablestore.types.datatypes import Field
+from tablestore.types.datatypes import Field, with_nullable
 from tablestore.types.typestring import type_to_sql
 
 
@@ -84,15 +85,14 @@ def create_materialized(session: Session, statement: CreateMaterializedTable, so
 def _plan(session: Session, statement: CreateMaterializedTable, source: Source) -> Act:
     path, found = _there(session, statement, source)
     if found is not None:
-        return plan_act(session, found, plan_declared(session, statement, source, found))
+        with while_there(found):
+            return plan_act(session, found, plan_declared(session, statement, source, found))
     made = _declared(session, statement, source, path)
     with placing(source, statement.path.span):
         check_scheduler(session, made.refresh_mode)
         Version(path=path, definition=made, upkeep=Upkeep(status=RefreshStatus.ACTIVATED)).check(session)
-    columns = ", ".join(f"{one.name} {type_to_sql(one.type)}" for one in made.fields)
     return Act(
-        shown=f"== Creates ==\n{path}: {columns}\nFRESHNESS = {made.freshness}, REFRESH_MODE = {made.refresh_mode}\n"
-        f"AS {made.expanded_query}",
+        shown=_shown(path, made),
         run=lambda: _create(session, path, made),
         fills=made.refresh_mode is RefreshMode.CONTINUOUS,
     )
@@ -169,7 +169,13 @@ def _there(session: Session, statement: CreateMaterializedTable, source: Source)
             check_own_options({key: statement.options[key]}, source)
         if session.objects.permanent(path) is None and not _exists(session, path):
             return path, None
-        table = None if session.objects.permanent(path) is not None else session.open_table(path)
+        try:
+            table = None if session.objects.permanent(path) is not None else session.open_table(path)
+        except NotFoundError:
+            if _exists(session, path):
+                raise
+            # Another session has dropped it just now.
+            return path, None
         if not statement.or_alter:
             raise _already_exists(path)
         if not isinstance(table, Table) or not is_materialized(table.options()):
@@ -197,6 +203,24 @@ def _already_exists(path: ObjectPath) -> AlreadyExistsError:
 
 def _exists(session: Session, path: ObjectPath) -> bool:
     return path.catalog in session.catalogs.names() and session.exists(path)
+
+
+def _shown(path: ObjectPath, made: MaterializedTable) -> str:
+    """What a statement would make."""
+    columns = [
+        f"{one.name} {type_to_sql(with_nullable(one.type, False) if one.name in made.primary_key else one.type)}"
+        for one in made.fields
+    ]
+    if made.primary_key:
+        columns.append(f"PRIMARY KEY ({', '.join(made.primary_key)}) NOT ENFORCED")
+    options = ", ".join(f"'{key}' = '{text}'" for key, text in sorted(made.options.items()))
+    lines = [
+        f"== Creates ==\n{path}: {', '.join(columns)}",
+        f"PARTITIONED BY ({', '.join(made.partition_by)})" if made.partition_by else "",
+        f"WITH ({options})" if options else "",
+        f"FRESHNESS = {made.freshness}, REFRESH_MODE = {made.refresh_mode}\nAS {made.expanded_query}",
+    ]
+    return "\n".join(filter(None, lines))
 
 
 def _create(session: Session, path: ObjectPath, definition: MaterializedTable) -> None:
@@ -263,8 +287,9 @@ def with_query(
     Raises InvalidInputError, UnsupportedError, NotFoundError.
     """
     same = same_query(fill_names(session, query.text), old.expanded_query)
+    # The same text may read something else by now: a temporary object of this session may hide a source.
+    expanded = expand_query(session, query, source, path)
     if not same:
-        expanded = expand_query(session, query, source, path)
         old = replace(old, original_query=expanded.original, expanded_query=expanded.text)
     try:
         return replace(old, fields=tuple(_fields(session, written, query, source))), same

@@ -36,6 +36,7 @@ from tablestore.environment.materialized.storing import (
     find_materialized,
     open_materialized,
     store,
+    while_there,
 )
 from tablestore.environment.materialized.upkeep import keeping_fresh
 from tablestore.environment.materialized.workflows import modify_workflow
@@ -186,7 +187,8 @@ def _refresh(session: Session, found: Found, refresh: Refresh, source: Source) -
 
 def _verified(session: Session, path: ObjectPath) -> VerifyReport:
     inner, found = refresh_session(session), open_materialized(session, path)
-    return verify(inner, found.table, found.definition.expanded_query, spec=inner.spec(path, found.table))
+    with while_there(found):
+        return verify(inner, found.table, found.definition.expanded_query, spec=inner.spec(path, found.table))
 
 
 def _reported(found: Found, job_id: str, report: RefreshReport, verified: VerifyReport | None) -> Result:

@@ -23,22 +23,21 @@ from tablestore.environment.materialized.incremental.sources import Round, Sourc
 from tablestore.environment.materialized.incremental.sources import Source as SourceTable
 from tablestore.environment.materialized.lasterror import forget_error, keep_error
 from tablestore.environment.materialized.materializedtable import EPOCH
-from tablestore.environment.materialized.storing import Found, open_materialized
+from tablestore.environment.materialized.storing import Found, check_there, open_materialized
 from tablestore.environment.rows.insert import QueryToInsert
 from tablestore.environment.session.functions import Functions
 from tablestore.environment.session.objects import SessionObjects
 from tablestore.environment.session.session import Session
 from tablestore.environment.session.sessionsettings import Settings
 from tablestore.environment.source import Source
-from tablestore.errors import ConflictError, InvalidInputError, NotFoundError, TablestoreError
+from tablestore.errors import ConflictError, InvalidInputError, TablestoreError
 from tablestore.format.snapshot import Snapshot
 from tablestore.options import OWN_MATERIALIZED_PREFIX, PROCESS_TIME_ZONE, TableOptions, partition_date_column
 from tablestore.sql.source import Fragment, Path, Span
 from tablestore.sql.statements.rows import Insert
 from tablestore.store.commit.committer import Guard
-from tablestore.table.history.partitionexpiry import strptime_format
 from tablestore.table.write.committing import CommitNote
-from tablestore.types.partitionspec import parse_partition_value
+from tablestore.types.partitionspec import parse_partition_value, strptime_format
 from tablestore.types.typestring import quote_identifier
 
 # Stored, never renamed.
@@ -120,11 +119,9 @@ def _check_same_definition(found: Found, error: TablestoreError) -> None:
 
     Raises ConflictError for another definition or table, NotFoundError where it was dropped.
     """
-    try:
-        if found.table.context.still_there().schemas.latest().options.get(EPOCH, "0") != str(found.upkeep.epoch):
-            raise _left_behind(found, "altered, suspended or resumed")
-    except (ConflictError, NotFoundError) as raced:
-        raise raced from error
+    check_there(found, error)
+    if found.table.context.schemas.latest().options.get(EPOCH, "0") != str(found.upkeep.epoch):
+        raise _left_behind(found, "altered, suspended or resumed") from error
 
 
 def _refreshed(

@@ -22,7 +22,7 @@ from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.session.session import Session, placing
 from tablestore.environment.session.sessionsettings import CONTINUOUS_FRESHNESS, FRESHNESS_THRESHOLD, FULL_FRESHNESS, Settings
 from tablestore.environment.source import NO_SOURCE, Source
-from tablestore.errors import ConflictError, InvalidInputError, NotFoundError, UnsupportedError
+from tablestore.errors import ConflictError, InvalidInputError, NotFoundError, TablestoreError, UnsupportedError
 from tablestore.options import TYPE, is_materialized
 from tablestore.sql.source import Path
 from tablestore.store.commit.alterschema import check_alteration
@@ -54,16 +54,51 @@ def open_materialized(session: Session, path: ObjectPath) -> Found:
     try:
         table = session.open_table(path) if session.objects.permanent(path) is None else None
     except NotFoundError as error:
-        if error.kind not in _NOT_THERE:
+        if error.kind not in _NOT_THERE and session.exists(path):
             raise
         way_out = session.creation_of(path) or "SHOW MATERIALIZED TABLES lists those that do; CREATE MATERIALIZED TABLE makes one"
-        raise NotFoundError(f"Materialized table with identifier {path} does not exist. {way_out}", kind=error.kind) from error
+        kind = error.kind if error.kind in _NOT_THERE else "no-such-table"
+        raise NotFoundError(f"Materialized table with identifier {path} does not exist. {way_out}", kind=kind) from error
     if not isinstance(table, Table) or path.suffix or not is_materialized(table.options()):
         raise InvalidInputError(
             f"Table {path} is not a materialized table, does not support materialized table related operation.",
             kind="not-materialized",
         )
     return read_found(path, table)
+
+
+@contextmanager
+def while_there(*tables: Found) -> Iterator[None]:
+    """For what only reads materialized tables: a table that is gone reads like an empty one.
+
+    Raises NotFoundError where one was dropped meanwhile, and ConflictError where another table is in its place, whether or not
+    reading it has failed.
+    """
+    try:
+        yield
+    except TablestoreError as error:
+        for found in tables:
+            check_there(found, error)
+        raise
+    for found in tables:
+        check_there(found)
+
+
+def check_there(found: Found, error: TablestoreError | None = None) -> None:
+    """Raise NotFoundError for a table that was dropped since it was read, ConflictError for one that was replaced.
+
+    ``error``: what came of it.
+    """
+    try:
+        found.table.context.still_there()
+    except NotFoundError as gone:
+        raise NotFoundError(
+            f"Materialized table {found.path} is gone: another session has dropped it meanwhile; SHOW MATERIALIZED TABLES lists "
+            "those that there are",
+            kind=gone.kind,
+        ) from error or gone
+    except ConflictError as replaced:
+        raise replaced from error
 
 
 def read_found(path: ObjectPath, table: Table) -> Found:

@@ -288,11 +288,12 @@ class Relations:
         try:
             rows = self.session.engine.read(BoundQuery(text=f"SELECT {fragment.text} AS `value`")).read_all()
         except (InvalidInputError, UnsupportedError) as error:
-            # What the engine says is about another text.
+            # Where in the text something is wrong, the engine says of another text.
+            said = f" ({error.message.splitlines()[0]})" if isinstance(error, UnsupportedError) else ""
             raise InvalidInputError(
                 self.source.mark(
-                    f"expected a value, or an expression that reads no table, found {fragment.text or 'none'!r:.80}; a name stands "
-                    "between quotes, and a parameter needs a value",
+                    f"expected a value, or an expression that reads no table, found {fragment.text or 'none'!r:.80}{said}; a name "
+                    "stands between quotes, and a parameter needs a value",
                     self.where(fragment.span),
                 ),
                 kind="invalid-argument",

@@ -40,8 +40,11 @@ def common(types: Iterable[Type]) -> Type:
 
 
 def _common(left: Type, right: Type) -> Type:
-    if left is None or right is None or left == right:
-        return left if right is not None else None
+    if left is None or right is None:
+        return None
+    if left == right:
+        # Nanoseconds are left where both have them.
+        return left if right.is_fine else right
     if VOID in (left, right):
         return right if left == VOID else left
     if left.is_number and right.is_number:

@@ -330,6 +330,7 @@ NAMED: dict[str, Rule] = {
     "map_values": _side_of_map(1),
     "pmod": _remainder,
     **dict.fromkeys(("weekday", "cardinality"), lambda node, of: INT),
+    "now": lambda node, of: TIMESTAMP,
     **dict.fromkeys(("every", "some", "isnull", "isnotnull"), lambda node, of: BOOLEAN),
     **dict.fromkeys(("make_date",), lambda node, of: DATE),
     **dict.fromkeys(("error",), lambda node, of: VOID),

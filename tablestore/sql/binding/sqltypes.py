@@ -4,7 +4,7 @@ None stands wherever a type is not known.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from sqlglot import exp
@@ -22,6 +22,7 @@ from tablestore.types.datatypes import (
     RowType,
     TypeRoot,
     as_map,
+    is_finer_than_micros,
 )
 
 _DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
@@ -32,7 +33,8 @@ class SqlType:
     """A type by its ``name`` in Spark.
 
     ``precision`` and ``scale`` are those of a decimal. ``parts``: the element of an array, the key and the value of a map, the
-    fields of a struct, whose names ``fields`` has.
+    fields of a struct, whose names ``fields`` has. ``is_fine``: a timestamp that counts nanoseconds where it is stored; to Spark it
+    is like any other.
     """
 
     name: str
@@ -40,6 +42,7 @@ class SqlType:
     scale: int = 0
     parts: "tuple[SqlType | None, ...]" = ()
     fields: tuple[str, ...] = ()
+    is_fine: bool = field(default=False, compare=False)
 
     @property
     def is_integer(self) -> bool:
@@ -70,6 +73,11 @@ class SqlType:
     def has_numbers(self) -> bool:
         """Whether it is a number, or a part of it is."""
         return self.is_number or any(part is not None and part.has_numbers for part in self.parts)
+
+    @property
+    def has_fine(self) -> bool:
+        """Whether it is a timestamp that counts nanoseconds, or a part of it is."""
+        return self.is_fine or any(part is not None and part.has_fine for part in self.parts)
 
     @property
     def is_known(self) -> bool:
@@ -140,9 +148,9 @@ def type_of(data_type: DataType) -> SqlType:
         case AtomicType(root=TypeRoot.DECIMAL):
             return decimal(data_type.precision or 0, data_type.scale or 0)
         case AtomicType(root=TypeRoot.TIMESTAMP):
-            return TIMESTAMP_NTZ
+            return replace(TIMESTAMP_NTZ, is_fine=is_finer_than_micros(data_type))
         case AtomicType(root=TypeRoot.TIMESTAMP_LTZ):
-            return TIMESTAMP
+            return replace(TIMESTAMP, is_fine=is_finer_than_micros(data_type))
     if data_type.root in TEXT_ROOTS:
         return STRING
     return BINARY if data_type.root in BINARY_ROOTS else SqlType(data_type.root.value.lower())
@@ -159,7 +167,7 @@ _OF_SQLGLOT = {
     # DuckDB's own: as they come out (``rowtypes``).
     exp.DType.UTINYINT: SMALLINT, exp.DType.USMALLINT: INT, exp.DType.UINT: BIGINT, exp.DType.UBIGINT: decimal(20, 0),
     exp.DType.INT128: BIGINT, exp.DType.TIMESTAMP_S: TIMESTAMP_NTZ, exp.DType.TIMESTAMP_MS: TIMESTAMP_NTZ,
-    exp.DType.TIMESTAMP_NS: TIMESTAMP_NTZ,
+    exp.DType.TIMESTAMP_NS: replace(TIMESTAMP_NTZ, is_fine=True),
 }  # fmt: skip
 
 
@@ -192,6 +200,8 @@ def engine_type(name: str) -> Type:
     """A type of DuckDB's by its name."""
     if name == '"NULL"':
         return VOID
+    if name == "TIMESTAMPTZ_NS":
+        return replace(TIMESTAMP, is_fine=True)
     try:
         return written_type(exp.DataType.build(name, dialect="duckdb"), plain_timestamp=TIMESTAMP_NTZ)
     except (ValueError, SqlglotError):
@@ -199,7 +209,7 @@ def engine_type(name: str) -> Type:
 
 
 def engine_words(data_type: SqlType) -> exp.DataType:
-    """A type without timestamps, all of whose parts are known, for a cast in DuckDB."""
+    """A type all of whose parts are known, for a cast in DuckDB; timestamps count microseconds."""
     match data_type.name:
         case "decimal":
             numbers = [exp.DataTypeParam(this=exp.Literal.number(digits)) for digits in (data_type.precision, data_type.scale)]

@@ -6,8 +6,18 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 
-from tablestore.sql.binding.sqltypes import DATE, STRING, Type
+from tablestore.sql.binding.binder import Bound
+from tablestore.sql.binding.functiontypes import alternatives
+from tablestore.sql.binding.sqltypes import DATE, STRING, VOID, SqlType, Type
 from tablestore.sql.duckdb.calls import as_date, as_zoned, call, failing, refusal
+from tablestore.sql.duckdb.textnumbers import COMPARISONS
+
+# Nodes that hand values on as they are.
+_HANDING_ON = (
+    exp.Query, exp.Subquery, exp.Alias, exp.Paren, exp.Tuple, exp.Values, exp.Struct, exp.PropertyEQ, exp.Group, exp.Ordered,
+    exp.Order, exp.Window, exp.Distinct, exp.Is, exp.Max, exp.Min, exp.First, exp.Last, exp.FirstValue, exp.LastValue,
+    exp.AnyValue, exp.Lag, exp.Lead, exp.Count, exp.ArrayAgg, exp.IgnoreNulls, exp.RespectNulls, exp.Map,
+)  # fmt: skip
 
 _UNITS = {
     **dict.fromkeys(("YEAR", "YYYY", "YY"), "YEAR"),
@@ -33,6 +43,43 @@ _DIGITS = {
 _REGION = re.compile(r"[A-Z]\w+(?:/\w+)+|UTC|GMT")
 # What is left of a pattern of date_format when sqlglot has written it in strftime's words.
 _STRFTIME = re.compile(r"%-?[A-Za-z](?:strict)?")
+
+
+def in_microseconds(node: exp.Expr, bound: Bound) -> dict[int, SqlType]:
+    """The types to which operands of a node are to be cast, by their ids: those that count nanoseconds.
+
+    DuckDB compares them with no other timestamp and knows few functions of them; to Spark they count microseconds. Where a value is
+    only handed on, its nanoseconds stay.
+    """
+    if isinstance(node, _HANDING_ON):
+        return {}
+    groups = _of_one_type(node)
+    casts: dict[int, SqlType] = {}
+    for operands in groups or [list(node.iter_expressions())]:
+        kinds = {id(one): kind for one in operands if (kind := bound.of(one)) != VOID}
+        if not groups or not all(kind is not None and kind.is_fine for kind in kinds.values()) or len(set(kinds.values())) > 1:
+            casts |= {at: kind for at, kind in kinds.items() if kind is not None and kind.is_fine}
+    if isinstance(node, exp.In) and (among := node.args.get("query")) is not None:
+        # The column of a query is left as it is.
+        casts.pop(id(among), None)
+    return casts
+
+
+def _of_one_type(node: exp.Expr) -> list[list[exp.Expr]]:
+    """The groups of operands that DuckDB takes with their nanoseconds where all of a group have such."""
+    match node:
+        case exp.Case():
+            compared = [] if node.this is None else [node.this, *(branch.this for branch in node.args["ifs"])]
+            return [compared, alternatives(node)]
+        case exp.If():
+            # The branch of a CASE is one of its alternatives.
+            return [[] if isinstance(node.parent, exp.Case) else alternatives(node)]
+        case exp.Coalesce() | exp.Array():
+            return [alternatives(node)]
+        case _ if isinstance(node, (*COMPARISONS, exp.In, exp.Nullif, exp.Greatest, exp.Least)):
+            return [list(node.iter_expressions())]
+        case _:
+            return []
 
 
 def truncated_date(node: exp.DateTrunc) -> exp.Expr:

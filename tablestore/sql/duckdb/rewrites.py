@@ -304,6 +304,7 @@ REWRITES: dict[type[exp.Expr], Callable[..., exp.Expr]] = {
     exp.ArrayFilter: lists.with_lambda,
 }
 NAMED: dict[str, Callable[..., exp.Expr]] = {
+    "now": exp.CurrentTimestamp,
     "weekday": moments.weekday,
     "cardinality": lists.size,
     "pmod": _positive_modulo,
@@ -313,7 +314,7 @@ NAMED: dict[str, Callable[..., exp.Expr]] = {
     "isnotnull": lambda value: exp.Not(this=_is_null(value)),
 }
 _TAKEN_BY_ARGUMENTS = {
-    (0, 0): "cume_dist curdate current_date current_timestamp dense_rank percent_rank pi rank row_number",
+    (0, 0): "cume_dist curdate current_date current_timestamp dense_rank now percent_rank pi rank row_number",
     (0, 1): "unix_timestamp",
     (0, MANY): "all any array case cast exists map named_struct some struct try_cast",
     (1, 1): """

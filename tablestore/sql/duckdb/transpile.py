@@ -70,7 +70,7 @@ from tablestore.sql.duckdb.clauses import counted_columns, exploded, group, of_c
 from tablestore.sql.duckdb.floats import ROUNDED, round_as_spark, widened_operands
 from tablestore.sql.duckdb.lateralaliases import write_out_aliases
 from tablestore.sql.duckdb.lists import subscript
-from tablestore.sql.duckdb.moments import months_between, seconds, strict_date
+from tablestore.sql.duckdb.moments import in_microseconds, months_between, seconds, strict_date
 from tablestore.sql.duckdb.numbertypes import Widened, cast_to, casts_of, widen, widened_queries
 from tablestore.sql.duckdb.quotients import average, average_of_doubles, averaged, quotient, whole_quotient
 from tablestore.sql.duckdb.resultnames import name_results
@@ -347,6 +347,8 @@ def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None]:
         changes.append(_change(node, bound))
         # What is around a node comes first, and decides.
         for at, kind in casts_of(node, bound).items():
+            casts.setdefault(at, kind)
+        for at, kind in in_microseconds(node, bound).items():
             casts.setdefault(at, kind)
         for operand in widened_operands(node, bound):
             casts.setdefault(id(operand), DOUBLE)

@@ -52,6 +52,12 @@ def insert_query(
         _field(statement, insert, fields, name)
     fixed = {_field(statement, insert, fields, name).name: value for name, value in static.items()}
     pairs = _by_name(statement, insert, fields, given) if insert.by_name else _by_place(statement, insert, fields, given, fixed)
+    if twice := next((field.name for _, field in pairs if field is not None and field.name in fixed), None):
+        raise _wrong(
+            statement,
+            insert,
+            f"column {twice!r} has its value from PARTITION ({twice} = …), and the rows give it another one: leave one of them out",
+        )
     text = RowText(statement, ())
     text.add("SELECT ")
     columns = _called([ROW_KIND if field is None else field.name for _, field in pairs])

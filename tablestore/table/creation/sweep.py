@@ -7,7 +7,8 @@
       visible     drop it, if the job made it and it has no rows of the job ── record last
 
 Every step may be repeated: a sweeper that dies leaves a record that says how far the job was, and the next one goes on. A directory
-without a record is the rest of a removal, or of a job that woke up after it: it goes once all of its files are old.
+without a record is the rest of a removal, or of a job that woke up after it: it goes once all of its files are old. So do files
+beside the directories, by which a sweeper has read the store's clock.
 
 What is not understood is reported and left: a damaged record, one of another job, or one that is renewed in the future. Outside of
 the job's own directory only that is changed which carries the mark of the job (:mod:`tablestore.catalog.creations`).
@@ -68,12 +69,13 @@ def sweep(tools: CreationTools, older_than: timedelta, *, dry_run: bool) -> Swee
     """Remove what was not renewed for ``older_than``. One creation that cannot be removed does not keep the others."""
     creations, files = tools.creations, tools.meta.files
     job_ids = creations.job_ids()
-    if not job_ids:
-        return SweepReport(dry_run=dry_run)
     dead_since = tools.clock.now_ms() - older_than // timedelta(milliseconds=1)
-    if not dry_run:
+    if job_ids and not dry_run:
         # Others' clocks wrote the records.
         check_clock(files, tools.clock, tools.ids, directory=CREATIONS_DIR)
+    if not dry_run:
+        # A probe that a living sweeper loses, it writes anew.
+        creations.delete_probes(dead_since)
     found = (_sweep_job(tools, job_id, dead_since, dry_run=dry_run) for job_id in job_ids)
     return SweepReport(dry_run=dry_run, creations=tuple(one for one in found if one is not None))
 

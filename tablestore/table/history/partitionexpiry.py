@@ -6,7 +6,6 @@ by ``partition.timestamp-pattern`` (``'$day $hour:00:00'``) and ``partition.time
 (update-time). A partition whose values give no time is never dropped.
 """
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
@@ -25,9 +24,8 @@ from tablestore.store.context import TableContext
 from tablestore.store.history.storeclock import check_clock
 from tablestore.table.chosenpartitions import partition_matcher
 from tablestore.table.write.committing import Origin, commit_message, overwriting
+from tablestore.types.partitionspec import COLUMN_OF_PATTERN, partition_time
 
-_LETTERS = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
-_DEFAULT_FORMATS = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%d")
 _EPOCH = datetime(1970, 1, 1)
 
 Choose = Callable[[Sequence[ManifestEntry]], set[bytes]]
@@ -151,15 +149,7 @@ def _value_time(context: TableContext, options: TableOptions) -> Callable[[bytes
     """The time of a serialised partition, None where its values give none."""
     keys = context.schema.partition_keys
     types = [field.type for field in context.schema.partition_fields]
-    formatter = options.value(opt.PARTITION_TIMESTAMP_FORMATTER)
-    formats = (strptime_format(str(formatter)),) if formatter else _DEFAULT_FORMATS
-    pattern = str(options.value(opt.PARTITION_TIMESTAMP_PATTERN) or f"${keys[0]}")
-    for name in re.findall(r"\$(\w+)", pattern):
-        if name not in keys:
-            raise InvalidInputError(
-                f"option {opt.PARTITION_TIMESTAMP_PATTERN.key}: {name!r} is not a partition column (there: {', '.join(keys)})",
-                kind="invalid-option",
-            )
+    pattern, formats = partition_time(options, keys)
 
     def time_of(partition: bytes) -> datetime | None:
         values = dict(zip(keys, decode_row(partition, types), strict=True))
@@ -168,9 +158,9 @@ def _value_time(context: TableContext, options: TableOptions) -> Callable[[bytes
             return alone.replace(tzinfo=None)
         if isinstance(alone, date):
             return datetime(alone.year, alone.month, alone.day)
-        if any(values[name] is None for name in re.findall(r"\$(\w+)", pattern)):
+        if any(values[name] is None for name in COLUMN_OF_PATTERN.findall(pattern)):
             return None
-        text = re.sub(r"\$(\w+)", lambda match: str(values[match[1]]), pattern)
+        text = COLUMN_OF_PATTERN.sub(lambda match: str(values[match[1]]), pattern)
         for one in formats:
             try:
                 return datetime.strptime(text, one).replace(tzinfo=None)
@@ -179,31 +169,6 @@ def _value_time(context: TableContext, options: TableOptions) -> Callable[[bytes
         return None
 
     return time_of
-
-
-def strptime_format(formatter: str, option: str = opt.PARTITION_TIMESTAMP_FORMATTER.key) -> str:
-    """``yyyyMMdd HH:mm`` as Python spells it. Raises InvalidInputError for letters that mean something else."""
-    text, at = "", 0
-    while at < len(formatter):
-        if formatter[at] == "'":
-            end = formatter.find("'", at + 1)
-            end = len(formatter) if end < 0 else end
-            text += formatter[at + 1 : end].replace("%", "%%")
-            at = end + 1
-            continue
-        run = re.match(r"([A-Za-z])\1*", formatter[at:])
-        if run is None:
-            text += formatter[at].replace("%", "%%")
-            at += 1
-            continue
-        if run[0] not in _LETTERS:
-            raise InvalidInputError(
-                f"option {option}: expected {', '.join(_LETTERS)} and other characters, found {run[0]!r} in {formatter[:80]!r}",
-                kind="invalid-option",
-            )
-        text += _LETTERS[run[0]]
-        at += len(run[0])
-    return text
 
 
 def _text(context: TableContext, partition: bytes) -> str:

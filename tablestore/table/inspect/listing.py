@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from tablestore.format.binaryrow import decode_row
 from tablestore.format.manifest.manifestfile import ManifestEntry
-from tablestore.format.partitiontext import partition_dir
+from tablestore.format.partitiontext import partition_label
 from tablestore.store.context import TableContext
 from tablestore.store.datapaths import entry_path
 from tablestore.types.typestring import type_to_sql
@@ -71,9 +71,10 @@ def files_table(context: TableContext) -> pa.Table:
 
 def partitions_table(context: TableContext) -> pa.Table:
     """One row per partition of the newest snapshot."""
-    groups: dict[str, list[ManifestEntry]] = defaultdict(list)
+    groups: dict[bytes, list[ManifestEntry]] = defaultdict(list)
     for entry in context.manifests.live(context.snapshots.latest()):
-        groups[_partition_text(context, entry)].append(entry)
+        groups[entry.partition].append(entry)
+    named = sorted(((_partition_text(context, entries[0]), entries) for entries in groups.values()), key=lambda one: one[0])
     rows = [
         {
             "partition": name,
@@ -82,7 +83,7 @@ def partitions_table(context: TableContext) -> pa.Table:
             "file_size_bytes": sum(entry.file.file_size for entry in entries),
             "last_update_time": max((entry.file.creation_time_millis or 0 for entry in entries), default=None),
         }
-        for name, entries in sorted(groups.items())
+        for name, entries in named
     ]
     return pa.Table.from_pylist(rows, schema=PARTITIONS_SCHEMA)
 
@@ -109,17 +110,16 @@ def _partition_text(context: TableContext, entry: ManifestEntry) -> str:
     types = [field.type for field in fields]
     values = decode_row(entry.partition, types)
     # For people: a date is a date, whichever way the directories are spelt.
-    return partition_dir(context.schema.partition_keys, types, values, context.settings.default_partition, legacy=False)
+    return partition_label(context.schema.partition_keys, types, values, context.settings.default_partition)
 
 
 def partition_values(context: TableContext) -> tuple[tuple[str, dict[str, object]], ...]:
     """The partitions of the newest snapshot: as SQL spells them, and their values by column."""
     schema, settings = context.schema, context.settings
     types = [field.type for field in schema.partition_fields]
-    found: list[tuple[str, bytes, dict[str, object]]] = []
+    found: list[tuple[str, dict[str, object]]] = []
     for partition in {entry.partition for entry in context.manifests.live(context.snapshots.latest())}:
         values = decode_row(partition, types)
-        name = partition_dir(schema.partition_keys, types, values, settings.default_partition, False)
-        found.append((name, partition, dict(zip(schema.partition_keys, values, strict=True))))
-    # NULL and an empty text have one name: their bytes, unlike their values, have an order.
-    return tuple((name, values) for name, _, values in sorted(found, key=lambda one: one[:2]))
+        name = partition_label(schema.partition_keys, types, values, settings.default_partition)
+        found.append((name, dict(zip(schema.partition_keys, values, strict=True))))
+    return tuple(sorted(found, key=lambda one: one[0]))

@@ -139,12 +139,12 @@ def files(context: TableContext, at: Snapshot | None) -> Rows:
 def partitions(context: TableContext, at: Snapshot | None) -> Rows:
     """One row per partition with data; rows are counted before merging."""
     fields, default_name = context.schema.partition_fields, context.settings.default_partition
-    groups: dict[str, list[ManifestEntry]] = defaultdict(list)
+    groups: dict[bytes, list[ManifestEntry]] = defaultdict(list)
     for entry in _ordered(context.manifests.live(at)):
-        groups[partition_text(entry.partition, fields, default_name)].append(entry)
-    for name, entries in groups.items():
+        groups[entry.partition].append(entry)
+    for partition, entries in groups.items():
         empty = dict.fromkeys(("created_at", "created_by", "updated_by", "options"))
-        yield {"partition": name, **_sums(entries), **empty}
+        yield {"partition": partition_text(partition, fields, default_name), **_sums(entries), **empty}
 
 
 def buckets(context: TableContext, at: Snapshot | None) -> Rows:

@@ -35,7 +35,7 @@ from tablestore.environment.engine import (
     RowsRelation,
 )
 from tablestore.environment.tableenvironment import TableEnvironment
-from tablestore.errors import InvalidInputError, TablestoreError, UnsupportedError
+from tablestore.errors import InvalidInputError, NotFoundError, TablestoreError, UnsupportedError
 from tablestore.format.snapshot import CommitKind
 from tablestore.sql.source import Edit, Span
 from tablestore.store.commit.conflict import StalePlan
@@ -546,6 +546,19 @@ class QueryEngineContract:
         for wrong in (f"SELECT {first} * FROM shop.orders", "SELECT * FROM shop.orders /*+ OPTIONS('scan.snapshot' = '1') */"):
             with pytest.raises(InvalidInputError, match=r"(?s)OPTIONS|unknown option.*line 1, column"):
                 environment.execute_sql(wrong)
+        for moment in (
+            "now()",
+            "current_timestamp()",
+            "current_timestamp() - INTERVAL 1 MICROSECOND",
+            "date_add(current_date(), 1)",
+        ):
+            for words in ("TIMESTAMP AS OF", "FOR SYSTEM_TIME AS OF"):
+                count = f"SELECT count(*) AS n FROM shop.orders {words} {moment} AS o WHERE o.id IS NOT NULL"
+                assert environment.execute_sql(count).to_arrow().to_pylist() == [{"n": 0}], moment
+        with pytest.raises(NotFoundError, match="no snapshot at or before"):
+            environment.execute_sql("SELECT * FROM shop.orders TIMESTAMP AS OF now() - INTERVAL 1 DAY")
+        with pytest.raises(InvalidInputError, match="an expression that reads no table"):
+            environment.execute_sql("SELECT * FROM shop.orders TIMESTAMP AS OF (SELECT max(id) FROM shop.orders)")
         millis = orders.snapshots()[0].time_millis
         for options, rows, notices in (
             (f"'log.scan' = 'from-timestamp', 'log.scan.timestamp-mills' = '{millis}'", wanted, 0),

@@ -1,5 +1,6 @@
 """A materialized table comes to be whole or not at all: for its session, for others meanwhile, and beside other statements."""
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -269,3 +270,76 @@ def test_a_catalog_that_ends_with_the_process_takes_no_materialized_table(sessio
                 assert error.value.kind == "catalog-in-memory"
         assert env.catalog("ram").list_tables("default") == ("r",)
     nothing_is_left(sessions)
+
+
+KEYED = (
+    "CREATE OR ALTER MATERIALIZED TABLE m (PRIMARY KEY (id) NOT ENFORCED) FRESHNESS = INTERVAL '1' HOUR REFRESH_MODE = FULL "
+    "AS SELECT id, v FROM s"
+)
+EXPLAINED = f"EXPLAIN {KEYED.replace('id, v', 'id, v, 1 AS w')}"
+
+
+@pytest.mark.parametrize(
+    "statement", [f"ALTER MATERIALIZED TABLE m {words}" for words in ("REFRESH VERIFY", "REFRESH", "COMPARE")] + [EXPLAINED]
+)
+def test_a_table_that_another_session_drops_anywhere_meanwhile_is_said_to_be_gone(tmp_path: Path, statement: str) -> None:
+    nth, said = 1, set()
+    while True:
+        (place := tmp_path / str(nth)).mkdir()
+        sessions = Sessions(place)
+        for before in (
+            "CREATE TABLE s (id BIGINT, v INT, PRIMARY KEY (id) NOT ENFORCED)",
+            "INSERT INTO s VALUES (1, 1), (2, 2)",
+            KEYED,
+            "ALTER MATERIALIZED TABLE m REFRESH",
+            "ALTER MATERIALIZED TABLE m STAGE AS SELECT id, v + 1 AS v FROM s",
+            "INSERT INTO s VALUES (3, 3)",
+        ):
+            sessions.first.execute_sql(before)
+        calls = 0
+
+        def drop(call: Call, sessions: Sessions = sessions, nth: int = nth) -> None:
+            nonlocal calls
+            calls += 1
+            if calls == nth:
+                sessions.faults.clear()
+                sessions.other.execute_sql("DROP MATERIALIZED TABLE m")
+
+        sessions.faults.before(drop, op="read")
+        said.add(outcome(sessions.first, statement))
+        sessions.faults.clear()
+        sessions.close()
+        if calls < nth:
+            break
+        nth += 7
+    assert said == {"", "gone"}
+
+
+def outcome(env: ts.TableEnvironment, statement: str) -> str:
+    """``gone`` where a statement says that a table is not there, what else it says, or nothing."""
+    try:
+        env.execute_sql(statement).to_arrow()
+    except ts.NotFoundError as error:
+        gone = r"Materialized table (with identifier )?tablestore\.default\.m(__staged)? (is gone|does not exist)"
+        return "gone" if error.kind == "no-such-table" and re.match(gone, error.message) else str(error)
+    return ""
+
+
+def test_explain_shows_the_key_the_partitions_and_the_options_of_the_table_that_is_made(sessions: Sessions) -> None:
+    made = KEYED.replace("(id)", "(id, v)").replace(") FRESHNESS", ") PARTITIONED BY (v) WITH ('bucket' = '2') FRESHNESS")
+    plan = sessions.first.execute_sql(f"EXPLAIN {made}").text
+    assert plan is not None and plan.splitlines()[1:4] == [
+        "tablestore.default.m: id BIGINT NOT NULL, v INT NOT NULL, PRIMARY KEY (id, v) NOT ENFORCED",
+        "PARTITIONED BY (v)",
+        "WITH ('bucket' = '2')",
+    ]
+
+
+def test_an_unchanged_text_is_refused_where_a_temporary_object_hides_a_source_by_now(sessions: Sessions) -> None:
+    sessions.first.execute_sql(KEYED)
+    sessions.first.execute_sql("CREATE TEMPORARY VIEW s AS SELECT 9L AS id, 9 AS v")
+    for statement in (KEYED, f"EXPLAIN {KEYED}", "ALTER MATERIALIZED TABLE m AS SELECT id, v FROM s"):
+        with pytest.raises(ts.UnsupportedError, match=r"default\.s is a temporary view of this session"):
+            sessions.first.execute_sql(statement)
+    sessions.first.execute_sql("DROP TEMPORARY VIEW s")
+    sessions.first.execute_sql(KEYED)

@@ -358,3 +358,77 @@ def test_a_condition_does_not_fail_on_rows_that_newer_ones_hide(tmp_path: Path, 
         env.execute_sql("DELETE FROM t WHERE id = 2")
         assert any(layer.newer for layer in plan_managed(managed(table)).layers)
         assert sorted(env.execute_sql(query).to_arrow().column("id").to_pylist()) == [98, 99], query
+
+
+FINE = 1_577_836_800_000_000_001  # 2020-01-01, and a nanosecond
+
+
+@pytest.fixture
+def fine(tmp_path: Path) -> Iterator[ts.TableEnvironment]:
+    """A table with one row, whose timestamps count nanoseconds."""
+    with ts.TableEnvironment.create(str(tmp_path), engine="duckdb") as env:
+        env.execute_sql(
+            "CREATE TABLE z (id BIGINT, at TIMESTAMP_LTZ(9), local TIMESTAMP(9), ms TIMESTAMP_LTZ(3), "
+            "PRIMARY KEY (id) NOT ENFORCED)"
+        )
+        moments = {"at": pa.timestamp("ns", "UTC"), "local": pa.timestamp("ns")}
+        columns = {name: pa.array([FINE], kind) for name, kind in moments.items()}
+        ms = pa.array([FINE // 1_000_000], pa.timestamp("ms", "UTC"))
+        env.catalog().table("default.z").upsert(pa.table({"id": [1], **columns, "ms": ms}))  # type: ignore[union-attr]
+        yield env
+
+
+@pytest.mark.parametrize("column", ["at", "local"])
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "{} > TIMESTAMP '2019-01-01 00:00:00'",
+        "{} < TIMESTAMP_NTZ '9999-01-01 00:00:00'",
+        "{} BETWEEN '2019-01-01' AND current_timestamp()",
+        "{} IN (SELECT ms FROM z)",
+        "coalesce({}, TIMESTAMP '2019-01-01 00:00:00') > DATE '2019-01-01'",
+        "if(id = 1, {}, current_timestamp()) = {}",
+        "CASE {} WHEN TIMESTAMP '2020-01-01 00:00:00' THEN true ELSE false END",
+        "year({}) = 2020 AND {} + INTERVAL 1 DAY < now()",
+        "CAST({} AS STRING) = '2020-01-01 00:00:00'",
+        "EXISTS (SELECT 1 FROM (SELECT {} AS inner_one FROM z) AS i WHERE i.inner_one <= z.ms)",
+        "{} = {} AND {} = (SELECT max({}) FROM z)",
+        "array({}, ms)[0] = ms AND greatest({}, ms) = ms",
+    ],
+)
+def test_timestamps_of_nanoseconds_are_compared_and_computed_with_as_spark_reads_them(
+    fine: ts.TableEnvironment, column: str, condition: str
+) -> None:
+    text = condition.replace("{}", column)
+    assert fine.execute_sql(f"SELECT id FROM z WHERE {text}").to_arrow().num_rows == 1
+    # Where nothing can be pushed down to the scan.
+    assert fine.execute_sql(
+        f"SELECT count_if({text}) AS n FROM z" if "SELECT" not in text else f"SELECT 1 FROM z WHERE {text}"
+    ).count()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE z SET ms = NULL WHERE at < current_timestamp()",
+        "INSERT INTO z SELECT * FROM z",
+        "INSERT OVERWRITE z SELECT id, coalesce(at, at), CASE WHEN id = 1 THEN local END, ms FROM z",
+        "MERGE INTO z USING (SELECT * FROM z) AS s ON z.id = s.id WHEN MATCHED AND s.at < now() THEN UPDATE SET at = s.at "
+        "WHEN MATCHED THEN UPDATE SET local = s.local WHEN NOT MATCHED THEN INSERT *",
+        "INSERT OVERWRITE z SELECT id, max(at), max(local), any_value(ms) FROM z GROUP BY id",
+    ],
+)
+def test_nanoseconds_that_are_only_handed_on_stay(fine: ts.TableEnvironment, statement: str) -> None:
+    fine.execute_sql(statement)
+    (row,) = fine.catalog().table("default.z").scan().to_arrow().select(["at", "local"]).to_pylist()  # type: ignore[union-attr]
+    assert [moment.value for moment in row.values()] == [FINE, FINE]
+
+
+def test_a_table_whose_timestamps_become_finer_is_read_as_such_by_the_same_text(tmp_path: Path) -> None:
+    with ts.TableEnvironment.create(str(tmp_path), engine="duckdb") as env:
+        text = "SELECT a FROM r WHERE coalesce(a, a) <= current_timestamp()"
+        for digits in (6, 9):
+            env.execute_sql("DROP TABLE IF EXISTS r")
+            env.execute_sql(f"CREATE TABLE r (a TIMESTAMP_LTZ({digits}))")
+            env.execute_sql("INSERT INTO r VALUES (TIMESTAMP '2020-01-01 00:00:00')")
+            assert env.execute_sql(text).count() == 1

@@ -8,8 +8,9 @@ import pytest
 
 from tablestore.errors import InvalidInputError, StorageError
 from tablestore.io.memory import MemoryFileStore
-from tablestore.table.history.partitionexpiry import strptime_format
 from tablestore.testing.deterministic import ManualClock
+from tablestore.types.evolution.schemachanges import SetOption
+from tablestore.types.partitionspec import strptime_format
 from tests.support.commitrules.scenes import once
 from tests.support.lab import Lab
 
@@ -110,10 +111,20 @@ def test_formats_are_those_of_java() -> None:
         strptime_format("EEE dd")
 
 
-def test_a_pattern_names_partition_columns_only() -> None:
-    made = hourly("pattern", **{**PATTERN, "partition.timestamp-pattern": "$id"})
-    with pytest.raises(InvalidInputError, match="'id' is not a partition column"):
-        made.open().expire_partitions()
+def test_a_pattern_names_partition_columns_only_and_a_formatter_can_be_read() -> None:
+    wrong = {
+        "partition.timestamp-pattern": ("$id", "'id' is not a partition column"),
+        "partition.timestamp-formatter": ("EEE", "found 'EEE'"),
+    }
+    made = hourly("pattern", **PATTERN)
+    for key, (text, message) in wrong.items():
+        with pytest.raises(InvalidInputError, match=message):
+            hourly("wrong", **{**PATTERN, key: text})
+        with pytest.raises(InvalidInputError, match=message):
+            made.open().alter(SetOption(key=key, value=text))
+    assert made.open().expire_partitions(dry_run=True).partitions
+    # A default of a catalog says nothing of a table without partitions.
+    assert lab("plain", pa.schema([("id", pa.int64())]), (), **{"partition.timestamp-pattern": "$day"}).open().partition_by == ()
 
 
 def test_a_host_whose_clock_is_ahead_drops_no_partition_that_is_not_due() -> None:

@@ -42,6 +42,7 @@ from tablestore.environment.materialized.storing import (
     find_materialized,
     open_materialized,
     rules_of,
+    while_there,
 )
 from tablestore.environment.materialized.upkeep import Prepared, end_upkeep, prepare_upkeep
 from tablestore.environment.result import Result, done
@@ -119,8 +120,10 @@ def _as_job(session: Session, found: Found, act: Callable[[], None]) -> Result:
 def compare_versions(session: Session, written: Path, source: Source = NO_SOURCE) -> CompareReport:
     """Compare a table with its staged version, or where there is none with the previous one."""
     found = find_materialized(session, written, source)
-    role, other = _newest_beside(session, found)
-    return compare(session, found, other, role)
+    with while_there(found):
+        role, other = _newest_beside(session, found)
+    with while_there(found, other):
+        return compare(session, found, other, role)
 
 
 def _stage(session: Session, found: Found, definition: MaterializedTable) -> None:
