@@ -147,7 +147,7 @@ def _covers(spec: PartitionSpec, partition: PartitionSpec) -> bool:
 
 
 def partition_time(options: TableOptions, partition_keys: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """How values of these columns make a time: the pattern, and the formats of ``strptime`` that are tried on what it gives.
+    """Returns the pattern by which values of these columns make a time, and the formats of ``strptime`` tried on what it gives.
 
     Raises InvalidInputError for a pattern that names another column, and for a formatter that cannot be read.
     """

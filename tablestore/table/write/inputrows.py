@@ -161,12 +161,13 @@ def _array(name: str, values: Any, columns: Callable[[], pa.Schema] | None) -> p
     make = partial(_typed, data_type=data_type)
     try:
         return make(values) if data_type is not None and _has_maps(data_type) else pa.array(values)
-    except _REFUSALS as error:
+    except _REFUSALS as inferred:
+        error = inferred
         if data_type is not None:
             try:
                 return make(values)
-            except _REFUSALS:
-                pass
+            except _REFUSALS as typed:
+                error = typed
         place = _first_wrong(values, make)
         wanted = f", which takes {data_type}" if data_type is not None else ""
         raise InvalidInputError(
@@ -176,29 +177,29 @@ def _array(name: str, values: Any, columns: Callable[[], pa.Schema] | None) -> p
 
 
 def _typed(values: Sequence[Any], data_type: pa.DataType | None) -> pa.Array:
-    has_maps = data_type is not None and _has_maps(data_type)
-    return pa.array([_with_pairs(value, data_type) for value in values] if has_maps else values, data_type)
+    if data_type is None or not data_type.num_fields:
+        return pa.array(values, data_type)
+    return pa.array([_as_arrow_wants(value, data_type) for value in values], data_type)
 
 
 def _has_maps(data_type: pa.DataType) -> bool:
     return pa.types.is_map(data_type) or any(_has_maps(data_type.field(place).type) for place in range(data_type.num_fields))
 
 
-def _with_pairs(value: Any, data_type: pa.DataType) -> Any:
-    """A value of Python with its maps as pairs, which Arrow wants."""
-    if value is None or not _has_maps(data_type):
+def _as_arrow_wants(value: Any, data_type: pa.DataType) -> Any:
+    """A value of Python with its maps as pairs. Raises ValueError for a field that a row does not have, which Arrow leaves out."""
+    if value is None or not data_type.num_fields:
         return value
     if pa.types.is_map(data_type):
         pairs = value.items() if isinstance(value, Mapping) else value
-        return [(_with_pairs(key, data_type.key_type), _with_pairs(item, data_type.item_type)) for key, item in pairs]
+        return [(_as_arrow_wants(key, data_type.key_type), _as_arrow_wants(item, data_type.item_type)) for key, item in pairs]
     if pa.types.is_struct(data_type) and isinstance(value, Mapping):
         known = {field.name: field.type for field in data_type}
-        # Arrow would leave them out.
         if others := [name for name in value if name not in known]:
             raise ValueError(f"the row has no field {others[0]!r}; its fields are {', '.join(known)}")
-        return {name: _with_pairs(part, known[name]) for name, part in value.items()}
+        return {name: _as_arrow_wants(part, known[name]) for name, part in value.items()}
     if pa.types.is_list(data_type) and isinstance(value, (list, tuple)):
-        return [_with_pairs(part, data_type.value_type) for part in value]
+        return [_as_arrow_wants(part, data_type.value_type) for part in value]
     return value
 
 

@@ -1,5 +1,6 @@
 """Maps in rows of Python values: dicts and pairs, wherever a column has them."""
 
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -44,3 +45,32 @@ def test_what_is_no_map_is_refused_with_its_row(table: ts.Table, row: dict[str, 
     with pytest.raises(ts.InvalidInputError, match=message):
         table.upsert([good, {**good, "id": 2, **row}])
     assert list(table.snapshots()) == []
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"r": {"zz": 1}},
+        {"r": {"zz": None}},
+        {"r": {"day": date(2024, 1, 1), "zz": object()}},
+        {"r": {"day": "2024-01-01", "zz": 1}},
+        {"l": [{"a": 1}, {"zz": 1}]},
+        {"l": [{"a": "1"}, {"zz": 1}]},
+        {"m": {"k": {"zz": 1}}},
+        {"s": {"t": {"a": 1.5, "zz": 1}}},
+    ],
+)
+def test_a_field_that_a_row_of_the_table_does_not_have_is_refused_by_name_wherever_it_stands(
+    tmp_path: Path, row: dict[str, Any]
+) -> None:
+    catalog = ts.open_catalog(str(tmp_path))
+    catalog.create_database("d")
+    columns = "id INT, r ROW<day DATE, b INT>, l ARRAY<ROW<a INT>>, m MAP<STRING, ROW<a INT>>, s ROW<t ROW<a INT>>"
+    table = catalog.create_table("d.t", columns)
+    for rows in ([{"id": 1, "r": {"b": 1}}, {"id": 2, **row}], {name: [value] for name, value in row.items()}):
+        with pytest.raises(ts.InvalidInputError, match="'zz'"):
+            table.append(rows)
+    table.append([{"id": 1, "r": {"b": 1}}, {"id": 2, "r": {"day": date(2024, 1, 1)}}, {"id": 3, "r": {}}])
+    assert table.scan(["r"]).to_arrow()["r"].to_pylist() == [
+        {"day": None, "b": 1}, {"day": date(2024, 1, 1), "b": None}, {"day": None, "b": None},
+    ]  # fmt: skip
