@@ -90,7 +90,6 @@ class Snapshot:
     @property
     def size_text(self) -> str:
         """The number of rows, ``5 rows (-5)``; where nobody counted them the records in files, ``15 records in files (+5)``.
-        Files also hold rows that later ones replace or delete, and the deletes.
 
         Files also hold rows that later ones replace or delete, and the deletes.
         """

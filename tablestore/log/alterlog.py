@@ -1,4 +1,4 @@
-"""What does an ALTER do to the log of a table? Nothing, or one of these, all or nothing; or it is refused by name.
+"""Applies an ALTER to the log of a table: begins, ends or moves it, or refuses the change by name.
 
     file store -> kafka     BEGIN   the topic is made and its slots fenced, as by CREATE; then the schema lands. What snapshots
                                     changed before is not in it: readers find that in the file store
@@ -41,7 +41,7 @@ _LARGEST = "message.max.bytes"
 
 
 class LogStep(Enum):
-    """What becomes of the log."""
+    """The step that an alteration takes with the log."""
 
     KEEP = auto()
     BEGIN = auto()
@@ -58,7 +58,7 @@ class LogChoice:
 
 
 def pick_step(before: LogChoice, after: LogChoice, *, table: str) -> LogStep:
-    """What an alteration from one choice to another does. Pure. Raises UnsupportedError for what a log cannot become."""
+    """The step of an alteration from one choice to another. Pure. Raises UnsupportedError for what a log cannot become."""
     old, new = before.settings, after.settings
     if new.system == "filestore":
         return LogStep.KEEP if old.system == "filestore" else LogStep.END

@@ -1,6 +1,6 @@
-"""Which log store do a table's settings name?
+"""Loads the log store that a table's settings name.
 
-One that an installed package offers under the entry point group ``tablestore.log_stores``: the engine knows no client library.
+It comes from an installed package, by the entry point group ``tablestore.log_stores``: the engine knows no client library.
 """
 
 from collections.abc import Callable, Mapping

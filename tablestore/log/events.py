@@ -1,4 +1,4 @@
-"""What does a follower of a table have to know besides rows?
+"""Events in a stream of changes: the table was replaced, or its schema has changed.
 
     Restarted       rows of the table were replaced without a record of which: all of it follows, drop what you hold
     SchemaLanded    from here on changes may be of a newer schema than the handle that reads them
@@ -20,7 +20,7 @@ from tablestore.types.typestring import type_to_sql
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restarted:
-    """All rows of the table as of ``snapshot_id`` come next; ``reason`` says what has replaced those before."""
+    """The table's rows as of ``snapshot_id`` come next, all of them; ``reason`` says what has replaced those before."""
 
     snapshot_id: int
     reason: str

@@ -1,4 +1,4 @@
-"""The change log that is the file store itself: every snapshot holds its changes, so there is nothing to send."""
+"""The change log of a table without a log system: every snapshot holds its changes in the file store, and nothing is sent."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NoReturn
@@ -55,7 +55,7 @@ class FileStoreLog:
         return None
 
     def after_commit(self) -> None:
-        """What has landed is in the log."""
+        """Has nothing to do: the changes that have landed are in the log."""
 
     def publishing(self, publish: Callable[[], object]) -> ChangeLog:
         """Nothing is published."""

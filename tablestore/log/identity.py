@@ -1,4 +1,4 @@
-"""Which history is a place of, and is it still this table's?
+"""Identifies the history that a position belongs to, and detects that it is no longer the table's.
 
     table uuid      differs: another table, or one that was dropped and made again
     snapshot name   differs: the history was replaced, say by an older copy whose ids have caught up
@@ -24,7 +24,7 @@ _WAYS_OUT = 'begin anew: without a position, with scan="full"'
 
 
 def snapshot_name(snapshot: Snapshot) -> str:
-    """What identifies a snapshot among all that may have its id."""
+    """The name that identifies a snapshot among all that may have its id."""
     if snapshot.uuid is not None:
         return snapshot.uuid
     identifying = [snapshot.commit_user, snapshot.commit_identifier, snapshot.time_millis, snapshot.delta_manifest_list]
@@ -101,7 +101,7 @@ class Identity:
         self._remember(snapshot_id, name)
 
     def name(self, snapshot_id: int) -> str | None:
-        """What identifies a snapshot among all of its id; None if that is not known any more."""
+        """The name that identifies a snapshot among all of its id; None if that is not known any more."""
         if snapshot_id not in self._names:
             found = self._find(snapshot_id)
             self._remember(snapshot_id, self._parent_of(snapshot_id) if found is None else snapshot_name(found))

@@ -1,4 +1,4 @@
-"""How far is a table's log, and does it say what the table says?
+"""Reports how far a table's log is, and verifies that it says what the table says.
 
 *Status* compares progress files and tails with the snapshots: cheap, reads no change. *Verify* reads the log once: per bucket its
 records must ascend without a repeat, and the last record of every key must be what the table holds for it as of the snapshot that
@@ -65,7 +65,7 @@ class LogStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogCheck:
-    """What a verification found. ``complete``: the log goes back to the first snapshot, so the keys were compared too."""
+    """The result of a verification. ``complete``: the log goes back to the first snapshot, so the keys were compared too."""
 
     snapshot_id: int
     records: int
@@ -75,7 +75,7 @@ class LogCheck:
 
 
 def log_status(context: TableContext, log: LogStore, settings: LogSettings, *, count_records: bool) -> LogStatus:
-    """How far the log is. Raises StorageError if it does not answer."""
+    """The status of the log: how far it is. Raises StorageError if it does not answer."""
     latest = context.snapshots.latest()
     progress = LogProgress(context.files)
     ends = log.bounds(list(range(settings.partitions)))
@@ -108,7 +108,8 @@ def log_status(context: TableContext, log: LogStore, settings: LogSettings, *, c
 
 
 def _problem(context: TableContext, log: LogStore, settings: LogSettings, *, published: int, latest: Snapshot | None) -> str | None:
-    """Why nothing is published: the log is not this table's, or the last publish failed and nobody has caught up since."""
+    """The reason why nothing is published: the log is not this table's, or the last publish failed and nobody has caught up
+    since."""
     if (found := log_problem(context, log, settings)) is not None:
         return str(found)
     if latest is None or published >= latest.id:

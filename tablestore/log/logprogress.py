@@ -1,4 +1,4 @@
-"""How far has a table's log been published? Small files in the table, one per (slot layout, slot, snapshot):
+"""Records how far a table's log has been published, in small files in the table, one per (slot layout, slot, snapshot).
 
     tablestore-log/<slots>-<slot>/<snapshot>      {"snapshot": 7, "uuid": …, "log": …, "offsets": {"0": 120, …}}
 
@@ -45,7 +45,7 @@ class LogProgress:
     files: FileStore
 
     def read(self, slot: int, slots: int) -> SlotProgress | None:
-        """Where a slot stands, None if nothing was recorded."""
+        """The progress of a slot, None if nothing was recorded."""
         found = self._recorded(slot, slots)
         # A newer file may take the place of the one that was listed.
         for snapshot_id in reversed(found):
@@ -75,7 +75,7 @@ class LogProgress:
                 self.files.delete(f"{directory}/{snapshot_id:020d}")
 
     def read_lasting(self, slots: int) -> list[SlotProgress]:
-        """Where the slots stand, those that have begun, even after a power failure."""
+        """The progress of the slots that have begun, which holds even after a power failure."""
         found = {slot: progress for slot in range(slots) if (progress := self.read(slot, slots)) is not None}
         for slot in found:
             self.files.sync(_directory(slot, slots))

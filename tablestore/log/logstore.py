@@ -1,4 +1,4 @@
-"""What a log system outside of the file store can do: the protocol that connectors implement.
+"""The log store protocol: what a log system outside of the file store must be able to do, which connectors implement.
 
     create -> slots -> publish -> close            drop
                  │
@@ -69,7 +69,8 @@ class LogCursor(Protocol):
     """Reads on from given positions. Not thread-safe."""
 
     def poll(self, timeout_s: float, max_records: int) -> Sequence[RawRecords]:
-        """What has become visible since: at most ``max_records``, per bucket in order; empty after ``timeout_s`` without any."""
+        """The records that have become visible since: at most ``max_records``, per bucket in order; empty after ``timeout_s``
+        without any."""
         ...
 
     def close(self) -> None:
@@ -82,7 +83,7 @@ class LogStore(Protocol):
 
     @property
     def name(self) -> str:
-        """What people call it: a topic name."""
+        """The name that people call it by: a topic name."""
         ...
 
     @property
@@ -91,7 +92,7 @@ class LogStore(Protocol):
         ...
 
     def answers(self, timeout_s: float) -> bool:
-        """Whether the log system can be reached within so long."""
+        """True if the log system can be reached within so long."""
         ...
 
     def create(self, *, partitions: int, retention_ms: int | None, ignore_if_exists: bool) -> bool:
@@ -127,7 +128,8 @@ class LogStore(Protocol):
         ...
 
     def since(self, time_millis: int, buckets: Sequence[int], *, table: bytes) -> dict[int, Since]:
-        """Where the records of a table (its uuid) at or after a time begin, per bucket. Raises NotFoundError, StorageError."""
+        """The positions where the records of a table (its uuid) at or after a time begin, per bucket. Raises NotFoundError,
+        StorageError."""
         ...
 
     def open_cursor(self, offsets: Offsets, *, dense: bool = False, keys: bool = False, uncommitted: bool = False) -> LogCursor:

@@ -1,4 +1,4 @@
-"""Which change log does a table have? Chosen once, when the table is opened.
+"""Opens the change log of a table: the file store's or a log system's, chosen once, when the table is opened.
 
 :class:`ChangeLogs` is made where handles come from, one per ``open_catalog`` or ``open_table``, and is handed to every handle that
 comes from there: so the tables of one catalog share their open publishers.

@@ -1,4 +1,4 @@
-"""The change log of an open table: what the rest of the engine asks of it, whichever log system the table has.
+"""The change log protocol: what the rest of the engine asks of an open table's log, whichever log system the table has.
 
     CREATE   begin          the log is made
     commit   properties     the snapshot notes where records of later snapshots begin
@@ -47,12 +47,12 @@ class ChangeLog(Protocol):
 
     @property
     def settings(self) -> LogSettings:
-        """What the table's options say about the log."""
+        """The log options of the table."""
         ...
 
     @property
     def slots(self) -> int:
-        """How many publishers can work at once; 0 where nothing is published."""
+        """The number of publishers that can work at once; 0 where nothing is published."""
         ...
 
     # -- with the table
@@ -62,7 +62,7 @@ class ChangeLog(Protocol):
         ...
 
     def is_there(self) -> bool:
-        """Whether a log of that name is there, whoever made it; False where nothing has to be made. Raises StorageError."""
+        """True if a log of that name is there, whoever made it; False where nothing has to be made. Raises StorageError."""
         ...
 
     def alter(self, changes: Sequence[SchemaChange] | SchemaChange) -> TableSchema:
@@ -81,7 +81,7 @@ class ChangeLog(Protocol):
     # -- with a commit
 
     def properties(self) -> Mapping[str, str]:
-        """What a snapshot that is about to be committed notes about the log."""
+        """The notes about the log in a snapshot that is about to be committed."""
         ...
 
     def check_sizes(self, rows: pa.Table, kinds: pa.Array | pa.ChunkedArray | None) -> None:
@@ -89,7 +89,7 @@ class ChangeLog(Protocol):
         ...
 
     def ahead(self) -> RowsAhead | None:
-        """What shows the rows of one write to readers before they land; None where rows come with their snapshot."""
+        """The sender that shows the rows of one write to readers before they land; None where rows come with their snapshot."""
         ...
 
     def after_commit(self) -> None:
@@ -108,7 +108,7 @@ class ChangeLog(Protocol):
         ...
 
     def unpublished(self) -> int | None:
-        """How many snapshots the log lacks, by the progress on record; None where nothing is published."""
+        """The number of snapshots that the log lacks, by the progress on record; None where nothing is published."""
         ...
 
     # -- reading
@@ -120,7 +120,7 @@ class ChangeLog(Protocol):
     # -- looking after it; UnsupportedError where the log is the file store
 
     def status(self, *, count_records: bool = True) -> LogStatus:
-        """How far the log is."""
+        """The status of the log: how far it is."""
         ...
 
     def verify(self) -> LogCheck:

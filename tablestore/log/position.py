@@ -1,4 +1,4 @@
-"""How far has a reader of a table come?
+"""Positions of readers: how far a reader of a table has come, as a value that can be stored.
 
     done      snapshot 7 is done                       the normal form: reading goes on with snapshot 8
     frame     5000 rows of snapshot 7                  in the midst of the rows that snapshot 7 holds
@@ -77,7 +77,7 @@ def done(snapshot_id: int) -> StorePlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogPlace:
-    """Where a reader of the log stands: per bucket the next position, and the last change handed out.
+    """The place of a reader of the log: per bucket the next position, and the last change handed out.
 
     ``base``: everything up to this snapshot is done in every bucket. ``incarnation``: the log that the positions are of.
     """
@@ -166,7 +166,7 @@ class Position:
 
 
 def parse_position(value: object) -> Position:
-    """What ``to_json`` or ``str()`` made of a position.
+    """Parses what ``to_json`` or ``str()`` made of a position.
 
     Raises InvalidInputError: of kind ``position-too-new`` for a newer version, ``position-unnamed`` for one that does not say
     which table it is of, as early versions made them, else ``position``.
@@ -210,7 +210,7 @@ def parse_stored(value: object) -> Position | Place:
 
 
 def fingerprint(filter_text: str | None, pairs: bool, *, as_written: bool = True) -> str:
-    """What is read, in 16 characters; the filter names columns by id."""
+    """The fingerprint of what is read, in 16 characters; the filter names columns by id."""
     return hashlib.sha256(json.dumps([filter_text, pairs, *([] if as_written else ["found"])]).encode()).hexdigest()[:16]
 
 

@@ -1,4 +1,4 @@
-"""The change log in a system of its own, behind a :class:`~tablestore.log.logstore.LogStore` (Kafka).
+"""The change log of a table in a log system (Kafka), behind a :class:`~tablestore.log.logstore.LogStore`.
 
     CREATE   the log is made, and every publisher slot opened once: a publisher of a dropped table of that name is fenced for good
     commit   the snapshot notes where later records begin; after it has landed this process publishes what the log lacks
@@ -65,7 +65,7 @@ class PublishedLog:
 
     @property
     def slots(self) -> int:
-        """How many publishers can work at once."""
+        """The number of publishers that can work at once."""
         return self.settings.slots
 
     # -- with the table
@@ -87,7 +87,7 @@ class PublishedLog:
             raise
 
     def is_there(self) -> bool:
-        """Whether the log system knows one of that name."""
+        """True if the log system knows one of that name."""
         try:
             self._open().incarnation(partitions=self.settings.partitions)
         except NotFoundError:
@@ -120,7 +120,7 @@ class PublishedLog:
     # -- with a commit
 
     def properties(self) -> Mapping[str, str]:
-        """Where records of later snapshots begin, as far as that is on record."""
+        """The positions where records of later snapshots begin, as far as that is on record."""
         known = LogProgress(self._context.files).lower_bounds(self.settings.slots, self.settings.partitions)
         return {} if known is None else {LOG_OFFSETS_PROPERTY: encode_log_offsets(*known)}
 
@@ -141,7 +141,7 @@ class PublishedLog:
         return min((limit for limit in known if limit is not None), default=None)
 
     def ahead(self) -> RowsAhead | None:
-        """What sends the rows of one write early, for ``log.consistency = eventual``."""
+        """The sender of early rows of one write, for ``log.consistency = eventual``."""
         if not self.settings.eventual or not self._context.settings.tracking.is_whole or self._is_silent():
             return None
         return EarlyRows(self._context, self.settings, self, self._publishers.locks)
@@ -169,7 +169,7 @@ class PublishedLog:
         return tuple(reports)
 
     def unpublished(self) -> int | None:
-        """How many snapshots the slot that is furthest behind has not published."""
+        """The number of snapshots that the slot that is furthest behind has not published."""
         published = LogProgress(self._context.files).published(self.settings.slots)
         latest = self._context.snapshots.latest()
         return max(latest.id - published, 0) if latest is not None else 0
@@ -225,7 +225,7 @@ class PublishedLog:
     # -- looking after it
 
     def status(self, *, count_records: bool = True) -> LogStatus:
-        """How far the log is."""
+        """The status of the log: how far it is."""
         return log_status(self._context, self._open(), self.settings, count_records=count_records)
 
     def verify(self) -> LogCheck:

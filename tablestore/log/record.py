@@ -1,4 +1,4 @@
-"""What the log holds: changes of one bucket, each with its place in the table's history.
+"""Log records: changes of one bucket, each with its place in the table's history.
 
 A change is named by (snapshot, ordinal): the snapshot that made it, and its running number among the changes of that snapshot in
 its bucket. Records are handed around in batches of one bucket.
@@ -94,7 +94,7 @@ class LogRecords:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawRecords:
-    """What a reader found in one bucket, in the order of the log, not yet decoded.
+    """The records that a reader found in one bucket, in the order of the log, not yet decoded.
 
     ``offsets`` are positions in the log; ``snapshots``, ``ordinals`` and ``kinds`` are -1 and ``tables`` None where a record says
     nothing of them (others may write to a topic too). ``keys`` are given where there is no value. ``next_offset`` is where to go
@@ -133,7 +133,7 @@ class Tail:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Since:
-    """Where the changes at or after a time begin in one bucket of the log.
+    """The place in one bucket of the log where the changes at or after a time begin.
 
     ``mark`` and ``time_millis`` are those of the first record that readers see of them; None if there is none, ``offset`` is then
     the end. ``whole``: none of them has been lost to retention.

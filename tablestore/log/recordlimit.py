@@ -1,4 +1,4 @@
-"""Which rows make records that are larger than their log takes?
+"""Refuses rows whose log records would be larger than the log takes.
 
     write      rows -> at most so many bytes of text each (from their lengths) ── within the limit: nothing more is done
                                                                                └─ else: encoded, and measured exactly

@@ -1,4 +1,4 @@
-"""Which log does a table have, and what is in it? Pure: a table's options become a value, or a typed error.
+"""Parses the log options of a table into a frozen value. Pure: a value, or a typed error.
 
     log.system                filestore without brokers, kafka with them, unless it is named
     log.changelog-mode auto   upsert with a primary key, all without
@@ -132,7 +132,8 @@ def named_log(schema: TableSchema, name: str) -> TableSchema:
 
 
 def check_early(schema: TableSchema, settings: LogSettings) -> None:
-    """Whether rows of this table may be sent before their snapshot. Raises UnsupportedError that names the option in the way."""
+    """Raises UnsupportedError, which names the option in the way, where rows of this table may not be sent before their
+    snapshot."""
     if not settings.eventual:
         return
     plain = table_settings(schema)
@@ -153,7 +154,7 @@ def check_early(schema: TableSchema, settings: LogSettings) -> None:
 
 
 def _check_filestore(options: TableOptions) -> None:
-    """What needs a log of its own is refused where somebody asks for it by name."""
+    """Refuses options that need a log system, where the file store is the log."""
     if options.text(opt.LOG_CONSISTENCY) == "eventual":
         raise _invalid(
             "File store continuous reading does not support eventual consistency mode.",

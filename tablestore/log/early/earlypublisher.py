@@ -1,4 +1,4 @@
-"""The outbox of a table whose rows are sent early (``log.consistency = eventual``): before their snapshot, while they are written.
+"""Publishes the log of a table whose rows are sent early (``log.consistency = eventual``): before their snapshot, as written.
 
     write    early rows ───────────────> topic        seen at once; they promise nothing
     commit   the outbox, as ever ──────> topic        the changes of the snapshot, in order, once
@@ -142,7 +142,7 @@ class EarlyPublisher:
 
 
 class EarlyRowsAhead:
-    """What is known of the early rows of a log (:class:`~tablestore.log.publish.publisher.Ahead`).
+    """The publisher's state of early rows in a log (:class:`~tablestore.log.publish.publisher.Ahead`).
 
     ``unsettled``: from where on early rows may be the last of their keys; None if there are none. ``of_this_write``: all of them
     are of the write that is going on in this process.
@@ -166,12 +166,12 @@ class EarlyRowsAhead:
         return _last_change(self._log, bucket, self._published.get(bucket, 0), tail.next_offset)
 
     def opened(self) -> None:
-        """Whether there are any is known now."""
+        """Settles, once the slot is open, whether any early rows are left."""
         if not self.are_there():
             self.unsettled = None
 
     def are_there(self) -> bool:
-        """Whether the log goes on behind what was settled when progress was last recorded."""
+        """True if the log goes on behind what was settled when progress was last recorded."""
         settled = _settled(self._progress.read(0, 1))
         tails = self._log.tails(self._buckets, uncommitted=True)
         return any(not tail.empty and tail.next_offset > settled.get(bucket, 0) for bucket, tail in tails.items())

@@ -1,4 +1,4 @@
-"""Reading a log whose rows come early (``log.consistency = eventual``): the last record of a key counts.
+"""Reads a log whose rows come early (``log.consistency = eventual``): the last record of a key counts.
 
     early row      handed out at once, and remembered: it may come again, or be taken back
     change         left out if the key's early row said the same; else handed out
@@ -54,7 +54,7 @@ class EarlyRowsToo:
         return {bucket: max(begin, recorded.offsets.get(bucket, 0)) for bucket, begin in held.items()}
 
     def rows(self, raw: RawRecords, place: LogPlace) -> Generator[LogRows, None, LogPlace]:
-        """What is new behind ``place``; early rows count to the snapshot that their bucket has come to."""
+        """The new rows behind ``place``; early rows count to the snapshot that their bucket has come to."""
         decoder = self._decoder
         known = self._chosen(raw)
         # Records written with one schema are decoded together: those of a snapshot, or early ones of a schema id.

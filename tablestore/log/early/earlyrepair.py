@@ -1,4 +1,4 @@
-"""What takes early rows back: for each of their keys the row that the table holds, or a tombstone.
+"""Repairs early rows: sends for each of their keys the row that the table holds, or a tombstone.
 
     keys -> the bucket at the snapshot -> found: +I with the row      not found: -D
 

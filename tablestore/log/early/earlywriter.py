@@ -1,4 +1,4 @@
-"""Rows of one write on their way ahead of it (``log.consistency = eventual``).
+"""Sends the rows of one write to the log before it lands (``log.consistency = eventual``).
 
     send, send, … ── landed      the outbox follows with the same rows in their place
                   └─ otherwise   the next publish takes them back
@@ -35,7 +35,7 @@ _ROWS = 50_000
 
 
 class Publishing(Protocol):
-    """What the rows go through: the log of the table that is written."""
+    """The operations on the log of the written table that early rows need."""
 
     def use(self, slot: int) -> AbstractContextManager[Publisher]:
         """The publisher of a slot."""

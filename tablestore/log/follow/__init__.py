@@ -1,1 +1,1 @@
-"""A table now, and every change after it."""
+"""Follows a table: its rows now, and every change after them."""

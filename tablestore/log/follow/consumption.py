@@ -1,4 +1,4 @@
-"""The table now, and every change after it.
+"""Follows a table through its snapshots: its rows now, and every change after them.
 
     scan="full"             |-- rows at snapshot N --|-- changes of N+1 --|-- changes of N+2 --| …
     scan="latest"                                    |-- changes of N+1 --| …
@@ -79,7 +79,7 @@ class ChangeBatch:
 
 
 class Progress:
-    """Where a named consumer stands, in the table; without a name nothing is kept."""
+    """The stored progress of a named consumer, in the table; without a name nothing is kept."""
 
     def __init__(self, consumers: Consumers, consumer_id: str | None, identity: Identity) -> None:
         self._consumers, self._id, self._identity = consumers, consumer_id, identity
@@ -101,7 +101,7 @@ class Progress:
 
     @property
     def is_begun(self) -> bool:
-        """Whether this process has said where the consumer stands."""
+        """True if this process has said where the consumer stands."""
         return self._committed is not None
 
     def begin(self, place: Place) -> None:
@@ -209,7 +209,7 @@ class FileStoreConsumption:
     # -- where to begin
 
     def start(self) -> Place:
-        """Where to begin: where the named consumer stood, at the position given, or where ``scan`` says."""
+        """The place to begin at: where the named consumer stood, at the position given, or where ``scan`` says."""
         wanted, consumers = self._request.start, Consumers(self._context.files)
         known = consumers.find(wanted.consumer_id) if wanted.consumer_id is not None else None
         if known is not None:
@@ -226,7 +226,7 @@ class FileStoreConsumption:
                 return first
 
     def _kept(self, known: Consumer) -> Place:
-        """Where a named consumer stands."""
+        """The stored place of a named consumer."""
         stored = known.extra.get(POSITION_KEY)
         position = parse_stored(stored) if stored is not None else None
         # Another engine moves nextSnapshot and does not know of places inside of a snapshot.
@@ -281,11 +281,11 @@ class FileStoreConsumption:
         return ChangeBatch(rows, snapshot_id, place, in_frame=False, progress=self.progress)
 
     def restarted(self, place: StorePlace) -> ChangeBatch:
-        """That all rows come next."""
+        """The event that all rows come next."""
         return self._event(Restarted(snapshot_id=place.snapshot_id, reason=self._gap), place, in_frame=True)
 
     def schema_landed(self, snapshot_id: int, schema: TableSchema, place: Place) -> ChangeBatch | None:
-        """That the changes behind ``place`` may have other columns than before; None if that was handed out."""
+        """The event that the changes behind ``place`` may have other columns than before; None if that was handed out."""
         if schema.id <= self._schema_id:
             return None
         self._schema_id = schema.id
@@ -297,7 +297,7 @@ class FileStoreConsumption:
         return ChangeBatch(nothing, event.snapshot_id, place, in_frame=in_frame, progress=self.progress, event=event)
 
     def finish(self, position: StorePlace) -> Generator[ChangeBatch, None, int]:
-        """What is left of the snapshot in which ``position`` lies; returns the snapshot up to which everything is then done."""
+        """The rest of the snapshot in which ``position`` lies; returns the snapshot up to which everything is then done."""
         if position.phase == "changes" and not position.rows:
             return position.snapshot_id - 1
         if position.phase == "frame":
@@ -367,7 +367,7 @@ class FileStoreConsumption:
         return position.behind()
 
     def on_discontinuity(self, found: Discontinuity) -> StorePlace | None:
-        """Where to begin anew at a snapshot whose changes are not all known; None to go on without. Raises NotFoundError."""
+        """The place to begin anew at a snapshot whose changes are not all known; None to go on without. Raises NotFoundError."""
         way = self._request.on_discontinuity
         if way == "raise":
             raise NotFoundError(
@@ -406,7 +406,7 @@ class FileStoreConsumption:
         raise self.expired(snapshot_id)
 
     def expired(self, snapshot_id: int) -> NotFoundError:
-        """That a snapshot which is needed is gone."""
+        """The error that a snapshot which is needed is gone."""
         context = self._context
         retained = context.snapshots.live_ids()
         return NotFoundError(

@@ -1,4 +1,4 @@
-"""Records of the log become rows as a reader asked for them: its columns, its schema, its filter.
+"""Decodes records of the log into rows as a reader asked for them: its columns, its schema, its filter.
 
 A record has the columns of the schema that its snapshot was written with. Records are decoded in stretches of one schema.
 """
@@ -65,7 +65,7 @@ class RecordDecoder:
         self._uuid = (context.table_uuid or "").encode()
 
     def fresh(self, raw: RawRecords, done: Mark) -> npt.NDArray[np.int64]:
-        """Which records are this table's and not handed out yet."""
+        """The indexes of the records that are this table's and not handed out yet."""
         if raw.tables.count(self._uuid) == len(raw):
             ours: npt.NDArray[np.bool_] = np.ones(len(raw), dtype=np.bool_)
         else:
@@ -136,7 +136,8 @@ class RecordDecoder:
         return rows, changes
 
     def selected(self, rows: pa.RecordBatch, kinds: npt.NDArray[np.int8]) -> pa.RecordBatch:
-        """Of rows in the reader's schema: those that the filter lets through, with ``_row_kind`` and the columns asked for."""
+        """The rows that the filter lets through, with ``_row_kind`` and the columns asked for; they come in the reader's
+        schema."""
         if self._predicate is not None:
             matches = evaluate(self._predicate, rows).fill_null(False).to_numpy(zero_copy_only=False).astype(np.bool_)
             kinds, kept = self._filtered(rows, kinds, matches)

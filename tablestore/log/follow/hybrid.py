@@ -1,4 +1,4 @@
-"""Following a table whose log is not the file store: its rows at a snapshot, then the log, with no gap at either seam.
+"""Follows a table whose log is not the file store: its rows at a snapshot, then the log, with no gap at either seam.
 
     frame of N ── log behind N ── … ── log truncated or silent ── file store up to L ── log behind L ── …
 
@@ -86,7 +86,8 @@ class HybridConsumption:
         return self._store.batches_from(start)
 
     def _older(self, start: Place) -> Place | None:
-        """Where the changes since the time asked for begin in the log, if it goes back further than the table's snapshots."""
+        """The place where the changes since the time asked for begin in the log, if it goes back further than the table's
+        snapshots."""
         since = self._request.start.time_millis
         assert since is not None
         place = self._reader.place_since(since)
@@ -168,7 +169,7 @@ class HybridConsumption:
     # -- what the log does not say
 
     def _landed(self, snapshot_id: int, place: LogPlace) -> ChangeBatch | None:
-        """That a snapshot's changes may have other columns; handed out once, before the first of them."""
+        """The event that a snapshot's changes may have other columns; handed out once, before the first of them."""
         if snapshot_id <= self._schema_looked:
             return None
         self._schema_looked = snapshot_id
@@ -213,7 +214,7 @@ class HybridConsumption:
         return min((i for i in there if i > self._looked_at), default=self._newest() + 1) - 1
 
     def _is_silent(self, place: LogPlace) -> bool:
-        """Whether there are snapshots whose records do not come. At the end of a bounded read nobody waits for them."""
+        """True if there are snapshots whose records do not come. At the end of a bounded read nobody waits for them."""
         if self._looked_at <= place.base:
             self._silent_since = None
             return False

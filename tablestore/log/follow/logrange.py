@@ -1,4 +1,4 @@
-"""What does a bucket's log hold of some snapshots? A bounded read, for readers that know where to end.
+"""Reads the log of a bucket for a range of snapshots, for readers that know where to end.
 
     positions    begin ──────────────────────────── end
     snapshots    ≤ after │ after + 1 … upto         │ later
@@ -80,7 +80,7 @@ def read_log_range(
 
 
 def _logged(context: TableContext, reader: LogReader, part: LogRange, place: LogPlace) -> Iterator[LogRows | None]:
-    """What the log gives, and None when that was all; without it the log has gone silent before."""
+    """The rows that the log gives, and None when that was all; without it the log has gone silent before."""
     reader.open(place)
     heard = context.clock.steady_s()
     while (reached := reader.reached(part.bucket)) < part.end:

@@ -1,4 +1,4 @@
-"""What a follower of a table asks for: a value, checked before anything is read."""
+"""The request of a follower of a table, as a value: start, columns, filter, end. It is checked before anything is read."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _WAYS: tuple[OnDiscontinuity, ...] = ("raise", "skip", "restart")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """Where to begin: at ``position``, else where the consumer of that name stood, else where ``scan`` says.
+    """The start of a reader: at ``position``, else where the consumer of that name stood, else where ``scan`` says.
 
     ``time_millis``: since the epoch; given for ``"from-timestamp"``, and only for that.
     """
@@ -36,7 +36,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consumption:
-    """Which columns and rows are read, from where, and how far.
+    """The columns and rows that are read, from where, and how far.
 
     ``pairs``: with ``-U`` rows. ``as_written`` as of :class:`~tablestore.store.changes.changefeed.ChangeFeed`: without, changes are
     read from the file store. ``follow``: wait at the newest snapshot for the next one. ``stop`` is asked between snapshots.
@@ -58,7 +58,7 @@ class Consumption:
             )
 
     def fingerprint(self, schema: TableSchema) -> str:
-        """Of what is read; columns may be renamed."""
+        """The fingerprint of the columns and rows that are read; columns may be renamed."""
         ids = {field.name: f"#{field.id}" for field in schema.fields}
         return fingerprint(
             None if self.predicate is None else to_sql(renamed(self.predicate, ids)), self.pairs, as_written=self.as_written
@@ -72,7 +72,7 @@ class Consumption:
 def parse_start(
     context: TableContext, *, scan: str | None, time_millis: int | None, consumer_id: str | None, position: object
 ) -> Start:
-    """Where to begin, checked. What is None comes from the table's options ``log.scan…``. Raises InvalidInputError."""
+    """The start of a reader, checked. What is None comes from the table's options ``log.scan…``. Raises InvalidInputError."""
     options = TableOptions(context.schema.options)
     found = options.text(opt.LOG_SCAN) if scan is None else scan
     mode = next((one for one in _MODES if one == found), None)

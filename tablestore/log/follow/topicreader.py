@@ -1,4 +1,4 @@
-"""The table now, and every change after it from the log: the hybrid read without a gap.
+"""Follows a table through its log: the rows at a snapshot, then the log from there on, without a gap (hybrid read).
 
     rows at snapshot N  |  log from the offsets that N noted, records of snapshots up to N left out  |  …
                                      └ truncated: the file store's changes fill the hole, and it is said
@@ -42,7 +42,7 @@ MAX_RECORDS = 10_000
 def place_at(
     context: TableContext, log: LogStore, settings: LogSettings, snapshot: Snapshot | None, begins: Mapping[int, int]
 ) -> LogPlace:
-    """Where the log goes on behind ``snapshot``: the offsets that it noted, or the newest earlier one's, else the beginning.
+    """The place in the log behind ``snapshot``: the offsets that it noted, or the newest earlier one's, else the beginning.
 
     ``begins``: positions before which the log holds nothing that comes behind ``snapshot``.
     """
@@ -65,19 +65,20 @@ def noted_offsets(context: TableContext, snapshot: Snapshot | None, incarnation:
 
 
 class Reading(Protocol):
-    """Which records a reader hands out: changes that have landed, or also early rows (:mod:`tablestore.log.early`)."""
+    """The strategy of a reader for the records that it hands out: changes that have landed, or also early rows
+    (:mod:`tablestore.log.early`)."""
 
     def open_cursor(self, log: LogStore, offsets: Offsets) -> LogCursor:
         """A cursor that gives what :meth:`rows` needs."""
         ...
 
     def begins(self, held: Mapping[int, int]) -> Mapping[int, int]:
-        """Where a new reader begins, per bucket, of a log that still holds the positions from ``held`` on."""
+        """The position where a new reader begins, per bucket, of a log that still holds the positions from ``held`` on."""
         ...
 
     @property
     def has_times(self) -> bool:
-        """Whether records ascend by the time of their snapshot."""
+        """True if records ascend by the time of their snapshot."""
         ...
 
     def rows(self, raw: RawRecords, place: LogPlace) -> Generator[LogRows, None, LogPlace]:
@@ -170,7 +171,7 @@ class LogReader:
         self._reached = dict(place.offsets)
 
     def begins(self) -> Mapping[int, int]:
-        """Where a new reader begins, per bucket."""
+        """The position where a new reader begins, per bucket."""
         bounds = self._log.bounds(list(range(self._settings.partitions)))
         return self._reading.begins({bucket: begin for bucket, (begin, _) in bounds.items()})
 
@@ -218,7 +219,7 @@ class LogReader:
             self._cursor = None
 
     def poll(self, place: LogPlace, timeout_s: float) -> Iterator[LogRows]:
-        """What is new behind ``place``, bucket by bucket. Raises LogTruncated, StorageError, FormatError (a poison message)."""
+        """The new rows behind ``place``, bucket by bucket. Raises LogTruncated, StorageError, FormatError (a poison message)."""
         assert self._cursor is not None, "open comes first"
         for raw in self._cursor.poll(timeout_s, MAX_RECORDS):
             place = yield from self._reading.rows(raw, place)
@@ -242,7 +243,7 @@ class LogReader:
         return place.at_base(base) if read and base > place.base else place
 
     def _recorded(self, incarnation: str, layouts: Iterable[int]) -> list[SlotProgress]:
-        """How far each slot has come, of those that have begun."""
+        """The recorded progress of each slot that has begun."""
         progress = LogProgress(self._context.files)
         found = [progress.read(slot, slots) for slots in layouts for slot in range(slots)]
         return [one for one in found if one is not None and one.incarnation == incarnation]

@@ -1,1 +1,1 @@
-"""Rows as the JSON that the log carries, both ways."""
+"""Encodes rows as the JSON that the log carries, and decodes it."""

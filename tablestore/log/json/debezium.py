@@ -1,4 +1,4 @@
-"""What does one change look like as a message?
+"""Encodes changes as Debezium JSON messages, and decodes them.
 
     key     null without a primary key, else the primary key as a JSON object
     value   upsert    +I, +U   {"before":null,"after":{row},"op":"c"}

@@ -1,4 +1,4 @@
-"""Rows out of JSON objects that are all written alike, without parsing one of them.
+"""Reads rows from JSON objects that are all written alike, without parsing one of them.
 
     <head>{"id":17,"name":"Ada","paid":null}<tail>      the names of the first object, in its order, are those of every one
            └ gap └value   └ gap └ value
@@ -36,7 +36,7 @@ _MOST_BYTES = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class _Values:
-    """Where the values of a column lie, without their quotation marks."""
+    """The places of the values of a column, without their quotation marks."""
 
     starts: Places
     ends: Places
@@ -76,7 +76,7 @@ def _names(text: bytes) -> tuple[str, ...] | None:
 
 
 def _locate(data: pa.Buffer, bounds: Places, names: Sequence[str], head: bytes, tail: bytes) -> dict[str, _Values] | None:
-    """Where the values of all columns lie; None if a text is not written as ``names`` say."""
+    """The places of the values of all columns; None if a text is not written as ``names`` say."""
     buffer: Bytes = np.frombuffer(data, dtype=np.uint8)
     begins, ends = bounds[:-1], bounds[1:] - len(tail)
     gaps = [b"," + json.dumps(name, ensure_ascii=False).encode() + b":" for name in names]
@@ -107,8 +107,8 @@ def _locate(data: pa.Buffer, bounds: Places, names: Sequence[str], head: bytes, 
 
 
 def _commas(buffer: Bytes, begins: Places, *, in_each: Sequence[int]) -> tuple[Places | None, int]:
-    """Where the separators of the objects are: a row of positions for each; None if a text has another number of them than
-    ``in_each`` (in its head, object and tail). And how many quotation marks there are behind the first byte."""
+    """The places of the separators of the objects, as a row of positions for each, None if a text has another number of them
+    than ``in_each`` (in its head, object and tail); and the number of quotation marks behind the first byte."""
     found, quotes = [], 0
     for start in range(0, len(buffer), _AT_ONCE_BYTES):
         part = buffer[start : start + _AT_ONCE_BYTES + 1]
@@ -127,7 +127,7 @@ def _commas(buffer: Bytes, begins: Places, *, in_each: Sequence[int]) -> tuple[P
 
 
 def _all_begin(data: pa.Buffer, places: Places, expected: bytes) -> bool:
-    """Whether the bytes at all ``places`` are the expected ones."""
+    """True if the bytes at all ``places`` are the expected ones."""
     size = len(expected)
     if not size:
         return True

@@ -1,4 +1,4 @@
-"""How do JSON objects become rows again?
+"""Decodes JSON objects into rows.
 
     fast    Arrow's JSON reader into the types that JSON has, then casts over whole columns (text to decimal, date, …)
     exact   Python's JSON reader, value by value: for what the fast one does not take (maps, NaN, objects over several lines)
@@ -229,7 +229,7 @@ def _sql(kind: pa.DataType) -> str:
 
 
 def _why(cause: Exception) -> str:
-    """What an error of ours adds; those of others speak of what a value has become on its way."""
+    """The reason that an error of ours adds; those of others speak of what a value has become on its way."""
     return "" if isinstance(cause, (pa.ArrowException, KeyError, OverflowError, _WrongValue)) else f" ({cause})"
 
 
@@ -250,7 +250,7 @@ def _object(text: bytes, position: int) -> dict[str, Any]:
 
 
 def _reader(kind: pa.DataType) -> Callable[[Any], Any]:
-    """How a parsed JSON value becomes what Arrow takes for the carrier of ``kind``."""
+    """The conversion of a parsed JSON value to what Arrow takes for the carrier of ``kind``."""
     if pa.types.is_list(kind):
         item = _reader(kind.value_type)
         return lambda value: [None if v is None else item(v) for v in _expect(value, list)]

@@ -1,4 +1,4 @@
-"""How does a column of values become JSON text, without looking at one value at a time?
+"""Encodes columns as JSON text, whole arrays at a time.
 
 Each Arrow type has one text form, built with Arrow's string kernels over whole arrays:
 

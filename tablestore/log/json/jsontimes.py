@@ -1,4 +1,4 @@
-"""How are dates and timestamps of every year written as text, and read again?
+"""Writes dates and timestamps of every year as text, and reads them.
 
     2024-01-31        -0044-03-15        5881580-07-11        2024-01-31 12:30:00.123456        ... Z with local time zone
 

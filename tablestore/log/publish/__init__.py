@@ -1,1 +1,1 @@
-"""The outbox: what snapshots have and the log lacks is sent, in order, once."""
+"""Publishes snapshots to the log (the outbox): what snapshots have and the log lacks is sent, in order, once."""

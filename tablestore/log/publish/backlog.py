@@ -1,6 +1,6 @@
-"""How much lies between a table's snapshots and its log? Manifests alone say it; nothing is read that would be sent.
+"""Measures the backlog: the changes of a table's snapshots that its log lacks.
 
-Asked before publisher slots are spread over several processes.
+Manifests alone say it; nothing is read that would be sent. It is asked before publisher slots are spread over several processes.
 """
 
 from dataclasses import dataclass
@@ -14,14 +14,15 @@ from tablestore.store.context import TableContext
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """What the log lacks, as rows and bytes of the data files that hold it: the records may be fewer, or twice as many."""
+    """The changes that the log lacks, as rows and bytes of the data files that hold them: the records may be fewer, or twice
+    as many."""
 
     rows: int = 0
     bytes: int = 0
 
 
 def log_backlog(context: TableContext, settings: LogSettings, *, enough: Backlog) -> Backlog:
-    """What the slot that is furthest behind has not published; counting ends once either number reaches ``enough``."""
+    """The backlog of the slot that is furthest behind; counting ends once either number reaches ``enough``."""
     latest = context.snapshots.latest()
     if latest is None:
         return Backlog()

@@ -1,4 +1,4 @@
-"""The changes of one snapshot as records of the log: pure in the snapshot's manifests, so every publisher makes the same ones.
+"""Turns the changes of one snapshot into records of the log: pure in its manifests, so every publisher makes the same ones.
 
 A change's ordinal counts the changes of its snapshot in its bucket, before ``-U`` rows are dropped for an ``upsert`` log. The rules
 (which rows, which mode) are those of the snapshot's own schema.
@@ -39,7 +39,7 @@ def published_changes(context: TableContext, snapshot: Snapshot, mode: Changelog
 
 
 def published_gap(context: TableContext, snapshot: Snapshot, mode: ChangelogMode) -> Discontinuity | None:
-    """What its log leaves out of a snapshot's changes."""
+    """The discontinuity that its log has where it leaves out some of a snapshot's changes."""
     return _feed(context, snapshot, mode).gap(snapshot)
 
 

@@ -1,4 +1,4 @@
-"""Is it worth asking this log, or did it not answer a moment ago?
+"""The circuit breaker of a log: writes leave a log alone for a while after it did not answer.
 
     closed ── a write found the log silent ──> open ── after PAUSE_S one write asks for PROBE_S: it answers ──> closed
 
@@ -28,7 +28,8 @@ class CircuitBreaker:
             self._open_until_s[address] = clock.steady_s() + PAUSE_S
 
     def is_open(self, address: str, clock: Clock, answers: Callable[[float], bool]) -> bool:
-        """Whether to leave the log alone. ``answers(seconds)`` says whether it can be reached; it is asked when a pause is over."""
+        """True if the log is to be left alone. ``answers(seconds)`` says whether it can be reached; it is asked when a pause
+        is over."""
         with self._lock:
             until_s = self._open_until_s.get(address)
             if until_s is None:

@@ -1,4 +1,4 @@
-"""How does a table take a log, and give it up?
+"""Claims a log for a table, and gives it up.
 
 A *claim* is a record that is sent and taken back, in partition 0: readers of committed records never see it, and the position that
 it took stays taken, so a log that a table owns is never mistaken for one that nobody has used, whatever its retention. It is made

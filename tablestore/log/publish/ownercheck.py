@@ -1,4 +1,4 @@
-"""Is this log this table's, and does it hold this table's history?
+"""Checks that a log is this table's and holds this table's history.
 
     what is looked at                                what it finds                              way out
     the table's own record of where it lay           a copy, or a table that was moved          adopt, another topic
@@ -100,7 +100,8 @@ def check_name(identity: Identity, root: str, where: str, snapshot_id: int, reco
 
 
 def log_problem(context: TableContext, log: LogStore, settings: LogSettings) -> ConflictError | None:
-    """Why the log is not this table's or not of its history; None if nothing speaks against it. Raises StorageError."""
+    """The reason why the log is not this table's or not of its history; None if nothing speaks against it. Raises
+    StorageError."""
     try:
         owner = owner_here(context)
         try:

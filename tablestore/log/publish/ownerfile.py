@@ -1,4 +1,4 @@
-"""Which log was this table given, and where did the table lie then?
+"""The owner file: records which log a table was given, and where the table lay then.
 
     tablestore-log/owner.json      {"table": uuid, "location": "/wh/shop.db/orders", "log": …, "former": [...], "recordBytes": …}
 
@@ -30,7 +30,7 @@ class LogOwner:
 
 
 def read_log_owner(files: FileStore) -> LogOwner | None:
-    """What the table was given; None for one that has no log, or got it from an early version. Raises FormatError."""
+    """The owner file of a table; None for one that has no log, or got it from an early version. Raises FormatError."""
     where = f"{files.root_uri}/{_PATH}"
     try:
         data = files.read(_PATH)

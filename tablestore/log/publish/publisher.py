@@ -1,4 +1,4 @@
-"""The outbox: what snapshots have and the log lacks is sent, in order, once.
+"""Publishes to the log (the outbox): sends what snapshots have and the log lacks, in order, once.
 
     commit (never talks to the log) ... publisher:  open the slot (fences a predecessor)
                                                      where is the log?  greater of its tail and the recorded progress
@@ -54,7 +54,8 @@ _RELEASE_EVERY = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishReport(PrintedInNotebooks):
-    """What one call did. ``snapshot_id``: everything up to it is in the log. ``busy``: another process is at work on the slot."""
+    """The result of one call. ``snapshot_id``: everything up to it is in the log. ``busy``: another process is at work on the
+    slot."""
 
     slot: int
     snapshot_id: int
@@ -71,7 +72,8 @@ class PublishReport(PrintedInNotebooks):
 
 
 class Ahead(Protocol):
-    """What a publisher knows of rows that were sent before their snapshot: there are none, or :mod:`tablestore.log.early`."""
+    """The strategy of a publisher for rows that were sent before their snapshot: there are none, or
+    :mod:`tablestore.log.early`."""
 
     @property
     def unsettled(self) -> Offsets | None:
@@ -163,7 +165,7 @@ class LogPublisher:
         self._released = -_RELEASE_EVERY
 
     def report(self, *, busy: bool = False) -> PublishReport:
-        """What was done since :meth:`publish` was called."""
+        """The work done since :meth:`publish` was called."""
         return PublishReport(
             slot=self._number, snapshot_id=self._done, records=self._records, transactions=self._transactions, busy=busy
         )
@@ -180,7 +182,7 @@ class LogPublisher:
 
     @property
     def is_open(self) -> bool:
-        """Whether the slot is ours, as far as we know."""
+        """True if the slot is ours, as far as we know."""
         return self._slot is not None
 
     @property
@@ -300,7 +302,7 @@ class LogPublisher:
         return tails
 
     def _end_other_layouts(self, own: SlotProgress | None) -> None:
-        """Where the number of slots was another one lately: fence those slots, whose buckets are this one's too."""
+        """Fences the slots of another number of slots, where there was one lately: their buckets are this one's too."""
         mine = self._settings.slots
         layouts = self._progress.layouts()
         found = [self._progress.read(slot, slots) for slots in layouts if slots != mine for slot in range(slots)]
@@ -438,7 +440,7 @@ class LogPublisher:
                 ) from error
 
     def _changes(self, snapshot_id: int, latest: Snapshot | None) -> Iterator[LogRecords]:
-        """What the log lacks of one snapshot. Raises NotFoundError where that is gone, or a part of it."""
+        """The changes of one snapshot that the log lacks. Raises NotFoundError where that is gone, or a part of it."""
         snapshot = latest if latest is not None and latest.id == snapshot_id else self._find(snapshot_id)
         found, gap = snapshot_records(self._context, snapshot, self._buckets, self._settings.mode, self._marks)
         if gap is not None:
@@ -499,6 +501,6 @@ class LogPublisher:
 
 
 def _log_of(schema: TableSchema) -> tuple[object, ...]:
-    """What publishers of one log must agree on."""
+    """The values that publishers of one log must agree on."""
     settings = log_settings(schema, name="")
     return settings.system, settings.topic, settings.mode, settings.partitions, settings.slots

@@ -1,4 +1,4 @@
-"""What do the open tables of one catalog share to publish? Open publishers, the circuits of silent logs, and the folder of locks.
+"""Pools the open publishers of the tables of one catalog, with the circuit breakers of their logs and the folder of locks.
 
 To open a publisher costs more than a small transaction, so a publisher stays open behind a commit, for the next one. It is closed
 when it fails, on :meth:`Publishers.close`, and when nobody holds the catalog or table any more that it was opened for.
