@@ -1,1 +1,1 @@
-"""Names of databases and tables, and where they lie."""
+"""Catalogs: the names of databases and tables, and where they lie."""

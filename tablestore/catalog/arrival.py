@@ -1,4 +1,4 @@
-"""How does a table that was made elsewhere in the warehouse get its name, in one step?
+"""Publishes a staged table, made elsewhere in the warehouse, under its name in one step.
 
     a store that renames directories     rename, which never replaces
     any other                            claim ── copies ── snapshots ── schemas, schema-0 last ── claim gone ── originals gone
@@ -36,12 +36,12 @@ _MOST_AT_ONCE = 8
 
 
 def has_claim(files: FileStore, directory: str) -> bool:
-    """Whether a table is arriving in ``directory`` by copies, or one that was has died."""
+    """True if a table is arriving in ``directory`` by copies, or one that was has died."""
     return bool(files.names(f"{directory}/{SNAPSHOT_DIR}", prefix=CLAIM_PREFIX))
 
 
 def claim_path(source: str, target: str) -> str:
-    """Where the claim of a table lies that comes from ``source`` to ``target``."""
+    """The path of the claim of a table that comes from ``source`` to ``target``."""
     return f"{target}/{SNAPSHOT_DIR}/{CLAIM_PREFIX}{hashlib.sha256(source.encode()).hexdigest()[:32]}"
 
 
@@ -63,7 +63,7 @@ class Arrival:
             self._take_back()
 
     def bring(self) -> None:
-        """Do what can be done before the name is the table's own: nothing where the store renames."""
+        """Prepares what can be done before the name is the table's own: nothing where the store renames."""
         if not isinstance(self._files, RenamesDirectories):
             self.copy()
 
@@ -143,7 +143,7 @@ class Arrival:
         return landed
 
     def _publish(self, path: str, data: bytes) -> bool:
-        """Whether the file is there and ours: a request that was repeated meets what it made itself."""
+        """True if the file is there and ours: a request that was repeated meets what it made itself."""
         target = f"{self._target}/{path}"
         try:
             made = self._files.publish_if_absent(target, data)

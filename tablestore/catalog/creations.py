@@ -1,4 +1,4 @@
-"""Which creations are under way in a warehouse, or have died on the way?
+"""Creation records: the table creations that are under way in a warehouse, or have died on the way.
 
     _ctas/<job id>/intent.json       what the job makes: written before anything else of it, removed last
                    renewed.json      when the job was last known to live
@@ -47,7 +47,8 @@ that is visible from its creation on, and is taken back if its job fails."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreationRecord:
-    """What a job makes. ``table_uuid``: of the table that it makes. ``commit_user``: under which name it commits the rows.
+    """The record of a job that creates or replaces a table. ``table_uuid``: of the table that it makes. ``commit_user``: under
+    which name it commits the rows.
 
     ``replaced_uuid`` and ``replaced_schema_id``: what a replacement was planned on; None if there was no table. ``secret``: what
     the uuid is made from besides, see :func:`marked`; None in records of earlier releases.
@@ -65,7 +66,7 @@ class CreationRecord:
 
     @property
     def marks_its_table(self) -> bool:
-        """Whether what has the uuid of this record was made by its job, and by no other."""
+        """True if what has the uuid of this record was made by its job, and by no other."""
         return self.secret is not None
 
     @property
@@ -75,12 +76,12 @@ class CreationRecord:
 
     @property
     def staged_directory(self) -> str:
-        """Where the staged table lies, relative to the warehouse."""
+        """The directory of the staged table, relative to the warehouse."""
         return f"{_directory(self.job_id)}/{self.identifier.table}"
 
     @property
     def swept_directory(self) -> str:
-        """Where it lies once it was taken away from the job."""
+        """The directory of the staged table once it was taken away from the job."""
         return f"{_directory(self.job_id)}/{_SWEPT_DIR}"
 
 
@@ -145,7 +146,7 @@ class Creations:
         self._files.overwrite(_path(record.job_id, _RENEWED), json_within_limits({_TIME_KEY: now_millis}, _RENEWED), lasting=False)
 
     def renewed_millis(self, record: CreationRecord) -> int:
-        """When the job was last known to live."""
+        """The time when the job was last known to live."""
         path = _path(record.job_id, _RENEWED)
         try:
             renewed = JsonObject(parse_json_bounded(self._files.read(path), path), path).integer(_TIME_KEY)
@@ -154,7 +155,7 @@ class Creations:
         return max(renewed, record.begun_millis)
 
     def is_wanted(self, record: CreationRecord) -> bool:
-        """Whether the job may go on: nobody has given it up for dead."""
+        """True if the job may go on: nobody has given it up for dead."""
         return self.find(record.job_id) == record and not self._files.exists(_path(record.job_id, _SWEEPING))
 
     def check_is_wanted(self, record: CreationRecord) -> None:
@@ -172,7 +173,7 @@ class Creations:
         self._files.publish_if_absent(_path(record.job_id, _PUBLISHING), content)
 
     def makes_log(self, record: CreationRecord) -> bool:
-        """Whether the job has begun to give the table its name, and there was no log of it before."""
+        """True if the job has begun to give the table its name, and there was no log of it before."""
         path = _path(record.job_id, _PUBLISHING)
         try:
             return JsonObject(parse_json_bounded(self._files.read(path), path), path).text(_LOG_KEY) == _MADE
@@ -184,7 +185,7 @@ class Creations:
         self._files.publish_if_absent(_path(record.job_id, _SWEEPING), b"{}")
 
     def is_sweeping(self, record: CreationRecord) -> bool:
-        """Whether somebody has given the job up for dead."""
+        """True if somebody has given the job up for dead."""
         return self._files.exists(_path(record.job_id, _SWEEPING))
 
     def end(self, job_id: str) -> None:

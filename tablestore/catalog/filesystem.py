@@ -1,4 +1,4 @@
-"""A catalog made of directories: ``<warehouse>/<database>.db/<table>/schema/schema-0``.
+"""The file system catalog, made of directories: ``<warehouse>/<database>.db/<table>/schema/schema-0``.
 
 There is no registry to disagree with the files. A table exists if it has a schema file; publishing ``schema-0`` if absent is the
 one step that creates it, so two creators cannot both win and a failed creation leaves nothing that counts. A table that was made
@@ -233,7 +233,8 @@ class FileSystemCatalog:
         return [schema_id for info in infos if (schema_id := parse_schema_id(info.name)) is not None]
 
     def _set_aside(self, directory: str) -> str:
-        """Where what lay in ``directory`` lies now, to be deleted: what is created there meanwhile is safe."""
+        """Moves what lies in ``directory`` aside, to be deleted, and returns the new place: what is created there meanwhile is
+        safe."""
         if not isinstance(self._files, RenamesDirectories):
             return directory
         aside = f"{TEMPORARY_PREFIX}{self._ids.uuid()}"

@@ -1,4 +1,4 @@
-"""Which names are allowed, and how ``db.table`` is read.
+"""Table identifiers: parses ``db.table``, and checks names.
 
 Names become directories, so they come from an allow-list: letters, digits, ``_`` and ``-``, at most 128, not starting with
 ``-``. Everything else (separators, dots, control characters, ``..``) is refused before any path is made from it.

@@ -1,4 +1,4 @@
-"""What any catalog can do: the protocol. Handles for users are built on top of it, in ``tablestore.table``.
+"""The catalog protocol: what any catalog can do. Handles for users are built on top of it, in ``tablestore.table``.
 
 Each catalog states three facts about itself: whether its tables may be managed ones, whether another process can open it, and
 under which lock its tables are written. ``tablestore.testing.contracts.metacatalog`` tests what is promised here.
@@ -22,7 +22,7 @@ class MetaCatalog(Protocol):
 
     @property
     def supports_managed_table(self) -> bool:
-        """Whether a table without a connector is one of ours."""
+        """True if a table without a connector is one of ours."""
         ...
 
     @property
@@ -32,7 +32,7 @@ class MetaCatalog(Protocol):
 
     @property
     def serializable(self) -> bool:
-        """Whether ``pickle`` makes of it a catalog that any process can open; if not, pickling raises UnsupportedError of kind
+        """True if ``pickle`` makes of it a catalog that any process can open; if not, pickling raises UnsupportedError of kind
         "not-serializable"."""
         ...
 
@@ -46,7 +46,7 @@ class MetaCatalog(Protocol):
         ...
 
     def has_database(self, name: str) -> bool:
-        """Whether there is a database of that name."""
+        """True if there is a database of that name."""
         ...
 
     def create_database(self, name: str, *, ignore_if_exists: bool = False) -> None:
@@ -62,7 +62,7 @@ class MetaCatalog(Protocol):
         ...
 
     def has_table(self, identifier: Identifier) -> bool:
-        """Whether there is a table of that name; false if there is no such database."""
+        """True if there is a table of that name; false if there is no such database."""
         ...
 
     def create_table(

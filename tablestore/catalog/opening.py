@@ -1,4 +1,4 @@
-"""From the settings of a catalog to the catalog."""
+"""Opens a catalog from its settings."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What catalogs refuse, in one wording for all of them. ``where`` names the catalog: its warehouse, or its database."""
+"""Errors that all catalogs raise, in one wording. ``where`` names the catalog: its warehouse, or its database."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What do the options of a catalog say? Parsed once, when it is opened.
+"""Parses the options of a catalog, once, when it is opened.
 
     metastore, warehouse, uri, catalog-key, jdbc.*    where names and files lie, by Paimon's names
     table-default.<option>                            options that new tables get where they and the session name none

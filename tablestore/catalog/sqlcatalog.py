@@ -1,4 +1,4 @@
-"""A catalog whose names a database keeps, in the tables of Paimon's JDBC catalog, so that its catalogs open ours and we theirs.
+"""The SQL catalog: a database keeps the names, in the tables of Paimon's JDBC catalog. Its catalogs open ours, and we theirs.
 
     paimon_tables                  catalog_key, database_name, table_name                     a row a table
     paimon_database_properties     catalog_key, database_name, property_key, property_value   a row (exists, true) a database
@@ -89,7 +89,7 @@ def database_url(settings: CatalogSettings) -> str:
 
 
 def lock_url(url: str) -> str:
-    """Where the lock of tables lies. SQLite locks all of a file: the lock has a file of its own beside the catalog's."""
+    """The URL of the lock of tables. SQLite locks all of a file: the lock has a file of its own beside the catalog's."""
     parsed = parse_url(url, URI.key)
     if parsed.get_backend_name() == "sqlite":
         parsed = parsed.set(database=f"{parsed.database}.locks")
@@ -198,7 +198,7 @@ class SqlCatalog:
             self._with_row(identifier, lambda: self._directories.reveal(identifier, arrival), take_over=False)
 
     def _with_row(self, identifier: Identifier, make: Callable[[], T], *, take_over: bool) -> T:
-        """What makes the table of a name, while the name's row is locked."""
+        """Calls ``make``, which makes the table of a name, while the name's row is locked."""
         for _ in range(_ATTEMPTS):
             self._claim(identifier, take_over=take_over)
             try:
@@ -296,7 +296,7 @@ class SqlCatalog:
                 self._forget(connection, identifier)
 
     def _renamed(self, identifier: Identifier, new: Identifier) -> bool:
-        """Whether the table has its new name: not if that has lost its row meanwhile. Raises NotFoundError, AlreadyExistsError."""
+        """True if the table has its new name: not if that has lost its row meanwhile. Raises NotFoundError, AlreadyExistsError."""
         with self._transaction() as connection:
             # In one order, so that two who rename in a circle do not wait for each other.
             locked = {one: self._lock(connection, one) for one in sorted((identifier, new), key=str)}

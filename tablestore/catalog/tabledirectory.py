@@ -1,4 +1,4 @@
-"""What lies in the directory of a table that is no part of one?
+"""Finds the files in the directory of a table that are no part of a table.
 
     <table>/schema, snapshot, manifest, …, tablestore-…      files of the table
            [<key>=<value>/…]bucket-<n>/                      its rows
