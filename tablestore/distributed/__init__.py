@@ -1,1 +1,1 @@
-"""Reads, writes and compactions cut into tasks for other processes."""
+"""Distributed work: reads, writes, changes and compactions cut into tasks for other processes."""

@@ -1,4 +1,4 @@
-"""A statement that changes rows (UPDATE, DELETE, MERGE), cut into tasks for other processes.
+"""Cuts a statement that changes rows (UPDATE, DELETE, MERGE) into tasks for other processes.
 
     driver    pin_change -> a query on that snapshot, prepare_change -> ChangeJob
     executor      rows of the query: change_partition -> message (bytes)
@@ -47,7 +47,7 @@ REWRITE_BYTES = 128 * MIB
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeJob:
-    """What every task of one statement must agree on; made once, on the driver."""
+    """The values that every task of one statement must agree on; made once, on the driver."""
 
     pin: ReadPin
     change: RowChange
@@ -74,7 +74,7 @@ class ChangeJob:
 
 
 def change_columns(table: Table) -> ChangeColumns:
-    """What the rows that change this table have besides ``_row_kind`` and its columns."""
+    """The columns that rows which change this table have besides ``_row_kind`` and the table's."""
     return ChangeColumns.of(table.context)
 
 
@@ -181,7 +181,7 @@ def abort_changes(table: Table, messages: Iterable[bytes]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """What a task wrote, the positions that it removes, and the files that its new ones take the place of."""
+    """The files that a task wrote, the positions that it removes, and the files that its new ones take the place of."""
 
     message: CommitMessage
     removed: Mapping[str, bytes] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""A compaction spread over processes: the driver plans buckets, tasks do them, the driver commits.
+"""Spreads a compaction over processes: the driver plans buckets, tasks do them, the driver commits.
 
     driver    plan_compaction -> tasks (bytes), one for each bucket that needs it
     executor                              run_task -> commit message (bytes)

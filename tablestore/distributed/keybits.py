@@ -1,4 +1,4 @@
-"""Whole numbers as arrays: what an engine without our code can look up with arithmetic alone.
+"""Sets and maps of whole numbers as arrays, which an engine without our code can look up with arithmetic alone.
 
 A set of keys is a bitmap, with a bit for each number between the first key and the last one:
 
@@ -65,5 +65,5 @@ class NumberedKeys:
 
     @property
     def places(self) -> int:
-        """How many places there are."""
+        """The number of places."""
         return len(self.starts) - 1

@@ -1,4 +1,4 @@
-"""Rows joined with the rows of a table that have their key: looked up by tasks of any engine.
+"""Joins rows with the rows of a table that have their key, looked up by tasks of any engine.
 
     driver     prepare_join -> KeyedJoin               once: what is joined, and what comes out
     one task   pin_join -> JoinPin                     once for all tasks that have to see the same rows
@@ -221,7 +221,7 @@ def _check_keys(schema: TableSchema, pairs: Mapping[str, str], given: Sequence[s
 
 
 def _at(join: KeyedJoin, context: TableContext) -> dict[int, str]:
-    """What the columns of the join are called in a schema, by their ids. Raises ConflictError for columns that are not there."""
+    """The names of the join's columns in a schema, by their ids. Raises ConflictError for columns that are not there."""
     fields = {field.id: field for field in context.schema.fields}
     wanted = [*(field for _, field in join.keys), *(field for _, field in join.columns)]
     key = {field.id for _, field in join.keys}
@@ -254,7 +254,7 @@ def _as_key(array: pa.Array, data_type: DataType) -> pa.Array:
 
 
 def _rounds(found: FoundRows) -> Iterator[tuple[Places, Places]]:
-    """What was found in parts, in none of which a row is repeated so often that it makes more than BATCH_BYTES."""
+    """The hits in parts, in none of which a row is repeated so often that it makes more than BATCH_BYTES."""
     most = max(BATCH_BYTES // max(found.rows.nbytes, 1), 1)
     # Equal places lie side by side: the how-manyth of its row each one is.
     first = np.flatnonzero(np.append(True, found.places[1:] != found.places[:-1]))

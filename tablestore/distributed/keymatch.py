@@ -1,4 +1,4 @@
-"""Rows side by side with the rows of a table that have their keys: what a MERGE by the primary key looks at.
+"""Pairs rows with the rows of a table that have their keys: what a MERGE by the primary key looks at.
 
     driver     match_by_key -> KeyMatch                    once
     executor   task_of -> numbers                          only where there are several tasks: rows of one bucket go to one
@@ -45,7 +45,7 @@ class KeyMatch:
     columns: tuple[str, ...]
 
     def tasks(self, most: int) -> int:
-        """How many tasks are worth while."""
+        """The number of tasks that are worth while."""
         context = self.pin.open()
         snapshot = self.pin.read_snapshot(context)
         rows = 0 if snapshot is None else snapshot.total_record_count
@@ -53,8 +53,8 @@ class KeyMatch:
 
 
 def match_by_key(pin: ReadPin, given: pa.Schema, keys: Sequence[int], columns: Sequence[str]) -> KeyMatch | None:
-    """How to look up the rows of these keys, given in the order of the primary key; None without one, and for types of which SQL
-    takes other values for equal than keys do."""
+    """The way to look up the rows of these keys, given in the order of the primary key; None without one, and for types of
+    which SQL takes other values for equal than keys do."""
     match = KeyMatch(pin=pin, keys=tuple(keys), columns=tuple(columns))
     if not pin.open().schema.is_keyed:
         return None
@@ -62,7 +62,7 @@ def match_by_key(pin: ReadPin, given: pa.Schema, keys: Sequence[int], columns: S
 
 
 def task_of(match: KeyMatch, keys: Sequence[pa.Array], count: int) -> pa.Array:
-    """Which of so many tasks looks up each of these keys."""
+    """The number of the task that looks up each of these keys, of so many tasks."""
     context = match.pin.open()
     schema, settings = context.schema, context.settings
     stored = _stored(match, keys)

@@ -1,4 +1,4 @@
-"""Which overlapping files may another engine read with a Parquet reader of its own, and which of their rows count?
+"""Plans layers: overlapping files that another engine may read with its own Parquet reader, and the test of which rows count.
 
     newer   few rows    keys N, of which D lie in more than one of the files
     base    the others  the oldest files; no key lies in two of them
@@ -74,7 +74,7 @@ class Layer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerPlan:
-    """What is read of a layer, by paths inside the table, and which rows count.
+    """The files of a layer that are read, by paths inside the table, and the test of which rows count.
 
     ``key`` is the column of the keys. ``hidden``: no row of the base with such a key; None if there are none. ``newest``: of such a
     key only rows of newer files with this sequence number or a higher one; None if no key lies in two of them. ``retractions``:
@@ -209,7 +209,7 @@ def _layered(section: Section, order: KeyOrder) -> tuple[list[DataFileMeta], lis
 
 
 def _base_size(files: Sequence[DataFileMeta], order: KeyOrder) -> int:
-    """How many of the files, by their sequence numbers, are a base: disjoint, and older than all others."""
+    """The number of files, by their sequence numbers, that are a base: disjoint, and older than all others."""
     bounds: list[tuple[Any, Any]] = []
     size, newest = 0, -1
     for position, file in enumerate(files):
@@ -224,7 +224,7 @@ def _base_size(files: Sequence[DataFileMeta], order: KeyOrder) -> int:
 
 
 def _numbers_order(files: Sequence[DataFileMeta], order: KeyOrder) -> bool:
-    """Whether of two files that may share a key, one has the higher sequence numbers throughout."""
+    """True if of two files that may share a key, one has the higher sequence numbers throughout."""
     for position, file in enumerate(files):
         for later in files[position + 1 :]:
             if later.min_sequence_number <= file.max_sequence_number and order.overlap(file, later):

@@ -1,4 +1,4 @@
-"""Which data files may another engine read with a Parquet reader of its own?
+"""Picks data files that another engine may read with a Parquet reader of its own.
 
 Those that hold the columns that are read as the schema has them now, and nothing but live rows, or rows of which a key says
 whether they count (``layers``).
@@ -35,8 +35,8 @@ PlainChoice = Callable[[Sequence[PlainFile]], Iterable[PlainFile]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetAside:
-    """What the caller reads itself: ``paths`` of files that hold nothing but live rows, and ``layers``. And the ``splits`` without
-    their files."""
+    """The files that the caller reads itself: ``paths`` of files that hold nothing but live rows, and ``layers``. And the
+    ``splits`` without their files."""
 
     paths: tuple[str, ...]
     layers: tuple[Layer, ...]
@@ -46,8 +46,8 @@ class SetAside:
 def set_plain_aside(
     context: TableContext, splits: Sequence[Split], names: Sequence[str], choose: PlainChoice, *, layers: bool = False
 ) -> SetAside:
-    """What ``choose`` takes for a reader of the columns ``names``. It is asked about ``layers`` only where the caller reads some; a
-    layer is taken with all of its files."""
+    """Sets aside the files that ``choose`` takes for a reader of the columns ``names``. It is asked about ``layers`` only
+    where the caller reads some; a layer is taken with all of its files."""
     key = layer_key(context)
     layered_names = {*names, *(field.name for field in (key,) if field is not None)}
     needed = [name for name in context.schema.field_names if name in layered_names]

@@ -1,4 +1,4 @@
-"""One slot of a table's log, published by a task of another process."""
+"""Publishes one slot of a table's log, as a task of another process."""
 
 from tablestore.distributed.spec import TableSpec
 from tablestore.errors import ConflictError

@@ -1,4 +1,4 @@
-"""A read, cut into tasks for other processes.
+"""Cuts a read into tasks for other processes.
 
     driver    pin_read -> plan_read -> tasks (bytes)
     executor                           read_task -> batches
@@ -223,7 +223,7 @@ def plan_read(
 
 
 def planned_layer(plan: ReadPlan, layer: Layer, filter: str | None) -> LayerPlan:
-    """What is to be read of a layer of a plan that was made with this filter, which remains to be applied to the rows.
+    """The reading plan of a layer of a plan that was made with this filter, which remains to be applied to the rows.
 
     It follows from the layer's files and the filter: files never change.
     """
@@ -283,7 +283,7 @@ def encode_split(split: Split) -> dict[str, Any]:
 
 
 def decode_splits(encoded: Sequence[Mapping[str, Any]]) -> Iterator[Split]:
-    """What :func:`encode_split` was given. Raises FormatError."""
+    """The splits that :func:`encode_split` was given. Raises FormatError."""
     for one in encoded:
         entries = decode_manifest(text_to_bytes(_KIND, one["files"]), _KIND)
         files = iter(entry.file for entry in entries)

@@ -1,4 +1,4 @@
-"""How any process finds a table: plain values, no handle."""
+"""Table specs: plain values by which any process finds a table, no handle."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -13,7 +13,7 @@ from tablestore.table.table import Table
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSpec:
-    """How any process finds the table: its location, its branch and the options of its file system (which may hold secrets).
+    """The address of a table for any process: location, branch and the options of its file system (which may hold secrets).
 
     ``files``: the store itself where only this process has it (a catalog in private memory). ``write_options``: what this process
     writes with beside the stored options (:meth:`Table.writing_with <tablestore.table.table.Table.writing_with>`).

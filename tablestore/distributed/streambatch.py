@@ -1,4 +1,4 @@
-"""A batch of a stream as one commit, once: also if the stream repeats it, days later and after its snapshot has expired.
+"""Commits each batch of a stream once, also if the stream repeats it, days later and after its snapshot has expired.
 
     query id   commit user         the name of a stream, through all restarts
     batch id   commit identifier   rises with every batch; a stream that is started again repeats its last one
@@ -48,7 +48,7 @@ class StreamBatch:
 
 
 def has_landed(table: Table, batch: StreamBatch) -> bool:
-    """Whether the batch, or a later one, is in the table. Raises InvalidInputError (``foreign-checkpoint``) for a checkpoint with
+    """True if the batch, or a later one, is in the table. Raises InvalidInputError (``foreign-checkpoint``) for a checkpoint with
     batches that this table never had, ConflictError (``copied-checkpoint``) for a second one of the same query, and (``newer-run``)
     for a run that another one of the same query has followed."""
     context = table.context

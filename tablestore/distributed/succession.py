@@ -1,8 +1,9 @@
-"""Of writers that come one after the other, each in the place of the one before: which is the last?
+"""Detects a newer writer of the same stream.
 
-A writer enters before each of its commits. One that nobody knows is the last from then on. One that is known, and is not the last,
-learns who is, and stops. Nothing is locked: a writer that commits while another one enters learns of it at its next commit. This
-finds mistakes; that nothing lands twice is for the replay filter (:mod:`~tablestore.store.replay`) to see to.
+Writers come one after the other, each in the place of the one before. A writer enters before each of its commits. One that nobody
+knows is the last from then on. One that is known, and is not the last, learns who is, and stops. Nothing is locked: a writer that
+commits while another one enters learns of it at its next commit. This finds mistakes; that nothing lands twice is for the replay
+filter (:mod:`~tablestore.store.replay`) to see to.
 
     tablestore-marks/<of whom>/writers-<number>     a JSON list of the last writers, oldest first; published if absent, the highest
                                                     number counts

@@ -1,4 +1,4 @@
-"""Tasks and what became of them, on their way between processes: versioned JSON, so that nothing is unpickled."""
+"""Encodes tasks and their results as they pass between processes: versioned JSON, so that nothing is unpickled."""
 
 import base64
 import binascii
@@ -43,7 +43,7 @@ def bytes_to_text(data: bytes) -> str:
 
 
 def text_to_bytes(kind: str, text: object) -> bytes:
-    """What :func:`bytes_to_text` was given. Raises FormatError."""
+    """The bytes that :func:`bytes_to_text` was given. Raises FormatError."""
     try:
         return base64.b64decode(str(text), validate=True)
     except binascii.Error as error:

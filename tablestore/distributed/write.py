@@ -1,4 +1,4 @@
-"""A write, cut into tasks for other processes.
+"""Cuts a write into tasks for other processes.
 
     driver    prepare_write -> WriteJob
     executor                   write_partition -> message (bytes)
@@ -31,7 +31,7 @@ from tablestore.types.rowkind import ROW_KIND_COLUMN, kinds_from_symbols
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteJob:
-    """What every task of one distributed write must agree on; made once, on the driver."""
+    """The values that every task of one distributed write must agree on; made once, on the driver."""
 
     spec: TableSpec
     table_uuid: str | None

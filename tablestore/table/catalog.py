@@ -48,17 +48,17 @@ class Catalog:
 
     @property
     def supports_managed_table(self) -> bool:
-        """Whether a table without a connector is one of ours."""
+        """True if a table without a connector is one of ours."""
         return self._meta.supports_managed_table
 
     @property
     def serializable(self) -> bool:
-        """Whether another process can open it from its pickled form."""
+        """True if another process can open it from its pickled form."""
         return self._meta.serializable
 
     @property
     def properties(self) -> Mapping[str, str]:
-        """What it was opened with, to be shown: passwords, and what may hold a secret, are ``***``."""
+        """The properties it was opened with, to be shown: passwords, and what may hold a secret, are ``***``."""
         return self._settings.shown()
 
     @property
@@ -71,7 +71,7 @@ class Catalog:
         return self._meta.list_databases()
 
     def database_exists(self, name: str) -> bool:
-        """Whether there is a database of that name."""
+        """True if there is a database of that name."""
         return self._meta.has_database(name)
 
     def create_database(self, name: str, *, ignore_if_exists: bool = False) -> None:
@@ -96,7 +96,7 @@ class Catalog:
         return self._meta.list_tables(database)
 
     def table_exists(self, name: str) -> bool:
-        """Whether there is a table ``database.name``; false if there is no such database."""
+        """True if there is a table ``database.name``; false if there is no such database."""
         return self._meta.has_table(parse_identifier(name))
 
     def create_table(
@@ -213,7 +213,7 @@ class Catalog:
         return VisibleCreation(self._tools, record)
 
     def creation(self, job_id: str) -> "VisibleCreation | None":
-        """What :meth:`intend_creation` has begun; None once it is over."""
+        """The creation that :meth:`intend_creation` has begun; None once it is over."""
         from tablestore.catalog.creations import check_job_id
         from tablestore.table.creation.visiblecreation import VisibleCreation
 

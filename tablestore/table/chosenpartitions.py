@@ -1,4 +1,4 @@
-"""Which partitions have these column values?"""
+"""Resolves column values to the partitions that have them."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any

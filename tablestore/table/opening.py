@@ -1,4 +1,4 @@
-"""Where handles come from: ``open_catalog`` and ``open_table``."""
+"""Opens handles: ``open_catalog`` and ``open_table``."""
 
 from collections.abc import Mapping
 from typing import Any

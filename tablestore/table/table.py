@@ -1,4 +1,4 @@
-"""The handle of one table: everything a user does with it.
+"""The table handle: everything a user does with one table.
 
 A handle holds no rows and no open files. It follows the table: each read and each write begins at the newest schema, and a handle
 keeps the last one that it has seen. A scan, a writer and a stream of changes keep the schema that they began with.
@@ -60,7 +60,7 @@ class Table(Maintenance):
 
     @property
     def location(self) -> str:
-        """Where its files lie."""
+        """The location of its files."""
         return self._context.files.root_uri
 
     @property
@@ -85,7 +85,7 @@ class Table(Maintenance):
 
     @property
     def comment(self) -> str | None:
-        """What the table is for."""
+        """The comment of the table, which says what it is for."""
         return self._context.schema.comment
 
     @property

@@ -1,4 +1,4 @@
-"""What does a name behind ``$`` mean?
+"""Parses table names with ``$``: system tables and branches.
 
 orders                      the table
 orders$files                one of its system tables
@@ -13,7 +13,7 @@ from tablestore.table.table import Table
 
 
 def named_part(table: Table, suffix: str) -> Table | SystemTable:
-    """What ``table$suffix`` names. Raises InvalidInputError, NotFoundError."""
+    """The table or system table that ``table$suffix`` names. Raises InvalidInputError, NotFoundError."""
     first, *rest = suffix.split(SEPARATOR)
     if first.startswith(BRANCH_PREFIX):
         table = table.branch(first.removeprefix(BRANCH_PREFIX))

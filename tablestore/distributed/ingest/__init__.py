@@ -1,1 +1,1 @@
-"""A topic into a table, by tasks of an engine."""
+"""Ingests a topic into a table by tasks of an engine."""

@@ -1,4 +1,4 @@
-"""The loop of an ingest whose records are read and written by tasks: round by round, each of them one commit.
+"""Runs an ingest whose records are read and written by tasks: round by round, each of them one commit.
 
     ends of the topic ── ranges ── tasks: read, decode, write files ── commit dead letters, then rows + next offsets ── …
 

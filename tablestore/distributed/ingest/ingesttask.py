@@ -1,4 +1,4 @@
-"""A task of an ingest: a range of a topic's partition, as files of the table.
+"""Runs a task of an ingest: writes a range of a topic's partition as files of the table.
 
     records ── rows ── files ── message
              └ bad records ── files of the table of dead letters ── message
@@ -33,7 +33,7 @@ _POLL_S, _PATIENCE_S = 0.5, 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestJob:
-    """What the tasks of a round share. ``letters`` None: bad records are counted, or stop the ingest."""
+    """The values that the tasks of a round share. ``letters`` None: bad records are counted, or stop the ingest."""
 
     request: IngestRequest
     open_source: Callable[[], TopicSource]
@@ -43,7 +43,7 @@ class IngestJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeDone:
-    """What a task has written, as messages to be committed. ``found``: types of columns that the table lacks or that are too
+    """The result of a task, as messages to be committed. ``found``: types of columns that the table lacks or that are too
     narrow; if it has to be altered for them, the messages are incomplete."""
 
     count: Count
@@ -60,7 +60,7 @@ class RangeDone:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "RangeDone":
-        """What :meth:`to_bytes` gave. Raises FormatError."""
+        """Parses what :meth:`to_bytes` gave. Raises FormatError."""
         parsed = decode_task(_DONE, data, ("count", "rows", "letters", "found"))
         return cls(
             count=Count(**parsed["count"]),
@@ -108,7 +108,7 @@ def encode_range(chosen: TopicRange, task_index: int) -> bytes:
 
 
 def run_range(job: IngestJob, data: bytes) -> RangeDone:
-    """Do a task of :func:`encode_range`."""
+    """Runs a task of :func:`encode_range`."""
     content = decode_task(_KIND, data, ("index", "partition", "start", "end"))
     chosen = TopicRange(partition=content["partition"], start=content["start"], end=content["end"])
     return ingest_range(job, chosen, content["index"])

@@ -1,4 +1,4 @@
-"""Which records does each task of a round read? Pure.
+"""Divides the records of a round of an ingest among its tasks. Pure.
 
 A round takes so many offsets of all partitions, evenly, in ranges of one partition each. Those of a partition are in the order of
 their offsets: of one key the later task's row wins, and that is the later record.

@@ -1,1 +1,1 @@
-"""A table as a stream for an engine that plans in one process and reads in others, in batches that it can repeat."""
+"""Streams a table to an engine that plans in one process and reads in others, in batches that it can repeat."""

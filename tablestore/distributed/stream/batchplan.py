@@ -1,4 +1,4 @@
-"""What lies between two places of a stream, and in which tasks is it read?
+"""Plans the batch between two places of a stream, and the tasks in which it is read.
 
 Plans are kept while they may be asked for again: to cut off a batch, and then to read it.
 """
@@ -28,7 +28,7 @@ class Cursor:
 
     @property
     def in_frame(self) -> bool:
-        """Whether rows of a snapshot come next, and not changes."""
+        """True if rows of a snapshot come next, and not changes."""
         return self.place.phase == "frame"
 
     @property
@@ -89,7 +89,7 @@ class BatchPlans:
         return self._frame[1]
 
     def kept(self, pieces: Sequence[Split]) -> Iterator[Split | None]:
-        """What the filter leaves of each piece."""
+        """The part of each piece that the filter leaves."""
         return map(self._pruned, pieces)
 
     def pieces(self, cursor: Cursor) -> Sequence[Split | Step]:

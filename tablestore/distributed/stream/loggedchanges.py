@@ -1,4 +1,4 @@
-"""Which changes of a stream come from a log in a system of its own (Kafka), and from where in it?
+"""Finds the changes of a stream in a log system (Kafka), and the positions to read them from.
 
 The snapshots decide what a batch holds: their files say what it costs, whether it may be read at all, and in which columns. The log
 only hands the changes over. So a stream goes on without the log wherever it has to: a batch that the log cannot give comes from the
@@ -63,7 +63,8 @@ class LoggedChanges:
         return LogPlace(incarnation=incarnation, base=base, offsets=offsets)
 
     def ranges(self, begin: Place, *, upto: int) -> list[LogRange] | None:
-        """Where the log holds the changes behind a place up to a snapshot, bucket by bucket; None if it does not hold them."""
+        """The ranges of the log with the changes behind a place up to a snapshot, bucket by bucket; None if it does not hold
+        them."""
         after = begin.needed_snapshot - 1
         progress = self._progress()
         if not progress or min(one.snapshot_id for one in progress) < upto or max(one.begins for one in progress) > after + 1:
@@ -81,7 +82,7 @@ class LoggedChanges:
         ]
 
     def _progress(self) -> list[SlotProgress]:
-        """How far the slots are; empty unless all have begun, in one log."""
+        """The progress of the slots; empty unless all have begun, in one log."""
         progress, slots = LogProgress(self._context.files), self._settings.slots
         found = [one for slot in range(slots) if (one := progress.read(slot, slots)) is not None]
         return found if len(found) == slots and len({one.incarnation for one in found}) == 1 else []

@@ -1,4 +1,4 @@
-"""Between which two places does a batch of a stream lie?
+"""Offsets of a stream: the two places between which a batch lies, as text for an engine's checkpoint.
 
 An engine keeps offsets in its own checkpoint, and asks for the rows between two of them, perhaps much later and in another
 process. So an offset says all that repeating a batch takes:
@@ -56,7 +56,8 @@ START = StreamOffset()
 
 
 def parse_offset(value: object) -> StreamOffset:
-    """What :meth:`StreamOffset.to_json` made. Raises InvalidInputError of kind ``stream-offset``, and as parse_position."""
+    """Parses what :meth:`StreamOffset.to_json` made. Raises InvalidInputError of kind ``stream-offset``, and as
+    parse_position."""
     if not isinstance(value, Mapping) or value.get("offset") != VERSION or not set(value) <= _KEYS:
         raise refused_offset(value)
     pieces, reading, consumer = value.get("pieces", 0), value.get("reading", ""), value.get("consumer", "")

@@ -1,4 +1,4 @@
-"""By which pieces is a snapshot read?
+"""Cuts a snapshot into the pieces that a stream counts.
 
     its rows       sections of files, by partition, bucket and key
     its changes    steps of its plan (files, mostly), in the order of the changes
@@ -50,7 +50,7 @@ def files_of(step: Step) -> tuple[DataFileMeta, ...]:
 
 
 def weight_of(step: Step) -> int:
-    """What reading a step costs, as bytes."""
+    """The cost of reading a step, as bytes."""
     read = (step.entry.file,) if isinstance(step, StoredChanges) else (*step.touched, *step.after)
     return sum(max(file.file_size, OPEN_COST_BYTES) for file in read)
 

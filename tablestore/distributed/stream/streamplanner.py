@@ -1,4 +1,4 @@
-"""Which rows does the next batch of a stream have, and who reads which of them?
+"""Plans the batches of a stream: which rows the next one has, and which tasks read them.
 
     latest(start, limits) -> offset       how far the next batch goes, within the limits and up to the newest snapshot
     tasks(start, offset)  -> tasks        what lies between two offsets; the same rows whenever it is asked
@@ -106,7 +106,8 @@ class StreamPlanner:
             return self._offset(end, before, begin if is_new or begins_anew else None).to_json()
 
     def tasks(self, start: Mapping[str, object], end: Mapping[str, object]) -> list[bytes]:
-        """What lies between two offsets, as tasks for :func:`~tablestore.distributed.stream.streamtask.read_stream_task`.
+        """The tasks that read the rows between two offsets, for
+        :func:`~tablestore.distributed.stream.streamtask.read_stream_task`.
 
         Raises NotFoundError of kind ``snapshot-expired``, InvalidInputError.
         """
@@ -131,7 +132,8 @@ class StreamPlanner:
                 progress.commit(place, progress.next_number())
 
     def newest(self) -> dict[str, object] | None:
-        """How far the table is, and how far behind that the batch ends that was planned last; None before the first one."""
+        """The newest state of the table, and how far behind it the batch ends that was planned last; None before the first
+        one."""
         reached, newest = self._reached, self._newest()
         if reached is None or newest is None:
             return None
@@ -143,7 +145,7 @@ class StreamPlanner:
     # -- offsets and places
 
     def _begun(self) -> Cursor:
-        """Where a new stream begins; it is registered with the table first."""
+        """The place where a new stream begins; it is registered with the table first."""
         if self._first is not None:
             return self._first
         request, context = self._request, self._context
@@ -173,7 +175,7 @@ class StreamPlanner:
         return self._first
 
     def _resumed(self, offset: StreamOffset, *, is_end: bool = False) -> Cursor:
-        """Where an offset stands. ``is_end``: what comes before it may still be read."""
+        """The place of an offset. ``is_end``: what comes before it may still be read."""
         if offset.at is None:
             raise refused_offset(offset.to_json())
         place = self._known(offset.at)
@@ -219,7 +221,7 @@ class StreamPlanner:
             self._store.find(place.needed_snapshot)
 
     def _logged(self, start: StreamOffset, begin: Cursor, end: Cursor) -> list[bytes] | None:
-        """What lies between the two as tasks that read the log; None where the log does not have it."""
+        """The tasks that read the changes between the two from the log; None where the log does not have them."""
         if self._log is None or begin.in_frame or begin.pieces or end.pieces or begin == end:
             return None
         assert start.at is not None, "resumed before"
@@ -244,7 +246,7 @@ class StreamPlanner:
     # -- how far a batch goes
 
     def _next(self, cursor: Cursor, newest: int, limits: BatchLimits | None) -> tuple[Cursor, Cursor, Budget]:
-        """Where the next batch begins (at ``cursor``, unless it begins anew), where it ends, and what it has taken."""
+        """The place where the next batch begins (``cursor``, unless it begins anew), where it ends, and what it has taken."""
         budget = Budget(limits)
         if cursor.in_frame:
             return cursor, self._through_frame(cursor, budget), budget
@@ -300,7 +302,7 @@ class StreamPlanner:
             raise self._schema_changed(schema, snapshot)
 
     def _has_changed(self, schema: TableSchema) -> bool:
-        """Whether what is read has other columns from here on."""
+        """True if what is read has other columns from here on."""
         own = self._context.schema
         if schema.id <= own.id:
             return False

@@ -1,4 +1,4 @@
-"""What was a stream asked for? Plain values, which travel; checked against the table where it is opened."""
+"""The request of a stream: plain values, which travel; checked against the table where it is opened."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -85,7 +85,7 @@ def stream_fields(schema: TableSchema, columns: Sequence[str], *, row_kinds: boo
 
 
 class Budget:
-    """What a batch may still take. It takes one piece in any case."""
+    """The room that a batch still has. It takes one piece in any case."""
 
     def __init__(self, limits: BatchLimits | None) -> None:
         self._limits = limits or BatchLimits()
@@ -93,7 +93,7 @@ class Budget:
         self.is_begun = self.is_full = False
 
     def takes(self, files: Iterable[DataFileMeta]) -> bool:
-        """Whether a piece of these files is in the batch; once one is not, none is."""
+        """True if a piece of these files is in the batch; once one is not, none is."""
         counted = tuple(files)
         if not counted or self.is_full:
             return not self.is_full

@@ -1,4 +1,4 @@
-"""A task of a stream: some rows of a snapshot, or some changes of one or more snapshots in order, as bytes.
+"""Encodes and reads a task of a stream: some rows of a snapshot, or some changes of one or more snapshots in order.
 
 Changes are read from files, or from a bucket of the log.
 
@@ -40,7 +40,7 @@ _NEW = pa.array([RowKind.INSERT.symbol, RowKind.UPDATE_AFTER.symbol])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskHead:
-    """What all tasks of a stream share."""
+    """The values that all tasks of a stream share."""
 
     schema_id: int
     columns: tuple[str, ...]

@@ -1,1 +1,1 @@
-"""UPDATE and MERGE from Python: what SQL's statements do, computed with Arrow in this process."""
+"""Updates and merges rows from Python, as SQL's UPDATE and MERGE do, computed with Arrow in this process."""

@@ -1,4 +1,4 @@
-"""What an UPDATE, or a clause of a MERGE, sets columns to: expressions by column, checked against the types of the table.
+"""Assignments of an UPDATE, or of a clause of a MERGE: expressions by column, checked against the types of the table.
 
     {"price": "price * 1.1", "item": "upper(item)", "seen": datetime.date(2024, 1, 31)}
 
@@ -53,7 +53,7 @@ class Assignments:
         return found
 
     def values(self, field: Field, rows: Rows) -> pa.Array:
-        """What a column is set to in each of the rows."""
+        """The values that a column is set to in each of the rows."""
         return assigned_values(self.expressions[field.name], field, rows)
 
     def columns(self) -> frozenset[Column]:

@@ -1,4 +1,4 @@
-"""Rows of a statement (:mod:`~tablestore.table.write.rowchange`) that are made in this process become one snapshot.
+"""Commits the changed rows of a statement (:mod:`~tablestore.table.write.rowchange`), made in this process, as one snapshot.
 
 What the tasks of an engine do one by one (:mod:`tablestore.distributed.change`), here in one go.
 """
@@ -50,7 +50,7 @@ def apply_changes(
 def _rewritten(
     context: TableContext, log: ChangeLog, base: Snapshot | None, message: CommitMessage, removed: RemovedRows
 ) -> tuple[Sequence[ManifestEntry], CommitMessage]:
-    """Where rows are not marked, the files that hold them are written again without them."""
+    """Writes the files that hold changed rows again without them, where rows are not marked."""
     if base is None or not removed or context.settings.deletion_vectors:
         return (), message
     with TableWriter(context, log, first_sequence=context.sequence.next_after(base)) as writer:

@@ -1,4 +1,4 @@
-"""MERGE from Python: what is done with rows of a table that rows of a source match, and with those that match nothing.
+"""Builds a MERGE from Python: clauses for rows of a table that rows of a source match, and for those that match nothing.
 
     table.merge(rows, on="id")
         .when_matched_delete(predicate="source.gone")

@@ -1,4 +1,4 @@
-"""A merge, read and checked: which columns have to be equal, what else has to hold, and what each clause does.
+"""Plans a merge: which columns have to be equal, what else has to hold, and what each clause does.
 
 Everything is checked against the types of table and source before a row is read. Where all rows of the source are written whatever
 the table holds (all columns to rows that match by the whole key, and to rows that do not), the plan says so: ``is_upsert``.
@@ -60,7 +60,7 @@ class MergePlan:
         return [clause for clause in self.clauses if clause.match == match]
 
     def change(self, reads: str | None) -> RowChange:
-        """What the merge does to the table."""
+        """The change of the table's rows that the merge makes."""
         sets = {name for clause in self.clauses if clause.action == "UPDATE" for name in clause.sets.expressions}
         actions = {clause.action for clause in self.clauses}
         return RowChange(
@@ -103,7 +103,7 @@ class MergePlan:
         return found if self.keys and set(found) == set(self.keys) else None
 
     def is_upsert(self, context: TableContext) -> bool:
-        """Whether the rows of the source are what is written, whatever the table holds."""
+        """True if the rows of the source are what is written, whatever the table holds."""
         key = self.key_of_source()
         plain = [clause for clause in self.clauses if clause.condition is None]
         kinds = sorted((clause.match, clause.action) for clause in plain)
@@ -192,7 +192,7 @@ def _finder(names: Mapping[str, Sequence[str]]) -> ColumnOf:
 def _conditions(
     merge: MergeStatement, fields: Mapping[str, Field], names: Mapping[str, Sequence[str]], read: Callable[[str], Expression]
 ) -> Iterator[Expression]:
-    """What has to hold for two rows to match, part by part."""
+    """The conditions that have to hold for two rows to match, part by part."""
     on = merge.on
     pairs: Mapping[str, str]
     if isinstance(on, str):

@@ -1,4 +1,4 @@
-"""A merge as a value: of which rows, into which table, and its clauses in order."""
+"""The merge statement as a value: of which rows, into which table, and its clauses in order."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Carrying out a merge, on the snapshot that it reads:
+"""Runs a merge on the snapshot that it reads.
 
     rows of the table, a portion at a time -> pairs with rows of the source that match -> the first clause that is for a pair
     rows of the table that have no pair    -> the clauses NOT MATCHED BY SOURCE
@@ -226,7 +226,7 @@ def _comparable(values: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _bounds(plan: MergePlan, source: pa.Table) -> Predicate | None:
-    """What holds for every row of the table that may match; None if nothing can be said."""
+    """A filter that holds for every row of the table that may match; None if nothing can be said."""
     parts = [_part(plan.fields[name], source.column(other), kind) for name, other, kind in plan.equal]
     said = [part for part in parts if part is not None]
     return parse_filter(all_of(said), list(plan.fields.values())) if said else None

@@ -1,4 +1,4 @@
-"""Updating by condition: the rows that match, computed anew batch by batch, take the place of the old ones.
+"""Updates rows by condition: computes the matching rows anew, batch by batch, and puts them in the place of the old ones.
 
 The plan lands only on what it read (:mod:`~tablestore.table.write.current`): if others change rows meanwhile, it is made again.
 Memory: a batch of rows, and the writer's buffer.

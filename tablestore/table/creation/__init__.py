@@ -1,1 +1,1 @@
-"""Tables that come into being together with their first rows."""
+"""Creates tables together with their first rows."""

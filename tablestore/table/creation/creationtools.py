@@ -1,4 +1,4 @@
-"""What a creation is made with: the parts of an open catalog, and the one way in which a visible table is made."""
+"""Tools of a table creation: the parts of an open catalog, and the one way in which a visible table is made."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Which tables keep snapshots for a materialized table that is gone, was never made, or does not read them?
+"""Finds dead holds: tables that keep snapshots for a materialized table that is gone, was never made, or does not read them.
 
     holds on all tables ── records of creations ── tables that are there, and what they read
 
@@ -101,7 +101,7 @@ def _there(tools: CreationTools) -> Iterator[tuple[str, str | None]]:
 
 
 def _is_read(one: _Held, queries: Mapping[str, str | None]) -> bool:
-    """Whether the target is there, and may read what it holds."""
+    """True if the target is there, and may read what it holds."""
     uuid = one.hold.target_uuid
     if uuid is None or uuid not in queries:
         return False

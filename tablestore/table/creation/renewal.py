@@ -1,4 +1,4 @@
-"""Saying that a job lives, while it is busy with something else."""
+"""Renews the record of a creation, so that its job counts as alive while it is busy with something else."""
 
 import logging
 from collections.abc import Callable, Iterator

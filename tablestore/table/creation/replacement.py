@@ -1,4 +1,4 @@
-"""A table whose definition and rows are replaced together, by a staged one.
+"""Replaces the definition and the rows of a table together, by those of a staged table.
 
 Key, partitioning and layout stay: the table remains what it is, with its history, tags, log and readers.
 
@@ -94,7 +94,7 @@ def stage_replacement(tools: CreationTools, record: CreationRecord, made: TableS
 
 
 class ReplacedInPlace(StagedTable):
-    """What is to replace the definition and the rows of a table that stays the same one."""
+    """The replacement of the definition and the rows of a table that stays the same one."""
 
     def _give_name(self) -> Table:
         tools, record = self._tools, self._record
@@ -150,14 +150,14 @@ class ReplacedInPlace(StagedTable):
             raise
 
     def _says_of_rows(self) -> dict[str, str]:
-        """What the newest staged snapshot says of its rows, which are those of the new snapshot too."""
+        """The notes of the newest staged snapshot about its rows, which are those of the new snapshot too."""
         staged = self._table.context.snapshots.latest()
         found = {} if staged is None else staged.properties
         return {key: value for key, value in found.items() if key.startswith(CONTENT_PREFIX)}
 
 
 class ExchangedTable(StagedTable):
-    """What is to take the place of a table, as another one. ``old_schema_id``: of the table when this was staged."""
+    """The table that is to take the place of another one. ``old_schema_id``: of the table when this was staged."""
 
     def __init__(self, tools: CreationTools, record: CreationRecord, old_schema_id: int) -> None:
         super().__init__(tools, record)
@@ -256,7 +256,7 @@ def _with_condition(record: CreationRecord, schema: TableSchema, context: TableC
 
 
 def _waits_for(record: CreationRecord, newest: TableSchema, latest: Snapshot | None) -> bool:
-    """Whether the newest schema is that of the job, and counts only with the rows that the job did not commit.
+    """True if the newest schema is that of the job, and counts only with the rows that the job did not commit.
 
     A record of an earlier release says nothing of whose such a schema is: it may be that of a job at work.
     """

@@ -1,4 +1,4 @@
-"""A table that is invisible until it is whole.
+"""Staged tables: a table is invisible until it is whole, and then gets its name in one step.
 
     stage       record ── schema, in a directory that no catalog lists
     write       the ordinary writers, and tasks of any engine; the log is silent
@@ -170,7 +170,7 @@ class StagedTable:
         return Table(tools.context(tools.meta.files.at(self._record.identifier.directory), schema), self.name, tools.logs)
 
     def _has_landed(self, error: TablestoreError) -> bool:
-        """Whether the table has its name after all. Raises CommitOutcomeUnknown."""
+        """True if the table has its name after all. Raises CommitOutcomeUnknown."""
         try:
             return self._tools.uuid_of(self._record.identifier) == self._record.table_uuid
         except TablestoreError as unknown:

@@ -1,4 +1,4 @@
-"""Removing what creations that died have left.
+"""Removes what creations that died have left.
 
     each record that was not renewed for long:
       say so in its directory          the job finds out with its next step
@@ -55,7 +55,7 @@ class SweptCreation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepReport(PrintedInNotebooks):
-    """What was swept, or with ``dry_run`` would be. Print it."""
+    """The creations that were swept, or with ``dry_run`` would be. Print it."""
 
     dry_run: bool
     creations: tuple[SweptCreation, ...] = ()
@@ -81,7 +81,7 @@ def sweep(tools: CreationTools, older_than: timedelta, *, dry_run: bool) -> Swee
 
 
 def _sweep_job(tools: CreationTools, job_id: str, dead_since: int, *, dry_run: bool) -> SweptCreation | None:
-    """What became of a job; None if it may be alive."""
+    """Sweeps one job and reports what was done; None if it may be alive."""
     creations, table, kind = tools.creations, None, "rest"
     try:
         record = creations.find(job_id)
@@ -145,7 +145,8 @@ def _sweep_record(tools: CreationTools, record: CreationRecord) -> str:
 
 
 def _taken_away(files: FileStore, record: CreationRecord) -> str:
-    """Where the staged table lies, so that its job cannot rename it; where the store cannot rename, neither can the job."""
+    """Takes the staged table away, so that its job cannot rename it, and returns its place; where the store cannot rename,
+    neither can the job."""
     if not isinstance(files, RenamesDirectories):
         return record.staged_directory
     try:

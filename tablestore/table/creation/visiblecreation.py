@@ -1,4 +1,4 @@
-"""A table that is visible from its creation on, and is taken back if its job fails.
+"""Creates a table that is visible from its creation on, and is taken back if its job fails.
 
     intend      record, with the identity that the table will have
     create      the table, if there is none of that name
@@ -59,7 +59,7 @@ class VisibleCreation:
 
     @property
     def is_made(self) -> bool:
-        """Whether the table that has the name now is the one that was made here."""
+        """True if the table that has the name now is the one that was made here."""
         return is_made(self._tools, self._record)
 
     def renew(self) -> None:
@@ -95,12 +95,12 @@ def drop_made(tools: CreationTools, record: CreationRecord) -> bool:
 
 
 def is_made(tools: CreationTools, record: CreationRecord) -> bool:
-    """Whether the table that has the name now is the one that the job made, by its mark."""
+    """True if the table that has the name now is the one that the job made, by its mark."""
     return record.marks_its_table and tools.uuid_of(record.identifier) == record.table_uuid
 
 
 def is_whole(tools: CreationTools, record: CreationRecord) -> bool:
-    """Whether the table that a job made has the rows of the job, so that it died only after it had done its work."""
+    """True if the table that a job made has the rows of the job, so that it died only after it had done its work."""
     retained = tools.open(record.identifier).context.snapshots.retained()
     if not retained or record.commit_user is None:
         return bool(retained)

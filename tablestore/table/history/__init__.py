@@ -1,1 +1,1 @@
-"""Tags, branches, rollback, partitions that expire, other bucket numbers."""
+"""Table history from a handle: tags, branches, rollback, partitions that expire, other bucket numbers."""

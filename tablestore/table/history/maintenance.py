@@ -1,6 +1,5 @@
-"""The methods of :class:`~tablestore.table.table.Table` for its history: expiry, tags, branches, rollback, consumers, partitions,
-orphan files. Each passes its arguments to the module that does the work.
-"""
+"""The history methods of :class:`~tablestore.table.table.Table`: expiry, tags, branches, rollback, consumers, partitions,
+orphan files. Each passes its arguments to the module that does the work."""
 
 from collections.abc import Iterable, Mapping
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Dropping partitions: those that are named, or those that are older than ``partition.expiration-time``.
+"""Drops partitions: those that are named, or those that are older than ``partition.expiration-time``.
 
 Data never expires by itself: ``expire_partitions`` is called on demand, and reports with ``dry_run`` what it would drop. The age
 of a partition comes from its values (``partition.expiration-strategy`` = values-time), either a DATE or TIMESTAMP column or text
@@ -33,7 +33,7 @@ Choose = Callable[[Sequence[ManifestEntry]], set[bytes]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionReport(PrintedInNotebooks):
-    """Which partitions were dropped, or with ``dry_run`` would be. Print it."""
+    """The partitions that were dropped, or with ``dry_run`` would be. Print it."""
 
     dry_run: bool
     partitions: tuple[str, ...] = ()
@@ -135,7 +135,7 @@ def _drop(context: TableContext, log: ChangeLog, choose: Choose, *, dry_run: boo
 
 
 def _update_times(live: Iterable[ManifestEntry]) -> dict[bytes, datetime | None]:
-    """When the newest file of each partition was written, in local time, as files have it."""
+    """The time when the newest file of each partition was written, in local time, as files have it."""
     newest: dict[bytes, datetime | None] = {}
     for entry in live:
         created = entry.file.creation_time_millis

@@ -1,4 +1,4 @@
-"""Giving a table another number of buckets: the option first, then partition by partition.
+"""Rescales a table to another number of buckets: the option first, then partition by partition.
 
     ALTER … SET bucket = n         new partitions, and writes to rescaled ones, have n buckets from now on
     for each other partition       overwrite it with its own rows            files of the old buckets -> n buckets

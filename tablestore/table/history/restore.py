@@ -1,4 +1,4 @@
-"""Going back to an older state, or forward to that of a branch, by a new commit.
+"""Restores an older state of a table, or fast-forwards it to that of a branch, by a new commit.
 
     rollback_to     the live files become those of an older snapshot or of a tag
     fast_forward    the live files become those of a branch, if main did not change since the branch began
@@ -170,7 +170,7 @@ def _check_behind(context: TableContext, branch: BranchMetadata, target: Snapsho
 
 
 def _is_there(context: TableContext, branch: BranchMetadata, target: Snapshot, latest: Snapshot | None) -> bool:
-    """Whether the table was fast-forwarded to ``target`` before and has not changed since."""
+    """True if the table was fast-forwarded to ``target`` before and has not changed since."""
     snapshot = _before_compactions(context, latest, 0)
     return snapshot is not None and _source(snapshot, branch, target) == target.id
 

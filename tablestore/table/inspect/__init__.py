@@ -1,1 +1,1 @@
-"""What a table looks like inside, and whether it is whole."""
+"""Inspects tables: what they look like inside, and whether they are whole."""

@@ -1,4 +1,4 @@
-"""What does a table look like inside: levels, runs, overlap, and the work that is left to do?
+"""Pictures the LSM tree of a bucket: levels, runs, overlap, and the compaction work that is left.
 
     bucket 0     level 0  [.........]            newest flush     one run each
                  level 0      [......]
@@ -96,7 +96,7 @@ class BucketPicture:
         return sum(run.rows for run in self.runs)
 
     def depth(self, cells: int) -> tuple[int, ...]:
-        """How many runs lie in each of ``cells`` equal stretches of the key range."""
+        """The number of runs in each of ``cells`` equal stretches of the key range."""
         counts = [0] * cells
         for run in self.runs:
             for cell in {cell for file in run.files for cell in cells_of(file, cells)}:

@@ -1,4 +1,4 @@
-"""Is this table whole? Reads everything that its snapshots, tags and branches lead to, and names what is wrong and what to do.
+"""Checks that a table is whole: reads everything that its snapshots, tags and branches lead to, and names what is wrong.
 
     branch (main, each branch)
       schemas      every file reads, none that a snapshot names is missing
@@ -56,7 +56,7 @@ T = TypeVar("T")
 
 
 def check_table(context: TableContext, *, deep: bool = False, progress: Progress | None = None) -> tuple[Finding, ...]:
-    """What is wrong with a table; empty if it is whole. ``deep`` reads every row of every file too."""
+    """The faults of a table, with what to do; empty if it is whole. ``deep`` reads every row of every file too."""
     show = progress or no_progress
     found = Findings()
     with found.noting("branches", "the list of branches", "look at the branch directory"):
@@ -182,7 +182,7 @@ class _Check:
         return found
 
     def _hint(self, name: str) -> int | None:
-        """What a hint says: None if it is missing, 0 if it says nothing."""
+        """The snapshot id in a hint: None if it is missing, 0 if it says nothing."""
         try:
             return parse_hint(self._files.read(f"{SNAPSHOT_DIR}/{name}", max_bytes=64)) or 0
         except NotFoundError:
@@ -310,7 +310,7 @@ class _Check:
                 self._expect(user, entry)
 
     def _readable(self, user: str, name: str, read: Callable[[str], tuple[T, ...]]) -> tuple[T, ...]:
-        """What a metadata file holds; nothing if it cannot be read, which is noted once, with all who need it."""
+        """The content of a metadata file; nothing if it cannot be read, which is noted once, with all who need it."""
         if name not in self._damaged:
             try:
                 return read(name)

@@ -1,4 +1,4 @@
-"""Does every row of every file read? What a deep check does besides: each data, changelog and index file is read once, as it is,
+"""Checks that every row of every file reads: the deep part of a check. Each data, changelog and index file is read once, as it is,
 without merging.
 
 Bytes that no reader looks at (statistics inside of page headers) are not looked at here either. Memory: one batch of rows.

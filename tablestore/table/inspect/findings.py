@@ -1,4 +1,4 @@
-"""What is not as it should be in a table, and the list in which a check notes it."""
+"""Findings of a check: one fault of a table each, and the list in which they are noted."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,7 +37,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What was found on one branch."""
+    """The findings on one branch."""
 
     branch: str = MAIN_BRANCH
     all: list[Finding] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What a table is made of, as Arrow tables: files, partitions, schemas."""
+"""Lists the files, partitions and schemas of a table as Arrow tables."""
 
 from collections import defaultdict
 

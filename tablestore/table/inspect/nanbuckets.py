@@ -1,4 +1,4 @@
-"""Do all rows with a NaN in their bucket key lie in the bucket of NaN?
+"""Finds rows with a NaN in their bucket key that lie outside of the bucket of NaN.
 
 Hashes took the bits of a float as they were once, and other engines still do so. Rows of one key may lie in two buckets then: a NaN
 has many bit patterns, and a key has one bucket. Each of them is read, and an upsert meets only the one that lies where NaN belongs.
@@ -23,7 +23,7 @@ def float_bucket_keys(schema: TableSchema, settings: TableSettings) -> tuple[Fie
 
 
 def misplaced_rows(rows: pa.RecordBatch, keys: tuple[Field, ...], entry: ManifestEntry, function: str) -> int:
-    """How many rows with a NaN in ``keys`` belong to another bucket than that of their file."""
+    """The number of rows with a NaN in ``keys`` that belong to another bucket than that of their file."""
     floats = [rows.column(key.name) for key in keys if is_float(key.type)]
     nan = np.zeros(rows.num_rows, bool)
     for column in floats:

@@ -1,4 +1,4 @@
-"""What of a table's damage can be put right without losing anything, and how?
+"""Repairs the damage of a table that can be put right without losing anything.
 
     check_table -> findings -> plan_repairs -> do_repair
                                              finish-expiry   what an intent says, as the next expiry would
@@ -42,12 +42,12 @@ class Repair:
     target: str = ""
 
     def __str__(self) -> str:
-        """What it does."""
+        """The action, for people."""
         return _SENTENCES[self.kind].format(target=self.target) + ("" if self.branch == MAIN_BRANCH else f" (branch {self.branch})")
 
 
 def plan_repairs(findings: Iterable[Finding]) -> tuple[Repair, ...]:
-    """What to do about findings, each step once and in order; what no step puts right is left out."""
+    """The repairs of findings, each step once and in order; what no step puts right is left out."""
     steps = {
         # One step does it for all hints, or all intents, of a branch.
         Repair(kind=one.repair, branch=one.branch, target=one.target if one.repair in ("remove-intent", "remove-branch") else "")
@@ -59,7 +59,7 @@ def plan_repairs(findings: Iterable[Finding]) -> tuple[Repair, ...]:
 
 
 def do_repair(context: TableContext, repair: Repair) -> None:
-    """Do one step. Raises StorageError (kind ``clock-skew``, where ages decide), and what the store raises."""
+    """Runs one step. Raises StorageError (kind ``clock-skew``, where ages decide), and what the store raises."""
     opened = open_branch(context.main_files, repair.branch, clock=context.clock, ids=context.ids)
     if repair.kind == "finish-expiry":
         finish_begun(opened)

@@ -1,1 +1,1 @@
-"""Scans and bounded changes of one table."""
+"""Reads one table: scans, look-ups by key, and the changes between two snapshots."""

@@ -1,4 +1,4 @@
-"""What changed between two snapshots.
+"""Reads the changes between two snapshots.
 
     table.changes(from_snapshot=3, to_snapshot=9)        the changes of snapshots 4 to 9, oldest first
         _row_kind   id   price
@@ -117,7 +117,8 @@ class Changes(ArrowSource):
         return range(self._from + 1, self._to + 1)
 
     def _plans(self) -> Iterator[tuple[Snapshot, SnapshotChanges]]:
-        """Of each snapshot. One that was built on the last is of the same table; for another one that is looked up."""
+        """The snapshots and their changes. One that was built on the last is of the same table; for another one that is looked
+        up."""
         last: Snapshot | None = None
         for snapshot_id in self._ids:
             snapshot, plan = self._plan(snapshot_id)

@@ -1,4 +1,4 @@
-"""A scan as a dataset of pyarrow: what others choose of it, columns and rows, is chosen before anything is read.
+"""Presents a scan as a dataset of pyarrow, which reads only the columns and rows that others choose of it.
 
     dataset.scanner(columns, filter)  ->  the columns that these name, and the rows that a weaker predicate keeps
                                       ->  Arrow's own scanner over the stream, which tests the whole filter and projects

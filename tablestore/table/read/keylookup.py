@@ -1,4 +1,4 @@
-"""Which row of a snapshot has each of these keys?
+"""Looks rows of a snapshot up by key.
 
     keys -> sorted, each once -> partition -> bucket -> files whose key range they meet -> row groups -> rows -> one row a key
 

@@ -1,4 +1,4 @@
-"""A scan as a lazy frame of polars.
+"""Presents a scan as a lazy frame of polars.
 
     query of polars  ->  its columns, and the rows of a weaker predicate, are read; polars' own condition decides about each row
 
@@ -45,7 +45,7 @@ def lazy_frame(scan: Narrowable) -> pl.LazyFrame:
 
 
 class _Source:
-    """What polars calls to read. It pickles, as the frame may."""
+    """The source that polars calls to read. It pickles, as the frame may."""
 
     def __init__(self, scan: Narrowable) -> None:
         self._scan = scan

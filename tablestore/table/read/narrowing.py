@@ -1,4 +1,4 @@
-"""What a dataset and a lazy frame need of a scan: to read less of it, as a query says."""
+"""Narrows a scan to the columns and rows that a query on a dataset or a lazy frame needs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol

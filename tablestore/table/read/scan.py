@@ -1,4 +1,4 @@
-"""Reading a table as of one snapshot.
+"""Reads a table as of one snapshot.
 
 A :class:`Scan` is a recipe, not a result: nothing is read before one of its conversions is called, and each call plans anew on
 the snapshot that was fixed when the scan was made. It is an Arrow stream exporter itself, so DuckDB, polars and others read it
@@ -118,7 +118,7 @@ class Scan(ArrowSource):
 
     @property
     def predicate(self) -> Predicate | None:
-        """Which rows come out; None means all."""
+        """The filter of the rows; None means all."""
         return self._predicate
 
     @property
@@ -216,7 +216,7 @@ class Scan(ArrowSource):
 
     @property
     def reader(self) -> SplitReader:
-        """What reads the splits of its plan."""
+        """The reader of the splits of its plan."""
         return SplitReader.of(self._context, self._columns, self._predicate, positions=self._positions)
 
     def count(self) -> int:
@@ -233,12 +233,12 @@ class Scan(ArrowSource):
 
     @property
     def _knows_counts(self) -> bool:
-        """Whether files have as many rows as come out of them, but for those that are marked as deleted."""
+        """True if files have as many rows as come out of them, but for those that are marked as deleted."""
         return self._predicate is None and not self._context.schema.is_keyed
 
     @lazy
     def plan(self) -> Plan:
-        """Which files are read. Planned once: the snapshot is fixed, so it cannot change."""
+        """The splits that are read. Planned once: the snapshot is fixed, so it cannot change."""
         with self._context.reading():
             plan = plan_scan(self._context, self._snapshot, self._predicate, wanted=self._wanted)
         if self._limit is None or not self._knows_counts:
@@ -250,7 +250,7 @@ class Scan(ArrowSource):
         return None
 
     def explain(self) -> str:
-        """What would be read, as text for people."""
+        """The plan of the scan, as text for people."""
         plan = self.plan
         merged = sum(len(section.files) for split in plan.splits for section in split.sections if section.needs_merge)
         size = sum(file.file_size for file in plan.files)
@@ -381,7 +381,7 @@ def check_limit(limit: object, name: str = "limit") -> int:
 
 
 def compacted_files(context: TableContext) -> Callable[[ManifestEntry], bool] | None:
-    """Which files full compactions have left; None where everything is read without merging."""
+    """A test for the files that full compactions have left; None where everything is read without merging."""
     if not context.schema.is_keyed:
         return None
     top = context.changelog_settings.top_level

@@ -1,4 +1,4 @@
-"""Which system tables are there, and which columns has each?
+"""The kinds of system tables and their columns.
 
 Names and types of columns are Paimon's. Nothing here needs Arrow or an open table: a command line completes them.
 """

@@ -1,4 +1,4 @@
-"""The rows of the system tables that say what a table is made of: snapshots, schemas, options, manifests, files, references.
+"""Computes the rows of system tables: snapshots, schemas, options, manifests, files, references.
 
 One function a table: the open table and the snapshot that is asked about in, rows out. Columns and types are Paimon's.
 """
@@ -227,7 +227,7 @@ def _sums(entries: Sequence[ManifestEntry]) -> dict[str, Any]:
 
 
 def column_statistics(context: TableContext, file: DataFileMeta) -> dict[str, tuple[Field, ColumnStats]]:
-    """What is known of each newest column in a file, found by field id and read as the newest type."""
+    """The statistics of each newest column in a file, found by field id and read as the newest type."""
     written = context.schemas.read(file.schema_id).fields
     by_name = {field.name: field for field in written}
     names = file.value_stats_cols if file.value_stats_cols is not None else tuple(by_name)

@@ -60,12 +60,12 @@ class SystemTable(ArrowSource):
 
     @property
     def kind(self) -> str:
-        """Which system table it is, such as ``files``."""
+        """The kind of the system table, such as ``files``."""
         return self._kind
 
     @property
     def location(self) -> str:
-        """Where the table's files lie."""
+        """The location of the table's files."""
         return self._base.location
 
     @property

@@ -1,4 +1,4 @@
-"""How system tables spell values: partitions, keys and statistics as text, times as wall-clock time.
+"""Prints values as system tables spell them: partitions, keys and statistics as text, times as wall-clock time.
 
 The spelling is Paimon's, so that a query of ``$files`` gives the same whichever engine runs it:
 

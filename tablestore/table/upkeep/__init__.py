@@ -1,1 +1,1 @@
-"""What follows a commit: compaction, expiry, and what of it is left undone."""
+"""Upkeep after a commit: compaction, expiry, and reports of what of it is left undone."""

@@ -1,4 +1,4 @@
-"""What a table does by itself once a commit has landed: one order, one place, and no error of it reaches the writer.
+"""Runs a table's own upkeep once a commit has landed: one order, one place, and no error of it reaches the writer.
 
     write        end early rows ── publish ── compact a share ── tag ── expire ── publish the changelog of the compaction
     compaction                                                   publish ── tag ── expire

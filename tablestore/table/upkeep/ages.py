@@ -1,4 +1,4 @@
-"""Ages as the methods of a table take them: a span of time, a point in time, the text of either, or milliseconds."""
+"""Parses ages as the methods of a table take them: a span of time, a point in time, the text of either, or milliseconds."""
 
 from datetime import date, timedelta
 from typing import TypeAlias

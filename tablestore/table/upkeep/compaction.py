@@ -1,4 +1,4 @@
-"""Compacting a table: after a writer's own commit, on demand, by a service.
+"""Compacts a table: after a writer's own commit, on demand, by a service.
 
     plan on the newest snapshot -> run tasks, bucket by bucket -> commit as COMPACT -> plan anew
 
@@ -47,7 +47,7 @@ FULL_PROPERTY = "tablestore.full-compaction"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactReport(PrintedInNotebooks):
-    """What a compaction did. ``dropped``: tasks whose input files others replaced before they were committed."""
+    """The work that a compaction did. ``dropped``: tasks whose input files others replaced before they were committed."""
 
     snapshot_ids: tuple[int, ...] = ()
     tasks: int = 0
@@ -137,7 +137,7 @@ def compact_level_zero(context: TableContext) -> CompactReport:
 
 
 def full_is_due(context: TableContext, *, commits: int | None, interval_ms: int | None) -> bool:
-    """Whether so many commits, or so much time, came after the last full compaction, as far as snapshots are retained."""
+    """True if so many commits, or so much time, came after the last full compaction, as far as snapshots are retained."""
     if commits is None and interval_ms is None:
         return False
     snapshot = context.snapshots.latest()

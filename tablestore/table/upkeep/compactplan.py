@@ -1,4 +1,4 @@
-"""What is there to compact, and in which bucket first?
+"""Plans compactions of a table: which buckets need one, and which comes first.
 
     snapshot -> live files by bucket -> per bucket the next task (lsm.compaction, lsm.appendcompaction)
 
@@ -111,7 +111,7 @@ class TaskPicker:
 
     @lazy
     def policy(self) -> CompactionPolicy:
-        """What the options say, and which deletes are kept at this time."""
+        """The compaction policy of the table, and which deletes are kept at this time."""
         policy, retention = self.settings.policy, self._context.settings.tombstone_retention_ms
         if retention is None:
             return policy
@@ -145,7 +145,7 @@ class TaskPicker:
 
 
 def written_cost(entries: Iterable[ManifestEntry], file_cost_bytes: int) -> int:
-    """What a commit wrote, as bytes, files included."""
+    """The bytes that a commit wrote, with the cost of its files."""
     return sum(entry.file.file_size + file_cost_bytes for entry in entries)
 
 

@@ -1,4 +1,4 @@
-"""Expiry after a commit and on demand: the arguments of the table's methods in the engine's terms.
+"""Expires snapshots after a commit and on demand: the arguments of the table's methods in the engine's terms.
 
 After every commit (unless ``write-only``) a writer expires what the options allow, at most ``snapshot.expire.limit`` snapshots
 (:mod:`~tablestore.table.upkeep.aftercommit`). The next run finishes what a run leaves.
@@ -83,12 +83,12 @@ def clean(context: TableContext, *, older_than: Age = None, dry_run: bool = True
 
 
 def is_write_only(context: TableContext) -> bool:
-    """Whether writers of the table neither compact, tag nor expire. For ``context.once``."""
+    """True if writers of the table neither compact, tag nor expire. For ``context.once``."""
     return TableOptions(context.schema.options).flag(opt.WRITE_ONLY)
 
 
 def _retention(context: TableContext) -> tuple[Retention, Retention | None]:
-    """What the options say about snapshots, and about the changes of expired ones (None: changes go with their snapshots)."""
+    """The retention options of snapshots, and of the changes of expired ones (None: changes go with their snapshots)."""
     return snapshot_retention(context.schema.options), changelog_retention(context.schema.options)
 
 

@@ -1,4 +1,4 @@
-"""Bringing postponed rows into real buckets, as part of a compaction on demand.
+"""Distributes postponed rows to real buckets, as part of a compaction on demand.
 
     newest snapshot -> one partition's postponed files -> level-0 files of its buckets -> COMPACT commit -> next partition
 

@@ -1,4 +1,4 @@
-"""What of a table's own upkeep is left undone? What failed and was noted, and what can be counted without a note.
+"""Reports pending and failed upkeep of a table: what failed and was noted, and what can be counted without a note.
 
 notes            a chore behind a commit failed, and none of its kind has succeeded since (:mod:`tablestore.store.followup`)
 log              snapshots whose changes are not in the log yet
@@ -28,7 +28,7 @@ class Upkeep:
 
 
 def upkeep(context: TableContext, log: Callable[[], ChangeLog]) -> Upkeep:
-    """What is left undone now; ``log`` chooses the table's log.
+    """The upkeep that is left undone now; ``log`` chooses the table's log.
 
     Reads listings, notes and as many snapshots as are due; raises StorageError.
     """

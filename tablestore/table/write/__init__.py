@@ -1,1 +1,1 @@
-"""Writers, overwrites and deletes."""
+"""Writes to one table: appends, upserts, overwrites, and changes and deletes by condition."""

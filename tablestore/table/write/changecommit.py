@@ -1,4 +1,4 @@
-"""A statement's changes land as one snapshot, on top of the one that its query read.
+"""Commits a statement's changes as one snapshot, on top of the one that its query read.
 
     keyed table                     APPEND: the new files
     append table                    OVERWRITE: the new files, and

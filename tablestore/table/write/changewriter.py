@@ -1,4 +1,4 @@
-"""Rows of a statement (:mod:`~tablestore.table.write.rowchange`) become new files, and positions of rows that go.
+"""Writes the rows of a statement (:mod:`~tablestore.table.write.rowchange`): new files, and positions of rows that go.
 
     keyed table     +I, +U, -D             rows of new level-0 files, each key once
                     -U before its +U       in the changelog of the commit only, if it keeps its input

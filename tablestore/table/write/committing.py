@@ -1,4 +1,4 @@
-"""Committing what was written: one snapshot, and what the table does after it."""
+"""Commits what was written, as one snapshot, and starts what the table does after it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,8 @@ from tablestore.table.upkeep.aftercommit import after_write
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitNote:
-    """What a snapshot says of its rows, and on which snapshots it may land: ``guard`` looks at the newest one in each round.
+    """The notes of a snapshot about its rows, and a test of where it may land: ``guard`` looks at the newest one in each
+    round.
 
     A commit with a note is published even where it changes no row.
     """
@@ -28,9 +29,9 @@ class CommitNote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """What a commit does besides adding rows. ``replaces``: the partitions that an overwrite empties. ``keeps_rows``: they
-    stay what they are or were, so that materialized tables take it too. ``adds_no_row``: it replaces or deletes rows that it has
-    read, and adds no other."""
+    """The effect of a commit besides adding rows. ``replaces``: the partitions that an overwrite empties. ``keeps_rows``: they
+    stay what they are or were, so that materialized tables take it too. ``adds_no_row``: it replaces or deletes rows that
+    it has read, and adds no other."""
 
     kind: CommitKind = CommitKind.APPEND
     operation: str = "WRITE"
@@ -67,7 +68,7 @@ def overwriting(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Where a commit comes from. ``is_new_user``: no commit of ``user`` had an identifier before. ``prepared``: the message has
+    """The origin of a commit. ``is_new_user``: no commit of ``user`` had an identifier before. ``prepared``: the message has
     crossed processes, so it may have landed before."""
 
     user: str

@@ -1,4 +1,4 @@
-"""A read-modify-write lands on what it read, or is run again: did any row change since, and how often does it try?
+"""Runs a read-modify-write so that it lands on what it read: detects changes since (StalePlan), and tries again.
 
     attempt    newest snapshot -> read it -> work out a change -> commit
     a commit   nothing that was read changed since: it lands
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 def run_until_current(context: TableContext, attempt: Callable[[], T]) -> T:
-    """What ``attempt`` returns, which is called again while it raises StalePlan, for ``commit.timeout`` at most.
+    """Calls ``attempt`` and returns its result, again while it raises StalePlan, for ``commit.timeout`` at most.
 
     Raises ConflictError when others change rows faster than it can plan.
     """
@@ -80,7 +80,7 @@ def check_unchanged(
 
 
 def _may_add(context: TableContext, snapshot: Snapshot, reads: Predicate | None) -> bool:
-    """Whether a commit may have added rows for which ``reads`` is TRUE, or replaced or deleted any."""
+    """True if a commit may have added rows for which ``reads`` is TRUE, or replaced or deleted any."""
     schema, settings = context.schema, context.settings
     if schema.is_keyed and reads is not None:
         # A row of another value may have replaced one that was read: only its key says that it did not.

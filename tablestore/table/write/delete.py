@@ -1,4 +1,4 @@
-"""Deleting by condition.
+"""Deletes rows by condition.
 
 In a keyed table the matching rows are written as retractions (``-D``). In an append table the files that hold matching rows
 are written again without them, or with deletion vectors the rows are marked (:mod:`~tablestore.table.write.deletemarks`). In all

@@ -1,4 +1,4 @@
-"""Deleting by condition in append tables with deletion vectors: rows are marked, no file is written again.
+"""Deletes rows by condition in append tables with deletion vectors: rows are marked, no file is written again.
 
 Which rows of a file match never changes, so every file is looked at once, however often the commit is planned again; what a
 round of the commit plans is made from that and from the vectors of the newest snapshot:

@@ -1,4 +1,4 @@
-"""Rows given by users, as Arrow tables: the one place where they become that.
+"""Converts rows as users give them to Arrow tables. All entry points come through here.
 
     Arrow                  a table, a batch, a reader                              taken as they are
     frames                 pandas, polars (lazy ones too), DuckDB relations, scans and tables: whatever exports Arrow data by
@@ -24,13 +24,13 @@ _REFUSALS = (pa.ArrowException, TypeError, ValueError, OverflowError)
 
 
 class ArrowStream(Protocol):
-    """What exports Arrow data as a stream: frames of pandas and polars, relations of DuckDB, scans."""
+    """Objects that export Arrow data as a stream: frames of pandas and polars, relations of DuckDB, scans."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
 class ArrowArray(Protocol):
-    """What exports Arrow data as one batch."""
+    """Objects that export Arrow data as one batch."""
 
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
 

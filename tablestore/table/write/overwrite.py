@@ -1,4 +1,4 @@
-"""Replacing rows: whole tables, given partitions, or the partitions that the new rows fall into.
+"""Overwrites rows: whole tables, given partitions, or the partitions that the new rows fall into.
 
 Every round of the commit deletes the files that the newest snapshot has, so rows that others added to an overwritten partition
 meanwhile are replaced too.

@@ -1,4 +1,4 @@
-"""Rows of an append table that a statement updates or deletes, by data file and position.
+"""Removed rows of an append table, which a statement updates or deletes, by data file and position.
 
 They come in any order and from any task; the sets of all tasks are put together. Each row may come once. Memory: two bytes a row
 where few rows of a file come, an eighth of a byte a row of the file where many do.

@@ -31,7 +31,7 @@ RETRACTIONS = (RowKind.UPDATE_BEFORE, RowKind.DELETE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetractionNeeds:
-    """What a table asks of the rows that it takes back.
+    """The values that a table asks of the rows that it takes back.
 
     ``whole``: updates come with the whole row before. ``values``: the kinds of which values are taken back, so that a key alone
     does nothing. ``ordering``: the columns that order deletes. ``refused``: by kind why it is not taken at all.
@@ -44,7 +44,7 @@ class RetractionNeeds:
 
 
 def retraction_needs(context: TableContext) -> RetractionNeeds:
-    """Those of an open table."""
+    """The needs of an open table."""
     merge = context.settings.merge
     is_changelog = context.changelog_settings.producer == INPUT
     if merge is None:
@@ -63,8 +63,8 @@ def retraction_needs(context: TableContext) -> RetractionNeeds:
 
 
 def without_order(context: TableContext, rows: pa.Table, kinds: Kinds) -> tuple[pa.Table, Mask | None]:
-    """Which of these rows are retractions that take the order of the row that they remove, None if none is; and the rows, with
-    something in place of orders that are NOT NULL."""
+    """The rows, with something in place of orders that are NOT NULL, and the mask of the retractions that take the order of
+    the row that they remove, None if none does."""
     merge = context.settings.merge
     if merge is None or not merge.orders_removals:
         return rows, None

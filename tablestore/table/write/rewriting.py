@@ -1,4 +1,4 @@
-"""Data files of an append table without some of their rows: they are written again, unless no row is left.
+"""Rewrites data files of an append table without some of their rows; files without a row left are only deleted.
 
 Memory: a batch of rows, and the writer's buffer.
 """

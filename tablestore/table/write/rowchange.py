@@ -1,4 +1,4 @@
-"""What does a statement do to the rows of a table, and may it?
+"""Row changes of a statement: the form of changed rows, and the changes that each merge engine allows.
 
 UPDATE, DELETE and MERGE are one query each, which reads one snapshot and yields a row for each row that changes:
 
@@ -52,15 +52,15 @@ class RowChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeColumns:
-    """What rows that change a table have besides ``_row_kind`` and its columns: ``positions`` of old rows, and ``before``, columns
-    of the row that an update replaces."""
+    """The columns that rows which change a table have besides ``_row_kind`` and its own: ``positions`` of old rows, and
+    ``before``, columns of the row that an update replaces."""
 
     positions: bool
     before: tuple[str, ...]
 
     @classmethod
     def of(cls, context: TableContext) -> "ChangeColumns":
-        """Those that this table needs."""
+        """The columns that this table needs."""
         before: Sequence[str] = [field.name for field in sequence_fields(context)]
         if context.changelog_settings.producer == INPUT:
             before = context.schema.field_names
@@ -106,11 +106,11 @@ def _why_no_update(merge: MergeFunction) -> str | None:
 
 
 def sequence_fields(context: TableContext) -> tuple[SequenceField, ...]:
-    """What orders the rows of one key."""
+    """The sequence fields that order the rows of one key."""
     merge = context.settings.merge
     return () if merge is None else merge.sequence_fields
 
 
 def columns_that_keep(merge: MergeFunction | None, sets: Sequence[str]) -> Sequence[str]:
-    """Which of the columns that an update sets would keep their value if it set them to NULL."""
+    """The columns that an update sets and that would keep their value if it set them to NULL."""
     return sets if merge is not None and merge.engine == "partial-update" else ()

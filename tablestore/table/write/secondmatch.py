@@ -1,4 +1,4 @@
-"""Does one statement change a row of a keyed table twice?
+"""Detects that one statement changes a row of a keyed table twice.
 
 Rows of one key lie in one flush, where sorting shows it (``once`` of the write buffer), or in different new files of one bucket: of
 several flushes, or of several tasks. Files whose key ranges do not meet cannot share a key; of others the keys are read again. So

@@ -1,4 +1,4 @@
-"""Writing to a table: many writes, one commit.
+"""Writes to a table: many writes, one commit.
 
     with table.new_writer(commit_user="etl") as writer:
         writer.write(rows)
@@ -312,7 +312,7 @@ def lost_columns(context: TableContext, given: Collection[str]) -> frozenset[str
 
 
 def _accepted_before(_context: TableContext) -> "dict[tuple[pa.Schema, MissingColumns, frozenset[str]], Lost]":
-    """What :func:`check_given` found, by its arguments: jobs write many batches with the same columns."""
+    """The results of :func:`check_given`, by its arguments: jobs write many batches with the same columns."""
     return {}
 
 
@@ -362,7 +362,7 @@ def _with_nothing(rows: pa.Table, absent: Sequence[pa.Field]) -> pa.Table:
 
 
 def _fills(context: TableContext) -> bool:
-    """Whether defaults replace nulls: not with merge engines for which a null keeps the stored value."""
+    """True if defaults replace nulls: not with merge engines for which a null keeps the stored value."""
     return context.settings.merge is None or not context.settings.merge.computes
 
 
