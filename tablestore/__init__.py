@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tablestore.cdc.ingest.ingesting import dead_letter_table, ingest
     from tablestore.cdc.ingest.ingestrequest import IngestCommit, IngestReport
     from tablestore.environment.query import Query
+    from tablestore.environment.restricted.restrictions import Restrictions
     from tablestore.environment.result import Result
     from tablestore.environment.tableenvironment import TableEnvironment
     from tablestore.format.snapshot import CommitKind, Snapshot
@@ -103,6 +104,7 @@ _LAZY = {
     "RemoveOption": "tablestore.types.evolution.schemachanges",
     "RenameColumn": "tablestore.types.evolution.schemachanges",
     "Restarted": "tablestore.log.events",
+    "Restrictions": "tablestore.environment.restricted.restrictions",
     "Result": "tablestore.environment.result",
     "RowKind": "tablestore.types.rowkind",
     "Rows": "tablestore.table.write.inputrows",
@@ -162,6 +164,7 @@ __all__ = [
     "RemoveOption",
     "RenameColumn",
     "Restarted",
+    "Restrictions",
     "Result",
     "RowKind",
     "Rows",

@@ -76,6 +76,7 @@ ROOMS = {
         "jobs",
         "*",
         "managed",
+        "restricted",
         "session",
         "rows",
         "definition",

@@ -24,6 +24,8 @@ def execute(session: Session, statement: "Statement", source: Source, parameters
     session.check_open()
     kind = type(statement).__name__
     try:
+        if session.restrictions is not None:
+            session.restrictions.check(statement)
         if kind in _WITH_PARAMETERS:
             result = imported(_HERE + _WITH_PARAMETERS[kind])(session, statement, source, parameters)
         elif kind in _WITHOUT:

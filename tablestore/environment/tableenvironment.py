@@ -25,6 +25,8 @@ from tablestore.environment.givenquery import query_text
 from tablestore.environment.jobs.jobs import Jobs
 from tablestore.environment.managed.factory import FILE_PATH, STORAGE_PREFIX, discover_factory
 from tablestore.environment.query import Query, as_query_text
+from tablestore.environment.restricted.limitedengine import limited
+from tablestore.environment.restricted.restrictions import Restrictions
 from tablestore.environment.result import Result
 from tablestore.environment.session.catalogs import DEFAULT_CATALOG, Catalogs, Registered
 from tablestore.environment.session.engines import open_engine
@@ -71,6 +73,7 @@ class TableEnvironment(DeprecatedNames):
         spark: Any = None,
         catalogs: Mapping[str, CatalogSource] | None = None,
         config: Mapping[str, str] | None = None,
+        restricted: bool | Restrictions = False,
         clock: Clock | None = None,
         ids: Ids | None = None,
     ) -> Self:
@@ -79,10 +82,19 @@ class TableEnvironment(DeprecatedNames):
         ``engine`` runs the queries: ``"duckdb"``, ``"spark"`` or an engine; a ``spark`` session stands for Spark with that session,
         and without any of them there is DDL only. ``catalogs`` are more catalogs by name; without a warehouse the first of them is
         the current one. A catalog is given as a warehouse (path or URL), as options with the key ``warehouse``, or as one that is
-        open. ``config`` are the first settings, which RESET goes back to. Raises InvalidInputError, UnsupportedError.
+        open. ``config`` are the first settings, which RESET goes back to. ``restricted``: texts are those of
+        others, so they only read tables, within limits. Raises InvalidInputError, UnsupportedError.
         """
         factory = discover_factory()
+        restrictions = _restrictions(restricted)
+        if restrictions is not None and not (engine is None or isinstance(engine, str)):
+            raise InvalidInputError(
+                "restricted: expected the name of an engine, which is then opened within limits, found an engine that is open",
+                kind="engine",
+            )
         opened, closes = _engine(engine, spark)
+        if opened is not None and restrictions is not None:
+            opened = limited(opened, restrictions)
         settings = Settings(config, None if opened is None else opened.set_option)
         registered = Catalogs()
 
@@ -105,6 +117,8 @@ class TableEnvironment(DeprecatedNames):
             clock=clock or SystemClock(),
             jobs=Jobs(ids or SystemIds(), (lambda thread: None) if opened is None else opened.cancel),
             engine=opened,
+            reads_engine=restrictions is None,
+            restrictions=restrictions,
         )
         return cls(session, closes_engine=closes)
 
@@ -347,6 +361,14 @@ def _engine(engine: str | QueryEngine | None, spark: Any) -> tuple[QueryEngine |
     if isinstance(engine, str):
         return open_engine(engine), True
     return engine, False
+
+
+def _restrictions(restricted: bool | Restrictions) -> Restrictions | None:
+    if isinstance(restricted, Restrictions):
+        return restricted
+    if not isinstance(restricted, bool):
+        raise InvalidInputError(f"expected True, False or Restrictions as restricted, found {restricted!r:.80}", kind="option")
+    return Restrictions() if restricted else None
 
 
 def _registered(source: CatalogSource, clock: Clock | None, ids: Ids | None) -> Registered:

@@ -76,7 +76,8 @@ def translated(message: str, text: str, columns: Sequence[str] = ()) -> Tablesto
     if named == "INTERRUPT":
         return cancellation()
     if named == "Out of Memory":
-        return StorageError(f"DuckDB has no memory left for the query: {message}; raise memory_limit, or set temp_directory")
+        way_out = "raise memory_limit, or set temp_directory"
+        return StorageError(f"DuckDB has no memory left for the query: {message}; {way_out}", kind="out-of-memory")
     if (gone := _GONE.match(message)) is not None:
         return data_file_gone(gone[1])
     if named in _STORAGE:

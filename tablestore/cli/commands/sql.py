@@ -54,13 +54,16 @@ def sql(
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the session. May be repeated.")
     ] = None,
+    restricted: Annotated[
+        bool, typer.Option("--restricted", help="Run queries, EXPLAIN, SHOW, DESCRIBE and USE alone, within limits.")
+    ] = False,
     format: Annotated[RowFormat | None, typer.Option("--format", help="How the rows come out.")] = None,
 ) -> None:
     """Run SQL statements. Without -e and --file: ask for them, or read them from standard input.
 
     A script stops at the first statement that fails, and says where it is. Ctrl-C cancels the statement that runs.
     """
-    with open_environment(session, engine, parse_pairs(settings or (), "--set")) as environment:
+    with open_environment(session, engine, parse_pairs(settings or (), "--set"), restricted=restricted) as environment:
         runner = Runner(session, environment, format)
         if execute:
             for text in execute:
@@ -74,9 +77,13 @@ def sql(
                 runner.run_script(sys.stdin.read())
 
 
-def open_environment(session: Session, engine: Engine | None, config: Mapping[str, str] | None = None) -> "ts.TableEnvironment":
+def open_environment(
+    session: Session, engine: Engine | None, config: Mapping[str, str] | None = None, *, restricted: bool = False
+) -> "ts.TableEnvironment":
     """An environment over the warehouse of a command. ``engine`` None: one that is installed."""
-    return ts.TableEnvironment.create(session.catalog(), engine=(engine or _installed()).value, config=config)
+    return ts.TableEnvironment.create(
+        session.catalog(), engine=(engine or _installed()).value, config=config, restricted=restricted
+    )
 
 
 class Runner:

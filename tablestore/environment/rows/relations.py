@@ -95,7 +95,13 @@ class Relations:
 
         session = self.session
         functions = (lambda path: session.function(path, self.place)) if session.functions.called() else None
-        return bind(text, resolve, self.parameters, functions, session.remembered)
+        bound = bind(text, resolve, self.parameters, functions, session.remembered)
+        if session.restrictions is not None:
+            # Its modules are those of a whole parse, which most sessions leave to the engine.
+            from tablestore.environment.restricted.containment import check_contained
+
+            check_contained(bound)
+        return bound
 
     def resolve(self, reference: Reference) -> Relation | None:
         """What a reference reads; None for what the engine knows itself."""
@@ -115,6 +121,12 @@ class Relations:
                     f"{reference.path} has no snapshots to look back to: only managed tables have", kind="no-time-travel"
                 )
             if isinstance(found, ConnectorTable):
+                if self.session.restrictions is not None:
+                    raise UnsupportedError(
+                        f"{reference.path} has a connector of its own, and a restricted environment reads tables of its catalogs "
+                        "alone",
+                        kind="restricted",
+                    )
                 return self._connector(replace(found, options=connector_options(found.options, reference.options)))
             _check_no_options(reference)
             match found:

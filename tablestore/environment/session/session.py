@@ -14,6 +14,7 @@ from tablestore.environment.engine import QueryEngine
 from tablestore.environment.jobs.jobs import Jobs
 from tablestore.environment.managed.factory import ManagedTableFactory
 from tablestore.environment.objectpath import MOST_PARTS, ObjectPath, expand, known
+from tablestore.environment.restricted.restrictions import Restrictions
 from tablestore.environment.session.catalogs import Catalogs
 from tablestore.environment.session.engines import no_engine
 from tablestore.environment.session.functions import Functions
@@ -39,7 +40,7 @@ _NOT_THERE = ("no-such-table", "no-such-database", "no-such-catalog", "invalid-n
 class Session:
     """What the statements of one environment share. Used by one thread at a time.
 
-    ``reads_engine``: names also stand for tables that the engine itself has.
+    ``reads_engine``: names also stand for tables that the engine itself has. ``restrictions``: its texts are those of others.
     """
 
     catalogs: Catalogs
@@ -52,6 +53,7 @@ class Session:
     functions: Functions = field(default_factory=Functions)
     remembered: Remembered = field(default_factory=Remembered)
     reads_engine: bool = True
+    restrictions: Restrictions | None = None
 
     def check_open(self) -> None:
         """Raise InvalidInputError after the environment was closed."""

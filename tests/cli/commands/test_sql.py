@@ -52,6 +52,13 @@ def test_what_a_statement_did_not_do_is_said_beside_its_result(run: Run, orders:
     assert orders.scan().count() == 4
 
 
+def test_texts_of_others_only_read_if_the_command_is_restricted(run: Run, orders: ts.Table) -> None:
+    assert run("sql", "--restricted", "-e", "SELECT count(*) AS n FROM shop.orders").out == "n\n4\n"
+    for text in ("DELETE FROM shop.orders", "CREATE TABLE shop.u (id INT)", "SET threads = 1", "LOAD httpfs"):
+        assert "not run in a restricted environment" in run("sql", "--restricted", "-e", text, code=1).err
+    assert orders.scan().count() == 4
+
+
 def test_a_file_stops_at_the_first_error_and_says_where(run: Run, catalog: ts.Catalog, tmp_path: Path) -> None:
     script = tmp_path / "nightly.sql"
     script.write_text("-- every night\nCREATE TABLE shop.a (x INT);\n\nSELECT *\nFROM shop.b;\nCREATE TABLE shop.c (x INT);\n")

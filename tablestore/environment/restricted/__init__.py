@@ -1,0 +1,1 @@
+"""A session for SQL text from others: which statements it runs, what their queries may name, and how much they may take."""

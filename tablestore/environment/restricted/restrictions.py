@@ -1,0 +1,78 @@
+"""Decides which statements a restricted session runs, and holds the limits of what they take.
+
+What reads tables and names runs: queries, EXPLAIN of a query, SHOW, DESCRIBE, and USE, which only says where names are looked up.
+All else is refused, a kind of statement that nobody has thought of too: what defines or changes anything, settings, procedures,
+and statements of the engine's own.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tablestore.errors import InvalidInputError, UnsupportedError
+
+if TYPE_CHECKING:
+    from tablestore.sql.statements.anystatement import Statement
+
+# Kinds of statements by the names of their classes, so that a query loads no other.
+_READING = frozenset({"Query", "Use"})
+_SHOWN = frozenset({
+    "CATALOGS", "DATABASES", "TABLES", "VIEWS", "FUNCTIONS", "COLUMNS", "PARTITIONS", "SNAPSHOTS", "TAGS", "BRANCHES",
+    "PROCEDURES", "MATERIALIZED_TABLES", "CREATE_TABLE", "CREATE_MATERIALIZED_TABLE", "CREATE_VIEW", "CURRENT_CATALOG",
+    "CURRENT_DATABASE",
+})  # fmt: skip
+# What is as much as no limit, for each.
+_ENDLESS = {"time_s": 1_000_000, "rows": 2**62, "memory_bytes": 2**60, "threads": 65_536}
+_DESCRIBED = frozenset({"table", "database"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restrictions:
+    """How much each query of a restricted environment may take.
+
+    ``time_s``: seconds from its begin to its last row, those in which the reader rests too. ``rows``: of its result.
+    ``memory_bytes``: of DuckDB and of the result, with four times as much on disk; None: 1 GiB on DuckDB. ``threads``: of DuckDB;
+    None: one for each core. Memory and threads of Spark are its session's: numbers for them are refused there.
+    """
+
+    time_s: float = 60.0
+    rows: int = 1_000_000
+    memory_bytes: int | None = None
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in _ENDLESS:
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, (int, float)) and 0 < value < _ENDLESS[name]):
+                raise InvalidInputError(
+                    f"Restrictions: expected a number above 0 and below {_ENDLESS[name]:,} as {name}, found {value!r:.80}",
+                    kind="invalid-option",
+                )
+
+    def check(self, statement: "Statement") -> None:
+        """Raise UnsupportedError of kind ``restricted`` for a statement that does not run here."""
+        what = _refused(statement)
+        if what is not None:
+            raise UnsupportedError(
+                f"{what} is not run in a restricted environment: it runs queries, EXPLAIN of a query, SHOW, DESCRIBE and USE",
+                kind="restricted",
+            )
+
+
+def _refused(statement: object) -> str | None:
+    """What a statement is, in words, if it does not run; None if it does."""
+    kind = type(statement).__name__
+    if kind in _READING:
+        return None
+    if kind == "Explain":
+        inner = getattr(statement, "statement", None)
+        return None if type(inner).__name__ == "Query" else f"EXPLAIN of a statement of the kind {type(inner).__name__}"
+    if kind == "Show":
+        shown = getattr(statement, "kind", None)
+        name = getattr(shown, "name", "")
+        # Without a table they are those of the session, which say how it was set up.
+        is_shown = name in _SHOWN or (name == "OPTIONS" and getattr(statement, "path", None) is not None)
+        return None if is_shown else f"SHOW {getattr(shown, 'value', '')}"
+    if kind == "Describe":
+        what = getattr(statement, "what", "")
+        return None if what in _DESCRIBED else f"DESCRIBE {str(what).upper()}"
+    return f"a statement of the kind {kind}"

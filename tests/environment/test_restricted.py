@@ -1,0 +1,182 @@
+"""A restricted environment runs texts of others: they read tables, and end within limits."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+from tablestore.environment.restricted.restrictions import Restrictions
+from tablestore.sql.parse.statement import parse_statement
+from tablestore.sql.statements.anystatement import Statement
+from tablestore.sql.statements.session import Describe, ShowKind
+from tests.support.sql.filetexts import file_texts, host_texts
+
+ENGINES = ("duckdb", pytest.param("spark", marks=pytest.mark.spark))
+# One text at least of each class of statements that there is.
+READING = ("SELECT * FROM t", "USE default", "EXPLAIN SELECT * FROM t", "SHOW TABLES", "DESCRIBE t", "SHOW TBLPROPERTIES t")
+OTHERS = (
+    *("INSERT INTO t VALUES (2, 'b')", "INSERT OVERWRITE t SELECT * FROM t", "DELETE FROM t", "UPDATE t SET v = 'x'"),
+    "MERGE INTO t USING t AS s ON t.id = s.id WHEN MATCHED THEN DELETE",
+    "EXECUTE STATEMENT SET BEGIN INSERT INTO t VALUES (2, 'b'); END",
+    *("CREATE TABLE u (id INT)", "CREATE TABLE u AS SELECT * FROM t", "CREATE TEMPORARY TABLE u (id INT)"),
+    "CREATE TEMPORARY TABLE u (id INT) WITH ('connector' = 'filesystem', 'path' = '/etc', 'format' = 'csv')",
+    *("CREATE TEMPORARY VIEW w AS SELECT 1", "CREATE TEMPORARY FUNCTION f AS 'os.system' LANGUAGE PYTHON"),
+    *("DROP TABLE t", "DROP VIEW w", "DROP FUNCTION f", "ALTER TABLE t SET ('bucket' = '1')", "TRUNCATE TABLE t"),
+    *("CREATE DATABASE d", "DROP DATABASE d", "CREATE CATALOG c WITH ('warehouse' = '/tmp')", "DROP CATALOG c"),
+    *("CREATE MATERIALIZED TABLE m AS SELECT * FROM t", "ALTER MATERIALIZED TABLE m REFRESH", "DROP MATERIALIZED TABLE m"),
+    *("SET 'a' = 'b'", "SET threads", "SET", "RESET 'a'", "RESET", "SET VARIABLE a = 1", "SET TIME ZONE 'UTC'"),
+    *("CALL sys.compact('t')", "CALL sys.rollback_to('t', 1)", "EXPLAIN INSERT INTO t VALUES (1, 'a')", "EXPLAIN DELETE FROM t"),
+    *("ATTACH '/x.db'", "DETACH x", "LOAD httpfs", "INSTALL httpfs", "PRAGMA database_list", "SUMMARIZE t"),
+    *("ADD JAR '/x.jar'", "ADD FILE '/etc/passwd'", "LIST JARS", "CACHE TABLE t", "REFRESH TABLE t", "DECLARE a INT"),
+    *("EXECUTE IMMEDIATE 'SELECT 1'", "CREATE TEMPORARY VIEW w USING csv OPTIONS (path '/etc/passwd')"),
+    *("SHOW CREATE CATALOG c", "SHOW JOBS", "DESCRIBE CATALOG tablestore"),
+)
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def env(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ts.TableEnvironment]:
+    folder = tmp_path_factory.mktemp("restricted")
+    (folder / "secret.csv").write_text("a,b\n1,4711\n")
+    with ts.TableEnvironment.create(folder / "wh", engine="duckdb") as own:
+        own.execute_sql("CREATE TABLE t (id BIGINT, v STRING)")
+        own.execute_sql("INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+    with ts.TableEnvironment.create(folder / "wh", engine=request.param, restricted=True) as env:
+        yield env
+
+
+def refused(env: ts.TableEnvironment, text: str, **parameters: Any) -> ts.TablestoreError:
+    try:
+        rows = env.execute_sql(text, **parameters).to_arrow()
+    except ts.TablestoreError as error:
+        return error
+    raise AssertionError(f"{text}: {rows.to_pylist()}")
+
+
+def test_only_statements_that_read_run_and_every_class_of_statements_is_decided(env: ts.TableEnvironment) -> None:
+    for text in READING:
+        env.execute_sql(text).to_arrow()
+    for text in OTHERS:
+        assert refused(env, text).kind == "restricted", text
+    assert {type(parse_statement(text)) for text in (*READING, *OTHERS)} == set(get_args(Statement))
+    assert env.list_tables() == ("t",)
+    with pytest.raises(ts.UnsupportedError, match="is not run in a restricted environment"):
+        env.execute_script("SELECT 1; DROP TABLE t; SELECT 2")
+
+
+def test_a_kind_of_statement_that_is_new_is_refused() -> None:
+    class Merge2:
+        """What somebody adds tomorrow."""
+
+    for statement in (Merge2(), None, "SELECT 1"):
+        with pytest.raises(ts.UnsupportedError, match="restricted"):
+            Restrictions().check(statement)  # type: ignore[arg-type]
+    shown = {kind.name for kind in ShowKind} - {"CREATE_CATALOG", "JOBS"}
+    assert len(shown) == len(ShowKind) - 2
+    with pytest.raises(ts.UnsupportedError, match="DESCRIBE CATALOG"):
+        Restrictions().check(parse_statement("DESCRIBE CATALOG c"))
+    assert isinstance(parse_statement("DESCRIBE DATABASE d"), Describe)
+
+
+def test_queries_of_tables_of_the_catalog_run_as_ever(env: ts.TableEnvironment) -> None:
+    def rows(text: str, **parameters: Any) -> list[dict[str, Any]]:
+        return env.execute_sql(text, **parameters).to_arrow().to_pylist()
+
+    assert rows("SELECT id, upper(v) AS v FROM t WHERE id = :id", id=1) == [{"id": 1, "v": "A"}]
+    assert rows("WITH c AS (SELECT id FROM t) SELECT count(*) AS n FROM c JOIN t AS o USING (id)") == [{"n": 2}]
+    assert rows("SELECT count(*) AS n FROM t VERSION AS OF 1 CROSS JOIN range(3) CROSS JOIN VALUES (1), (2)") == [{"n": 12}]
+    assert rows("SELECT e FROM t LATERAL VIEW explode(array(id)) x AS e ORDER BY e") == [{"e": 1}, {"e": 2}]
+    assert rows("SELECT count(*) AS n FROM table_changes('t', 0)") == [{"n": 2}]
+    assert rows("SELECT count(*) AS n FROM t$snapshots") == [{"n": 1}]
+    assert rows("SELECT CAST(id AS DECIMAL(10, 2)) AS d, CAST(v AS STRING) AS s FROM t ORDER BY id LIMIT 1")[0]["s"] == "a"
+    assert env.sql_query("SELECT id FROM t ORDER BY id").to_arrow()["id"].to_pylist() == [1, 2]
+
+
+def test_a_query_reaches_nothing_but_tables(env: ts.TableEnvironment, request: pytest.FixtureRequest) -> None:
+    catalog = env.execute_sql("DESCRIBE EXTENDED t").to_arrow().to_pylist()
+    location = next(str(row) for row in catalog if "restricted" in str(row))
+    secret = f"{location[location.index('/') : location.index('/wh')]}/secret.csv"
+    assert Path(secret).read_text().startswith("a,b")
+    texts = [*file_texts(secret), *host_texts(secret)]
+    texts += [f"SELECT * FROM {name}.`{secret}`" for name in ("parquet", "text", "binaryFile", "org.apache.spark.sql.csv", "json")]
+    texts += [
+        "SELECT reflect('java.lang.System', 'getenv', 'HOME')",
+        "SELECT java_method('java.lang.System', 'getProperty', 'user.home')",
+        "SELECT try_reflect('java.lang.System', 'getenv', 'HOME')",
+        "SELECT TRANSFORM(id) USING 'cat' AS (x STRING) FROM t",
+        "FROM t MAP id USING 'cat' AS x",
+        "SELECT '${env:HOME}' AS home",
+        "SELECT `${env:HOME}` FROM t",
+        "SELECT IDENTIFIER('ref' || 'lect')('java.lang.System', 'getenv', 'HOME')",
+        f"SELECT * FROM IDENTIFIER('csv.`' || '{secret}`')",
+        f"SELECT * FROM IDENTIFIER(concat('csv.`', '{secret}', '`'))",
+        f"SELECT * FROM STREAM csv.`{secret}`",
+        f"SELECT (TABLE csv.`{secret}`)",
+        f"FROM t |> JOIN csv.`{secret}` ON true",
+        "SELECT spark_catalog.default.f(1)",
+        "SELECT nobody_knows_this(1)",
+        "SELECT from_avro(v, '{}', map('avroSchemaUrl', 'file:///etc/passwd')) FROM t",
+        "SELECT schema_of_xml('<a/>', map('rowValidationXSDPath', '/etc/passwd'))",
+        "FROM t INSERT INTO t SELECT *",
+        "WITH c AS (SELECT 1) INSERT INTO t SELECT 1, 'x'",
+        "SELECT @@x",
+        "SELECT * FROM global_temp.x",
+        "SELECT * FROM spark_catalog.information_schema.tables",
+    ]
+    for text in texts:
+        assert "4711" not in str(refused(env, text)), text
+    assert env.execute_sql("SELECT count(*) AS n FROM t").to_arrow()["n"].to_pylist() == [2]
+
+
+def test_a_result_of_too_many_rows_is_refused_with_the_limit(tmp_path: Path) -> None:
+    with ts.TableEnvironment.create(tmp_path, engine="duckdb", restricted=Restrictions(rows=10)) as env:
+        assert env.execute_sql("SELECT * FROM range(10)").to_arrow().num_rows == 10
+        error = refused(env, "SELECT * FROM range(11)")
+        assert error.kind == "limit-exceeded" and "rows = 10" in str(error)
+
+
+def test_a_query_that_takes_too_long_is_ended_with_the_limit(tmp_path: Path) -> None:
+    with ts.TableEnvironment.create(tmp_path, engine="duckdb", restricted=Restrictions(time_s=0.3)) as env:
+        endless = "SELECT count(*) AS n FROM range(1000000) a CROSS JOIN range(1000000) b WHERE a.id * b.id % 7 = 3"
+        error = refused(env, endless)
+        assert error.kind == "limit-exceeded" and "time_s = 0.3" in str(error)
+        assert env.execute_sql("SELECT 1 AS one").to_arrow()["one"].to_pylist() == [1]
+
+
+def test_a_query_that_takes_too_much_memory_is_ended_with_the_limit(tmp_path: Path) -> None:
+    limits = Restrictions(memory_bytes=60_000_000, threads=1)
+    with ts.TableEnvironment.create(tmp_path, engine="duckdb", restricted=limits) as env:
+        error = refused(env, "SELECT array_agg(repeat('x', 1000)) AS a FROM range(5000000)")
+        assert error.kind == "limit-exceeded" and "memory_bytes = 60,000,000" in str(error)
+        error = refused(env, "SELECT repeat('x', 1000) AS a FROM range(500000)")
+        assert error.kind == "limit-exceeded" and "for its result" in str(error)
+
+
+def test_limits_are_numbers_above_zero_and_an_open_engine_is_not_restricted(tmp_path: Path) -> None:
+    for wrong in ({"rows": 0}, {"time_s": -1}, {"memory_bytes": "much"}, {"threads": 0}):
+        with pytest.raises(ts.InvalidInputError, match="above 0"):
+            Restrictions(**wrong)  # type: ignore[arg-type]
+    with pytest.raises(ts.InvalidInputError, match="True, False or Restrictions"):
+        ts.TableEnvironment.create(tmp_path, restricted="yes")  # type: ignore[arg-type]
+    with ts.TableEnvironment.create(tmp_path, engine="duckdb") as env, pytest.raises(ts.InvalidInputError, match="is open"):
+        ts.TableEnvironment.create(tmp_path, engine=env.engine, restricted=True)
+
+
+def test_what_the_program_registers_may_be_called_and_read(tmp_path: Path) -> None:
+    with ts.TableEnvironment.create(tmp_path, engine="duckdb", restricted=True) as env:
+        env.create_temporary_function("twice", lambda x: 2 * x, arguments=[pa.int64()], returns=pa.int64())
+        assert env.execute_sql("SELECT twice(21) AS n").to_arrow()["n"].to_pylist() == [42]
+        assert env.execute_sql("SELECT 1 AS one").schema.names == ["one"]
+
+
+@pytest.mark.spark
+def test_spark_refuses_limits_that_it_cannot_keep_and_keeps_those_of_time_and_rows(tmp_path: Path) -> None:
+    with pytest.raises(ts.UnsupportedError, match="threads is a limit"):
+        ts.TableEnvironment.create(tmp_path, engine="spark", restricted=Restrictions(threads=1))
+    with ts.TableEnvironment.create(tmp_path, engine="spark", restricted=Restrictions(time_s=3, rows=10)) as env:
+        error = refused(env, "SELECT id FROM range(11)")
+        assert error.kind == "limit-exceeded" and "rows = 10" in str(error)
+        error = refused(env, "SELECT count(*) AS n FROM range(1000000) a CROSS JOIN range(1000000) b WHERE a.id * b.id % 7 = 3")
+        assert error.kind == "limit-exceeded" and "time_s = 3" in str(error)
