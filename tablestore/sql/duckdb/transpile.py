@@ -339,6 +339,10 @@ def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None]:
     numbers: dict[int, SqlType] = {}
     widened: list[Widened] = []
     for node in nodes:
+        if isinstance(node, exp.Literal):
+            # A list may have many; what else is to be done with one, that decides which is around it.
+            changes.append(partial(_node, node, None))
+            continue
         _refuse_order(node, bound)
         _refuse_numbers(node, bound)
         _refuse_texts(node, bound)
@@ -371,10 +375,19 @@ def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None]:
         if parent is None:
             tree = made
         else:
-            parent.set(key, made, index)
+            _put(parent, key, index, made)
     for query, own, types in reversed(widened):
         widen(query, own, types)
     return tree, columns
+
+
+def _put(parent: exp.Expr, key: str, index: int | None, made: exp.Expr) -> None:
+    """Put a node where another one was. Of a list ``set`` would look at each of its nodes, for each that is put there."""
+    if index is None:
+        parent.set(key, made)
+    else:
+        parent.args[key][index] = made
+        made.parent, made.arg_key, made.index = parent, key, index
 
 
 def _change(node: exp.Expr, bound: Bound) -> Callable[[], exp.Expr]:

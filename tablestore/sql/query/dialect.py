@@ -62,6 +62,8 @@ def _call_at(tokens: Sequence[Token], first: int) -> Call:
     return Call(tokens[first].text.lower(), commas + (end > first + 2), named)
 
 
+_LITERALS = frozenset({TokenType.NUMBER, TokenType.STRING})
+_ENDS_OF_ITEMS = frozenset({TokenType.COMMA, TokenType.R_PAREN})
 _OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
 _CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
 
@@ -95,6 +97,12 @@ class Spark4(Spark):
                     inner = inner.this
                 inner.meta.setdefault(CALL, _call_at(self._tokens, first))
             return called
+
+        def _parse_assignment(self) -> exp.Expr | None:
+            # A literal of a list, which is the whole expression: sqlglot would ask thirty methods what else it may begin.
+            if self._curr.token_type in _LITERALS and self._next.token_type in _ENDS_OF_ITEMS:
+                return self._parse_primary()
+            return super()._parse_assignment()
 
         def _parse_expression(self) -> exp.Expr | None:
             first = self._curr

@@ -7,7 +7,8 @@ from collections.abc import Container, Iterator
 
 from tablestore.sql.depth import MOST_LEVELS, too_deep
 from tablestore.sql.parse.tokens import Kind, Token, name_of, text_of, tokenize
-from tablestore.sql.source import marked
+from tablestore.sql.source import marked, syntax_error
+from tablestore.types.typestring import MAX_TYPE_DEPTH
 
 _BINARY = frozenset(["+", "-", "*", "/", "%", "||", "&", "|", "^", "DIV", "::"])
 _LITERAL_TYPES = frozenset(["DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "TIME", "X"])
@@ -18,6 +19,8 @@ _UNITS = frozenset(
 )
 
 
+_NESTED_TYPES = frozenset({"ARRAY", "MAP", "STRUCT"})
+_BEHIND_A_COMPARISON = frozenset({"AND", "OR", "THEN", "WHEN", "ELSE", "END", "FROM", "WHERE"})
 QUERY_WORDS = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE"})
 """Words that a query begins with."""
 
@@ -25,7 +28,7 @@ QUERY_WORDS = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE"})
 class Tokens:
     """The tokens of a text; each parenthesis knows its partner. Hints are not among them: ``hints`` has those in front of a place.
 
-    Raises InvalidInputError for parentheses that are nested more than ``MOST_LEVELS`` deep.
+    Raises InvalidInputError for parentheses that are nested more than ``MOST_LEVELS`` deep, and types more than ``MAX_TYPE_DEPTH``.
     """
 
     def __init__(self, text: str) -> None:
@@ -40,8 +43,18 @@ class Tokens:
         self._keys = [token.key for token in self._tokens]
         self._closing: dict[int, int] = {}
         open_ones: list[int] = []
+        open_types = 0
         for at, key in enumerate(self._keys):
-            if key == "(":
+            if key == "<" and self.key(at - 1) in _NESTED_TYPES:
+                open_types += 1
+                if open_types > MAX_TYPE_DEPTH:
+                    raise syntax_error(text, self._tokens[at].span, f"a type is nested more than {MAX_TYPE_DEPTH} levels deep")
+            elif key == ">":
+                open_types -= open_types > 0
+            elif key in _BEHIND_A_COMPARISON:
+                # ``array < a AND`` began no type.
+                open_types = 0
+            elif key == "(":
                 open_ones.append(at)
                 if len(open_ones) > MOST_LEVELS:
                     raise too_deep(f"\n{marked(text, self._tokens[at].span)}")

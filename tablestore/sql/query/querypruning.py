@@ -12,6 +12,7 @@ Whatever is not understood (pipes, syntax that sqlglot does not know) is read wh
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 import sqlglot
@@ -22,6 +23,7 @@ from tablestore.sql.parse.tokens import Kind, name_of, tokenize
 from tablestore.sql.query.dialect import Spark4
 from tablestore.sql.query.use import PREFIX, Use
 from tablestore.types.datatypes import INTEGER_ROOTS, AtomicType, Field
+from tablestore.types.expression.sqltree import MAX_TEXT
 
 
 def prune(
@@ -37,6 +39,12 @@ def prune(
             return _Reader(text, fields, parameters, computed).uses()
     except Exception:
         return whole
+
+
+def _as_filter(conditions: Sequence[str]) -> str | None:
+    """The first of the conditions, as many as a filter has room for: the engine asks all of them again."""
+    lengths = accumulate(len(condition) + len(" AND ") for condition in conditions)
+    return " AND ".join(condition for condition, end in zip(conditions, lengths, strict=True) if end <= MAX_TEXT) or None
 
 
 class _NotUnderstoodError(Exception):
@@ -144,7 +152,7 @@ class _Reader:
         return Use(
             columns=None if source.need.all or len(used) == len(columns) else used,
             computed=computed,
-            filter=" AND ".join(source.conditions) or None,
+            filter=_as_filter(source.conditions),
         )
 
     def _missed(self, tree: exp.Expr) -> set[str]:

@@ -18,7 +18,9 @@ MAX_TEXT = 1 << 20
 def parse_tree(text: str, *, what: str, example: str) -> exp.Expression:
     """The tree of one condition or value. Raises InvalidInputError for other text, which says that it is the ``what``."""
     if len(text) > MAX_TEXT:
-        raise InvalidInputError(f"the {what} has {len(text)} characters, more than the limit of {MAX_TEXT}")
+        raise InvalidInputError(
+            f"the {what} has {len(text)} characters, more than the limit of {MAX_TEXT}; write it shorter, or split it", kind="limit"
+        )
     dialect = sqlglot.Dialect.get_or_raise("spark")
     try:
         tokens = _join_quotes(dialect.tokenize(text), text)
