@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from tablestore.environment.inspection.parsedback import checked_text
 from tablestore.environment.inspection.showcreate import quoted_text, with_options
 from tablestore.environment.materialized.due import due
 from tablestore.environment.materialized.freshness import LogicalRefreshMode
@@ -9,6 +10,8 @@ from tablestore.environment.materialized.lasterror import last_error
 from tablestore.environment.materialized.materializedtable import default_constraint
 from tablestore.environment.materialized.refreshing import last_refresh, wall_time, zone_of
 from tablestore.environment.materialized.storing import Found
+from tablestore.options import holds_no_secret
+from tablestore.redaction import shown_options
 from tablestore.types.typestring import quote_identifier
 
 
@@ -33,11 +36,11 @@ def materialized_rows(found: Found, now_ms: int) -> Iterator[tuple[str, str, obj
 
 
 def create_materialized_statement(found: Found) -> str:
-    """A statement that makes the same table."""
+    """A statement that makes the same table. Raises FormatError where none does."""
     definition = found.definition
     lines = [f"CREATE MATERIALIZED TABLE {found.path.quoted}"]
+    named = definition.constraint != default_constraint(definition.primary_key)
     if definition.primary_key:
-        named = definition.constraint != default_constraint(definition.primary_key)
         name = f"CONSTRAINT {quote_identifier(definition.constraint or '')} " if named else ""
         lines[0] += f" (\n  {name}PRIMARY KEY ({_names(definition.primary_key)}) NOT ENFORCED\n)"
     if definition.comment is not None:
@@ -49,7 +52,21 @@ def create_materialized_statement(found: Found) -> str:
         lines.append(f"FRESHNESS = {definition.freshness}")
     if definition.logical_mode is not LogicalRefreshMode.AUTOMATIC:
         lines.append(f"REFRESH_MODE = {definition.logical_mode}")
-    return "\n".join([*lines, f"AS {definition.original_query}"])
+    query = definition.original_query
+    wanted = {
+        "the kind": "CreateMaterializedTable",
+        "the name": (found.path.catalog, found.path.database, found.path.name),
+        "the primary key": definition.primary_key,
+        "the constraint": definition.primary_key and named and definition.constraint,
+        "the comment": definition.comment is not None and (definition.comment,),
+        "the partitions": definition.partition_by,
+        "the options": shown_options(definition.options, holds_no_secret),
+        "the freshness": not definition.default_freshness
+        and (str(definition.freshness.interval), definition.freshness.unit.value),
+        "the refresh mode": definition.logical_mode is not LogicalRefreshMode.AUTOMATIC and definition.logical_mode.value,
+        "the query": query.strip().rstrip(";").rstrip(),
+    }
+    return checked_text("\n".join([*lines, f"AS {query}"]), found.path.plain.quoted, wanted)
 
 
 def _names(names: tuple[str, ...]) -> str:

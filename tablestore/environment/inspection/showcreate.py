@@ -4,13 +4,18 @@ import re
 from collections.abc import Iterator, Mapping
 
 from tablestore.environment.definition.tabledefinition import TableDefinition, definition_of
-from tablestore.environment.managed.nonphysical import UnstoredColumn, in_order
+from tablestore.environment.inspection.parsedback import checked_text, computed_column, metadata_column, stored_column
+from tablestore.environment.managed.nonphysical import UnstoredColumn, in_order, refused_column
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.session.objects import ConnectorTable, View
+from tablestore.errors import FormatError, TablestoreError
 from tablestore.options import holds_no_secret
 from tablestore.redaction import masked_statement, shown_options
+from tablestore.sql.parse.cursor import Cursor
+from tablestore.sql.parse.datatype import data_type
+from tablestore.sql.stored.storedexpression import check_expression, check_expressions
 from tablestore.table.table import Table
-from tablestore.types.datatypes import Field
+from tablestore.types.datatypes import DataType, Field, with_nullable
 from tablestore.types.typestring import quote_identifier, type_to_sql
 
 # Options of a table for one reference; a comparison of the query is no option, whatever its column is called.
@@ -18,8 +23,64 @@ _HINT = re.compile(r"/\*\+.*?\*/", re.DOTALL)
 
 
 def create_statement(path: ObjectPath, found: Table | ConnectorTable, *, temporary: bool) -> str:
-    """The text of CREATE TABLE."""
-    return _statement(path, definition_of(found), "TEMPORARY TABLE" if temporary else "TABLE")
+    """The text of CREATE TABLE. Raises FormatError where the stored definition is none that a statement makes, or one that has an
+    expression in it that no reader computes."""
+    definition = definition_of(found)
+    if isinstance(found, Table):
+        _check_expressions(path, definition)
+    wanted = {
+        "the kind": "CreateTable",
+        "the name": (path.catalog, path.database, path.name),
+        "the columns": _column_parts(path, definition),
+        "the primary key": definition.primary_key,
+        "the constraint": definition.constraint if definition.primary_key else None,
+        "the watermark": definition.unstored.watermark
+        and (definition.unstored.watermark.column, definition.unstored.watermark.expression),
+        "the partitions": definition.partition_by,
+        "the comment": definition.comment is not None and (definition.comment,),
+        "the options": shown_options(definition.options, holds_no_secret),
+        "TEMPORARY": temporary,
+    }
+    return checked_text(_statement(path, definition, "TEMPORARY TABLE" if temporary else "TABLE"), path.plain.quoted, wanted)
+
+
+def _check_expressions(path: ObjectPath, definition: TableDefinition) -> None:
+    """Raise InvalidInputError for what no reader of a managed table computes: CREATE would refuse it."""
+    unstored, names = definition.unstored, tuple(one.name for one in definition.fields)
+    texts = tuple((column.name, column.expression or "") for column in unstored.computed)
+    for name, one in check_expressions(names, texts).items():
+        if one.refusal is not None:
+            raise refused_column(path.plain.quoted, name, one.refusal)
+    if unstored.watermark is not None:
+        check_expression(unstored.watermark.expression, names)
+
+
+def _column_parts(path: ObjectPath, definition: TableDefinition) -> list[object]:
+    fields = {field.name: field for field in definition.fields}
+    parts: list[object] = []
+    for column in in_order(tuple(fields), definition.unstored):
+        if isinstance(column, str):
+            field = fields[column]
+            parts.append(stored_column(field.name, field.type, field.description, field.default_value))
+        elif column.expression is not None:
+            parts.append(computed_column(column.name, column.expression, column.comment))
+        else:
+            parts.append(metadata_column(column.name, _type_of(path, column), column.metadata, column.virtual, column.comment))
+    return parts
+
+
+def _type_of(path: ObjectPath, column: UnstoredColumn) -> DataType:
+    """The type of a metadata column, whose text is stored."""
+    try:
+        cursor = Cursor(column.type_text)
+        found = with_nullable(data_type(cursor), not cursor.accept("NOT", "NULL"))
+        cursor.expect_end()
+    except TablestoreError as error:
+        raise FormatError(
+            f"{path.plain.quoted}: expected a type of the column {column.name!r:.80}, found {column.type_text!r:.80}",
+            kind="not-printable",
+        ) from error
+    return found
 
 
 def create_view_statement(view: View) -> str:
@@ -27,12 +88,20 @@ def create_view_statement(view: View) -> str:
     columns = f" ({', '.join(map(quote_identifier, view.columns))})" if view.columns else ""
     comment = "" if view.comment is None else f"\nCOMMENT {quoted_text(view.comment)}"
     query = _HINT.sub(lambda hint: masked_statement(hint[0], holds_no_secret), view.query)
-    return f"CREATE TEMPORARY VIEW {view.path.quoted}{columns}{comment}\nAS {query}"
+    wanted = {
+        "the kind": "CreateView",
+        "the name": (view.path.catalog, view.path.database, view.path.name),
+        "the columns": view.columns,
+        "the comment": view.comment is not None and (view.comment,),
+        "the query": query,
+    }
+    return checked_text(f"CREATE TEMPORARY VIEW {view.path.quoted}{columns}{comment}\nAS {query}", view.path.quoted, wanted)
 
 
 def create_catalog_statement(name: str, options: Mapping[str, str]) -> str:
     """The text of CREATE CATALOG."""
-    return f"CREATE CATALOG {quote_identifier(name)}{with_options(options)}"
+    wanted = {"the kind": "CreateCatalog", "the name": (name,), "the options": shown_options(options, holds_no_secret)}
+    return checked_text(f"CREATE CATALOG {quote_identifier(name)}{with_options(options)}", quote_identifier(name), wanted)
 
 
 def _statement(path: ObjectPath, definition: TableDefinition, what: str) -> str:

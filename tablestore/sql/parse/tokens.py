@@ -49,7 +49,7 @@ class Token:
 
 # Every repetition is possessive: nothing is tried twice. Blanks and comments to the end of a line go with what is behind them.
 _TOKEN = re.compile(
-    r"""[\s\ufeff]*+ (?: --(?: \\\n | [^\n] )*+ [\s\ufeff]*+ )*+
+    r"""[\s\ufeff]*+ (?: --(?: \\\n | [^\r\n] )*+ [\s\ufeff]*+ )*+
     (?: (?P<COMMENT> /\* )
       | (?P<TEXT> [rR]'[^']*+' | [rR]"[^"]*+" | '(?: [^'\\]++ | \\. | '' )*+' | "(?: [^"\\]++ | \\. | "" )*+" )
       | (?P<NAME> `(?: [^`]++ | `` )*+` )

@@ -28,6 +28,7 @@ REACHING_FUNCTIONS = frozenset({
 _VARIABLE = re.compile(r"\$\{\S+?\}")
 # Formats of files that Spark reads by a path in the place of a table, but for those that are named by their class.
 _FORMATS = frozenset({"avro", "binaryfile", "csv", "delta", "iceberg", "json", "libsvm", "orc", "parquet", "text", "xml"})
+_QUOTE = re.compile("['\"`]")
 _PATH_SIGNS = re.compile(r"[/\\:*]")
 
 
@@ -43,9 +44,14 @@ def reaches(tokens: Tokens) -> Iterator[Reach]:
     """All that reaches out of a text."""
     for variable in _VARIABLE.finditer(tokens.text):
         yield Reach(f"{variable[0][:40]}, in whose place Spark puts a variable of the process", Span(*variable.span()))
+    for hint in (hint for hints in tokens.hints.values() for hint in hints):
+        if _QUOTE.search(hint.text):
+            yield Reach("a hint with a quote, which Spark ends at another place", hint.span)
     at = 0
     while at < len(tokens):
         token = tokens[at]
+        if token.text.startswith('"') and tokens.key(at + 1) == "(":
+            yield Reach("a call of what stands between double quotes", token.span)
         if tokens.key(at) == "USING" and (behind := tokens.get(at + 1)) is not None and behind.kind is Kind.TEXT:
             yield Reach("USING with a text, which runs a program", Span(token.start, behind.end))
         if not tokens.is_name(at):

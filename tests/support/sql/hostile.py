@@ -1,8 +1,9 @@
 """Texts that a stranger puts where a query or an expression is stored. FILE and SECRET stand for paths of the test."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from tablestore.format.sealed import CHECKSUM_KEY, object_checksum
 
@@ -45,6 +46,9 @@ REACHING = (
     "SELECT 1 AS id, length(reflect('java.lang.System', 'getProperty', 'user.home')) AS v",
     "SELECT 1 AS id, length(`reflect`('java.lang.System', 'getProperty', 'user.home')) AS v",
     "SELECT 1 AS id, length(system . builtin /**/ . JAVA_METHOD ('java.lang.System', 'getProperty', 'user.home')) AS v",
+    "SELECT 1 AS id, -- \r length(reflect('java.lang.System', 'getProperty', 'user.home')) AS\n2 AS v",
+    "SELECT /*+ x('*/') */ 1 AS id, length(reflect('java.lang.System','getProperty','user.home')) AS v, '' AS `'`",
+    "SELECT 1 AS id, length(\"reflect\"('java.lang.System', 'getProperty', 'user.home')) AS v",
     "SELECT 1 AS id, length(try_reflect('java.lang.System', 'getProperty', 'user.home')) AS v",
     "SELECT 1 AS id, length(IDENTIFIER('reflect')('java.lang.System', 'getProperty', 'user.home')) AS v",
     "SELECT 1 AS id, length(IDENTIFIER('ref' || 'lect')('java.lang.System', 'getProperty', 'user.home')) AS v",
@@ -70,12 +74,17 @@ def texts(folder: str) -> list[str]:
 
 
 def set_options(table: Path, options: Mapping[str, str]) -> None:
+    """Edit the options in the newest schema file of a table by hand."""
+    edit_schema(table, lambda schema: schema["options"].update(options))
+
+
+def edit_schema(table: Path, edit: Callable[[dict[str, Any]], object]) -> None:
     """Edit the newest schema file of a table by hand."""
     file = max((table / "schema").glob("schema-*"), key=lambda path: int(path.name.removeprefix("schema-")))
     schema = json.loads(file.read_text())
-    schema["options"] |= options
+    edit(schema)
     # Whoever writes files can write a checksum too.
-    del schema[CHECKSUM_KEY]
+    schema.pop(CHECKSUM_KEY, None)
     schema[CHECKSUM_KEY] = object_checksum(schema)
     file.write_text(json.dumps(schema))
 
