@@ -29,7 +29,7 @@ from tablestore.errors import InvalidInputError, TablestoreError
 from tablestore.remembered import Remembered
 from tablestore.sql.binding.scopes import Columns
 from tablestore.sql.binding.sqltypes import Type
-from tablestore.sql.duckdb.rowconditions import RowConditions, row_conditions
+from tablestore.sql.duckdb.rowconditions import RowConditions
 from tablestore.sql.duckdb.transpile import Known, OtherTables, Translated, stumbled_at, translated
 from tablestore.sql.freshnames import fresh_name
 from tablestore.sql.query.functions import without_prefix
@@ -42,6 +42,7 @@ from tablestore_duckdb.scans import PlannedScan, Stream, plan_managed
 VIEW_PREFIX = "__tablestore_"
 RELATION_PREFIX = "__relation_"
 _NO_CONDITIONS = RowConditions()
+_ANY_MAY_FAIL = RowConditions(failing=None, filters=True, computes=True)
 _VIEW = re.compile(rf"{VIEW_PREFIX}[0-9a-f]{{32}}")
 _NAMED = re.compile(rf'"?({_VIEW.pattern})"?')
 
@@ -161,7 +162,7 @@ class _Preparing:
         self, query: BoundQuery, made: Mapping[int, Placed] = MappingProxyType({}), outer: RowConditions = _NO_CONDITIONS
     ) -> Placed:
         """A query in DuckDB's SQL, and its columns. ``outer``: the conditions of the queries that read it."""
-        conditions = self.remembered(row_conditions, query.text).inside(outer)
+        conditions = self._conditions(query, made).inside(outer)
         relations = [
             made[position] if position in made else self._placed(relation, conditions)
             for position, relation in enumerate(query.relations)
@@ -172,14 +173,35 @@ class _Preparing:
             written = self._translated(query, relations, fresh_name(RELATION_PREFIX, written.sql))
         return joined(*(piece if isinstance(piece, str) else relations[piece][0] for piece in written.pieces)), written.columns
 
+    def _conditions(self, query: BoundQuery, made: Mapping[int, Placed] = MappingProxyType({})) -> RowConditions:
+        """The conditions of a query by itself, from which it depends how its relations are read."""
+        try:
+            return self._outlined(query, made).conditions
+        except TablestoreError:
+            # It is refused as soon as its relations are placed.
+            return _ANY_MAY_FAIL
+
+    def _outlined(self, query: BoundQuery, made: Mapping[int, Placed] = MappingProxyType({})) -> Translated:
+        """A query in DuckDB's words, from what is known of its relations before they are placed."""
+        columns: list[Columns | None] = []
+        for position, relation in enumerate(query.relations):
+            if position in made:
+                columns.append(made[position][1])
+            elif isinstance(relation, QueryRelation):
+                columns.append(self._outlined(relation.query).columns)
+            else:
+                columns.append(relation_columns(relation))
+        prefix = fresh_name(RELATION_PREFIX, query.text)
+        _, text, tables = _named(query, columns, prefix)
+        try:
+            return self._written(text, tables, query, prefix, whole=True)
+        except OtherTables:
+            return self._written(text, tables, query, prefix, whole=False)
+
     def _translated(self, query: BoundQuery, relations: Sequence[Placed], prefix: str) -> Translated:
         """A query in DuckDB's words. What begins with ``prefix``, or as much longer as the text wants it, names relations."""
         prefix = fresh_name(prefix, query.text)
-        # By their places in this query, so that the same query has the same text each time.
-        names = [f"{prefix}{position}" for position in range(len(relations))]
-        text = query.edited(lambda position: names[position])
-        tables: dict[str, Columns | None] = {}
-        tables |= {name: columns for name, (_, columns) in zip(names, relations, strict=True) if columns is not None}
+        names, text, tables = _named(query, [columns for _, columns in relations], prefix)
         try:
             try:
                 return self._written(text, tables, query, prefix, whole=True)
@@ -238,6 +260,14 @@ class _Preparing:
         name = self.new_name()
         self.names[name] = relation.name
         return name
+
+
+def _named(query: BoundQuery, columns: Sequence[Columns | None], prefix: str) -> tuple[list[str], str, dict[str, Columns | None]]:
+    """The names of relations by their places in a query, so that the same query has the same text each time; its text with them,
+    and their columns."""
+    names = [f"{prefix}{position}" for position in range(len(columns))]
+    tables: dict[str, Columns | None] = {name: known for name, known in zip(names, columns, strict=True) if known is not None}
+    return names, query.edited(lambda position: names[position]), tables
 
 
 def asked_for(statement: duckdb.Statement, parameters: Parameters) -> Parameters:

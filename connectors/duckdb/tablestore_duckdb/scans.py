@@ -150,7 +150,7 @@ class PlannedScan:
             reader.arrow_schema,
             lambda: (batch for one in layer.newer for batch in reader.file_rows(one.directory, one.file, (key.name,), ())),
         )
-        chosen = ", ".join(_fenced(field, key, conditions) for field in self._fields(columns))
+        chosen = ", ".join(_fenced(name, conditions) for name in columns)
         return f"SELECT {chosen} FROM ({base}) ANTI JOIN ", view(hidden), f" USING ({identifier(key.name)})"
 
     def _fields(self, names: Sequence[str]) -> list[Field]:
@@ -168,14 +168,13 @@ class PlannedScan:
         )
 
 
-def _fenced(field: Field, key: Field, conditions: RowConditions) -> str:
+def _fenced(name: str, conditions: RowConditions) -> str:
     """A column of a layer, through which no condition gets down to the rows that are hidden if it may fail on one of these.
 
-    DuckDB pushes no condition through what may be another value each time. The key is whole in any case: a hidden row has one that
-    counts, unless that was deleted, and few expressions fail on a whole number.
+    DuckDB pushes no condition through what may be another value each time.
     """
-    column = identifier(field.name)
-    if field == key or not (conditions.filters and conditions.computes):
+    column = identifier(name)
+    if not conditions.may_fail(name):
         return column
     return f"CASE WHEN random() >= 0 THEN {column} END AS {column}"
 

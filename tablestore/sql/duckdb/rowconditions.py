@@ -1,56 +1,131 @@
-"""Says whether conditions of a query may fail on a row, by its words alone: it errs on the side of yes. Pure.
+"""Says through which columns a condition of a query may fail on a row. Pure.
 
-    SELECT sum(x) FROM t                           no condition: nothing is computed before it is known which rows count
-    … WHERE g = 5 AND name LIKE 'a%'               compares: that fails on no row, as DuckDB compares values of one type
-    … WHERE CAST(v AS INT) > 2, … WHERE 10 / w > 1 computes: any value may be one that it fails on
+    SELECT upper(s) FROM t                         no condition: nothing is computed before it is known which rows count
+    … WHERE g = 5 AND name LIKE 'a%'               compares values of one type: that fails on no row
+    … WHERE CAST(v AS INT) > 2, … WHERE v > 2      casts a text: any row may be one that this fails on, if v is a text
+    SELECT id FROM (SELECT id, 10 / w AS n FROM t) WHERE n > 1       is put to what the query below computes
 
 DuckDB pushes conditions as far down as it can, so they may see rows that a scan is still to leave out.
 """
 
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from tablestore.sql.parse.tokens import Kind, Token, tokenize
+from sqlglot import exp
 
-_CLAUSES = frozenset({"WHERE", "ON", "HAVING", "QUALIFY"})
-_SIGNS = frozenset({"/", "%", "+", "-", "*", "::", "[", "~", "&", "^", "|>"})
-# What stands before a parenthesis and computes nothing of one row that fails.
-_PLAIN = frozenset({
-    "ALL", "AND", "ANY", "AS", "AVG", "BETWEEN", "BY", "CASE", "COALESCE", "COUNT", "DISTINCT", "ELSE", "EXCEPT", "EXISTS",
-    "FILTER", "FROM", "HAVING", "IF", "IN", "INTERSECT", "IS", "JOIN", "LATERAL", "LIKE", "MAX", "MIN", "NOT", "ON", "OR", "OVER",
-    "QUALIFY", "SELECT", "SOME", "SUM", "TABLE", "THEN", "UNION", "USING", "VALUES", "WHEN", "WHERE",
-})  # fmt: skip
+from tablestore.sql.binding.binder import Bound
+from tablestore.sql.binding.sqltypes import BOOLEAN, STRING, VOID, SqlType, Type
+from tablestore.sql.duckdb.textnumbers import COMPARISONS
+from tablestore.types.datatypes import MAX_PRECISION
+
+_CLAUSES = (exp.Where, exp.Having, exp.Qualify, exp.Join)
+# What fails on no row, whatever it is put to.
+_PLAIN = (
+    exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Placeholder, exp.Parameter, exp.Paren, exp.And, exp.Or, exp.Not, exp.Is,
+    exp.Exists, exp.IsNan, exp.Star, exp.Dot, exp.Query, exp.Subquery, exp.AggFunc,
+)  # fmt: skip
+# What fails on no row if it is put to values of one type.
+_OF_ONE_TYPE = (*COMPARISONS, exp.In, exp.Between, exp.Case, exp.If, exp.Coalesce, exp.Nullif)
+_WIDER = {"tinyint": 0, "smallint": 1, "int": 2, "bigint": 3, "float": 4, "double": 5}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowConditions:
-    """``filters``: there is a condition; ``computes``: it may be one of something that is computed."""
+    """``failing``: the columns, in small letters, through which a condition may fail on a row; None: it may be any of them.
 
+    ``filters``: there is a condition; ``computes``: the query gives something that is computed and may fail.
+    """
+
+    failing: frozenset[str] | None = frozenset()
     filters: bool = False
     computes: bool = False
 
     def inside(self, outer: "RowConditions") -> "RowConditions":
-        """Those of a query that another one reads."""
-        return RowConditions(filters=self.filters or outer.filters, computes=self.computes or outer.computes)
+        """Those of a query that another one reads, whose columns may have other names there."""
+        may_fail = outer.failing is None or bool(outer.failing) or (outer.filters and self.computes)
+        return RowConditions(
+            failing=None if may_fail else self.failing,
+            filters=self.filters or outer.filters,
+            computes=self.computes or outer.computes,
+        )
+
+    def may_fail(self, column: str) -> bool:
+        """Whether a condition on a column may fail on a row."""
+        return self.failing is None or column.casefold() in self.failing
 
 
-def row_conditions(text: str) -> RowConditions:
-    """What a query in Spark's dialect does with the rows of its tables. Raises InvalidInputError for what is not closed."""
-    tokens = tokenize(text)
+def row_conditions(tree: exp.Expr, bound: Bound, casts: Collection[int]) -> RowConditions:
+    """What a bound query does with the rows of its tables. ``casts``: the ids of the texts in it that are cast to numbers."""
+    failing = [node for node in tree.walk() if _may_fail(node, bound, casts)]
+    filters = any(isinstance(node, _CLAUSES) for node in tree.walk())
+    if not failing:
+        return RowConditions(filters=filters)
+    queries = sum(isinstance(node, exp.Query) and not isinstance(node, exp.Subquery) for node in tree.walk())
+    names = [name for node in failing if queries > 1 or node.find_ancestor(*_CLAUSES) for name in node.find_all(exp.Column)]
+    # Below a query, or as an alias, a column has another name.
+    is_any = bool(names) and (queries > 1 or any((meaning := bound.meaning(name)) is None or meaning.is_alias for name in names))
     return RowConditions(
-        filters=any(token.key in _CLAUSES for token in tokens),
-        computes=any(_computes(tokens, place) for place in range(len(tokens) - 1)),
+        failing=None if is_any and filters else frozenset(name.name.casefold() for name in names) if filters else frozenset(),
+        filters=filters,
+        computes=True,
     )
 
 
-def _computes(tokens: list[Token], place: int) -> bool:
-    token, behind = tokens[place], tokens[place + 1]
-    before = tokens[place - 1] if place else None
-    if token.kind in (Kind.WORD, Kind.NAME):
-        return token.key == "DIV" or (behind.key == "(" and token.key not in _PLAIN)
-    if token.key not in _SIGNS:
+def _may_fail(node: exp.Expr, bound: Bound, casts: Collection[int]) -> bool:
+    """Whether a node by itself may fail on a value. What stands in an aggregate is computed of rows that count."""
+    if id(node) in casts:
+        return True
+    if not isinstance(node, (exp.Condition, exp.Func)) or isinstance(node, _PLAIN):
         return False
-    if token.key == "*":
-        return before is not None and before.key not in ("SELECT", "DISTINCT", "ALL", "(", ",", ".")
-    # The sign of a number.
-    is_sign = token.key in ("-", "+") and behind.kind is Kind.NUMBER
-    return not (is_sign and before is not None and before.kind is Kind.SIGN and before.key not in (")", "]"))
+    if isinstance(node, _OF_ONE_TYPE):
+        kinds = {bound.of(part) for part in _operands(node)}
+        return not _are_of_one_kind(kinds - {VOID})
+    match node:
+        case exp.Like() | exp.ILike():
+            return not isinstance(node.expression, exp.Literal) or bound.of(node.this) != STRING
+        case exp.Neg():
+            return not isinstance(node.this, exp.Literal)
+        case exp.Cast():
+            return not (isinstance(node.this, exp.Literal) or _widens(bound.of(node.this), bound.of(node)))
+        case _:
+            return True
+
+
+def _operands(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The values of a node that are taken for ones of one type; a written one is cast before any row is read."""
+    parts: list[exp.Expr]
+    match node:
+        case exp.Case():
+            tests = [node.this] if node.this is not None else []
+            parts = [*tests, *(one.this for one in node.args["ifs"] if tests)]
+        case exp.If():
+            parts = []
+        case _:
+            parts = list(node.iter_expressions())
+    if isinstance(node, (exp.Case, exp.If)):
+        results = [node.args.get("default"), *(one.args.get("true") for one in node.args.get("ifs") or ())]
+        parts += [part for part in results if part is not None]
+    yield from (part for part in parts if not isinstance(part.unnest(), (exp.Literal, exp.Boolean, exp.Null)))
+
+
+def _are_of_one_kind(kinds: Collection[Type]) -> bool:
+    """Whether values of these types are compared without a cast that may fail."""
+    known = [kind for kind in kinds if kind is not None]
+    if len(known) < len(kinds):
+        return False
+    decimals = [kind.as_decimal for kind in known if kind.is_decimal or kind.is_integer]
+    if len(known) == len(decimals):
+        digits = max((kind.precision - kind.scale for kind in decimals), default=0)
+        return digits + max((kind.scale for kind in decimals), default=0) <= MAX_PRECISION
+    return len(known) <= 1 or all(kind.is_number for kind in known)
+
+
+def _widens(given: Type, wanted: Type) -> bool:
+    """Whether a cast fails on no value."""
+    if given is None or wanted is None:
+        return False
+    return given == wanted or _is_wider(given, wanted) or (wanted == STRING and (given.is_integer or given == BOOLEAN))
+
+
+def _is_wider(given: SqlType, wanted: SqlType) -> bool:
+    return given.name in _WIDER and wanted.name in _WIDER and _WIDER[given.name] < _WIDER[wanted.name]

@@ -75,6 +75,7 @@ from tablestore.sql.duckdb.numbertypes import Widened, cast_to, casts_of, widen,
 from tablestore.sql.duckdb.quotients import average, average_of_doubles, averaged, quotient, whole_quotient
 from tablestore.sql.duckdb.resultnames import name_results
 from tablestore.sql.duckdb.rewrites import NAMED, REWRITES, TAKEN, is_another, whole_aggregate
+from tablestore.sql.duckdb.rowconditions import RowConditions, row_conditions
 from tablestore.sql.duckdb.sqlcasts import cast, date_of_text, part_by_part
 from tablestore.sql.duckdb.textnumbers import texts_as_numbers
 from tablestore.sql.parse.literals import refused_literal
@@ -112,7 +113,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Translated:
-    """A query in DuckDB's words. ``columns``: its own, where they are known.
+    """A query in DuckDB's words. ``columns``: its own, where they are known; ``conditions``: those that it puts to rows.
 
     ``pieces``: the same, with the number of a relation wherever it is read. ``is_ambiguous``: something else in it may be called
     like a relation.
@@ -120,6 +121,7 @@ class Translated:
 
     sql: str
     columns: Columns | None
+    conditions: RowConditions
     pieces: tuple[str | int, ...]
     is_ambiguous: bool
 
@@ -160,14 +162,16 @@ def translated(text: str, known: Known, *, whole: bool = False, relations: str =
             raise OtherTables(sorted({tuple(part.name for part in one.parts) for one in others}))
         name_results(tree, tokens)
         _note_texts(tree, tokens)
-        rewritten, columns = _rewritten(tree, known)
+        rewritten, columns, conditions = _rewritten(tree, known)
         try:
             sql = rewritten.sql(dialect=DuckDB, unsupported_level=ErrorLevel.RAISE, copy=False)
         except NotInDuckDB as error:
             raise refusal(str(error)) from error
     pieces = [int(piece) if place % 2 else piece for place, piece in enumerate(re.split(rf"{relations}(\d+)", sql))]
     count = sum(table.name.startswith(relations) for table in rewritten.find_all(exp.Table))
-    return Translated(sql=sql, columns=columns, pieces=tuple(pieces), is_ambiguous=len(pieces) != 2 * count + 1)
+    return Translated(
+        sql=sql, columns=columns, conditions=conditions, pieces=tuple(pieces), is_ambiguous=len(pieces) != 2 * count + 1
+    )
 
 
 class _Misplaced(Exception):
@@ -320,8 +324,8 @@ def _note_texts(tree: exp.Expr, tokens: Tokens) -> None:
             node.meta[OWN_TEXT] = as_written(tokens.line(first, end))
 
 
-def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None]:
-    """A tree as DuckDB has it, and its columns. All types are asked for before anything changes."""
+def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None, RowConditions]:
+    """A tree as DuckDB has it, its columns and its conditions. All types are asked for before anything changes."""
     for select in list(tree.find_all(exp.Select)):
         laterals = select.args.get("laterals") or []
         joins = [exp.Join(this=lateral, side="LEFT" if lateral.args.get("outer") else None) for lateral in laterals]
@@ -358,7 +362,7 @@ def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None]:
             casts.setdefault(id(operand), DOUBLE)
         numbers |= texts_as_numbers(node, bound)
         widened += widened_queries(node, bound)
-    columns = bound.columns(tree)
+    columns, conditions = bound.columns(tree), row_conditions(tree, bound, numbers.keys())
     for node, change in zip(reversed(nodes), reversed(changes), strict=True):
         parent, key, index = node.parent, node.arg_key or "", node.index
         if isinstance(node, exp.Filter):
@@ -378,7 +382,7 @@ def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None]:
             _put(parent, key, index, made)
     for query, own, types in reversed(widened):
         widen(query, own, types)
-    return tree, columns
+    return tree, columns, conditions
 
 
 def _put(parent: exp.Expr, key: str, index: int | None, made: exp.Expr) -> None:

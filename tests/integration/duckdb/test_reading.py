@@ -339,6 +339,12 @@ def test_a_change_of_a_table_that_is_dropped_meanwhile_says_so(
         "SELECT id FROM (SELECT id, CAST(v AS INT) AS n FROM t) AS q WHERE n > 97",
         "SELECT id FROM computed WHERE n > 97",
         "SELECT id FROM plain WHERE CAST(text AS INT) > 97",
+        "SELECT id FROM t WHERE v > 97",
+        "SELECT id FROM t WHERE id > 90 AND v BETWEEN 98 AND 99",
+        "SELECT id FROM t WHERE v IN (98, 99)",
+        "SELECT id FROM plain WHERE text > 97",
+        "SELECT id FROM t WHERE 100 / (id - 2) BETWEEN 0D AND 1.05D",
+        "SELECT k AS id FROM (SELECT id AS k FROM t) AS q WHERE 100 / (k - 2) BETWEEN 0D AND 1.05D",
         "SELECT a.id FROM t AS a JOIN t AS b ON a.id = b.id AND CAST(a.v AS INT) = CAST(b.v AS INT) AND 97 < CAST(b.v AS INT)",
         "SELECT CAST(v AS INT) AS id FROM t GROUP BY CAST(v AS INT) HAVING CAST(v AS INT) > 97",
     ],
@@ -358,6 +364,32 @@ def test_a_condition_does_not_fail_on_rows_that_newer_ones_hide(tmp_path: Path, 
         env.execute_sql("DELETE FROM t WHERE id = 2")
         assert any(layer.newer for layer in plan_managed(managed(table)).layers)
         assert sorted(env.execute_sql(query).to_arrow().column("id").to_pylist()) == [98, 99], query
+
+
+@pytest.mark.parametrize(
+    ("condition", "put_to_files"),
+    [
+        ("v = '98'", True),
+        ("id < 99", True),
+        ("upper(v) = '98' AND id < 99", True),
+        ("CAST(v AS INT) > 97 AND w = 99", True),
+        ("100 / (id - 2) < 2 AND w = 99", True),
+        ("v > 97", False),
+        ("100 / (id - 2) < 2", False),
+    ],
+)
+def test_a_condition_that_cannot_fail_is_put_to_the_files_under_newer_rows(
+    tmp_path: Path, condition: str, put_to_files: bool
+) -> None:
+    with ts.TableEnvironment.create(tmp_path / "wh", engine="duckdb") as env:
+        env.execute_sql("CREATE TABLE t (id INT, v STRING, w INT, PRIMARY KEY (id) NOT ENFORCED) WITH ('write-only' = 'true')")
+        table = env.catalog().table("default.t")
+        table.upsert({"id": list(range(100)), "v": [str(i) for i in range(100)], "w": list(range(1, 101))})
+        table.compact(full=True)
+        env.execute_sql("INSERT INTO t VALUES (1, '1', 2)")
+        assert any(layer.newer for layer in plan_managed(managed(table)).layers)
+        ((plan,),) = env.execute_sql(f"EXPLAIN SELECT w FROM t WHERE {condition}").to_arrow().to_pydict().values()
+        assert plan.count("Filters:") == put_to_files, plan
 
 
 FINE = 1_577_836_800_000_000_001  # 2020-01-01, and a nanosecond
