@@ -168,7 +168,8 @@ class Creations:
             )
 
     def begin_publishing(self, record: CreationRecord, *, makes_log: bool) -> None:
-        """From now on there may be a log, which is the job's own if it ``makes_log``, and files in the table's own directory."""
+        """Notes that from now on there may be a log, which is the job's own if it ``makes_log``, and files in the table's own
+        directory."""
         content = json_within_limits({_LOG_KEY: _MADE if makes_log else _FOUND}, _PUBLISHING)
         self._files.publish_if_absent(_path(record.job_id, _PUBLISHING), content)
 

@@ -27,7 +27,7 @@ from tablestore.store.schemas import TABLE_UUID_OPTION, Schemas, check_is_same
 from tablestore.types.schema import TableSchema
 
 DATABASE_MARKER = "_database"
-# Of a table's creation, while its database is being removed file by file.
+# Attempts to create a table while its database is being removed file by file.
 _ATTEMPTS = 5
 
 
@@ -165,7 +165,7 @@ class FileSystemCatalog:
         except (AlreadyExistsError, UnsupportedError) as error:
             if self.has_table(identifier) or arrival.has_claimed:
                 raise refusals.table_exists(identifier, self._files.root_uri) from error
-            # What lies there is no table: what a creation or a removal that died has left.
+            # The files there are no table: a creation or a removal that died has left them.
             self._check_free(identifier)
             arrival.copy()
             arrival.reveal()

@@ -49,7 +49,7 @@ _FOR_JDBC = (URI, CATALOG_KEY, JDBC_USER, JDBC_PASSWORD)
 _MOST_CHARACTERS = 255  # of a catalog's key in the database
 _S3 = ("s3:", "s3a:")
 _TAKE_NO_OPTIONS = ("file:", "local:", "memory:")
-# What may be shown as it is. Every other option of a client may hold a secret.
+# Options that may be shown as they are. Every other option of a client may hold a secret.
 _SHOWN = {"endpoint_url", "profile", "anon", "use_ssl", "requester_pays", *lockoptions.OPTIONS} - {lockoptions.LOCATION.key}
 
 

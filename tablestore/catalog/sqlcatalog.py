@@ -290,7 +290,7 @@ class SqlCatalog:
 
     def _give_up(self, identifier: Identifier) -> None:
         """Remove the row of a name again, unless there is a table by now."""
-        # What failed before is told; a row that stays is free.
+        # The first error is raised; a row that stays is free.
         with suppress(StorageError), self._transaction() as connection:
             if self._lock(connection, identifier) and not self._directories.has_table(identifier):
                 self._forget(connection, identifier)

@@ -41,7 +41,7 @@ from tablestore.types.pieces import gathered
 from tablestore.types.schema import TableSchema
 
 JoinKind = Literal["left", "inner"]
-# Of given rows: the more keys are looked up together, the fewer times a row group is read.
+# The bytes of given rows at a time: the more keys are looked up together, the fewer times a row group is read.
 GIVEN_BYTES = BATCH_BYTES
 # Joins that one process keeps open.
 _MOST_OPEN = 8
@@ -49,7 +49,8 @@ _MOST_OPEN = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyedJoin:
-    """``keys``: given columns and the key columns that they equal. ``columns``: names of what comes out, and columns of the table.
+    """A join by key. ``keys``: given columns and the key columns that they equal. ``columns``: names of what comes out, and
+    columns of the table.
 
     ``how``: ``left`` gives each row once, with nulls where its key is not there; ``inner`` leaves those rows out. ``token`` names
     the join.

@@ -30,7 +30,7 @@ from tablestore.types.arrowtypes import to_arrow_schema
 from tablestore.types.pieces import gathered
 
 GIVEN_BYTES = WINDOW_BYTES
-# Of decoded row groups a process keeps so much: Spark's workers take turns, so each of them may come to keep the same.
+# The bytes of decoded row groups that a process keeps: Spark's workers take turns, so each of them may come to keep the same.
 KEPT_BYTES = 1 << 30
 # A task costs its process some tens of milliseconds: a table of fewer rows is not worth another one.
 _ROWS_OF_A_TASK = 1 << 20
@@ -38,7 +38,8 @@ _ROWS_OF_A_TASK = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyMatch:
-    """``keys``: the given columns, by number, that equal those of the primary key; ``columns``: what is looked up of the table."""
+    """A match by key. ``keys``: the given columns, by number, that equal those of the primary key; ``columns``: what is looked
+    up of the table."""
 
     pin: ReadPin
     keys: tuple[int, ...]

@@ -68,7 +68,7 @@ class Layer:
 
     @property
     def files(self) -> tuple[BucketFile, ...]:
-        """All of them."""
+        """The files of the layer, base and newer ones."""
         return self.base + self.newer
 
 
@@ -237,6 +237,6 @@ def _rows(files: Sequence[BucketFile]) -> int:
 
 
 def _range(files: Sequence[DataFileMeta], order: KeyOrder) -> int:
-    """From the first key to the last one."""
+    """The distance from the first key to the last one."""
     bounds: list[Any] = [decode_row(bound, order.types)[0] for file in files for bound in (file.min_key, file.max_key)]
     return int(max(bounds) - min(bounds)) + 1

@@ -29,7 +29,7 @@ class PlainFile:
     columns: pa.Schema
 
 
-# Which of the files the caller reads with a Parquet reader of its own. The same files in, the same out: plans are made twice.
+# Picks the files that the caller reads with its own Parquet reader. The same files in, the same out: plans are made twice.
 PlainChoice = Callable[[Sequence[PlainFile]], Iterable[PlainFile]]
 
 
@@ -94,8 +94,8 @@ def _without(split: Split, aside: Collection[str]) -> Split | None:
 
 
 def _schemas_alike(context: TableContext, names: Sequence[str], schema_ids: Collection[int]) -> dict[int, pa.Schema]:
-    """Those of the schemas whose files hold the columns ``names`` under their present names and types, and the columns of these
-    files. Options do not matter."""
+    """The schemas whose files hold the columns ``names`` under their present names and types, and the columns of these files.
+    Options do not matter."""
     asked = [context.schema.field(name) for name in names]
 
     def has_all(schema: TableSchema) -> bool:

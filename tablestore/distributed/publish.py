@@ -28,5 +28,5 @@ def publish_slot(spec: TableSpec, slots: int, slot: int, *, look: bool) -> Publi
             if not report.busy or latest is None or report.snapshot_id >= latest.id:
                 return report
     finally:
-        # Which process has the slot next time is chance: what stays open here would only be fenced.
+        # Another process may have the slot next time: what stays open here would only be fenced.
         log.close()

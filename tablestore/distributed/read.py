@@ -68,7 +68,7 @@ class ReadPin:
         return self._opened[0]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # What is open stays in this process.
+        # Open files stay in this process.
         return _pin, (self.spec, self.snapshot_id, self.schema_id, self.table_uuid, self.snapshot_uuid, self.read_optimised)
 
     def read_snapshot(self, context: TableContext) -> Snapshot | None:

@@ -28,7 +28,8 @@ class Succession:
         self._files, self._directory = files, marks_directory(user)
 
     def enter(self, writer: str, *, again: bool = False) -> str | None:
-        """None if ``writer`` is the last one, or is now; else the last one. ``again``: it becomes the last in any case."""
+        """Enters ``writer`` as the last one, and returns None; another one that is the last by now is returned instead.
+        ``again``: it becomes the last in any case."""
         for _ in range(_TRIES):
             try:
                 number, writers = self._newest()

@@ -20,7 +20,7 @@ from tablestore.format.paths import escape_path_name
 from tablestore.types.datatypes import INTEGER_ROOTS, TEXT_ROOTS, TIMESTAMP_ROOTS, AtomicType, DataType, TypeRoot
 from tablestore.types.timevalues import date_to_days, time_to_millis, timestamp_to_parts
 
-# What java.lang.Character.isWhitespace accepts: str.isspace() would add the no-break spaces and U+0085.
+# The characters that java.lang.Character.isWhitespace accepts: str.isspace() would add the no-break spaces and U+0085.
 _JAVA_BLANK = frozenset(
     "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f \u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2008\u2009\u200a\u2028\u2029\u205f\u3000"
 )
@@ -119,7 +119,7 @@ def _date_text(days: int) -> str:
 
 
 def _fraction(nanos_of_second: int, precision: int) -> str:
-    """At least ``precision`` digits, more where the value has them."""
+    """The digits of a fraction of a second: at least ``precision``, more where the value has them."""
     digits = f"{nanos_of_second:09d}"
     while len(digits) > precision and digits.endswith("0"):
         digits = digits[:-1]

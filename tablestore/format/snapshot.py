@@ -25,11 +25,11 @@ BATCH_IDENTIFIER = 2**63 - 1
 WRITER_NAME = "tablestore"
 WRITER_VERSION = f"{WRITER_NAME} 1"  # of the checks in this file, not of the package
 
-# How many rows readers see, and how many more these are than before the commit; a commit that does not know says nothing.
+# The number of rows that readers see, and the difference to that before the commit; a commit that does not know says nothing.
 ROWS_PROPERTY = "tablestore.rows"
 ROW_CHANGE_PROPERTY = "tablestore.row-change"
 
-# What our snapshots name as their operation.
+# The operations that our snapshots name.
 _OPERATIONS = ("WRITE", "OVERWRITE", "DELETE", "COMPACT", "ALTER", "TRUNCATE", "UPDATE", "MERGE", "ANALYZE")
 _TAG_KEYS = frozenset({"tagCreateTime", "tagTimeRetained"})
 
@@ -256,7 +256,8 @@ def _is_foreign_copy(content: Mapping[str, object], name: str) -> bool:
 
 
 def _with_operation(content: dict[str, object], checksum: str) -> dict[str, object]:
-    """``content`` as it was sealed, if all that a foreign copy of it lacks is ``operation``, which some writers do not know."""
+    """The ``content`` as it was sealed, if all that a foreign copy of it lacks is ``operation``, which some writers do not
+    know."""
     if "operation" in content or object_checksum(content) == checksum:
         return content
     candidates = ({**content, "operation": operation} for operation in _OPERATIONS)

@@ -161,7 +161,7 @@ class CopiesFiles(Protocol):
     """Stores that copy a file by themselves, without its bytes passing through here. Use :func:`copy_file`."""
 
     def copy_file(self, old: str, new: str) -> None:
-        """As :func:`copy_file`. UnsupportedError: not this file; then its bytes are read and written."""
+        """Copies as :func:`copy_file` does. UnsupportedError: not this file; then its bytes are read and written."""
         ...
 
 
@@ -170,7 +170,8 @@ class PublishesAlone(Protocol):
     """Stores without a conditional write, which publish safely while nobody else publishes at that place."""
 
     def publish_alone(self, path: str, data: bytes) -> bool:
-        """As :meth:`FileStore.publish_if_absent`, but atomic only against readers: the caller keeps other writers away."""
+        """Publishes as :meth:`FileStore.publish_if_absent`, but atomically only against readers: the caller keeps other
+        writers away."""
         ...
 
 

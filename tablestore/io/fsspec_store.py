@@ -39,7 +39,7 @@ from tablestore.secretnames import resolved
 T = TypeVar("T")
 
 _CONDITIONAL = frozenset({"gs", "gcs", "abfs", "abfss", "az"})
-# What to install for a protocol, where that is not called as it.
+# Packages to install for protocols that are not called as they are.
 _PACKAGES = {
     **dict.fromkeys(("gs", "gcs"), "gcsfs"),
     **dict.fromkeys(("abfs", "abfss", "az", "adl"), "adlfs"),

@@ -47,9 +47,9 @@ _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 _CLOCK_TICK_NS = 3_000_000_000
 _MOST_REMEMBERED = 10_000
 _MOST_AT_ONCE = 16
-"""How many files are written and not synced yet, each of which is open."""
+"""The most files that are written and not synced yet, each of which is open."""
 _ATTEMPTS = 16
-"""How often work on a directory is begun again when others remove parts of it meanwhile."""
+"""The most times that work on a directory is begun again when others remove parts of it meanwhile."""
 
 
 class LocalFileStore:

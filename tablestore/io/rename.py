@@ -55,7 +55,8 @@ def link_if_absent(temporary: str, final: str) -> bool:
 
 
 def rename_alone(temporary: str, final: str) -> bool:
-    """As :func:`link_if_absent`, while nobody else gives that name away: for file systems that lack both of its ways."""
+    """Renames where :func:`link_if_absent` links, while nobody else gives that name away: for file systems that lack both of
+    its ways."""
     if os.path.lexists(final):
         return False
     try:

@@ -34,7 +34,7 @@ from tablestore.secretnames import resolved
 T = TypeVar("T")
 
 REMOTE_ERRORS = (BotoCoreError, ClientError, ResponseParserError, OSError)
-"""What a request may raise that is not ours."""
+"""Errors of other libraries that a request may raise."""
 # The request or its answer was lost on the way.
 _LOST = (
     builtins.ConnectionError,

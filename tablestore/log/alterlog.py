@@ -121,7 +121,7 @@ def _begin(context: TableContext, settings: LogSettings, land: Callable[[], Tabl
     log = open_log_store(settings)
     log.create(partitions=settings.partitions, retention_ms=settings.retention_ms, ignore_if_exists=False)
     try:
-        # Of a log that the table had before.
+        # The progress is that of a log that the table had before.
         LogProgress(context.files).forget()
         own_log(context, log, settings)
         latest = context.snapshots.latest()

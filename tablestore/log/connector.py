@@ -13,7 +13,7 @@ from tablestore.log.settings import LogSettings
 GROUP = "tablestore.log_stores"
 
 OpenLogStore = Callable[[str, Mapping[str, str]], LogStore]
-"""What an entry point gives: (topic, client properties of the table) -> the log."""
+"""The function that an entry point gives: (topic, client properties of the table) -> the log."""
 
 
 def open_log_store(settings: LogSettings) -> LogStore:

@@ -27,7 +27,7 @@ class Restarted:
 
     @property
     def name(self) -> str:
-        """As the command line calls it."""
+        """The name on the command line."""
         return "restart"
 
     def __str__(self) -> str:
@@ -44,7 +44,7 @@ class SchemaLanded:
 
     @property
     def name(self) -> str:
-        """As the command line calls it."""
+        """The name on the command line."""
         return "schema"
 
     def __str__(self) -> str:

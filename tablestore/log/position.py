@@ -145,7 +145,7 @@ class Position:
         return self.place.snapshot_id - 1 if isinstance(self.place, StorePlace) else self.place.base
 
     def to_json(self) -> dict[str, object]:
-        """As a JSON object."""
+        """The position as a JSON object."""
         place, anchor = self.place, [self.place.anchor, self.snapshot_uuid]
         head: dict[str, object] = {_VERSION_KEY: VERSION, "table": self.table}
         if isinstance(place, LogPlace):
@@ -194,7 +194,8 @@ def parse_position(value: object) -> Position:
 
 
 def parse_stored(value: object) -> Position | Place:
-    """As :func:`parse_position`, of a consumer's file, which lies in its table: there a place that does not name it will do."""
+    """Parses as :func:`parse_position`, a consumer's file, which lies in its table: there a place that does not name it will
+    do."""
     content = _as_mapping(value)
     if _VERSION_KEY in content or "phase" not in content:
         return parse_position(content)

@@ -194,7 +194,7 @@ class PublishedLog:
     # -- reading
 
     def follow(self, request: Consumption) -> Iterator[ChangeBatch]:
-        """From the log, or from the file store alone where the log cannot serve the request or is not this table's."""
+        """Follows the log, or the file store alone where the log cannot serve the request or is not this table's."""
         context, settings = self._context, self.settings
         # An upsert log does not hold the rows before an update; the file store finds them.
         store = FileStoreConsumption(context, request)

@@ -19,11 +19,11 @@ TABLE_HEADER = "table"
 SNAPSHOT_HEADER = "snapshot"
 ORDINAL_HEADER = "ordinal"
 KIND_HEADER = "row-kind"
-# Of the last record of what is sent together of one bucket and snapshot: which snapshot of that id, and where the table lies.
+# Headers of the last record sent together of one bucket and snapshot: which snapshot of that id, and where the table lies.
 UUID_HEADER = "snapshot-uuid"
 LOCATION_HEADER = "location"
 
-# Of a row that was sent while it was written, before its snapshot (log.consistency = eventual): this takes the place of the
+# Header of a row that was sent while it was written, before its snapshot (log.consistency = eventual): it takes the place of the
 # snapshot, and the id of the schema that of the ordinal. Snapshots count from 1.
 EARLY_SNAPSHOT = 0
 # Ordinals from here on take back early rows: what the table holds for their keys, behind all changes of the snapshot.
@@ -70,7 +70,7 @@ class LogRecords:
         return sizes_of(self.keys, self.values)
 
     def behind(self, mark: Mark | None) -> "LogRecords":
-        """Only the changes that come after ``mark``."""
+        """The changes that come after ``mark``, alone."""
         if mark is None or mark.snapshot_id < self.snapshot_id:
             return self
         start = (

@@ -71,7 +71,7 @@ def large_rows(rows: pa.Table, kinds: Kinds | None, *, key: Sequence[str], mode:
     first = 0
     for part in pieces(rows, max_rows=BATCH_ROWS, max_bytes=BATCH_BYTES):
         batch = part.combine_chunks()
-        # Of the key there are two texts, one in the value.
+        # The key has two texts, one in the value.
         bounds = text_bounds(batch) + text_bounds(batch.select(list(key))) + ENVELOPE_BYTES
         places = np.flatnonzero(bounds > limit)
         of_part = np.zeros(batch.num_rows, dtype=np.int8) if kinds is None else kinds[first : first + batch.num_rows]

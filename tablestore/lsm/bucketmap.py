@@ -51,7 +51,8 @@ class BucketMap:
 
     @classmethod
     def of(cls, parts: Mapping[int, Hashes], where: str) -> "BucketMap":
-        """From the distinct hashes of each bucket. FormatError if one lies in two buckets: a key could then do so too."""
+        """Builds the map from the distinct hashes of each bucket. FormatError if one lies in two buckets: a key could then do
+        so too."""
         made = cls()
         buckets = [np.full(len(hashes), bucket, np.int32) for bucket, hashes in parts.items()]
         made._add(np.concatenate([*parts.values(), made._hashes]), np.concatenate([*buckets, made._buckets]))

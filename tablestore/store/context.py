@@ -74,7 +74,7 @@ class TableContext:
     _known: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[object, ...]:
-        # What was seen of the table stays here: where this arrives, it looks for itself.
+        # The state that was seen of the table stays here: the process where this arrives looks for itself.
         return _unpickled, (self.files, self.main_files, self.branch, self.clock, self.ids, self.schema)
 
     def once(self, make: Callable[["TableContext"], T]) -> T:
@@ -112,7 +112,7 @@ class TableContext:
             self._known["history"] = seen
 
     def still_there(self) -> "TableContext":
-        """Itself. Raises as :meth:`check_is_there`, and reads the schema each time."""
+        """The context itself. Raises as :meth:`check_is_there`, and reads the schema each time."""
         try:
             newest = Schemas(self.files, self.schemas.decoded).latest()
         except NotFoundError as error:
@@ -126,7 +126,7 @@ class TableContext:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """For what reads the files of a snapshot: where they are gone with their table, the error says so.
+        """Wraps the reading of a snapshot's files: where they are gone with their table, the error says so.
 
         Raises NotFoundError of kind ``no-such-table``, ConflictError of kind ``table-replaced`` in place of what is raised inside.
         """

@@ -33,10 +33,10 @@ from tablestore.types.datatypes import DataType
 
 V = TypeVar("V")
 
-# Of one manifest file, before compression: the format's usual target size. Readers take twice as much, whatever it compresses to.
+# The usual target size of a manifest file, before compression. Readers take twice as much, whatever it compresses to.
 MANIFEST_BYTES = 8 * 1024 * 1024
 CACHED_BYTES = 256 * 1024 * 1024
-# What the objects of an entry take in memory, beside its bytes.
+# The bytes in memory of an entry's objects, beside its own.
 _OBJECT_BYTES = 1_100
 
 

@@ -124,7 +124,7 @@ def _way_out(options: Mapping[str, str]) -> str:
     return f"remove {opt.TOMBSTONE_RETENTION.key}, by which deletes are kept, and {compact}"
 
 
-# What decides which version of a key counts.
+# Options that decide which version of a key counts.
 _MERGING = (opt.SEQUENCE_FIELD.key, opt.SEQUENCE_FIELD_SORT_ORDER.key, opt.IGNORE_DELETE.key)
 
 

@@ -107,7 +107,7 @@ class Replays:
                 self._files.delete(f"{directory}/{name}")
 
     def keep_mark(self, user: str, identifier: int, position: str | None = None) -> None:
-        """As :meth:`raise_mark`, unless the mark is as high already."""
+        """Raises the mark as :meth:`raise_mark`, unless it is as high already."""
         recorded = self._from_files(user)
         if recorded is None or recorded < identifier:
             self.raise_mark(user, identifier, position)
@@ -169,5 +169,5 @@ class Replays:
 
 
 def _digest(text: str) -> str:
-    # Of free text; a digest is always a safe file name.
+    # A user is free text; a digest is always a safe file name.
     return hashlib.sha256(text.encode()).hexdigest()[:32]

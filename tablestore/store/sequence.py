@@ -143,7 +143,7 @@ def pick_outdated(own: Sequence[ManifestEntry], landed: Iterable[ManifestEntry],
 def renumber(
     own: Sequence[ManifestEntry], outdated: frozenset[int], *, next_sequence: int, attempt: int, rewrite: Rewrite
 ) -> tuple[ManifestEntry, ...]:
-    """``own`` with the outdated files written again under numbers above everything that landed."""
+    """The entries ``own`` with the outdated files written again under numbers above everything that landed."""
     number = next_sequence + HEADROOM * attempt
     result = []
     for position, entry in enumerate(own):

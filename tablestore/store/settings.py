@@ -23,8 +23,9 @@ DYNAMIC_BUCKETS = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergePolicy:
-    """``min_count`` manifests make a group worth merging; one of ``target_bytes`` is left alone. All are merged once those
-    that hold deletes reach ``rewrite_bytes``, or, without that, once a quarter of the entries are deletes."""
+    """The policy by which small manifests are merged: ``min_count`` manifests make a group worth merging; one of
+    ``target_bytes`` is left alone. All are merged once those that hold deletes reach ``rewrite_bytes``, or, without that,
+    once a quarter of the entries are deletes."""
 
     min_count: int = 30
     target_bytes: int = 8 * 1024 * 1024
@@ -172,7 +173,7 @@ def _stats_modes(options: TableOptions) -> tuple[int | None, Mapping[str, int | 
     try:
         return options.stats_modes()
     except InvalidInputError:
-        # Of another engine: readers do not need it, and writers are refused (check_writable).
+        # Another engine's value: readers do not need it, and writers are refused (check_writable).
         return opt.parse_stats_mode(str(opt.METADATA_STATS_MODE.default)), {}
 
 

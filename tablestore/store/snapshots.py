@@ -50,7 +50,7 @@ T = TypeVar("T")
 PARENT_PROPERTY = "tablestore.parent"
 # A lower bound of the place in the log where the changes of later snapshots begin; a commit hands on what it does not know better.
 LOG_OFFSETS_PROPERTY = "tablestore.log-offsets"
-# What the rows of a materialized table were made from: a compaction, which only moves them, keeps it.
+# The sources from which the rows of a materialized table were made: a compaction, which only moves them, keeps it.
 CONTENT_PREFIX = "tablestore.materialized-table."
 
 
@@ -107,7 +107,7 @@ class Snapshots:
         self._files = files
         self._decode = (decoded or DecodedSnapshots()).decode
         self._seen: _Seen | None = None
-        # How often a listing said what there is. As long as it stays, what is there goes on from what was there before.
+        # The number of listings so far. While it stays, the live range goes on from the one before.
         self.histories = 0
 
     def listed_ids(self) -> tuple[int, ...]:
@@ -139,7 +139,7 @@ class Snapshots:
         return None if seen is None else seen.newest
 
     def newest_listed(self) -> Snapshot | None:
-        """As :meth:`latest`, found by a listing whatever was seen before."""
+        """The newest snapshot as :meth:`latest` gives it, found by a listing whatever was seen before."""
         self._seen = None
         return self.latest()
 
@@ -242,7 +242,7 @@ class Snapshots:
         return snapshot_id in self.live_ids()
 
     def live(self, snapshot_id: int) -> Snapshot:
-        """As :meth:`read`, for ids that a user names. Raises NotFoundError for an id below a gap too."""
+        """Reads as :meth:`read`, for ids that a user names. Raises NotFoundError for an id below a gap too."""
         snapshot = self.read(snapshot_id)
         # The floor of the history alone, not the hint: a damaged hint must not hide snapshots that are there.
         ids = unbroken_tail(self.listed_ids())
@@ -251,7 +251,7 @@ class Snapshots:
         return snapshot
 
     def find(self, snapshot_id: int) -> Snapshot | None:
-        """As :meth:`read`, with None for an id that has no file."""
+        """Reads as :meth:`read`, with None for an id that has no file."""
         try:
             data = self._files.read(snapshot_path(snapshot_id))
         except NotFoundError:
@@ -270,7 +270,7 @@ class Snapshots:
         return self._read_all(self.live_ids)
 
     def tail(self) -> tuple[Snapshot, ...]:
-        """As :meth:`retained`, and the rest of the unbroken range, and what lies from EARLIEST on.
+        """The snapshots as :meth:`retained` gives them, the rest of the unbroken range, and what lies from EARLIEST on.
 
         Neither a damaged hint nor a lost snapshot may make referenced files look unused.
         """

@@ -1,4 +1,4 @@
-"""Resolves column values to the partitions that have them."""
+"""Matches partitions by the values of their columns."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any

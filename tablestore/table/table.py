@@ -26,7 +26,7 @@ from tablestore.types.filter.predicate import Predicate
 from tablestore.types.schema import TableSchema
 from tablestore.types.typestring import type_to_sql
 
-# What a method needs to do its work it imports itself: who only reads does not load what writes, compacts or follows a log.
+# Methods import the code of their work themselves: a program that only reads does not load what writes, compacts or follows.
 if TYPE_CHECKING:
     import pandas
     import polars

@@ -29,7 +29,7 @@ def last_of_group(group: npt.NDArray[np.integer], groups: int, chosen: Mask) -> 
     """Per group the last of its rows that is chosen, -1 without one."""
     places = np.flatnonzero(chosen)
     last = np.full(groups, -1, dtype=np.int64)
-    # Of repeated places the last assignment stays.
+    # The last assignment stays where places repeat.
     last[group[places]] = places
     return last
 

@@ -158,7 +158,7 @@ def _convert(array: pa.Array, data_type: DataType, place: _Place) -> pa.Array:
 
 
 def _convert_part(array: pa.Array, data_type: DataType, place: _Place) -> pa.Array:
-    """As :func:`_convert` for a part of a nested value, whose nulls are checked here."""
+    """Converts a part of a nested value as :func:`_convert` does; its nulls are checked here."""
     if not data_type.nullable and array.null_count:
         raise InvalidInputError(
             f"{place.column!r} of {place.where} is NOT NULL, found {array.null_count} nulls; fill or drop them",

@@ -40,7 +40,7 @@ FLOAT_ROOTS = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
 TIMESTAMP_ROOTS = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 
 MAX_LENGTH = 2_147_483_647
-# Of a DECIMAL.
+# The highest precision of a DECIMAL.
 MAX_PRECISION = 38
 
 

@@ -123,7 +123,7 @@ class IngestRounds:
         return 1 if retraction_needs(self._place.table.context).ordering else self._tasks
 
     def _round(self, offsets: Offsets, ranges: tuple[TopicRange, ...]) -> IngestCommit | None:
-        """None if the table was altered instead."""
+        """Runs one round and returns its commit; None if the table was altered instead."""
         table = self._place.table.refresh()
         letters = self._letters
         job = IngestJob(

@@ -142,7 +142,7 @@ def _records(source: TopicSource, chosen: TopicRange, clock: Clock) -> Iterator[
 
 
 def _before(records: TopicRecords, end: int) -> TopicRecords:
-    """Those of a single partition before an offset."""
+    """The records of a single partition before an offset."""
     count = int(np.searchsorted(records.offsets, end))
     if count == len(records):
         return records

@@ -38,7 +38,7 @@ def behind(offsets: Offsets, ranges: tuple[TopicRange, ...]) -> dict[int, int]:
 
 
 def _shares(there: Mapping[int, int], most: int) -> dict[int, int]:
-    """By partition how many records; what one of them lacks is there for the others."""
+    """The number of records taken of each partition; what one of them lacks is there for the others."""
     chosen: dict[int, int] = {}
     for number, (place, count) in enumerate(sorted(there.items(), key=lambda one: one[1])):
         share = min(count, (most - sum(chosen.values())) // (len(there) - number))

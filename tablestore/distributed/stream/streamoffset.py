@@ -39,7 +39,7 @@ class StreamOffset:
     consumer: str = ""
 
     def to_json(self) -> dict[str, object]:
-        """As a JSON object; what is not there has no key."""
+        """The offset as a JSON object; what is not there has no key."""
         parts: dict[str, object] = {"offset": VERSION}
         if self.at is not None:
             parts["at"] = self.at.to_json()
@@ -70,7 +70,7 @@ def parse_offset(value: object) -> StreamOffset:
 
 
 def refused_offset(value: object) -> InvalidInputError:
-    """That a value is no offset of ours, or none that can stand where it stands."""
+    """The error for a value that is no offset of ours, or none that can stand where it stands."""
     return InvalidInputError(
         f"expected an offset that a stream of a table made, found {json.dumps(value)[:200]}: the checkpoint is of another source, "
         "or of a newer release; give each stream a checkpoint of its own, and read on with the release that made it",

@@ -79,7 +79,7 @@ class StreamPlanner:
     # -- what an engine asks
 
     def stop_at_newest(self) -> None:
-        """From here on nothing counts that lands later."""
+        """Ends the stream at the newest snapshot: from here on nothing counts that lands later."""
         with _ways_out():
             newest = self._look()
             self._upto = newest.id if newest else 0
@@ -123,7 +123,7 @@ class StreamPlanner:
             return self._plans.tasks(begin, stop, task_bytes=self._request.task_bytes, parallelism=self._request.parallelism)
 
     def commit(self, end: Mapping[str, object]) -> None:
-        """Nothing before this offset will be asked for again."""
+        """Releases what lies before this offset, which will not be asked for again."""
         with _ways_out():
             offset = parse_offset(end)
             if offset.at is not None:
@@ -285,7 +285,8 @@ class StreamPlanner:
         return cursor.moved(taken, len(pieces))
 
     def _anew(self, gap: Discontinuity) -> Cursor:
-        """All rows as of a snapshot that does not say what it changed. Raises NotFoundError unless that was asked for."""
+        """The place where all rows begin anew, as of a snapshot that does not say what it changed. Raises NotFoundError unless
+        that was asked for."""
         if self._request.on_discontinuity == "raise":
             raise NotFoundError(
                 f"table {self._context.files.root_uri}: {gap.reason}, so the changes behind snapshot {gap.snapshot_id - 1} are not "

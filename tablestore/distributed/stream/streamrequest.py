@@ -22,7 +22,7 @@ ROW_KIND_FIELD = Field(id=-1, name=ROW_KIND_COLUMN, type=AtomicType(root=TypeRoo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchLimits:
-    """At most so much in one batch, by the metadata of the files that it reads; None: any number. One piece is always taken."""
+    """Limits of one batch, by the metadata of the files that it reads; None: any number. One piece is always taken."""
 
     rows: int | None = None
     size_bytes: int | None = None

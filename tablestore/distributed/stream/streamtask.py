@@ -49,7 +49,7 @@ class TaskHead:
     row_kinds: bool
 
     def to_json(self) -> dict[str, Any]:
-        """As the beginning of a task."""
+        """The head as the beginning of a task's JSON object."""
         return {
             "schema": self.schema_id,
             "columns": list(self.columns),
@@ -169,7 +169,7 @@ class _Pool:
 
 
 def _entry(step: FoundChanges, file: DataFileMeta) -> ManifestEntry:
-    # Of how many buckets it is one plays no part in reading.
+    # The number of buckets plays no part in reading.
     return ManifestEntry(kind=EntryKind.ADD, partition=step.partition, bucket=step.bucket, total_buckets=1, file=file)
 
 

@@ -31,7 +31,7 @@ from tablestore.format.limits import DEFAULT_LIMITS, WRITE_LIMITS, Limits, over_
 
 AVRO_MAGIC = b"Obj\x01"
 CODEC = "zstandard"
-# What the option manifest.compression calls the codecs. All other readers know them, but for snappy in Java 0.9; tables of ours
+# Codecs by their name in the option manifest.compression. All other readers know them, but for snappy in Java 0.9; tables of ours
 # from before may say none, which pypaimon does not open.
 CODECS = {"zstd": CODEC, "zstandard": CODEC, "deflate": "deflate", "snappy": "snappy", "null": "null", "none": "null"}
 ZSTD_LEVEL = 3
@@ -131,7 +131,7 @@ def read_blocks(
     expected: Schema | None = None,
     lighten: Lighten | None = None,
 ) -> Iterator[list[dict[str, Any]]]:
-    """As :func:`read_container`, one block of records after the other."""
+    """Reads as :func:`read_container` does, one block of records after the other."""
     if len(data) > limits.max_bytes:
         over_limit(name, "the size in bytes", len(data), limits.max_bytes)
     try:
@@ -214,7 +214,7 @@ def _one_by_one(
             start = window.tell()
             try:
                 record: Any = fastavro.schemaless_reader(window, schema.record, None)
-                # What ends where the window does may have been cut.
+                # A record that ends where the window does may have been cut.
                 whole = ended or window.tell() < held
             except (EOFError, IndexError, TypeError, ValueError, StopIteration):
                 if ended:

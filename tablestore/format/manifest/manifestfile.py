@@ -96,7 +96,7 @@ def encode_manifest(entries: Iterable[ManifestEntry], nonce: bytes, *, codec: st
 
 
 def entry_bytes(entry: ManifestEntry) -> int:
-    """About how many bytes an entry takes, in a manifest before compression and in memory beside the objects themselves."""
+    """The estimated bytes of an entry, in a manifest before compression and in memory beside the objects themselves."""
     file = entry.file
     rows = (entry.partition, file.min_key, file.max_key, file.embedded_index or b"")
     bounds = (part for stats in (file.key_stats, file.value_stats) for part in (stats.min_values, stats.max_values))

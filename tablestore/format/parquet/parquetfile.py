@@ -32,7 +32,7 @@ from tablestore.types.pieces import pieces
 from tablestore.types.schema import KEY_PREFIX
 
 _SAMPLE_BLOCKS, _SAMPLE_BLOCK_ROWS = 16, 256
-# Of so few rows a dictionary, which is a page of its own, saves nothing that compression does not.
+# A dictionary is a page of its own, and of so few rows it saves nothing that compression does not.
 _FEW_ROWS = 256
 # Above this share of distinct values a dictionary costs more than it saves.
 _DISTINCT_SHARE = 0.9

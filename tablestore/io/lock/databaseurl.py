@@ -23,7 +23,7 @@ from tablestore.secretnames import resolved
 # SQLAlchemy is imported here alone, so that its absence is our error everywhere.
 __all__ = ["ensure_table", "exc", "open_engine", "parse_url", "reason", "sa"]
 
-# What to install for a module that a database needs, where that is not the module's name.
+# Packages to install for modules that a database needs, where they have other names.
 _PACKAGES = {"psycopg": "'tablestore[postgresql]'", "psycopg2": "psycopg2-binary", "MySQLdb": "mysqlclient"}
 
 

@@ -26,7 +26,7 @@ class LockedFileStore(WrappedFileStore):
     lock: CatalogLock
 
     def __post_init__(self) -> None:
-        # Who asks for these verbs asks whether they are there.
+        # Callers of these operations ask whether they are there.
         if isinstance(self.inner, RenamesDirectories):
             object.__setattr__(self, "rename_directory", self.inner.rename_directory)
         if isinstance(self.inner, ExchangesDirectories):

@@ -28,7 +28,7 @@ T = TypeVar("T")
 _OPTION = "catalog.lock.location"
 # Databases index names of this length. Of a longer place its end counts: places with equal ends wait for each other.
 _MOST_CHARACTERS = 255
-# How long a commit in SQLite waits for those who look at the file in this moment.
+# The time for which a commit in SQLite waits for those who read the file in this moment.
 _COMMIT_WAIT_MS = 30_000
 
 LOCKS = sa.Table(

@@ -28,7 +28,7 @@ from tablestore.log.record import EARLY_SNAPSHOT, FIRST_REPAIR, LogRecords, Mark
 from tablestore.log.settings import LogSettings
 from tablestore.store.context import TableContext
 
-# Of so many positions the keys are looked at together: this bounds the memory of a repair.
+# The number of positions whose keys are looked at together: this bounds the memory of a repair.
 STRETCH = 200_000
 _POLL_S = 1.0
 _PATIENCE_S = 60.0
@@ -57,7 +57,7 @@ class EarlyPublisher:
         if not outbox.try_hold():
             raise SlotFenced(f"another process is publishing to {self._log.name}")
         if first:
-            # What a write before this one has left is not settled by this one.
+            # Early rows of a write before this one are not settled by this one.
             self._ahead.of_this_write = False
         try:
             try:
@@ -77,7 +77,7 @@ class EarlyPublisher:
             self._ahead.settle()
 
     def publish(self, *, look: bool = False) -> PublishReport:
-        """As of any outbox; then early rows of a write that is over, and has not landed, are taken back."""
+        """Publishes as any outbox; then takes early rows back whose write is over and has not landed."""
         outbox, ahead = self._outbox, self._ahead
         report = outbox.publish(look=look)
         if report.busy or (outbox.is_open and ahead.unsettled is None):

@@ -126,7 +126,7 @@ class Progress:
             self._move(self._committed)
 
     def passed(self, before: Place, after: Place) -> None:
-        """Nothing lies between the two: a consumer that was done with the first is done with the second."""
+        """Moves the consumer over a stretch in which nothing lies: one that was done with its beginning is done with its end."""
         if self._id is not None and self._committed == before:
             self._move(after)
 
@@ -180,7 +180,7 @@ class FileStoreConsumption:
         return self.batches_from(start if isinstance(start, StorePlace) else self._out_of_log(start))
 
     def batches_from(self, position: StorePlace) -> Iterator[ChangeBatch]:
-        """As :meth:`batches`, from a place on."""
+        """Reads as :meth:`batches`, from a place on."""
         with self._context.reading():
             yield from self._batches_from(position)
 

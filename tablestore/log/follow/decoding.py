@@ -90,7 +90,7 @@ class RecordDecoder:
         return known
 
     def _schema_of_expired(self, snapshot_id: int) -> TableSchema:
-        """As above, of a snapshot that is gone: between those of its neighbours, if that leaves no choice."""
+        """The schema of a snapshot that is gone: between those of its neighbours, if that leaves no choice."""
         context = self._context
         oldest = max((known.id for other, known in self._schemas.items() if other < snapshot_id), default=0)
         later = context.snapshots.live_ids()

@@ -177,8 +177,8 @@ class HybridConsumption:
         return None if schema is None else self._store.schema_landed(snapshot_id, schema, place)
 
     def _look_before(self, snapshot_id: int, place: LogPlace) -> StorePlace | None:
-        """As :meth:`_look_until`, but of a snapshot that has records in the log: it can be left out, unless its changes are only
-        partly published."""
+        """Looks as :meth:`_look_until`, but at a snapshot that has records in the log: it can be left out, unless its changes
+        are only partly published."""
         if self._settings.eventual or self._context.schema.partition_keys:
             return self._look_until(snapshot_id, place)
         restart = self._look_until(snapshot_id - 1, place)
@@ -201,7 +201,7 @@ class HybridConsumption:
                 upto = snapshot.id
                 found = published_gap(self._context, snapshot, self._settings.mode)
             if found is not None and (restart := self._store.on_discontinuity(found)) is not None:
-                # What has expired cannot be read as it was then.
+                # An expired snapshot cannot be read as it was then.
                 restart = restart if snapshot is not None else replace(restart, snapshot_id=self._newest())
                 self._looked_at = restart.snapshot_id
                 return restart

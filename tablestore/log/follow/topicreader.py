@@ -185,7 +185,7 @@ class LogReader:
         buckets = list(range(settings.partitions))
         found = log.since(time_millis, buckets, table=self._uuid)
         while cut := [one for one in found.values() if not one.whole]:
-            # Of a bucket that begins within these changes the first snapshot may be cut off too.
+            # The first snapshot may be cut off too, of a bucket that begins within these changes.
             times = [one.time_millis for one in cut if one.time_millis is not None]
             if len(times) < len(cut):
                 return None

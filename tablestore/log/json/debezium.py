@@ -31,7 +31,7 @@ ChangelogMode = Literal["upsert", "all"]
 _INSERTS = ("c", "r")
 _MANY = 100
 _ADDED_HEAD, _ADDED_TAIL = b'{"before":null,"after":', b',"op":"c"}'
-# What a message has around its row, whatever its kind.
+# The text of a message around its row, whatever its kind.
 ENVELOPE_BYTES = len(_ADDED_HEAD) + len(_ADDED_TAIL)
 
 
@@ -168,7 +168,7 @@ def _decode_values(texts: Sequence[bytes], where: Places, schema: pa.Schema, key
 
 def _decode_inserts(texts: Sequence[bytes], where: Places, schema: pa.Schema, key: Sequence[str]) -> Changes | None:
     """Messages that are all rows added as :func:`encode_changes` writes them; None if they are not."""
-    # Of few messages a JSON reader makes rows faster than they are compared.
+    # A JSON reader makes rows of few messages faster than they are compared.
     rows = rows_alike(texts, schema, head=_ADDED_HEAD, tail=_ADDED_TAIL) if len(texts) >= _MANY else None
     if rows is None:
         rows = _inserted_rows(texts, schema)

@@ -93,7 +93,7 @@ def _fast(texts: Sequence[bytes], schema: pa.Schema) -> pa.Table:
 def read_objects(
     data: bytes, *, read_options: pj.ReadOptions | None = None, parse_options: pj.ParseOptions | None = None
 ) -> pa.Table:
-    """As ``pyarrow.json.read_json``, of text that others wrote. Raises ValueError (ArrowInvalid is one) for any other text."""
+    """Reads as ``pyarrow.json.read_json``, text that others wrote. Raises ValueError (ArrowInvalid is one) for any other text."""
     # Where an object has to be, a null makes Arrow crash the process.
     if _NULL_AT_START.match(data) or _NULL_FOR_OBJECT.search(data):
         raise ValueError("expected JSON objects, found null")

@@ -41,9 +41,9 @@ _ESCAPES = {
 }
 # A JSON reader that takes numbers without a point for integers would lose the sign of -0.
 _FLOAT_NAMES = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity", "-0": "-0.0"}
-# What a value of fixed width takes as text, by far; how much longer a text becomes with its quotation marks and escapes.
+# A safe estimate of a value of fixed width as text; and of how much longer a text becomes with quotation marks and escapes.
 _VALUE_BYTES, _TEXT_GROWTH = 30, 2
-# What no value of fixed width exceeds (38 digits, a time in nanoseconds), and no byte of a text (a control character).
+# Bounds that no value of fixed width exceeds (38 digits, a time in nanoseconds), and no byte of a text (a control character).
 _LONGEST_VALUE_BYTES, _LONGEST_ESCAPE = 64, 6
 _BASE64 = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", dtype=np.uint8)
 
@@ -61,7 +61,7 @@ def rows_to_json(columns: Sequence[pa.Array], names: Sequence[str], times: Times
 
 
 def text_bytes(rows: pa.Table | pa.RecordBatch) -> int:
-    """About how many bytes of text the rows become: high for most, low where half of a text has to be escaped."""
+    """The estimated bytes of text that the rows become: high for most, low where half of a text has to be escaped."""
     chunks = ((name, chunk) for name in rows.schema.names for chunk in _chunks(rows.column(name)))
     return sum(len(chunk) * (len(name.encode()) + 4) + _text_bytes(chunk) for name, chunk in chunks)
 

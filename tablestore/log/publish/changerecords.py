@@ -55,7 +55,7 @@ def find_changes(context: TableContext, snapshot_id: int) -> Snapshot | None:
 
 
 def find_published(context: TableContext, snapshot_id: int, mode: ChangelogMode) -> Snapshot | None:
-    """As :func:`find_changes`; also None if rows before the changes are gone that the log has."""
+    """Finds as :func:`find_changes`; None, too, if rows before the changes are gone that the log has."""
     if (snapshot := context.snapshots.find(snapshot_id)) is not None:
         return snapshot
     kept = Changelogs(context.files).find(snapshot_id)

@@ -109,7 +109,7 @@ def log_problem(context: TableContext, log: LogStore, settings: LogSettings) -> 
         except NotFoundError:
             return None
         identity = Identity(context)
-        # What is being sent counts too, and is not waited for.
+        # Records that are being sent count too, and are not waited for.
         tails = log.tails(range(settings.partitions), uncommitted=True)
         latest = context.snapshots.latest()
         for bucket, tail in tails.items():
@@ -122,7 +122,7 @@ def log_problem(context: TableContext, log: LogStore, settings: LogSettings) -> 
 
 
 def foreign_log(context: TableContext, log: LogStore, settings: LogSettings) -> ForeignLog | None:
-    """As :func:`log_problem`, only that the log is not this table's: then it is not to be removed."""
+    """The error as :func:`log_problem` gives it, only where the log is not this table's: then it is not to be removed."""
     try:
         found = log_problem(context, log, settings)
     except InvalidInputError:

@@ -77,7 +77,8 @@ class Ahead(Protocol):
 
     @property
     def unsettled(self) -> Offsets | None:
-        """From where on such rows may be the last of their keys, per bucket; None if there are none. Noted with the progress."""
+        """The positions from where on such rows may be the last of their keys, per bucket; None if there are none. Noted with
+        the progress."""
         ...
 
     def opening(self, recorded: SlotProgress | None) -> None:
@@ -238,7 +239,7 @@ class LogPublisher:
                 if self._recorded_snapshot() > before and not self._is_behind():
                     return
             except BaseException:
-                # What is visible is known again only after the slot was opened anew.
+                # The visible records are known again only after the slot was opened anew.
                 self.close()
                 raise
 
@@ -382,7 +383,7 @@ class LogPublisher:
     def send(self) -> None:
         """Send what the newest snapshots have and the log lacks, and record progress. The lock is held."""
         self.open()
-        # What has landed since it was looked for is sent in the next round.
+        # Snapshots that have landed since are sent in the next round.
         latest = self._context.snapshots.find(self._newest) or self._context.snapshots.latest()
         assert self._slot is not None, "it was opened above"
         if latest is None:
@@ -461,7 +462,7 @@ class LogPublisher:
     def _record(self, snapshot_id: int, uuid: str | None) -> None:
         if snapshot_id <= self._done:
             return
-        # What a power failure could take back is not released.
+        # Progress that a power failure could take back releases nothing.
         lasting = snapshot_id - self._released >= _RELEASE_EVERY
         self._progress.record(self._number, self._settings.slots, self._current(snapshot_id, uuid), lasting=lasting)
         self._done = snapshot_id
@@ -491,7 +492,7 @@ class LogPublisher:
         holds, owner = Holds(self._context.files), log_owner(self._log, self._incarnation)
         hold = holds.find(LOG_HOLD)
         if hold is None or not hold.epoch:
-            # Of a table of an earlier release, or of one from which it was taken away.
+            # The hold lacks an epoch in a table of an earlier release, and is missing where it was taken away.
             begin = next_snapshot if hold is None else min(hold.next_snapshot, next_snapshot)
             hold = holds.take(LOG_HOLD, begin, owner=owner, ids=self._context.ids)
         # The hold of another log, that began meanwhile, is not for us to move.

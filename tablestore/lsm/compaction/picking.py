@@ -32,7 +32,7 @@ DRAIN_PERCENT = 20
 # A writer is two runs ahead of the trigger where the newer runs are this many percent of an oldest run of at least this size.
 EAGER_PERCENT = 18
 EAGER_BYTES = 1024 * 1024
-# Why a bucket is compacted whole.
+# Reasons for which a bucket is compacted whole.
 AMPLIFIED, AFFORDABLE = "amplification", "affordable"
 WHOLE_REASONS = frozenset((AMPLIFIED, AFFORDABLE))
 # With so many runs between level 0 and the oldest one, hardly a level is left for the next.

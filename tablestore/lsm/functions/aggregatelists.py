@@ -79,7 +79,7 @@ def nested_update(function: ColumnFunction, column: pa.Array, events: Events, na
 
 @dataclass(frozen=True, slots=True)
 class _Items:
-    """``place`` is where an item lies in the column's child, ``key`` its key's number (ascending)."""
+    """Items of lists: ``place`` is where an item lies in the column's child, ``key`` its key's number (ascending)."""
 
     place: Places
     key: Places

@@ -34,7 +34,7 @@ def flag(options: TableOptions, key: str) -> bool:
 def column_function(options: TableOptions, field: Field, name: str) -> ColumnFunction:
     """The function ``name`` of a column with its settings. Raises InvalidInputError or UnsupportedError for an unknown function,
     or one that does not take this type."""
-    # What folds columns is loaded for tables that have such columns.
+    # The folding code is loaded for tables that have such columns.
     from tablestore.lsm.functions.aggregate import FUNCTIONS
 
     name = name.strip().lower()

@@ -36,7 +36,7 @@ from tablestore.types.rowkind import RowKind
 
 Keep = Literal["last", "first"]
 
-# What becomes of a retraction under a function: the column can hold it (a sum of -5), it cannot, or it is an error.
+# The effect of a retraction under a function: the column can hold it (a sum of -5), it cannot, or it is an error.
 _EXACT_RETRACTIONS = frozenset({"sum", "last_value"})
 # The order of the values does not matter to the result.
 _ORDER_FREE = frozenset({"sum", "product", "min", "max", "bool_and", "bool_or", "rbm32", "rbm64", "theta_sketch", "hll_sketch"})

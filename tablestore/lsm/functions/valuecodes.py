@@ -36,7 +36,7 @@ def value_codes(array: pa.Array) -> Codes:
 
 
 def row_codes(columns: Sequence[pa.ChunkedArray]) -> Codes:
-    """As :func:`value_codes`, of rows with one column at least."""
+    """Numbers rows as :func:`value_codes` numbers values; they have one column at least."""
     return combined_codes([value_codes(one_chunk(column)) for column in columns], len(columns[0]))
 
 

@@ -26,7 +26,7 @@ class Events:
     newer: Mask
 
     def where(self, mask: Mask) -> "Events":
-        """Only some events."""
+        """The events of ``mask`` alone."""
         if mask.all():
             return self
         return Events(self.rows[mask], self.key[mask], self.keys, self.adds[mask], self.newer[mask])

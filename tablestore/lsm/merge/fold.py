@@ -153,7 +153,7 @@ def _resets(
         for group in groups:
             if group.removes:
                 removing |= turns[group].takes_part & turns[group].newer & may_start
-        # What starts the row anew lets later ones pass that were below what was before it: look again until none is found.
+        # An event that starts the row anew lets later ones pass that were below what was before it: look again until none is found.
         if not (removing & ~starts_anew).any():
             return starts_anew, turns
         starts_anew |= removing

@@ -101,7 +101,7 @@ def _unchanged(before: pa.Table, old: Places, after: pa.Table, new: Places, *, d
 
 
 def _equal_present(left: pa.Array, right: pa.Array) -> Mask:
-    """As :func:`equal_values`, of arrays without nulls at the top."""
+    """Compares as :func:`equal_values` does, arrays without nulls at the top."""
     kind = left.type
     if pa.types.is_struct(kind):
         same = np.ones(len(left), dtype=np.bool_)

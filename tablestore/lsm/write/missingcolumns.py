@@ -29,7 +29,8 @@ from tablestore.types.rowkind import RowKind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lost:
-    """``paths``: what would be lost to rows that add. ``retracted``: by kind the columns whose values retractions take back."""
+    """The values that a write would lose. ``paths``: those lost to rows that add. ``retracted``: by kind the columns whose
+    values retractions take back."""
 
     paths: tuple[Path, ...] = ()
     retracted: Mapping[RowKind, tuple[str, ...]] = dataclass_field(default_factory=dict)

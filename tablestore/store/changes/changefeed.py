@@ -68,7 +68,7 @@ class ChangeFeed:
         return SnapshotChanges(feed=self, context=then, steps=plan.steps, gap=plan.gap, complete=complete)
 
     def gap(self, snapshot: Snapshot) -> Discontinuity | None:
-        """As the plan's; for most snapshots their manifests need not be read."""
+        """The discontinuity of a snapshot, as its plan has it; for most snapshots their manifests need not be read."""
         then, rule = self._then(snapshot)
         source = source_of(snapshot, rule)
         if source is Source.FRAMES:

@@ -159,7 +159,8 @@ class _Delta:
 
     @property
     def entries(self) -> tuple[ManifestEntry, ...]:
-        """In stored order: deletes go first, so that a file that moves to another level is not deleted after it was added."""
+        """The entries in stored order: deletes go first, so that a file that moves to another level is not deleted after it
+        was added."""
         return (*self.deletes, *self.message.entries, *self.message.compact_after)
 
     def visible(self, kind: CommitKind, in_frame: Callable[[int], bool]) -> Iterable[ManifestEntry]:
@@ -210,7 +211,7 @@ class Committer:
         return Landings(branch=self.branch, snapshots=self.snapshots, manifests=self.manifests, has_file=self.has_file)
 
     def commit(self, request: CommitRequest) -> Snapshot | None:
-        """As :meth:`commit_once`; returns the snapshot alone."""
+        """Commits as :meth:`commit_once`; returns the snapshot alone."""
         return self.commit_once(request).snapshot
 
     def commit_once(self, request: CommitRequest) -> Committed:
@@ -434,7 +435,7 @@ class Committer:
             # A lower bound stays one, so commits without an offset of their own copy it.
             properties.setdefault(LOG_OFFSETS_PROPERTY, latest.properties[LOG_OFFSETS_PROPERTY])
         if latest is not None and request.kind is CommitKind.COMPACT:
-            # What the rows are made of stays true while they only move.
+            # The notes about the rows' sources stay true while the rows only move.
             carried = {key: value for key, value in latest.properties.items() if key.startswith(CONTENT_PREFIX)}
             properties = {**carried, **properties}
         marks = raised_marks(marks_of(latest.properties) if latest else {}, request.user, request.identifier)

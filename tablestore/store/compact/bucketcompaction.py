@@ -107,7 +107,7 @@ def discard(context: TableContext, message: CommitMessage) -> None:
 
 
 def discard_unnamed(context: TableContext, message: CommitMessage) -> None:
-    """As :func:`discard`, for a message that another process may have committed: files that the table names stay."""
+    """Discards as :func:`discard`, a message that another process may have committed: files that the table names stay."""
     names = {entry.file.file_name for entry in message.new_files} | {change.file_name for change in message.index_changes}
     _remove(context, message, named=committer(context).landings.named(names))
 

@@ -16,7 +16,8 @@ _STOP_ABOVE = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionSettings:
-    """``full_every``: a full compaction follows so many commits, None: none does. ``forced``: a writer compacts without bound.
+    """The compaction settings of a table. ``full_every``: a full compaction follows so many commits, None: none does.
+    ``forced``: a writer compacts without bound.
 
     ``deleted_share``: append files of which more than this share of the rows is deleted are written again.
     """

@@ -28,7 +28,7 @@ from tablestore.store.history.expiryintents import EXPIRY_DIR
 from tablestore.store.history.holds import HOLDS_DIR
 from tablestore.store.replay import MARKS_DIR
 
-# What belongs to one history and not to the table.
+# Directories that belong to one history and not to the table.
 OWN_DIRECTORIES = frozenset(
     {SCHEMA_DIR, SNAPSHOT_DIR, TAG_DIR, CHANGELOG_DIR, CONSUMER_DIR, MARKS_DIR, EXPIRY_DIR, UNDONE_DIR, HOLDS_DIR}
 )

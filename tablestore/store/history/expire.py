@@ -110,8 +110,8 @@ def expire_snapshots(
 
 
 def expire_due(context: TableContext, retention: Retention, latest: Snapshot, *, decoupled: bool) -> ExpireReport:
-    """As :func:`expire_snapshots` with the table's own ``retention``, after the commit of ``latest``. Reads nothing while the last
-    run shows that nothing can be due."""
+    """Expires as :func:`expire_snapshots` with the table's own ``retention``, after the commit of ``latest``. Reads nothing
+    while the last run shows that nothing can be due."""
     seen = context.once(_Seen)
     if seen.nothing_due.holds(latest.id, context.clock.now_ms()):
         return ExpireReport()
@@ -427,7 +427,7 @@ def metadata_paths(going: Sequence[Snapshot], needs: Needs) -> list[str]:
 
 
 def _add_what_is_left(needs: Needs, snapshot: Snapshot) -> None:
-    """As :meth:`Needs.add_metadata`, for a snapshot of which part may have been removed."""
+    """Adds as :meth:`Needs.add_metadata`, for a snapshot of which part may have been removed."""
     for name in metadata_lists(snapshot):
         needs.metadata.add(name)
         with suppress(NotFoundError):

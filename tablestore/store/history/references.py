@@ -134,7 +134,7 @@ class Needs:
                 begins_whole = branch.name == MAIN_BRANCH or has_changelog(snapshot, self.manifests)
                 self.add_snapshot(snapshot, changelog=begins_whole)
             else:
-                # What is live here and was not before was added here.
+                # A file that is live here and was not before was added here.
                 self.add_metadata(snapshot)
                 self._add_entries(snapshot.delta_manifest_list)
                 if snapshot.changelog_manifest_list is not None:

@@ -25,7 +25,7 @@ class Retention:
     limit: int
 
     def checked(self, table: str) -> "Retention":
-        """Itself. Raises InvalidInputError where it would keep less than the minimum."""
+        """The policy itself. Raises InvalidInputError where it would keep less than the minimum."""
         if self.num_min < 1 or self.num_max < 1:
             raise InvalidInputError(
                 f"table {table}: expected to keep at least 1 snapshot, found retain_min={self.num_min}, "

@@ -45,7 +45,8 @@ def check_clock(files: FileStore, clock: Clock, ids: Ids, *, directory: str = EX
 
 
 def check_clock_by(files: FileStore, begun_ms: int, made_since: str) -> int | None:
-    """As :func:`check_clock`, by a file that this process has made after its clock said ``begun_ms``; None if it is gone."""
+    """Checks as :func:`check_clock`, by a file that this process has made after its clock said ``begun_ms``; None if it is
+    gone."""
     directory, _, name = made_since.rpartition("/")
     store_ms = next((info.modified_ms for info in files.list(directory, prefix=name) if info.name == name), None)
     if store_ms is None:

@@ -38,7 +38,7 @@ def key_windows(
 def windows_of_keys(
     reader: SplitReader, files: Sequence[tuple[str, DataFileMeta]], *, window_keys: int = WINDOW_KEYS
 ) -> Iterator[SortedKeys]:
-    """As :func:`key_windows`, the keys of files in any directories of the table."""
+    """Reads as :func:`key_windows`, the keys of files in any directories of the table."""
     fields = reader.schema.key_fields
     spec = MergeSpec(
         key_fields=fields,
@@ -49,7 +49,7 @@ def windows_of_keys(
         batch_rows=window_keys,
         batch_bytes=reader.bounds.batch_bytes,
     )
-    # Which version of a key survives does not matter here: any order of the files will do.
+    # Any order of the files will do, since it does not matter here which version of a key survives.
     shared = reader.of_runs(len(files))
     runs = [[_source(shared, directory, file, number)] for number, (directory, file) in enumerate(files)]
     last: tuple[int | bytes, ...] = ()

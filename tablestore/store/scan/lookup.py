@@ -106,7 +106,7 @@ def find_rows(
     """
     directory = reader.directory(partition, bucket)
     if cache is not None and columns is not None:
-        # What compactions have replaced is not looked up any more.
+        # Files that compactions have replaced are not looked up any more.
         cache.keep_only(place_of(reader, directory), {name_of(reader, file) for file in files})
     for file in files:
         first, last = keys_in_range(reader.schema.key_fields, file, keys)

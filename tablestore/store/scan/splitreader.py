@@ -40,7 +40,7 @@ from tablestore.types.filter.predicate import columns as columns_of
 from tablestore.types.rowposition import POSITION_FIELDS, with_positions
 from tablestore.types.schema import TableSchema
 
-# What merges is imported where there is something to merge.
+# The merging code is imported where there is something to merge.
 if TYPE_CHECKING:
     from tablestore.lsm.merge.mergespec import SortedSource
 
@@ -179,7 +179,8 @@ class SplitReader:
         yield from merge_section(runs, spec)
 
     def _source(self, directory: str, file: DataFileMeta, names: Sequence[str], *, numbered: bool) -> "SortedSource":
-        """``numbered``: rows are compared by their sequence numbers; else it is enough to know those of the files."""
+        """The source of one file for a merge. ``numbered``: rows are compared by their sequence numbers; else it is enough to
+        know those of the files."""
         from tablestore.lsm.merge.mergespec import SortedSource
 
         numbers = (SEQUENCE_COLUMN,) if numbered and file.min_sequence_number != file.max_sequence_number else ()

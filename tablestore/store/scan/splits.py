@@ -37,7 +37,7 @@ from tablestore.types.schema import POSTPONE_BUCKET, TableSchema
 
 # Small, so that tasks that are packed from splits come out even.
 SPLIT_BYTES = 8 * 1024 * 1024
-# What opening one more file costs, as bytes: many small files make a split of their own weight.
+# The cost of opening one more file, as bytes: many small files make a split of their own weight.
 OPEN_COST_BYTES = 256 * 1024
 
 

@@ -108,7 +108,7 @@ class Keeper:
         lacks: Sequence[Path],
         own: Sequence[ManifestEntry],
     ) -> Iterator[tuple[int, pa.Table, Places]]:
-        """As :meth:`_looked_up`, for all of these rows."""
+        """Looks rows up as :meth:`_looked_up`, for all of these rows."""
         place = encode_row(partition, [f.type for f in self.reader.schema.partition_fields]), bucket
         newest = [
             replace(entry.file, min_sequence_number=_OWN_NUMBERS + number, max_sequence_number=_OWN_NUMBERS + number)
@@ -165,7 +165,7 @@ class KeepCommit:
     rewrite: Rewrite
     kept: tuple[KeptColumns, ...]
     move: Revise | None = None
-    # Of the files of the last round, in their order: the commit may have renamed them since.
+    # The kept columns of the files of the last round, in their order: the commit may have renamed them since.
     _last: list[KeptColumns | None] | None = None
 
     def revise(self, latest: Snapshot | None, own: tuple[ManifestEntry, ...], attempt: int) -> tuple[ManifestEntry, ...]:

@@ -312,7 +312,7 @@ class RunWriter:
 
 
 class _Abandoned(Exception):
-    """With this exception a store's output is left, so that the store removes the file."""
+    """Raised to leave a store's output, so that the store removes the file."""
 
 
 def local_millis(now_millis: int) -> int:

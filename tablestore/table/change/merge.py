@@ -98,7 +98,7 @@ def merge_into(context: TableContext, log: ChangeLog, source: Rows, on: On) -> M
     """A merge without clauses. The rows of the source are held in memory, in the types that a table would have for them."""
     schema, tables = schema_and_tables(source, lambda: context.schema.arrow_schema)
     given = pa.concat_tables([schema.empty_table(), *tables])
-    # Of NULLs, and of empty lists, no table would know the type.
+    # NULLs and empty lists have no type that a table would know.
     typed = [field.name for field in given.schema if not says_no_type(field.type)]
     if len(set(given.column_names)) == given.num_columns and typed:
         some = given.select(typed)

@@ -46,8 +46,8 @@ class PlannedClause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergePlan:
-    """``equal``: columns of the table with the columns of the source that have to equal them, in this type. ``rest``: what else
-    has to hold."""
+    """The plan of a merge. ``equal``: columns of the table with the columns of the source that have to equal them, in this
+    type. ``rest``: what else has to hold."""
 
     equal: tuple[tuple[str, str, pa.DataType], ...]
     rest: tuple[Expression, ...]
@@ -92,11 +92,11 @@ class MergePlan:
         return (Call("=", (Column(name, TARGET), Column(source, SOURCE))) for name, source, _ in self.equal)
 
     def key_of_source(self) -> dict[str, str] | None:
-        """By column of the primary key the column of the source that equals it, as bytes too; None if not all have one."""
+        """The column of the source, by column of the primary key, that equals it, as bytes too; None if not all have one."""
         found: dict[str, str] = {}
         for name, source, common in self.equal:
             kind = self.fields[name].type
-            # Of other types, and of numbers beside decimals or floats, equal values may be other bytes.
+            # Equal values of other types, and of numbers beside decimals or floats, may be other bytes.
             same = common in KEY_TYPES
             if name in self.keys and same and isinstance(kind, AtomicType) and kind.root in _PLAIN_ROOTS:
                 found.setdefault(name, source)

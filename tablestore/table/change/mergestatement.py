@@ -26,7 +26,7 @@ class MergeClause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeStatement:
-    """``source`` is held in memory; ``on`` says which rows match."""
+    """A merge statement. ``source`` is held in memory; ``on`` says which rows match."""
 
     context: TableContext
     log: ChangeLog

@@ -1,4 +1,4 @@
-"""Finds dead holds: tables that keep snapshots for a materialized table that is gone, was never made, or does not read them.
+"""Finds dead holds: snapshots that tables keep for a materialized table that is gone, was never made, or does not read them.
 
     holds on all tables ── records of creations ── tables that are there, and what they read
 

@@ -165,7 +165,7 @@ class StagedTable:
             self._tools.creations.end(self._record.job_id)
 
     def _at_its_name(self, schema: TableSchema) -> Table:
-        # What has landed raises nothing: the store is not asked for what is known.
+        # A publish that has landed raises nothing: the store is not asked for what is known.
         tools = self._tools
         return Table(tools.context(tools.meta.files.at(self._record.identifier.directory), schema), self.name, tools.logs)
 

@@ -46,7 +46,8 @@ class VisibleCreation:
         comment: str | None = None,
         ignore_if_exists: bool = False,
     ) -> tuple[Table, bool]:
-        """As :meth:`Catalog.create_table`: the table, and whether this made it. One that was there is never taken back.
+        """Creates as :meth:`Catalog.create_table`: the table, and whether this made it. One that was there is never taken
+        back.
 
         Raises ConflictError of kind ``creation-swept`` besides.
         """

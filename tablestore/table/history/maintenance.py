@@ -254,7 +254,7 @@ class Maintenance:
 
     @property
     def _present(self) -> TableContext:
-        """As :attr:`_now`. Raises ConflictError if another table has taken this one's place."""
+        """The context as :attr:`_now` gives it. Raises ConflictError if another table has taken this one's place."""
         return self._now.still_there()
 
     def _move_to(self, context: TableContext) -> None:

@@ -46,7 +46,7 @@ def rollback_to(context: TableContext, logs: ChangeLogs, target: Snapshot) -> Sn
 
 
 def _check_has_values(context: TableContext, target: Snapshot) -> None:
-    """Only a replaced table has columns that older rows lack and that take no NULL."""
+    """Refuses columns that older rows lack and that take no NULL; only a replaced table has such."""
     schema = context.schema
     needed = [field for field in schema.fields if not field.type.nullable and field.name not in schema.primary_keys]
     if not needed or target.schema_id == schema.id:

@@ -209,7 +209,7 @@ def _bar(file: DataFileMeta, left: float, right: float) -> FileBar:
 
 
 def _positions(keys: Sequence[Sequence[object]]) -> Callable[[Sequence[object]], float]:
-    """From a key to its place between 0 and 1."""
+    """A function from a key to its place between 0 and 1."""
     numbers = [_number(key[0]) for key in keys]
     known = [number for number in numbers if number is not None]
     if len(known) == len(keys) and max(known) > min(known):

@@ -72,7 +72,7 @@ def _check_branch(branch: BranchMetadata, context: TableContext, deep: bool, sho
     for _ in range(LOOKS):
         first = branch.snapshots.live_ids()[:1]
         found = _Check(branch, context, deep, show).run()
-        # What an expiry took while it was looked for is not missing: then all is looked at again.
+        # A file that an expiry took meanwhile is not missing: then all is looked at again.
         if not any(one.severity == "problem" for one in found) or branch.snapshots.live_ids()[:1] == first:
             break
     return found
@@ -191,7 +191,8 @@ class _Check:
             return 0
 
     def _hints(self, latest: int | None, earliest: int | None, newest: int | None) -> None:
-        """``newest``: the greatest id that has a file. A hint that is missing or lags behind is in order: readers look further."""
+        """Checks the hints. ``newest``: the greatest id that has a file. A hint that is missing or lags behind is in order:
+        readers look further."""
         if latest is not None and newest is not None and latest > newest:
             self._found.problem(
                 "snapshot-missing",
@@ -281,7 +282,7 @@ class _Check:
                     self._expected.add(index_path(index.file_name), index.file_size, user)
         if snapshot.statistics is not None:
             self._expected.add(f"{STATISTICS_DIR}/{snapshot.statistics}", None, user)
-        # What cannot be read was noted above, and names nothing.
+        # Metadata that cannot be read was noted above, and names nothing.
         with suppress(TablestoreError):
             for entry in manifests.live(snapshot):
                 self._expect(user, entry)

@@ -91,7 +91,8 @@ class Changes(ArrowSource):
             yield self._labelled(batch, snapshot.id, target)
 
     def coded(self) -> Iterator[tuple[Snapshot, pa.RecordBatch]]:
-        """As :meth:`to_batches`: the snapshot of each batch, and before its columns the codes of the kinds (``_VALUE_KIND``)."""
+        """Reads as :meth:`to_batches`: the snapshot of each batch, and before its columns the codes of the kinds
+        (``_VALUE_KIND``)."""
         with self._context.reading():
             for snapshot, changes in self._each():
                 for batch in changes.batches():

@@ -26,7 +26,7 @@ from tablestore.types.pieces import pieces
 
 PIECE_ROWS = 16_384
 PIECE_BYTES = MIB
-# What an engine that looks past `scanner` finds, as the name of a file: Arrow itself cannot merge rows.
+# The file name that an engine finds which looks past `scanner`: Arrow itself cannot merge rows.
 _NO_FILE = "a dataset of a tablestore scan is read by its methods scanner, to_batches and to_table"
 # Columns that Arrow's scanner makes itself.
 _MADE = ("__fragment_index", "__batch_index", "__last_in_fragment", "__filename")

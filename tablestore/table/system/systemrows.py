@@ -198,7 +198,7 @@ ROWS: Mapping[str, Callable[[TableContext, Snapshot | None], Rows]] = {
     "branches": branches,
     "consumers": consumers,
 }
-"""What makes the rows of a system table, by its name."""
+"""The functions that make the rows of system tables, by name."""
 
 
 # -- helpers

@@ -29,7 +29,7 @@ from tablestore.store.message import CommitMessage, merge_messages
 from tablestore.table.chosenpartitions import partition_matcher
 from tablestore.table.upkeep.compactplan import BucketId, TaskPicker, newest_buckets, newest_schema_id, written_cost
 
-# What a writer compacts after its own commit: so many times the bytes that it wrote, within these bounds.
+# The bytes that a writer compacts after its own commit: so many times those that it wrote, within these bounds.
 PAY_FACTOR = 8
 LEAST_BUDGET_BYTES = 24 * MIB
 MOST_BUDGET_BYTES = 1024 * MIB
@@ -38,7 +38,7 @@ DRIVER_BUDGET_BYTES = 256 * MIB
 # Work that is committed together by a compaction on demand.
 _BYTES_PER_COMMIT = 1024 * MIB
 _TASKS_PER_COMMIT = 64
-# How often one call plans anew after a lost race, per bucket.
+# The most times that one call plans anew after a lost race, per bucket.
 _ATTEMPTS = 10
 # No bucket needs more steps than this in one call: each makes fewer runs or fewer bytes above the oldest.
 _STEPS = 100

@@ -134,7 +134,7 @@ class TaskPicker:
         return len(sorted_runs(levels(bucket.files, self._key_of), self._key_of))
 
     def neediest_first(self, buckets: Iterable[BucketFiles]) -> Iterator[BucketFiles]:
-        """Those with the most runs first, then those with the most bytes above their oldest run."""
+        """The buckets in order of need: those with the most runs first, then those with the most bytes above their oldest run."""
 
         def need(bucket: BucketFiles) -> tuple[int, int]:
             top = max((file.level for file in bucket.files), default=0)

@@ -16,7 +16,7 @@ from tablestore.table.chosenpartitions import partition_matcher
 from tablestore.table.upkeep.compaction import CompactReport, commit_compaction
 from tablestore.types.schema import POSTPONE_BUCKET
 
-# How often a partition is planned anew because others took its files.
+# The most times that a partition is planned anew because others took its files.
 _ATTEMPTS = 10
 
 

@@ -18,8 +18,8 @@ from tablestore.store.history.retention import snapshot_retention
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upkeep:
-    """``unpublished``: snapshots that the log lacks, None if the log is the file store or is not known. ``held_by``: what
-    keeps snapshots that would be due otherwise."""
+    """The upkeep that is pending or has failed. ``unpublished``: snapshots that the log lacks, None if the log is the file
+    store or is not known. ``held_by``: what keeps snapshots that would be due otherwise."""
 
     undone: tuple[Undone, ...]
     unpublished: int | None

@@ -226,7 +226,8 @@ class TableWriter:
         note: CommitNote | None = None,
         before: CommitMessage | None = None,
     ) -> Snapshot | None:
-        """As :meth:`commit`, with deletes or another kind. ``before``: files of another writer, whose rows come before these."""
+        """Commits as :meth:`commit`, with deletes or another kind. ``before``: files of another writer, whose rows come before
+        these."""
         message = self.prepare()
         message = merge_messages([message] if before is None else [before, message]) or message
         self._failed = True

@@ -111,7 +111,7 @@ def drop(state: State, change: DropColumn) -> None:
                 kind="column-in-option",
             )
 
-        # What was said about this column alone goes with it, and is no change of what is left.
+        # Options about this column alone go with it, which changes nothing of what is left.
         state.options_before = without_column(state.options_before, path[0])
 
     def remove(siblings: Fields) -> Fields:
@@ -210,7 +210,7 @@ def change_type(state: State, change: ChangeType) -> None:
 
     state.change(fields=edit_type(state.fields, path, widened))
     if len(path) == 1:
-        # What is widened may not suit its default any more.
+        # The default may not suit the widened type any more.
         default_scalar(state.fields[find_field(state.fields, path[0])])
 
 

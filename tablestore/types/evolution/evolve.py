@@ -58,7 +58,8 @@ from tablestore.types.schema import TableSchema
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evolution:
-    """``schema`` is the next one. ``needs_empty_table``: it would have been refused if the table held data.
+    """The result of schema changes. ``schema`` is the next one. ``needs_empty_table``: it would have been refused if the table
+    held data.
 
     ``options_before``: the old options under the new names of columns, to compare with the new ones. An option that is new,
     and says how versions of an old column combine, is in it with an empty value.

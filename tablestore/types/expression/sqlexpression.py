@@ -60,7 +60,7 @@ _CALLS: Mapping[type[exp.Expression], tuple[str, tuple[str, ...]]] = {
     exp.Second: ("second", ("this",)),
 }
 _LISTS: Mapping[type[exp.Expression], str] = {exp.Coalesce: "coalesce", exp.Greatest: "greatest", exp.Least: "least"}
-# What sqlglot notes beside the arguments and what changes nothing here.
+# Notes of sqlglot beside the arguments, which change nothing here.
 _NOTES = frozenset({"safe", "coalesce", "ignore_nulls", "_type", "typed", "zero_start", "is_left"})
 _TRIMS = {"": "trim", "LEADING": "ltrim", "TRAILING": "rtrim", "BOTH": "trim"}
 _NAMES = (

@@ -34,7 +34,7 @@ _NODES = (And, Or, Not, Constant, Comparison, IsIn, IsNull, StartsWith, Like, Co
 
 # pyarrow's stubs know no union with Expression: it is Any to the type checker.
 Filter: TypeAlias = "str | pc.Expression | Predicate | None"
-"""How callers give a filter. None: all rows."""
+"""A filter as callers give it. None: all rows."""
 
 
 def parse_filter(filter: Filter, fields: Sequence[Field]) -> Predicate | None:

@@ -57,7 +57,7 @@ def may_match(predicate: Predicate | None, ranges: Mapping[str, ColumnRange]) ->
 
 
 def values_may_match(predicate: Predicate | None, values: Mapping[str, object]) -> bool:
-    """As :func:`may_match`, of rows that all have these values in these columns."""
+    """Answers as :func:`may_match`, for rows that all have these values in these columns."""
     return may_match(
         predicate,
         {

@@ -75,7 +75,7 @@ def _part_of(name: str, parts: Sequence[Any], options: Mapping[str, Any]) -> Pre
         case "not_equal", [Field() as left, Field() as right] if left == right and is_float(left.type):
             return Comparison("=", left.name, np.nan)
         case "if_else", [first, second, pa.Scalar(is_valid=False)]:
-            # How DuckDB says that a null is in no list.
+            # DuckDB says so that a null is in no list.
             return And((condition(first), condition(second)))
     literals = [part for part in parts if isinstance(part, pa.Scalar)]
     if name == "is_in":
