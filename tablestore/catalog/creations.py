@@ -98,7 +98,7 @@ class Creations:
         self._files = files
 
     def begin(self, record: CreationRecord) -> None:
-        """Note what a job is about to make. Raises AlreadyExistsError of kind ``job-exists``."""
+        """Note the table that a job is about to make. Raises AlreadyExistsError of kind ``job-exists``."""
         if not self._files.publish_if_absent(_path(record.job_id, _INTENT), _encode(record)) and self.find(record.job_id) != record:
             raise AlreadyExistsError(
                 f"a creation of job {record.job_id!r} is on record in {self._files.root_uri}: give each job an id of its own, or "
@@ -135,7 +135,7 @@ class Creations:
         return tuple(sorted(info.name for info in self._files.list(CREATIONS_DIR) if info.is_dir))
 
     def delete_probes(self, older_than_ms: int) -> None:
-        """Delete what sweepers that died have left of reading the store's clock."""
+        """Delete the clock probes that dead sweepers have left."""
         for info in self._files.list(CREATIONS_DIR, prefix=TEMPORARY_PREFIX):
             if not info.is_dir and info.modified_ms <= older_than_ms:
                 self._files.delete(f"{CREATIONS_DIR}/{info.name}")

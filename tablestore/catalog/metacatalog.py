@@ -92,11 +92,11 @@ class MetaCatalog(Protocol):
         ...
 
     def abandon_arrival(self, identifier: Identifier, directory: str) -> None:
-        """Remove what :meth:`publish_table` from this directory, which has died, left under the name. A table stays."""
+        """Remove the copies that a dead :meth:`publish_table` from this directory left under the name. A table stays."""
         ...
 
     def drop_table(self, identifier: Identifier, *, ignore_if_not_exists: bool = False, table_uuid: str | None = None) -> None:
-        """Remove a table and all of its files, or what a removal that died has left of it.
+        """Remove a table and all of its files, or the files that a removal that died has left of it.
 
         ``table_uuid``: only the table of this identity; another one raises ConflictError of kind ``table-replaced``.
         """

@@ -89,7 +89,7 @@ def pin_change(table: Table, spec: TableSpec, change: RowChange) -> ReadPin:
 
 
 def prepare_change(table: Table, pin: ReadPin, change: RowChange) -> ChangeJob:
-    """Fix what the tasks share. Raises NotFoundError if the snapshot has expired."""
+    """Fix the values that the tasks share. Raises NotFoundError if the snapshot has expired."""
     context = table.context
     base = pin.read_snapshot(context)
     return ChangeJob(

@@ -127,7 +127,7 @@ def pin_join(join: KeyedJoin, shared: Shared | None = None) -> JoinPin:
 def join_batches(
     join: KeyedJoin, pin: JoinPin, batches: Iterable[pa.RecordBatch], shared: Shared | None = None
 ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
-    """Given rows, and in the same places what was looked up for them; in another order than they came.
+    """Given rows, and in the same places the rows looked up for them; in another order than they came.
 
     Raises NotFoundError if the snapshot has expired meanwhile, FormatError for damaged files.
     """

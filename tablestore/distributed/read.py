@@ -140,7 +140,7 @@ class ReadPlan:
 
 
 def pin_read(table: Readable, spec: TableSpec, *, snapshot_id: int | None = None, timestamp: int | None = None) -> ReadPin:
-    """Fix what a read sees: the newest snapshot, or the one of an id or of a time in milliseconds. Raises NotFoundError."""
+    """Fix the snapshot that a read sees: the newest one, or that of an id or of a time in milliseconds. Raises NotFoundError."""
     scan = table.scan(snapshot_id=snapshot_id, timestamp=timestamp)
     return replace(pin_at(scan.context, spec, scan.snapshot_id), snapshot_uuid=scan.snapshot.uuid if scan.snapshot else None)
 
@@ -254,7 +254,7 @@ def pack_tasks(splits: Sequence[Split], *, task_bytes: int, parallelism: int) ->
 
 
 def pack_weights(weights: Sequence[int], *, task_bytes: int, parallelism: int) -> tuple[tuple[int, ...], ...]:
-    """The positions of what weighs so many bytes, put together to even tasks; within a task they ascend. Pure.
+    """Packs items of these weights, in bytes, into even tasks, by position; within a task they ascend. Pure.
 
     As many tasks as the data needs, and up to ``parallelism`` while each is worth one.
     """

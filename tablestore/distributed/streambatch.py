@@ -70,7 +70,7 @@ def has_landed(table: Table, batch: StreamBatch) -> bool:
 def commit_batch(
     table: Table, messages: Sequence[bytes], batch: StreamBatch, *, overwrite: bool = False, log: ChangeLog | None = None
 ) -> Snapshot | None:
-    """Commit what the tasks of a batch wrote; ``overwrite``: in place of all rows of the table.
+    """Commit the messages of a batch's tasks; ``overwrite``: in place of all rows of the table.
 
     None if there was nothing to publish, or the batch landed before and its snapshot has expired. Raises as :func:`has_landed` and
     ``commit_messages``; ConflictError (``newer-query``) where another stream overwrites the table since this one did.

@@ -88,7 +88,7 @@ def task_writer(job: WriteJob, table: Table, task_index: int) -> TableWriter:
 
 
 def task_message(job: WriteJob, writer: TableWriter) -> bytes:
-    """The commit message of what a task has written."""
+    """The commit message of a finished task."""
     # The job's table, even if another one has taken its place: the commit checks that.
     return replace(
         writer.prepare(),

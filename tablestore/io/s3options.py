@@ -45,7 +45,7 @@ _FOREIGN = {
 
 
 def parse_options(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options, each of its type; what has no meaning here is left out. Raises InvalidInputError."""
+    """The options, each of its type; those without a meaning here are left out. Raises InvalidInputError."""
     parsed = {}
     for name, value in given.items():
         if name in _WITHOUT_MEANING or value is None:

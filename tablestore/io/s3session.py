@@ -50,7 +50,7 @@ _TRANSIENT_CODES = frozenset({"RequestTimeout", "SlowDown", "Throttling", "Inter
 
 
 class S3Session:
-    """The client, the way its requests are repeated, and what is known of its buckets."""
+    """The client, the retry policy of its requests, and the buckets that were proved to publish conditionally."""
 
     def __init__(self, options: Mapping[str, Any], *, clock: Clock, ids: Ids) -> None:
         self._options = parse_options({**fsspec_config.get("s3", {}), **options})

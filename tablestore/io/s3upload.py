@@ -74,7 +74,7 @@ class MultipartWriter(io.RawIOBase):
         return True
 
     def abort(self) -> None:
-        """Drop what was sent."""
+        """Drop the uploaded parts."""
         self._buffer.clear()
         self.close()
         if self._upload_id is not None:

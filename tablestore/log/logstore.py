@@ -105,7 +105,7 @@ class LogStore(Protocol):
         ...
 
     def drop(self, *, ignore_if_not_exists: bool) -> None:
-        """Remove the log and what it holds."""
+        """Remove the log and its records."""
         ...
 
     def incarnation(self, *, partitions: int) -> str:
@@ -113,7 +113,8 @@ class LogStore(Protocol):
         ...
 
     def open_slot(self, slot: int, buckets: Sequence[int], *, timeout_s: float) -> LogSlot:
-        """Take over a slot: ends what its last holder began, also where the system has lost track of it in these buckets.
+        """Take over a slot: ends the transactions of its last holder, also where the system has lost track of it in these
+        buckets.
 
         What was not visible before may be gone afterwards: only the tails say what the log holds. Raises StorageError.
         """

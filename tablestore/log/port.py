@@ -38,7 +38,7 @@ class RowsAhead(Protocol):
         ...
 
     def take_back(self) -> None:
-        """The write has failed: take back what was sent, now if that can be done. Raises nothing."""
+        """Takes the rows of a failed write back, now if that can be done. Raises nothing."""
         ...
 
 
@@ -93,7 +93,8 @@ class ChangeLog(Protocol):
         ...
 
     def after_commit(self) -> None:
-        """Publish what a write of this process has landed. Raises LeftAlone while the log does not answer, TablestoreError."""
+        """Publish the commits of this process that have landed. Raises LeftAlone while the log does not answer,
+        TablestoreError."""
         ...
 
     def publishing(self, publish: Callable[[], object]) -> "ChangeLog":
@@ -101,7 +102,7 @@ class ChangeLog(Protocol):
         ...
 
     def publish(self, *, slots: Sequence[int] | None = None, look: bool = False) -> tuple[PublishReport, ...]:
-        """Send what snapshots have and the log lacks, of all slots or some; a report per slot.
+        """Send the changes that snapshots have and the log lacks, of all slots or some; a report per slot.
 
         ``look``: look at the log itself even if all is recorded as sent, and repair it.
         """

@@ -161,7 +161,7 @@ class PublishedLog:
         return PublishedLog(self._context, self.settings, self._publishers, publish=publish)
 
     def publish(self, *, slots: Sequence[int] | None = None, look: bool = False) -> tuple[PublishReport, ...]:
-        """Send what snapshots have and the log lacks, of all slots or some."""
+        """Send the changes that snapshots have and the log lacks, of all slots or some."""
         reports = []
         for slot in range(self.settings.slots) if slots is None else slots:
             with self.use(slot) as publisher:

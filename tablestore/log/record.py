@@ -79,7 +79,7 @@ class LogRecords:
         return self.slice(start, len(self))
 
     def slice(self, start: int, stop: int) -> "LogRecords":
-        """The records ``start`` to ``stop`` (exclusive), without a copy of what they hold."""
+        """The records ``start`` to ``stop`` (exclusive), without a copy of their rows."""
         return LogRecords(
             bucket=self.bucket,
             snapshot_id=self.snapshot_id,

@@ -86,7 +86,7 @@ class WrittenMetadata:
 
 
 class Manifests:
-    """The manifest directory of one table. ``decoded``: what is known of this and of other tables already."""
+    """The manifest directory of one table. ``decoded``: the cache of decoded manifests, of this and other tables."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class Manifests:
         return decode_index_manifest(self._read(snapshot.index_manifest), self._describe(snapshot.index_manifest))
 
     def all_manifests(self, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
-        """Base then delta: what a reader of ``snapshot`` has to look at."""
+        """The manifests of ``snapshot`` for a reader: base, then delta."""
         return self.read_list(snapshot.base_manifest_list) + self.read_list(snapshot.delta_manifest_list)
 
     def entries(self, manifests: Iterable[ManifestFile]) -> list[ManifestEntry]:
@@ -183,7 +183,7 @@ class Manifests:
         return name
 
     def remove(self, written: WrittenMetadata) -> None:
-        """Take back what a lost attempt wrote."""
+        """Remove the files that a lost attempt wrote."""
         written.pending.clear()
         for name in written.names:
             self._files.delete(manifest_path(name))
@@ -193,7 +193,7 @@ class Manifests:
         written.index_names.clear()
 
     def flush(self, written: WrittenMetadata) -> None:
-        """Write what is pending, all at once. Their names become durable with :meth:`sync`."""
+        """Write the pending files, all at once. Their names become durable with :meth:`sync`."""
         pending, written.pending = written.pending, {}
         self._files.write_all(pending)
 

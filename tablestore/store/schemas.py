@@ -47,7 +47,8 @@ class DecodedSchemas:
 
 
 class Schemas:
-    """The schema files of one table. Schemas are immutable, so what was read once is kept. ``decoded``: what is known already."""
+    """The schema files of one table. Schemas are immutable, so each is read once and kept. ``decoded``: those that are known
+    already."""
 
     def __init__(self, files: FileStore, decoded: DecodedSchemas | None = None) -> None:
         self._files = files

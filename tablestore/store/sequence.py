@@ -123,7 +123,7 @@ class SequenceNumbers:
 
 
 def pick_outdated(own: Sequence[ManifestEntry], landed: Iterable[ManifestEntry], overlap: Overlap) -> frozenset[int]:
-    """Positions in ``own`` (flush order) of the files whose number no longer wins over what landed. Pure."""
+    """Positions in ``own`` (flush order) of the files whose number no longer wins over files that landed. Pure."""
     others: dict[tuple[bytes, int], list[DataFileMeta]] = defaultdict(list)
     for entry in landed:
         others[entry.partition, entry.bucket].append(entry.file)

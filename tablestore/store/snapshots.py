@@ -98,7 +98,8 @@ class DecodedSnapshots:
 
 
 class Snapshots:
-    """The snapshot files of one table. It remembers what it has seen of them (see the module); may be used by several threads.
+    """The snapshot files of one table. It remembers the live range that it has seen (see the module); may be used by several
+    threads.
 
     ``decoded``: what is known of these and of others already.
     """
@@ -149,7 +150,7 @@ class Snapshots:
         return newest is not None and (latest is None or not same_snapshot(newest, latest))
 
     def read_newest(self, read: Callable[[Snapshot | None], T]) -> tuple[Snapshot | None, T]:
-        """The newest snapshot, and what ``read`` finds in it.
+        """The newest snapshot, and the result of ``read`` on it.
 
         It is read again on a newer one if it expired meanwhile. Raises NotFoundError for a file that is missing, and what ``read``
         raises.
@@ -270,7 +271,7 @@ class Snapshots:
         return self._read_all(self.live_ids)
 
     def tail(self) -> tuple[Snapshot, ...]:
-        """The snapshots as :meth:`retained` gives them, the rest of the unbroken range, and what lies from EARLIEST on.
+        """The snapshots as :meth:`retained` gives them, the rest of the unbroken range, and those from EARLIEST on.
 
         Neither a damaged hint nor a lost snapshot may make referenced files look unused.
         """

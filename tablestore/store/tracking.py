@@ -36,11 +36,12 @@ class Tracking:
         return self.tracked and not self.untracked.specs
 
     def includes(self, partition: Sequence[object]) -> bool:
-        """True if they see what is written to a partition, given as the values of its columns."""
+        """True if they see the changes of a partition, given as the values of its columns."""
         return self.tracked and not self.untracked.covers(partition)
 
     def notes(self, kind: CommitKind, partitions: Iterable[bytes]) -> dict[str, str]:
-        """The properties of a commit that changes what readers of changes would see of these partitions."""
+        """The properties of a commit that changes rows of these partitions: the note which of them readers of changes do not
+        see."""
         changed = set(partitions)
         tracked = self.tracked if kind is not CommitKind.OVERWRITE else self.tracked and self.overwrites
         found = {TRACKED_PROPERTY: "false" if changed and not tracked else "true"}
@@ -64,7 +65,7 @@ def tracking_of(schema: TableSchema) -> Tracking:
 
 
 def is_tracked(snapshot: Snapshot) -> bool:
-    """True if readers of changes may see anything of what a snapshot did. Those of others note nothing."""
+    """True if readers of changes may see any change of a snapshot. Snapshots of other engines note nothing."""
     return snapshot.properties.get(TRACKED_PROPERTY) != "false"
 
 

@@ -63,7 +63,8 @@ class Catalog:
 
     @property
     def storage_options(self) -> Mapping[str, Any]:
-        """The options of the file system, with those of the lock: what ``open_table`` takes beside a path. May hold secrets."""
+        """The options of the file system, with those of the lock, as ``open_table`` takes them beside a path. May hold
+        secrets."""
         return self._settings.storage
 
     def list_databases(self) -> tuple[str, ...]:
@@ -231,7 +232,7 @@ class Catalog:
         return self._tools.creations.job_ids()
 
     def sweep_creations(self, older_than: timedelta | None = None, *, dry_run: bool = False) -> "SweepReport":
-        """Remove what creations that died have left: staged tables, logs made for them, tables that were to be taken back.
+        """Remove the remains of creations that died: staged tables, logs made for them, tables that were to be taken back.
 
         Those count that were not renewed for ``older_than`` (default: an hour). A job that was only slow finds out, and makes
         nothing visible. With ``dry_run`` nothing is removed. Print what is returned.

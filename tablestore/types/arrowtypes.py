@@ -127,7 +127,7 @@ def from_arrow_type(arrow_type: pa.DataType, nullable: bool, next_id: Callable[[
 
 
 def says_no_type(kind: pa.DataType) -> bool:
-    """True if values, or what is inside of them, are all NULL or missing, as those of an empty list are."""
+    """True if all values, or those inside of them, are NULL or missing, as in an empty list: they do not tell the type."""
     return pa.types.is_null(kind) or any(says_no_type(kind.field(place).type) for place in range(kind.num_fields))
 
 

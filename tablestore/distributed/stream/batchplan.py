@@ -107,7 +107,7 @@ class BatchPlans:
             self._frame = None
 
     def tasks(self, begin: Cursor, end: Cursor, *, task_bytes: int, parallelism: int) -> list[bytes]:
-        """Tasks that together read what lies between the two."""
+        """Tasks that together read the rows between the two."""
         if begin.in_frame:
             pieces = self.frame(begin.snapshot_id)[begin.pieces : end.pieces if end.in_frame else None]
             splits = list(joined(split for split in self.kept(pieces) if split is not None))

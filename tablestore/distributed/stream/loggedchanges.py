@@ -35,7 +35,8 @@ class LoggedChanges:
         self._since_s: float | None = None
 
     def newest(self, snapshot_id: int) -> int:
-        """Up to which snapshot a batch may go: what is published, of the newest snapshot there is."""
+        """The newest snapshot for a batch: the newest published one, or ``snapshot_id`` once publishers get nowhere for some
+        seconds."""
         if self._published < snapshot_id:
             before, progress = self._published, self._progress()
             self._published = min((one.snapshot_id for one in progress), default=0)

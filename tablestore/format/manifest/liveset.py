@@ -20,7 +20,8 @@ def live_entries(groups: Iterable[Iterable[ManifestEntry]]) -> dict[FileIdentity
 def fold_entries(
     groups: Iterable[Iterable[ManifestEntry]],
 ) -> tuple[dict[FileIdentity, ManifestEntry], dict[FileIdentity, ManifestEntry]]:
-    """(live ADDs, DELETEs without an ADD): together what a merged manifest of these must keep, DELETEs first."""
+    """Folds entries into (live ADDs, DELETEs without an ADD): together the entries of a merged manifest of these, DELETEs
+    first."""
     live: dict[FileIdentity, ManifestEntry] = {}
     tombstones: dict[FileIdentity, ManifestEntry] = {}
     for entries in groups:

@@ -134,7 +134,7 @@ class DataFileWriter:
                 self._write_pending(whole_groups=True)
 
     def close(self) -> FileFooter:
-        """Write what is left and the footer. The sink stays open."""
+        """Write the buffered rows and the footer. The sink stays open."""
         self._write_pending(whole_groups=False)
         writer = self._writer or self._open(self._storage.empty_table())
         writer.add_key_value_metadata({GROUP_BYTES_KEY: str(self._largest_bytes)})

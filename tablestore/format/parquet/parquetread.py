@@ -190,7 +190,8 @@ class DataFileReader:
             yield _Part(together)
 
     def check_pages(self, columns: Collection[str] | None = None, *, content: bool = False) -> int:
-        """Check what page checksums do not cover (see ``pages``); how many pages there are. Raises FormatError.
+        """Check the page headers, which page checksums do not cover (see ``pages``); returns the number of pages. Raises
+        FormatError.
 
         ``columns``: only of these. ``content``: also the checksums, for a reader of another engine that does not.
         """

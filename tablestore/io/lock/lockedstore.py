@@ -21,7 +21,7 @@ _NAMES = 3
 
 @dataclass(frozen=True)
 class LockedFileStore(WrappedFileStore):
-    """``inner``, which publishes while ``lock`` is held by every one who does."""
+    """The file store ``inner``, which publishes under ``lock``, as all of its writers do."""
 
     lock: CatalogLock
 

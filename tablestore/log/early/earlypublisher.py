@@ -37,7 +37,7 @@ _TRIES = 5
 
 
 class EarlyPublisher:
-    """Publishes a table's snapshots, its early rows, and what takes these back. Not thread-safe."""
+    """Publishes a table's snapshots, its early rows, and the repairs of these. Not thread-safe."""
 
     def __init__(self, context: TableContext, log: LogStore, settings: LogSettings, locks: SlotLocks, *, slot: int = 0) -> None:
         assert settings.slots == 1, "early rows and what takes them back need one order"

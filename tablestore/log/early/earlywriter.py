@@ -42,7 +42,7 @@ class Publishing(Protocol):
         ...
 
     def publish(self) -> object:
-        """Send what the log lacks, and take back what did not land."""
+        """Send the changes that the log lacks, and take back early rows that did not land."""
         ...
 
     def note_error(self, error: Exception) -> None:
@@ -81,7 +81,7 @@ class EarlyRows:
             LOG.warning("rows written to %s are seen when they have landed, not before (%s)", self._context.files.root_uri, error)
 
     def ended(self, *, landed: bool) -> None:
-        """The write is over. If it has not landed, the next publish takes back what was sent."""
+        """Ends the write. If it has not landed, the next publish takes its rows back."""
         begun, self._begun, self._silent = self._begun, False, False
         if not begun:
             return
@@ -94,7 +94,7 @@ class EarlyRows:
             self._lock.release()
 
     def take_back(self) -> None:
-        """The write has failed: take back what was sent, now if that can be done."""
+        """Takes the rows of a failed write back, now if that can be done."""
         if not self._begun:
             self._silent = False
             return

@@ -69,7 +69,7 @@ class Reading(Protocol):
     (:mod:`tablestore.log.early`)."""
 
     def open_cursor(self, log: LogStore, offsets: Offsets) -> LogCursor:
-        """A cursor that gives what :meth:`rows` needs."""
+        """Opens a cursor for :meth:`rows`."""
         ...
 
     def begins(self, held: Mapping[int, int]) -> Mapping[int, int]:
@@ -234,7 +234,7 @@ class LogReader:
         return self._reading.schema_of(snapshot_id)
 
     def caught_up(self, place: LogPlace) -> LogPlace:
-        """The place with its base raised to what all publishers had completed, as far as all of that was read."""
+        """The place with its base raised to the snapshot that all publishers had completed, as far as all of that was read."""
         complete = self._recorded(place.incarnation, (self._settings.slots,))
         if len(complete) < self._settings.slots:
             return place
@@ -269,7 +269,7 @@ class LogReader:
 
 
 def missing_snapshot(context: TableContext, place: LogPlace) -> NotFoundError:
-    """Neither the log nor the snapshots hold what comes behind ``place``."""
+    """The error that neither the log nor the snapshots hold the changes behind ``place``."""
     return NotFoundError(
         f"table {context.files.root_uri}: the log no longer holds what comes behind snapshot {place.base}, and that snapshot's "
         'successor has expired; begin anew with scan="full", and read under a consumer_id so that expiry keeps what is to be read; '

@@ -50,7 +50,7 @@ class Digits(str):
 
 
 class BadJson(FormatError):
-    """A text that is not what the columns ask for: the one at ``position``, for the ``reason``.
+    """A text that does not fit the columns: the one at ``position``, for the ``reason``.
 
     Where a value is not of its column: ``expected`` is the type, and ``number`` the value if it is one.
     """

@@ -28,7 +28,8 @@ from tablestore.types.pieces import pieces
 def snapshot_records(
     context: TableContext, snapshot: Snapshot, buckets: Sequence[int], mode: ChangelogMode, marks: Mapping[int, Mark | None]
 ) -> tuple[Iterator[LogRecords], Discontinuity | None]:
-    """The records of ``snapshot`` in these buckets that lie behind ``marks``; and what they leave out."""
+    """The records of ``snapshot`` in these buckets that lie behind ``marks``; and the discontinuity, if they leave changes
+    out."""
     plan = published_changes(context, snapshot, mode)
     return _records(plan, snapshot, buckets, mode, marks), plan.gap
 
@@ -50,7 +51,7 @@ def _feed(context: TableContext, snapshot: Snapshot, mode: ChangelogMode) -> Cha
 
 
 def find_changes(context: TableContext, snapshot_id: int) -> Snapshot | None:
-    """A snapshot, or what is kept of one that has expired; None if nothing is."""
+    """A snapshot, or the changelog kept of one that has expired; None if there is neither."""
     return context.snapshots.find(snapshot_id) or Changelogs(context.files).find(snapshot_id)
 
 

@@ -104,7 +104,7 @@ def move_owner(context: TableContext, old_root: str) -> None:
 
 
 def forget_record_limit(context: TableContext) -> None:
-    """The log was given another limit: what it said before holds no longer, the next publisher notes the new one."""
+    """Forgets the record limit that the log was known to have, since it was given another one: the next publisher notes that."""
     owner = read_log_owner(context.files)
     if owner is not None and owner.record_bytes is not None:
         write_log_owner(context.files, replace(owner, record_bytes=None))

@@ -57,7 +57,7 @@ def read_log_owner(files: FileStore) -> LogOwner | None:
 
 
 def write_log_owner(files: FileStore, owner: LogOwner) -> None:
-    """Record it, in place of what was recorded before."""
+    """Record the owner, in place of the one before."""
     content: dict[str, object] = {
         "table": owner.table,
         "location": owner.location,

@@ -381,7 +381,7 @@ class LogPublisher:
                 self._transactions += 1
 
     def send(self) -> None:
-        """Send what the newest snapshots have and the log lacks, and record progress. The lock is held."""
+        """Send the changes that the newest snapshots have and the log lacks, and record progress. The lock is held."""
         self.open()
         # Snapshots that have landed since are sent in the next round.
         latest = self._context.snapshots.find(self._newest) or self._context.snapshots.latest()

@@ -22,7 +22,7 @@ class Publisher(Protocol):
     """Publishes one slot, which it keeps open between calls. Not thread-safe."""
 
     def publish(self, *, look: bool = False) -> PublishReport:
-        """Send what snapshots have and the log lacks."""
+        """Send the changes that snapshots have and the log lacks."""
         ...
 
     def close(self) -> None:

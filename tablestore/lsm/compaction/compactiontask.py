@@ -178,7 +178,7 @@ def plan_task(
 
 
 def size_of(files: Iterable[DataFileMeta], file_cost_bytes: int) -> int:
-    """Bytes of files, with what each costs besides."""
+    """Bytes of files, with the fixed cost of each."""
     return sum(file.file_size + file_cost_bytes for file in files)
 
 

@@ -70,7 +70,7 @@ class ColumnFunction:
 
     @property
     def holds_retractions(self) -> bool:
-        """True if a value of the column can stand for what was retracted and is not there yet."""
+        """True if a value of the column can stand for retracted values that are not there yet."""
         return self.ignore_retract or self.name in _EXACT_RETRACTIONS
 
 

@@ -36,7 +36,7 @@ class Lost:
     retracted: Mapping[RowKind, tuple[str, ...]] = dataclass_field(default_factory=dict)
 
     def check(self, where: str) -> None:
-        """Raise InvalidInputError that names what is missing and the ways out, if anything is."""
+        """Raise InvalidInputError that names the missing columns and the ways out, if there are any."""
         if not self.paths:
             return
         names = ", ".join(path_text(path) for path in self.paths)
@@ -49,7 +49,7 @@ class Lost:
         )
 
     def check_retractions(self, kinds: Kinds, where: str) -> None:
-        """Raise InvalidInputError if there are retractions among ``kinds`` that lack what they take back."""
+        """Raise InvalidInputError if there are retractions among ``kinds`` that lack the values they take back."""
         for kind, names in self.retracted.items():
             if names and (kinds == kind).any():
                 raise InvalidInputError(
@@ -59,7 +59,7 @@ class Lost:
                 )
 
     def check_keepable(self, where: str) -> None:
-        """Raise InvalidInputError for what cannot be looked up: parts of lists and maps, which have no identity."""
+        """Raise InvalidInputError for missing parts that cannot be looked up: those of lists and maps, which have no identity."""
         if inside := [path_text(path) for path in self.paths if any(part.startswith("[") for part in path)]:
             raise InvalidInputError(
                 f"the rows for {where} lack {', '.join(inside)}: which stored element of a list or map stands for which given one "

@@ -74,13 +74,13 @@ class ChangeRule:
         return NONE if given == INPUT and not self.plain else given
 
     def in_frame(self, level: int) -> bool:
-        """True if files of this level belong to what the changes add up to."""
+        """True if files of this level belong to the frame, the state that the changes add up to."""
         return self.changelog.in_frame(level) and not (self.hides_level_zero and level == 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredChanges:
-    """Change rows that lie in a file as they are. ``kind``: what they all are, None if the file says so row by row."""
+    """Change rows that lie in a file as they are. ``kind``: that of all rows, None if the file says so row by row."""
 
     entry: ManifestEntry
     kind: RowKind | None = None

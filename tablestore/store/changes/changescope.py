@@ -1,4 +1,4 @@
-"""Decides which partitions of a snapshot's changes a reader gets. Pure.
+"""Decides which partitions of a snapshot's changes a reader gets.
 
     its partitions  -  the untracked ones  -  those that the reader's filter leaves out
 

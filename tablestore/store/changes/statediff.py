@@ -42,7 +42,7 @@ _SHARE = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketState:
-    """Files of one bucket that together say what its rows are, without the rows that ``vectors`` deletes."""
+    """A state of a bucket: files that together hold its rows, without the rows that ``vectors`` deletes."""
 
     files: tuple[DataFileMeta, ...]
     vectors: DeletionVectors | None = None

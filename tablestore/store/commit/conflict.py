@@ -31,7 +31,7 @@ class StalePlan(ConflictError):
 
 
 def being_replaced(table: str, waiting: TableSchema) -> ConflictError:
-    """The error of whoever would write to, or alter, a table while its replacement waits for its rows."""
+    """The error of a write or an alteration while the table's replacement waits for its rows."""
     return ConflictError(
         f"table {table} is being replaced (schema {waiting.id} waits for its rows); nothing was changed: open it again and repeat. "
         "If the job that replaces it is dead, `tablestore clean` takes that back an hour later, or with --older-than at once",

@@ -57,7 +57,7 @@ def count_keyed(
 
 
 def keep_count(before: Snapshot | None) -> dict[str, str]:
-    """The properties that count the rows of a keyed table after a compaction: they stay what they are."""
+    """The properties that count the rows of a keyed table after a compaction, which changes none of them."""
     return {} if before is None else _properties(before.rows, before.rows)
 
 

@@ -59,7 +59,7 @@ def upper_rule(settings: TableSettings) -> Upper:
 
 @dataclass(slots=True, kw_only=True)
 class UpperFiles:
-    """The files above level 0 that one compaction of a bucket leaves alone, and what it marks in them.
+    """The files above level 0 that one compaction of a bucket leaves alone, and the rows it marks in them.
 
     ``files`` are these files, ``vectors`` the deletion vectors of the snapshot that the compaction was planned on.
     """
@@ -96,7 +96,7 @@ class UpperFiles:
         return replace(source, read=lambda: self._unknown(source))
 
     def index_changes(self, rewritten: Collection[str]) -> tuple[IndexEntry, ...]:
-        """The index files that mark what was found, and forget the files of these names, whose vectors were applied."""
+        """The index files that mark the rows that were found, and forget the files of these names, whose vectors were applied."""
         marks = {name: np.concatenate(parts) for name, parts in self._marks.items()}
         return self.vectors.replace_bucket(self.partition, self.bucket, marks=marks, gone=rewritten)
 

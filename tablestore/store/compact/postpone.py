@@ -50,7 +50,7 @@ def distribute(
     base: Snapshot | None,
     first_sequence: int,
 ) -> CommitMessage:
-    """Write the rows of one partition's postponed files into its buckets; returns what is to be committed.
+    """Write the rows of one partition's postponed files into its buckets; returns the message to be committed.
 
     Raises FormatError for damaged files, UnsupportedError for formats and types that are not read, NotFoundError for files that
     expired meanwhile. Then nothing is left behind.

@@ -98,7 +98,7 @@ class Removal:
 def expire_snapshots(
     context: TableContext, retention: Retention, *, decoupled: bool = False, dry_run: bool = False
 ) -> ExpireReport:
-    """Expire what ``retention`` lets go. ``decoupled``: keep the changes of what goes in ``changelog/``.
+    """Expire the snapshots that ``retention`` lets go. ``decoupled``: keep their changes in ``changelog/``.
 
     Raises StorageError if the store fails (what is left then is finished by the next run), or if the host's clock is ahead of the
     store's (kind ``clock-skew``; nothing is removed).
@@ -134,7 +134,7 @@ def finish_expiries(context: TableContext, *, decoupled: bool) -> ExpireReport:
 
 
 def due_snapshots(context: TableContext, retention: Retention) -> tuple[int, str | None]:
-    """The number of snapshots that may go by now, and what holds back others that would be due."""
+    """The number of snapshots that may go by now, and the reason why others that are due may not."""
     first, end, kept_by = _Expiry(context, decoupled=False).pick(replace(retention, limit=2**62))
     return end - first, kept_by
 

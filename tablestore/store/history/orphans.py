@@ -77,7 +77,7 @@ class CleanReport(PrintedInNotebooks):
 
 
 def remove_orphan_files(context: TableContext, *, older_than_millis: int, dry_run: bool) -> CleanReport:
-    """Remove what was last modified before ``older_than_millis`` (since the epoch) and is not named by anything.
+    """Remove files that nothing names and that were last modified before ``older_than_millis`` (since the epoch).
 
     Raises NotFoundError (kind ``metadata-gone``) if metadata that must be there is missing; nothing is removed then.
     """

@@ -17,7 +17,7 @@ from tablestore.store.history.references import Needs, other_branches, own_branc
 
 
 def remove_unreferenced(context: TableContext, held: tuple[Snapshot, ...]) -> int:
-    """Remove what the snapshots ``held`` referenced and nothing in the table does now; returns the number of files.
+    """Remove the files that the snapshots ``held`` referenced and nothing in the table does now; returns their number.
 
     Files that missing metadata of ``held`` named are unknown, and left to the removal of orphans.
     """

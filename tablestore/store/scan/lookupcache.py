@@ -179,7 +179,7 @@ class LookupCache:
 
 @dataclass(frozen=True, slots=True)
 class KeptGroups:
-    """The row groups of one data file in a cache. ``fills``: what is decoded is to be kept."""
+    """The row groups of one data file in a cache. ``fills``: decoded groups are to be kept."""
 
     cache: LookupCache
     file: Hashable

@@ -96,7 +96,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The splits that a scan reads, and what it left out (for ``explain``)."""
+    """The splits that a scan reads, and totals that show what it left out (for ``explain``)."""
 
     snapshot: Snapshot | None
     splits: tuple[Split, ...]

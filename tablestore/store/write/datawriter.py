@@ -116,7 +116,7 @@ class DataWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Write what is buffered as one run per bucket. After a failure the rows are lost, and the writer accepts nothing more."""
+        """Write the buffered rows as one run per bucket. After a failure they are lost, and the writer accepts nothing more."""
         if self._failed:
             raise InvalidInputError(
                 f"this writer of table {self._files.root_uri} failed to write some of its rows, so it cannot commit the rest; "
@@ -149,12 +149,12 @@ class DataWriter:
         return entries
 
     def take_kept(self) -> tuple[KeptColumns, ...]:
-        """Hand over what was looked up for the files that :meth:`finish` handed over."""
+        """Hand over the kept columns of the files that :meth:`finish` handed over."""
         kept, self._kept = tuple(self._kept), []
         return kept
 
     def abort(self) -> None:
-        """Remove what was written and not handed over."""
+        """Remove the files that were written and not handed over."""
         for entry in (*self._entries, *self.take_changelog()):
             self._files.delete(entry_path(self._paths, entry, self._schema))
         self._entries = []

@@ -61,7 +61,8 @@ class Keeper:
     def fill(
         self, run: SortedRows, lacks: Sequence[Path], own: Sequence[ManifestEntry]
     ) -> tuple[Snapshot | None, Iterator[tuple[pa.Table, Kinds]]]:
-        """The snapshot that is looked into, and the rows of ``run`` with what they lack, in their order.
+        """Fill the columns that the rows of ``run`` lack; returns the snapshot that was looked into, and the rows in their
+        order.
 
         ``own``: files of the same commit, which are newer than the snapshot, the later ones newer than the earlier ones.
         """
@@ -169,7 +170,7 @@ class KeepCommit:
     _last: list[KeptColumns | None] | None = None
 
     def revise(self, latest: Snapshot | None, own: tuple[ManifestEntry, ...], attempt: int) -> tuple[ManifestEntry, ...]:
-        """The commit's files with what is stored in ``latest``."""
+        """The commit's files with the values stored in ``latest``."""
         known = self._known(own)
         if self.move is not None:
             moved = self.move(latest, own, attempt)

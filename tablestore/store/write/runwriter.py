@@ -181,7 +181,7 @@ class RunWriter:
         return tuple(self._entries)
 
     def abort(self) -> None:
-        """Remove what was written. A file that cannot be removed is an orphan and is removed later."""
+        """Remove the written files. A file that cannot be removed is an orphan and is removed later."""
         if self._file is not None:
             self._drop_open(None)
         for entry in self._entries:

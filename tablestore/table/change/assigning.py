@@ -62,7 +62,7 @@ class Assignments:
 
 
 def no_rows(type_of: TypeOf) -> Rows:
-    """Rows of which there are none: what is computed over them has types."""
+    """Zero rows of a table: expressions over them have types."""
     return Rows(0, lambda column: pa.nulls(0, type_of(column)))
 
 

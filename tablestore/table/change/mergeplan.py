@@ -103,7 +103,7 @@ class MergePlan:
         return found if self.keys and set(found) == set(self.keys) else None
 
     def is_upsert(self, context: TableContext) -> bool:
-        """True if the rows of the source are what is written, whatever the table holds."""
+        """True if all rows of the source are written, whatever the table holds."""
         key = self.key_of_source()
         plain = [clause for clause in self.clauses if clause.condition is None]
         kinds = sorted((clause.match, clause.action) for clause in plain)

@@ -42,7 +42,8 @@ class DeadHold:
 
 
 def release_dead_holds(tools: CreationTools, *, dry_run: bool) -> tuple[DeadHold, ...]:
-    """Let expiry have what is kept for targets of this warehouse that are gone; with ``dry_run`` only say what that is.
+    """Release the holds for targets of this warehouse that are gone, so that expiry may have the snapshots; with ``dry_run``
+    only list them.
 
     Raises FormatError, StorageError if a table cannot be read: it may be the target.
     """

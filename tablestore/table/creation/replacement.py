@@ -185,7 +185,8 @@ class ExchangedTable(StagedTable):
 
 
 def sweep_replacement(tools: CreationTools, record: CreationRecord, directory: str, *, dry_run: bool = False) -> str:
-    """Finish or undo a replacement in place whose job is dead; ``directory``: where what was staged lies. The outcome.
+    """Finish or undo a replacement in place whose job is dead, and return the outcome; ``directory``: that of the staged
+    table.
 
     Its snapshot is there, or never will be: after the old definition has come back, an empty snapshot outruns the job's.
     """

@@ -122,7 +122,7 @@ class StagedTable:
         return self._published
 
     def discard(self) -> None:
-        """Remove what was staged, unless it is over. Raises StorageError: the sweeper does it later."""
+        """Remove the staged table, unless it is over. Raises StorageError: the sweeper does it later."""
         if self._is_over:
             return
         record = self._record

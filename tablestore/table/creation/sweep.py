@@ -66,7 +66,7 @@ class SweepReport(PrintedInNotebooks):
 
 
 def sweep(tools: CreationTools, older_than: timedelta, *, dry_run: bool) -> SweepReport:
-    """Remove what was not renewed for ``older_than``. One creation that cannot be removed does not keep the others."""
+    """Remove the creations that were not renewed for ``older_than``. One that cannot be removed does not keep the others."""
     creations, files = tools.creations, tools.meta.files
     job_ids = creations.job_ids()
     dead_since = tools.clock.now_ms() - older_than // timedelta(milliseconds=1)

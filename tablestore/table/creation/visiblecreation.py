@@ -76,7 +76,7 @@ class VisibleCreation:
         self._tools.creations.end(self.job_id)
 
     def undo(self) -> bool:
-        """The job has failed: drop the table, with whatever rows, if the job made it; whether it did. Raises StorageError."""
+        """Drop the table of a failed job, with whatever rows, if the job made it; returns whether it did. Raises StorageError."""
         dropped = drop_made(self._tools, self._record)
         self._tools.creations.end(self.job_id)
         return dropped

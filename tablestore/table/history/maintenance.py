@@ -184,7 +184,7 @@ class Maintenance:
         return self._context.branch
 
     def fast_forward(self, branch: str, *, discard_newer: bool = False) -> Snapshot | None:
-        """Make the table what a branch of it is, by a commit forward; returns its snapshot, None if nothing differs.
+        """Bring the table to the state of a branch, by a commit forward; returns its snapshot, None if nothing differs.
 
         Refused with ConflictError if the table went on since the branch began, unless ``discard_newer``.
         """
@@ -203,7 +203,7 @@ class Maintenance:
         return Consumers(self._present.files).all()
 
     def reset_consumer(self, consumer_id: str, next_snapshot: int) -> None:
-        """Let a consumer go on with the changes of snapshot ``next_snapshot``, whatever it has read before."""
+        """Let a consumer go on with the changes of snapshot ``next_snapshot``, wherever it has been before."""
         from tablestore.store.history.consumers import Consumers
 
         Consumers(self._present.files).write(self._consumer_id(consumer_id), next_snapshot)

@@ -112,7 +112,7 @@ def cells_of(file: FileBar, cells: int) -> range:
 
 
 def describe_buckets(context: TableContext, snapshot: Snapshot | None) -> tuple[BucketPicture, ...]:
-    """The buckets of a snapshot as pictures, with what compaction would do next."""
+    """The buckets of a snapshot as pictures, with the next compaction of each."""
     if snapshot is None:
         return ()
     picker = TaskPicker(context)

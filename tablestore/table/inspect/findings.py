@@ -20,7 +20,7 @@ REPAIR = f"put it right with: tablestore repair {TABLE}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Something that is not as it should be, and what to do about it. ``kind`` is stable, for programs.
+    """One fault of a table, and the remedy. ``kind`` is stable, for programs.
 
     ``repair``: what puts it right, if that is surely right; ``branch`` and ``target`` (a file, or the branch itself) say where.
     """
@@ -47,15 +47,15 @@ class Findings:
         return what if self.branch == MAIN_BRANCH else f"branch {self.branch}: {what}"
 
     def problem(self, kind: str, subject: str, message: str, fix: str) -> None:
-        """Note what costs rows."""
+        """Note a fault that costs rows."""
         self._note("problem", kind, subject, message, fix)
 
     def warn(self, kind: str, subject: str, message: str, fix: str) -> None:
-        """Note what costs no rows."""
+        """Note a fault that costs no rows."""
         self._note("warning", kind, subject, message, fix)
 
     def repairable(self, kind: str, subject: str, message: str, repair: RepairKind, *, target: str = "") -> None:
-        """Note what costs no rows and can be put right."""
+        """Note a fault that costs no rows and can be put right."""
         self._note("warning", kind, subject, message, REPAIR, repair=repair, target=target)
 
     @contextmanager

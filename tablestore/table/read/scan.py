@@ -342,7 +342,7 @@ class Readable(Protocol):
 
 
 class ReadOptimizedScan(Scan):
-    """A scan of what a full compaction has left: nothing is merged, and newer rows are not seen. All of an append table."""
+    """A scan of the files of full compactions: nothing is merged, and newer rows are not seen. All of an append table."""
 
     @classmethod
     def of(cls, scan: Scan) -> "ReadOptimizedScan":

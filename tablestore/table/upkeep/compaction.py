@@ -89,7 +89,7 @@ def compact_table(
     partitions: Iterable[Mapping[str, Any]] | None = None,
     progress: Progress | None = None,
 ) -> CompactReport:
-    """Compact what is due, or everything into one run per bucket (``full``).
+    """Compact the buckets that are due, or all into one run per bucket (``full``).
 
     ``partitions``: only these, each given by some or all of its column values. ``progress`` gets the bytes of the buckets that are
     done, of all; of the bucket at work the share of its rows that is merged. Raises InvalidInputError for columns that are no

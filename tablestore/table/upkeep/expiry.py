@@ -23,8 +23,8 @@ from tablestore.timepoint import datetime_of, epoch_millis
 
 
 def expire_after_commit(context: TableContext, landed: Snapshot | None, *, tagged: bool) -> None:
-    """Expire what is due after a commit of a writer (None: of a compaction); ``tagged``: it made a tag, so that older ones may
-    go."""
+    """Expire due snapshots after a commit of a writer (None: of a compaction); ``tagged``: it made a tag, so that older ones
+    may go."""
     retention, changes = context.once(_retention)
     if landed is not None:
         report = expire_due(context, retention, landed, decoupled=changes is not None)
@@ -45,7 +45,7 @@ def expire(
     limit: int | None = None,
     dry_run: bool = False,
 ) -> ExpireReport:
-    """Expire snapshots, kept changelogs and tags; what is not given comes from the table's options."""
+    """Expire snapshots, kept changelogs and tags; arguments that are left out come from the table's options."""
     # Another table has options of its own about what it retains.
     context.still_there()
     retention, changes = context.once(_retention)

@@ -39,7 +39,7 @@ def commit_change(
     *,
     note: CommitNote | None = None,
 ) -> Snapshot | None:
-    """Commit what the tasks of a statement wrote; None if no row changed.
+    """Commit the messages of a statement's tasks; None if no row changed.
 
     ``replaced``: the ADD entries of files of ``base`` that the message has without their ``removed`` rows; where there are none,
     the rows are marked. Raises StalePlan, ConflictError, and InvalidInputError of kind ``second-match``; nothing is visible then.

@@ -32,7 +32,7 @@ from tablestore.types.rowposition import DATA_FILE_COLUMN, POSITION_COLUMNS, ROW
 
 
 class ChangeWriter:
-    """Writes one task's share of a statement's rows. One writer, one thread; what it wrote goes if its ``with`` block fails.
+    """Writes one task's share of a statement's rows. One writer, one thread; its files go if its ``with`` block fails.
 
     ``first_sequence`` as of :class:`TableWriter`.
     """

@@ -42,7 +42,7 @@ class Match:
 
 @dataclass(slots=True)
 class MarkingDelete:
-    """One delete; :meth:`plan_deletes` and :meth:`plan_index` are what the committer calls, in this order, in every round.
+    """One delete; the committer calls :meth:`plan_deletes` and :meth:`plan_index`, in this order, in every round.
 
     ``matching``: the matching rows of a snapshot. May raise StalePlan.
     """

@@ -36,7 +36,7 @@ def overwrite(
     dynamic: bool | None = None,
     origin: Origin | None = None,
 ) -> Snapshot | None:
-    """Write ``rows`` in place of what the chosen partitions hold. Raises InvalidInputError for rows outside of them.
+    """Write ``rows`` in place of the rows of the chosen partitions. Raises InvalidInputError for rows outside of them.
 
     ``dynamic``: of these, only the partitions that the rows fall into; None: what the table's option says, without ``partition``.
     """

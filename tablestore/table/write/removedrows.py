@@ -77,7 +77,7 @@ class RemovedRows:
         return {name: encode_deletion_vector(self.positions(name)) for name in self.files}
 
     def add_encoded(self, encoded: Mapping[str, bytes]) -> None:
-        """Add what :meth:`encoded` gave. Raises FormatError, and InvalidInputError as :meth:`add`."""
+        """Add the rows of :meth:`encoded`. Raises FormatError, and InvalidInputError as :meth:`add`."""
         for name, data in encoded.items():
             self._unite(name, BitMap(decode_deletion_vector(data, "change message")))
 

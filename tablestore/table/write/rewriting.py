@@ -20,7 +20,7 @@ from tablestore.types.sortedsets import union
 def rewrite_without(
     context: TableContext, writer: TableWriter, base: Snapshot, matches: Iterable[Match]
 ) -> tuple[ManifestEntry, ...]:
-    """Write what is left of files of ``base`` without the rows that match; the DELETE entries of these files.
+    """Write the files of ``base`` again without the rows that match; returns the DELETE entries of these files.
 
     A file of which no live row matches stays as it is.
     """

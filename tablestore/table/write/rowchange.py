@@ -68,7 +68,7 @@ class ChangeColumns:
 
 
 def check_change(context: TableContext, change: RowChange) -> None:
-    """Raise InvalidInputError or UnsupportedError, which says why, if the table cannot do what a statement asks for."""
+    """Raise InvalidInputError or UnsupportedError, which says why, if the table does not allow the change of a statement."""
     context.check_writable()
     schema, merge, where = context.schema, context.settings.merge, f"table {context.files.root_uri}"
     check_known(schema, change.sets, change.operation)

@@ -200,12 +200,12 @@ class TableWriter:
             self._early.send(rows, kinds)
 
     def flush(self) -> None:
-        """Write what is buffered to files, which no reader sees before the commit. A full writer flushes by itself."""
+        """Write the buffered rows to files, which no reader sees before the commit. A full writer flushes by itself."""
         if self._writer is not None:
             self._writer.flush()
 
     def commit(self, identifier: int | None = None, *, note: CommitNote | None = None) -> Snapshot | None:
-        """Publish what was written since the last commit as one snapshot; None if that is nothing.
+        """Publish the rows written since the last commit as one snapshot; None if there are none.
 
         With an ``identifier`` even an empty commit is published, which records the job's progress. A replay
         (an identifier that is not above the user's last one) publishes nothing and returns the first commit's snapshot, None
@@ -255,7 +255,7 @@ class TableWriter:
         return replace(message, entries=entries, changelog=writer.take_changelog(), kept=writer.take_kept())
 
     def abort(self) -> None:
-        """Remove what was written and not committed."""
+        """Remove the files that were written and not committed."""
         if self._writer is not None:
             self._writer.abort()
             self._writer = None
@@ -306,7 +306,7 @@ def check_given(context: TableContext, given: pa.Schema, choice: MissingColumns,
 
 
 def lost_columns(context: TableContext, given: Collection[str]) -> frozenset[str]:
-    """The columns of which rows with the columns ``given`` would replace what is stored by NULL."""
+    """The columns whose stored values rows with the columns ``given`` would replace by NULL."""
     schema = context.schema
     columns = pa.schema([field for field in schema.arrow_schema if field.name in given])
     return frozenset(path[0] for path in lost_to_nulls(context.settings.merge, schema.fields, columns).paths)

@@ -40,7 +40,8 @@ class Rows:
 
 
 def evaluate_expression(expression: Expression, rows: Rows) -> pa.Array:
-    """The values. Raises InvalidInputError for values that do not fit, UnsupportedError for what is not computed here."""
+    """The values. Raises InvalidInputError for values that do not fit, UnsupportedError for functions and types without
+    support here."""
     with deep_stack():
         found = _datum(expression, rows)
     if not isinstance(found, pa.Scalar):

@@ -60,7 +60,7 @@ def where_between(field: Field, ends: pa.Array) -> Predicate | None:
 
 
 def compares_plainly(column: DataType, other: pa.DataType) -> bool:
-    """True if values of these types are equal as what they are, and ordered as a filter orders them."""
+    """True if SQL's ``=`` on values of these types is plain equality, and their order is that of filters."""
     if not isinstance(column, AtomicType):
         return False
     if column.root in INTEGER_ROOTS:

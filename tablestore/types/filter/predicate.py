@@ -389,7 +389,7 @@ def to_scalar(value: Any, arrow_type: pa.DataType) -> pa.Scalar:
 
 
 def like_prefix(pattern: str) -> tuple[str, str]:
-    """The literal text at the start of a LIKE pattern, and what is left of the pattern."""
+    """The literal text at the start of a LIKE pattern, and the rest of the pattern."""
     prefix, position = "", 0
     while position < len(pattern) and pattern[position] not in "%_":
         if pattern[position] == "\\":
