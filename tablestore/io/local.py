@@ -10,8 +10,8 @@ would, so it is not used. Data files and manifests are written in place under na
 with their directory before something refers to them (:meth:`LocalFileStore.sync`).
 
 Writes and deletes prove, at every call, that no symbolic link is on the way from the outermost root to what they touch: a link in
-a table or beside it would lead them to another one, or out of the warehouse. Reads may follow links. Listings tell them apart, so
-that nobody looks behind one for what is to be removed.
+a table or beside it would lead them to another one, or out of the warehouse. Reads follow links that stay below the root. Listings
+tell links apart, so that nobody looks behind one for what is to be removed.
 """
 
 import errno
@@ -82,12 +82,12 @@ class LocalFileStore:
         return f"LocalFileStore({self._root!r})"
 
     def at(self, path: str) -> "LocalFileStore":
-        return LocalFileStore(join_inside(self._root, path), ids=self._ids, _anchor=self._anchor, _synced=self._synced)
+        return LocalFileStore(self._inside(path), ids=self._ids, _anchor=self._anchor, _synced=self._synced)
 
     # ---- reading
 
     def read(self, path: str, *, max_bytes: int = READ_LIMIT_BYTES) -> bytes:
-        full = join_inside(self._root, path)
+        full = self._inside(path)
         descriptor, size = _open_regular(full)
         try:
             # One byte more than allowed tells a file that grows while it is read.
@@ -101,11 +101,11 @@ class LocalFileStore:
         return data
 
     def size(self, path: str) -> int:
-        full = join_inside(self._root, path)
+        full = self._inside(path)
         return _stat_file(full).st_size
 
     def exists(self, path: str) -> bool:
-        full = join_inside(self._root, path)
+        full = self._inside(path)
         try:
             _stat_file(full)
         except NotFoundError:
@@ -116,7 +116,7 @@ class LocalFileStore:
         # Metadata is read without Arrow.
         from pyarrow import OSFile
 
-        full = join_inside(self._root, path)
+        full = self._inside(path)
         _stat_file(full)  # a pipe or directory would block or fail without an error number
         # Not a memory map: a map of a file that is truncated meanwhile kills the process with SIGBUS.
         try:
@@ -125,7 +125,7 @@ class LocalFileStore:
             raise translated(error, verb="open", where=full) from error
 
     def list(self, directory: str, prefix: str = "") -> Sequence[FileInfo]:
-        full = join_directory(self._root, directory)
+        full = self._inside(directory) if directory else self._root
         found = []
         try:
             with os.scandir(full) as entries:
@@ -139,7 +139,7 @@ class LocalFileStore:
         return sorted(found, key=lambda info: info.name)
 
     def names(self, directory: str, prefix: str = "") -> Sequence[str]:
-        full = join_directory(self._root, directory)
+        full = self._inside(directory) if directory else self._root
         try:
             return sorted(name for name in os.listdir(full) if name.startswith(prefix))
         except OSError as error:
@@ -330,13 +330,23 @@ class LocalFileStore:
 
     # ---- helpers
 
+    def _inside(self, path: str) -> str:
+        """The place of what is to be read, once it is proved to lie below the root, whatever links lead to it."""
+        full, place = join_inside(self._root, path), self._root
+        for segment in path.split("/"):
+            place = f"{place}/{segment}"
+            if _is_link(place):
+                _check_below(full, os.path.realpath(self._root), link=place)
+                break
+        return full
+
     def _proved(self, path: str) -> str:
         """The place of a file to be changed, once it is proved that no link is on the way to it from the outermost root."""
         full = join_inside(self._root, path)
         # Looked at anew each time, since a directory may be replaced by a link at any moment.
         above = os.path.dirname(full)
         while above != self._anchor:
-            if os.path.islink(above):
+            if _is_link(above):
                 raise _is_linked(full, above)
             above = os.path.dirname(above)
         return full
@@ -529,6 +539,23 @@ def _is_linked(full: str, link: str) -> InvalidInputError:
         "plain directory, remove the link",
         kind="path",
     )
+
+
+def _is_link(place: str) -> bool:
+    try:
+        return stat.S_ISLNK(os.lstat(place).st_mode)
+    except OSError:
+        return False  # Whoever opens it is told what is wrong.
+
+
+def _check_below(full: str, root: str, *, link: str) -> None:
+    place = os.path.realpath(full)
+    if not _is_below(place, root):
+        raise InvalidInputError(
+            f"{full} is refused because the symbolic link {link} leads out of the table, to {place}; expected a plain file or "
+            "directory: remove the link, or mount what it leads to in its place",
+            kind="path",
+        )
 
 
 def _exists(final: str) -> AlreadyExistsError:

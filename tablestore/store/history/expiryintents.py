@@ -14,11 +14,12 @@ from dataclasses import dataclass
 
 from tablestore.errors import FormatError, NotFoundError
 from tablestore.format.limits import DEFAULT_LIMITS, json_within_limits, parse_json_bounded
-from tablestore.format.sealed import CHECKSUM_KEY, object_checksum
+from tablestore.format.sealed import CHECKSUM_KEY, JsonObject, object_checksum
 from tablestore.io.filestore import FileStore
 
 # Stored, never renamed.
 EXPIRY_DIR = "tablestore-expiry"
+_ID = re.compile(r"[1-9]\d{0,18}", re.ASCII)
 _NAME = re.compile(r"([1-9]\d{0,18})-([1-9]\d{0,18})", re.ASCII)
 
 
@@ -77,5 +78,10 @@ def _read(files: FileStore, name: str) -> ExpiryIntent | FormatError | None:
         return error
     if not isinstance(content, dict) or content.pop(CHECKSUM_KEY, None) != object_checksum(content):
         return FormatError(f"{EXPIRY_DIR}/{name} has another checksum than its content", kind="checksum")
-    digests = {int(key): str(value) for key, value in content["snapshots"].items()}
-    return ExpiryIntent(first=int(match[1]), end=int(match[2]), digests=digests)
+    try:
+        digests = JsonObject(content, name).text_map("snapshots")
+        if not all(_ID.fullmatch(key) for key in digests):
+            raise FormatError(f"{EXPIRY_DIR}/{name}: expected ids of snapshots, found {sorted(digests)[:3]!s:.100}")
+    except FormatError as error:
+        return error
+    return ExpiryIntent(first=int(match[1]), end=int(match[2]), digests={int(key): value for key, value in digests.items()})
