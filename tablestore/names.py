@@ -56,7 +56,7 @@ def check_name(name: str, what: str) -> str:
 
 
 def check_reference(name: str, what: str) -> str:
-    """As :func:`check_name` for tags and branches, which may hold dots. Raises InvalidInputError."""
+    """Checks as :func:`check_name` the names of tags and branches, which may hold dots. Raises InvalidInputError."""
     if not isinstance(name, str) or not _REFERENCE.fullmatch(name):
         raise InvalidInputError(
             f"{name!r:.120} is not a valid {what} name: expected 1 to 128 letters, digits, '_', '-' or '.', not starting with "

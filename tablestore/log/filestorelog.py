@@ -27,10 +27,10 @@ class FileStoreLog:
         self._context, self.settings, self._publishers = context, settings, publishers
 
     def begin(self, *, ignore_if_exists: bool) -> None:
-        """Nothing has to be made."""
+        """Makes nothing: the snapshots are the log."""
 
     def is_there(self) -> bool:
-        """Nothing has to be made."""
+        """False: nothing has to be made."""
         return False
 
     def alter(self, changes: Sequence[SchemaChange] | SchemaChange) -> TableSchema:
@@ -41,10 +41,10 @@ class FileStoreLog:
         """The file store takes any number of buckets."""
 
     def drop(self) -> None:
-        """It goes with the table."""
+        """Has nothing to do: the log goes with the table."""
 
     def properties(self) -> Mapping[str, str]:
-        """Nothing to note."""
+        """No notes: the snapshots are the log."""
         return {}
 
     def check_sizes(self, rows: pa.Table, kinds: pa.Array | pa.ChunkedArray | None) -> None:

@@ -1,4 +1,4 @@
-"""The choices of a write whose rows lack columns. ``missingcolumns`` says which stored values would be lost."""
+"""The choices of a write whose rows lack columns: refuse, null, keep. ``missingcolumns`` says which stored values would be lost."""
 
 from enum import StrEnum
 

@@ -1,4 +1,4 @@
-"""Claims a log for a table, and gives it up.
+"""Claims a log for one table, so that no other table takes it; moves the claim with the table, or deletes the log with it.
 
 A *claim* is a record that is sent and taken back, in partition 0: readers of committed records never see it, and the position that
 it took stays taken, so a log that a table owns is never mistaken for one that nobody has used, whatever its retention. It is made

@@ -1,4 +1,4 @@
-"""Removes what creations that died have left.
+"""Sweeps table creations that died: removes their staged tables, their logs, their copies and their records.
 
     each record that was not renewed for long:
       say so in its directory          the job finds out with its next step

@@ -1,4 +1,4 @@
-"""Copies data files under new names.
+"""Copies data files under new names, to restore them.
 
 A deleted file never comes back under its name: other engines would drop such an ADD from their manifests, and an expiry under way
 would delete the file. So a restored file is a copy. The footer of our data files holds their name, which readers check; the copy

@@ -1,4 +1,4 @@
-"""Parses ages as the methods of a table take them: a span of time, a point in time, the text of either, or milliseconds."""
+"""Age arguments of a table's methods: the types that are accepted, and durations in milliseconds."""
 
 from datetime import date, timedelta
 from typing import TypeAlias

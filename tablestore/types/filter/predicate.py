@@ -283,7 +283,7 @@ def _assigned(field: str, values: Sequence[object]) -> list[_Assignment]:
 
 
 def _distinct(assignments: list[_Assignment]) -> list[_Assignment]:
-    """Without repetitions; ``[{}]`` if one says nothing or there are too many."""
+    """The assignments without repetitions; ``[{}]`` if one says nothing or there are too many."""
     kept: dict[frozenset[tuple[str, object]], _Assignment] = {}
     for assignment in assignments:
         kept[frozenset((name, token) for name, (token, _) in assignment.items())] = assignment
