@@ -23,7 +23,7 @@ KIND_HEADER = "row-kind"
 UUID_HEADER = "snapshot-uuid"
 LOCATION_HEADER = "location"
 
-# Header of a row that was sent while it was written, before its snapshot (log.consistency = eventual): it takes the place of the
+# In a row that was sent while it was written, before its snapshot (log.consistency = eventual), this takes the place of the
 # snapshot, and the id of the schema that of the ordinal. Snapshots count from 1.
 EARLY_SNAPSHOT = 0
 # Ordinals from here on take back early rows: what the table holds for their keys, behind all changes of the snapshot.

@@ -169,5 +169,5 @@ class Replays:
 
 
 def _digest(text: str) -> str:
-    # A user is free text; a digest is always a safe file name.
+    # The text is free; a digest is always a safe file name.
     return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -50,7 +50,7 @@ T = TypeVar("T")
 PARENT_PROPERTY = "tablestore.parent"
 # A lower bound of the place in the log where the changes of later snapshots begin; a commit hands on what it does not know better.
 LOG_OFFSETS_PROPERTY = "tablestore.log-offsets"
-# The sources from which the rows of a materialized table were made: a compaction, which only moves them, keeps it.
+# Properties about the sources of a materialized table's rows: a compaction, which only moves rows, keeps them.
 CONTENT_PREFIX = "tablestore.materialized-table."
 
 

@@ -17,7 +17,7 @@ from tablestore.format.parquet.thriftcompact import BINARY, BOOL_FALSE, BOOL_TRU
 PARQUET_MAGIC = b"PAR1"
 # Stored in the key-value metadata; never renamed.
 FILE_NAME_KEY = "tablestore.file-name"
-# The bytes in memory of the rows of the largest row group, in decimal digits.
+# Key of the bytes in memory that the rows of the largest row group take, in decimal digits.
 GROUP_BYTES_KEY = "tablestore.row-group-bytes"
 TAIL_BYTES = 8
 
