@@ -110,6 +110,30 @@ def test_tables_with_a_connector_are_filled_and_of_any_format_of_sparks(env: ts.
         env.execute_sql("CREATE TABLE x WITH ('connector' = 'jdbc') AS SELECT 1 AS n")
 
 
+@pytest.mark.parametrize("file_format", ["parquet", "csv"])
+def test_an_overwrite_of_a_table_of_files_that_fails_or_reads_it_loses_no_row(
+    env: ts.TableEnvironment, tmp_path: Path, file_format: str
+) -> None:
+    columns = "id BIGINT, v STRING"
+    env.execute_sql(
+        f"CREATE TABLE f ({columns}) WITH ('connector' = 'filesystem', 'path' = '{tmp_path}/f', 'format' = '{file_format}')"
+    )
+    env.execute_sql("INSERT INTO f VALUES (1, 'a'), (2, 'b')")
+    before = sorted(path.name for path in (tmp_path / "f").iterdir())
+    for query in (
+        "SELECT id, CASE WHEN id > 900 THEN raise_error('late') ELSE 'x' END AS v FROM range(1000)",
+        "SELECT CAST(v AS BIGINT) AS id, v FROM f",
+    ):
+        with pytest.raises(ts.TablestoreError):
+            env.execute_sql(f"INSERT OVERWRITE f {query}")
+        assert rows_of(env, "SELECT id, v FROM f ORDER BY id") == [(1, "a"), (2, "b")]
+        assert sorted(path.name for path in (tmp_path / "f").iterdir()) == before, "nothing is left behind"
+    env.execute_sql("INSERT OVERWRITE f SELECT id + 10 AS id, v FROM f")
+    assert rows_of(env, "SELECT id, v FROM f ORDER BY id") == [(11, "a"), (12, "b")]
+    env.execute_sql("INSERT OVERWRITE f SELECT * FROM f WHERE false")
+    assert rows_of(env, "SELECT count(*) FROM f") == [(0,)]
+
+
 @pytest.mark.deep
 @pytest.mark.parametrize("file_format", ["parquet", "csv", "json", "orc"])
 def test_a_partitioned_table_of_files_is_made_filled_and_overwritten_by_partition(

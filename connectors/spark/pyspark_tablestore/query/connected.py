@@ -22,8 +22,9 @@ from pyspark_tablestore.native import column
 from pyspark_tablestore.query.queryerrors import query_errors
 from pyspark_tablestore.typemapping import spark_schema, spark_type
 from tablestore.environment.engine import WAY_OF_TOPICS, ConnectorRelation, MetadataField
-from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.errors import InvalidInputError, StorageError, UnsupportedError
 from tablestore.format.paths import escape_path_name
+from tablestore.ids import SystemIds
 from tablestore.names import did_you_mean
 from tablestore.redaction import is_harmless
 from tablestore.secretnames import resolved
@@ -38,6 +39,8 @@ _OF_FILES = ("file_path", "file_name", "file_size", "file_block_start", "file_bl
 _WITHOUT_SCHEMA = ("csv", "json")
 # The folder of NULL, and of the empty text.
 _NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
+# Spark reads nothing whose name begins so; and its mark of a whole write.
+_BESIDE, _DONE = "_tablestore-", "_SUCCESS"
 
 
 def read_connected(spark: SparkSession, relation: ConnectorRelation) -> DataFrame:
@@ -114,8 +117,8 @@ def write_connected(
     """Write rows, as additions or in place of what is there. Declared columns that they lack are NULL.
 
     In a partitioned table of files the partitions are replaced that the rows fall into; ``partition``, the texts of all partition
-    values, is emptied where there are no rows. A write that fails removes the folder that it made (but not through Spark Connect,
-    which has no hand on files).
+    values, is emptied where there are no rows. A write that fails leaves the rows that were there, and removes the folder that it
+    made (but not through Spark Connect, which has no hand on files: there Spark deletes those of an unpartitioned table first).
     """
     source, options = _source(target)
     if fields := _declared(target):
@@ -134,15 +137,17 @@ def write_connected(
             options = {**options, "partitionOverwriteMode": "dynamic"}
         rows = Observation()
         counted = frame if partition is None else frame.observe(rows, sf.count(sf.lit(1)).alias("n"))
-        with _removed_if_failing(frame.sparkSession, options[_PATH]):
-            writer = counted.write.format(source).options(**options).mode("overwrite" if overwrite else "append")
-            writer.partitionBy(*target.partition_by).save()
+        replaces_all = overwrite and not target.partition_by
+        written = _replacing if replaces_all else _removed_if_failing
+        with written(frame.sparkSession, options[_PATH]) as folder:
+            writer = counted.write.format(source).options(**{**options, _PATH: folder})
+            writer.mode("overwrite" if overwrite else "append").partitionBy(*target.partition_by).save()
         if partition is not None and rows.get["n"] == 0:
-            folder = "/".join([options.pop(_PATH).rstrip("/"), *(_folder(frame, name, text) for name, text in partition.items())])
+            emptied = "/".join([options.pop(_PATH).rstrip("/"), *(_folder(frame, name, text) for name, text in partition.items())])
             if is_remote():
-                frame.drop(*partition).limit(0).write.format(source).options(**options).mode("overwrite").save(folder)
+                frame.drop(*partition).limit(0).write.format(source).options(**options).mode("overwrite").save(emptied)
             else:
-                files, path = _files(frame.sparkSession, folder)
+                files, path = _files(frame.sparkSession, emptied)
                 files.delete(path, True)
 
 
@@ -156,19 +161,50 @@ def _folder(frame: DataFrame, name: str, text: str | None) -> str:
 
 
 @contextmanager
-def _removed_if_failing(spark: SparkSession, path: str) -> Iterator[None]:
-    """Removes the folder if it was not there before and what runs inside fails."""
+def _replacing(spark: SparkSession, path: str) -> Iterator[str]:
+    """The folder to write rows to that take the place of all at ``path``.
+
+    Spark deletes the old files before it runs the query, so a failure, or a query that reads them, would lose their rows. Here the
+    new files are written below a hidden folder, and come before the old ones go: whoever reads right then may see both.
+    """
+    if is_remote() or not _is_folder(spark, path):
+        with _removed_if_failing(spark, path):
+            yield path
+        return
+    files, folder = _files(spark, path)
+    beside = folder.suffix(f"/{_BESIDE}{SystemIds().uuid()}")
+    try:
+        yield beside.toString()
+        old = [one.getPath() for one in files.listStatus(folder) if one.getPath().getName() not in (beside.getName(), _DONE)]
+        for new in files.listStatus(beside):
+            name = new.getPath().getName()
+            if name != _DONE and not files.rename(new.getPath(), folder.suffix(f"/{name}")):
+                raise StorageError(f"{new.getPath().toString()} could not be moved to {path}; the old rows are there still")
+        for one in old:
+            files.delete(one, True)
+    finally:
+        files.delete(beside, True)
+
+
+@contextmanager
+def _removed_if_failing(spark: SparkSession, path: str) -> Iterator[str]:
+    """The folder itself; it is removed if it was not there before and what runs inside fails."""
     if is_remote():
-        yield
+        yield path
         return
     files, folder = _files(spark, path)
     was_there = files.exists(folder)
     try:
-        yield
+        yield path
     except BaseException:
         if not was_there:
             files.delete(folder, True)
         raise
+
+
+def _is_folder(spark: SparkSession, path: str) -> bool:
+    files, folder = _files(spark, path)
+    return bool(files.exists(folder)) and bool(files.getFileStatus(folder).isDirectory())
 
 
 def _files(spark: Any, path: str) -> tuple[Any, Any]:
