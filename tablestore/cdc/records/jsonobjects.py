@@ -23,7 +23,7 @@ from tablestore.cdc.records.evolving import MOST_COLUMNS, Sighting, type_of_json
 from tablestore.cdc.records.faults import Faults, at_places, convert_each
 from tablestore.cdc.records.wirevalues import PLAIN, Meaning, Wire, conform_column, to_column, usual_wire, wire_type
 from tablestore.cdc.records.writtennumbers import json_text, parse_json, whole_number
-from tablestore.log.json.jsonrows import read_objects, values_to_array
+from tablestore.log.json.jsonrows import NamedTwice, read_objects, values_to_array
 from tablestore.types.arrays import Mask, Places
 from tablestore.types.arrowtypes import to_arrow_type
 from tablestore.types.datatypes import DataType, Field
@@ -180,6 +180,10 @@ class ObjectReader:
                 others: dict[str, dict[DataType | None, list[int]]] = {}
                 for number, row in enumerate(found):
                     for name in (row or {}).keys() - asked:
+                        if isinstance(row[name], NamedTwice):
+                            faults.setdefault(number, f"field {name!r}: found {row[name]}")
+                            told.hard.add(number)
+                            continue
                         others.setdefault(name, {}).setdefault(type_of_value(row[name]), []).append(number)
                 for name, kinds in others.items():
                     where = {kind: np.array(numbers) for kind, numbers in kinds.items()}
@@ -199,7 +203,7 @@ class ObjectReader:
         for number, cell in enumerate(cells):
             if cell is not None:
                 by_kind.setdefault(type(cell), []).append(number)
-        wires = {_wire_of(one) for one in by_kind}
+        wires = {_wire_of(one) for one in by_kind if one is not NamedTwice}
         if len(wires) == 1 and not pa.types.is_nested(kind):
             self._wires[place, field.name] = next(iter(wires))
         parts, order, faults = [], [], Faults()
@@ -225,6 +229,8 @@ class _PartOf:
     meaning: Meaning
 
     def __call__(self, values: Sequence[Any]) -> pa.Array:
+        if self.python is NamedTwice:
+            raise ValueError(f"found {values[0]}")
         wire = _wire_of(self.python)
         if self.python is bytes:
             return to_column(pa.array(values, pa.binary()), self.field, self.meaning)

@@ -187,8 +187,9 @@ class DebeziumChanges:
             if field.name not in self._target.key:
                 more |= _mask(column.is_valid())
         for place in np.flatnonzero(chosen & ~more).tolist() if self._is_json else ():
-            row = parse_object(payloads[place])["before"] or {}
-            more[place] = any(value is not None for name, value in row.items() if name not in self._target.key)
+            row = parse_object(payloads[place])["before"]
+            members = row.items() if isinstance(row, dict) else ()
+            more[place] = any(value is not None for name, value in members if name not in self._target.key)
         return more
 
     def _moved(self, before: Row, after: Row) -> Mask:

@@ -10,6 +10,8 @@
     text             their digits                        as they are                        true, false
     bytes            -                                   base64                             -
 
+A decimal of Connect is base64 where its schema says so, and gives its digits to a column of text.
+
 What a number of ticks is, the schema of a record says. Without one it is what Debezium writes for a column of that precision:
 milliseconds up to 3 digits, microseconds up to 6, nanoseconds beyond.
 """
@@ -97,8 +99,13 @@ def _typed(array: pa.Array, field: Field, meaning: Meaning) -> pa.Array:
         raise ValueError(meaning.wrong)
     if pa.types.is_nested(kind):
         return from_carrier(array, kind)
+    if meaning.scale is not None and (pa.types.is_decimal(kind) or pa.types.is_string(kind)):
+        if pa.types.is_string(source):
+            array, source = decode_base64(array), pa.binary()
+        if pa.types.is_binary(source):
+            return _decimals(array, meaning.scale) if pa.types.is_decimal(kind) else _decimal_texts(array, meaning.scale)
     if pa.types.is_binary(source):
-        return _decimals(array, meaning.scale) if pa.types.is_decimal(kind) and meaning.scale is not None else array
+        return array
     if pa.types.is_string(source):
         return _from_texts(array, kind, meaning)
     if pa.types.is_string(kind):
@@ -115,8 +122,6 @@ def _typed(array: pa.Array, field: Field, meaning: Meaning) -> pa.Array:
 def _from_texts(array: pa.Array, kind: pa.DataType, meaning: Meaning) -> pa.Array:
     types = pa.types
     if types.is_decimal(kind):
-        if meaning.scale is not None:
-            return _decimals(decode_base64(array), meaning.scale)
         return array.cast(pa.decimal256(WIDEST_DIGITS, kind.scale))
     if types.is_timestamp(kind):
         return _moments(array, kind)
@@ -157,6 +162,17 @@ def _from_numbers(array: pa.Array, field: Field, kind: pa.DataType, meaning: Mea
 def _usual_ticks(field: Field) -> Ticks:
     precision = field.type.precision if isinstance(field.type, AtomicType) else None
     return "ms" if (precision or 0) <= 3 else "us" if (precision or 0) <= 6 else "ns"
+
+
+def _decimal_texts(array: pa.Array, scale: int) -> pa.Array:
+    """The same numbers as texts, with all of their digits and without an exponent."""
+    whole = _decimals(array, 0).cast(pa.string())
+    if not scale:
+        return whole
+    digits = pc.utf8_lpad(pc.utf8_ltrim(whole, "-"), scale + 1, "0")
+    sign = pc.if_else(pc.starts_with(whole, "-"), "-", "")
+    before, behind = pc.utf8_slice_codeunits(digits, 0, -scale), pc.utf8_slice_codeunits(digits, -scale)
+    return pc.binary_join_element_wise(pc.binary_join_element_wise(sign, before, ""), behind, ".")
 
 
 def _decimals(array: pa.Array, scale: int) -> pa.Array:

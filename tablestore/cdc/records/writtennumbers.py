@@ -1,12 +1,14 @@
 """Keeps numbers of JSON as they are written: digit for digit as text, exactly as whole numbers.
 
 Every number of JSON is read. One that no column has room for is a fault of the column that it is for, and none where it is not
-asked for.
+asked for. So it is with a name that an object has twice.
 """
 
 import json
 from decimal import Decimal
 from typing import Any
+
+from tablestore.log.json.jsonrows import NamedTwice, object_of
 
 # A whole number of more digits fits no column.
 _MOST_DIGITS = 76
@@ -46,7 +48,7 @@ def _integer(text: str) -> "int | WrittenNumber":
     return int(text) if len(text) <= _LONGEST_INTEGER else WrittenNumber(text)
 
 
-JSON = json.JSONDecoder(parse_float=WrittenNumber, parse_int=_integer)
+JSON = json.JSONDecoder(parse_float=WrittenNumber, parse_int=_integer, object_pairs_hook=object_of)
 
 
 def whole_number(number: Decimal) -> int:
@@ -72,4 +74,6 @@ def json_text(value: Any) -> str:
         return "{" + ",".join(f"{json.dumps(name, ensure_ascii=False)}:{json_text(part)}" for name, part in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ",".join(map(json_text, value)) + "]"
+    if isinstance(value, NamedTwice):
+        raise ValueError(f"found {value}")
     return str(value) if isinstance(value, WrittenNumber) else json.dumps(value, ensure_ascii=False)

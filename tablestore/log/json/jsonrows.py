@@ -49,6 +49,25 @@ class Digits(str):
         return str(self)
 
 
+class NamedTwice:
+    """Stands for the value of a name that an object has twice, which fits no column: JSON leaves open which of them counts."""
+
+    def __repr__(self) -> str:
+        return "two values of one name"
+
+
+def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The members of an object, as Python's JSON reader hands them in."""
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                members[name] = NamedTwice()
+            seen.add(name)
+    return members
+
+
 class BadJson(FormatError):
     """A text that does not fit the columns: the one at ``position``, for the ``reason``.
 
@@ -241,7 +260,7 @@ def values_to_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 def _object(text: bytes, position: int) -> dict[str, Any]:
     try:
-        value = json.loads(text.decode(), parse_float=Digits)
+        value = json.loads(text.decode(), parse_float=Digits, object_pairs_hook=object_of)
     except (ValueError, RecursionError) as error:
         raise _bad(position, f"not JSON: {text[:100]!r} ({error})") from error
     if not isinstance(value, dict):

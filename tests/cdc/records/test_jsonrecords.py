@@ -125,7 +125,6 @@ def test_texts_that_would_fill_up_for_each_other_are_taken_apart() -> None:
     assert sorted(found.faults) == [0, 1] and changes(found) == [("+I", 3), ("+I", 4)]
     found = plain(target(), b"{}null{}", b'{"id":3}')
     assert sorted(found.faults) == [0]
-    assert plain(target(v="STRING"), b'{"id":1,"v":"a","v":"b"}').rows.to_pylist() == [{"id": 1, "v": "b"}]
 
 
 def test_a_reader_takes_the_fast_way_again_once_it_knows_how_values_come() -> None:
@@ -221,6 +220,54 @@ def test_a_schema_around_a_record_says_what_its_values_mean() -> None:
     ]
     turned = json.dumps({"payload": {"before": None, "after": row, "op": "c"}, "schema": schema}).encode()
     assert debezium(goal, (None, turned)).rows.to_pylist() == [first]
+
+
+TWICE = [
+    b'{"id":1,"id":2,"v":"a"}', b'{"id":null,"id":2,"v":"a"}', b'{"id":1,"v":"a","\\u0076":"a"}', b'{"id":1,"r":{"a":1,"a":1}}',
+    b'{"id":1,"v":{"k":1,"k":2}}', b'{"id":1,"l":[{"a":1},{"a":1,"a":2}]}', b'{"id":1,"r":{"a":1},"r":{"a":1}}',
+    b'{"id":1,"d":1.5,"d":1.5}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("beside", [b'{"id":9,"v":"good"}', b"no JSON", b'{"id":9,"m":{"k":1}}'])
+@pytest.mark.parametrize("record", TWICE)
+def test_a_name_that_an_object_has_twice_is_a_fault_of_its_record_alone(record: bytes, beside: bytes) -> None:
+    row = pa.struct([("a", pa.int32())])
+    columns = {"v": "STRING", "r": row, "l": pa.list_(row), "d": "DECIMAL(5, 2)"}
+    found = plain(target(**columns), record, beside, b'{"id":7,"v":"last"}')
+    assert "two values of one name" in found.faults[0] or found.faults[0].startswith("column"), found.faults
+    assert sorted(found.faults) == ([0, 1] if beside == b"no JSON" else [0])
+    assert found.rows["id"].to_pylist() == ([7] if beside == b"no JSON" else [9, 7])
+    maps = plain(target(m=pa.map_(pa.string(), pa.int32())), b'{"id":1,"m":{"k":1,"k":2}}', b'{"id":2,"m":{"k":1}}')
+    assert sorted(maps.faults) == [0]
+    envelope = b'{"before":null,"after":%s,"op":"c"}'
+    assert sorted(debezium(target(**columns), (None, envelope % record), (None, envelope % b'{"id":7}')).faults) == [0]
+    twice = (None, b'{"before":null,"after":{"id":1},"after":{"id":2},"op":"c"}')
+    assert sorted(debezium(target(), twice, (None, envelope % b'{"id":7}')).faults) == [0]
+
+
+@pytest.mark.parametrize("beside", [b'{"id":9}', b"no JSON"])
+def test_a_name_that_is_not_asked_for_may_stand_twice_whatever_stands_beside(beside: bytes) -> None:
+    found = plain(target(), b'{"id":1,"x":1,"x":2,"y":{"a":1,"a":2}}', beside)
+    assert 0 not in found.faults and found.rows["id"].to_pylist()[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("scale", "amount", "text"),
+    [
+        (2, "AN4=", "2.22"), (2, "/w==", "-0.01"), (2, "AA==", "0.00"), (0, "/w==", "-1"), (10, "AQ==", "0.0000000001"),
+        (38, "AQ==", f"0.{'0' * 37}1"), (4, "S0PkcZJ6jz8AAAAA", "2329345256111014109479383.8592"),
+    ],
+)  # fmt: skip
+def test_a_decimal_of_connect_in_a_column_of_text_is_its_digits(scale: int, amount: str, text: str) -> None:
+    decimal = {"field": "v", "type": "bytes", "optional": True, "name": "org.apache.kafka.connect.data.Decimal"}
+    columns = [{"field": "id", "type": "int64"}, {**decimal, "parameters": {"scale": str(scale)}}]
+    schema = {"type": "struct", "fields": columns}
+    rows = [{"schema": schema, "payload": {"id": number, "v": value}} for number, value in enumerate((amount, None, amount))]
+    for values in (rows, [*rows, {"schema": schema, "payload": {"id": 3, "v": 7}}]):
+        found = plain(target(v="STRING"), *values)
+        assert not found.faults
+        assert found.rows["v"].to_pylist()[:3] == [text, None, text]
 
 
 def test_a_value_of_no_schema_has_null_around_it_unless_it_is_a_row_with_such_columns() -> None:

@@ -157,3 +157,12 @@ def test_dates_come_back(values: list[date]) -> None:
     array = pa.array(values, pa.date32())
     texts = [text.encode() for text in rows_to_json([array], ["x"]).to_pylist()]
     assert rows_from_json(texts, pa.schema([("x", pa.date32())])).column("x").to_pylist() == values
+
+
+@pytest.mark.parametrize("text", [b'{"id":1,"id":2}', b'{"id":1,"f":1.5,"f":1.5}', b'{"id":1,"f":null,"f":1}'])
+def test_a_name_that_an_object_has_twice_is_refused(text: bytes) -> None:
+    schema = pa.schema([("id", pa.int64()), ("f", pa.float64())])
+    with pytest.raises(BadJson, match="two values of one name") as refused:
+        rows_from_json([b'{"id":0}', text], schema)
+    assert refused.value.position == 1
+    assert rows_from_json([b'{"id":1,"x":1,"x":2}'], schema).to_pylist() == [{"id": 1, "f": None}]
