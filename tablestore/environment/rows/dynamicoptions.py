@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tablestore.errors import InvalidInputError, TablestoreError, UnsupportedError
-from tablestore.log.follow.request import parse_start
+from tablestore.lazy import imported
 from tablestore.names import did_you_mean
 from tablestore.options import LOG_SCAN, LOG_SCAN_TIMESTAMP, LOG_SCAN_TIMESTAMP_ALIAS, TABLE_OPTIONS, Option
 from tablestore.sql.query.hints import DynamicOption
@@ -115,6 +115,8 @@ def _followed(context: TableContext, given: Mapping[str, str]) -> Mapping[str, d
     mode = SCAN.parse(given.get(SCAN.key, "full"))
     time = next(iter(times.values()), None)
     assert isinstance(mode, str) and (time is None or isinstance(time, int))
+    # What follows a log is loaded for these options only.
+    parse_start = imported("tablestore.log.follow.request:parse_start")
     start = parse_start(context, scan=mode, time_millis=time, consumer_id=given.get(CONSUMER_ID.key), position=None)
     if start.scan == "full":
         return {}
