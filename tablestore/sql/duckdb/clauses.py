@@ -1,5 +1,7 @@
 """Clauses of a query whose form is another one in DuckDB."""
 
+from collections.abc import Iterable
+
 from sqlglot import exp
 
 from tablestore.sql.duckdb.calls import call, refusal
@@ -104,3 +106,59 @@ def of_counted_rows(node: exp.Filter) -> None:
 
 _ARGUMENTS = ("this", "expression", "expressions")
 _COMPUTE_NOTHING = (exp.Column, exp.Literal, exp.Null, exp.Star, exp.Distinct, exp.DataType, exp.Identifier, exp.Lambda)
+
+
+def chains_in_order(failing: Iterable[exp.Expr]) -> set[int]:
+    """The ids of the chains of AND and OR in which what stands before decides whether one of these nodes is computed.
+
+    In WHERE, HAVING, QUALIFY, the conditions of CASE and of joins DuckDB computes one after the other, elsewhere all.
+    """
+    chains: set[int] = set()
+    for one in failing:
+        node, is_first = one, True
+        while node.parent is not None and not isinstance(node, exp.Query):
+            around = node.parent
+            if isinstance(around, (exp.And, exp.Or)):
+                is_first &= node.arg_key == "this"
+                is_end = not isinstance(_outside(around), type(around))
+                if is_end and not is_first and not _is_filter(around):
+                    chains.add(id(around))
+                is_first |= is_end
+            node = around
+    return chains
+
+
+def in_order(chain: exp.Expr) -> exp.Expr:
+    """A chain of AND or OR whose parts are computed only where no part before decides."""
+    parts = list(chain.flatten())
+    is_and = isinstance(chain, exp.And)
+    decided: exp.Expr = exp.false() if is_and else exp.true()
+    tests = [exp.paren(part.copy()) for part in parts[:-1]]
+    branches = [exp.If(this=exp.Not(this=test) if is_and else test, true=decided.copy()) for test in tests]
+    return exp.Case(ifs=branches, default=chain)
+
+
+def _outside(node: exp.Expr) -> exp.Expr | None:
+    """What is around a node, and around its parentheses."""
+    around = node.parent
+    while isinstance(around, exp.Paren):
+        around = around.parent
+    return around
+
+
+def _is_filter(node: exp.Expr) -> bool:
+    """Whether DuckDB computes the parts of a condition one after the other."""
+    inner, around = node, node.parent
+    while isinstance(around, (exp.And, exp.Or, exp.Paren)):
+        inner, around = around, around.parent
+    match around:
+        case exp.Where():
+            return not isinstance(around.parent, exp.Filter)
+        case exp.Having() | exp.Qualify() | exp.Join():
+            # Of an outer join too: it has to find the columns that are equal.
+            return True
+        case exp.If():
+            is_subject = isinstance(around.parent, exp.Case) and around.parent.this is not None
+            return inner.arg_key == "this" and not is_subject
+        case _:
+            return False

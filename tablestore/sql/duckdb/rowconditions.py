@@ -8,7 +8,7 @@
 DuckDB pushes conditions as far down as it can, so they may see rows that a scan is still to leave out.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -54,9 +54,13 @@ class RowConditions:
         return self.failing is None or column.casefold() in self.failing
 
 
-def row_conditions(tree: exp.Expr, bound: Bound, casts: Collection[int]) -> RowConditions:
-    """What a bound query does with the rows of its tables. ``casts``: the ids of the texts in it that are cast to numbers."""
-    failing = [node for node in tree.walk() if _may_fail(node, bound, casts)]
+def failing_nodes(tree: exp.Expr, bound: Bound, casts: Collection[int]) -> list[exp.Expr]:
+    """The nodes of a bound query that may fail on a value by themselves. ``casts``: the ids of texts that are cast to numbers."""
+    return [node for node in tree.walk() if _may_fail(node, bound, casts)]
+
+
+def row_conditions(tree: exp.Expr, bound: Bound, failing: Sequence[exp.Expr]) -> RowConditions:
+    """What a bound query does with the rows of its tables. ``failing``: its nodes that may fail."""
     filters = any(isinstance(node, _CLAUSES) for node in tree.walk())
     if not failing:
         return RowConditions(filters=filters)

@@ -30,6 +30,7 @@ gives other rows in silence.
     patterns are RE2's                                      those with look-around and back references are refused
     a UNION of texts and numbers has texts                  refused
     what FILTER leaves out is computed, and may fail        a CASE computes the rest
+    all sides of AND and OR are computed, and may fail      a CASE goes by their order, but in WHERE, where DuckDB does
     a written text beside a number is rounded               cast to a BIGINT or a DOUBLE, as any text
 
 Known to differ: names of windows, lambdas and intervals without an alias (``resultnames``); a quotient or an average of decimals
@@ -66,7 +67,16 @@ from tablestore.sql.duckdb.calls import (
     refusal,
     unknown_operand,
 )
-from tablestore.sql.duckdb.clauses import counted_columns, exploded, group, of_counted_rows, sets_of_groups, table_function
+from tablestore.sql.duckdb.clauses import (
+    chains_in_order,
+    counted_columns,
+    exploded,
+    group,
+    in_order,
+    of_counted_rows,
+    sets_of_groups,
+    table_function,
+)
 from tablestore.sql.duckdb.floats import ROUNDED, round_as_spark, widened_operands
 from tablestore.sql.duckdb.lateralaliases import write_out_aliases
 from tablestore.sql.duckdb.lists import subscript
@@ -75,7 +85,7 @@ from tablestore.sql.duckdb.numbertypes import Widened, cast_to, casts_of, widen,
 from tablestore.sql.duckdb.quotients import average, average_of_doubles, averaged, quotient, whole_quotient
 from tablestore.sql.duckdb.resultnames import name_results
 from tablestore.sql.duckdb.rewrites import NAMED, REWRITES, TAKEN, is_another, whole_aggregate
-from tablestore.sql.duckdb.rowconditions import RowConditions, row_conditions
+from tablestore.sql.duckdb.rowconditions import RowConditions, failing_nodes, row_conditions
 from tablestore.sql.duckdb.sqlcasts import cast, date_of_text, part_by_part
 from tablestore.sql.duckdb.textnumbers import texts_as_numbers
 from tablestore.sql.parse.literals import refused_literal
@@ -362,12 +372,16 @@ def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None, 
             casts.setdefault(id(operand), DOUBLE)
         numbers |= texts_as_numbers(node, bound)
         widened += widened_queries(node, bound)
-    columns, conditions = bound.columns(tree), row_conditions(tree, bound, numbers.keys())
+    failing = failing_nodes(tree, bound, numbers.keys())
+    columns, conditions = bound.columns(tree), row_conditions(tree, bound, failing)
+    chains = chains_in_order(failing)
     for node, change in zip(reversed(nodes), reversed(changes), strict=True):
         parent, key, index = node.parent, node.arg_key or "", node.index
         if isinstance(node, exp.Filter):
             of_counted_rows(node)
         made = change()
+        if id(node) in chains:
+            made = in_order(made)
         if (number := numbers.get(id(node))) is not None:
             made = cast(cast_to(number, made), STRING)
         if (wanted := casts.get(id(node))) is not None:

@@ -1,6 +1,8 @@
 """What goes wrong in functions of Python's, or in DuckDB itself, ends a query and never the session."""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -75,6 +77,36 @@ def test_a_hostile_function_by_column_ends_its_query_alone(env: ts.TableEnvironm
         with pytest.raises(ts.InvalidInputError, match="function hostile raised"):
             env.execute_sql(query).to_arrow()
         assert env.execute_sql("SELECT count(*) AS n FROM shop.t").to_arrow().to_pylist() == [{"n": 3}]
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "CAST(parts AS ARRAY<STRUCT<x: STRING>>)",
+        "CAST(parts AS ARRAY<STRUCT<y: TINYINT>>)",
+        "CAST(parts AS STRING)",
+        "transform(parts, p -> 10 / (p.x - 1))",
+        "filter(parts, p -> CAST(p.x AS STRING) = '1')",
+        "CAST('a' || id AS INT)",
+        "10 DIV (id - id)",
+        "parts[7].x",
+    ],
+)
+def test_what_fails_on_a_value_ends_its_query_alone(env: ts.TableEnvironment, expression: str) -> None:
+    for query in (f"SELECT {expression} FROM shop.t", f"SELECT count({expression}), max(id) FROM shop.t GROUP BY {expression}"):
+        with suppress(ts.InvalidInputError, ts.UnsupportedError):
+            env.execute_sql(query).to_arrow()
+        assert env.execute_sql("SELECT count(*) AS n FROM shop.t").to_arrow().to_pylist() == [{"n": 3}]
+
+
+def test_rows_that_fail_while_they_are_read_end_their_query_alone(env: ts.TableEnvironment) -> None:
+    table = env.catalog().table("shop.t")
+    for file in Path(table.location).rglob("bucket-*/*"):  # type: ignore[union-attr]
+        file.write_bytes(b"no Parquet")
+    for query in ("SELECT * FROM shop.t", "SELECT count(parts) FROM shop.t WHERE id > 1"):
+        with pytest.raises(ts.TablestoreError):
+            env.execute_sql(query).to_arrow()
+        assert env.execute_sql("SELECT 1 AS n").to_arrow().to_pylist() == [{"n": 1}]
 
 
 def test_a_database_that_has_ended_is_opened_again_with_functions_and_settings(env: ts.TableEnvironment) -> None:

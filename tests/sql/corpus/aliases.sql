@@ -116,3 +116,11 @@ SELECT p.id FROM people p JOIN (SELECT DISTINCT customer FROM orders WHERE custo
 SELECT boss, 10 / (boss - 1) AS q FROM people GROUP BY boss HAVING boss <> 1
 --- an error on a row behind the limit [ordered]
 SELECT 10 / (boss - 1) AS q FROM (SELECT boss FROM people ORDER BY id DESC LIMIT 2)
+--- an error behind AND and OR
+SELECT id, boss <> 1 AND 10 / (boss - 1) > 2 AS a, boss = 1 OR 10 / (boss - 1) > 2 AS b, (boss IS NULL OR boss <> 1) AND 10 / (boss - 1) > 2 AS c FROM people
+--- an error behind OR in NOT
+SELECT id FROM people WHERE NOT (boss = 1 OR 10 / (boss - 1) > 4)
+--- a cast behind AND in a lambda
+SELECT id, filter(array(boss, id), x -> x <> 1 AND 10 / (x - 1) > 2) AS a FROM people
+--- a cast behind a pattern
+SELECT txt RLIKE '^[0-9]+$' AND txt > 3 AS a, NOT txt RLIKE '^[0-9]+$' OR CAST(txt AS INT) > 3 AS b FROM numbers

@@ -88,3 +88,21 @@ def test_a_condition_is_also_one_of_what_a_query_below_it_computes() -> None:
     plain = _conditions("SELECT g AS k FROM t")
     assert plain.inside(outer) == RowConditions(filters=True)
     assert plain.inside(_conditions("SELECT k FROM u WHERE 10 / k > 2")).failing is None
+
+
+@pytest.mark.parametrize(
+    ("query", "in_order"),
+    [
+        ("SELECT g <> 1 AND 10 / (g - 1) > 2 FROM t", True),
+        ("SELECT g = 1 OR v > 2 FROM t", True),
+        ("SELECT id FROM t WHERE NOT (g = 1 OR 10 / (g - 1) > 2)", True),
+        ("SELECT g <> 1 AND w = 2 FROM t", False),
+        ("SELECT 10 / (g - 1) > 2 AND g = 1 FROM t", False),
+        ("SELECT id FROM t WHERE g <> 1 AND (id = 1 OR g - 1 > 2)", False),
+        ("SELECT CASE WHEN g <> 1 AND g - 1 > 2 THEN 1 END FROM t", False),
+        ("SELECT t.id FROM t LEFT JOIN u ON t.id = u.id AND u.k - 1 > 2", False),
+    ],
+)
+def test_conditions_are_computed_in_order_where_a_later_one_may_fail_and_duckdb_computes_all(query: str, in_order: bool) -> None:
+    sql = translated(query, KNOWN).sql
+    assert ("THEN FALSE" in sql or "THEN TRUE" in sql) == in_order

@@ -257,3 +257,8 @@ def test_whole_numbers_beyond_bigint_are_decimals_of_their_digits() -> None:
     )
     with pytest.raises(InvalidInputError, match="39 digits"):
         to_duckdb(f"SELECT {'9' * 39}")
+
+
+def test_a_cast_that_is_not_closed_is_refused() -> None:
+    with pytest.raises((InvalidInputError, UnsupportedError)):
+        to_duckdb("SELECT CAST(qty AS STRING || '!', CAST(CAST(id AS STRING) AS BIGINT) FROM orders")
