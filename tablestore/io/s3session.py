@@ -108,8 +108,18 @@ class S3Session:
             client = Session(profile=given.get("profile")).create_client("s3", config=Config(**settings), **arguments)
         except (TypeError, ValueError, AttributeError, BotoCoreError) as error:
             raise InvalidInputError(f"S3 cannot be reached with these options: {error}; correct them", kind="option") from error
+        if ".amazonaws." not in f"{client.meta.endpoint_url}/":
+            client.meta.events.register("before-call.s3", _stay)
         finalize(self, client.close)
         return client
+
+
+def _stay(params: dict[str, Any], **_: Any) -> None:
+    """Has a client stay at the host that was named, when that sends it to another region, as AWS does.
+
+    The client would ask the same host where the bucket lies, which may send it elsewhere again, without end.
+    """
+    params.setdefault("context", {}).setdefault("s3_redirect", {})["redirected"] = True
 
 
 def is_transient(error: BaseException) -> bool:

@@ -28,6 +28,8 @@ class Listener:
         return b"".join(self.calls)
 
     def close(self) -> None:
+        # Closing alone does not wake who waits for a caller.
+        self._server.shutdown(socket.SHUT_RDWR)
         self._server.close()
         self._thread.join(5)
 
