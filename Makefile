@@ -14,7 +14,7 @@
 #   make bench    the benchmarks, with their floors and peers
 #   make clean    what these made, .venv included
 #
-# PYTHON=python3.12 chooses the interpreter. pip's own settings (PIP_*, proxies) are left as they are.
+# PYTHON=python3.12 chooses the interpreter. LOCK=.ci/requirements.txt installs just these packages, by their hashes. pip's own settings (PIP_*, proxies) are left as they are.
 
 PYTHON ?= python3
 VENV := .venv
@@ -41,7 +41,12 @@ $(STAMP):
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
 	  { echo "make: cannot create $(VENV); on Debian and Ubuntu: apt install python3-venv" >&2; rm -rf $(VENV); exit 1; }
 	@echo "installing tablestore and its tools into $(VENV)"
+ifdef LOCK
+	@$(BIN)/python -m pip install --quiet --require-hashes --requirement $(LOCK)
+	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+else
 	@$(BIN)/python -m pip install --quiet --editable '.[all,dev]'
+endif
 	@rm -f $(VENV)/.installed-*
 	@touch $@
 

@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 import tablestore
 
@@ -52,10 +55,51 @@ def test_ci_lints_runs_all_tests_but_the_slow_ones_and_can_be_run(project: Path)
     assert '-m "deep and not slow"' in (project / "Makefile").read_text()
 
 
+def test_github_runs_no_code_of_others_but_what_is_named_by_its_digest(project: Path) -> None:
+    for workflow in (project / ".github" / "workflows").glob("*.yml"):
+        jobs = yaml.safe_load(workflow.read_text())["jobs"].values()
+        used = [step["uses"] for job in jobs for step in job["steps"] if "uses" in step]
+        assert used and all(re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", name) for name in used), used
+
+
+@pytest.mark.parametrize("name", ["requirements.txt", "audit.txt"])
+def test_every_package_of_a_lock_file_has_one_version_and_its_hashes(project: Path, name: str) -> None:
+    entries = re.split(r"\n(?=[\w.-]+(?:\[[\w,-]+\])?==)", (project / ".ci" / name).read_text())[1:]
+    assert entries
+    for entry in entries:
+        assert re.match(r"[\w.-]+(\[[\w,-]+\])?==[\w.!+]+( ; [^\\]*)? \\\n    --hash=sha256:[0-9a-f]{64}", entry), entry[:200]
+
+
+def test_the_lock_file_is_that_of_the_dependencies(project: Path) -> None:
+    stated = tomllib.loads((project / "pyproject.toml").read_text())["project"]
+    needs = [*stated["dependencies"], *stated["optional-dependencies"]["all"], *stated["optional-dependencies"]["dev"]]
+    needs += [need for needs_of in stated["optional-dependencies"].values() for need in needs_of]
+    locked: dict[str, list[Version]] = {}
+    for name, version in re.findall(
+        r"^([\w.-]+)(?:\[[\w,-]+\])?==([\w.!+]+)", (project / ".ci" / "requirements.txt").read_text(), re.M
+    ):
+        locked.setdefault(canonicalize_name(name), []).append(Version(version))
+    for need in map(Requirement, needs):
+        if need.name != "tablestore":
+            versions = locked.get(canonicalize_name(need.name), [])
+            assert any(need.specifier.contains(one) for one in versions), f"make the lock file again: {need}, found {versions}"
+
+
+def test_arrow_is_none_that_writes_to_freed_memory(project: Path) -> None:
+    (need,) = (
+        Requirement(need)
+        for need in tomllib.loads((project / "pyproject.toml").read_text())["project"]["dependencies"]
+        if need.startswith("pyarrow")
+    )
+    assert not any(need.specifier.contains(version) for version in ("15.0.0", "20.0.0", "22.0.0", "23.0.0"))
+    assert need.specifier.contains("23.0.1")
+
+
 def test_github_runs_what_any_machine_runs(project: Path) -> None:
     workflow = yaml.safe_load((project / ".github" / "workflows" / "ci.yml").read_text())
-    (job,) = workflow["jobs"].values()
-    assert [step["run"] for step in job["steps"] if "run" in step] == [".ci/run"]
+    (step,) = (step for step in workflow["jobs"]["run"]["steps"] if "run" in step)
+    assert (step["run"], step["env"]) == (".ci/run", {"LOCK": ".ci/requirements.txt"})
+    assert any("pip-audit" in step.get("run", "") for step in workflow["jobs"]["audit"]["steps"])
     for form in (project / ".github" / "ISSUE_TEMPLATE").glob("*.yml"):
         assert yaml.safe_load(form.read_text())
 
