@@ -88,7 +88,8 @@ def _imported(paths: Iterable[Path]) -> set[str]:
 def test_every_extra_brings_what_some_code_imports(project: Path) -> None:
     wanted = tomllib.loads((project / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     brought = {(name.lower(), module) for module, names in packages_distributions().items() for name in names}
-    shipped = [path for top in ("tablestore", "connectors", "benchmarks", "docs") for path in project.glob(f"{top}/**/*.py")]
+    folders = ("tablestore", "connectors", "benchmarks", "examples", "docs")
+    shipped = [path for top in folders for path in project.glob(f"{top}/**/*.py")]
     used = _imported(shipped)
     used_by_tests = used | _imported(project.glob("tests/**/*.py"))
     for extra, needs in wanted.items():
