@@ -158,4 +158,8 @@ def _field_place(place: Place, field: Field) -> Place:
 
 
 def _default(text: str | None, data_type: DataType) -> str:
-    return cast_text("NULL" if text is None else text_literal(text), data_type)
+    if text is None or "${" not in text:
+        return cast_text("NULL" if text is None else text_literal(text), data_type)
+    # It is stored, and Spark would put a variable of the process in the place of ${env:…}.
+    parts = text.replace("${", "$\0{").split("\0")
+    return cast_text(f"concat({', '.join(map(text_literal, parts))})", data_type)

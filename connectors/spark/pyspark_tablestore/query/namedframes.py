@@ -31,11 +31,20 @@ def frame_of(
         for name, frame in zip(names, relations, strict=True):
             frame.createOrReplaceTempView(name)
             made.append(name)
-        return spark.sql(query.edited(names.__getitem__), parameters or None)
+        text = query.edited(names.__getitem__)
+        if not parameters:
+            _check_query(spark, text)
+        return spark.sql(text, parameters or None)
     finally:
         drop = _drop(spark)
         for name in made:
             drop(name)
+
+
+def _check_query(spark: SparkSession, text: str) -> None:
+    """Raise Spark's error for a text that is no query: ``sql`` runs a command before anybody asks for its rows."""
+    session: Any = spark
+    session._jsparkSession.sessionState().sqlParser().parseQuery(text)
 
 
 def _drop(spark: SparkSession) -> Callable[[str], Any]:

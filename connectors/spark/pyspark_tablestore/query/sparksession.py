@@ -26,6 +26,8 @@ _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
+    # A text means what it says: Spark would put variables of the process in the place of ${env:…}.
+    "spark.sql.variable.substitute": "false",
     # TIME is a preview in Spark 4.3, off by default.
     "spark.sql.timeType.enabled": "true",
     "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
