@@ -16,15 +16,20 @@ from tablestore.sql.stored.storedexpression import check_expressions
 from tablestore.table.system.systemrows import column_statistics
 from tablestore.table.table import Table
 from tablestore.types.arrowtypes import to_arrow_schema
+from tablestore.types.datatypes import TIMESTAMP_ROOTS, AtomicType
 
 NO_WATERMARK = -(1 << 63)
 
 
 def newest_watermark(engine: QueryEngine | None, table: Table, watermark: WatermarkOf) -> datetime | None:
     """The watermark of the newest data; None if there is none, an expression that no engine is there to compute, or a stored text
-    that is none (:mod:`tablestore.sql.stored.storedexpression`)."""
+    that is none (:mod:`tablestore.sql.stored.storedexpression`), or a column that is no time."""
     context = table.context.still_there()
     latest = context.snapshots.latest()
+    field = next((one for one in table.table_schema.fields if one.name == watermark.column), None)
+    if field is None or not isinstance(field.type, AtomicType) or field.type.root not in TIMESTAMP_ROOTS:
+        # Another writer has stored it so.
+        return None
     if latest is not None and latest.watermark is not None and latest.watermark != NO_WATERMARK:
         return datetime.fromtimestamp(latest.watermark / 1000, UTC).replace(tzinfo=None)
     entries = context.manifests.live(latest)

@@ -11,6 +11,7 @@ from tablestore.cli.command import Session
 from tablestore.cli.commands.materialized.serve import Server
 from tablestore.cli.text.render import Output
 from tests.support.commandline import Ran
+from tests.support.sql.hostile import set_options
 
 Run = Callable[..., Ran]
 TOTALS = (
@@ -123,6 +124,20 @@ def test_the_server_refreshes_what_is_due_until_it_is_ended(
     modes = [json.loads(line)["mode"] for line in capsys.readouterr().out.splitlines()]
     assert modes == ["full", "incremental", "incremental"]
     assert "shop.totals" in serving.metrics
+
+
+def test_the_server_runs_no_definition_that_a_stranger_stored(
+    run: Run, totals: str, tmp_path: Path, warehouse: str, clock_env: Callable[[], ts.TableEnvironment]
+) -> None:
+    hostile = {"materialized-table.definition-query": f"COPY (SELECT 1) TO '{tmp_path / 'written'}'"}
+    set_options(Path(warehouse) / "shop.db" / "totals", hostile)
+    with clock_env() as environment:
+        looks = iter([False, True])
+        environment._session.clock.sleep(2)
+        server(environment).run(lambda seconds: next(looks), 5.0)
+    assert "definition of the materialized table is not run" in run("mt", "refresh", totals, code=1).err
+    run("mt", "list")
+    assert not (tmp_path / "written").exists()
 
 
 def test_a_table_that_fails_is_left_out_more_and_more_often(

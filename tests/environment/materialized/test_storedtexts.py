@@ -80,3 +80,15 @@ def test_a_stored_definition_does_not_read_tables_of_the_engine(tmp_path: Path) 
                     env.execute_sql("ALTER MATERIALIZED TABLE t REFRESH")
             assert outcome(env, "SELECT id FROM t") == []
             assert outcome(env, "SELECT id FROM private") == [{"id": 7}]
+
+
+@pytest.mark.parametrize(
+    "source", ["'SECRET'", '"SECRET"', "read_csv('SECRET')", "glob('SECRET')", "duckdb_settings()", "pragma_version()"]
+)
+def test_a_stored_definition_opens_no_file_of_the_host(env: ts.TableEnvironment, tmp_path: Path, source: str) -> None:
+    (tmp_path / "secret.csv").write_text("id,v\n7,8\n")
+    text = f"SELECT id, v FROM s UNION ALL SELECT * FROM {source.replace('SECRET', str(tmp_path / 'secret.csv'))}"
+    set_options(tmp_path / "wh" / "default.db" / "t", {QUERY: text})
+    with pytest.raises(ts.TablestoreError):
+        env.execute_sql("ALTER MATERIALIZED TABLE t REFRESH")
+    assert outcome(env, "SELECT id, v FROM t") == [{"id": 1, "v": 1}]

@@ -34,7 +34,7 @@ STATEMENTS = (
     "SHOW TABLES",
 )
 _QUERY = "materialized-table.definition-query"
-_ODD = (
+_ODD: tuple[Any, ...] = (
     None,
     True,
     0,

@@ -20,7 +20,7 @@ from tablestore.environment.materialized.refreshing import RefreshNote, note_in
 from tablestore.environment.materialized.storing import Found, read_found
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.session.session import Session
-from tablestore.errors import TablestoreError
+from tablestore.errors import FormatError, TablestoreError
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.table.table import Table
 
@@ -64,13 +64,17 @@ class FreshnessFigures:
 def figures_of(session: Session, database: str | None = None) -> Iterator[FreshnessFigures]:
     """The figures of each materialized table of the current catalog, or of one of its databases.
 
-    Versions beside a table are left out: nobody waits for their rows.
+    Versions beside a table are left out: nobody waits for their rows. So are tables whose definition is damaged.
     """
     now = session.clock.now_ms()
     for path, table in materialized_tables(session, session.catalogs.current, database):
         if is_version(table):
             continue
-        found = read_found(path, table)
+        try:
+            found = read_found(path, table)
+        except FormatError:
+            # One damaged definition does not hide all others; the refresh of its table says what is wrong.
+            continue
         yield FreshnessFigures(
             table=path,
             status=found.upkeep.status,
