@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.support.servers.postgres import FIX, PostgresServer, PostgresUnavailable
 from tests.support.services import require_service
+from tests.support.sql.received import Received, recording
 
 IN_CI = bool(os.environ.get("CI"))
 
@@ -94,6 +95,19 @@ def _locks_outside_of_the_home(tmp_path_factory: pytest.TempPathFactory) -> Iter
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture(scope="session")
+def received() -> Iterator[Received]:
+    with pytest.MonkeyPatch.context() as patch, recording(patch) as watched:
+        yield watched
+
+
+@pytest.fixture(autouse=True)
+def _engines_receive_queries_over_planned_relations(received: Received) -> Iterator[None]:
+    """Whatever a test does, no engine gets anything else."""
+    yield
+    received.check()
 
 
 @pytest.fixture(scope="session")
