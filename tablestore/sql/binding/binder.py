@@ -22,7 +22,7 @@ _NO_EXPRESSIONS = (exp.DataType, exp.Identifier, exp.Var, exp.TableAlias, exp.Hi
 class Bound:
     """A bound tree, which may not change before its types have been asked for.
 
-    ``columns`` of queries, of what FROM reads and of stars; None where they are not known. ``of`` an expression of the tree.
+    ``columns`` of queries and of what FROM reads; None where they are not known. ``of`` an expression of the tree.
     """
 
     _types: Mapping[int, Type]
@@ -256,10 +256,9 @@ class _Binder:
             replaced = {part.alias.casefold(): self.expression(part, scope) for part in star.args.get("replace") or ()}
             left_out = {part.name.casefold() for part in star.args.get("except_") or ()}
             columns = scope.star(one.table.casefold() if isinstance(one, exp.Column) else "")
-            if columns is not None:
-                columns = [(name, replaced.get(name.casefold(), kind)) for name, kind in columns if name.casefold() not in left_out]
-            self.columns[id(one)] = None if star.args.get("rename") else columns
-            return self.columns[id(one)]
+            if columns is None or star.args.get("rename"):
+                return None
+            return [(name, replaced.get(name.casefold(), kind)) for name, kind in columns if name.casefold() not in left_out]
         kind = self.expression(one, scope)
         inner = one.this if isinstance(one, (exp.Alias, exp.Aliases)) else one
         if isinstance(inner, (exp.Explode, exp.Posexplode, exp.Inline, exp.Stack)):

@@ -12,7 +12,7 @@ A query stays as it is, and DuckDB decides, where a name in it is not known, and
 aggregate, and in GROUP BY if the alias stands for another alias.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -145,7 +145,7 @@ class _Rewriting:
         self._items = list(self._query.expressions)
         self._below: dict[str, tuple[str, exp.Expr]] = {}
         self._columns = [names.new() for _ in self._items]
-        self._stars: dict[int, list[tuple[str, str]]] = {}
+        self._stars: list[int] = []
 
     def carry_out(self) -> None:
         """Write the query. Raises _StaysAsItIs before anything is changed."""
@@ -155,7 +155,9 @@ class _Rewriting:
         having_above = self._resolve_having()
         for place, item in enumerate(self._items):
             if not levels[place] and not item.is_star:
-                self._below[_text(item.unalias())] = (self._columns[place], item.unalias())
+                # The same expression twice is one column.
+                name, _ = self._below.setdefault(_text(item.unalias()), (self._columns[place], item.unalias()))
+                self._columns[place] = name
         above: dict[int, exp.Expr] = {}
         for place, item in enumerate(self._items):
             if levels[place]:
@@ -163,22 +165,24 @@ class _Rewriting:
         for key in _ABOVE:
             if isinstance(part := query.args.get(key), exp.Expr):
                 query.set(key, self._above(part))
+        having = query.args["having"].pop().this if having_above else None
+        condition = self._above(having) if having is not None else None
         outer = [one for place, item in enumerate(self._items) for one in self._outer(place, item, above)]
-        inner = exp.Select(expressions=[item for item in self._items if item.is_star])
+        inner = exp.Select()
         for key in _BELOW:
             inner.set(key, query.args.get(key))
             query.set(key, None)
-        if having_above:
-            query.set("where", exp.Where(this=self._above(inner.args["having"].this)))
-            inner.set("having", None)
+        if condition is not None:
+            query.set("where", exp.Where(this=condition))
         elif (qualify := query.args.get("qualify")) is not None and not any(part.find(exp.Window) for part in [*outer, qualify]):
             # Its windows are columns by now.
             query.set("where", exp.Where(this=qualify.this))
             query.set("qualify", None)
-        inner.set("expressions", [*inner.expressions, *(node for _, node in self._below.values())])
-        columns = [*(column for star in self._stars.values() for column, _ in star), *(name for name, _ in self._below.values())]
-        # By their places: columns of a star may have one name.
-        below = _from(inner, names.new(), columns)
+        stars = [item for item in self._items if item.is_star]
+        inner.set(
+            "expressions", [*(exp.alias_(node, name, quoted=True, copy=False) for name, node in self._below.values()), *stars]
+        )
+        below = _from(inner, names.new())
         for level in range(1, max(levels[place] for place in used) + 1):
             steps = [
                 exp.alias_(above[place], self._columns[place], quoted=True, copy=False)
@@ -208,10 +212,10 @@ class _Rewriting:
             raise _StaysAsItIs
         for place, item in enumerate(self._items):
             if item.is_star:
-                columns = names.bound.columns(item)
-                if columns is None:
-                    raise _StaysAsItIs
-                self._stars[place] = [(names.new(), name) for name, _ in columns]
+                self._stars.append(place)
+        if self._stars and self._stars[-1] - self._stars[0] >= len(self._stars):
+            # What each of them stands for is not known: a scan gives the columns that are used.
+            raise _StaysAsItIs
         group = query.args.get("group")
         for part in self._ordinals(group):
             place = int(part.name) - 1
@@ -256,8 +260,10 @@ class _Rewriting:
 
     def _outer(self, place: int, item: exp.Expr, above: dict[int, exp.Expr]) -> Iterator[exp.Expr]:
         if item.is_star:
-            for column, name in self._stars[place]:
-                yield exp.alias_(self._names.column(column), name, quoted=True, copy=False)
+            if place == self._stars[0]:
+                own = [name for name, _ in self._below.values()]
+                own += [self._columns[one] for one in sorted(self._aliases.used) if self._aliases.levels[one]]
+                yield exp.Star(except_=[exp.to_identifier(name, quoted=True) for name in own])
             return
         is_below = not self._aliases.levels[place] or place in self._aliases.used
         made = self._names.column(self._columns[place]) if is_below else above[place]
@@ -340,6 +346,5 @@ def _with_fields(node: exp.Expr, name: exp.Column) -> exp.Expr:
     return node
 
 
-def _from(query: exp.Select, name: str, columns: Sequence[str] = ()) -> exp.From:
-    alias = exp.TableAlias(this=exp.to_identifier(name), columns=[exp.to_identifier(column, quoted=True) for column in columns])
-    return exp.From(this=exp.Subquery(this=query, alias=alias))
+def _from(query: exp.Select, name: str) -> exp.From:
+    return exp.From(this=exp.Subquery(this=query, alias=exp.TableAlias(this=exp.to_identifier(name))))

@@ -124,3 +124,9 @@ SELECT id FROM people WHERE NOT (boss = 1 OR 10 / (boss - 1) > 4)
 SELECT id, filter(array(boss, id), x -> x <> 1 AND 10 / (x - 1) > 2) AS a FROM people
 --- a cast behind a pattern
 SELECT txt RLIKE '^[0-9]+$' AND txt > 3 AS a, NOT txt RLIKE '^[0-9]+$' OR CAST(txt AS INT) > 3 AS b FROM numbers
+--- an expression twice beside its alias
+SELECT upper(name) AS b, upper(name) AS c, b || c AS d, name, name AS again FROM people
+--- a star of a query with aliases, of which not all columns are used
+SELECT id, c, c || c AS d, d || c AS e FROM (SELECT *, upper(name) AS b, b || 1 AS c FROM people)
+--- a star of a query with aliases, of which only the aliases are used
+SELECT c, count(*) AS n FROM (SELECT *, 'x' AS b, b || 1 AS c FROM people) GROUP BY c
