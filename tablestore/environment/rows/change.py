@@ -4,7 +4,7 @@ Rows that others change meanwhile make the plan stale: the statement is planned 
 at most.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tablestore.distributed.change import change_columns, pin_change
@@ -12,11 +12,13 @@ from tablestore.distributed.read import ReadPin
 from tablestore.environment.engine import (
     BoundQuery,
     ChangeTarget,
+    ConnectorRelation,
     ManagedRelation,
     Matching,
     NativeRelation,
     QueryRelation,
     Relation,
+    RowsRelation,
 )
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.result import Result, landed
@@ -83,7 +85,7 @@ class _Plan:
         operation = type(statement).__name__.upper()
         self.table = session.table(statement.target, operation, source)
         self.path = session.expand(statement.target)
-        rows = _rows(statement, source, self.table)
+        rows = _rows(statement, source, _target(self.table))
         change = RowChange(operation=operation, inserts=rows.inserts, deletes=rows.deletes, sets=rows.sets)
         with placing(source, statement.target.span):
             self.pin = pin_change(self.table, session.spec(self.path, self.table), change)
@@ -93,12 +95,15 @@ class _Plan:
         given: dict[str, Relation] = {
             TARGET: relations.managed(self.path, self.table, positions=change_columns(self.table).positions)
         }
+        taken: tuple[str, ...] = ()
         if rows.source is not None:
             relations.where = _places(rows.source)
             query = relations.bind(rows.source.text).made_of(source.text, rows.source.pieces)
             given[SOURCE] = QueryRelation(name=SOURCE, query=query)
-        if types := _value_types(session, statement, source, relations, given, self.table):
-            rows = _rows(statement, source, self.table, types)
+            taken = tuple(_names_in(query))
+        types = _value_types(session, statement, source, relations, given, _target(self.table, taken))
+        if types or taken:
+            rows = _rows(statement, source, _target(self.table, taken), types)
         relations.where = _places(rows)
         self.query = relations.bind(rows.text, given).made_of(source.text, rows.pieces)
         found = list(_of_table(self.query, self.table))
@@ -111,11 +116,11 @@ class _Plan:
 
 
 def _value_types(
-    session: Session, statement: Change, source: Source, relations: Relations, given: Mapping[str, Relation], table: Table
+    session: Session, statement: Change, source: Source, relations: Relations, given: Mapping[str, Relation], target: TargetTable
 ) -> GivenTypes:
     """The types of the values that a statement assigns. They are cast to those of their columns: raises InvalidInputError for
     values that an INSERT would refuse."""
-    assigned = _assigned_values(statement, source, _target(table))
+    assigned = _assigned_values(statement, source, target)
     if assigned is None:
         return {}
     relations.where = _places(assigned.query)
@@ -133,7 +138,7 @@ def _assigned_values(statement: Change, source: Source, target: TargetTable) -> 
             return merged_values(source.text, statement, target)
 
 
-def _target(table: Table) -> TargetTable:
+def _target(table: Table, taken: tuple[str, ...] = ()) -> TargetTable:
     needed = change_columns(table)
     return TargetTable(
         fields=table.table_schema.fields,
@@ -141,11 +146,29 @@ def _target(table: Table) -> TargetTable:
         positions=needed.positions,
         before=needed.before,
         replaces=bool(table.primary_key) and table.context.settings.is_plain,
+        taken=taken,
     )
 
 
-def _rows(statement: Change, source: Source, table: Table, types: GivenTypes | None = None) -> RowQuery:
-    target = _target(table)
+def _names_in(query: BoundQuery) -> Iterator[str]:
+    """The texts of a query and of the views that it reads, and the names of columns that are in its tables."""
+    yield query.text
+    for relation in query.relations:
+        match relation:
+            case QueryRelation(query=inner):
+                yield from _names_in(inner)
+            case ManagedRelation():
+                yield from relation.schema.field_names
+            case ConnectorRelation(schema=schema, metadata=metadata):
+                yield from () if schema is None else schema.names
+                yield from (column.name for column in metadata)
+            case RowsRelation(rows=rows):
+                yield from rows.schema.names
+            case NativeRelation(value=value):
+                yield from map(str, getattr(value, "columns", ()))
+
+
+def _rows(statement: Change, source: Source, target: TargetTable, types: GivenTypes | None = None) -> RowQuery:
     match statement:
         case Delete():
             return delete_query(source.text, statement, target)

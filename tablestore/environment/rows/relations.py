@@ -40,7 +40,7 @@ from tablestore.sql.parse.datatype import data_type
 from tablestore.sql.query.extent import Tokens
 from tablestore.sql.query.parameters import Parameters, bind_parameters, literal_value, may_have_markers
 from tablestore.sql.query.tablereferences import Reference, TimeTravel
-from tablestore.sql.source import Fragment, Span
+from tablestore.sql.source import NOWHERE, Fragment, Span
 from tablestore.table.read.scan import check_filled
 from tablestore.table.system.systemkinds import READ_OPTIMIZED
 from tablestore.table.system.systemtable import SystemTable
@@ -75,7 +75,7 @@ class Relations:
     given_places: dict[str, int] = field(default_factory=dict)
 
     def bind(self, text: str, given: Mapping[str, Relation] | None = None) -> BoundQuery:
-        """A query with its tables resolved; ``given`` are relations by a name that only the text of this query has.
+        """A query with its tables resolved; ``given`` are relations by their names in text that is not the user's.
 
         Raises InvalidInputError, NotFoundError, UnsupportedError.
         """
@@ -84,7 +84,7 @@ class Relations:
 
         def resolve(reference: Reference) -> Relation | None:
             name = reference.path.parts[0] if len(reference.path.parts) == 1 else ""
-            found = given.get(name) if given else None
+            found = given.get(name) if given and not self._is_written(reference.path.span) else None
             if found is None:
                 found = self.resolve(reference)
             else:
@@ -102,6 +102,10 @@ class Relations:
 
             check_contained(bound)
         return bound
+
+    def _is_written(self, span: Span) -> bool:
+        """Whether a place of the text that is bound is one of the source, and not of what is written around it."""
+        return self.source is not NO_SOURCE and self.where(span) != NOWHERE
 
     def resolve(self, reference: Reference) -> Relation | None:
         """What a reference reads; None for what the engine knows itself."""

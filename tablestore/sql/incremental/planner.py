@@ -40,6 +40,7 @@ from tablestore.sql.incremental.shapes import (
     RunStep,
     SourceShape,
     TargetShape,
+    check_names,
 )
 from tablestore.sql.incremental.ties import nodes_with_ties
 from tablestore.types.datatypes import Field, MapType, MultisetType, types_in
@@ -124,6 +125,7 @@ def plan_incremental(
 ) -> IncrementalPlan | FullRefresh:
     """Plan the refreshes of a query. ``source_of``: the source that each of its table references reads, in order."""
     try:
+        check_names((text, *(field.name for fields in (target.fields, *(one.fields for one in sources)) for field in fields)))
         tree = read_query(text, source_of, sources)
         names = frozenset(column.name for column in tree.find_all(exp.Column))
         node = build(tree)

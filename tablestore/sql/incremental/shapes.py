@@ -7,7 +7,8 @@ tablestore_target                the target, before the refresh
 tablestore_step_3                rows of a step, which was run before
 """
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,6 +21,10 @@ WEIGHT = "tablestore_weight"
 """The column that says how often a row comes (1) or goes (-1)."""
 TARGET = "tablestore_target"
 STEP = "tablestore_step_"
+
+_OWN = re.compile(
+    rf"(?<!\w)(?:{PREFIX}|{STEP}|tablestore_(?:weight|target|sub_|joined_|left|there|gone|times|number|place))", re.IGNORECASE
+)
 
 Moment = Literal["old", "new"]
 
@@ -63,6 +68,12 @@ class NoRuleError(Exception):
     def __init__(self, reason: str, *, repeatable: bool = True) -> None:
         super().__init__(reason)
         self.reason, self.repeatable = reason, repeatable
+
+
+def check_names(texts: Iterable[str]) -> None:
+    """Raise NoRuleError where a text, or the name of a column, has a name of those that the queries of a refresh give."""
+    if (own := next((found for text in texts if (found := _OWN.search(text)) is not None), None)) is not None:
+        raise NoRuleError(f"it has a name that begins with {own[0]}, as those of the refresh itself do")
 
 
 def source_at(number: int, moment: Moment) -> str:

@@ -1,9 +1,10 @@
 """What is done with a query whose tables are resolved: the edits of its text, its parameters, and what it uses of each table."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tablestore.sql.freshnames import fresh_name
 from tablestore.sql.query.edits import prefix_edits, relation_edits
 from tablestore.sql.query.extent import Tokens
 from tablestore.sql.query.functions import function_edits
@@ -73,22 +74,32 @@ def plan_query(
     if not pairs:
         return QueryPlan(edits=tuple(edits), parameters=values, uses=())
     read: list[Replacement] = []
-    named = _with_names(View(text=text, edits=tuple(edits), replacements=tuple(made for _, made in pairs)), read)
+    view = View(text=text, edits=tuple(edits), replacements=tuple(made for _, made in pairs))
+    prefix = fresh_name(PREFIX, *_texts(view))
+    named = _with_names(view, prefix, read)
     # sqlglot takes a while to load; a query that reads no table of ours does without it.
     from tablestore.sql.query.querypruning import prune
 
-    uses = prune(named, [one.fields for one in read], values, [one.computed for one in read])
+    uses = prune(named, [one.fields for one in read], values, [one.computed for one in read], prefix)
     return QueryPlan(edits=tuple(edits), parameters=values, uses=uses)
 
 
-def _with_names(view: View, read: list[Replacement]) -> str:
+def _texts(view: View) -> Iterator[str]:
+    """The texts of a query and of those that it reads like tables."""
+    yield view.text
+    for made in view.replacements:
+        if made.view is not None:
+            yield from _texts(made.view)
+
+
+def _with_names(view: View, prefix: str, read: list[Replacement]) -> str:
     """The text of a query with a name of its own for each relation that it reads, and the text of a view in the place of it."""
 
     def name(relation: int) -> str:
         made = view.replacements[relation]
         if made.view is not None:
-            return f"({_with_names(made.view, read)})"
+            return f"({_with_names(made.view, prefix, read)})"
         read.append(made)
-        return f"{PREFIX}{len(read) - 1}"
+        return f"{prefix}{len(read) - 1}"
 
     return apply_edits(view.text, view.edits, name)

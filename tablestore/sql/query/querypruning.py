@@ -27,16 +27,20 @@ from tablestore.types.expression.sqltree import MAX_TEXT
 
 
 def prune(
-    text: str, fields: Sequence[Sequence[Field] | None], parameters: Mapping[str, Any], computed: Sequence[Sequence[str]]
+    text: str,
+    fields: Sequence[Sequence[Field] | None],
+    parameters: Mapping[str, Any],
+    computed: Sequence[Sequence[str]],
+    prefix: str = PREFIX,
 ) -> tuple[Use, ...]:
     """What ``text`` uses of each relation. ``fields``: their columns; None for a relation that is read whole anyway; ``computed``:
-    the names of those that are made of them."""
+    the names of those that are made of them. ``prefix``: with their numbers behind it they are named in the text."""
     whole = tuple(Use() for _ in fields)
     if all(known is None for known in fields) or "|>" in text:
         return whole
     try:
         with deep():
-            return _Reader(text, fields, parameters, computed).uses()
+            return _Reader(text, fields, parameters, computed, prefix).uses()
     except Exception:
         return whole
 
@@ -121,8 +125,10 @@ class _Reader:
         fields: Sequence[Sequence[Field] | None],
         parameters: Mapping[str, Any],
         computed: Sequence[Sequence[str]],
+        prefix: str,
     ) -> None:
         self._text = text
+        self._prefix = prefix
         self._fields = fields
         self._computed = computed
         self._parameters = parameters
@@ -261,7 +267,7 @@ class _Reader:
     def _named(self, node: exp.Table, source: _Source, known: _Queries) -> None:
         if node.args.get("db") is not None:
             return
-        number = node.name.removeprefix(PREFIX)
+        number = node.name.removeprefix(self._prefix)
         if number != node.name and number.isdecimal():
             if int(number) in self._sources:
                 raise _NotUnderstoodError("a relation stands here twice")

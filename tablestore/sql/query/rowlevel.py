@@ -12,6 +12,7 @@ The queries are made in :mod:`tablestore.sql.writing`.
 
 from dataclasses import dataclass
 
+from tablestore.sql.freshnames import fresh_name
 from tablestore.sql.query.querytext import Piece, origin_of
 from tablestore.sql.source import Span
 from tablestore.types.datatypes import Field
@@ -27,7 +28,8 @@ BEFORE = "_row_before"
 class TargetTable:
     """What is changed. ``positions``: rows have the place of the old row; ``before``: columns of it that a ``+U`` has (a struct).
 
-    ``replaces``: a row takes the place of the one that has its key, whatever that holds.
+    ``replaces``: a row takes the place of the one that has its key, whatever that holds. ``taken``: the names of columns of what
+    else is read, and texts with such names.
     """
 
     fields: tuple[Field, ...]
@@ -35,6 +37,11 @@ class TargetTable:
     positions: bool = False
     before: tuple[str, ...] = ()
     replaces: bool = False
+    taken: tuple[str, ...] = ()
+
+    def fresh(self, name: str, statement: str) -> str:
+        """A name for a column or a relation of our own, which nothing is called in what the statement reads and says."""
+        return fresh_name(name, statement, *self.taken, *(field.name for field in self.fields))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

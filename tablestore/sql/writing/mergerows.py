@@ -34,7 +34,6 @@ from tablestore.sql.writing.mergetext import looks_around
 from tablestore.sql.writing.mergeupsert import upsert_query
 from tablestore.types.datatypes import Field, RowType
 
-_CLAUSE = "_tablestore_clause"
 # Calls, casts, places and arithmetic; a subquery stands in parentheses.
 _COMPUTES = re.compile(r"[(\[/%+*-]|::|\bDIV\b", re.IGNORECASE)
 _KINDS = {MergeAction.INSERT: "+I", MergeAction.UPDATE: "+U", MergeAction.DELETE: "-D"}
@@ -55,12 +54,13 @@ class _MergeText:
     def __init__(self, statement: str, merge: Merge, target: TargetTable, types: GivenTypes) -> None:
         self._statement, self._types = statement, types
         self._merge, self._target = merge, target
-        self._sides = merge_sides(merge, target)
+        self._sides = merge_sides(statement, merge, target)
         self._values = [_clause_values(statement, clause, self._sides) for clause in merge.clauses]
         # DuckDB takes no alias of an expression with a subquery, or with one that may raise an error: such a choice is written out
         # wherever it is looked at.
         nested = any(_COMPUTES.search(clause.condition.text) for clause in merge.clauses if clause.condition is not None)
-        self._number: list[str | Fragment] = ["(", *self._choice(), ")"] if nested else [quote_name(_CLAUSE)]
+        self._clause = quote_name(target.fresh("_tablestore_clause", statement))
+        self._number: list[str | Fragment] = ["(", *self._choice(), ")"] if nested else [self._clause]
 
     def upsert(self) -> RowQuery | None:
         """The rows of the source alone; None where the target has a say in them."""
@@ -103,7 +103,7 @@ class _MergeText:
         names = [ROW_KIND, *names, *(POSITIONS if target.positions else ()), *([BEFORE] if target.before else [])]
         text = RowText(self._statement, sides.paths)
         text.add(f"SELECT {', '.join(map(quote_name, names))} FROM (SELECT ")
-        text.add(*self._choice(), f" AS {quote_name(_CLAUSE)}, CASE ", *self._number)
+        text.add(*self._choice(), f" AS {self._clause}, CASE ", *self._number)
         for number, clause in enumerate(clauses):
             text.add(f" WHEN {number} THEN '{_KINDS[clause.action]}'")
         text.add(f" END AS {quote_name(ROW_KIND)}")

@@ -22,8 +22,6 @@ from tablestore.sql.writing.columntext import qualified
 from tablestore.sql.writing.columnvalues import Value
 from tablestore.sql.writing.mergetext import EqualColumns, equal_columns, path_of, with_table
 
-_IS_SOURCE = "_tablestore_is_source"
-_NAMELESS = "_tablestore_unnamed"
 _JOINS = {
     (frozenset[Match](), True): "INNER",
     (frozenset({Match.NOT_MATCHED}), True): "RIGHT",
@@ -40,6 +38,7 @@ class MergeSides:
 
     ``alias`` and ``source``: their names in the user's text. ``paths``: those of them that the query names by the last part alone.
     ``matches``: the kinds of rows that there is a clause for. ``equal``: columns that the condition says to be equal.
+    ``is_source``: the column that marks rows of the source; ``pairs``: what pairs are called.
     """
 
     merge: Merge
@@ -49,6 +48,8 @@ class MergeSides:
     paths: tuple[Path, ...]
     matches: frozenset[Match]
     equal: EqualColumns
+    is_source: str
+    pairs: str
 
     @property
     def only_source(self) -> bool:
@@ -72,7 +73,7 @@ class MergeSides:
 
     def paired(self) -> list[str | Fragment]:
         """Target and source out of pairs. Without a target row, or where it does not fulfil the condition, the target is NULL."""
-        target, source, pairs = map(quote_name, (TARGET, SOURCE, PAIRS))
+        target, source, pairs = map(quote_name, (TARGET, SOURCE, self.pairs))
         both = {target: self.alias, source: self.source}
         rows = [f", LATERAL (SELECT {pairs}.{side}.*) AS {quote_name(name)}" for side, name in both.items()]
         found: list[str | Fragment] = [f"{PAIRS} AS {pairs}"]
@@ -92,7 +93,7 @@ class MergeSides:
         """The source alone. Its rows are marked where a join has rows without one."""
         alias = f"AS {quote_name(self.source)}"
         if Match.NOT_MATCHED_BY_SOURCE in self.matches and len(self.matches) > 1:
-            return f"(SELECT *, TRUE AS {quote_name(_IS_SOURCE)} FROM {SOURCE}) {alias}"
+            return f"(SELECT *, TRUE AS {quote_name(self.is_source)} FROM {SOURCE}) {alias}"
         return f"{SOURCE} {alias}"
 
     def source_query(self, statement: str) -> RowQuery:
@@ -107,7 +108,7 @@ class MergeSides:
         if len(self.matches) == 1:
             return "TRUE"
         has_target = qualified(self.alias, self.target.keys[0] if self.target.keys else next(iter(POSITIONS))) + " IS"
-        has_source = qualified(self.source, _IS_SOURCE) + " IS"
+        has_source = qualified(self.source, self.is_source) + " IS"
         if match is Match.NOT_MATCHED:
             return f"{has_target} NULL"
         if match is Match.NOT_MATCHED_BY_SOURCE:
@@ -141,11 +142,11 @@ class MergeSides:
         return (name.casefold(), self.source_column(name, value)) in self.equal.pairs
 
 
-def merge_sides(merge: Merge, target: TargetTable) -> MergeSides:
+def merge_sides(statement: str, merge: Merge, target: TargetTable) -> MergeSides:
     """The two sides of a MERGE."""
     named = path_of(merge.source)
     alias = merge.alias or merge.target.parts[-1]
-    source = merge.source_alias or (named.parts[-1] if named is not None else _NAMELESS)
+    source = merge.source_alias or (named.parts[-1] if named is not None else target.fresh("_tablestore_unnamed", statement))
     paths = [] if merge.alias else [merge.target]
     paths += [named] if named is not None and not merge.source_alias else []
     return MergeSides(
@@ -156,4 +157,6 @@ def merge_sides(merge: Merge, target: TargetTable) -> MergeSides:
         paths=tuple(paths),
         matches=frozenset(clause.match for clause in merge.clauses),
         equal=equal_columns(merge.on, target=alias, source=source),
+        is_source=target.fresh("_tablestore_is_source", statement),
+        pairs=target.fresh(PAIRS, statement),
     )
