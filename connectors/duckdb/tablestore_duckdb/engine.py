@@ -184,8 +184,7 @@ class DuckDBEngine:
         # What does not fit into memory goes to a folder that no other process has; by default it would be in the working directory.
         spilled = tempfile.mkdtemp(prefix="tablestore-duckdb-")
         self._remove_spilled = weakref.finalize(self, shutil.rmtree, spilled, ignore_errors=True)
-        # A table that is not there shall not be a variable of some module of ours.
-        return duckdb.connect(":memory:", config={"temp_directory": spilled, "python_enable_replacements": False})
+        return duckdb.connect(":memory:", config={**_CLOSED, "temp_directory": spilled})
 
     def _reopened(self) -> duckdb.DuckDBPyConnection:
         """Another database in place of one that has ended, with the functions that were registered."""
@@ -210,6 +209,13 @@ class DuckDBEngine:
         return [(database, schema, name, is_view) for database, schema, name, is_view in found if not is_view_name(name)]
 
 
+# A name that is not there is no variable of some module, and no query makes DuckDB fetch or load code.
+_CLOSED: dict[str, str | bool | int | float | list[str]] = {
+    "python_enable_replacements": False,
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "allow_community_extensions": False,
+}
 _ABOUT_FUNCTIONS = re.compile(r"\s*(?:SHOW\s+(?:\w+\s+)?FUNCTIONS|DESC(?:RIBE)?\s+FUNCTION)\b", re.IGNORECASE)
 # The statements that change nothing outside of the session.
 _RUNS = frozenset({"SELECT", "SHOW", "SET", "RESET"})

@@ -72,3 +72,15 @@ def test_a_connection_of_ones_own_opens_no_files_by_texts_either(tmp_path: Path,
         # Names of the engine's tables are names, not texts.
         assert refused(env, "SELECT item FROM 'colours'").kind == "no-such-table"
     assert variable_of_the_caller.num_rows == 1
+
+
+def test_a_connection_of_our_own_fetches_and_loads_no_code_of_others(env: ts.TableEnvironment) -> None:
+    assert env.engine is not None
+    closed = ["autoinstall_known_extensions", "autoload_known_extensions", "allow_community_extensions"]
+    closed.append("python_enable_replacements")
+    rows = env.engine.execute(f"SELECT {', '.join(f'current_setting({name!r}) AS {name}' for name in closed)}")
+    assert rows is not None
+    assert rows.to_reader().read_all().to_pylist() == [dict.fromkeys(closed, False)]
+    options = "'connector' = 'filesystem', 'path' = 'http://127.0.0.1:9/x.csv', 'format' = 'csv'"
+    env.execute_sql(f"CREATE TEMPORARY TABLE far (a INT) WITH ({options})")
+    assert "httpfs" in str(refused(env, "SELECT * FROM far"))

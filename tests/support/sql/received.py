@@ -26,7 +26,8 @@ _MOST_PLANNED = 500
 _VIEW = re.compile(r"__tablestore_[0-9a-f]{32}")
 _SETUP = re.compile(
     r"""SET\ "\w+"\ =\ \$1 | RESET\ "\w+" | SET\ TIME\ ZONE\ '[^']*' | SELECT\ 1 | SELECT\ name\ FROM\ duckdb_settings\(\)
-    | SHOW\ TABLES | DROP\ (VIEW|TABLE)\ IF\ EXISTS\ "__tablestore_VIEW" | SELECT\ current_setting\('temp_directory'\)\ AS\ place
+    | SHOW\ TABLES | SELECT\ (current_setting\('\w+'\)\ AS\ \w+(,\ )?)+
+    | DROP\ (VIEW|TABLE)\ IF\ EXISTS\ "__tablestore_VIEW"
     | \s*SELECT\ database_name.+FROM\ duckdb_tables\(\)\ WHERE\ NOT\ internal
       \s*UNION\ ALL\ SELECT\ database_name.+FROM\ duckdb_views\(\)\ WHERE\ NOT\ internal\s*""",
     re.VERBOSE,
