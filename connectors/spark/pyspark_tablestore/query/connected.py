@@ -8,6 +8,7 @@ what the source says about a row: ``METADATA FROM 'offset'``, and of files ``MET
 table lie in folders that are named by the values of its partition columns (``day=2026-01-31``), as Spark and Hive name them.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -26,7 +27,7 @@ from tablestore.errors import InvalidInputError, StorageError, UnsupportedError
 from tablestore.format.paths import escape_path_name
 from tablestore.ids import SystemIds
 from tablestore.names import did_you_mean
-from tablestore.redaction import is_harmless
+from tablestore.redaction import HARMLESS, is_harmless
 from tablestore.secretnames import resolved
 from tablestore.types.arrowtypes import fields_from_arrow
 from tablestore.types.datatypes import Field
@@ -37,6 +38,9 @@ _JDBC, _WITHOUT_ZONE = "jdbc", "preferTimestampNTZ"
 # Files that do not say themselves which columns they hold.
 _OF_FILES = ("file_path", "file_name", "file_size", "file_block_start", "file_block_length", "file_modification_time")
 _WITHOUT_SCHEMA = ("csv", "json")
+# Which keys of options Spark hides the values of.
+_REDACTED = "spark.sql.redaction.options.regex"
+_NOT_HARMLESS = rf"(?is)^(?!(?:{'|'.join(map(re.escape, sorted(HARMLESS - {'url', 'uri'})))})$)"
 # The folder of NULL, and of the empty text.
 _NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 # Spark reads nothing whose name begins so; and its mark of a whole write.
@@ -128,7 +132,7 @@ def write_connected(
         frame = frame.select(
             *(column(one.name) if one.name in given else none.cast(spark_type(one.type)).alias(one.name) for one in fields)
         )
-    with query_errors(f"writing to {target.name} (connector {target.connector!r})"):
+    with query_errors(f"writing to {target.name} (connector {target.connector!r})"), _hidden_options(frame.sparkSession):
         _activate(frame.sparkSession)
         if target.connector != _FILESYSTEM:
             frame.write.format(source).options(**options).mode("overwrite" if overwrite else "append").save()
@@ -149,6 +153,20 @@ def write_connected(
             else:
                 files, path = _files(frame.sparkSession, emptied)
                 files.delete(path, True)
+
+
+@contextmanager
+def _hidden_options(spark: SparkSession) -> Iterator[None]:
+    """Has Spark's plans and pages show the values of options only where they hold no secret; a write shows all of its options."""
+    before = spark.conf.get(_REDACTED, None)
+    spark.conf.set(_REDACTED, _NOT_HARMLESS)
+    try:
+        yield
+    finally:
+        if before is None:
+            spark.conf.unset(_REDACTED)
+        else:
+            spark.conf.set(_REDACTED, before)
 
 
 def _folder(frame: DataFrame, name: str, text: str | None) -> str:
