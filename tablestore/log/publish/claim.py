@@ -9,10 +9,10 @@ import logging
 from collections.abc import Iterable
 from dataclasses import replace
 
-from tablestore.errors import FormatError
+from tablestore.errors import FormatError, NotFoundError
 from tablestore.io.opening import same_place
 from tablestore.log.logstore import LogStore
-from tablestore.log.publish.ownercheck import ForeignLog, check_end, foreign_log, located
+from tablestore.log.publish.ownercheck import ForeignLog, check_end, foreign_log, located, shows_owner
 from tablestore.log.publish.ownerfile import LogOwner, read_log_owner, write_log_owner
 from tablestore.log.settings import LogSettings
 from tablestore.store.context import TableContext
@@ -58,9 +58,19 @@ def log_owner(log: LogStore, incarnation: str) -> str:
 
 
 def remove_log(context: TableContext, log: LogStore, settings: LogSettings) -> None:
-    """Delete the log of a table that will have none; that of another table, or of the one it is a copy of, is left alone."""
+    """Delete the log of a table that will have none; that of another table, or of the one it is a copy of, is left alone.
+
+    So is one that shows no sign of being this table's: the options of a table, which anybody may have written, name any topic.
+    """
     if (found := foreign_log(context, log, settings)) is not None:
         LOG.warning("topic %s is left as it is: %s", log.name, found)
+        return
+    try:
+        is_own = shows_owner(context, log, settings)
+    except NotFoundError:
+        return
+    if not is_own:
+        LOG.warning("topic %s stays, nothing shows that it is the log of %s: delete it by hand", log.name, context.files.root_uri)
         return
     log.drop(ignore_if_not_exists=True)
 

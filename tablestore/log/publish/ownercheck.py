@@ -131,6 +131,19 @@ def foreign_log(context: TableContext, log: LogStore, settings: LogSettings) -> 
     return found if isinstance(found, ForeignLog) else None
 
 
+def shows_owner(context: TableContext, log: LogStore, settings: LogSettings) -> bool:
+    """True if something shows that the log is this table's: the table has noted the log's id, which only who asks the log system
+    knows, or the last record of a bucket is of the table. Raises NotFoundError, StorageError, InvalidInputError."""
+    owner = read_log_owner(context.files)
+    # Of any number of partitions: somebody may have changed that.
+    if owner is not None and owner.incarnation == log.incarnation(partitions=1):
+        return True
+    # A topic with fewer partitions was never this table's log.
+    log.incarnation(partitions=settings.partitions)
+    uuid = (context.table_uuid or "").encode()
+    return any(tail.table == uuid for tail in log.tails(range(settings.partitions), uncommitted=True).values())
+
+
 def located(location: str | None) -> str:
     """A location as messages name it."""
     return f" ({location})" if location is not None else ""
