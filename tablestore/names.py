@@ -16,6 +16,7 @@ Names: TypeAlias = str | Sequence[str]
 
 # Tags and branches may hold dots (version numbers): no path consists of their name alone.
 _REFERENCE = re.compile(r"[^\W][\w.-]{0,127}", re.ASCII)
+_MOST_DIGITS = 20
 _NAME = re.compile(r"[^\W][\w-]{0,127}", re.ASCII)
 
 
@@ -64,6 +65,11 @@ def check_reference(name: str, what: str) -> str:
             kind="invalid-name",
         )
     return name
+
+
+def is_number(text: str) -> bool:
+    """True for a text of at most 20 of the digits 0 to 9, as numbered files are called."""
+    return 0 < len(text) <= _MOST_DIGITS and text.isascii() and text.isdecimal()
 
 
 def check_flag(value: object, name: str) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tablestore.errors import FormatError
+from tablestore.format.limits import parse_json_bounded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,14 +33,15 @@ class SourcePosition:
 def parse_position(text: str, *, where: str) -> SourcePosition:
     """The inverse of ``text``. Raises FormatError."""
     try:
-        content = json.loads(text)
+        content = parse_json_bounded(text.encode(), where)
+        assert isinstance(content, dict)
         return SourcePosition(
             source=str(content["source"]),
             source_id=str(content["id"]),
             offsets={int(partition): int(offset) for partition, offset in content["offsets"].items()},
             run=str(content["run"]),
         )
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except (AssertionError, FormatError, ArithmeticError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise FormatError(
             f"{where}: expected the position of a job in its topic, found {text[:200]!r}; begin it anew under another name",
             kind="source-position",

@@ -12,7 +12,9 @@ filter (:mod:`~tablestore.store.replay`) to see to.
 import json
 
 from tablestore.errors import FormatError, NotFoundError, StorageError
+from tablestore.format.limits import parse_json_bounded
 from tablestore.io.filestore import FileStore
+from tablestore.names import is_number
 from tablestore.store.replay import marks_directory
 
 _PREFIX = "writers-"
@@ -57,7 +59,7 @@ class Succession:
                 self._files.delete(f"{self._directory}/{name}")
 
     def _names(self) -> list[str]:
-        return [name for name in self._files.names(self._directory, _PREFIX) if name.removeprefix(_PREFIX).isdigit()]
+        return [name for name in self._files.names(self._directory, _PREFIX) if is_number(name.removeprefix(_PREFIX))]
 
     def _path(self, number: int) -> str:
         return f"{self._directory}/{_PREFIX}{number:020d}"
@@ -65,8 +67,8 @@ class Succession:
 
 def _parse(data: bytes, path: str) -> list[str]:
     try:
-        writers = json.loads(data)
-    except ValueError as error:
+        writers = parse_json_bounded(data, path)
+    except FormatError as error:
         raise FormatError(f"{path}: expected a JSON list of names, found {data[:80]!r}") from error
     if not isinstance(writers, list) or not all(isinstance(one, str) for one in writers):
         raise FormatError(f"{path}: expected a JSON list of names, found {data[:80]!r}")

@@ -24,7 +24,7 @@ def decode_task(kind: str, data: bytes, keys: Collection[str]) -> dict[str, Any]
     try:
         parsed = json.loads(data)
         version = parsed["version"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise FormatError(f"not a {kind}: {error}") from error
     if version != VERSION:
         raise FormatError(

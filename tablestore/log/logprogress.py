@@ -15,9 +15,12 @@ from dataclasses import dataclass
 from tablestore.errors import AlreadyExistsError, FormatError, NotFoundError
 from tablestore.format.limits import json_within_limits, parse_json_bounded
 from tablestore.io.filestore import FileStore
+from tablestore.names import is_number
 from tablestore.store.snapshots import LOG_OFFSETS_PROPERTY
 
 PROGRESS_DIR = "tablestore-log"
+# Each is a transactional producer: no table has so many.
+_MOST_SLOTS = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +98,7 @@ class LogProgress:
     def layouts(self) -> tuple[int, ...]:
         """The slot counts that were ever used."""
         names = (info.name.partition("-")[0] for info in self.files.list(PROGRESS_DIR) if info.is_dir)
-        return tuple(sorted({int(name) for name in names if name.isdigit()}))
+        return tuple(sorted({int(name) for name in names if is_number(name) and int(name) <= _MOST_SLOTS}))
 
     def published(self, slots: int) -> int:
         """The snapshot up to which every slot has published everything; 0 for none."""
@@ -120,7 +123,7 @@ class LogProgress:
         self.files.delete_directory(PROGRESS_DIR)
 
     def _recorded(self, slot: int, slots: int) -> list[int]:
-        return sorted(int(name) for name in self.files.names(_directory(slot, slots)) if name.isdigit())
+        return sorted(int(name) for name in self.files.names(_directory(slot, slots)) if is_number(name))
 
 
 def encode_log_offsets(incarnation: str, offsets: Mapping[int, int]) -> str:
@@ -131,9 +134,10 @@ def encode_log_offsets(incarnation: str, offsets: Mapping[int, int]) -> str:
 def decode_log_offsets(text: str) -> tuple[str, dict[int, int]]:
     """The incarnation and the offsets of a snapshot property. Raises FormatError."""
     try:
-        content = json.loads(text)
+        content = parse_json_bounded(text.encode(), LOG_OFFSETS_PROPERTY)
+        assert isinstance(content, dict)
         return str(content["log"]), {int(bucket): int(offset) for bucket, offset in content["offsets"].items()}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (AssertionError, FormatError, ArithmeticError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise FormatError(f"snapshot property {LOG_OFFSETS_PROPERTY} holds no offsets: {text[:80]!r}") from error
 
 
@@ -178,5 +182,5 @@ def _decode(data: bytes, where: str) -> SlotProgress:
             begins=int(content["begins"]),
             gap=int(content["gap"]),
         )
-    except (AssertionError, KeyError, TypeError, ValueError, AttributeError) as error:
+    except (AssertionError, ArithmeticError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise FormatError(f"{where} holds no progress of a log: {data[:80]!r}; `tablestore log rebuild` makes it anew") from error

@@ -21,8 +21,11 @@ import json
 from collections.abc import Mapping
 
 from tablestore.errors import FormatError, InvalidInputError, NotFoundError
+from tablestore.format.limits import parse_json_bounded
+from tablestore.format.sealed import JsonObject
 from tablestore.format.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot
 from tablestore.io.filestore import FileStore
+from tablestore.names import is_number
 from tablestore.store.snapshots import Snapshots
 
 MARKS_DIR = "tablestore-marks"
@@ -40,8 +43,9 @@ def marks_of(properties: Mapping[str, str]) -> dict[str, int]:
     if text is None:
         return {}
     try:
-        return {str(user): int(identifier) for user, identifier in json.loads(text).items()}
-    except (ValueError, AttributeError, TypeError) as error:
+        found = JsonObject(parse_json_bounded(text.encode(), MARKS_PROPERTY), MARKS_PROPERTY)
+        return {user: found.integer(user) for user in found.content}
+    except FormatError as error:
         raise FormatError(f"snapshot property {MARKS_PROPERTY} is not a map of numbers: {text[:80]!r}") from error
 
 
@@ -103,7 +107,7 @@ class Replays:
         directory = marks_directory(user)
         self._files.publish_if_absent(f"{directory}/{identifier:020d}", (position or user).encode())
         for name in self._files.names(directory):
-            if name.isdigit() and int(name) < identifier:
+            if is_number(name) and int(name) < identifier:
                 self._files.delete(f"{directory}/{name}")
 
     def keep_mark(self, user: str, identifier: int, position: str | None = None) -> None:
@@ -165,7 +169,7 @@ class Replays:
 
     def _from_files(self, user: str) -> int | None:
         names = self._files.names(marks_directory(user))
-        return max((int(name) for name in names if name.isdigit()), default=None)
+        return max((int(name) for name in names if is_number(name)), default=None)
 
 
 def _digest(text: str) -> str:

@@ -13,10 +13,13 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from tablestore.errors import ConflictError, FormatError
+from tablestore.errors import ConflictError, FormatError, InvalidInputError
+from tablestore.format.limits import parse_json_bounded
+from tablestore.format.sealed import JsonObject
 from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore
 from tablestore.log.json.jsontext import concat, content, rows_to_json
+from tablestore.names import check_name, is_number
 
 FileFormat = Literal["json", "parquet"]
 
@@ -79,10 +82,12 @@ class FileSink:
 
     def _read(self, name: str) -> dict[str, Any]:
         try:
-            content = json.loads(self._files.read(f"{_POSITIONS}/{name}"))
-            int(name.removesuffix(".json"))
-            return {"at": str(content["at"]), "run": str(content["run"]), "empty": content["empty"] is True}
-        except (ValueError, TypeError, KeyError) as error:
+            content = JsonObject(parse_json_bounded(self._files.read(f"{_POSITIONS}/{name}"), name), name)
+            if not is_number(name.removesuffix(".json")):
+                content.refuse("name", "a number", name)
+            said = {"at": content.text("at"), "run": check_name(content.text("run"), "run")}
+            return {**said, "empty": content.content.get("empty") is True}
+        except (FormatError, InvalidInputError) as error:
             raise FormatError(
                 f"{self._files.root_uri}/{_POSITIONS}/{name}: expected the position behind a file of changes; name a folder that "
                 "holds nothing else",

@@ -13,6 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.errors import ConflictError, FormatError, InvalidInputError
+from tablestore.format.limits import parse_json_bounded
+from tablestore.format.sealed import JsonObject
 from tablestore.lsm.functions.mergefunction import SequenceField
 from tablestore.lsm.write.removalorder import updates_in_place
 from tablestore.store.context import TableContext
@@ -89,8 +91,8 @@ class TableSink:
             return None
         self._identifier, text = found
         try:
-            return str(json.loads(text or "")["at"])
-        except (ValueError, TypeError, KeyError) as error:
+            return JsonObject(parse_json_bounded((text or "").encode(), self._user), self._user).text("at")
+        except FormatError as error:
             raise FormatError(
                 f"table {self._table.name}: expected the position of {self._user!r} in its source, found {text!r:.200}; deliver "
                 "under another name",

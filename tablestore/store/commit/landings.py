@@ -20,7 +20,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from tablestore.errors import ConflictError, FormatError, NotFoundError
+from tablestore.format.limits import parse_json_bounded
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
+from tablestore.format.sealed import JsonObject
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.store.history.references import BranchMetadata, Needs, other_branches
 from tablestore.store.manifests import Manifests
@@ -55,8 +57,9 @@ def landings_of(properties: Mapping[str, str]) -> dict[str, int]:
     if text is None:
         return {}
     try:
-        return {str(digest): int(snapshot_id) for digest, snapshot_id in json.loads(text).items()}
-    except (ValueError, AttributeError, TypeError) as error:
+        found = JsonObject(parse_json_bounded(text.encode(), LANDINGS_PROPERTY), LANDINGS_PROPERTY)
+        return {digest: found.integer(digest) for digest in found.content}
+    except FormatError as error:
         raise FormatError(f"snapshot property {LANDINGS_PROPERTY} is not a map of snapshot ids: {text[:80]!r}") from error
 
 

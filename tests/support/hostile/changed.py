@@ -64,9 +64,19 @@ def hostile_values(canary: Path) -> list[Any]:
 
 
 def _object(path: Path, canary: Path, chance: random.Random) -> str:
-    content = json.loads(path.read_bytes())
+    data = changed_object(json.loads(path.read_bytes()), canary, chance)
+    path.write_bytes(data)
+    return f"{data[:300]!r}"
+
+
+def changed_object(content: Any, canary: Path, chance: random.Random) -> bytes:
+    """The text of an object in which some keys, values and types are others."""
+    content = json.loads(json.dumps(content))
     for _ in range(chance.choice([1, 1, 2, 4])):
-        holder, key = chance.choice(list(_places(content)))
+        places = list(_places(content))
+        if not places:
+            break
+        holder, key = chance.choice(places)
         value = chance.choice(hostile_values(canary))
         match chance.randrange(8):
             case 0 if isinstance(holder, dict):
@@ -75,15 +85,18 @@ def _object(path: Path, canary: Path, chance: random.Random) -> str:
                 holder[str(value)[:200]] = holder[key]
             case _:
                 holder[key] = value
-        if not content:
-            break
     if chance.random() < 0.7:
         _seal(content)
     data = json.dumps(content).encode("utf-8", "surrogatepass")
-    if chance.random() < 0.05:
-        data = data[:-1] + b"," + data[1:]  # twice
-    path.write_bytes(data)
-    return f"{str(content)[:300]}"
+    match chance.randrange(40):
+        case 0:
+            return data[:-1] + b"," + data[1:]  # twice
+        case 1:
+            return data.replace(b"1", b"1e999").replace(b"7", b"NaN")
+        case 2:
+            return data[:-1] + b',"x":' + b"[" * 100_000
+        case _:
+            return data
 
 
 def _places(content: Any) -> Iterator[tuple[Any, Any]]:

@@ -64,7 +64,7 @@ def parse_cursor(text: str | None) -> Cursor | None:
             for name, (table, schema, snapshot, uuid) in content[_SOURCES].items()
         )
         return Cursor(query=content[_QUERY], points=points)
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
 
 
