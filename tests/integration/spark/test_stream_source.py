@@ -167,6 +167,10 @@ def test_a_stream_that_goes_on_stops_at_new_columns_and_reads_them_when_it_is_lo
     [
         ({"log.scan": "fully"}, "expected scan to be one of"),
         ({"log.scan": "from-timestamp"}, "Must specify a timestamp"),
+        (
+            {"log.scan": "from-timestamp", "log.scan.timestamp-mills": "1", "log.scan.timestamp-millis": "2"},
+            "log.scan.timestamp-mills and log.scan.timestamp-millis are one option",
+        ),
         ({"row-kinds": "yes"}, "option row-kinds: expected true or false"),
         ({"max-rows-per-trigger": "0"}, "a whole number from 1"),
         ({"maxRowsPerTrigger": "5"}, "max-rows-per-trigger"),
