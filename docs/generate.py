@@ -50,7 +50,7 @@ API: dict[str, tuple[str | type, ...]] = {
     "Writing": ("TableWriter", "Merge", "Rows"),
     "Topics": ("ingest", "dead_letter_table", "IngestCommit", "IngestReport"),
     "Delivering": ("deliver", "Topic", "DeliveryReport"),
-    "SQL": ("TableEnvironment", "Result", "Query", Configuration),
+    "SQL": ("TableEnvironment", "Restrictions", "Result", "Query", Configuration),
     "Altering": (
         "AddColumn",
         "DropColumn",
