@@ -22,7 +22,7 @@ from sqlglot.errors import SqlglotError
 from tablestore.sql.binding.binder import tables_of_others
 
 # Results are read later than they were planned, but not by thousands.
-_MOST_PLANNED = 500
+_MOST_PLANNED = 2000
 _VIEW = re.compile(r"__tablestore_[0-9a-f]{32}")
 _SETUP = re.compile(
     r"""SET\ "\w+"\ =\ \$1 | RESET\ "\w+" | SET\ TIME\ ZONE\ '[^']*' | SELECT\ 1 | SELECT\ name\ FROM\ duckdb_settings\(\)
@@ -50,6 +50,8 @@ class Received:
 
     def plan(self, sql: str) -> str:
         """Remember SQL that was written for a relation."""
+        # What is planned anew is the newest again.
+        self.planned.pop(sql, None)
         self.planned[sql] = None
         while len(self.planned) > _MOST_PLANNED:
             del self.planned[next(iter(self.planned))]
