@@ -2,6 +2,7 @@
 
 import json
 import os
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from tablestore.catalog.creations import CREATIONS_DIR, CreationRecord, marked
-from tablestore.errors import ConflictError, InvalidInputError
+from tablestore.errors import ConflictError, InvalidInputError, TablestoreError
 from tablestore.format.schemafile import encode_schema
 from tablestore.format.sealed import CHECKSUM_KEY, object_checksum
 from tablestore.store.history.holds import Holds
@@ -396,3 +397,24 @@ def test_a_sweeper_does_not_go_on_where_the_record_is_exchanged_meanwhile(place:
         creations.check_is_wanted(record)
     assert swept(place) == [("j1", "left")]
     assert stays(place, victim) and catalog.table_exists("shop.mine")
+
+
+# ---- paths in options
+
+
+@pytest.mark.parametrize("key", ["path", "data-file.path-directory", "data-file.external-paths", "data-file.prefix"])
+def test_a_table_whose_options_name_the_place_of_another_is_dropped_without_it(place: Place, victim: Table, key: str) -> None:
+    catalog = place.open()
+    catalog.create_table("shop.alias", COLUMNS, ["id"])
+    schema = Schemas(place.files.at("shop.db/alias")).latest()
+    for value in (victim.location, "../orders", "/", ".."):
+        named = replace(schema, options={**schema.options, key: value})
+        place.files.overwrite("shop.db/alias/schema/schema-0", encode_schema(named))
+        with suppress(TablestoreError):
+            table = place.open().table("shop.alias")
+            assert isinstance(table, Table)
+            table.upsert(ROWS)
+            table.remove_orphan_files(0, dry_run=False)
+        assert stays(place, victim)
+    place.open().drop_table("shop.alias")
+    assert stays(place, victim) and place.open().list_tables("shop") == ("orders",)
