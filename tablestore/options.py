@@ -513,8 +513,9 @@ def validate_options(options: Mapping[str, str]) -> None:
     """
     for key, text in options.items():
         if not isinstance(key, str) or not isinstance(text, str):
+            shown = repr(text) if isinstance(key, str) and is_table_option(key) else f"a value of type {type(text).__name__}"
             raise InvalidInputError(
-                f"expected text as key and value of an option, found {key!r:.100} and a value of type {type(text).__name__}",
+                f"expected text as key and value of an option, found {key!r:.100}: {shown:.100}",
                 kind="invalid-option",
             )
         if not is_table_option(key):
