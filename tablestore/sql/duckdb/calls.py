@@ -7,6 +7,8 @@ from tablestore.sql.binding.sqltypes import SqlType
 
 OWN_TEXT = "own text"
 """Under this key the meta of what may fail has its text, as the user wrote it."""
+DIVIDENDS = "dividends"
+"""Under this key the meta of a quotient has columns: it is NULL where one of them is, unless its divisor is."""
 MOST_SHOWN = 120
 """Characters of such a text that are shown."""
 RAISED = "_tablestore_error: "
@@ -117,6 +119,27 @@ def with_aggregate(node: exp.Expr, aggregate: exp.Expr) -> exp.Expr:
     return made
 
 
+def note_dividends(node: exp.Expr) -> None:
+    """Keep with a quotient or remainder the columns that its dividend is NULL with, if that is arithmetic of columns alone.
+
+    So a chain of quotients grows with its length; its dividends themselves would double with each of them.
+    """
+    columns: dict[str, exp.Column] = {}
+    left = [node.this]
+    while left:
+        part = left.pop()
+        if isinstance(part, exp.Column):
+            columns[part.sql()] = part.copy()
+        elif isinstance(part, _ARITHMETIC):
+            left += part.iter_expressions()
+        elif not isinstance(part, exp.Literal):
+            return
+    node.meta[DIVIDENDS] = list(columns.values())
+
+
+_ARITHMETIC = (exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod)
+
+
 def divided(node: exp.Expr) -> exp.Expr:
     """A quotient or remainder that is an error for a divisor of zero."""
     divisor = node.expression
@@ -125,7 +148,8 @@ def divided(node: exp.Expr) -> exp.Expr:
         # NULL by zero is NULL.
         is_zero: exp.Expr = exp.EQ(this=exp.paren(divisor.copy()), expression=exp.Literal.number(0))
         if not isinstance(node.this.unnest(), (exp.Literal, exp.Null)):
-            is_zero = exp.and_(is_zero, is_not_null(exp.paren(node.this.copy())), copy=False)
+            dividends = node.meta.get(DIVIDENDS) or [exp.paren(node.this.copy())]
+            is_zero = exp.and_(is_zero, *map(is_not_null, dividends), copy=False)
         guarded = failing(is_zero, f"division by zero{in_own_text(node)}", divisor)
         if isinstance(node, exp.Mod):
             # The sign of a divisor does not matter, and the least number has no quotient by -1.

@@ -16,6 +16,17 @@ def group(node: exp.Group) -> exp.Expr:
     return node
 
 
+def sort_whole(query: exp.Query) -> None:
+    """Write SORT BY and CLUSTER BY as ORDER BY: each of DuckDB's results is one part of Spark's, which these sort."""
+    for key in ("sort", "cluster"):
+        clause = query.args.get(key)
+        if clause is not None:
+            keys = [one if isinstance(one, exp.Ordered) else exp.Ordered(this=one, nulls_first=True) for one in clause.expressions]
+            query.set(key, None)
+            query.set("order", exp.Order(expressions=keys))
+    query.set("distribute", None)
+
+
 def sets_of_groups(node: exp.Select) -> exp.Select:
     """A query with ``ROLLUP``, ``CUBE`` or several grouping sets: of no rows Spark makes no group, not even the total."""
     groups = node.args.get("group")

@@ -64,6 +64,7 @@ from tablestore.sql.duckdb.calls import (
     call,
     divided,
     is_distinct,
+    note_dividends,
     refusal,
     unknown_operand,
 )
@@ -75,6 +76,7 @@ from tablestore.sql.duckdb.clauses import (
     in_order,
     of_counted_rows,
     sets_of_groups,
+    sort_whole,
     table_function,
 )
 from tablestore.sql.duckdb.floats import ROUNDED, round_as_spark, widened_operands
@@ -341,6 +343,8 @@ def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None, 
         joins = [exp.Join(this=lateral, side="LEFT" if lateral.args.get("outer") else None) for lateral in laterals]
         select.set("laterals", None)
         select.set("joins", [*(select.args.get("joins") or []), *joins])
+    for sorted_query in list(tree.find_all(exp.Query)):
+        sort_whole(sorted_query)
     for cast_node in list(tree.find_all(exp.Cast)):
         part_by_part(cast_node)
     bound = known.bind(tree)
@@ -362,6 +366,8 @@ def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None, 
         _refuse_texts(node, bound)
         _refuse_json(node, bound)
         _refuse_digits(node, bound)
+        if isinstance(node, (exp.Div, exp.IntDiv, exp.Mod)):
+            note_dividends(node)
         changes.append(_change(node, bound))
         # What is around a node comes first, and decides.
         for at, kind in casts_of(node, bound).items():
@@ -375,6 +381,7 @@ def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None, 
     failing = failing_nodes(tree, bound, numbers.keys())
     columns, conditions = bound.columns(tree), row_conditions(tree, bound, failing)
     chains = chains_in_order(failing)
+    sizes = _Sizes(most=max(_MOST_NODES, 20 * len(nodes)))
     for node, change in zip(reversed(nodes), reversed(changes), strict=True):
         parent, key, index = node.parent, node.arg_key or "", node.index
         if isinstance(node, exp.Filter):
@@ -388,6 +395,7 @@ def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None, 
             made = cast_to(wanted, made)
         if key == "partition_by":
             made = as_partition(made)
+        sizes.note(made)
         if made is node:
             continue
         if parent is None:
@@ -397,6 +405,38 @@ def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None, 
     for query, own, types in reversed(widened):
         widen(query, own, types)
     return tree, columns, conditions
+
+
+@dataclass(slots=True)
+class _Sizes:
+    """Counts the nodes that stand for parts of a query, from the inside out, each once.
+
+    What stands for a call may have its operands twice or more, so that calls in calls grow with each level.
+    """
+
+    most: int
+    _sizes: dict[int, int] = field(default_factory=dict)
+    # The id of a node that is gone would be that of another one.
+    _kept: list[exp.Expr] = field(default_factory=list)
+
+    def note(self, made: exp.Expr) -> None:
+        """Count a node whose parts were counted. Raises InvalidInputError of the kind ``limit`` for too many."""
+        size, nodes = 1, list(made.iter_expressions())
+        while nodes:
+            node = nodes.pop()
+            if (known := self._sizes.get(id(node))) is not None:
+                size += known
+            else:
+                size += 1
+                nodes += node.iter_expressions()
+        if size > self.most:
+            raise InvalidInputError(
+                f"an expression has more than {self.most:,} parts in DuckDB's words, where calls in calls are written out: name "
+                "parts of it in a query below, or run the query on the engine spark",
+                kind="limit",
+            )
+        self._sizes[id(made)] = size
+        self._kept.append(made)
 
 
 def _put(parent: exp.Expr, key: str, index: int | None, made: exp.Expr) -> None:
@@ -426,6 +466,7 @@ def _change(node: exp.Expr, bound: Bound) -> Callable[[], exp.Expr]:
     return partial(_node, node, bound.of(node.this) if isinstance(node, _OF_ITS_OPERAND) else bound.of(node))
 
 
+_MOST_NODES = 50_000
 _NAMES = (exp.Identifier, exp.DataType, exp.DataTypeParam, exp.TableAlias, exp.Var)
 _MAY_FAIL = (exp.Div, exp.IntDiv, exp.Mod, exp.Bracket, exp.Cast, exp.TsOrDsToDate)
 _OF_ITS_OPERAND = (exp.Cast, exp.Bracket, exp.Reverse, exp.Sign, exp.StrToUnix, exp.TimeToUnix, exp.TsOrDsToDate, *ROUNDED)

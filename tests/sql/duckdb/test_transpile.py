@@ -9,7 +9,7 @@ import pytest
 import sqlglot
 
 from tablestore.errors import InvalidInputError, UnsupportedError
-from tablestore.sql.binding.sqltypes import DATE, STRING, decimal
+from tablestore.sql.binding.sqltypes import DATE, DOUBLE, INT, STRING, decimal
 from tablestore.sql.depth import MOST_LEVELS
 from tablestore.sql.duckdb.transpile import to_duckdb
 from tablestore.sql.parse.tokens import Kind as TokenKind
@@ -201,6 +201,39 @@ def test_a_query_that_is_nested_too_deep_is_refused_with_the_limit(expression: s
     with pytest.raises(InvalidInputError, match=f"at most {MOST_LEVELS} levels") as refused:
         to_duckdb(f"SELECT {expression} AS x")
     assert refused.value.kind == "limit"
+
+
+@pytest.mark.parametrize("operator", ["/", "DIV", "%"])
+def test_a_chain_of_quotients_grows_with_its_length(operator: str) -> None:
+    known = {"t": [("a", INT), ("b", INT)]}
+    short, long = (len(to_duckdb(f"SELECT a {f'{operator} (b + 1) ' * count} AS x FROM t", known)) for count in (10, 40))
+    assert long < 8 * short
+
+
+def test_a_quotient_of_null_by_zero_is_null_wherever_the_null_is() -> None:
+    text = "SELECT (a * 2 - b) / z / 3 AS x FROM (VALUES (CAST(NULL AS INT), 1, 0), (1, CAST(NULL AS INT), 0)) AS t (a, b, z)"
+    assert duckdb.sql(to_duckdb(text)).fetchall() == [(None,), (None,)]
+    with pytest.raises(duckdb.Error, match="division by zero"):
+        duckdb.sql(to_duckdb("SELECT (a * 2 - b) / z / 3 AS x FROM (VALUES (1, 1, 0)) AS t (a, b, z)")).fetchall()
+
+
+def test_calls_in_calls_that_have_too_many_parts_name_the_limit() -> None:
+    with pytest.raises(InvalidInputError, match="name parts of it in a query below") as raised:
+        to_duckdb(f"SELECT {'sign(' * 40}d{')' * 40} AS x FROM t", {"t": [("d", DOUBLE)]})
+    assert raised.value.kind == "limit"
+
+
+@pytest.mark.parametrize(
+    ("sorting", "ids"),
+    [
+        ("SORT BY n DESC", [2, 1, 3]),
+        ("CLUSTER BY n", [3, 1, 2]),
+        ("DISTRIBUTE BY id SORT BY n NULLS LAST", [1, 2, 3]),
+    ],
+)
+def test_one_result_of_duckdb_is_one_part_that_sort_by_sorts(sorting: str, ids: list[int]) -> None:
+    text = f"SELECT id FROM (VALUES (1, 10), (2, 20), (3, NULL)) AS t (id, n) {sorting} LIMIT 2"
+    assert duckdb.sql(to_duckdb(text)).fetchall() == [(one,) for one in ids[:2]]
 
 
 def test_hints_are_dropped_and_parameters_named() -> None:

@@ -20,6 +20,7 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import SqlglotError
 
 from tablestore.sql.binding.binder import tables_of_others
+from tablestore.sql.depth import deep
 
 # Results are read later than they were planned, but not by thousands.
 _MOST_PLANNED = 2000
@@ -81,7 +82,8 @@ def unplanned(text: str) -> tuple[str, str | None] | None:
         return None
     query = _MADE.sub("", text, count=1)
     try:
-        trees = [tree for tree in sqlglot.parse(query, read=DuckDB) if tree is not None]
+        with deep():
+            trees = [tree for tree in sqlglot.parse(query, read=DuckDB) if tree is not None]
     except SqlglotError as error:
         return f"what cannot be parsed ({error})", None
     if len(trees) != 1 or not isinstance(trees[0], (exp.Query, exp.Values)):
