@@ -179,6 +179,9 @@ def translated(text: str, known: Known, *, whole: bool = False, relations: str =
             sql = rewritten.sql(dialect=DuckDB, unsupported_level=ErrorLevel.RAISE, copy=False)
         except NotInDuckDB as error:
             raise refusal(str(error)) from error
+        except ParseError as error:
+            # sqlglot writes some functions (initcap) by reading what it has written of their arguments.
+            raise refusal("a function of what another one gives, in this form") from error
     pieces = [int(piece) if place % 2 else piece for place, piece in enumerate(re.split(rf"{relations}(\d+)", sql))]
     count = sum(table.name.startswith(relations) for table in rewritten.find_all(exp.Table))
     return Translated(
@@ -381,7 +384,7 @@ def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None, 
     failing = failing_nodes(tree, bound, numbers.keys())
     columns, conditions = bound.columns(tree), row_conditions(tree, bound, failing)
     chains = chains_in_order(failing)
-    sizes = _Sizes(most=max(_MOST_NODES, 20 * len(nodes)))
+    counted = _Counted(most=max(_MOST_NODES, 20 * len(nodes)))
     for node, change in zip(reversed(nodes), reversed(changes), strict=True):
         parent, key, index = node.parent, node.arg_key or "", node.index
         if isinstance(node, exp.Filter):
@@ -395,7 +398,7 @@ def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None, 
             made = cast_to(wanted, made)
         if key == "partition_by":
             made = as_partition(made)
-        sizes.note(made)
+        counted.note(made)
         if made is node:
             continue
         if parent is None:
@@ -408,34 +411,33 @@ def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None, 
 
 
 @dataclass(slots=True)
-class _Sizes:
+class _Counted:
     """Counts the nodes that stand for parts of a query, from the inside out, each once.
 
     What stands for a call may have its operands twice or more, so that calls in calls grow with each level.
     """
 
     most: int
-    _sizes: dict[int, int] = field(default_factory=dict)
+    _count: int = 0
+    _known: set[int] = field(default_factory=set)
     # The id of a node that is gone would be that of another one.
     _kept: list[exp.Expr] = field(default_factory=list)
 
     def note(self, made: exp.Expr) -> None:
-        """Count a node whose parts were counted. Raises InvalidInputError of the kind ``limit`` for too many."""
-        size, nodes = 1, list(made.iter_expressions())
+        """Count a node whose parts were counted. Raises InvalidInputError of the kind ``limit`` where all are too many."""
+        nodes = [made]
         while nodes:
             node = nodes.pop()
-            if (known := self._sizes.get(id(node))) is not None:
-                size += known
-            else:
-                size += 1
+            if id(node) not in self._known:
+                self._count += 1
                 nodes += node.iter_expressions()
-        if size > self.most:
+        if self._count > self.most:
             raise InvalidInputError(
-                f"an expression has more than {self.most:,} parts in DuckDB's words, where calls in calls are written out: name "
+                f"the query has more than {self.most:,} parts in DuckDB's words, where calls in calls are written out: name "
                 "parts of it in a query below, or run the query on the engine spark",
                 kind="limit",
             )
-        self._sizes[id(made)] = size
+        self._known.add(id(made))
         self._kept.append(made)
 
 

@@ -174,6 +174,9 @@ def _clauses(select: exp.Select) -> Iterator[object]:
 
 def _check_node(node: exp.Expr, columns: set[str]) -> None:
     call = node.meta.get(CALL)
+    if isinstance(node, (exp.Any, exp.All)) and isinstance(node.parent, (exp.Like, exp.ILike)):
+        # The list of LIKE ANY (…), which is no function.
+        return
     if isinstance(call, Call):
         if call.name not in FUNCTIONS:
             raise _refused(f"found the function {shorten(call.name)}, which is not among those that a stored expression calls")
@@ -258,6 +261,9 @@ def _replaced(node: exp.Expr) -> int:
     if len(texts) < 2:
         return 1
     old, new = texts
-    if old is None or new is None:
+    if new is None:
         return _UNKNOWN_GROWTH
-    return max(1, len(new) if isinstance(node, exp.RegexpReplace) else -(-len(new) // max(1, len(old))))
+    if isinstance(node, exp.RegexpReplace):
+        # A pattern may match between any two characters, which stay.
+        return len(new) + 1 if new else 1
+    return max(1, -(-len(new) // max(1, len(old or ""))))

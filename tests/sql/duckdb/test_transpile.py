@@ -223,6 +223,17 @@ def test_calls_in_calls_that_have_too_many_parts_name_the_limit() -> None:
     assert raised.value.kind == "limit"
 
 
+def test_calls_in_calls_beside_each_other_are_counted_together() -> None:
+    def columns(expression: str, count: int) -> str:
+        return f"SELECT {', '.join(f'{expression} AS c{place}' for place in range(count))} FROM VALUES ('a') AS t (v)"
+
+    nested = f"{'upper(' * 11}v{')' * 11}"
+    assert to_duckdb(columns(nested, 1)) and to_duckdb(columns("upper(split(v, ',')[0])", 300))
+    with pytest.raises(InvalidInputError, match="the query has more than") as raised:
+        to_duckdb(columns(nested, 10))
+    assert raised.value.kind == "limit"
+
+
 @pytest.mark.parametrize(
     ("sorting", "ids"),
     [
@@ -295,3 +306,8 @@ def test_whole_numbers_beyond_bigint_are_decimals_of_their_digits() -> None:
 def test_a_cast_that_is_not_closed_is_refused() -> None:
     with pytest.raises((InvalidInputError, UnsupportedError)):
         to_duckdb("SELECT CAST(qty AS STRING || '!', CAST(CAST(id AS STRING) AS BIGINT) FROM orders")
+
+
+def test_what_cannot_be_written_for_duckdb_is_refused_by_name() -> None:
+    with pytest.raises(UnsupportedError, match="in this form"):
+        to_duckdb("SELECT initcap(initcap(v)) AS x FROM VALUES ('a') AS t (v)")

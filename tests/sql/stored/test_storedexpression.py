@@ -54,6 +54,9 @@ EXPRESSIONS = [
         "/* of the key */ id",
         "id\n+\n1",
         "array(1, 2)[0]",
+        "v LIKE ANY ('a%', 'b%')",
+        "v NOT LIKE ALL ('a%', 'b%')",
+        "v ILIKE SOME ('a%', 'b%')",
     ),
 ]
 
@@ -81,6 +84,24 @@ def test_expressions_that_multiply_each_other_are_refused() -> None:
     texts = [("c0", "v"), *((f"c{i}", f"c{i - 1} || c{i - 1}") for i in range(1, 40))]
     found = check_expressions(("v",), tuple(texts))
     assert found["c9"].refusal is None and "multiplies" in (found["c39"].refusal or "")
+
+
+def test_a_text_put_between_all_characters_multiplies() -> None:
+    text = "v"
+    for _ in range(30):
+        text = f"regexp_replace({text}, '', 'x')"
+    with pytest.raises(ts.InvalidInputError, match="multiplies"):
+        check_expression(text, COLUMNS)
+    shorter = "v"
+    for column in (*COLUMNS, *COLUMNS):
+        shorter = f"regexp_replace(replace({shorter}, {column}, ''), 'a+', '')"
+    assert check_expression(shorter, COLUMNS) == shorter
+
+
+def test_any_is_no_function_but_behind_like() -> None:
+    for text in ("any(v)", "id = any(xs)", "all(v)"):
+        with pytest.raises(ts.InvalidInputError):
+            check_expression(text, COLUMNS)
 
 
 def test_a_circle_of_expressions_is_refused() -> None:
