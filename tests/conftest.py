@@ -104,8 +104,10 @@ def received() -> Iterator[Received]:
 
 
 @pytest.fixture(autouse=True)
-def _engines_receive_queries_over_planned_relations(received: Received) -> Iterator[None]:
+def _engines_receive_queries_over_planned_relations(request: pytest.FixtureRequest, received: Received) -> Iterator[None]:
     """Whatever a test does, no engine gets anything else."""
+    if request.node.get_closest_marker("spark"):
+        received.watch_spark()
     yield
     received.check()
 

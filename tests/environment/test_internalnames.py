@@ -1,5 +1,5 @@
-"""Shows that no name that tablestore puts into SQL is taken for one of the user's: a table whose columns, values, comments, aliases
-and partitions are called like that gives the rows that it gives with harmless names."""
+"""Shows that no name that tablestore puts into SQL is taken for one of the user's: a table whose columns, values, comments,
+aliases, partitions and parameters are called like that gives the rows that it gives with harmless names."""
 
 import re
 import tempfile
@@ -13,6 +13,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import tablestore as ts
+from tablestore.environment.materialized.incremental.verify import verify
+from tablestore.environment.session.session import spec_of
 from tablestore.errors import InvalidInputError
 from tablestore.types.newschema import check_column_name
 from tests.support.sql.internalnames import internal_names, own_names
@@ -20,7 +22,8 @@ from tests.support.sql.internalnames import internal_names, own_names
 NAMES = internal_names()
 # What a name of the user's stands for. Columns of one table differ, and so do names of tables.
 COLUMNS, TABLES, TEXTS = ("key", "text", "number", "part"), ("alias_a", "alias_b", "cte", "more"), ("value_a", "value_b", "note")
-ROLES = (*COLUMNS, *TABLES, *TEXTS)
+PARAMETERS = ("parameter_a", "parameter_b")
+ROLES = (*COLUMNS, *TABLES, *TEXTS, *PARAMETERS)
 HARMLESS = {role: f"harmless{place}" for place, role in enumerate(ROLES)}
 
 _STATEMENTS = """
@@ -37,6 +40,12 @@ WITH `{cte}` AS (SELECT `{part}` AS `{text}`, sum(`{number}`) AS `{number}` FROM
 SELECT `{text}`, count(*) AS `{number}` FROM (SELECT `{text}` FROM t UNION ALL SELECT `{part}` FROM p) AS `{alias_a}` GROUP BY `{text}` HAVING `{text}` <> '{value_b}'
 SELECT `{text}`, CASE WHEN `{text}` = '__rel\\u0061tion_0' THEN 1 END AS `{part}`, length('__tablestore_\\u0030') AS `{number}` FROM t AS `{alias_b}`
 SELECT trim('{value_a}'), '{value_b}', concat(`{text}`, '-', '{value_a}') AS `{part}` FROM t WHERE `{text}` IN ('{value_a}', '{value_b}')
+SELECT `{key}`, :{parameter_a} AS `{text}`, concat(:{parameter_b}, ':{parameter_a}') AS `{number}` FROM t WHERE `{text}` = :{parameter_a}
+SELECT `{key}`, ? AS `{text}`, 'a?' AS `{part}` FROM p AS `{alias_a}` WHERE `{alias_a}`.`{part}` IN (?, ':{parameter_b}')
+INSERT INTO p SELECT 5, :{parameter_b}, `{number}` FROM t WHERE `{text}` = :{parameter_a} /* :{parameter_b} */
+UPDATE p SET `{number}` = 9 WHERE `{part}` = :{parameter_b} AND `{key}` = 5
+SELECT `{alias_a}`.*, `{part}` FROM t AS `{alias_a}` LATERAL VIEW explode(array(1, 2)) AS `{part}`
+SELECT `{alias_b}`.`{key}`, `{number}`, `{part}` FROM p AS `{alias_b}` LATERAL VIEW explode(map(`{part}`, 1)) AS `{text}`, `{cte}`
 UPDATE t SET `{text}` = '{value_b}', `{number}` = `{number}` + 1 WHERE `{text}` = '{value_a}'
 UPDATE t AS `{alias_a}` SET `{text}` = concat('{value_a}', '-', `{alias_a}`.`{text}`) WHERE `{key}` IN (SELECT `{key}` FROM p AS `{alias_b}` WHERE `{part}` = '{value_b}')
 SELECT * FROM t
@@ -80,6 +89,13 @@ SELECT * FROM m3
 STATEMENTS, MATERIALIZED = (tuple(text.strip().splitlines()) for text in (_STATEMENTS, _MATERIALIZED))
 
 
+def parameters(template: str, names: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+    """The values of a statement's parameters, by place and by name: those of the roles of values."""
+    values = dict(zip(PARAMETERS, (names["value_a"], names["value_b"]), strict=True))
+    by_place = [names["value_b"]] * (template.count(" ?") + template.count("(?"))
+    return by_place, {names[role]: value for role, value in values.items() if not by_place and f":{{{role}}}" in template}
+
+
 def rows(env: ts.TableEnvironment, statements: Sequence[str], names: Mapping[str, str]) -> list[Any]:
     """What the statements answer, with the roles in the places of names."""
     roles = {name: role for role, name in names.items()}
@@ -90,7 +106,8 @@ def rows(env: ts.TableEnvironment, statements: Sequence[str], names: Mapping[str
         return told.sub(lambda name: roles[name[0]], value) if isinstance(value, str) else value
 
     for template in statements:
-        found = env.execute_sql(template.format(**names)).to_arrow()
+        by_place, by_name = parameters(template, names)
+        found = env.execute_sql(template.format(**names), *by_place, **by_name).to_arrow()
         if template.startswith(("SELECT", "WITH")):
             answers.append(tuple(map(plain, found.column_names)))
             answers.append(sorted((tuple(map(plain, row.values())) for row in found.to_pylist()), key=repr))
@@ -161,6 +178,42 @@ def test_a_table_that_is_called_like_the_target_of_a_change_is_another_one(duck:
     other = "EXISTS (SELECT 1 FROM `_tablestore_source` AS o WHERE o.id = s.id)"
     duck.execute_sql(f"MERGE INTO t USING (SELECT id FROM t) AS s ON t.id = s.id WHEN MATCHED AND {other} THEN DELETE")
     assert duck.execute_sql("SELECT id FROM t").to_arrow().to_pylist() == [{"id": 1}]
+
+
+@pytest.mark.spark
+@pytest.mark.deep
+def test_names_of_tablestores_own_are_names_like_any_other_on_spark(tmp_path: Path) -> None:
+    own = {
+        "text": "_tablestore_clause", "number": "_tablestore_is_source", "alias_a": "_tablestore_pairs", "alias_b": "_generated",
+        "more": "_tablestore_target", "cte": "tablestore_relation_0", "value_a": "__tablestore_0", "value_b": "_pyspark_0",
+        "note": "__relation_0", "parameter_a": "_1", "parameter_b": "m0",
+    }  # fmt: skip
+    # The last statement tells of commits, which another engine makes in another order.
+    with ts.TableEnvironment.create(tmp_path / "open", engine="spark") as session:
+        for folder, names in (("own", {**HARMLESS, **own}), ("mixed", {**HARMLESS, "key": "m0", "part": "_1", "alias_a": "key_0"})):
+            with ts.TableEnvironment.create(tmp_path / folder, engine=session.engine) as env:
+                assert rows(env, STATEMENTS[:-1], names) == expected(STATEMENTS[:-1])
+
+
+def test_differences_are_counted_beside_a_column_that_is_called_like_their_number(duck: ts.TableEnvironment) -> None:
+    name = "tablestore_times"
+    duck.execute_sql(f"CREATE TABLE a (k BIGINT, `{name}` BIGINT)")
+    duck.execute_sql("INSERT INTO a VALUES (1, 5), (1, 5), (2, -3), (3, NULL)")
+    duck.execute_sql("CREATE MATERIALIZED TABLE m FRESHNESS = INTERVAL '1' MINUTE REFRESH_MODE = CONTINUOUS AS SELECT * FROM a")
+    target = duck.catalog().table("default.m")
+    assert verify(duck._session, target, "SELECT * FROM a", spec=spec_of(duck.catalog(), target)).is_equal
+    evolution = duck.evolution("m")
+    evolution.stage("SELECT * FROM a WHERE k > 1 UNION ALL SELECT 4, -7")
+    report = evolution.compare()
+    assert (report.only_current, report.only_other) == (2, 1)
+    assert report.examples_only_other.to_pylist() == [{"k": 4, name: -7}]
+
+
+def test_columns_are_no_names_of_views_and_entries_that_have_none(duck: ts.TableEnvironment) -> None:
+    duck.execute_sql("CREATE TABLE t (_generated STRUCT<c: STRING>, a ARRAY<INT>, _entry MAP<STRING, INT>)")
+    duck.execute_sql("INSERT INTO t VALUES (named_struct('c', 'mine'), array(1), map('k', 2))")
+    query = "SELECT _generated.c AS own, c, x.* FROM t LATERAL VIEW explode(a) AS c LATERAL VIEW explode(_entry) x AS k, v"
+    assert duck.execute_sql(query).to_arrow().to_pylist() == [{"own": "mine", "c": 1, "k": "k", "v": 2}]
 
 
 def test_the_names_are_found_in_the_source() -> None:

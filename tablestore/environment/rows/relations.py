@@ -95,8 +95,11 @@ class Relations:
 
         session = self.session
         functions = (lambda path: session.function(path, self.place)) if session.functions.called() else None
-        bound = bind(text, resolve, self.parameters, functions, session.remembered)
-        if session.restrictions is not None:
+        return self._contained(bind(text, resolve, self.parameters, functions, session.remembered))
+
+    def _contained(self, bound: BoundQuery) -> BoundQuery:
+        """The query, which in a restricted environment must not reach out of its relations."""
+        if self.session.restrictions is not None:
             # Its modules are those of a whole parse, which most sessions leave to the engine.
             from tablestore.environment.restricted.containment import check_contained
 
@@ -302,7 +305,9 @@ class Relations:
         if value is not None or self.session.engine is None:
             return value
         try:
-            rows = self.session.engine.read(BoundQuery(text=f"SELECT {fragment.text} AS `value`")).read_all()
+            # No table: an engine's own may be a file of the host.
+            bound = self._contained(bind(f"SELECT {fragment.text} AS `value`", _no_table))
+            rows = self.session.engine.read(bound).read_all()
         except (InvalidInputError, UnsupportedError) as error:
             # Where in the text something is wrong, the engine says of another text.
             said = f" ({error.message.splitlines()[0]})" if isinstance(error, UnsupportedError) else ""
@@ -315,6 +320,10 @@ class Relations:
                 kind="invalid-argument",
             ) from error
         return rows.column(0)[0].as_py() if rows.num_rows == 1 else None
+
+
+def _no_table(reference: Reference) -> None:
+    raise InvalidInputError(f"{reference.path}: a table in a value", kind="invalid-argument")
 
 
 def _check_no_options(reference: Reference) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from sqlglot import exp
 
 from tablestore.sql.duckdb.calls import call, refusal
+from tablestore.sql.freshnames import fresh_name
 
 
 def group(node: exp.Group) -> exp.Expr:
@@ -59,17 +60,18 @@ def exploded(join: exp.Join) -> exp.Expr:
     function = lateral.this
     alias = lateral.args.get("alias")
     columns = [column.name for column in alias.columns] if alias is not None else []
-    table = alias.name if alias is not None and alias.name else "_generated"
+    table = alias.name if alias is not None and alias.name else _unused("_generated", join)
     array = function.this
     if isinstance(function, exp.Posexplode) and join.side != "LEFT" and len(columns) in (0, 2):
         rows = exp.select(*_counted(array, *(columns or ("pos", "col"))))
     elif type(function) is exp.Explode and len(columns) < 2:
         rows = exp.select(exp.alias_(call("UNNEST", array), columns[0] if columns else "col", quoted=True))
     elif type(function) is exp.Explode and len(columns) == 2:
-        entries = exp.select(exp.alias_(call("UNNEST", call("MAP_ENTRIES", array)), "_entry"))
+        entry = _unused("_entry", join)
+        entries = exp.select(exp.alias_(call("UNNEST", call("MAP_ENTRIES", array)), entry))
         rows = exp.select(
             *[
-                exp.alias_(exp.column(part, table="_entry"), name, quoted=True)
+                exp.alias_(exp.column(part, table=entry), name, quoted=True)
                 for part, name in zip(("key", "value"), columns, strict=True)
             ]
         ).from_(entries.subquery("_entries"))
@@ -83,6 +85,11 @@ def exploded(join: exp.Join) -> exp.Expr:
         kind=None if outer or join.args.get("on") else "CROSS",
         on=join.args.get("on") or (exp.true() if outer else None),
     )
+
+
+def _unused(wanted: str, node: exp.Expr) -> str:
+    """A name that nothing has in the query around a node."""
+    return fresh_name(wanted, *(name.name for name in node.root().find_all(exp.Identifier)))
 
 
 def counted_columns(node: exp.Select) -> exp.Select:

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from tablestore.environment.engine import BoundQuery, Function
+from tablestore.environment.engine import BoundQuery, Function, QueryEngine
 from tablestore.errors import UnsupportedError
+from tablestore.table.table import Table
 from tablestore.testing.contracts.queryengine import QueryEngineContract
+from tests.support.sql.received import Received
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,6 +25,14 @@ class TestSparkEngine(QueryEngineContract):
         from pyspark_tablestore.engine import SparkEngine
 
         return SparkEngine(spark)
+
+    def test_a_query_that_is_wrong_is_refused_in_words_of_ours(
+        self, engine: QueryEngine, orders: Table, received: Received
+    ) -> None:
+        super().test_a_query_that_is_wrong_is_refused_in_words_of_ours(engine, orders)
+        # It lists no tables of Spark's, and Spark itself says that there is none.
+        with pytest.raises(AssertionError, match="there_is_no_such_table"):
+            received.check()
 
 
 @pytest.mark.deep

@@ -1,12 +1,19 @@
 """Watches the statements that engines receive: queries over planned relations, and the few that set a query up.
 
-    a text -> what was planned is cut out of it -> its tree -> tables that are left, and calls that reach out
+    DuckDB   a text -> what was planned is cut out of it -> its tree -> tables that are left, and calls that reach out
+    Spark    a text of a bound query -> its tree -> tables that are left
 
-What was planned is the SQL that tablestore itself has written for a relation: a scan of the files of a managed table, the reader of
-a declared connector, a relation that the program handed in. Anything of that kind in the rest came through a text.
+What was planned is, for DuckDB, the SQL that tablestore itself has written for a relation: a scan of the files of a managed table,
+the reader of a declared connector, a relation that the program handed in; for Spark, the name of a DataFrame's view. Anything of
+that kind in the rest came through a text. A user who is not restricted may call functions of Spark's, and read tables of Spark's
+that the bound query lists.
+
+Spark's session is watched from the first test with the marker ``spark``, so that no other one imports it; calls by a test's own
+program are its own business. Processes that a test starts, and with them Spark Connect, are not watched.
 """
 
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -19,8 +26,12 @@ from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import SqlglotError
 
+from tablestore.environment.engine import BoundQuery
+from tablestore.errors import TablestoreError
 from tablestore.sql.binding.binder import tables_of_others
 from tablestore.sql.depth import deep
+from tablestore.sql.query.dialect import Spark4
+from tablestore.sql.query.tablereferences import find_references
 
 # Results are read later than they were planned, but not by thousands.
 _MOST_PLANNED = 2000
@@ -39,13 +50,26 @@ _REACHING = re.compile(
     r"^(?:read_.*|.*_scan|scan_.*|glob|sniff_.*|query|query_table|duckdb_.*|pragma_.*|parquet_.*|getenv|current_setting|getvariable"
     r"|set_config|write_.*|which_secret|current_query|nextval|currval)$"
 )
+# Views of DataFrames, and in Spark Connect what stands for one.
+_FRAME = re.compile(r"\b_pyspark_[0-9a-f]{32}\b|\{m\d+\}")
+_SPARK_SETUP = re.compile(
+    r"""SELECT\ id\ FROM\ VALUES\ \(1L\)\ AS\ one\ \(id\) | SELECT\ reflect\('java\.time\.ZoneId',\ 'systemDefault'\)
+    | DROP\ TEMPORARY\ FUNCTION\ IF\ EXISTS\ \w+""",
+    re.VERBOSE,
+)
+# Where a text of an unrestricted user's goes to Spark that is no statement of tablestore's.
+_SPARK_OWN = ("pyspark_tablestore.engine", "execute")
 
 
 class Received:
     """The statements that engines have received, and what is wrong with them."""
 
-    def __init__(self) -> None:
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.patch = patch
+        self.watches_spark = False
         self.planned: dict[str, None] = {}
+        # What bound queries were written as, with the tables of the engine's own that they list.
+        self.bound: dict[str, tuple[tuple[str, ...], ...]] = {}
         self.violations: list[str] = []
         self.statements = 0
 
@@ -68,6 +92,33 @@ class Received:
         wrong = unplanned(rest)
         if wrong is not None and not (wrong[1] and wrong[1] in _own_tables(connection)):
             self.violations.append(f"DuckDB received {wrong[0]} in: {text[:2000]}")
+
+    def bind(self, text: str, query: BoundQuery) -> str:
+        """Remember the text that a bound query was written as."""
+        self.bound[text] = query.engine_tables
+        while len(self.bound) > _MOST_PLANNED:
+            del self.bound[next(iter(self.bound))]
+        return text
+
+    def spark(self, text: str, caller: tuple[str, str]) -> None:
+        """A text for Spark's session, and the module and function that sent it."""
+        self.statements += 1
+        if caller == _SPARK_OWN or _SPARK_SETUP.fullmatch(text):
+            return
+        listed = self.bound.get(text)
+        if listed is None:
+            wrong: str | None = "what is no bound query"
+        else:
+            plain = text.replace("{{", "{").replace("}}", "}") if "{m0}" in text else text
+            wrong = unlisted(_FRAME.sub("_pyspark_VIEW", plain), frozenset(listed))
+        if wrong is not None:
+            self.violations.append(f"Spark received {wrong} from {'.'.join(caller)} in: {text[:2000]}")
+
+    def watch_spark(self) -> None:
+        """Record what tablestore sends to sessions of Spark's from now on. Imports pyspark."""
+        if not self.watches_spark:
+            self.watches_spark = True
+            _record_spark(self.patch, self)
 
     def check(self) -> None:
         """Raise AssertionError for what was wrong since the last time, and forget it."""
@@ -101,6 +152,39 @@ def unplanned(text: str) -> tuple[str, str | None] | None:
         if table.name != "__tablestore_VIEW":
             return f"the table {table}", table.name.casefold()
     return None
+
+
+@lru_cache(maxsize=4096)
+def unlisted(text: str, listed: frozenset[tuple[str, ...]]) -> str | None:
+    """What of a bound query's text for Spark is no query over views of DataFrames and the tables that it lists."""
+    known = {("_pyspark_view",), *(tuple(part.casefold() for part in name) for name in listed)}
+    try:
+        with deep():
+            trees = [tree for tree in sqlglot.parse(text, read=Spark4) if tree is not None]
+    except SqlglotError:
+        return _unlisted_by_tokens(text, known)
+    if len(trees) != 1 or not isinstance(trees[0], (exp.Query, exp.Values)):
+        return "what is not one query"
+    (tree,) = trees
+    for hint in list(tree.find_all(exp.Hint)):
+        # What a hint names is a table of the query.
+        hint.pop()
+    for node in tree.find_all(exp.DML, exp.Command, exp.Create, exp.Drop, exp.Copy, exp.Attach, exp.Set, exp.QueryTransform):
+        return f"{type(node).__name__} in a query"
+    for table in tables_of_others(tree, {}):
+        if tuple(part.name.casefold() for part in table.parts) not in known:
+            return f"the table {table.sql(dialect=Spark4)}"
+    return None
+
+
+def _unlisted_by_tokens(text: str, known: set[tuple[str, ...]]) -> str | None:
+    """As :func:`unlisted`, of syntax that sqlglot does not know: by the words around the names of tables."""
+    try:
+        references = find_references(text)
+    except TablestoreError as error:
+        return f"what cannot be read ({error})"
+    names = (reference.path.parts for reference in references)
+    return next((f"the table {'.'.join(name)}" for name in names if tuple(map(str.casefold, name)) not in known), None)
 
 
 def _own_tables(connection: Any) -> set[str]:
@@ -144,7 +228,7 @@ class _Connection:
 @contextmanager
 def recording(patch: pytest.MonkeyPatch) -> Iterator[Received]:
     """What engines that are opened meanwhile receive."""
-    received = Received()
+    received = Received(patch)
     if find_spec("duckdb") is not None:
         _record_duckdb(patch, received)
     yield received
@@ -179,3 +263,22 @@ def _planning(write: Callable[..., str], received: Received) -> Callable[..., st
         return received.plan(write(*arguments, **options))
 
     return written
+
+
+def _record_spark(patch: pytest.MonkeyPatch, received: Received) -> None:
+    from pyspark.sql import SparkSession
+
+    edited, sent = BoundQuery.edited, SparkSession.sql
+
+    def edit(self: BoundQuery, *arguments: Any) -> str:
+        return received.bind(edited(self, *arguments), self)
+
+    def send(self: Any, sqlQuery: str, *arguments: Any, **options: Any) -> Any:
+        caller = sys._getframe(1)
+        module = caller.f_globals["__name__"]
+        if module.partition(".")[0] == "pyspark_tablestore":
+            received.spark(sqlQuery, (module, caller.f_code.co_name))
+        return sent(self, sqlQuery, *arguments, **options)
+
+    patch.setattr(BoundQuery, "edited", edit)
+    patch.setattr(SparkSession, "sql", send)

@@ -20,12 +20,13 @@ from tablestore.environment.materialized.incremental.sources import Source, find
 from tablestore.environment.rows.relations import Relations
 from tablestore.environment.session.session import Session
 from tablestore.errors import NotFoundError, UnsupportedError
+from tablestore.sql.freshnames import fresh_name
 from tablestore.sql.incremental.shapes import TARGET, FullRefresh
 from tablestore.sql.query.edits import quote_name
 from tablestore.table.table import Table
 
 MOST_EXAMPLES = 20
-_QUERY, _TIMES = "tablestore_query", "tablestore_times"
+_QUERY = "tablestore_query"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,16 +108,17 @@ def difference(
 ) -> tuple[int, pa.Table]:
     """How many rows one of two relations has in these columns and the other lacks, and some of them."""
     columns = ", ".join(quote_name(name) for name in schema.names)
-    more, less = (f"SELECT {columns}, {weight} AS {_TIMES} FROM {side}" for side, weight in zip(sides, (1, -1), strict=True))
+    times = fresh_name("tablestore_times", *schema.names)
+    more, less = (f"SELECT {columns}, {weight} AS {times} FROM {side}" for side, weight in zip(sides, (1, -1), strict=True))
     rows = (
-        f"SELECT {columns}, sum({_TIMES}) AS {_TIMES} FROM ({more} UNION ALL {less}) AS `both` GROUP BY {columns} "
-        f"HAVING sum({_TIMES}) > 0"
+        f"SELECT {columns}, sum({times}) AS {times} FROM ({more} UNION ALL {less}) AS `both` GROUP BY {columns} "
+        f"HAVING sum({times}) > 0"
     )
 
     def read(sql: str) -> pa.Table:
         return engine.read(Relations(session=session).bind(sql, given)).read_all()
 
-    count = int(read(f"SELECT sum({_TIMES}) AS `rows` FROM ({rows}) AS `differing`").column(0)[0].as_py() or 0)
+    count = int(read(f"SELECT sum({times}) AS `rows` FROM ({rows}) AS `differing`").column(0)[0].as_py() or 0)
     if not count:
         return 0, schema.empty_table()
     return count, read(f"SELECT {columns} FROM ({rows}) AS `differing` LIMIT {MOST_EXAMPLES}")
