@@ -104,6 +104,8 @@ _CONTAINERS = frozenset(["abfs", "abfss", "wasb", "wasbs"])  # container@account
 _AUTHORITY, _PATH = re.compile(r"[^/?;#]*"), re.compile(r"[^?;#]*")
 # jdbc:oracle:thin:user/password@host has no //.
 _SLASHLESS = re.compile(r"\b(?P<scheme>jdbc:[\w+:.-]{1,60}:)(?!/)(?P<user>[^\s'\"`@?;/]{0,200}/[^\s'\"`@]{0,200})@", re.IGNORECASE)
+# The value of an option may leave the scheme out: user:password@host, //user:password@host.
+_SCHEMELESS = re.compile(r"(?P<before>(?:^|,)(?://)?)(?P<user>[^\s/@,:]*:[^\s/@,]*)@")
 _TEXT = r"'(?:[^'\\]|\\.|'')*'?|\"(?:[^\"\\]|\\.|\"\")*\"?"
 _ASSIGNED = re.compile(
     rf"(?P<key>(?<![\w.-])[\w.-]++)(?P<sign>(?:['\"`]?\s*+=>?|['\"]\s*+:)\s*+)(?P<value>{_TEXT}|[^\s'\",;&)]+)", re.DOTALL
@@ -141,7 +143,7 @@ def shown_option(key: str, value: str, is_known: Callable[[str], bool] = is_harm
     """The value of one option as it may be shown."""
     if is_reference(value):
         return value
-    return without_secrets(value) if is_known(key) else HIDDEN
+    return _without_addresses(without_secrets(value), lambda _: HIDDEN) if is_known(key) else HIDDEN
 
 
 def without_secrets(text: str, values: Collection[str] = ()) -> str:
@@ -150,7 +152,7 @@ def without_secrets(text: str, values: Collection[str] = ()) -> str:
         text = text.replace(value, HIDDEN) if value else text
     if ":" in text:
         text = _without_urls(text, lambda _: HIDDEN)
-    return _ASSIGNED.sub(_assigned, text) if ("=" in text or ":" in text) and is_telling(text) else text
+    return _without_assigned(text, lambda _: HIDDEN)
 
 
 def masked_statement(text: str, is_known: Callable[[str], bool] = is_harmless) -> str:
@@ -162,12 +164,14 @@ def masked_statement(text: str, is_known: Callable[[str], bool] = is_harmless) -
         key = found["key"].strip("'\"`")
         # Two texts side by side are one text, and a name before a text is a column, a function or a type.
         is_option = found["key"][0] == "'" and "=" in found["sign"]
-        if not is_telling(key) and (not is_option or is_known(key)):
+        is_shown = not is_telling(key) and (not is_option or is_known(key))
+        if is_shown and not is_option:
             continue
         start, value = found.start("value"), found["value"]
         inside = value[1:-1] if len(value) > 1 and value[-1] == value[0] else value[1:]
         if not is_reference(inside):
-            parts += [text[at : start + 1], _stars(inside)]
+            shown = _without_addresses(_without_assigned(inside, _stars), _stars) if is_shown else _stars(inside)
+            parts += [text[at : start + 1], shown]
             at = start + 1 + len(inside)
     return _without_urls("".join([*parts, text[at:]]), _stars)
 
@@ -177,10 +181,17 @@ def _without_urls(text: str, hide: Callable[[str], str]) -> str:
     return _SLASHLESS.sub(lambda found: f"{found['scheme']}{hide(found['user'])}@", text)
 
 
-def _assigned(found: re.Match[str]) -> str:
-    if not is_telling(found["key"]) or is_reference(found["value"].strip("'\"")):
-        return found[0]
-    return f"{found['key']}{found['sign']}{HIDDEN}"
+def _without_addresses(value: str, hide: Callable[[str], str]) -> str:
+    return _SCHEMELESS.sub(lambda found: f"{found['before']}{hide(found['user'])}@", value) if "@" in value else value
+
+
+def _without_assigned(text: str, hide: Callable[[str], str]) -> str:
+    def assigned(found: re.Match[str]) -> str:
+        if not is_telling(found["key"]) or is_reference(found["value"].strip("'\"")):
+            return found[0]
+        return f"{found['key']}{found['sign']}{hide(found['value'])}"
+
+    return _ASSIGNED.sub(assigned, text) if ("=" in text or ":" in text) and is_telling(text) else text
 
 
 def _of_url(scheme: str, rest: str, hide: Callable[[str], str]) -> str:

@@ -29,6 +29,31 @@ def test_a_url_loses_user_password_and_parameters(url: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "value",
+    [
+        f"me:{CANARY}@host/db",
+        f"//me:{CANARY}@host/db",
+        f"me:{CANARY}@h1:9092,me:{CANARY}@h2:9092",
+        f"jdbc:mysql://address=(host=h)(user=me)(password={CANARY})/db",
+        f"host=h user=me password={CANARY}",
+        f"DRIVER={{x}};SERVER=h;UID=me;PWD={CANARY}",
+    ],
+)
+def test_an_address_that_is_no_url_loses_its_password_where_it_is_an_option(value: str) -> None:
+    assert CANARY not in shown_options({"url": value})["url"]
+    statement = f"CREATE TABLE t WITH ('connector' = 'jdbc', 'url' = '{value}', 'dbtable' = 'x')"
+    masked = masked_statement(statement)
+    assert CANARY not in masked and len(masked) == len(statement) and masked.endswith(", 'dbtable' = 'x')")
+
+
+@pytest.mark.parametrize("path", ["/data/a@b/c:d@e", "C:/x@y", "host-1:9092,host-2:9092", "container@account"])
+def test_an_option_without_a_password_is_shown_as_it_is(path: str) -> None:
+    assert shown_options({"path": path}) == {"path": path}
+    statement = f"CREATE TABLE t WITH ('connector' = 'filesystem', 'path' = '{path}')"
+    assert masked_statement(statement) == statement
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "s3://bucket/a@b/t?x;y",
