@@ -45,9 +45,8 @@ class TableSchema:
 
     def field(self, name: str) -> Field:
         """The column of that name; NotFoundError names the nearest and all known ones."""
-        for field in self.fields:
-            if field.name == name:
-                return field
+        if (field := self._by_name.get(name)) is not None:
+            return field
         raise NotFoundError(
             f"no column {name!r}{did_you_mean(name, self.field_names)} (columns: {', '.join(self.field_names)})",
             kind="unknown-column",
@@ -57,6 +56,11 @@ class TableSchema:
     def field_names(self) -> tuple[str, ...]:
         """Column names in order."""
         return tuple(field.name for field in self.fields)
+
+    @lazy
+    def _by_name(self) -> dict[str, Field]:
+        # Whoever looks for each of its columns pays for each once, however many a schema has.
+        return {field.name: field for field in self.fields}
 
     @property
     def is_keyed(self) -> bool:

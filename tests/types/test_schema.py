@@ -1,10 +1,13 @@
 """Schemas of new tables: ids, keys and buckets are settled once, and settled right."""
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
 from tablestore.errors import InvalidInputError, NotFoundError, UnsupportedError
 from tablestore.types.arrowtypes import fields_from_arrow
+from tablestore.types.datatypes import Field
 from tablestore.types.newschema import new_schema
 from tablestore.types.schema import TableSchema
 from tablestore.types.typestring import type_to_sql
@@ -166,3 +169,24 @@ def test_types_that_arrow_cannot_say_travel_in_metadata_while_they_are_true() ->
     assert [type_to_sql(field.type) for field in make(schema=made.arrow_schema).fields] == ["VARCHAR(10)", "INT"]
     with pytest.raises(InvalidInputError, match=r"tablestore\.type"):
         make(schema=pa.schema([pa.field("a", pa.string(), metadata={b"tablestore.type": b"VARCHR(10)"})]))
+
+
+class Counted(str):
+    """A name that counts how often it is compared."""
+
+    __slots__ = ()
+    comparisons = 0
+
+    def __eq__(self, other: object) -> bool:
+        Counted.comparisons += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+def test_finding_each_column_takes_no_more_than_its_length() -> None:
+    id_type = make().field("id").type
+    fields = tuple(Field(id=i, name=Counted(f"c{i}"), type=id_type) for i in range(1_000))
+    schema = replace(make(), fields=fields, highest_field_id=1_000)
+    assert [schema.field(f"c{i}").id for i in range(1_000)] == list(range(1_000))
+    assert Counted.comparisons < 10_000
