@@ -129,3 +129,5 @@ def _check(schema: TableSchema, source: JsonObject) -> None:
     for key, columns in (("partitionKeys", schema.partition_keys), ("primaryKeys", schema.primary_keys)):
         if len(set(columns)) != len(columns) or not set(columns) <= set(names):
             source.refuse(key, f"some of the columns {list(names)}", list(columns))
+    if schema.is_keyed and not schema.trimmed_primary_keys:
+        source.refuse("primaryKeys", f"a column beside {list(schema.partition_keys)}, of the partitions", list(schema.primary_keys))

@@ -173,6 +173,7 @@ def test_types_that_are_not_supported_are_refused_by_name():
         {"highestFieldId": 0},
         {"primaryKeys": ["zzz"]},
         {"primaryKeys": ["a", "a"]},
+        {"primaryKeys": ["a"], "partitionKeys": ["a"]},
         {"partitionKeys": "a"},
         {"options": {"a": 1}},
         {"comment": 5},
