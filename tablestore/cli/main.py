@@ -3,6 +3,7 @@
 ``tablestore NOUN VERB --help`` explains each with an example.
 """
 
+import logging
 import sys
 from typing import Annotated, ClassVar
 
@@ -10,6 +11,7 @@ import typer
 
 import tablestore as ts
 from tablestore.cli.lategroup import LateGroup, inner, noun, verb
+from tablestore.cli.text.safetext import safe_lines
 
 
 class TableGroup(LateGroup):
@@ -142,4 +144,13 @@ def main() -> None:
         # Names that are no valid text, or that a terminal cannot show, must not fail.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(_SafeLines())
     program_app()()
+
+
+class _SafeLines(logging.Formatter):
+    """Shows what is logged without control characters: the names in it are other people's."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return safe_lines(super().format(record))

@@ -1,6 +1,7 @@
 """What a terminal shows: tables, human numbers, progress, and nothing that other people's names could do to it."""
 
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -97,6 +98,14 @@ def test_other_people_s_names_are_shown_and_do_nothing(
     if not is_terminal and code != 2:
         # Errors of the command line are typer's, which decides once about colours.
         assert "\x1b" not in shown
+
+
+def test_what_is_logged_of_other_people_s_names_does_nothing(tmp_path: Path) -> None:
+    (tmp_path / "_ctas" / "\x1b[31mjob").mkdir(parents=True)
+    command = [sys.executable, "-m", "tablestore", "clean", "--older-than", "0 s", "--warehouse", str(tmp_path)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "\\x1b[31mjob is left for the next time" in ended.stderr
+    assert "\x1b" not in ended.stdout + ended.stderr
 
 
 def test_json_keeps_the_names_as_they_are(run: Run, hostile: ts.Table) -> None:
