@@ -33,11 +33,13 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meaning:
-    """What a name stands for: a column of what a ``query`` reads, or an alias in its list; one of its result has no query."""
+    """What a name stands for: a column of what a ``query`` reads, or an alias in its list; one of its result has no query, and
+    ``hides`` a column of that name that the query reads."""
 
     type: Type = None
     query: exp.Select | None = None
     is_alias: bool = False
+    hides: bool = False
     is_known: bool = True
 
 
@@ -82,12 +84,17 @@ class Scope:
                 types, is_unknown = scope._found(parts[:place], parts[place].casefold())
                 is_open |= is_unknown
                 if types:
-                    return Meaning(type=_with_fields(_agreed(types), parts[place + 1 :]), query=scope.query)
+                    hides = not place and scope._hides(parts[0].casefold())
+                    return Meaning(type=_with_fields(_agreed(types), parts[place + 1 :]), query=scope.query, hides=hides)
             if is_open:
                 return Meaning(is_known=False)
             if (alias := parts[0].casefold()) in scope.aliases:
                 return Meaning(type=_with_fields(scope.aliases[alias], parts[1:]), query=scope.query, is_alias=True)
         return Meaning(is_known=False)
+
+    def _hides(self, column: str) -> bool:
+        """Whether this is a result, in which a column has the name of one that its query reads."""
+        return self.query is None and self.outer is not None and bool(self.outer._found((), column)[0])
 
     def _found(self, qualifier: Sequence[str], column: str) -> tuple[list[Type], bool]:
         """The types of columns of a name, and whether there may be others that are not known."""

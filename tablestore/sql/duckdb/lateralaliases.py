@@ -7,6 +7,7 @@
 
 DuckDB puts the expression in the place of each use. So it doubles with each step of ``b || b AS c, c || c AS d``, is computed once
 a use, and is refused where it may raise an error of ours. Here everything is computed once, from the rows or groups that are left.
+So is a query written in whose ORDER BY an expression uses an alias that hides a column: DuckDB would take the column.
 
 A query stays as it is, and DuckDB decides, where a name in it is not known, and where Spark refuses the alias: inside of an
 aggregate, and in GROUP BY if the alias stands for another alias.
@@ -28,6 +29,7 @@ _BELOW = ("from_", "joins", "where", "group", "having", "sample", "windows")
 _ABOVE = ("qualify", "order", "cluster", "sort", "distribute")
 _OF_MANY_COLUMNS = (exp.Aliases, exp.Posexplode, exp.Inline, exp.Stack)
 _WRAPPERS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
+_AROUND_KEYS = (exp.Group, exp.Rollup, exp.Cube, exp.GroupingSets, exp.Tuple, exp.Paren)
 _AGGREGATES = ("every", "some")
 
 
@@ -43,7 +45,7 @@ def write_out_aliases(tree: exp.Expr, bound: Bound) -> bool:
 
 def _written_out(query: exp.Select, names: "_Names") -> bool:
     aliases = _Aliases.of(query, names)
-    if not aliases.used:
+    if not aliases.are_below:
         return False
     try:
         _Rewriting(aliases, names).carry_out()
@@ -95,12 +97,16 @@ class _Names:
 
 @dataclass(slots=True)
 class _Aliases:
-    """The aliases of a query: ``used`` by their places, and how many others each expression stands on (``levels``)."""
+    """The aliases of a query: ``used`` by their places, and how many others each expression stands on (``levels``).
+
+    ``are_below``: the query is to be written so that they are columns of one below.
+    """
 
     query: exp.Select
     uses: dict[int, int]
     levels: list[int]
     used: set[int]
+    are_below: bool = False
 
     @classmethod
     def of(cls, query: exp.Select, names: _Names) -> "_Aliases":
@@ -111,10 +117,40 @@ class _Aliases:
             aliases.used |= found
             aliases.levels.append(max((aliases.levels[one] + 1 for one in found), default=0))
         aliases.used |= aliases._note(query.args.get("qualify"), query.expressions, names)
-        if aliases.used:
-            aliases.used |= aliases._note(query.args.get("having"), query.expressions, names)
+        aliases.are_below = bool(aliases.used) or aliases._hides_in_order(names)
+        if aliases.are_below:
             aliases._note(query.args.get("group"), query.expressions, names)
+            aliases._prefer_aliases(query.args.get("having"), names)
+            aliases.used |= aliases._note(query.args.get("having"), query.expressions, names)
         return aliases
+
+    def _hides_in_order(self, names: _Names) -> bool:
+        """Whether an expression in ORDER BY uses an alias that hides a column: DuckDB takes the column there."""
+        order = self.query.args.get("order")
+        return order is not None and any(
+            names.meaning(name).hides
+            and any(_is_named(item, name.name) and not _is_column(item) for item in self.query.expressions)
+            for name in order.find_all(exp.Column)
+            if not isinstance(name.parent, exp.Ordered) and self._is_outside_of_aggregates(name)
+        )
+
+    def _prefer_aliases(self, having: exp.Expr | None, names: _Names) -> None:
+        """In HAVING a name outside of aggregates means an alias, if the rows are not grouped by the column that it hides."""
+        group = self.query.args.get("group")
+        keys = [] if group is None else [key for key in group.find_all(exp.Expr) if isinstance(key.parent, _AROUND_KEYS)]
+        places = [int(key.name) - 1 for key in keys if isinstance(key, exp.Literal) and key.name.isdecimal()]
+        places += [self.uses[id(key)] for key in keys if id(key) in self.uses]
+        columns = [key for key in keys if id(key) not in self.uses]
+        columns += [item.unalias() for place, item in enumerate(self.query.expressions) if place in places]
+        grouped = {column.name.casefold() for column in columns if isinstance(column, exp.Column)}
+        for name in names.of(self.query, having):
+            is_alias = len(name.parts) == 1 and any(_is_named(item, name.name) for item in self.query.expressions)
+            if is_alias and name.name.casefold() not in grouped and self._is_outside_of_aggregates(name):
+                names.meanings[id(name)] = Meaning(query=self.query, is_alias=True)
+
+    def _is_outside_of_aggregates(self, name: exp.Column) -> bool:
+        """Whether a name stands in a clause of this query, and neither in an aggregate nor in a query in it."""
+        return name.find_ancestor(exp.AggFunc, exp.Query, *_WRAPPERS) is self.query
 
     def _note(self, part: exp.Expr | None, before: list[exp.Expr], names: _Names) -> set[int]:
         """The places of the aliases that a part uses."""
@@ -135,6 +171,11 @@ class _Aliases:
 
 def _is_named(item: exp.Expr, alias: str) -> bool:
     return isinstance(item, exp.Alias) and item.alias.casefold() == alias.casefold()
+
+
+def _is_column(item: exp.Expr) -> bool:
+    """Whether an item is a column under its own name."""
+    return isinstance(item.this, exp.Column) and item.this.name.casefold() == item.alias.casefold()
 
 
 class _Rewriting:
@@ -183,7 +224,7 @@ class _Rewriting:
             "expressions", [*(exp.alias_(node, name, quoted=True, copy=False) for name, node in self._below.values()), *stars]
         )
         below = _from(inner, names.new())
-        for level in range(1, max(levels[place] for place in used) + 1):
+        for level in range(1, max((levels[place] for place in used), default=0) + 1):
             steps = [
                 exp.alias_(above[place], self._columns[place], quoted=True, copy=False)
                 for place in sorted(used)
@@ -204,10 +245,8 @@ class _Rewriting:
         is_moved = any(isinstance(item.unalias(), exp.Explode) for item in above)
         is_named = query.args.get("windows") and any(part.find(exp.Window) for part in [*above, query.args.get("qualify")] if part)
         many = any(isinstance(item.unalias() if isinstance(item, exp.Alias) else item, _OF_MANY_COLUMNS) for item in self._items)
-        in_where = any(names.meaning(name).is_alias for name in names.of(query, query.args.get("where")))
-        in_aggregate = any(
-            names.meaning(name).is_alias for part in parts for one in self._aggregates(part) for name in names.of(query, one)
-        )
+        in_where = query.args.get("where") is not None and self._uses_alias(query.args["where"])
+        in_aggregate = any(self._uses_alias(one) for part in parts for one in self._aggregates(part))
         if is_moved or is_named or many or in_where or in_aggregate:
             raise _StaysAsItIs
         for place, item in enumerate(self._items):
@@ -273,10 +312,9 @@ class _Rewriting:
         """A part of the query, of what is computed below."""
         if isinstance(node, exp.Column):
             return self._column(node)
-        is_own = not (in_query or in_lambda or is_windowed or isinstance(node, (exp.Literal, exp.Identifier, exp.DataType)))
-        if is_own and (text := _text(node)) in self._below:
-            return self._names.column(self._below[text][0])
-        if is_own and (self._is_aggregate(node) or _text(node) in self._keys()):
+        is_value = isinstance(node, (exp.Condition, *_WRAPPERS)) and not isinstance(node, exp.Literal)
+        is_own = is_value and not (in_query or in_lambda or is_windowed)
+        if is_own and (self._is_aggregate(node) or (self._is_known_below(node) and not self._uses_result(node))):
             return self._take(node)
         in_query |= isinstance(node, exp.Query)
         in_lambda |= isinstance(node, exp.Lambda)
@@ -295,6 +333,18 @@ class _Rewriting:
         if meaning.is_alias:
             return _with_fields(self._names.column(self._columns[self._aliases.uses[id(node)]]), node)
         return self._take(node)
+
+    def _uses_alias(self, node: exp.Expr) -> bool:
+        return any(self._names.meaning(name).is_alias for name in self._names.of(self._query, node))
+
+    def _uses_result(self, node: exp.Expr) -> bool:
+        """Whether a name in a node means an alias or a column of the result: the same text means a column elsewhere."""
+        meanings = [self._names.meaning(name) for name in node.find_all(exp.Column)]
+        return any(meaning.is_alias or meaning.query is None for meaning in meanings)
+
+    def _is_known_below(self, node: exp.Expr) -> bool:
+        text = _text(node)
+        return text in self._below or text in self._keys()
 
     def _take(self, node: exp.Expr) -> exp.Column:
         """The column below that a node becomes."""

@@ -130,3 +130,9 @@ SELECT upper(name) AS b, upper(name) AS c, b || c AS d, name, name AS again FROM
 SELECT id, c, c || c AS d, d || c AS e FROM (SELECT *, upper(name) AS b, b || 1 AS c FROM people)
 --- a star of a query with aliases, of which only the aliases are used
 SELECT c, count(*) AS n FROM (SELECT *, 'x' AS b, b || 1 AS c FROM people) GROUP BY c
+--- ordered by what the rows are grouped by, beside an alias of an alias [ordered]
+SELECT count(*) AS n, n + 1 AS m FROM orders GROUP BY status ORDER BY status
+--- an alias that hides a column, in an expression of ORDER BY [ordered]
+SELECT id, 100 - qty AS qty FROM orders ORDER BY qty + 1, id LIMIT 5
+--- an alias that hides a column, in HAVING
+SELECT status AS s, sum(qty) AS qty, s || 'x' AS t FROM orders GROUP BY status HAVING qty > 5 AND max(qty) > 1

@@ -6,7 +6,7 @@ import duckdb
 import pytest
 
 from tablestore.errors import InvalidInputError
-from tablestore.sql.binding.sqltypes import INT, STRING
+from tablestore.sql.binding.sqltypes import INT, STRING, SqlType
 from tablestore.sql.duckdb.lateralaliases import PREFIX
 from tablestore.sql.duckdb.transpile import to_duckdb
 from tablestore.sql.query.functions import FUNCTION_PREFIX
@@ -58,3 +58,63 @@ def test_a_query_without_such_a_use_or_with_unknown_names_stays_as_it_is(query: 
 def test_an_alias_that_two_expressions_have_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="the alias `b` is ambiguous: 2 expressions before it have it"):
         to_duckdb("SELECT upper(s) AS b, lower(s) AS B, b || 'x' AS c FROM t", TABLES)
+
+
+NUMBERS: dict[str, list[tuple[str, SqlType]]] = {"t": [("id", INT), ("a", INT), ("b", INT)]}
+
+
+def _rows(query: str) -> list[tuple[object, ...]]:
+    """The rows of a query, in its order; Spark 4.3 gives those that the tests expect."""
+    with duckdb.connect() as connection:
+        connection.execute(
+            "CREATE TABLE t AS SELECT * FROM (VALUES (1, 3, 0), (2, NULL, 0), (3, 0, 1), (4, 1, 1), (5, 3, 1)) v(id, a, b)"
+        )
+        return connection.execute(to_duckdb(query, NUMBERS)).fetchall()
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("SELECT a AS x, x + x AS y FROM t GROUP BY a ORDER BY a", [(None, None), (0, 0), (1, 2), (3, 6)]),
+        ("SELECT count(*) AS n, n + 1 AS m FROM t GROUP BY a ORDER BY a", [(1, 2), (1, 2), (1, 2), (2, 3)]),
+        ("SELECT count(*) AS n, n + 1 AS m FROM t GROUP BY a + 1 ORDER BY a + 1", [(1, 2), (1, 2), (1, 2), (2, 3)]),
+        ("SELECT count(*) AS n, n * sum(id) FILTER (WHERE a > 0) AS m FROM t GROUP BY b ORDER BY b", [(2, 2), (3, 27)]),
+        ("SELECT count(*) AS n, n + 1 AS m FROM t GROUP BY a ORDER BY a DESC", [(2, 3), (1, 2), (1, 2), (1, 2)]),
+    ],
+)
+def test_rows_are_ordered_by_what_they_are_grouped_by(query: str, rows: list[tuple[object, ...]]) -> None:
+    assert _rows(query) == rows
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("SELECT id, 10 - a AS a FROM t WHERE a IS NOT NULL ORDER BY a + 1, id LIMIT 2", [(1, 7), (5, 7)]),
+        ("SELECT id, 10 - a AS a, a + 1 AS z, z * 2 AS y FROM t WHERE a > 0 ORDER BY a + 1, id LIMIT 1", [(1, 7, 4, 8)]),
+        ("SELECT -a AS a, a + 1 AS k FROM t WHERE a IS NOT NULL GROUP BY a ORDER BY a + 1", [(-3, 4), (-1, 2), (0, 1)]),
+        ("SELECT sum(a) AS x, count(*) AS id FROM t GROUP BY b ORDER BY abs(id)", [(3, 2), (4, 3)]),
+        ("SELECT sum(a) AS a, b FROM t GROUP BY b HAVING coalesce(a, 0) > 1 ORDER BY -a", [(4, 1), (3, 0)]),
+    ],
+)
+def test_an_alias_that_hides_a_column_counts_in_expressions_of_order_by(query: str, rows: list[tuple[object, ...]]) -> None:
+    assert _rows(query) == rows
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("SELECT b AS x, count(*) AS a, x AS y FROM t GROUP BY b HAVING a > 2", [(1, 3, 1)]),
+        ("SELECT b AS x, sum(a) AS a, x AS y FROM t GROUP BY b HAVING max(a) > 0 AND a > 3", [(1, 4, 1)]),
+        ("SELECT b AS x, x + x + x AS y, y AS id FROM t GROUP BY x HAVING id > x", [(1, 3, 3)]),
+        ("SELECT -b AS b, count(*) AS c, c + 1 AS d FROM t GROUP BY b HAVING b > 0", [(-1, 3, 4)]),
+        ("SELECT id % 2 AS x, x + 1 AS y, max(b) AS id FROM t GROUP BY 1 HAVING id < x + 1", [(1, 2, 1)]),
+        (
+            "SELECT b AS x, sum(id) FILTER (WHERE a > 0) AS a, x AS y FROM t GROUP BY b HAVING sum(id) FILTER (WHERE a > 0) > 1",
+            [(1, 9, 1)],
+        ),
+    ],
+)
+def test_an_alias_that_hides_a_column_counts_in_having_if_the_rows_are_not_grouped_by_it(
+    query: str, rows: list[tuple[object, ...]]
+) -> None:
+    assert _rows(query) == rows
