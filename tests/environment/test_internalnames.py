@@ -147,6 +147,7 @@ def check(statements: tuple[str, ...], names: Mapping[str, str]) -> None:
         assert rows(env, statements, names) == expected(statements)
 
 
+@pytest.mark.deep
 @settings(max_examples=4, deadline=None)
 @given(names=named())
 @example(names={**HARMLESS, "text": "_tablestore_clause", "number": "_tablestore_is_source", "alias_a": "_tablestore_pairs"})
@@ -155,6 +156,7 @@ def test_names_of_tablestores_own_are_names_like_any_other(names: dict[str, str]
     check(STATEMENTS, names)
 
 
+@pytest.mark.deep
 @settings(max_examples=3, deadline=None)
 @given(names=named())
 @example(names={**HARMLESS, "text": "tablestore_weight", "part": "tablestore_times"})
