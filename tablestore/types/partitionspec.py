@@ -146,14 +146,18 @@ def _covers(spec: PartitionSpec, partition: PartitionSpec) -> bool:
     return spec.items() <= partition.items()
 
 
-def partition_time(options: TableOptions, partition_keys: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+def partition_time(options: TableOptions, partition_keys: Sequence[str]) -> tuple[str | None, tuple[str, ...]]:
     """Returns the pattern by which values of these columns make a time, and the formats of ``strptime`` tried on what it gives.
+    Without a pattern (None) the time is the value of the first column.
 
     Raises InvalidInputError for a pattern that names another column, and for a formatter that cannot be read.
     """
     formatter = options.value(PARTITION_TIMESTAMP_FORMATTER)
     formats = (strptime_format(str(formatter)),) if formatter else _DEFAULT_FORMATS
-    pattern = str(options.value(PARTITION_TIMESTAMP_PATTERN) or f"${partition_keys[0]}")
+    pattern = options.value(PARTITION_TIMESTAMP_PATTERN)
+    if pattern is None or pattern == "":
+        return None, formats
+    pattern = str(pattern)
     if unknown := [name for name in COLUMN_OF_PATTERN.findall(pattern) if name not in partition_keys]:
         raise InvalidInputError(
             f"option {PARTITION_TIMESTAMP_PATTERN.key}: {unknown[0]!r} is not a partition column "

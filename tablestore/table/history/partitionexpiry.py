@@ -150,17 +150,18 @@ def _value_time(context: TableContext, options: TableOptions) -> Callable[[bytes
     keys = context.schema.partition_keys
     types = [field.type for field in context.schema.partition_fields]
     pattern, formats = partition_time(options, keys)
+    named = keys[:1] if pattern is None else COLUMN_OF_PATTERN.findall(pattern)
 
     def time_of(partition: bytes) -> datetime | None:
         values = dict(zip(keys, decode_row(partition, types), strict=True))
-        alone = values.get(pattern.removeprefix("$"))
+        alone = values.get(keys[0] if pattern is None else pattern.removeprefix("$"))
         if isinstance(alone, datetime):
             return alone.replace(tzinfo=None)
         if isinstance(alone, date):
             return datetime(alone.year, alone.month, alone.day)
-        if any(values[name] is None for name in COLUMN_OF_PATTERN.findall(pattern)):
+        if any(values[name] is None for name in named):
             return None
-        text = COLUMN_OF_PATTERN.sub(lambda match: str(values[match[1]]), pattern)
+        text = str(alone) if pattern is None else COLUMN_OF_PATTERN.sub(lambda match: str(values[match[1]]), pattern)
         for one in formats:
             try:
                 return datetime.strptime(text, one).replace(tzinfo=None)

@@ -110,8 +110,6 @@ SELECT id, CASE WHEN boss = 1 THEN 0 ELSE 10 / (boss - 1) END AS a, if(boss = 1,
 SELECT id FROM people WHERE boss <> 1 AND 10 / (boss - 1) > 2 AND upper(name) <> 'X'
 --- an error on a row that a query below leaves out
 SELECT id FROM (SELECT id, boss FROM people WHERE boss <> 1) WHERE 10 / (boss - 1) > 2
---- an error on a row that another table has not
-SELECT p.id FROM people p JOIN (SELECT DISTINCT customer FROM orders WHERE customer > 3) o ON p.id = o.customer WHERE 10 / (p.boss - 1) > 2
 --- an error on a group that HAVING leaves out
 SELECT boss, 10 / (boss - 1) AS q FROM people GROUP BY boss HAVING boss <> 1
 --- an error on a row behind the limit [ordered]

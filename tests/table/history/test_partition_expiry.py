@@ -54,6 +54,13 @@ def test_old_partitions_go_by_their_values_and_undated_ones_stay() -> None:
     assert made.open().expire_partitions().partitions == ()
 
 
+def test_without_a_pattern_the_first_column_gives_the_time_whatever_its_name() -> None:
+    schema = pa.schema([("id", pa.int64()), ("the day", pa.string())])
+    made = lab("blank", schema, ("the day",), **{"partition.expiration-time": "1 d"})
+    made.write_new((1, "2024-01-29"), (2, "2024-01-31"), (3, "soon"))
+    assert made.open().expire_partitions(dry_run=True).partitions == ("the day=2024-01-29",)
+
+
 def test_nothing_goes_unless_an_age_is_given() -> None:
     made = hourly("none")
     with pytest.raises(InvalidInputError) as refused:
