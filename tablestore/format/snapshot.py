@@ -15,7 +15,15 @@ from typing import Any
 from tablestore.errors import FormatError
 from tablestore.format.limits import DEFAULT_LIMITS, Limits, json_within_limits, parse_json_bounded
 from tablestore.format.paths import check_file_name, parse_snapshot_id
-from tablestore.format.sealed import CHECKSUM_KEY, JsonObject, object_checksum, refuse_unsealed, verify_checksum
+from tablestore.format.sealed import (
+    CHECKSUM_KEY,
+    INT64_MAX,
+    INT64_MIN,
+    JsonObject,
+    object_checksum,
+    refuse_unsealed,
+    verify_checksum,
+)
 from tablestore.htmltext import html_card
 from tablestore.timepoint import utc_text, utc_time
 
@@ -153,13 +161,19 @@ _KEYS: dict[str, tuple[str, Callable[[JsonObject, str], object] | None]] = {
 def encode_snapshot(snapshot: Snapshot) -> bytes:
     """The snapshot's file; always the same bytes for the same value.
 
-    It names us as its writer, also where ``snapshot`` was read from the file of another writer.
+    It names us as its writer, also where ``snapshot`` was read from the file of another writer. Raises FormatError for a number
+    that nobody could read back: what is counted on from a changed file may end there.
     """
     content: dict[str, object] = {}
     if not _is_ours(snapshot.writer_version):
         snapshot = replace(snapshot, writer_version=WRITER_VERSION)
     for key, (attribute, _) in _KEYS.items():
         value = getattr(snapshot, attribute)
+        if isinstance(value, int) and not INT64_MIN <= value <= INT64_MAX:
+            raise FormatError(
+                f"snapshot {snapshot.id}: expected an integer of 64 bits under {key!r}, found {value}, which goes on from the "
+                "snapshot before it; that one was changed or made up: restore it from a copy, or remove it"
+            )
         if value is not None:
             content[key] = value
     content["commitKind"] = str(snapshot.commit_kind)

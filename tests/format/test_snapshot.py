@@ -205,6 +205,12 @@ def test_bytes_that_are_no_bounded_json_object_are_refused(data):
         decode_snapshot(data, "snapshot-1")
 
 
+@pytest.mark.parametrize("change", [{"id": 2**63}, {"total_record_count": 2**63}, {"delta_record_count": -(2**63) - 1}])
+def test_a_number_that_cannot_be_read_back_is_not_written(change):
+    with pytest.raises(FormatError, match="an integer of 64 bits"):
+        encode_snapshot(replace(SNAPSHOT, **change))
+
+
 def test_key_of_a_newer_tablestore_is_not_ignored():
     content = json.loads(encode_snapshot(SNAPSHOT)) | {"newKey": 1}
     del content["properties"][CHECKSUM_KEY]
