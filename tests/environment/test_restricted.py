@@ -157,6 +157,33 @@ def test_a_query_that_takes_too_much_memory_is_ended_with_the_limit(tmp_path: Pa
         assert error.kind == "limit-exceeded" and "for its result" in str(error)
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        "repeat('x', 1000000000)",
+        "repeat(repeat('x', 10000), 10000)",
+        "lpad('x', 2000000000, 'y')",
+        "repeat('x', id)",
+        "repeat('x', (SELECT max(id) FROM t))",
+        "size(sequence(1, 1000000000))",
+        "size(sequence(1, id))",
+        "printf('%2000000000d', 1)",
+        "printf(v, 1)",
+    ],
+)
+def test_one_value_that_is_as_long_as_a_number_says_is_refused(env: ts.TableEnvironment, value: str) -> None:
+    error = refused(env, f"SELECT {value} AS x FROM t")
+    assert error.kind == "restricted" and "how long one value is" in str(error)
+
+
+def test_values_of_a_written_length_are_made(tmp_path: Path) -> None:
+    with ts.TableEnvironment.create(tmp_path, engine="duckdb", restricted=True) as env:
+        text = "SELECT repeat('ab', least(id, 2)) AS r, lpad('x', 3, '-') AS l, size(sequence(1, 100)) AS s FROM range(3)"
+        assert env.execute_sql(text).to_arrow().to_pylist()[2] == {"r": "abab", "l": "--x", "s": 100}
+        days = "SELECT size(sequence(DATE '2024-01-01', DATE '2024-01-31', INTERVAL 1 DAY)) AS n"
+        assert env.execute_sql(days).to_arrow()["n"].to_pylist() == [31]
+
+
 def test_limits_are_numbers_above_zero_and_an_open_engine_is_not_restricted(tmp_path: Path) -> None:
     for wrong in ({"rows": 0}, {"time_s": -1}, {"memory_bytes": "much"}, {"threads": 0}):
         with pytest.raises(ts.InvalidInputError, match="above 0"):

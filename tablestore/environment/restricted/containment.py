@@ -6,6 +6,7 @@ is no query are refused.
 """
 
 import re
+from datetime import date
 
 import sqlglot
 from sqlglot import exp
@@ -22,6 +23,12 @@ from tablestore.sql.query.functions import FUNCTION_PREFIX, function_edits, is_s
 from tablestore.sql.source import Path
 from tablestore.sql.stored.sparkreach import REACHING_FUNCTIONS, reaches
 
+# Functions whose result is as long as a number says, and where that stands. No engine stops inside of one call.
+_COUNTED = {"repeat": 1, "array_repeat": 1, "lpad": 1, "rpad": 1, "space": 0, "randstr": 0}
+MOST_COUNTED = 10_000_000
+"""The product of the counts of a query that such functions may name."""
+_FORMATS = ("format_string", "printf")
+_WIDE = re.compile(r"[0-9]{5,}")
 _NO_QUERIES = (
     *(exp.DML, exp.Command, exp.Create, exp.Drop, exp.Alter, exp.Describe, exp.Into, exp.MultitableInserts, exp.Set, exp.Use),
     *(exp.QueryTransform, exp.Cache, exp.Uncache, exp.Refresh, exp.LoadData, exp.Pragma, exp.Parameter, exp.SessionParameter),
@@ -76,6 +83,52 @@ def _check_tree(tree: exp.Expr, prefix: str) -> None:
             continue
         if name in REACHING_FUNCTIONS or not is_spark_function(name):
             raise _refused(f"the function {name}")
+    _check_lengths(tree)
+
+
+def _check_lengths(tree: exp.Expr) -> None:
+    """Refuse what makes one value as long as a number says, unless that is written and small: limits do not end one call."""
+    product = 1
+    for node in tree.walk():
+        name = _called(node) or ""
+        arguments = list(node.expressions) if isinstance(node, exp.Anonymous) else list(node.iter_expressions())
+        if name in _COUNTED:
+            count = _written(arguments[_COUNTED[name]]) if len(arguments) > _COUNTED[name] else 1
+            wanted = f"a count of {name} that is written, or least(…, a written number)"
+        elif name == "sequence":
+            first, last = (_written(one) for one in arguments[:2]) if len(arguments) > 1 else (None, None)
+            count = None if first is None or last is None else abs(last - first) + 1
+            wanted = "the ends of sequence as written whole numbers or dates; the table function range takes any"
+        elif name in _FORMATS and arguments:
+            is_narrow = isinstance(arguments[0], exp.Literal) and not _WIDE.search(arguments[0].name)
+            count, wanted = (1 if is_narrow else None), f"a written format of {name}, whose widths have at most four digits"
+        else:
+            continue
+        product *= max(count or 0, 1)
+        if count is None or product > MOST_COUNTED:
+            raise UnsupportedError(
+                f"a restricted environment bounds how long one value is: expected {wanted}, and all such counts of a query "
+                f"multiplied at most {MOST_COUNTED:,}, found {node.sql(dialect=Spark4)[:80]}",
+                kind="restricted",
+            )
+
+
+def _written(number: exp.Expr) -> int | None:
+    """A whole number, or the day of a date, that is written, or the least of such a number and others."""
+    plain = number.unnest()
+    if isinstance(plain, exp.Neg):
+        inner = _written(plain.this)
+        return None if inner is None else -inner
+    if isinstance(plain, exp.Least):
+        known = [one for one in map(_written, (plain.this, *plain.expressions)) if one is not None]
+        return min(known, default=None)
+    if isinstance(plain, exp.Literal) and not plain.is_string and plain.name.isdecimal():
+        return int(plain.name)
+    is_date = isinstance(plain, exp.Cast) and plain.to.is_type("date") and isinstance(plain.this, exp.Literal)
+    try:
+        return date.fromisoformat(plain.this.name).toordinal() if is_date else None
+    except ValueError:
+        return None
 
 
 def _called(node: exp.Expr) -> str | None:

@@ -1,8 +1,8 @@
 """An engine that only reads, and ends what takes longer or gives more than a restricted session allows.
 
-    query -> the engine beneath -> batch -> counted -> batch
-                    ^
-             a watch that ends it at its time, and again until it is gone
+query -> the engine beneath -> batch -> counted -> batch
+                ^
+         a watch that ends it at its time, and again until it is gone
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
