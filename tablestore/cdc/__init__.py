@@ -1,1 +1,1 @@
-"""Change data capture: records of topics into tables, changes of tables out to files, topics and other tables."""
+"""Captures change data: records of topics into tables, changes of tables out to files, topics and other tables."""

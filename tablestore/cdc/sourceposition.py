@@ -1,4 +1,4 @@
-"""How far a job has come in its source: the text that it notes in the snapshot of each of its commits.
+"""Defines the position of a job in its source: the text that it notes in the snapshot of each of its commits.
 
     {"source": "orders", "id": "Xv2…", "offsets": {"0": 1204, "1": 977}, "run": "5b1c…"}
 
@@ -24,7 +24,7 @@ class SourcePosition:
     run: str
 
     def text(self) -> str:
-        """As it is stored."""
+        """The text that is stored."""
         offsets = {str(partition): offset for partition, offset in sorted(self.offsets.items())}
         content = {"source": self.source, "id": self.source_id, "offsets": offsets, "run": self.run}
         return json.dumps(content, separators=(",", ":"))

@@ -1,4 +1,4 @@
-"""A topic that others write to: the protocol that connectors implement, and how one is found.
+"""Defines a topic that others write to: the protocol that connectors implement, and how one is found.
 
     a package offers (entry point group ``tablestore.topic_sources``)    (topic, client properties) -> TopicSource
 
@@ -45,7 +45,7 @@ class TopicRecords:
         return len(self.values)
 
     def next_offsets(self) -> dict[int, int]:
-        """Where to go on behind them, in each partition that has any."""
+        """The offsets at which to go on behind them, in each partition that has any."""
         found = np.unique(self.partitions).tolist()
         return {partition: int(self.offsets[self.partitions == partition].max()) + 1 for partition in found}
 
@@ -54,12 +54,12 @@ class TopicCursor(Protocol):
     """Reads on from given offsets. Not thread-safe."""
 
     def poll(self, timeout_s: float, max_records: int, max_bytes: int) -> TopicRecords:
-        """What is there now, at most so many records, and no more once they have so many bytes; waits only while there is
-        nothing."""
+        """Polls the records that are there now, at most so many, and no more once they have so many bytes; waits only while there
+        is nothing."""
         ...
 
     def close(self) -> None:
-        """Give up the connection."""
+        """Gives up the connection."""
         ...
 
 
@@ -68,7 +68,7 @@ class TopicSource(Protocol):
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """The name that people call it by."""
         ...
 
     def incarnation(self) -> str:
@@ -76,11 +76,11 @@ class TopicSource(Protocol):
         ...
 
     def bounds(self) -> Mapping[int, tuple[int, int]]:
-        """By partition the first offset that is there, and the one behind the last record."""
+        """The bounds by partition: the first offset that is there, and the one behind the last record."""
         ...
 
     def open_cursor(self, offsets: Offsets) -> TopicCursor:
-        """Read on from these offsets, in these partitions."""
+        """Reads on from these offsets, in these partitions."""
         ...
 
 
@@ -94,7 +94,8 @@ def open_topic_source(system: str, topic: str, properties: Mapping[str, str]) ->
 
 
 def load_topic_connector(group: str, system: str) -> Any:
-    """What the connector of a log system offers in an entry point group. Raises UnsupportedError if it is not installed."""
+    """The object that the connector of a log system offers in an entry point group. Raises UnsupportedError if it is not
+    installed."""
     for point in entry_points(group=group):
         if point.name == system:
             try:

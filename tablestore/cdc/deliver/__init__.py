@@ -1,1 +1,1 @@
-"""The changes of a table out, to another table or to files, each once."""
+"""Delivers the changes of a table to another table, to files or to a topic, each once."""

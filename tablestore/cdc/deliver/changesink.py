@@ -1,4 +1,4 @@
-"""Where changes go, together with how far they go: the protocol of sinks."""
+"""Defines the protocol of sinks, which commit changes together with their position."""
 
 from typing import Protocol
 
@@ -9,18 +9,18 @@ class ChangeSink(Protocol):
     """Takes the changes of one table, under one name. What was written and not committed is not there. Not thread-safe."""
 
     def position(self) -> str | None:
-        """Where the last commit of this name ended, as :meth:`commit` got it; None if there was none."""
+        """The position at which the last commit of this name ended, as :meth:`commit` got it; None if there was none."""
         ...
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Add rows with ``_row_kind``."""
+        """Adds rows with ``_row_kind``."""
         ...
 
     def commit(self, position: str) -> None:
-        """Make the rows since the last commit visible, and with them where they end. Raises ConflictError of kind ``fenced`` if
-        another process has gone on under this name."""
+        """Makes the rows since the last commit visible, and with them the position at which they end. Raises ConflictError of kind
+        ``fenced`` if another process has gone on under this name."""
         ...
 
     def close(self) -> None:
-        """Drop what was not committed."""
+        """Drops what was not committed."""
         ...

@@ -1,4 +1,4 @@
-"""``tablestore.deliver``: the rows of a table and then every change into another table, files or a topic, each once.
+"""Implements ``tablestore.deliver``: the rows of a table and then every change into another table, files or a topic, each once.
 
     sink says where its last commit ended ── consume from there ── write … ── commit rows + position ── …
 
@@ -27,7 +27,7 @@ from tablestore.types.filter.filters import Filter
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryReport:
-    """What was delivered: changes, commits, and the last snapshot that is done in whole or in part."""
+    """Reports what was delivered: changes, commits, and the last snapshot that is done in whole or in part."""
 
     rows: int = 0
     commits: int = 0
@@ -54,7 +54,7 @@ def deliver(
     on_commit: Callable[[DeliveryReport], None] | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> DeliveryReport:
-    """Bring the rows of a table and then every change into another table, a topic, or a folder of files, exactly once.
+    """Brings the rows of a table and then every change into another table, a topic, or a folder of files, exactly once.
 
     ``to`` is a table, a ``Topic``, or where a folder lies: files of ``format`` ``"json"`` (lines) or ``"parquet"`` with
     ``_row_kind``. A later call goes on where the last commit of its ``name`` (default: the table's uuid; a folder has one) ended;
@@ -117,7 +117,7 @@ def _open_sink(
     columns: Sequence[str] | None,
     has_filter: bool,
 ) -> tuple[ChangeSink, SinkNeeds]:
-    """Where the changes go, and what it needs of them."""
+    """The sink that the changes go to, and what it needs of them."""
     if format not in ("json", "parquet"):
         raise InvalidInputError(f"expected json or parquet as format, found {format!r:.80}", kind="invalid-argument")
     named = name or table_uuid_of(table.table_schema) or table.name

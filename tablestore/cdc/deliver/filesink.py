@@ -1,4 +1,4 @@
-"""Changes into files of a folder, in order:
+"""Writes changes into files of a folder, in order:
 
     part-00000000000000000007-5b1c….jsonl     the rows of a commit, whole or not there
     _tablestore/00000000000000000007.json     {"at": position, "run": "5b1c…", "empty": false}: where they end, and who wrote them
@@ -36,7 +36,7 @@ class FileSink:
         self._rows: list[pa.RecordBatch] = []
 
     def position(self) -> str | None:
-        """That of the newest file."""
+        """The position of the newest file."""
         for name in sorted(self._files.names(_POSITIONS), reverse=True):
             content = self._read(name)
             number = int(name.removesuffix(".json"))
@@ -48,11 +48,11 @@ class FileSink:
         return None
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Keep rows for the next file."""
+        """Keeps rows for the next file."""
         self._rows.append(rows)
 
     def commit(self, position: str) -> None:
-        """One file; none where there are no rows."""
+        """Writes one file; none where there are no rows."""
         number = self._number + 1
         data = self._encoded(pa.Table.from_batches(self._rows)) if self._rows else None
         said = json.dumps({"at": position, "run": self._run, "empty": data is None}).encode()
@@ -67,7 +67,7 @@ class FileSink:
         self._number, self._rows = number, []
 
     def close(self) -> None:
-        """Forget the rows that were not committed."""
+        """Forgets the rows that were not committed."""
         self._rows = []
 
     def _encoded(self, rows: pa.Table) -> bytes:

@@ -1,4 +1,4 @@
-"""Changes into another table: rows and their position are one snapshot.
+"""Writes changes into another table: rows and their position are one snapshot.
 
     key and order as in the source    +I, +U, -D: a row of a key takes the place of the one before
     another key or order              -U too: the row before may have another key there, or another order than the key alone says
@@ -30,7 +30,7 @@ from tablestore.types.rowkind import ROW_KIND_COLUMN, kinds_from_symbols
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkNeeds:
-    """What a sink asks of changes. ``pairs``: the rows that updates replace (``-U``); ``as_written``: as the source's
+    """The requirements of a sink on changes. ``pairs``: the rows that updates replace (``-U``); ``as_written``: as the source's
     writers gave them, who may have left them out. ``whole_snapshots``: a commit ends where a snapshot of the source ends."""
 
     pairs: bool = False
@@ -39,8 +39,8 @@ class SinkNeeds:
 
 
 def needs_of(source: TableContext, target: TableContext, columns: frozenset[str]) -> SinkNeeds:
-    """What a table asks of the changes of another one, of which it gets these columns. Raises InvalidInputError where it needs one
-    that it does not get."""
+    """The requirements of a table on the changes of another one, of which it gets these columns. Raises InvalidInputError where it
+    needs one that it does not get."""
     merge, other = target.settings.merge, source.settings.merge
     if merge is None or other is None:
         # Without them an update looks like a new row, which a table without a key would add.
@@ -59,7 +59,7 @@ def needs_of(source: TableContext, target: TableContext, columns: frozenset[str]
 
 
 def asks_for_pairs(target: TableContext, key: Sequence[str], ordering: tuple[SequenceField, ...]) -> bool:
-    """Whether a table needs the rows that updates replace, of changes of rows with this key and order."""
+    """True if a table needs the rows that updates replace, of changes of rows with this key and order."""
     merge = target.settings.merge
     if merge is None or retraction_needs(target).whole or _rekeys(target, key):
         return True
@@ -84,7 +84,7 @@ class TableSink:
         self._identifier = -1
 
     def position(self) -> str | None:
-        """That of the newest snapshot of this name, also if it has expired."""
+        """The position of the newest snapshot of this name, also if it has expired."""
         context = self._table.refresh().context
         found = Replays(context.files, context.snapshots).progress(self._user, context.snapshots.latest())
         if found is None:
@@ -100,7 +100,7 @@ class TableSink:
             ) from error
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Add rows; of one key the later one wins."""
+        """Adds rows; of one key the later one wins."""
         writer = self._opened()
         if self._removing is None:
             writer.write(rows, changes=True)
@@ -113,7 +113,7 @@ class TableSink:
                 part.write(rows.filter(pa.array(chosen)), changes=True)
 
     def commit(self, position: str) -> None:
-        """One snapshot, also where there are no rows."""
+        """Commits one snapshot, also where there are no rows."""
         writer = self._opened()
         text = json.dumps({"at": position, "run": self._run}, separators=(",", ":"))
         effect = Effect(allow_empty=True, operation="DELIVER", properties={SOURCE_POSITION_PROPERTY: text})
@@ -129,7 +129,7 @@ class TableSink:
         self._writer = self._removing = None
 
     def close(self) -> None:
-        """Remove the files of rows that were not committed."""
+        """Removes the files of rows that were not committed."""
         for writer in (self._removing, self._writer):
             if writer is not None:
                 writer.abort()

@@ -1,4 +1,4 @@
-"""Changes into a topic: what the messages are, and how the connector that sends them is found.
+"""Encodes changes as messages of a topic, and finds the connector that sends them.
 
     json             key     the primary key as a JSON object; none without one, which then takes new rows only
                      value   +I, +U: the row as a JSON object; -D: null, a tombstone; -U: no message

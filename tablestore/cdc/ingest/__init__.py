@@ -1,1 +1,1 @@
-"""A topic into a table."""
+"""Ingests a topic into a table."""

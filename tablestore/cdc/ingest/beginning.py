@@ -1,4 +1,4 @@
-"""Where does an ingest go on? Its last commit says so, whatever has happened to the table's snapshots since.
+"""Finds the offsets at which an ingest goes on: its last commit names them, whatever has happened to the table's snapshots since.
 
 Every commit has the number after the one before, and the table takes each number once: of two processes of one name only one gets
 on. Positions are offsets, and offsets mean something only within one topic: one that was deleted and made again is refused.
@@ -20,7 +20,8 @@ Bounds = Mapping[int, tuple[int, int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beginning:
-    """``identifier``: of the last commit, -1 before the first. ``recorded``: the table says the same."""
+    """The offsets at which an ingest goes on. ``identifier``: of the last commit, -1 before the first. ``recorded``: the table says
+    the same."""
 
     identifier: int
     offsets: Offsets
@@ -33,7 +34,7 @@ def user_of(name: str) -> str:
 
 
 def find_beginning(context: TableContext, request: IngestRequest, source: TopicSource, source_id: str) -> Beginning:
-    """Where to begin. Raises PositionLost, InvalidInputError (another topic), FormatError."""
+    """Finds the offsets to begin at. Raises PositionLost, InvalidInputError (another topic), FormatError."""
     found = Replays(context.files, context.snapshots).progress(user_of(request.name), context.snapshots.latest())
     bounds = source.bounds()
     identifier, text = (-1, None) if found is None else found

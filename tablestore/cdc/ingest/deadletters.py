@@ -1,4 +1,4 @@
-"""Where do records go that cannot become rows?
+"""Keeps records that cannot become rows.
 
 Into a table keyed by topic, partition and offset, before the rows around them are committed: a record that is read again after a
 crash is the same row again. So there are exactly as many as there are such records.
@@ -50,7 +50,7 @@ class DeadLetters:
         self._table = table
 
     def keep(self, letters: Sequence[DeadLetter]) -> None:
-        """Add them, unless they are there."""
+        """Adds them, unless they are there."""
         self._table.refresh().upsert(letter_rows(letters))
 
 

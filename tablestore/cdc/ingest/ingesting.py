@@ -1,4 +1,4 @@
-"""``tablestore.ingest``: a topic into a table, in one call."""
+"""Implements ``tablestore.ingest``: a topic into a table, in one call."""
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
@@ -28,7 +28,7 @@ class IngestEngine(Protocol):
         dead_letters: Table | None,
         stop: Callable[[], bool],
     ) -> Iterator[IngestCommit]:
-        """Ingest, commit by commit. ``open_source`` travels to the tasks. Raises as :func:`ingest`."""
+        """Ingests, commit by commit. ``open_source`` travels to the tasks. Raises as :func:`ingest`."""
         ...
 
 
@@ -56,7 +56,7 @@ def ingest(
     stop: Callable[[], bool] = lambda: False,
     engine: IngestEngine | None = None,
 ) -> IngestReport:
-    """Read a topic into a table, exactly once: each commit holds rows and the offsets behind them.
+    """Reads a topic into a table, exactly once: each commit holds rows and the offsets behind them.
 
     ``format`` is ``debezium-json``, ``debezium-avro``, ``json`` or ``avro``. Avro needs the schema of the records as
     ``avro_schema`` (JSON), and ``avro_schema_id`` if they name it, as with a schema registry of Confluent; ``avro_key_schema`` and
@@ -103,7 +103,7 @@ def run_ingest(
     on_commit: Callable[[IngestCommit], None] | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> IngestReport:
-    """As :func:`ingest`, from a source that is open."""
+    """Ingests as :func:`ingest` does, from a source that is open."""
     letters = None if dead_letters is None else DeadLetters(dead_letters)
     return _reported(Ingestion(table.refresh(), source, request, letters).commits(stop), on_commit)
 

@@ -1,4 +1,4 @@
-"""The loop from a topic into a table: poll, decode, write, commit; the commit says where to go on.
+"""Runs the loop from a topic into a table: poll, decode, write, commit; the commit says where to go on.
 
     position ── poll ── decode ── write … ── commit rows + next offsets ── position
                           └ bad records ── dead letters, before the commit
@@ -36,7 +36,7 @@ _MOST_CONFLICTS = 5
 
 
 class Ingestion:
-    """One run. Not thread-safe."""
+    """One run of an ingest. Not thread-safe."""
 
     def __init__(self, table: Table, source: TopicSource, request: IngestRequest, dead_letters: DeadLetters | None = None) -> None:
         if request.on_error == "dead-letter" and dead_letters is None:
@@ -50,7 +50,7 @@ class Ingestion:
         self._offsets = dict(self._progress.committed)
 
     def commits(self, stop: Callable[[], bool] = lambda: False) -> Iterator[IngestCommit]:
-        """Ingest, commit by commit. ``stop`` is asked after each batch: True ends it behind one more commit."""
+        """Ingests, commit by commit. ``stop`` is asked after each batch: True ends it behind one more commit."""
         bounds = self._source.bounds()
         ends = None if self._request.follow else {partition: bounds[partition][1] for partition in self._offsets}
         if not self._progress.recorded:
@@ -86,7 +86,7 @@ class Ingestion:
             cursor.close()
 
     def _one(self, cursor: TopicCursor, ends: dict[int, int] | None, stop: Callable[[], bool]) -> IngestCommit | None:
-        """What is there, until a commit is due; None if there was nothing."""
+        """Ingests the records that are there until a commit is due, and commits; None if there were none."""
         request, clock, count = self._request, self._clock, Count()
         deadline_s = clock.steady_s() + request.commit_every_s
         with self._table.refresh().new_writer(self._progress.user) as writer:
@@ -107,7 +107,7 @@ class Ingestion:
             return self._commit(writer, count) if count.records else None
 
     def _write(self, writer: TableWriter, records: TopicRecords, count: Count) -> bool:
-        """Write a batch; False if the table has to be altered first."""
+        """Writes a batch; False if the table has to be altered first."""
         read = self._reader.read(records)
         if self._request.evolve and (changes := plan_evolution(self._table.table_schema, read.found)):
             self._changes = changes

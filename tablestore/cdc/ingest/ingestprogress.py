@@ -1,4 +1,4 @@
-"""What an ingest has committed, and what its next commit says: the state that every way to run one shares.
+"""Tracks what an ingest has committed, and what its next commit says: the state that every way to run one shares.
 
 progress = IngestProgress(context, request, source)      where the last commit of its name ended
 snapshot = commit rows with progress.effect(offsets)     the rows, and the offsets behind them
@@ -21,7 +21,7 @@ from tablestore.table.write.committing import Effect
 
 @dataclass(slots=True)
 class Count:
-    """What has gone into a commit."""
+    """Counts what has gone into a commit."""
 
     records: int = 0
     rows: int = 0
@@ -29,7 +29,7 @@ class Count:
 
 
 class IngestProgress:
-    """Of one run. ``committed``: the offsets behind its last commit; ``recorded``: the table says the same."""
+    """The progress of one run. ``committed``: the offsets behind its last commit; ``recorded``: the table says the same."""
 
     def __init__(self, context: TableContext, request: IngestRequest, source: TopicSource) -> None:
         self._source, self._source_id, self._request = source, source.incarnation(), request
@@ -46,16 +46,16 @@ class IngestProgress:
 
     @property
     def next_identifier(self) -> int:
-        """Of the commit to come."""
+        """The identifier of the next commit."""
         return self._identifier + 1
 
     def effect(self, offsets: Offsets) -> Effect:
-        """What the commit of the rows up to these offsets does."""
+        """The effect of the commit of the rows up to these offsets."""
         text = self._position(offsets).text()
         return Effect(allow_empty=True, operation="INGEST", properties={SOURCE_POSITION_PROPERTY: text})
 
     def landed(self, snapshot: Snapshot | None, offsets: Offsets, count: Count) -> IngestCommit:
-        """Go on behind a commit. Raises ConflictError (``fenced``) if another process has committed in its place."""
+        """Goes on behind a commit. Raises ConflictError (``fenced``) if another process has committed in its place."""
         found = check_landed(snapshot, self._position(offsets), self._request.name, self._table)
         self._identifier += 1
         self.committed, self.recorded = dict(offsets), True

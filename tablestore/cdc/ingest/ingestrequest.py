@@ -1,4 +1,4 @@
-"""What is asked of an ingest, and what it has done."""
+"""Defines the request and the report of an ingest."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +16,8 @@ OnError = Literal["stop", "skip", "dead-letter"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestRequest:
-    """``name``: under which its progress is kept. ``start``: where it begins when it has none, or with ``reset`` in any case.
+    """The request of an ingest. ``name``: under which its progress is kept. ``start``: where it begins when it has none, or with
+    ``reset`` in any case.
 
     ``follow``: wait for further records; else it ends at those that are there now. A commit comes after ``commit_records`` records
     or ``commit_every_s``, whichever is first. ``evolve``: give the table the columns that records have, and widen those too narrow.
@@ -65,7 +66,7 @@ class IngestCommit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestReport(PrintedInNotebooks):
-    """What an ingest has done: records read, rows that they became, records that could not, and the last snapshot of its own."""
+    """Reports an ingest: records read, rows that they became, records that could not, and the last snapshot of its own."""
 
     records: int = 0
     rows: int = 0
@@ -74,7 +75,7 @@ class IngestReport(PrintedInNotebooks):
     snapshot_id: int | None = None
 
     def after(self, commit: IngestCommit) -> "IngestReport":
-        """With one more commit."""
+        """The report with one more commit."""
         return IngestReport(
             records=self.records + commit.records,
             rows=self.rows + commit.rows,

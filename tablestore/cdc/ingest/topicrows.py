@@ -1,4 +1,4 @@
-"""Records of a topic as rows of one table: what both a loop in this process and the tasks of an engine do with a batch."""
+"""Decodes records of a topic into rows of one table, for the loop in this process as for the tasks of an engine."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -77,7 +77,7 @@ def _parsed_at_once(values: Sequence[bytes | None]) -> Iterator[slice]:
 
 
 def joined(one: Found, other: Found) -> Found:
-    """What was found here and there."""
+    """The column types of both, together."""
     return {name: one.get(name, set()) | other.get(name, set()) for name in {**one, **other}}
 
 

@@ -1,1 +1,1 @@
-"""Records of a topic as changes of rows. Pure: bytes in, Arrow out."""
+"""Decodes records of a topic into changes of rows. Pure: bytes in, Arrow out."""

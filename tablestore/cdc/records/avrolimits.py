@@ -46,7 +46,7 @@ class AvroLimits:
             self._has_empty_values |= schema["type"] == "array" and self._is_empty(schema["items"], above)
 
     def _is_empty(self, schema: Any, above: tuple[str, ...]) -> bool:
-        """Whether its values take no bytes. Those of a record within itself do."""
+        """True if values of a schema take no bytes. Those of a record within itself do."""
         if isinstance(schema, str):
             if schema in above or schema not in self._named:
                 return schema == "null"
@@ -93,7 +93,7 @@ class AvroLimits:
 
 @dataclass(slots=True)
 class _Bytes:
-    """What is read of a record."""
+    """A cursor over the bytes of a record."""
 
     data: bytes
     place: int = 0
@@ -117,7 +117,7 @@ class _Bytes:
         return found
 
     def block(self) -> int:
-        """How many values follow each other, 0 behind the last ones."""
+        """The number of values in the next block, 0 behind the last one."""
         count = self.number()
         if count < 0:
             # The bytes of the block come next.

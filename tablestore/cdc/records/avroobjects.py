@@ -1,4 +1,4 @@
-"""Records of Avro as columns: one schema, with which all of them were written.
+"""Reads records of Avro as columns: one schema, with which all of them were written.
 
     bare        the fields, one after another
     Confluent   0, the number of the schema in four bytes, then the fields

@@ -1,4 +1,4 @@
-"""Which columns does a table lack for what was found in records? Pure.
+"""Plans the columns that a table lacks for the values of records. Pure.
 
     a name that is new                           a column at the end, that takes NULL
     a value that a column is too narrow for      its type widened, if every stored value stays what it is
@@ -57,7 +57,7 @@ def types_seen(sightings: Sequence[Sighting], faults: Container[int], narrow: Co
 
 
 def why_no_column(name: str) -> str | None:
-    """Why a table cannot have a column of this name, None if it can."""
+    """The reason why a table cannot have a column of this name, None if it can."""
     try:
         check_column_name(name)
     except InvalidInputError as error:
@@ -107,13 +107,13 @@ def type_of_schema(field: Mapping[str, Any]) -> DataType:
 
 
 def parameters_of(field: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What the schema of a column says beyond its type; nothing where that is no object."""
+    """The parameters that the schema of a column adds to its type; nothing where that is no object."""
     parameters = field.get("parameters")
     return parameters if isinstance(parameters, dict) else {}
 
 
 def digits_of(text: Any) -> int | None:
-    """How many digits a schema says, from 0 to those of the widest decimal; None for anything else."""
+    """The number of digits that a schema says, from 0 to those of the widest decimal; None for anything else."""
     digits = str(text)
     # Other alphabets have digits too, and a long row of them is a number that nothing is made for.
     if not (digits.isascii() and digits.isdigit() and len(digits) <= _LONGEST_NUMBER and int(digits) <= WIDEST_DIGITS):
@@ -175,7 +175,7 @@ def _one_for(kinds: Set[DataType]) -> DataType:
 
 
 def _is_text(old: AtomicType, new: AtomicType) -> bool:
-    """Whether a number would become text: whoever reads it expects a number."""
+    """True if a number would become text: whoever reads it expects a number."""
     return new.root is TypeRoot.VARCHAR and old.root not in (TypeRoot.VARCHAR, TypeRoot.CHAR)
 
 

@@ -1,4 +1,4 @@
-"""Which of these values do not fit, and why?
+"""Finds the values that do not fit, each with the reason.
 
 Values are converted together. Only where that fails they are halved, again and again, until those at fault stand alone.
 """
@@ -27,7 +27,7 @@ _LONGEST_REASON = 500
 
 
 def convert_each(values: Any, convert: Callable[[Any], pa.Array], kind: pa.DataType) -> tuple[pa.Array, Faults]:
-    """What ``convert`` makes of an array or list, of the type ``kind``; null where it raises, and why by place."""
+    """Converts an array or list to the type ``kind``; null where ``convert`` raises, and the reasons by place."""
     try:
         return convert(values), {}
     except _WRONG_VALUE as error:

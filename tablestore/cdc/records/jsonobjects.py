@@ -1,4 +1,4 @@
-"""JSON objects as columns, as many as can be read: the others are named, with what is wrong with them.
+"""Reads JSON objects as columns, as many as can be read: the others are named, with what is wrong with them.
 
     fast    all texts are one buffer for Arrow's JSON reader, with the types that the columns usually come as
     slow    where it refuses that: each text by Python's reader, then values of one kind (numbers, texts, …) together
@@ -266,7 +266,8 @@ class _PartOf:
 
 
 class _Told:
-    """What records say of columns that the table lacks, or that are too narrow. ``hard``: those at fault for another reason."""
+    """Collects what records say of columns that the table lacks, or that are too narrow. ``hard``: those at fault for another
+    reason."""
 
     def __init__(self, hard: Iterable[int] = ()) -> None:
         self.seen: list[Sighting] = []
@@ -333,12 +334,12 @@ def parse_object(value: bytes) -> dict[str, Any]:
 
 
 def _is_unicode(text: str) -> bool:
-    """Whether a text has no half of a character, which JSON can write and no column takes."""
+    """True if a text has no half of a character, which JSON can write and no column takes."""
     return not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def _is_deep(value: bytes) -> bool:
-    """Whether a text is nested more deeply than any column needs: each level takes stack of the readers behind, Arrow's too."""
+    """True if a text is nested more deeply than any column needs: each level takes stack of the readers behind, Arrow's too."""
     if value.count(b"{") + value.count(b"[") <= MOST_NESTED:
         return False
     marks = np.frombuffer(_TEXT.sub(b"", value), dtype=np.uint8)
@@ -346,7 +347,7 @@ def _is_deep(value: bytes) -> bool:
 
 
 def _has_many_names(data: bytes) -> bool:
-    """Whether objects have so many different names that a column for each, of all rows, takes too much memory."""
+    """True if objects have so many different names that a column for each, of all rows, takes too much memory."""
     names = _NAME_WITH_ESCAPES if b'\\"' in data else _NAME
     return len(set(names.findall(data))) > _MOST_NAMES
 

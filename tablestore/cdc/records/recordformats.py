@@ -1,4 +1,4 @@
-"""Records of a topic as changes of a table: the formats, and what each record means in them.
+"""Decodes records of a topic into changes of a table: the formats, and what each record means in them.
 
     debezium-json   {"before":{…},"after":{…},"op":"c"}   c, r: the row after is new, u: it replaces the one before, d: that goes
     debezium-avro   the same, as fields of a schema       the same
@@ -43,7 +43,7 @@ class Decoder(Protocol):
     """Makes rows of one table out of records."""
 
     def decode(self, keys: Bytes, values: Bytes) -> Decoded:
-        """What these records change, in their order; those that cannot be understood are named by their place."""
+        """The changes that these records make, in their order; those that cannot be understood are named by their place."""
         ...
 
 
@@ -56,7 +56,7 @@ class Reader(Protocol):
 
 
 class SeenColumns:
-    """What the records of a batch say of columns that the table lacks, or that are too narrow."""
+    """Collects what the records of a batch say of columns that the table lacks, or that are too narrow."""
 
     def __init__(self, target: Target) -> None:
         self._known = {field.name for field in target.fields}
@@ -64,12 +64,12 @@ class SeenColumns:
         self._narrow: set[int] = set()
 
     def add(self, found: Objects, places: Places) -> None:
-        """Take what records at ``places`` hold."""
+        """Takes what records at ``places`` hold."""
         self._narrow.update(places[sorted(found.narrow)].tolist())
         self._sightings += [one.at(places) for one in found.seen]
 
     def describe(self, types: Sequence[tuple[Found, Places]], places: Places) -> None:
-        """Take the types that schemas describe, each of some of the records at ``places``."""
+        """Takes the types that schemas describe, each of some of the records at ``places``."""
         for described, some in types:
             for name, kinds in described.items():
                 self._sightings += [Sighting(name, kind, places[some], is_new=name not in self._known) for kind in kinds]
@@ -180,8 +180,8 @@ class DebeziumChanges:
         return parts, faults
 
     def _holds_more(self, before: Row, chosen: Mask, payloads: Sequence[bytes]) -> Mask:
-        """Whether rows hold a value beside the key. What the table has no column for counts too: such rows are looked at one by
-        one, and there are few of them."""
+        """True for rows that hold a value beside the key. What the table has no column for counts too: such rows are looked at one
+        by one, and there are few of them."""
         more = np.zeros(len(chosen), dtype=np.bool_)
         for field, column in zip(self._before, before.columns, strict=True):
             if field.name not in self._target.key:
@@ -193,7 +193,7 @@ class DebeziumChanges:
         return more
 
     def _moved(self, before: Row, after: Row) -> Mask:
-        """Whether the key differs."""
+        """True where the key differs."""
         moved = np.zeros(len(before.present), dtype=np.bool_)
         columns = dict(zip((field.name for field in self._target.fields), after.columns, strict=True))
         for field, old in zip(self._before, before.columns, strict=True):
@@ -207,7 +207,7 @@ FORMATS = ("debezium-json", "json", *AVRO_FORMATS)
 
 
 def is_changes(record_format: str) -> bool:
-    """Whether records say themselves what they do to rows."""
+    """True if records say themselves what they do to rows."""
     return record_format.startswith("debezium-")
 
 

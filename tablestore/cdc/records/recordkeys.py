@@ -1,4 +1,4 @@
-"""Which row does the key of a record name? Of a record without a value that is all there is: the row is gone.
+"""Reads the keys of records. Of a record without a value the key is all there is: the row that it names is gone.
 
 A key is a JSON object with the columns of the primary key (others are ignored). Of a primary key of one column it may be the value
 alone, as JSON or as text. Either may have its schema around it. Where a schema of Avro is given, keys are records of that.

@@ -1,4 +1,4 @@
-"""Records that carry their schema, as Kafka Connect's JSON converter writes them: ``{"schema":{…},"payload":{…}}``.
+"""Reads records that carry their schema, as Kafka Connect's JSON converter writes them: ``{"schema":{…},"payload":{…}}``.
 
 The schema is the same text in all records of a table until that is altered. It is understood once, cut off from all that begin with
 it, and gives the *meaning* of columns whose JSON does not say it: which unit a time has, which scale a decimal. A value of which
@@ -46,7 +46,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Envelope:
-    """What is before and behind a payload."""
+    """The text before and behind a payload."""
 
     head: bytes
     tail: bytes
@@ -93,7 +93,7 @@ def _group(meanings: Mapping[str, Meaning], types: Sequence[tuple[Found, Places]
 
 
 def meanings(schema: Mapping[str, Any] | None, *, inside: Sequence[str] = ()) -> dict[str, Meaning]:
-    """What a schema says of columns, those of the struct below the first of the names ``inside`` that there is."""
+    """The meanings that a schema gives to columns, those of the struct below the first of the names ``inside`` that there is."""
     found = {}
     for one in _columns(schema, inside):
         name, column = one.get("name"), one.get("field")

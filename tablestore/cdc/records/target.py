@@ -1,4 +1,4 @@
-"""What does a table ask of records, and what do decoded records look like?"""
+"""Defines the columns that a table takes from records, and the rows that records are decoded into."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

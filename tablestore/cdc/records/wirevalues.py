@@ -1,4 +1,4 @@
-"""How does JSON carry the values of a column, and how do they become values of its type?
+"""Converts the values of a column, as JSON carries them, into values of its type.
 
     column           numbers                             texts                              true, false
     whole number     as they are                         their digits                       1, 0
@@ -42,8 +42,8 @@ _TICKS_PER_MS = {"ms": 1, "us": 1_000, "ns": 1_000_000}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meaning:
-    """What the schema of a record says of a column beyond its JSON. ``ticks``: the unit of its numbers. ``scale``: its texts are
-    decimals of this scale, the whole number of their digits as base64 of big-endian bytes. ``wrong``: why its texts
+    """The meaning that the schema of a record gives to a column beyond its JSON. ``ticks``: the unit of its numbers. ``scale``: its
+    texts are decimals of this scale, the whole number of their digits as base64 of big-endian bytes. ``wrong``: why its texts
     cannot be understood."""
 
     ticks: Ticks | None = None
@@ -55,7 +55,7 @@ PLAIN = Meaning()
 
 
 def usual_wire(kind: pa.DataType) -> Wire:
-    """How values of a type mostly come."""
+    """The form in which values of a type mostly come."""
     if pa.types.is_nested(kind):
         return "nested"
     if pa.types.is_boolean(kind):
