@@ -104,9 +104,9 @@ def test_files_in_any_format_and_compression(run: Run, catalog: ts.Catalog, tmp_
     data = pa.table({"id": [1], "t": ["007"]})
     pq.write_table(data, tmp_path / "a.parquet")
     pyarrow.feather.write_feather(data.set_column(0, "id", [[2]]), tmp_path / "b.arrow")
-    (tmp_path / "c.csv.gz").write_bytes(gzip.compress(b"id,t\n3,007\n"))
+    (tmp_path / "c.csv.gz").write_bytes(gzip.compress(b"id,t\n3,007\n", mtime=0))
     (tmp_path / "d.tsv").write_text("id\tt\n4\t007\n")
-    (tmp_path / "e.jsonl.gz").write_bytes(gzip.compress(b'{"id":5,"t":"007"}\n\n'))
+    (tmp_path / "e.jsonl.gz").write_bytes(gzip.compress(b'{"id":5,"t":"007"}\n\n', mtime=0))
     (tmp_path / "f.data").write_text("6;007\n")
     done = run(
         "import", "shop.t", *(tmp_path / name for name in ("a.parquet", "b.arrow", "c.csv.gz", "d.tsv", "e.jsonl.gz")), "--json"
@@ -197,7 +197,11 @@ def test_rows_replace_rows_only_as_it_was_asked_for(run: Run, catalog: ts.Catalo
             "line 600002, column 'f': expected DOUBLE, found 'NA'; if that means NULL, pass --null 'NA'",
         ),
         ("a.tsv", b"id\tt\n1\tx\ty\n", "a.tsv, line 2: expected 2 values"),
-        ("a.csv.gz", gzip.compress(b"id,i8\n1,1\n1,300\n"), "a.csv.gz, line 3, column 'i8': expected TINYINT, found '300'"),
+        (
+            "a.csv.gz",
+            gzip.compress(b"id,i8\n1,1\n1,300\n", mtime=0),
+            "a.csv.gz, line 3, column 'i8': expected TINYINT, found '300'",
+        ),
         ("a.csv", b"", "a.csv"),
         ("a.jsonl", b'{"id":1}\n{"id":"x"}\n', "line 2"),
         ("a.jsonl", b'{"id":1}\n{"id":\n', "line 2"),
