@@ -107,7 +107,20 @@ SAME_THING = {
     "opening": "from what names a thing to the thing: a file store, a log, a catalog, a table",
 }
 # Layers whose modules, classes and functions say what they do or are, and put no riddles.
-PLAINLY_DESCRIBED = (*LAYERS[0].split(), "types", "format", "lsm", "io", "store", "log", "catalog", "table", "cdc", "distributed")
+PLAINLY_DESCRIBED = (
+    *LAYERS[0].split(),
+    "types",
+    "format",
+    "lsm",
+    "io",
+    "store",
+    "log",
+    "catalog",
+    "table",
+    "cdc",
+    "distributed",
+    "environment",
+)
 RIDDLE = re.compile(
     r"(What|How|Which|Where|When|Who|Whose|Why|Whether|Of|Does|Do|Is|Are|Can|May|Might|Should)\b|[^\n]*(\n[^\n]+)*\?(\n\n|\s*$)"
 )

@@ -1,1 +1,1 @@
-"""A session: names and what they mean, settings, temporary objects, and the execution of statements."""
+"""Holds sessions (names and what they mean, settings, temporary objects) and executes statements."""

@@ -1,4 +1,5 @@
-"""From the text of a query to a BoundQuery: its tables are found, resolved by the caller, and read no more than the query needs."""
+"""Binds the text of a query as a BoundQuery: its tables are found, resolved by the caller, and read no more than the query
+needs."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -21,7 +22,7 @@ def bind(
     functions: Callable[[Path], str | None] | None = None,
     remembered: Remembered | None = None,
 ) -> BoundQuery:
-    """Bind a query. ``resolve`` gives what a table reference reads, None if the engine knows the name itself; so ``functions``.
+    """Binds a query. ``resolve`` gives what a table reference reads, None if the engine knows the name itself; so ``functions``.
     ``remembered``: what was found out of this text before."""
     remembered = remembered or Remembered()
     read = remembered(_read, text)

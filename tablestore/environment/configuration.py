@@ -1,16 +1,16 @@
-"""The settings of an environment as users reach them: ``env.get_config().set("table-storage.bucket", "4")``."""
+"""Gives users the settings of an environment: ``env.get_config().set("table-storage.bucket", "4")``."""
 
 from tablestore.environment.session.sessionsettings import Settings
 
 
 class Configuration:
-    """What SET and RESET change too."""
+    """The settings of an environment, which SET and RESET change too."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
     def set(self, key: str, value: str) -> "Configuration":
-        """Set a key; this configuration, to go on. Raises InvalidInputError for an unknown key or a wrong value."""
+        """Sets a key; this configuration, to go on. Raises InvalidInputError for an unknown key or a wrong value."""
         self._settings.set(key, value)
         return self
 
@@ -19,12 +19,12 @@ class Configuration:
         return self._settings.get(key, default)
 
     def reset(self, key: str | None = None) -> "Configuration":
-        """Set a key, or all, back to what the environment was created with."""
+        """Sets a key, or all, back to what the environment was created with."""
         self._settings.reset(key)
         return self
 
     def to_dict(self) -> dict[str, str]:
-        """What was set, by key."""
+        """The values that were set, by key."""
         return self._settings.all()
 
     def __repr__(self) -> str:

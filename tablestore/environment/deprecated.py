@@ -1,4 +1,4 @@
-"""Names of the interface before FLIP-64. They work, and warn with the name to use."""
+"""Keeps the names of the interface before FLIP-64. They work, and warn with the name to use."""
 
 import warnings
 from abc import ABC, abstractmethod

@@ -1,4 +1,4 @@
-"""What runs queries: the port ``QueryEngine``, and the values that cross it.
+"""Defines the port to engines of queries, ``QueryEngine``, and the values that cross it.
 
     statement -> (names resolved, snapshots fixed, columns and conditions pruned) -> BoundQuery -> engine -> rows | snapshot
 
@@ -102,7 +102,7 @@ class SelectList:
     refused: Mapping[str, TablestoreError] = field(default_factory=dict)
 
     def check_used(self, names: Container[str]) -> None:
-        """Raise the error of the first column that is refused and used."""
+        """Raises the error of the first column that is refused and used."""
         for name, error in self.refused.items():
             if name in names:
                 raise error
@@ -215,7 +215,8 @@ class QueryRows(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InsertTarget:
-    """Where the rows of a query go: all columns of ``table`` that are given, by name and of its types; ``_row_kind`` makes changes.
+    """The target of the rows of a query: all columns of ``table`` that are given, by name and of its types; ``_row_kind`` makes
+    changes.
 
     ``overwrite``: None to add rows; otherwise replace: the partitions of these values (``{}``: the whole table), or, where
     ``dynamic``, the partitions that the rows fall into. ``note``: what the snapshot says of its rows. ``missing_columns``: what
@@ -234,7 +235,8 @@ class InsertTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matching:
-    """Of the query's relation ``target`` only rows count that equal a row of its relation ``source`` in some columns.
+    """The condition that only rows of the query's relation ``target`` count that equal a row of its relation ``source`` in some
+    columns.
 
     ``columns``: their names in target and source, without regard to case. An engine that leaves other rows of the target out has to
     see to it that the source gives the same rows each time that it is read.
@@ -277,7 +279,7 @@ class WritesConnectors(Protocol):
     def write(
         self, query: BoundQuery, target: ConnectorRelation, *, overwrite: bool, partition: Mapping[str, str | None] | None = None
     ) -> None:
-        """Write the rows of a query, as additions or in place of what is there: in a partitioned table, of the partitions that
+        """Writes the rows of a query, as additions or in place of what is there: in a partitioned table, of the partitions that
         they fall into. ``partition``, the texts of all partition values, is emptied where there are no rows. A write that fails
         leaves no folder that it made.
         """
@@ -289,15 +291,15 @@ class Stream(Protocol):
 
     @property
     def id(self) -> str:
-        """What its commits have as their user; the same after a restart."""
+        """The user of its commits; the same after a restart."""
         ...
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait for its end; whether it has come. Raises the error that it ended with."""
+        """Waits for its end; true if it has come. Raises the error that it ended with."""
         ...
 
     def stop(self) -> None:
-        """End it. The batch that it is at lands whole or not at all. Of a stream that has ended: nothing."""
+        """Ends it. The batch that it is at lands whole or not at all. Of a stream that has ended: nothing."""
         ...
 
 
@@ -306,11 +308,11 @@ class StreamsInserts(Protocol):
     """An engine that also writes the rows of a query without end."""
 
     def is_stream(self, query: BoundQuery) -> bool:
-        """Whether a query reads a stream. Raises InvalidInputError, UnsupportedError."""
+        """True if a query reads a stream. Raises InvalidInputError, UnsupportedError."""
         ...
 
     def insert_stream(self, query: BoundQuery, target: InsertTarget, *, checkpoint: str, interval_ms: int | None = None) -> Stream:
-        """Begin to write the rows of a query that reads a stream, and go on where a stream with this checkpoint ended.
+        """Begins to write the rows of a query that reads a stream, and goes on where a stream with this checkpoint ended.
 
         ``checkpoint``: the folder of its progress; ``interval_ms``: how often it commits. Raises InvalidInputError,
         UnsupportedError.
@@ -323,7 +325,7 @@ class IngestsTopics(Protocol):
     """An engine that also reads topics into tables with tasks of its own."""
 
     def ingest_engine(self, storage_options: Mapping[str, Any]) -> "IngestEngine":
-        """What ``tablestore.ingest`` takes. ``storage_options``: of the file system of the tables."""
+        """The engine that ``tablestore.ingest`` takes. ``storage_options``: of the file system of the tables."""
         ...
 
 
@@ -337,11 +339,11 @@ class QueryEngine(Protocol):
 
     @property
     def takes_hints(self) -> bool:
-        """Whether hints of Spark (``/*+ BROADCAST(t) */``) mean something to it; otherwise it leaves them out."""
+        """True if hints of Spark (``/*+ BROADCAST(t) */``) mean something to it; otherwise it leaves them out."""
         ...
 
     def query(self, query: BoundQuery) -> QueryRows:
-        """Make a query ready: it is checked and its columns are known. Raises InvalidInputError, UnsupportedError."""
+        """Makes a query ready: it is checked and its columns are known. Raises InvalidInputError, UnsupportedError."""
         ...
 
     def read(self, query: BoundQuery) -> pa.RecordBatchReader:
@@ -349,23 +351,23 @@ class QueryEngine(Protocol):
         ...
 
     def explain(self, query: BoundQuery) -> str:
-        """How the query would run, with the files that the scans of managed tables read."""
+        """The plan of the query, with the files that the scans of managed tables read."""
         ...
 
     def insert(self, query: BoundQuery, target: InsertTarget) -> "Snapshot | None":
-        """Write the rows of a query as one snapshot; None if there was nothing to publish."""
+        """Writes the rows of a query as one snapshot; None if there was nothing to publish."""
         ...
 
     def change(self, query: BoundQuery, target: ChangeTarget) -> "Snapshot | None":
-        """Apply the rows of a query as changes, as one snapshot. Raises StalePlan if rows changed since the pin."""
+        """Applies the rows of a query as changes, as one snapshot. Raises StalePlan if rows changed since the pin."""
         ...
 
     def compact(self, table: "Table", pin: "ReadPin", partitions: Sequence[Mapping[str, Any]] | None) -> object:
-        """Fully compact a table or some partitions; the report."""
+        """Fully compacts a table or some partitions; the report."""
         ...
 
     def knows(self, parts: tuple[str, ...]) -> bool:
-        """Whether the engine itself has a table or view of this name."""
+        """True if the engine itself has a table or view of this name."""
         ...
 
     def list_views(self) -> tuple[str, ...]:
@@ -373,35 +375,35 @@ class QueryEngine(Protocol):
         ...
 
     def register_function(self, name: str, function: Function) -> None:
-        """Let queries call a function by this name. Raises InvalidInputError, UnsupportedError for what cannot be one."""
+        """Lets queries call a function by this name. Raises InvalidInputError, UnsupportedError for what cannot be one."""
         ...
 
     def drop_function(self, name: str) -> None:
-        """Forget a function that was registered."""
+        """Forgets a function that was registered."""
         ...
 
     def has_function(self, name: str) -> bool:
-        """Whether the engine has a function of its own of this name, regardless of case."""
+        """True if the engine has a function of its own of this name, regardless of case."""
         ...
 
     def is_native(self, value: object) -> bool:
-        """Whether a value is an object of the engine's own with rows: what NativeRelation holds."""
+        """True if a value is an object of the engine's own with rows: what NativeRelation holds."""
         ...
 
     def execute(self, text: str) -> QueryRows | None:
-        """Run a statement that is none of tablestore's."""
+        """Runs a statement that is none of tablestore's."""
         ...
 
     def set_option(self, key: str, value: str | None) -> None:
-        """Set a setting of the engine's own (``SET`` of a key that is not tablestore's), None: reset it."""
+        """Sets a setting of the engine's own (``SET`` of a key that is not tablestore's); None resets it."""
         ...
 
     def cancel(self, thread: int | None = None) -> None:
-        """End what runs, or only what the thread of this number runs; there it raises UnsupportedError of kind ``cancelled``."""
+        """Ends what runs, or only what the thread of this number runs; there it raises UnsupportedError of kind ``cancelled``."""
         ...
 
     def close(self) -> None:
-        """Give up what was opened for this environment; a session that was handed in stays."""
+        """Gives up what was opened for this environment; a session that was handed in stays."""
         ...
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def execute(session: Session, statement: "Statement", source: Source, parameters: Parameters = ()) -> Result:
-    """Run a statement. Raises TablestoreError, with the place in the source where one is known."""
+    """Runs a statement. Raises TablestoreError, with the place in the source where one is known."""
     session.check_open()
     kind = type(statement).__name__
     try:

@@ -1,4 +1,4 @@
-"""A query that Python hands over: its text, where it stands, and the values of its parameters."""
+"""Reads a query that Python hands over: its text, where it stands, and the values of its parameters."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ from tablestore.sql.statements.rows import Insert
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryText:
-    """``fragment`` is the query in the text of ``source``."""
+    """A query that Python hands over. ``fragment`` is the query in the text of ``source``."""
 
     fragment: Fragment
     source: Source

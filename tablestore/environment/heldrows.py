@@ -1,4 +1,4 @@
-"""Rows in memory as a source that can be read several times."""
+"""Holds rows in memory as a source that can be read several times."""
 
 from collections.abc import Iterator
 

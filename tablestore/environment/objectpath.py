@@ -1,4 +1,4 @@
-"""Which object does a name mean? One to three parts are filled up with the current catalog and database.
+"""Resolves names of objects: one to three parts are filled up with the current catalog and database.
 
 orders                    current catalog, current database
 shop.orders               current catalog
@@ -52,7 +52,7 @@ class ObjectPath:
 
 
 def expand(path: Path, catalog: str, database: str) -> ObjectPath:
-    """Fill a path up. Raises InvalidInputError for more than three parts, and for an empty one."""
+    """Fills a path up. Raises InvalidInputError for more than three parts, and for an empty one."""
     if not 1 <= len(path.parts) <= MOST_PARTS or not all(path.parts):
         raise InvalidInputError(
             f"expected a name of one to three parts, such as orders, shop.orders or lake.shop.orders, found {str(path)!r:.200}",
@@ -64,7 +64,7 @@ def expand(path: Path, catalog: str, database: str) -> ObjectPath:
 
 
 def check_whole(path: ObjectPath) -> None:
-    """Raise InvalidInputError for the name of a part of a table, which nothing else can have."""
+    """Raises InvalidInputError for the name of a part of a table, which nothing else can have."""
     if path.suffix:
         raise InvalidInputError(
             f"{path} is the name of a part of a table: choose one without $; CALL create_branch makes a branch", kind="invalid-name"

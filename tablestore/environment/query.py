@@ -1,4 +1,4 @@
-"""A query that was not run yet. Each reading resolves its names and snapshots anew."""
+"""Defines a query that was not run yet. Each reading resolves its names and snapshots anew."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 class Query(ArrowSource):
-    """Made by ``env.sql_query(text)`` and ``env.from_path(path)``: an Arrow stream with the conversions of a scan."""
+    """A query that was not run yet, made by ``env.sql_query(text)`` and ``env.from_path(path)``: an Arrow stream with the
+    conversions of a scan."""
 
     def __init__(self, session: Session, query: QueryText) -> None:
         self._session, self._query = session, query
@@ -45,7 +46,7 @@ class Query(ArrowSource):
         return self._run().schema
 
     def execute(self) -> Result:
-        """Run it on the tables as they are now."""
+        """Runs it on the tables as they are now."""
         return self._run()
 
     def to_reader(self) -> pa.RecordBatchReader:
@@ -57,11 +58,11 @@ class Query(ArrowSource):
         yield from self.to_reader()
 
     def show(self, limit: int = 20) -> None:
-        """Write the first rows to standard output as a table."""
+        """Writes the first rows to standard output as a table."""
         self._run().show(limit)
 
     def explain(self) -> str:
-        """How it would run, with what it reads of each managed table."""
+        """The plan of the query, with what it reads of each managed table."""
         from tablestore.environment.rows.explain import explain_query
 
         return explain_query(self._session, self._query.fragment, self._query.source, self._query.parameters)
@@ -75,7 +76,7 @@ class Query(ArrowSource):
         return TablePipeline(self._session, lambda: plan_one(self._session, statement, self._query.source, self.parameters))
 
     def save_as(self, path: str) -> "CreateOrReplaceTable":
-        """Say where a new table with the rows is to be: ``query.save_as("t").option("bucket", "4").create().execute()``."""
+        """Says where a new table with the rows is to be: ``query.save_as("t").option("bucket", "4").create().execute()``."""
         from tablestore.environment.pipelines.createorreplace import CreateOrReplaceTable
 
         return CreateOrReplaceTable(self._session, path, self._query)

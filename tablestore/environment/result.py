@@ -1,4 +1,4 @@
-"""What a statement gives: rows, the snapshot that it published, or nothing but that it is done.
+"""Defines the result of a statement: rows, the snapshot that it published, or nothing but that it is done.
 
     kind        rows                                    snapshot
     rows        those of the query, run at each use     None
@@ -32,7 +32,7 @@ DONE_SCHEMA = pa.schema([("result", pa.string())])
 
 
 class NoticeKind(StrEnum):
-    """What a notice is about."""
+    """The subject of a notice."""
 
     ALREADY_THERE = "already-there"
     HINTS_LEFT_OUT = "hints-left-out"
@@ -95,7 +95,7 @@ class Result(ArrowSource):
 
     @property
     def notices(self) -> tuple[Notice, ...]:
-        """What the statement left out or did not do; empty for most, and while its job runs."""
+        """The notices on what the statement left out or did not do; empty for most, and while its job runs."""
         if self._job is None or not self._job.done():
             return self._notices
         return (*self._notices, *self._job.result().notices)
@@ -119,7 +119,7 @@ class Result(ArrowSource):
         yield from self.to_reader()
 
     def show(self, limit: int = 20) -> None:
-        """Write the first rows to standard output as a table, and the notices below it; a plan or a statement as it is."""
+        """Writes the first rows to standard output as a table, and the notices below it; a plan or a statement as it is."""
         shown = self._text if self._text is not None else text_table(self.to_reader(), limit)
         sys.stdout.write("\n".join([shown, *(f"Notice: {notice.message}" for notice in self.notices), ""]))
 
@@ -140,12 +140,12 @@ def landed(snapshot: Snapshot | None, *notices: Notice) -> Result:
 
 
 def hints_left_out(engine: str, hints: Iterable[str]) -> Notice:
-    """What is said where an engine takes no hints of Spark."""
+    """The notice where an engine takes no hints of Spark."""
     return Notice(NoticeKind.HINTS_LEFT_OUT, f"the engine {engine} takes no hints of Spark; left out: {' '.join(hints)}")
 
 
 def reads_one_snapshot(options: Iterable[str]) -> Notice:
-    """What is said of options of a reference that are for readers which follow changes."""
+    """The notice on options of a reference that are for readers which follow changes."""
     return Notice(
         NoticeKind.ONE_SNAPSHOT,
         f"a query reads one snapshot, so {' and '.join(options)} changed nothing; table.consume(), `tablestore consume` and "
@@ -164,7 +164,7 @@ def inserted(snapshot: Snapshot | None) -> Result:
 
 
 def already_there(path: ObjectPath) -> Notice:
-    """What IF NOT EXISTS says of a table that is there."""
+    """The notice of IF NOT EXISTS on a table that is there."""
     return Notice(NoticeKind.ALREADY_THERE, f"table {path} is there already; nothing was done")
 
 

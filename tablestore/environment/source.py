@@ -1,4 +1,4 @@
-"""The text of a statement, and errors that mark a place in it.
+"""Keeps the text of a statement, and marks places in it in errors.
 
 A statement value may also be made without a text (from Python): then nothing is marked.
 """
@@ -26,18 +26,18 @@ class Source:
         return f"{message}\n{marked(self.text, span)}"
 
     def word(self, word: str, within: Span = NOWHERE) -> Span:
-        """Where a word stands first (inside of ``within``, if that is somewhere); nowhere if it does not."""
+        """The place at which a word stands first (inside of ``within``, if that is somewhere); nowhere if it does not."""
         end = within.end if within != NOWHERE else len(self.text)
         found = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)").search(self.text, within.start, end)
         return NOWHERE if found is None else Span(*found.span())
 
     def guess(self, error: TablestoreError, within: Span = NOWHERE) -> None:
-        """Add a place to an error whose message names something (between quotes) that stands in the text."""
+        """Adds a place to an error whose message names something (between quotes) that stands in the text."""
         spans = (self.word(name, within) for name in _NAMED.findall(error.message))
         self.place(error, next((span for span in spans if span != NOWHERE), NOWHERE))
 
     def place(self, error: TablestoreError, span: Span) -> None:
-        """Add a place to an error that has none. It stays the same object, with all that it carries."""
+        """Adds a place to an error that has none. It stays the same object, with all that it carries."""
         error.message = self.mark(error.message, span)
         error.args = (error.message,)
 

@@ -1,4 +1,4 @@
-"""Several INSERTs that run as one job: ``env.create_statement_set()``, what STATEMENT SET is in SQL."""
+"""Collects several INSERTs that run as one job: ``env.create_statement_set()``, what STATEMENT SET is in SQL."""
 
 from collections.abc import Callable
 from typing import Any
@@ -28,25 +28,25 @@ class StatementSet(TablePipeline):
         self._plans: list[Callable[[], OneInsert]] = []
 
     def add_insert_sql(self, text: str, *args: Any, **params: Any) -> "StatementSet":
-        """Add an INSERT by its text, with the values of its parameters; the set. Raises InvalidInputError for what is none."""
+        """Adds an INSERT by its text, with the values of its parameters; the set. Raises InvalidInputError for what is none."""
         statement = parse_statement(text)
         if not isinstance(statement, Insert):
             raise InvalidInputError("add_insert_sql: expected an INSERT; execute_sql runs other statements", kind="not-an-insert")
         return self._add(statement, Source(text), params or args)
 
     def add_insert(self, path: str, query: Query | str, *, overwrite: bool = False) -> "StatementSet":
-        """Add an INSERT of the rows of a query; the set. Raises InvalidInputError."""
+        """Adds an INSERT of the rows of a query; the set. Raises InvalidInputError."""
         given = as_query_text(query, "add_insert")
         return self._add(insert_of(path, given, overwrite=overwrite), given.source, given.parameters)
 
     def execute(self) -> Result:
-        """Run them, and wait until all have landed: a row for each."""
+        """Runs them, and waits until all have landed: a row for each."""
         result = super().execute()
         self._plans.clear()
         return result
 
     def execute_async(self) -> Job[Result]:
-        """Run them in a thread of their own."""
+        """Runs them in a thread of their own."""
         job = super().execute_async()
         self._plans.clear()
         return job

@@ -1,4 +1,4 @@
-"""The environment: SQL over managed tables.
+"""Defines the environment: SQL over managed tables.
 
     env = ts.TableEnvironment.create(warehouse="/data/wh", engine="duckdb")
     env.execute_sql("CREATE TABLE t (id BIGINT, v STRING, PRIMARY KEY (id) NOT ENFORCED)")
@@ -125,14 +125,14 @@ class TableEnvironment(DeprecatedNames):
     # -- statements
 
     def execute_sql(self, text: str, /, *args: Any, **params: Any) -> Result:
-        """Run one statement. ``args`` are the values of ``?``, ``params`` those of ``:name``.
+        """Runs one statement. ``args`` are the values of ``?``, ``params`` those of ``:name``.
 
         A query is checked, and its snapshots are fixed; it runs when its rows are read. Raises TablestoreError, with the place.
         """
         return self._execute(parse_statement(text), Source(text), _parameters(text, args, params))
 
     def execute_script(self, text: str, each: Callable[[str, Result], None] | None = None) -> Result | None:
-        """Run statements that ``;`` separates, one after another; the last result.
+        """Runs statements that ``;`` separates, one after another; the last result.
 
         ``each`` is called with the text and the result of each statement before the next one runs. All are parsed before the first
         one runs. The first error ends it, and says where in the script it is and how many statements ran before it.
@@ -154,7 +154,7 @@ class TableEnvironment(DeprecatedNames):
         return result
 
     def execute_file(self, path: str | os.PathLike[str], each: Callable[[str, Result], None] | None = None) -> Result | None:
-        """Run the statements of a file, as :meth:`execute_script`. Raises StorageError, InvalidInputError for what is no text."""
+        """Runs the statements of a file, as :meth:`execute_script`. Raises StorageError, InvalidInputError for what is no text."""
         try:
             with open(path, encoding="utf-8") as file:
                 text = file.read()
@@ -181,7 +181,7 @@ class TableEnvironment(DeprecatedNames):
         return self._as_query(query, "insert_into").insert_into(path, overwrite=overwrite)
 
     def create_table(self, path: str, options: Mapping[str, Any], query: Query | str) -> "TablePipeline":
-        """Create a table from a query, as ``query.save_as(path).options(options).create()``; the pipeline that writes its rows."""
+        """Creates a table from a query, as ``query.save_as(path).options(options).create()``; the pipeline that writes its rows."""
         return self._as_query(query, "create_table").save_as(path).options(options).create()
 
     def create_statement_set(self) -> "StatementSet":
@@ -211,7 +211,7 @@ class TableEnvironment(DeprecatedNames):
         return Evolution(self._session, path)
 
     def refresh_due(self, now_ms: int | None = None) -> "tuple[DueRefresh, ...]":
-        """Refresh the materialized tables of the current catalog that are due now, sources before what is made from them.
+        """Refreshes the materialized tables of the current catalog that are due now, sources before what is made from them.
 
         What each did, or why it failed: then it is due again. Several processes may do this at one time.
         """
@@ -226,7 +226,7 @@ class TableEnvironment(DeprecatedNames):
         return refresh_due(self._session, skip=skip)
 
     def refresh_chain(self, path: str) -> "tuple[DueRefresh, ...]":
-        """Refresh a materialized table now, behind those that it is made from, all from one set of snapshots.
+        """Refreshes a materialized table now, behind those that it is made from, all from one set of snapshots.
 
         One of these that is suspended, or refreshed partition by partition, is read as it is. What each did; the last one may be
         why it failed, and nothing is refreshed then that is made from it. Raises NotFoundError, InvalidInputError.
@@ -236,7 +236,8 @@ class TableEnvironment(DeprecatedNames):
         return tuple(refresh_chain(self._session, self._session.expand(parse_path(path))))
 
     def freshness(self, database: str | None = None) -> "tuple[FreshnessFigures, ...]":
-        """How fresh each materialized table of the current catalog is, or each of one of its databases. No engine is needed."""
+        """The figures of freshness of each materialized table of the current catalog, or of one of its databases. No engine is
+        needed."""
         from tablestore.environment.materialized.figures.freshnessfigures import figures_of
 
         return tuple(figures_of(self._session, database))
@@ -250,15 +251,15 @@ class TableEnvironment(DeprecatedNames):
         return tuple(past_refreshes(find_materialized(self._session, parse_path(path))))
 
     def plan_folder(self, folder: str | os.PathLike[str], *, blue_green: bool = False) -> "FolderPlan":
-        """What the SQL files of a folder would change; they hold CREATE OR ALTER MATERIALIZED TABLE statements, and CREATE … IF NOT
-        EXISTS for the tables and databases that these need. Nothing is done. ``blue_green``: another query, key or partitioning
-        is to be staged beside the table. Raises NotFoundError, InvalidInputError."""
+        """The changes that the SQL files of a folder would make; they hold CREATE OR ALTER MATERIALIZED TABLE statements, and
+        CREATE … IF NOT EXISTS for the tables and databases that these need. Nothing is done. ``blue_green``: another query, key or
+        partitioning is to be staged beside the table. Raises NotFoundError, InvalidInputError."""
         from tablestore.environment.materialized.folder.folderplan import plan_folder
 
         return plan_folder(self._session, Path(folder), blue_green=blue_green)
 
     def apply_folder(self, folder: str | os.PathLike[str], *, blue_green: bool = False) -> "Iterator[PlannedStatement]":
-        """Make what the SQL files of a folder declare; each statement as soon as it is done. ``blue_green``: another query, key
+        """Makes what the SQL files of a folder declare; each statement as soon as it is done. ``blue_green``: another query, key
         or partitioning is staged beside the table, which stays as it is.
 
         Raises as :meth:`plan_folder`, and what its statements raise.
@@ -273,7 +274,7 @@ class TableEnvironment(DeprecatedNames):
     # -- catalogs and databases
 
     def register_catalog(self, name: str, catalog: CatalogSource) -> None:
-        """Add a catalog: one that is open, or a warehouse to open. Raises AlreadyExistsError."""
+        """Adds a catalog: one that is open, or a warehouse to open. Raises AlreadyExistsError."""
         self._session.catalogs.register(name, _registered(catalog, None, None))
 
     def catalog(self, name: str | None = None) -> Catalog:
@@ -281,11 +282,11 @@ class TableEnvironment(DeprecatedNames):
         return self._session.catalogs.get(name or self.current_catalog)
 
     def use_catalog(self, name: str) -> None:
-        """Make a catalog the current one. Raises NotFoundError."""
+        """Makes a catalog the current one. Raises NotFoundError."""
         self._session.catalogs.use(name)
 
     def use_database(self, name: str) -> None:
-        """Make a database of the current catalog the current one. Raises NotFoundError."""
+        """Makes a database of the current catalog the current one. Raises NotFoundError."""
         self._session.catalogs.use(self.current_catalog, name)
 
     @property
@@ -322,11 +323,11 @@ class TableEnvironment(DeprecatedNames):
 
     @property
     def engine(self) -> QueryEngine | None:
-        """What runs the queries."""
+        """The engine that runs the queries."""
         return self._session.engine
 
     def close(self) -> None:
-        """Wait for jobs that run, and give up what was opened here; catalogs and sessions that were handed in stay.
+        """Waits for jobs that run, and gives up what was opened here; catalogs and sessions that were handed in stay.
 
         What is asked of the environment afterwards raises InvalidInputError of kind ``closed``. Closing it twice is allowed.
         """

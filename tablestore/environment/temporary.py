@@ -1,4 +1,4 @@
-"""Temporary objects from Python: what CREATE TEMPORARY …, DROP TEMPORARY … and SHOW TEMPORARY … do in SQL.
+"""Offers temporary objects in Python: what CREATE TEMPORARY …, DROP TEMPORARY … and SHOW TEMPORARY … do in SQL.
 
 A path is a text of one to three parts, as in a query; what is missing is that of the current catalog and database. Temporary
 objects hide permanent ones of their name, may lie in catalogs and databases that do not exist, and end with the environment.
@@ -36,7 +36,7 @@ class TemporaryObjects:
     # -- views
 
     def create_temporary_view(self, path: str, what: Any, *, replace: bool = False) -> None:
-        """Name a query or rows: SQL text, a Query, a scan, a DataFrame of the engine's, or anything that Arrow can see.
+        """Names a query or rows: SQL text, a Query, a scan, a DataFrame of the engine's, or anything that Arrow can see.
 
         A query is checked now and run whenever the view is read; the values of its parameters stay with it. Other rows are read
         once, but for those of a scan or of the engine. Raises InvalidInputError, AlreadyExistsError unless ``replace``.
@@ -50,7 +50,7 @@ class TemporaryObjects:
             add_rows_view(self._session, whole, what, replace=replace)
 
     def drop_temporary_view(self, path: str) -> bool:
-        """Drop a temporary view; whether there was one. Nothing permanent is touched."""
+        """Drops a temporary view; true if there was one. Nothing permanent is touched."""
         from tablestore.environment.definition.temporary import drop_temporary_object
 
         return drop_temporary_object(self._session, self._path(path), "view")
@@ -90,7 +90,7 @@ class TemporaryObjects:
         add_temporary_table(self._session, self._path(path), definition, ignore_if_exists=ignore_if_exists)
 
     def drop_temporary_table(self, path: str) -> bool:
-        """Drop a temporary table, a managed one with its storage; whether there was one. Nothing permanent is touched."""
+        """Drops a temporary table, a managed one with its storage; true if there was one. Nothing permanent is touched."""
         from tablestore.environment.definition.temporary import drop_temporary_object
 
         return drop_temporary_object(self._session, self._path(path), "table")
@@ -110,7 +110,7 @@ class TemporaryObjects:
         returns: "TypeSource | None" = None,
         replace: bool = False,
     ) -> None:
-        """Name a function for queries: a Python function, a class, an object, or an object of the engine's (a Spark UDF or UDTF).
+        """Names a function for queries: a Python function, a class, an object, or an object of the engine's (a Spark UDF or UDTF).
 
         A path of one part makes a system function, one of two or three a function of a catalog. Types are Arrow's or SQL text; type
         hints stand for them. A function whose hints are pyarrow arrays gets columns. Raises InvalidInputError, AlreadyExistsError.
@@ -141,13 +141,13 @@ class TemporaryObjects:
         add_function(self._session, key, made, replace=replace)
 
     def drop_temporary_function(self, path: str) -> bool:
-        """Drop a temporary function; whether there was one."""
+        """Drops a temporary function; true if there was one."""
         from tablestore.environment.definition.functions import drop_temporary_function
 
         return drop_temporary_function(self._session, written_key(parse_path(path), self._session.place))
 
     def drop_temporary_system_function(self, name: str) -> bool:
-        """Drop a temporary system function; whether there was one."""
+        """Drops a temporary system function; true if there was one."""
         from tablestore.environment.definition.functions import drop_temporary_function
 
         return drop_temporary_function(self._session, system_key(parse_path(name)))

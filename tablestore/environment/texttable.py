@@ -1,4 +1,4 @@
-"""Rows as text for eyes: one line each, columns aligned, at most a few."""
+"""Formats rows as text for eyes: one line each, columns aligned, at most a few."""
 
 import unicodedata
 from collections.abc import Sequence

@@ -1,1 +1,1 @@
-"""Statements that make, change and remove tables, databases and catalogs."""
+"""Runs statements that make, change and remove tables, databases and catalogs."""

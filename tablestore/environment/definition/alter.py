@@ -1,4 +1,4 @@
-"""ALTER TABLE and TRUNCATE TABLE."""
+"""Runs ALTER TABLE and TRUNCATE TABLE."""
 
 from dataclasses import replace
 
@@ -28,7 +28,7 @@ from tablestore.table.table import Table
 
 
 def alter_table(session: Session, statement: AlterTable, source: Source) -> Result:
-    """Alter a table. Raises InvalidInputError, UnsupportedError, NotFoundError, ConflictError."""
+    """Alters a table. Raises InvalidInputError, UnsupportedError, NotFoundError, ConflictError."""
     try:
         found = session.find(statement.path, source)
     except NotFoundError:
@@ -60,14 +60,14 @@ def alter_table(session: Session, statement: AlterTable, source: Source) -> Resu
 
 
 def _keeps_definition(action: AlterAction) -> bool:
-    """Whether a materialized table takes an action: comments of columns are no part of its definition."""
+    """True if a materialized table takes an action: comments of columns are no part of its definition."""
     if isinstance(action, ModifyColumn):
         return action == ModifyColumn(path=action.path, comment=action.comment)
     return isinstance(action, Compact)
 
 
 def truncate_table(session: Session, statement: TruncateTable, source: Source) -> Result:
-    """Remove all rows of a table or of a partition, by one commit."""
+    """Removes all rows of a table or of a partition, by one commit."""
     table = session.table(statement.path, "TRUNCATE TABLE", source)
     partition = {} if statement.partition is None else partition_of(table, statement.partition, source)
     return landed(table.overwrite(table.schema.empty_table(), partition=partition))

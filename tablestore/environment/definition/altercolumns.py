@@ -1,4 +1,4 @@
-"""From the actions of ALTER TABLE on columns, options and comments to changes of a managed table's schema.
+"""Translates actions of ALTER TABLE on columns, options and comments into changes of a managed table's schema.
 
 Stored columns change as :mod:`tablestore.types.evolution.schemachanges` says. Columns that are not stored live in options: a list
 of all columns in their order is altered beside, and what is new in its options is set.

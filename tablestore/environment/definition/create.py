@@ -1,4 +1,4 @@
-"""CREATE TABLE.
+"""Runs CREATE TABLE.
 
 no connector, USING tablestore or nothing    managed: the factory makes files, log and entry, all or nothing
 a connector, or USING anything else          kept by the session as properties
@@ -27,7 +27,7 @@ _FILE_FORMATS = ("parquet", "csv", "json", "orc", "text")
 
 
 def create_table(session: Session, statement: CreateTable, source: Source) -> Result:
-    """Create a table. Raises InvalidInputError, UnsupportedError, AlreadyExistsError, NotFoundError."""
+    """Creates a table. Raises InvalidInputError, UnsupportedError, AlreadyExistsError, NotFoundError."""
     path = created_path(session, statement, source)
     if statement.replace:
         raise UnsupportedError(
@@ -62,7 +62,7 @@ def created_path(session: Session, statement: CreateTable, source: Source) -> Ob
 
 
 def new_managed(session: Session, path: ObjectPath, definition: TableDefinition) -> ManagedTableContext:
-    """What the factory learns of a table to be made, in a database that is there. Raises NotFoundError, UnsupportedError."""
+    """The context of the factory for a table to be made, in a database that is there. Raises NotFoundError, UnsupportedError."""
     context = planned_managed(session, path, definition)
     if session.catalogs.is_unmade(path.catalog, path.database):
         context.catalog.create_database(DEFAULT_DATABASE, ignore_if_exists=True)
@@ -83,7 +83,7 @@ def planned_managed(session: Session, path: ObjectPath, definition: TableDefinit
 def managed_context(
     session: Session, path: ObjectPath, catalog: Catalog, definition: TableDefinition, *, temporary: bool = False
 ) -> ManagedTableContext:
-    """What the factory learns of a table to be made, its options enriched."""
+    """The context of the factory for a table to be made, its options enriched."""
     plain = ManagedTableContext(
         path=path,
         catalog=catalog,

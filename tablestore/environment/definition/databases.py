@@ -1,4 +1,4 @@
-"""Statements about databases and catalogs: CREATE, DROP, USE."""
+"""Runs statements about databases and catalogs: CREATE, DROP, USE."""
 
 from tablestore.environment.definition.drop import drop_managed
 from tablestore.environment.objectpath import ObjectPath
@@ -14,7 +14,7 @@ from tablestore.table.opening import open_catalog
 
 
 def create_database(session: Session, statement: CreateDatabase, source: Source) -> Result:
-    """CREATE DATABASE. Raises AlreadyExistsError, UnsupportedError."""
+    """Runs CREATE DATABASE. Raises AlreadyExistsError, UnsupportedError."""
     if statement.comment is not None or statement.options:
         raise UnsupportedError(
             source.mark("a database has neither comment nor options: leave them out", statement.path.span), kind="unsupported"
@@ -26,7 +26,7 @@ def create_database(session: Session, statement: CreateDatabase, source: Source)
 
 
 def drop_database(session: Session, statement: DropDatabase, source: Source) -> Result:
-    """DROP DATABASE; one with tables only with CASCADE. Raises NotFoundError, InvalidInputError."""
+    """Runs DROP DATABASE; one with tables only with CASCADE. Raises NotFoundError, InvalidInputError."""
     catalog, name = database_path(session, statement.path, source)
     with placing(source, statement.path.span):
         try:
@@ -67,7 +67,7 @@ def _drop_tables(session: Session, catalog: str, database: str) -> None:
 
 
 def create_catalog(session: Session, statement: CreateCatalog, source: Source) -> Result:
-    """CREATE CATALOG: open one, and register it for this session. Raises what opening it raises."""
+    """Runs CREATE CATALOG: opens one, and registers it for this session. Raises what opening it raises."""
     if statement.if_not_exists and statement.name in session.catalogs.names():
         return done()
     with placing(source, statement.span):
@@ -78,7 +78,7 @@ def create_catalog(session: Session, statement: CreateCatalog, source: Source) -
 
 
 def drop_catalog(session: Session, statement: DropCatalog, source: Source) -> Result:
-    """DROP CATALOG: forget it; what it holds stays."""
+    """Runs DROP CATALOG: forgets it; what it holds stays."""
     if statement.if_exists and statement.name not in session.catalogs.names():
         return done()
     with placing(source, statement.span):
@@ -87,7 +87,7 @@ def drop_catalog(session: Session, statement: DropCatalog, source: Source) -> Re
 
 
 def use(session: Session, statement: Use, source: Source) -> Result:
-    """USE: the catalog and database that short names are filled up with."""
+    """Runs USE: sets the catalog and database that short names are filled up with."""
     parts = statement.path.parts
     with placing(source, statement.path.span):
         if statement.what == "catalog" and len(parts) == 1:
@@ -104,7 +104,7 @@ def use(session: Session, statement: Use, source: Source) -> Result:
 
 
 def database_path(session: Session, path: Path, source: Source) -> tuple[str, str]:
-    """Catalog and name of a database as written. Raises InvalidInputError."""
+    """The catalog and the name of a database as written. Raises InvalidInputError."""
     if len(path.parts) > 2:
         raise InvalidInputError(
             source.mark(f"expected database or catalog.database, found {str(path)!r:.200}", path.span), kind="invalid-name"

@@ -1,4 +1,4 @@
-"""DROP TABLE, DROP VIEW: permanent objects only. While a temporary object has the name they are refused."""
+"""Runs DROP TABLE and DROP VIEW of permanent objects. While a temporary object has the name they are refused."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ from tablestore.table.table import Table
 
 
 def drop(session: Session, statement: Drop, source: Source) -> Result:
-    """Drop a table or view. Raises NotFoundError, InvalidInputError, UnsupportedError."""
+    """Drops a table or view. Raises NotFoundError, InvalidInputError, UnsupportedError."""
     path = session.expand(statement.path, source)
     with placing(source, statement.path.span):
         session.objects.check_permanent(path, statement.what)
@@ -37,7 +37,7 @@ def drop(session: Session, statement: Drop, source: Source) -> Result:
 
 
 def drop_managed(session: Session, path: ObjectPath, *, ignore_if_not_exists: bool) -> None:
-    """Drop a managed table and its log. Raises NotFoundError."""
+    """Drops a managed table and its log. Raises NotFoundError."""
     try:
         found = session.open_table(path)
     except NotFoundError as error:
@@ -57,7 +57,7 @@ def drop_managed(session: Session, path: ObjectPath, *, ignore_if_not_exists: bo
 
 
 def stored_context(session: Session, path: ObjectPath, *, temporary: bool = False) -> ManagedTableContext:
-    """What the factory learns of a table that is there: what is stored, as far as it can be read."""
+    """The context of the factory for a table that is there: what is stored, as far as it can be read."""
     plain = ManagedTableContext(
         path=path,
         catalog=session.catalogs.get(path.catalog),

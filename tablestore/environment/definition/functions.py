@@ -1,4 +1,4 @@
-"""CREATE and DROP of temporary functions. There are no permanent ones but those of the engine."""
+"""Runs CREATE and DROP of temporary functions. There are no permanent ones but those of the engine."""
 
 import re
 
@@ -16,7 +16,7 @@ PYTHON = "python"
 
 
 def create_function(session: Session, statement: CreateFunction, source: Source) -> Result:
-    """CREATE TEMPORARY [SYSTEM] FUNCTION. Raises InvalidInputError, UnsupportedError, AlreadyExistsError."""
+    """Runs CREATE TEMPORARY [SYSTEM] FUNCTION. Raises InvalidInputError, UnsupportedError, AlreadyExistsError."""
     with placing(source, statement.path.span):
         if not statement.temporary:
             raise UnsupportedError("permanent functions are not supported: CREATE TEMPORARY FUNCTION", kind="unsupported")
@@ -31,7 +31,7 @@ def create_function(session: Session, statement: CreateFunction, source: Source)
 
 
 def add_function(session: Session, key: FunctionKey, function: Function, *, replace: bool = False) -> None:
-    """Register a function, with the engine too. Raises AlreadyExistsError, and what the engine says of it."""
+    """Registers a function, with the engine too. Raises AlreadyExistsError, and what the engine says of it."""
     word = re.sub(r"\W", "_", key.name, flags=re.ASCII)[:60]
     called = f"{FUNCTION_PREFIX}{session.functions.new_number()}_{word}".lower()
     if session.functions.has(key) and replace and session.engine is not None:
@@ -43,7 +43,7 @@ def add_function(session: Session, key: FunctionKey, function: Function, *, repl
 
 
 def drop_temporary_function(session: Session, key: FunctionKey) -> bool:
-    """Forget a temporary function; whether there was one."""
+    """Forgets a temporary function; true if there was one."""
     called = session.functions.drop(key)
     if called is not None and session.engine is not None:
         session.engine.drop_function(called)
@@ -51,7 +51,7 @@ def drop_temporary_function(session: Session, key: FunctionKey) -> bool:
 
 
 def drop_function(session: Session, statement: Drop, source: Source) -> Result:
-    """DROP [TEMPORARY [SYSTEM]] FUNCTION. Raises NotFoundError, InvalidInputError."""
+    """Runs DROP [TEMPORARY [SYSTEM]] FUNCTION. Raises NotFoundError, InvalidInputError."""
     with placing(source, statement.path.span):
         key = system_key(statement.path) if statement.system else written_key(statement.path, session.place)
         if not statement.temporary:

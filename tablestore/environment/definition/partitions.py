@@ -1,4 +1,4 @@
-"""Partitions as a statement writes them, as the values of a table's partition columns."""
+"""Reads partitions, as a statement writes them, as values of a table's partition columns."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Are two column names one to a query? SQL does not tell upper from lower case, so a table made by SQL has no two such names."""
+"""Finds column names that are one to a query: SQL ignores upper and lower case, so a table made by SQL has no two such names."""
 
 from collections.abc import Iterable
 
@@ -9,5 +9,5 @@ def same_in_sql(name: str, taken: Iterable[str]) -> str | None:
 
 
 def why_same(name: str, found: str) -> str:
-    """What a message adds where the names are not spelt alike."""
+    """The explanation that a message adds where the names are not spelt alike."""
     return "" if name == found else f", and a query cannot tell {name!r} from it: they differ in case only"

@@ -1,4 +1,4 @@
-"""What CREATE TABLE says of a table, as one value: columns, keys, partitioning, options, and those that LIKE brings.
+"""Defines a table as CREATE TABLE does, as one value: columns, keys, partitioning, options, and those that LIKE brings.
 
 LIKE source          all of it, options of the statement winning      (INCLUDING ALL OVERWRITING OPTIONS)
 (EXCLUDING what)     without: options partitions constraints generated metadata watermarks, or all but the columns;
@@ -80,7 +80,7 @@ class TableDefinition:
 
 
 def define(session: Session, statement: CreateTable, source: Source, of_query: Sequence[Field] = ()) -> TableDefinition:
-    """What a statement defines; ``of_query`` are columns of its query, which follow its own.
+    """The table that a statement defines; ``of_query`` are columns of its query, which follow its own.
 
     Raises InvalidInputError, and of computed columns what the engine says.
     """
@@ -110,7 +110,7 @@ def define(session: Session, statement: CreateTable, source: Source, of_query: S
 
 
 def check_own_options(options: Mapping[str, str], source: Source) -> None:
-    """Raise InvalidInputError for options that other clauses and statements write."""
+    """Raises InvalidInputError for options that other clauses and statements write."""
     for key in options:
         if key.startswith(SCHEMA_PREFIX):
             why = "is where computed columns are kept: declare it as a column"
@@ -124,7 +124,7 @@ def check_own_options(options: Mapping[str, str], source: Source) -> None:
 
 
 def definition_of(table: Table | ConnectorTable) -> TableDefinition:
-    """What defines a table that is there, without what belongs to it alone."""
+    """The definition of a table that is there, without what belongs to it alone."""
     if isinstance(table, ConnectorTable):
         return TableDefinition(
             fields=() if table.schema is None else fields_from_arrow(table.schema)[0],
@@ -149,7 +149,7 @@ def definition_of(table: Table | ConnectorTable) -> TableDefinition:
 
 
 def _of_query(key: str) -> bool:
-    """Whether an option is about the query that makes the rows of a table: another table has rows of its own."""
+    """True if an option is about the query that makes the rows of a table: another table has rows of its own."""
     return key == TYPE.key or key.startswith((MATERIALIZED_PREFIX, OWN_MATERIALIZED_PREFIX))
 
 
@@ -224,7 +224,7 @@ def _watermark(session: Session, watermark: Watermark, fields: list[Field], sour
 
 
 def _check_functions(session: Session, expression: Fragment, source: Source) -> None:
-    """What a table keeps calls no function that ends with the session. Raises UnsupportedError."""
+    """Raises UnsupportedError where what a table keeps calls a function that ends with the session."""
     for call in function_edits(Tokens(expression.text), session.function):
         start = expression.span.start
         name = expression.text[call.span.start : call.span.end]
@@ -239,7 +239,7 @@ def _check_functions(session: Session, expression: Fragment, source: Source) -> 
 
 
 def _check_stored(unstored: Unstored, names: Sequence[str], source: Source) -> None:
-    """Raise InvalidInputError for what readers of the table would not compute; the session alone reads one with a connector."""
+    """Raises InvalidInputError for what readers of the table would not compute; the session alone reads one with a connector."""
     for column in unstored.computed:
         _check_expression(f"the computed column {column.name!r:.80}", column.name, column.expression or "", names, source)
     if (watermark := unstored.watermark) is not None:

@@ -1,4 +1,4 @@
-"""CREATE and DROP of temporary tables, and DROP of temporary views.
+"""Runs CREATE and DROP of temporary tables, and DROP of temporary views.
 
     with a connector      properties only: what they stand for is resolved when the table is read or written
     managed               its storage is the table ``temporary.<catalog>-<database>-<table>`` of its catalog, or, where that catalog
@@ -24,7 +24,7 @@ STORAGE_DATABASE = "temporary"
 
 
 def create_temporary_table(session: Session, statement: CreateTable, source: Source) -> Result:
-    """CREATE TEMPORARY TABLE. Raises InvalidInputError, UnsupportedError, AlreadyExistsError."""
+    """Runs CREATE TEMPORARY TABLE. Raises InvalidInputError, UnsupportedError, AlreadyExistsError."""
     path = session.expand(statement.path, source)
     with placing(source, statement.path.span):
         if statement.query is not None:
@@ -44,7 +44,7 @@ def create_temporary_table(session: Session, statement: CreateTable, source: Sou
 def add_temporary_table(
     session: Session, path: ObjectPath, definition: TableDefinition, *, provider: str | None = None, ignore_if_exists: bool = False
 ) -> bool:
-    """Make a temporary table, unless it is there and that is ignored; whether it was made. Raises InvalidInputError,
+    """Makes a temporary table, unless it is there and that is ignored; true if it was made. Raises InvalidInputError,
     AlreadyExistsError."""
     check_whole(path)
     if (there := session.objects.temporary(path)) is not None:
@@ -76,7 +76,7 @@ def _storage(session: Session, path: ObjectPath) -> ObjectPath:
 
 
 def drop_temporary(session: Session, statement: Drop, source: Source) -> Result:
-    """DROP TEMPORARY TABLE, DROP TEMPORARY VIEW. Raises NotFoundError."""
+    """Runs DROP TEMPORARY TABLE and DROP TEMPORARY VIEW. Raises NotFoundError."""
     path = session.expand(statement.path, source)
     with placing(source, statement.path.span):
         if not drop_temporary_object(session, path, statement.what) and not statement.if_exists:
@@ -87,7 +87,7 @@ def drop_temporary(session: Session, statement: Drop, source: Source) -> Result:
 
 
 def drop_temporary_object(session: Session, path: ObjectPath, what: str) -> bool:
-    """Drop a temporary ``table``, with the storage of a managed one, or a temporary ``view``; whether there was one."""
+    """Drops a temporary ``table``, with the storage of a managed one, or a temporary ``view``; true if there was one."""
     found = session.objects.temporary(path)
     if found is None or kind_of(found) != what:
         return False

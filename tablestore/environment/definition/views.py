@@ -1,4 +1,4 @@
-"""CREATE TEMPORARY VIEW: a name for a query or for rows, in this session. It may hide a permanent table.
+"""Runs CREATE TEMPORARY VIEW: a name for a query or for rows, in this session. It may hide a permanent table.
 
     a query                                        kept as text, run whenever the view is read
     a scan, a table's change                       read anew each time
@@ -25,7 +25,7 @@ from tablestore.table.write.inputrows import schema_and_tables
 
 
 def create_view(session: Session, statement: CreateView, source: Source) -> Result:
-    """Keep a query under a name. It is checked now, and run whenever it is read."""
+    """Keeps a query under a name. It is checked now, and run whenever it is read."""
     if not statement.temporary:
         raise UnsupportedError(
             source.mark("a permanent view is not supported: CREATE TEMPORARY VIEW makes one of this session", statement.path.span),
@@ -63,7 +63,7 @@ def create_view(session: Session, statement: CreateView, source: Source) -> Resu
 
 
 def add_rows_view(session: Session, path: ObjectPath, rows: Any, *, replace: bool) -> None:
-    """Keep rows under a name. Raises InvalidInputError for what holds no rows, AlreadyExistsError."""
+    """Keeps rows under a name. Raises InvalidInputError for what holds no rows, AlreadyExistsError."""
     if session.engine is not None and session.engine.is_native(rows):
         view = RowsView(path=path, rows=rows, native=True)
     else:

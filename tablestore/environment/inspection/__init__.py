@@ -1,1 +1,1 @@
-"""Statements that look around: SHOW, DESCRIBE."""
+"""Runs statements that look around: SHOW, DESCRIBE, EXPLAIN."""

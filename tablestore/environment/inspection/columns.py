@@ -1,4 +1,4 @@
-"""The columns of a table or query as rows: stored, computed and metadata columns in their order."""
+"""Lists the columns of a table or query as rows: stored, computed and metadata columns in their order."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""DESCRIBE: the columns of a table; EXTENDED, how it is stored, with the rows of FLIP-188.
+"""Runs DESCRIBE: lists the columns of a table; EXTENDED, how it is stored, with the rows of FLIP-188.
 
 DESCRIBE t                                  name type null key extras watermark comment
 DESCRIBE EXTENDED t                         name log.* file.path watermark file.format bucket change-tracking
@@ -40,7 +40,7 @@ DETAILS_SCHEMA = pa.schema([("name", pa.string()), ("type", pa.string()), ("valu
 
 
 def describe(session: Session, statement: Describe, source: Source) -> Result:
-    """What a table, database or catalog is. Raises NotFoundError, InvalidInputError."""
+    """The description of a table, database or catalog. Raises NotFoundError, InvalidInputError."""
     if statement.what == "catalog":
         return _catalog(session, statement, source)
     if statement.what in ("database", "schema"):

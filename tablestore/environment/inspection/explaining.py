@@ -1,4 +1,4 @@
-"""EXPLAIN of a statement: how it would run, and what it reads of each managed table after pruning."""
+"""Runs EXPLAIN of a statement: how it would run, and what it reads of each managed table after pruning."""
 
 from tablestore.environment.materialized.declaring import explain_materialized
 from tablestore.environment.pipelines.creation import plan_creation
@@ -17,7 +17,7 @@ from tablestore.sql.statements.rows import Delete, Insert, Merge, Query, Stateme
 
 
 def explain(session: Session, statement: Explain, source: Source, parameters: Parameters) -> Result:
-    """EXPLAIN. Nothing is made or written. Raises UnsupportedError for a statement that neither reads nor changes rows."""
+    """Runs EXPLAIN. Nothing is made or written. Raises UnsupportedError for a statement that neither reads nor changes rows."""
     return one_text("plan", _plan(session, statement, source, parameters))
 
 

@@ -1,4 +1,4 @@
-"""What DESCRIBE EXTENDED and SHOW CREATE MATERIALIZED TABLE say of a materialized table: what it declares, and how it stands."""
+"""Describes a materialized table, what it declares and its state, for DESCRIBE EXTENDED and SHOW CREATE MATERIALIZED TABLE."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ from tablestore.types.typestring import quote_identifier
 
 
 def materialized_rows(found: Found, now_ms: int) -> Iterator[tuple[str, str, object]]:
-    """Name, type and value of each row of DESCRIBE EXTENDED."""
+    """The name, type and value of each row of DESCRIBE EXTENDED."""
     definition, upkeep, last, zone = found.definition, found.upkeep, last_refresh(found), zone_of(found)
     yield "original-query", "String", definition.original_query
     yield "expanded-query", "String", definition.expanded_query

@@ -1,4 +1,4 @@
-"""SHOW: catalogs, databases, tables, columns, partitions, snapshots and whatever else there is."""
+"""Runs SHOW: lists catalogs, databases, tables, columns, partitions, snapshots and whatever else there is."""
 
 import re
 from collections.abc import Iterable
@@ -35,7 +35,7 @@ _JOBS_SCHEMA = pa.schema([("job_id", pa.string()), ("status", pa.string()), ("er
 
 
 def show(session: Session, statement: Show, source: Source) -> Result:
-    """What there is. Raises NotFoundError, InvalidInputError, UnsupportedError."""
+    """The objects that there are. Raises NotFoundError, InvalidInputError, UnsupportedError."""
     match statement.kind:
         case ShowKind.CATALOGS:
             return listed("catalog", matching(session.catalogs.names(), statement))

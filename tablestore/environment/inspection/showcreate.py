@@ -1,4 +1,4 @@
-"""SHOW CREATE TABLE, CATALOG, VIEW: the statement that makes one like this. What it prints can be executed."""
+"""Runs SHOW CREATE TABLE, CATALOG, VIEW: the statement that makes one like this. What it prints can be executed."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -45,7 +45,7 @@ def create_statement(path: ObjectPath, found: Table | ConnectorTable, *, tempora
 
 
 def _check_expressions(path: ObjectPath, definition: TableDefinition) -> None:
-    """Raise InvalidInputError for what no reader of a managed table computes: CREATE would refuse it."""
+    """Raises InvalidInputError for what no reader of a managed table computes: CREATE would refuse it."""
     unstored, names = definition.unstored, tuple(one.name for one in definition.fields)
     texts = tuple((column.name, column.expression or "") for column in unstored.computed)
     for name, one in check_expressions(names, texts).items():
@@ -143,7 +143,7 @@ def _comment(text: str | None) -> str:
 
 
 def with_options(options: Mapping[str, str]) -> str:
-    """``WITH (…)`` on lines of its own, secrets as ``***``; nothing where there are none."""
+    """The clause ``WITH (…)`` on lines of its own, secrets as ``***``; nothing where there are none."""
     if not options:
         return ""
     shown = sorted(shown_options(options, holds_no_secret).items())

@@ -1,4 +1,4 @@
-"""Up to which event time are a table's rows there?
+"""Finds the event time up to which a table's rows are there.
 
 The watermark that the newest snapshot was committed with; where nobody gave one, that of the newest row: the table's expression
 over the largest value of its time column that any file's statistics know. No row is read.

@@ -1,4 +1,4 @@
-"""Who wants to know how a job goes? Hooks, in the order in which they were registered.
+"""Defines the hooks that are told of the status of a job, in the order in which they were registered.
 
     on_created -> (the job runs) -> on_finished | on_failed | on_canceled
 
@@ -16,7 +16,7 @@ from tablestore.errors import InvalidInputError
 
 @runtime_checkable
 class JobStatusHook(Protocol):
-    """What is called when the status of a job changes."""
+    """A hook that is called when the status of a job changes."""
 
     def on_created(self, job_id: str) -> None:
         """The job was made; nothing has run."""
@@ -36,7 +36,7 @@ class JobStatusHook(Protocol):
 
 
 def check_hook(hook: Any) -> None:
-    """Raise InvalidInputError for what is no hook."""
+    """Raises InvalidInputError for what is no hook."""
     if isinstance(hook, type) or not isinstance(hook, JobStatusHook):
         found = f"the class {hook.__qualname__} itself" if isinstance(hook, type) else type(hook).__qualname__
         raise InvalidInputError(
@@ -46,7 +46,7 @@ def check_hook(hook: Any) -> None:
 
 
 def check_serializable(hooks: Iterable[JobStatusHook]) -> None:
-    """Raise InvalidInputError for a hook that does not come back from its pickled form."""
+    """Raises InvalidInputError for a hook that does not come back from its pickled form."""
     for hook in hooks:
         if (why := why_not_serializable(hook)) is not None:
             raise InvalidInputError(
@@ -57,7 +57,7 @@ def check_serializable(hooks: Iterable[JobStatusHook]) -> None:
 
 
 def why_not_serializable(value: object) -> str | None:
-    """Why a value does not come back from its pickled form; None if it does."""
+    """The reason why a value does not come back from its pickled form; None if it does."""
     try:
         pickle.loads(pickle.dumps(value))
     except Exception as error:  # whatever the code of a value raises

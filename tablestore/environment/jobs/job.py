@@ -1,4 +1,4 @@
-"""One job: what runs, how it stands, and how it is waited for and canceled.
+"""Runs one job: its work, its status, and how it is waited for and canceled.
 
     CREATED -> RUNNING -> FINISHED | FAILED | CANCELED
 
@@ -22,7 +22,7 @@ CANCELLED = "cancelled"
 
 
 class JobStatus(Enum):
-    """How a job stands."""
+    """The status of a job."""
 
     CREATED = "CREATED"
     RUNNING = "RUNNING"
@@ -32,7 +32,7 @@ class JobStatus(Enum):
 
 
 class Job(Generic[T]):
-    """Work that is under way. ``interrupt`` ends what the work runs in the thread of this number."""
+    """A job: work that is under way. ``interrupt`` ends what the work runs in the thread of this number."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Job(Generic[T]):
 
     @property
     def status(self) -> JobStatus:
-        """How it stands now."""
+        """The status that it has now."""
         return self._status
 
     @property
@@ -66,11 +66,11 @@ class Job(Generic[T]):
         return self._future.exception() if self._future.done() else None
 
     def done(self) -> bool:
-        """Whether it has ended, and its hooks were called."""
+        """True once it has ended, and its hooks were called."""
         return self._future.done()
 
     def result(self, timeout: float | None = None) -> T:
-        """Wait for the end: what it gives. Raises the error that it ended with, TimeoutError after ``timeout`` seconds."""
+        """Waits for the end: what it gives. Raises the error that it ended with, TimeoutError after ``timeout`` seconds."""
         try:
             return self._future.result(timeout)
         except TimeoutError:
@@ -79,7 +79,7 @@ class Job(Generic[T]):
             raise TimeoutError(f"job {self._id} has not ended after {timeout} s; it goes on, and cancel() ends it") from None
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait for the end, whatever it is; whether it has come."""
+        """Waits for the end, whatever it is; true if it has come."""
         try:
             self._future.exception(timeout)
         except TimeoutError:
@@ -87,7 +87,7 @@ class Job(Generic[T]):
         return True
 
     def cancel(self) -> bool:
-        """Ask it to end without landing; False if it has ended. It may still finish: :attr:`status` says which it was."""
+        """Asks it to end without landing; False if it has ended. It may still finish: :attr:`status` says which it was."""
         with self._lock:
             if self._status not in (JobStatus.CREATED, JobStatus.RUNNING):
                 return False
@@ -97,23 +97,23 @@ class Job(Generic[T]):
         return True
 
     def check(self) -> None:
-        """Raise UnsupportedError of kind ``cancelled`` if it was asked to cancel: the work calls this between its steps."""
+        """Raises UnsupportedError of kind ``cancelled`` if it was asked to cancel: the work calls this between its steps."""
         if self._cancel.is_set():
             raise self._cancellation()
 
     def pause(self, seconds: float) -> None:
-        """Wait between two steps of the work. Raises as :meth:`check`, at once when it is asked to cancel."""
+        """Waits between two steps of the work. Raises as :meth:`check`, at once when it is asked to cancel."""
         self._cancel.wait(seconds)
         self.check()
 
     def start(self) -> "Job[T]":
-        """Run it in a thread of its own; the job."""
+        """Runs it in a thread of its own; the job."""
         # A daemon: what no engine can end does not keep the program alive.
         Thread(target=self._run_quietly, name=f"tablestore-job-{self._id}", daemon=True).start()
         return self
 
     def run(self) -> T:
-        """Run it here, to its end. Raises what it ends with."""
+        """Runs it here, to its end. Raises what it ends with."""
         with self._lock:
             self._thread = get_ident()
         try:
@@ -155,7 +155,7 @@ class Job(Generic[T]):
             hook.on_created(self._id)
 
     def _failed(self, error: BaseException) -> BaseException:
-        """Settle how a job ended that has an error, and tell its hooks; the error that it ends with."""
+        """Settles how a job ended that has an error, and tells its hooks; the error that it ends with."""
         canceled = self._cancel.is_set() or not isinstance(error, Exception) or getattr(error, "kind", None) == CANCELLED
         self._set(JobStatus.CANCELED if canceled else JobStatus.FAILED)
         ended = error

@@ -1,4 +1,4 @@
-"""The jobs of one environment: they get their ids here, and end before it closes.
+"""Keeps the jobs of one environment: they get their ids here, and end before it closes.
 
 A job that nobody waited for is kept when it has failed, so that its error can be asked for.
 """
@@ -31,11 +31,11 @@ class Jobs:
     _failed: deque[Job[Any]] = field(default_factory=lambda: deque(maxlen=MOST_FAILED))
 
     def run(self, work: Callable[[Job[T]], T], hooks: Iterable[JobStatusHook] = ()) -> T:
-        """Run a job here, to its end; what it gives. Raises what it ends with."""
+        """Runs a job here, to its end; what it gives. Raises what it ends with."""
         return self.prepare(work, hooks).run()
 
     def start(self, work: Callable[[Job[T]], T], hooks: Iterable[JobStatusHook] = (), *, ends: bool = True) -> Job[T]:
-        """Start a job in a thread of its own. ``ends``: by itself, or only when it is canceled."""
+        """Starts a job in a thread of its own. ``ends``: by itself, or only when it is canceled."""
         return self.launch(self.prepare(work, hooks), ends=ends)
 
     def prepare(self, work: Callable[[Job[T]], T], hooks: Iterable[JobStatusHook] = ()) -> Job[T]:
@@ -45,25 +45,25 @@ class Jobs:
         return Job(self.ids.uuid(), work, hooks=hooks, interrupt=self.interrupt)
 
     def launch(self, job: Job[T], *, ends: bool = True) -> Job[T]:
-        """Start a job that was prepared, as :meth:`start`."""
+        """Starts a job that was prepared, as :meth:`start`."""
         with self._lock:
             self._set_ended_aside()
             (self._started if ends else self._endless).append(job)
         return job.start()
 
     def under_way(self) -> tuple[Job[Any], ...]:
-        """What was started and has not ended, in the order in which it was started; streams come last."""
+        """The jobs that were started and have not ended, in the order in which they were started; streams come last."""
         with self._lock:
             return tuple(job for job in (*self._started, *self._endless) if not job.done())
 
     def failed(self) -> tuple[Job[Any], ...]:
-        """What was started and has failed, oldest first; of many only the newest."""
+        """The jobs that were started and have failed, oldest first; of many only the newest."""
         with self._lock:
             self._set_ended_aside()
             return tuple(self._failed)
 
     def wait(self) -> None:
-        """Wait until all that was started has ended; what does not end by itself is canceled."""
+        """Waits until all that was started has ended; what does not end by itself is canceled."""
         self._cancel_endless()
         for job in self.under_way():
             job.wait()

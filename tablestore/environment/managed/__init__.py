@@ -1,1 +1,1 @@
-"""Managed tables as FLIP-188 has them: the factory that makes them, and what of them is not physical."""
+"""Makes managed tables as FLIP-188 has them: the factory, and the columns that are not physical."""

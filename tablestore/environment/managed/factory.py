@@ -1,4 +1,5 @@
-"""Who makes managed tables? The one factory with an empty identifier among the entry points ``tablestore.managed_table_factories``.
+"""Finds the factory of managed tables: the one with an empty identifier among the entry points
+``tablestore.managed_table_factories``.
 
     CREATE    enrich_options -> on_create_table       the enriched options are what is stored
     COMPACT   on_compact_table -> the compaction
@@ -28,7 +29,7 @@ FILE_PATH = "file.path"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManagedTableContext:
-    """What a factory learns of a table. ``configuration``: the settings of the session, with their prefix."""
+    """The context that a factory gets of a table. ``configuration``: the settings of the session, with their prefix."""
 
     path: ObjectPath
     catalog: Catalog
@@ -57,11 +58,11 @@ class ManagedTableFactory(Protocol):
         ...
 
     def on_create_table(self, context: ManagedTableContext, ignore_if_exists: bool) -> None:
-        """Make the table with the options of the context. Raises AlreadyExistsError."""
+        """Makes the table with the options of the context. Raises AlreadyExistsError."""
         ...
 
     def on_drop_table(self, context: ManagedTableContext, ignore_if_not_exists: bool) -> None:
-        """Remove the table. Raises NotFoundError."""
+        """Removes the table. Raises NotFoundError."""
         ...
 
     def on_compact_table(self, context: ManagedTableContext, partition_spec: Sequence[PartitionSpec] | None) -> None:
@@ -74,11 +75,11 @@ class StagesTables(Protocol):
     """A factory that also makes tables which nobody sees before they are whole."""
 
     def on_stage_table(self, context: ManagedTableContext, job_id: str) -> "StagedTable":
-        """Begin a table with the options of the context, for a job. Raises AlreadyExistsError."""
+        """Begins a table with the options of the context, for a job. Raises AlreadyExistsError."""
         ...
 
     def on_stage_replacement(self, context: ManagedTableContext, job_id: str, must_exist: bool) -> "StagedTable":
-        """Begin what takes the place of a table when it is whole, for a job. Raises NotFoundError if it ``must_exist``."""
+        """Begins what takes the place of a table when it is whole, for a job. Raises NotFoundError if it ``must_exist``."""
         ...
 
 

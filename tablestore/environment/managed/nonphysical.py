@@ -1,4 +1,4 @@
-"""Columns that are not stored, and the watermark: where a table's options keep them.
+"""Keeps columns that are not stored, and the watermark, in a table's options.
 
     schema.<i>.name  .data-type  .expr  [.comment]               a computed column; <i> is its place among all columns
     schema.<i>.name  .data-type  .metadata  .virtual             a metadata column
@@ -34,7 +34,7 @@ class UnstoredColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatermarkOf:
-    """``WATERMARK FOR column AS expression``."""
+    """The watermark of a table: ``WATERMARK FOR column AS expression``."""
 
     column: str
     expression: str
@@ -43,7 +43,7 @@ class WatermarkOf:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unstored:
-    """All of one table; columns by position."""
+    """The columns of one table that are not stored, by position, and its watermark."""
 
     columns: tuple[UnstoredColumn, ...] = ()
     watermark: WatermarkOf | None = None
@@ -55,7 +55,8 @@ class Unstored:
 
 
 def read_unstored(options: Mapping[str, str], stored: Sequence[str]) -> Unstored:
-    """What the options of a table keep. Names of stored columns count as these."""
+    """The columns that are not stored, and the watermark, as the options of a table keep them. Names of stored columns count as
+    these."""
     columns = []
     for key, name in options.items():
         if (match := _NAME.fullmatch(key)) is None or name in stored:
@@ -132,5 +133,5 @@ def refused_column(table: str, name: str, why: str) -> InvalidInputError:
 
 
 def mentions(expression: str, name: str) -> bool:
-    """Whether an expression may use a column: its name stands there as a word or between backticks."""
+    """True if an expression may use a column: its name stands there as a word or between backticks."""
     return re.search(rf"(?<![\w'])`?{re.escape(name)}`?(?![\w'(])", expression, re.IGNORECASE) is not None

@@ -1,4 +1,4 @@
-"""The factory of tablestore's own tables.
+"""Implements the factory of tablestore's own tables.
 
 Options of a table: its own, then those of the session (``table-storage.<key>``), then those of the catalog, then the defaults. The
 prefix means something in the session only.

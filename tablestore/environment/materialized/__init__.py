@@ -1,1 +1,1 @@
-"""Materialized tables: managed tables whose options carry the query that fills them, and what keeps them fresh."""
+"""Makes materialized tables and keeps them fresh: managed tables whose options carry the query that fills them."""

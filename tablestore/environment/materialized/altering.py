@@ -1,4 +1,4 @@
-"""Carrying out a plan: definition, columns and rows change in one step, and what keeps the table fresh begins anew where it has to.
+"""Carries out a plan: definition, columns and rows change in one step, and what keeps the table fresh begins anew where it has to.
 
     CONTINUOUS   another query: a version with its rows is made where nobody sees it, and takes the place of the table
                  another freshness or mode: the table is refreshed, then its definition changes
@@ -33,7 +33,7 @@ from tablestore.errors import ConflictError, NotFoundError, TablestoreError, Uns
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act:
-    """What a statement is to do, checked: the statement runs it, EXPLAIN prints what is ``shown``.
+    """The checked action of a statement: the statement runs it, EXPLAIN prints what is ``shown``.
 
     ``fills``: rows are made, so it is a job, which may run beside what follows (``table.dml-sync`` = false).
     """
@@ -44,7 +44,7 @@ class Act:
 
 
 def run_act(session: Session, act: Act) -> Result:
-    """Do it. Raises what it raises, unless nobody waits for it: then its job does."""
+    """Runs an action. Raises what it raises, unless nobody waits for it: then its job does."""
 
     def work(_: Job[Result]) -> Result:
         act.run()
@@ -57,7 +57,8 @@ def run_act(session: Session, act: Act) -> Result:
 
 
 def plan_act(session: Session, found: Found, plan: Plan) -> Act:
-    """What makes a table what a plan says. Raises InvalidInputError, UnsupportedError for a plan that cannot be carried out."""
+    """The action that makes a table what a plan says. Raises InvalidInputError, UnsupportedError for a plan that cannot be carried
+    out."""
     shown = f"== Alters ==\n{found.path}\n{plan}"
     if not plan.changes:
         return Act(shown=shown, run=lambda: forget_error(found, during="alter"))
@@ -79,7 +80,7 @@ def plan_act(session: Session, found: Found, plan: Plan) -> Act:
 
 
 def _store(session: Session, found: Found, upkeep: Upkeep, plan: Plan) -> None:
-    """Store what a plan changes. What another query reads is held from its first refresh on."""
+    """Stores what a plan changes. What another query reads is held from its first refresh on."""
     held = held_sources(refresh_session(session), found.table, found.definition.expanded_query) if plan.changes_query else {}
     store(found, upkeep, plan)
     release(found.table, held)
@@ -109,7 +110,8 @@ def _active(session: Session, found: Found, plan: Plan, *, replaces: bool) -> No
 
 
 def _replace(session: Session, found: Found, upkeep: Upkeep, plan: Plan) -> None:
-    """Put a version with the rows of another query in the place of the table. Its columns stay as they are, with their comments."""
+    """Puts a version with the rows of another query in the place of the table. Its columns stay as they are, with their
+    comments."""
     version = Version(
         path=found.path,
         definition=plan.new,

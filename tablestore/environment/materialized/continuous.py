@@ -1,4 +1,4 @@
-"""The job of a continuous table: it refreshes at the interval of the freshness, until it is to stop.
+"""Runs the job of a continuous table: it refreshes at the interval of the freshness, until it is to stop.
 
     waits until the table is whole and names it -> waits for the next time -> still my table? -> refresh -> waits -> …
 
@@ -30,7 +30,7 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(slots=True, kw_only=True)
 class ContinuousRefresh:
-    """What the job of one table runs. ``options`` hold for what it writes, and are kept nowhere."""
+    """The work of the job of one table. ``options`` hold for what it writes, and are kept nowhere."""
 
     session: Session
     path: ObjectPath
@@ -38,11 +38,11 @@ class ContinuousRefresh:
     _begun: threading.Event = field(default_factory=threading.Event)
 
     def begin(self) -> None:
-        """Go on: whether the table names the job is settled."""
+        """Goes on: whether the table names the job is settled."""
         self._begun.set()
 
     def run(self, job: Job[Result]) -> Result:
-        """Refresh until the end. Raises UnsupportedError when it is canceled."""
+        """Refreshes until the end. Raises UnsupportedError when it is canceled."""
         self._begun.wait()
         job.check()
         found = self._mine(job.id)
@@ -52,7 +52,7 @@ class ContinuousRefresh:
         return done()
 
     def _refreshed(self, job: Job[Result]) -> Found | None:
-        """Refresh the table as it is now; None if another one refreshes it, or nobody."""
+        """Refreshes the table as it is now; None if another one refreshes it, or nobody."""
         while (found := self._mine(job.id)) is not None:
             try:
                 refresh_once(self.session, found, before=last_refresh(found), options=self.options)
@@ -77,7 +77,7 @@ class ContinuousRefresh:
 
 
 def handler_of(job_id: str) -> RefreshHandler:
-    """What leads to a job of this process."""
+    """The handler that leads to a job of this process."""
     host, process = platform.node(), os.getpid()
     data = {"jobId": job_id, "host": host, "process": process}
     return RefreshHandler(summary=f"job {job_id} of process {process} on {host}", data=json.dumps(data).encode())
@@ -90,7 +90,7 @@ def job_of(handler: RefreshHandler | None) -> str | None:
 
 
 def is_alive(session: Session, handler: RefreshHandler | None) -> bool:
-    """Whether the job of a handler runs. One on another host is believed to."""
+    """True if the job of a handler runs. One on another host is believed to."""
     found = _content(handler)
     if local_job(session, handler) is not None:
         return True
@@ -109,7 +109,7 @@ def local_job(session: Session, handler: RefreshHandler | None) -> Job[Result] |
 
 
 def stop_local(session: Session, handler: RefreshHandler | None) -> None:
-    """End the job of a handler, if this session runs it; one elsewhere ends by itself when it looks at the table."""
+    """Ends the job of a handler, if this session runs it; one elsewhere ends by itself when it looks at the table."""
     if (job := local_job(session, handler)) is not None:
         job.cancel()
         job.wait()

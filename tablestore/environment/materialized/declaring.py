@@ -1,4 +1,4 @@
-"""CREATE [OR ALTER] MATERIALIZED TABLE, and the parts of ALTER that declare: a table is made, or becomes what is declared.
+"""Runs CREATE [OR ALTER] MATERIALIZED TABLE, and the parts of ALTER that declare: a table is made, or becomes what is declared.
 
     not there     what keeps it fresh is prepared -> a continuous table is filled where nobody sees it -> it has its name
     there         the difference is planned, checked and carried out; no difference: nothing happens at all
@@ -67,7 +67,8 @@ from tablestore.types.typestring import type_to_sql
 
 
 def create_materialized(session: Session, statement: CreateMaterializedTable, source: Source) -> Result:
-    """Make a table, or make it what is declared. Raises InvalidInputError, UnsupportedError, AlreadyExistsError, NotFoundError."""
+    """Makes a table, or makes it what is declared. Raises InvalidInputError, UnsupportedError, AlreadyExistsError,
+    NotFoundError."""
     act = _plan(session, statement, source)
 
     def run() -> None:
@@ -99,12 +100,12 @@ def _plan(session: Session, statement: CreateMaterializedTable, source: Source) 
 
 
 def explain_materialized(session: Session, statement: CreateMaterializedTable, source: Source) -> str:
-    """What the statement would do; nothing is done. Raises what the statement raises before it begins."""
+    """The actions that the statement would take; nothing is done. Raises what the statement raises before it begins."""
     return _plan(session, statement, source).shown
 
 
 def alter_declared(session: Session, statement: AlterMaterializedTable, source: Source) -> Result:
-    """ALTER MATERIALIZED TABLE … AS, SET, RESET, SET FRESHNESS, SET REFRESH_MODE."""
+    """Runs ALTER MATERIALIZED TABLE … AS, SET, RESET, SET FRESHNESS, SET REFRESH_MODE."""
     found = find_materialized(session, statement.path, source)
     check_not_initializing(found, "alter")
     old = found.definition
@@ -132,7 +133,7 @@ def alter_declared(session: Session, statement: AlterMaterializedTable, source: 
 
 
 def plan_declared(session: Session, statement: CreateMaterializedTable, source: Source, found: Found) -> Plan:
-    """What has to change so that a table is what a statement declares, whether or not that can be done in its place.
+    """The changes after which a table is what a statement declares, whether or not that can be done in its place.
 
     A statement that says nothing of the layout of the rows leaves it as it is, unless it declares another key or partitioning.
     """
@@ -206,7 +207,7 @@ def _exists(session: Session, path: ObjectPath) -> bool:
 
 
 def _shown(path: ObjectPath, made: MaterializedTable) -> str:
-    """What a statement would make."""
+    """The table that a statement would make, as text."""
     columns = [
         f"{one.name} {type_to_sql(with_nullable(one.type, False) if one.name in made.primary_key else one.type)}"
         for one in made.fields
@@ -252,7 +253,7 @@ def _create(session: Session, path: ObjectPath, definition: MaterializedTable) -
 
 
 def _declared(session: Session, statement: CreateMaterializedTable, source: Source, path: ObjectPath) -> MaterializedTable:
-    """What a statement declares, of a table that is not there."""
+    """The definition that a statement declares, of a table that is not there."""
     with placing(source, statement.path.span):
         check_lasts(session, path)
     expanded = expand_query(session, statement.query, source, path)
@@ -308,6 +309,6 @@ def _fields(session: Session, written: Path, query: Fragment, source: Source) ->
 
 
 def declared_freshness(interval: Interval, source: Source) -> Freshness:
-    """How fresh a statement wants it. Raises InvalidInputError."""
+    """The freshness that a statement declares. Raises InvalidInputError."""
     with placing(source, interval.span):
         return parse_freshness(interval.interval, interval.unit)

@@ -1,4 +1,4 @@
-"""Plans what has to change so that a materialized table becomes what a statement declares. Pure: from two definitions a plan.
+"""Plans the changes by which a materialized table becomes what a statement declares. Pure: from two definitions a plan.
 
     diff(old, new) -> Plan        every aspect: query, columns, freshness, mode, options, comment, constraint, partitioning
     validate(plan)                refuses what cannot be done with the rows that are there
@@ -63,7 +63,7 @@ class ModifyColumns:
 
     @property
     def widens(self) -> bool:
-        """Whether they hold their values as they are."""
+        """True if they hold their values as they are."""
         return all(widens(before.type, after.type) for before, after in self.columns)
 
     def __str__(self) -> str:
@@ -153,7 +153,7 @@ Change = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """From one definition to another, change by change."""
+    """The plan that leads from one definition to another, change by change."""
 
     old: MaterializedTable
     new: MaterializedTable
@@ -166,24 +166,24 @@ class Plan:
 
     @property
     def changes_query(self) -> bool:
-        """Whether the rows are to be made anew, from the beginning."""
+        """True if the rows are to be made anew, from the beginning."""
         return any(isinstance(change, ModifyQuery) for change in self.changes)
 
     @property
     def widens(self) -> bool:
-        """Whether columns get a wider type."""
+        """True if columns get a wider type."""
         return any(isinstance(change, ModifyColumns) for change in self.changes)
 
     @property
     def restarts(self) -> bool:
-        """Whether another job or workflow has to refresh the table. One of FULL refreshes reads the definition each time."""
+        """True if another job or workflow has to refresh the table. One of FULL refreshes reads the definition each time."""
         if self.old.refresh_mode is self.new.refresh_mode is RefreshMode.FULL:
             return self.old.freshness != self.new.freshness
         return any(isinstance(change, ModifyQuery | ModifyFreshness | ModifyRefreshMode) for change in self.changes)
 
     @property
     def changes_rows(self) -> bool:
-        """Whether what readers see becomes something else: other rows, another key, other partitions."""
+        """True if what readers see becomes something else: other rows, another key, other partitions."""
         return any(
             isinstance(change, ModifyQuery | ModifyConstraint | ModifyPartitioning)
             or (isinstance(change, ModifyColumns) and not change.widens)
@@ -195,7 +195,7 @@ class Plan:
 
 
 def diff(old: MaterializedTable, new: MaterializedTable, *, same_query: bool) -> Plan:
-    """What leads from ``old`` to ``new``. ``same_query``: their queries say the same, whatever their texts."""
+    """The plan that leads from ``old`` to ``new``. ``same_query``: their queries say the same, whatever their texts."""
     changes: list[Change] = []
     new = replace(new, fields=_aligned(old.fields, new.fields))
     if not same_query or [one.name for one in old.fields] != [one.name for one in new.fields]:
@@ -230,7 +230,7 @@ def settled(
 
 
 def validate(plan: Plan) -> None:
-    """Raise InvalidInputError or UnsupportedError for a plan that cannot be carried out."""
+    """Raises InvalidInputError or UnsupportedError for a plan that cannot be carried out."""
     if plan.old.expanded_query == plan.new.expanded_query:
         _check_drift(plan)
     else:
@@ -261,7 +261,7 @@ def validate(plan: Plan) -> None:
 
 
 def check_columns(original: tuple[Field, ...], derived: tuple[Field, ...]) -> None:
-    """Raise InvalidInputError unless the columns of another query are those of the table, with others behind them."""
+    """Raises InvalidInputError unless the columns of another query are those of the table, with others behind them."""
     if len(derived) < len(original):
         raise InvalidInputError(
             "Failed to modify query because drop column is unsupported. When modifying a query, you can only append new columns at "
@@ -281,7 +281,7 @@ def check_columns(original: tuple[Field, ...], derived: tuple[Field, ...]) -> No
 
 
 def _check_drift(plan: Plan) -> None:
-    """Raise InvalidInputError where the query is the same, and its columns are others than those that the table may get."""
+    """Raises InvalidInputError where the query is the same, and its columns are others than those that the table may get."""
     old, new = plan.old.fields, plan.new.fields
     kept = [before.name for before in old] == [after.name for after in new[: len(old)]]
     if kept and all(widens(before.type, after.type) for before, after in _retyped(old, new)):
@@ -292,7 +292,7 @@ def _check_drift(plan: Plan) -> None:
 
 
 def drift(stored: Sequence[Field], derived: Sequence[Field]) -> list[str]:
-    """How the columns that a query gives differ from those of its table, one by one."""
+    """The differences of the columns that a query gives from those of its table, one by one."""
     before, after = ({one.name: one for one in fields} for fields in (stored, derived))
     lines = [f"column {_column(one)} is not there any more" for name, one in before.items() if name not in after]
     lines += [f"column {_column(one)} is new" for name, one in after.items() if name not in before]
@@ -327,7 +327,7 @@ def drifted(table: str, lines: Sequence[str], because: str = "") -> InvalidInput
 
 
 def widens(old: DataType, new: DataType) -> bool:
-    """Whether a column may become one of another type: a wider one of its kind, which holds each of its values."""
+    """True if a column may become one of another type: a wider one of its kind, which holds each of its values."""
     return (
         isinstance(old, AtomicType)
         and isinstance(new, AtomicType)
@@ -356,19 +356,20 @@ def _retyped(old: tuple[Field, ...], new: tuple[Field, ...]) -> tuple[tuple[Fiel
 
 
 def _takes(stored: DataType, derived: DataType) -> bool:
-    """Whether a column takes all values of a type as they are."""
+    """True if a column takes all values of a type as they are."""
     return _same_type(stored, derived) or widens(derived, stored)
 
 
 def _kind(data_type: DataType) -> object:
-    """What the types of one kind share, among which values may go from one to another; a nested type is one of its own."""
+    """The value that the types of one kind share, among which values may go from one to another; a nested type is one of its
+    own."""
     if not isinstance(data_type, AtomicType):
         return type_to_sql(nullable_throughout(data_type))
     return next((kind for kind in _KINDS if data_type.root in kind), data_type.root)
 
 
 def check_declared(definition: MaterializedTable) -> None:
-    """Raise InvalidInputError for keys, partitions and options that do not fit the columns of the query."""
+    """Raises InvalidInputError for keys, partitions and options that do not fit the columns of the query."""
     by_name = {one.name: one for one in definition.fields}
     there = ", ".join(by_name)
     for name in definition.partition_by:
@@ -400,7 +401,7 @@ def check_declared(definition: MaterializedTable) -> None:
 
 
 def is_text(data_type: DataType) -> bool:
-    """Whether a type is CHAR, VARCHAR or STRING."""
+    """True if a type is CHAR, VARCHAR or STRING."""
     return type_to_sql(with_nullable(data_type, True)).startswith(("CHAR", "VARCHAR", "STRING"))
 
 

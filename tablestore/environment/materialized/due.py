@@ -1,4 +1,4 @@
-"""What is due, and refreshing it: what any process may do at any time, and several at one time.
+"""Finds the refreshes that are due, and runs them, as any process may do at any time, and several at one time.
 
     due(definition, …)   the time that a refresh is due for, None if none is; pure
     refresh_due(…)       every table of a catalog whose refresh is due, sources before what is made from them, all from one set of
@@ -73,8 +73,8 @@ def due(found: Found, last: RefreshNote | None, now_ms: int) -> int | None:
 def refresh_due(
     session: Session, now_ms: int | None = None, skip: Callable[[ObjectPath], bool] | None = None
 ) -> Iterator[DueRefresh]:
-    """Refresh what is due now in the current catalog, one after another as they are taken. An error of one table does not keep the
-    others. ``skip``: the tables that are left out this time."""
+    """Refreshes what is due now in the current catalog, one after another as they are taken. An error of one table does not keep
+    the others. ``skip``: the tables that are left out this time."""
     now = session.clock.now_ms() if now_ms is None else now_ms
     this_round = Round()
     paths = _in_order(session)
@@ -88,7 +88,7 @@ def refresh_due(
 
 
 def _begin(session: Session, paths: Sequence[ObjectPath], now: int, this_round: Round) -> None:
-    """Let a round read the newest snapshots of the sources of what is due; they stay until each table has its refresh."""
+    """Lets a round read the newest snapshots of the sources of what is due; they stay until each table has its refresh."""
     for path in paths:
         # What is wrong with a table is said when it is refreshed.
         with suppress(TablestoreError):
@@ -105,7 +105,7 @@ def _hold_sources(session: Session, found: Found, this_round: Round) -> None:
 
 
 def refresh_chain(session: Session, path: ObjectPath) -> Iterator[DueRefresh]:
-    """Refresh a table behind the materialized tables that it is made from, through others too, all from one set of snapshots.
+    """Refreshes a table behind the materialized tables that it is made from, through others too, all from one set of snapshots.
 
     Of these, one that is suspended, or refreshed partition by partition, is read as it is. The first that fails is the last that
     is refreshed. Raises NotFoundError, InvalidInputError for another table.
@@ -189,7 +189,7 @@ def _refresh_table(session: Session, path: ObjectPath, now: int, this_round: Rou
 
 
 def _is_left_to_others(session: Session, found: Found) -> bool:
-    """Whether a running job, or another scheduler, refreshes the table."""
+    """True if a running job, or another scheduler, refreshes the table."""
     handler = found.upkeep.handler
     if found.definition.refresh_mode is RefreshMode.CONTINUOUS:
         return is_alive(session, handler)

@@ -1,4 +1,4 @@
-"""What does the query of a materialized table read, and what is its text once all names are filled up?
+"""Expands the query of a materialized table: finds the tables that it reads, and fills up all names.
 
     SELECT id FROM orders            SELECT id FROM `lake`.`shop`.`orders`
 
@@ -25,7 +25,8 @@ from tablestore.table.table import Table
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpandedQuery:
-    """``text`` is ``original`` with whole names; ``sources`` are the tables that it reads, in order of their place."""
+    """A query whose names are filled up. ``text`` is ``original`` with whole names; ``sources`` are the tables that it reads, in
+    order of their place."""
 
     original: str
     text: str
@@ -33,7 +34,7 @@ class ExpandedQuery:
 
 
 def expand_query(session: Session, query: Fragment, source: Source, made: ObjectPath) -> ExpandedQuery:
-    """Fill up the names of the query of the table ``made``. Raises InvalidInputError, UnsupportedError, NotFoundError."""
+    """Fills up the names of the query of the table ``made``. Raises InvalidInputError, UnsupportedError, NotFoundError."""
     text = _plain(query.text)
     start = query.span.start + (len(query.text) - len(query.text.lstrip())) if query.span != NOWHERE else 0
 
@@ -62,7 +63,7 @@ def expand_query(session: Session, query: Fragment, source: Source, made: Object
 
 
 def check_lasts(session: Session, path: ObjectPath) -> None:
-    """Raise UnsupportedError for a table of a catalog that ends with this process: whoever refreshes it would not find it."""
+    """Raises UnsupportedError for a table of a catalog that ends with this process: whoever refreshes it would not find it."""
     if path.catalog in session.catalogs.names() and not session.catalogs.get(path.catalog).serializable:
         raise UnsupportedError(
             f"{path}: the catalog {path.catalog} lies in the memory of this process and ends with it, and a materialized table "

@@ -1,4 +1,4 @@
-"""How fresh is a materialized table to be, by which mode is it kept so, and when is a refresh due? Pure.
+"""Defines the freshness of a materialized table, the mode that keeps it, and the times at which a refresh is due. Pure.
 
     FRESHNESS = INTERVAL '3' MINUTE      below the threshold (30 minutes): CONTINUOUS, a loop that refreshes at this interval
     FRESHNESS = INTERVAL '1' HOUR        not below it: FULL, refreshes at fixed times: every full hour
@@ -25,14 +25,14 @@ class TimeUnit(StrEnum):
 
 
 class RefreshMode(StrEnum):
-    """How a table is kept fresh. Stored: never renamed."""
+    """The mode by which a table is kept fresh. Stored: never renamed."""
 
     CONTINUOUS = "CONTINUOUS"
     FULL = "FULL"
 
 
 class LogicalRefreshMode(StrEnum):
-    """What the statement asked for; AUTOMATIC: nothing. Stored: never renamed."""
+    """The mode that the statement asked for; AUTOMATIC: nothing. Stored: never renamed."""
 
     AUTOMATIC = "AUTOMATIC"
     CONTINUOUS = "CONTINUOUS"
@@ -54,7 +54,7 @@ _MOST = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Freshness:
-    """``INTERVAL 'interval' UNIT``."""
+    """A freshness: ``INTERVAL 'interval' UNIT``."""
 
     interval: int
     unit: TimeUnit
@@ -70,7 +70,7 @@ class Freshness:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FreshnessRules:
-    """What holds where a statement does not say it: settings of the environment."""
+    """The rules that hold where a statement does not say it: settings of the environment."""
 
     threshold_ms: int = 30 * 60_000
     continuous_ms: int = 3 * 60_000
@@ -78,7 +78,7 @@ class FreshnessRules:
 
 
 def parse_freshness(interval: str, unit: str) -> Freshness:
-    """``'3'`` and ``MINUTE`` or ``MINUTES``. Raises InvalidInputError of kind ``freshness``."""
+    """Parses ``'3'`` and ``MINUTE`` or ``MINUTES``. Raises InvalidInputError of kind ``freshness``."""
     name = unit.upper().removesuffix("S")
     if name not in TimeUnit.__members__:
         raise InvalidInputError(

@@ -32,7 +32,7 @@ class LastError:
 
 
 def keep_error(found: Found, error: TablestoreError, *, during: During, now_ms: int) -> None:
-    """Keep an error with its table. It is on its way to somebody: that it cannot be kept is no error."""
+    """Keeps an error with its table. It is on its way to somebody: that it cannot be kept is no error."""
     kept = LastError(at_ms=now_ms, epoch=found.upkeep.epoch, during=during, message=str(error)[:_MOST_CHARACTERS])
     with suppress(TablestoreError):
         # A table that was dropped meanwhile leaves no file behind.
@@ -41,7 +41,7 @@ def keep_error(found: Found, error: TablestoreError, *, during: During, now_ms: 
 
 
 def forget_error(found: Found, *, during: During) -> None:
-    """What was wrong with this is so no more."""
+    """Forgets the last error, if it came up ``during`` this: all is well with that again."""
     kept = last_error(found)
     if kept is not None and kept.during == during:
         with suppress(TablestoreError):

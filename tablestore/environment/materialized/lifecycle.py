@@ -1,4 +1,4 @@
-"""SUSPEND, RESUME, REFRESH and DROP: what is done with a materialized table, whatever it declares.
+"""Runs SUSPEND, RESUME, REFRESH and DROP of a materialized table, whatever it declares.
 
 INITIALIZING -> ACTIVATED <-> SUSPENDED -> gone
 """
@@ -77,7 +77,7 @@ REFRESH_SCHEMA = pa.schema(
 
 
 def alter_materialized(session: Session, statement: AlterMaterializedTable, source: Source) -> Result:
-    """ALTER MATERIALIZED TABLE. Raises NotFoundError, InvalidInputError, UnsupportedError, ConflictError."""
+    """Runs ALTER MATERIALIZED TABLE. Raises NotFoundError, InvalidInputError, UnsupportedError, ConflictError."""
     match statement.action:
         case Suspend():
             return _suspend(session, find_materialized(session, statement.path, source))
@@ -91,7 +91,7 @@ def alter_materialized(session: Session, statement: AlterMaterializedTable, sour
 
 
 def drop_materialized(session: Session, statement: DropMaterializedTable, source: Source) -> Result:
-    """DROP MATERIALIZED TABLE: what refreshes it ends, its other versions go, its sources need keep nothing for it any more.
+    """Runs DROP MATERIALIZED TABLE: what refreshes it ends, its other versions go, its sources need keep nothing for it any more.
 
     Raises NotFoundError, InvalidInputError.
     """
@@ -107,7 +107,7 @@ def drop_materialized(session: Session, statement: DropMaterializedTable, source
 
 
 def drop_database(session: Session, statement: DropDatabase, source: Source) -> Result:
-    """DROP DATABASE, with CASCADE its materialized tables first. Raises NotFoundError, InvalidInputError."""
+    """Runs DROP DATABASE, with CASCADE its materialized tables first. Raises NotFoundError, InvalidInputError."""
     if statement.cascade:
         catalog, name = database_path(session, statement.path, source)
         with placing(source, statement.path.span):

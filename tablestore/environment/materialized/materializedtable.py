@@ -1,4 +1,4 @@
-"""What is a materialized table, and how do a table's options carry it? Pure.
+"""Defines a materialized table, and how a table's options carry it. Pure.
 
     type = materialized-table
     materialized-table.definition-query …          the keys of Paimon, which Flink's catalog on Paimon reads and writes too
@@ -38,7 +38,7 @@ E = TypeVar("E", bound=StrEnum)
 
 
 class RefreshStatus(StrEnum):
-    """Whether a table is kept fresh. Stored: never renamed."""
+    """The status of a table: kept fresh, or not. Stored: never renamed."""
 
     INITIALIZING = "INITIALIZING"
     ACTIVATED = "ACTIVATED"
@@ -47,7 +47,7 @@ class RefreshStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefreshHandler:
-    """What leads to whoever refreshes a table: ``summary`` for people, ``data`` for who made it."""
+    """The handler that leads to whoever refreshes a table: ``summary`` for people, ``data`` for who made it."""
 
     summary: str
     data: bytes
@@ -92,8 +92,8 @@ class MaterializedTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upkeep:
-    """How a materialized table stands. ``epoch`` rises with each change of it or of the definition; ``since_ms``: since when it is
-    kept fresh."""
+    """The state of a materialized table. ``epoch`` rises with each change of it or of the definition; ``since_ms``: since when it
+    is kept fresh."""
 
     status: RefreshStatus
     epoch: int = 1
@@ -141,7 +141,7 @@ def layout_of(schema: TableSchema) -> dict[str, str]:
 
 
 def upkeep_of(schema: TableSchema) -> Upkeep:
-    """How a materialized table stands. Raises FormatError for a damaged one."""
+    """The state of a materialized table. Raises FormatError for a damaged one."""
     options = schema.options
     summary, data = (options.get(key) for key in (opt.MATERIALIZED_HANDLER_DESCRIPTION.key, opt.MATERIALIZED_HANDLER_BYTES.key))
     handler = None

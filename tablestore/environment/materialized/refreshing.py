@@ -1,4 +1,4 @@
-"""One refresh of a materialized table: all of it, or one partition, as one commit.
+"""Runs one refresh of a materialized table: all of it, or one partition, as one commit.
 
     whole         the rows become those of the query, from the changes of its sources where that can be (:mod:`incremental.refresh`)
     partition     the rows of this partition become those of the query in it
@@ -47,7 +47,7 @@ CONFLICTS = ("refresh-conflict", "schema-changed")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefreshNote:
-    """What a snapshot says of the refresh that made it. ``schedule_ms``: the time that the table is made for, which an unplanned
+    """The note in a snapshot on the refresh that made it. ``schedule_ms``: the time that the table is made for, which an unplanned
     refresh of all rows moves on too. ``rows_in`` and ``rows_out`` as in the :class:`RefreshReport`."""
 
     id: str
@@ -66,7 +66,7 @@ def last_refresh(found: Found) -> RefreshNote | None:
 
 
 def note_in(snapshot: Snapshot | None) -> RefreshNote | None:
-    """What a snapshot says of its refresh; None if that is nothing, or nothing that can be read."""
+    """The note of a snapshot on its refresh; None if there is none, or nothing that can be read."""
     text = None if snapshot is None else snapshot.properties.get(REFRESH_PROPERTY)
     if text is None:
         return None
@@ -95,7 +95,7 @@ def refresh_once(
     in_round: Round | None = None,
     options: Mapping[str, str] | None = None,
 ) -> RefreshReport:
-    """Refresh a table as it was read, and say what was done.
+    """Refreshes a table as it was read, and says what was done.
 
     ``before``: the refresh that it goes on from (:func:`last_refresh`). ``schedule_ms``: the time that it is for; None: now.
     ``in_round``: the refreshes that read the same snapshots. ``options``: what a refresh of all rows writes them with, beside the
@@ -115,7 +115,7 @@ def refresh_once(
 
 
 def _check_same_definition(found: Found, error: TablestoreError) -> None:
-    """Raise in place of an error that may be one of an old query over the rows and columns of another definition.
+    """Raises in place of an error that may be one of an old query over the rows and columns of another definition.
 
     Raises ConflictError for another definition or table, NotFoundError where it was dropped.
     """
@@ -206,7 +206,7 @@ def _left_behind(found: Found, what: str) -> ConflictError:
 
 
 def refresh_until_landed(session: Session, found: Found, refresh: Callable[[Found], RefreshReport]) -> RefreshReport:
-    """Refresh again where another refresh was faster, for ``commit.timeout`` at most."""
+    """Refreshes again where another refresh was faster, for ``commit.timeout`` at most."""
     context = found.table.context
     deadline_s = context.clock.steady_s() + context.settings.commit_timeout_s
     while True:
@@ -219,7 +219,7 @@ def refresh_until_landed(session: Session, found: Found, refresh: Callable[[Foun
 
 
 def refresh_newest(session: Session, found: Found, options: Mapping[str, str] | None = None) -> None:
-    """Bring a table up to date as it is now declared; ``options`` as in :func:`refresh_once`. Raises as this."""
+    """Brings a table up to date as it is now declared; ``options`` as in :func:`refresh_once`. Raises as this."""
     refresh_until_landed(session, found, lambda now: refresh_once(session, now, before=last_refresh(now), options=options))
 
 
@@ -230,7 +230,7 @@ def _overwritten(
     note: CommitNote,
     sources: Sequence[SourceTable],
 ) -> Snapshot | None:
-    """Put the rows of the query in the place of those of the partition."""
+    """Puts the rows of the query in the place of those of the partition."""
     table = found.table
     names = ", ".join(quote_identifier(one.name) for one in table.table_schema.fields)
     wanted = {
@@ -257,7 +257,7 @@ def _overwritten(
 
 
 def check_partition(found: Found, partition: Mapping[str, str | None]) -> None:
-    """Raise InvalidInputError for a partition that REFRESH does not take."""
+    """Raises InvalidInputError for a partition that REFRESH does not take."""
     keys = found.definition.partition_by
     if unknown := [name for name in partition if name not in keys]:
         raise InvalidInputError(
@@ -289,7 +289,7 @@ def partition_of_schedule(found: Found, schedule_ms: int) -> dict[str, str] | No
 
 
 def check_formats(options: Mapping[str, str]) -> None:
-    """Raise InvalidInputError for a ``date-formatter`` that cannot be read."""
+    """Raises InvalidInputError for a ``date-formatter`` that cannot be read."""
     for key, text in options.items():
         if partition_date_column(key):
             strptime_format(text, key)

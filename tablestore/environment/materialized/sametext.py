@@ -1,4 +1,4 @@
-"""Do two texts say the same query? First by their words, then by what they mean to the parser. Pure.
+"""Tells whether two texts say the same query, by their words, then by what they mean to the parser. Pure.
 
     SELECT id FROM orders            select  id
                                        from `orders` -- all of them            the same words
@@ -17,17 +17,17 @@ from tablestore.sql.query.dialect import Spark4
 
 
 def same_words(one: str, other: str) -> bool:
-    """Whether two texts have the same words: layout, comments, the case of keywords and quotes around plain names do not count."""
+    """True if two texts have the same words: layout, comments, the case of keywords and quotes around plain names do not count."""
     return _words(one) == _words(other)
 
 
 def same_query(one: str, other: str) -> bool:
-    """Whether two queries, their names filled up, are the same but for how they are written."""
+    """True if two queries, their names filled up, are the same but for how they are written."""
     return same_words(one, other) or _canonical(one) == _canonical(other)
 
 
 def takes_all_columns(text: str) -> bool:
-    """Whether the columns of a query follow those of its tables: it has a ``*`` that stands for columns."""
+    """True if the columns of a query follow those of its tables: it has a ``*`` that stands for columns."""
     if "*" not in text:
         return False
     try:

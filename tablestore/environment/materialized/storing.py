@@ -1,4 +1,4 @@
-"""Finding a materialized table, and writing its definition: one schema, on top of the one that was read.
+"""Finds a materialized table, and writes its definition: one schema, on top of the one that was read.
 
 What was read is named by its epoch. Where another session was faster, nothing is written, and a ConflictError says so.
 """
@@ -69,7 +69,7 @@ def open_materialized(session: Session, path: ObjectPath) -> Found:
 
 @contextmanager
 def while_there(*tables: Found) -> Iterator[None]:
-    """For what only reads materialized tables: a table that is gone reads like an empty one.
+    """Guards what only reads materialized tables, where a table that is gone reads like an empty one.
 
     Raises NotFoundError where one was dropped meanwhile, and ConflictError where another table is in its place, whether or not
     reading it has failed.
@@ -85,7 +85,7 @@ def while_there(*tables: Found) -> Iterator[None]:
 
 
 def check_there(found: Found, error: TablestoreError | None = None) -> None:
-    """Raise NotFoundError for a table that was dropped since it was read, ConflictError for one that was replaced.
+    """Raises NotFoundError for a table that was dropped since it was read, ConflictError for one that was replaced.
 
     ``error``: what came of it.
     """
@@ -102,13 +102,13 @@ def check_there(found: Found, error: TablestoreError | None = None) -> None:
 
 
 def read_found(path: ObjectPath, table: Table) -> Found:
-    """What the schema of a handle carries."""
+    """The materialized table that the schema of a handle carries."""
     schema = table.table_schema
     return Found(path=path, table=table, definition=definition_of(schema), upkeep=upkeep_of(schema))
 
 
 def store(found: Found, upkeep: Upkeep, plan: Plan | None = None) -> Found:
-    """Write how a table stands, and what a plan changes in its definition, with the next epoch; what is there then.
+    """Writes the state of a table, and what a plan changes in its definition, with the next epoch; what is there then.
 
     Raises ConflictError if another session has changed it since it was read, and what altering a table raises.
     """
@@ -117,7 +117,7 @@ def store(found: Found, upkeep: Upkeep, plan: Plan | None = None) -> Found:
 
 
 def check_storable(found: Found, plan: Plan, *, filled: bool) -> None:
-    """Raise what storing a plan would raise, as far as the table decides that: nothing is changed. ``filled``: the table is
+    """Raises what storing a plan would raise, as far as the table decides that: nothing is changed. ``filled``: the table is
     refreshed before."""
     try:
         with _not_faster(found):
@@ -154,7 +154,7 @@ def rules_of(settings: Settings) -> FreshnessRules:
 
 
 def check_not_initializing(found: Found, operation: str) -> None:
-    """Raise InvalidInputError for a table that another session is about to make."""
+    """Raises InvalidInputError for a table that another session is about to make."""
     if found.upkeep.status is RefreshStatus.INITIALIZING:
         raise InvalidInputError(
             f"Materialized table {found.path} is being initialized and does not support {operation} operation.",

@@ -1,4 +1,4 @@
-"""Starting and ending what keeps a materialized table fresh: the job of a continuous one, the workflow of one with FULL refreshes.
+"""Starts and ends what keeps a materialized table fresh: the job of a continuous one, the workflow of one with FULL refreshes.
 
     keeping_fresh     it exists, and has a handler: a job that waits, a workflow
         the table becomes whole and names it, in one step
@@ -25,7 +25,7 @@ from tablestore.errors import CommitOutcomeUnknown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """What is going to keep a table fresh."""
+    """The job or workflow that is going to keep a table fresh."""
 
     session: Session
     handler: RefreshHandler
@@ -33,12 +33,12 @@ class Prepared:
     loop: ContinuousRefresh | None = None
 
     def begin(self) -> None:
-        """Let it go on. A job that no table names ends by itself."""
+        """Lets it go on. A job that no table names ends by itself."""
         if self.loop is not None:
             self.loop.begin()
 
     def take_back(self) -> None:
-        """End it: what was to be kept fresh has not come to be."""
+        """Ends it: what was to be kept fresh has not come to be."""
         if self.job is None:
             modify_workflow(self.handler, "delete")
             return
@@ -51,7 +51,7 @@ class Prepared:
 def keeping_fresh(
     session: Session, path: ObjectPath, definition: MaterializedTable, options: Mapping[str, str] | None = None
 ) -> Iterator[Prepared]:
-    """Prepare what keeps a table fresh; it begins after the block, in which the table gets the handler. An error takes it back.
+    """Prepares what keeps a table fresh; it begins after the block, in which the table gets the handler. An error takes it back.
 
     ``options`` hold for what this job writes. Raises UnsupportedError without an engine or a scheduler, and what a scheduler
     raises.
@@ -72,7 +72,7 @@ def keeping_fresh(
 def prepare_upkeep(
     session: Session, path: ObjectPath, definition: MaterializedTable, options: Mapping[str, str] | None = None
 ) -> Prepared:
-    """Prepare what keeps a table fresh, as :func:`keeping_fresh`; the caller lets it begin or takes it back."""
+    """Prepares what keeps a table fresh, as :func:`keeping_fresh`; the caller lets it begin or takes it back."""
     if definition.refresh_mode is RefreshMode.FULL:
         name = f"Materialized_table_{path}_periodic_refresh_job"
         workflow = RefreshWorkflow(
@@ -90,7 +90,7 @@ def prepare_upkeep(
 
 
 def end_upkeep(session: Session, found: Found) -> None:
-    """End what keeps a table fresh."""
+    """Ends what keeps a table fresh."""
     if found.definition.refresh_mode is RefreshMode.FULL:
         modify_workflow(found.upkeep.handler, "delete")
     else:

@@ -1,4 +1,4 @@
-"""Who runs FULL refreshes at their times? A workflow scheduler, found by the entry point ``tablestore.workflow_schedulers``.
+"""Runs FULL refreshes at their times by a workflow scheduler, found by the entry point ``tablestore.workflow_schedulers``.
 
     workflow-scheduler.type = embedded      any process that refreshes what is due: the definition itself is the workflow
                               none          nobody: FULL tables are refused
@@ -27,7 +27,7 @@ EMBEDDED, NONE = "embedded", "none"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefreshWorkflow:
-    """What a scheduler is to run: ``statement``, at the times of ``cron`` (a Quartz expression)."""
+    """The work that a scheduler is to run: ``statement``, at the times of ``cron`` (a Quartz expression)."""
 
     name: str
     table: str
@@ -39,23 +39,23 @@ class WorkflowScheduler(Protocol):
     """Runs workflows. Its handlers are values of its own."""
 
     def open(self) -> None:
-        """Connect. Called before anything else."""
+        """Connects. Called before anything else."""
         ...
 
     def close(self) -> None:
-        """Give the connection up."""
+        """Gives the connection up."""
         ...
 
     def create_refresh_workflow(self, workflow: RefreshWorkflow) -> Any:
-        """Make a workflow, active; its handler."""
+        """Makes a workflow, active; its handler."""
         ...
 
     def modify_refresh_workflow(self, handler: Any, change: Literal["suspend", "resume"]) -> None:
-        """Suspend or resume a workflow."""
+        """Suspends or resumes a workflow."""
         ...
 
     def delete_refresh_workflow(self, handler: Any) -> None:
-        """Remove a workflow; one that is gone is none."""
+        """Removes a workflow; one that is gone is none."""
         ...
 
     def summary(self, handler: Any) -> str:
@@ -100,7 +100,7 @@ class EmbeddedScheduler:
 
 
 def check_scheduler(session: Session, mode: RefreshMode) -> None:
-    """Raise UnsupportedError where a table of this mode needs a scheduler, and there is none."""
+    """Raises UnsupportedError where a table of this mode needs a scheduler, and there is none."""
     if mode is RefreshMode.FULL and _scheduler_name(session) == NONE:
         raise UnsupportedError(
             "The workflow scheduler must be configured when creating materialized table in full refresh mode. "
@@ -110,7 +110,7 @@ def check_scheduler(session: Session, mode: RefreshMode) -> None:
 
 
 def create_workflow(session: Session, workflow: RefreshWorkflow) -> RefreshHandler:
-    """Make a workflow by the scheduler of the session. Raises UnsupportedError without one, and what it raises."""
+    """Makes a workflow by the scheduler of the session. Raises UnsupportedError without one, and what it raises."""
     check_scheduler(session, RefreshMode.FULL)
     name = _scheduler_name(session)
     scheduler = open_scheduler(name)
@@ -123,7 +123,7 @@ def create_workflow(session: Session, workflow: RefreshWorkflow) -> RefreshHandl
 
 
 def modify_workflow(kept: RefreshHandler | None, change: Literal["suspend", "resume", "delete"]) -> None:
-    """Suspend, resume or remove the workflow of a table."""
+    """Suspends, resumes or removes the workflow of a table."""
     if kept is None:
         return
     scheduler = open_scheduler(scheduler_of(kept))

@@ -1,4 +1,4 @@
-"""CREATE TABLE … AS that is there with all its rows or not at all (``table.ctas.atomicity-enabled``),
+"""Creates tables from queries with all their rows or not at all (``table.ctas.atomicity-enabled``),
 and tables that are replaced, which always are.
 
     StagedCreation     a managed table: written where nobody sees it, and given its name when it is whole
@@ -40,7 +40,7 @@ from tablestore.table.table import Table
 
 
 def check_atomic(session: Session, path: ObjectPath, made: ConnectorTable | None) -> None:
-    """Raise UnsupportedError unless a table of that name can be made with all its rows or not at all. Nothing is made yet."""
+    """Raises UnsupportedError unless a table of that name can be made with all its rows or not at all. Nothing is made yet."""
     if made is not None and made.connector != "filesystem":
         raise UnsupportedError(
             f"what is written with the connector {made.connector!r} cannot be taken back, so it does not support atomic CREATE "
@@ -249,11 +249,11 @@ class Rows:
     source: Source
 
     def write(self, table: Table, catalog: Catalog, job: Job[Result]) -> Result:
-        """Write them as the first snapshot of the table, in the name of the job."""
+        """Writes them as the first snapshot of the table, in the name of the job."""
         pin = pin_read(table, spec_of(catalog, table))
         insertion = Insertion(name=self.name, query=self.query, target=InsertTarget(table=table, pin=pin, commit_user=job.id))
         return OneInsert(session=self.session, insertion=insertion, source=self.source).run(job)
 
     def explain(self) -> str:
-        """How the query would run."""
+        """The plan of the query."""
         return explained(self.session, self.query)

@@ -1,4 +1,4 @@
-"""The builder of a table from a query: ``query.save_as("t").option("bucket", "4").create()``.
+"""Builds a table from a query: ``query.save_as("t").option("bucket", "4").create()``.
 
 Nothing happens before ``create``. The options are put together then, and the pipeline that it gives writes the rows.
 """
@@ -23,32 +23,32 @@ class CreateOrReplaceTable:
         self._statement = CreateTable(path=path_of(path), query=query.fragment)
 
     def option(self, key: str, value: Any) -> "CreateOrReplaceTable":
-        """Give the table an option; the last value of a key counts. Values are texts, numbers or booleans."""
+        """Gives the table an option; the last value of a key counts. Values are texts, numbers or booleans."""
         if not isinstance(key, str) or not isinstance(value, str | int | float):
             raise InvalidInputError(f"expected an option as two texts, found {key!r:.100}: {value!r:.100}", kind="invalid-option")
         text = str(value).lower() if isinstance(value, bool) else str(value)
         return self._with(options={**self._statement.options, key: text})
 
     def options(self, options: Mapping[str, Any]) -> "CreateOrReplaceTable":
-        """Give it several options."""
+        """Gives it several options."""
         for key, value in options.items():
             self.option(key, value)
         return self
 
     def primary_key(self, *columns: str) -> "CreateOrReplaceTable":
-        """Make columns of the query its key."""
+        """Makes columns of the query its key."""
         return self._with(primary_key=columns)
 
     def partitioned_by(self, *columns: str) -> "CreateOrReplaceTable":
-        """Partition it by columns of the query."""
+        """Partitions it by columns of the query."""
         return self._with(partitioned_by=columns)
 
     def comment(self, text: str) -> "CreateOrReplaceTable":
-        """Describe it."""
+        """Describes it."""
         return self._with(comment=text)
 
     def create(self, *, ignore_if_exists: bool = False) -> TablePipeline:
-        """Create the table now, and give the pipeline that writes the rows.
+        """Creates the table now, and gives the pipeline that writes the rows.
 
         With ``table.ctas.atomicity-enabled`` the table is checked now, and created when the pipeline runs. ``ignore_if_exists``:
         a table that is there stays as it is, and the pipeline does nothing. Raises AlreadyExistsError, InvalidInputError,
@@ -58,7 +58,7 @@ class CreateOrReplaceTable:
         return pipeline_of(self._session, statement, self._query.source, self._query.parameters)
 
     def replace(self) -> TablePipeline:
-        """Give the pipeline that replaces the table of this name: the old one stays readable until the new one is whole.
+        """Gives the pipeline that replaces the table of this name: the old one stays readable until the new one is whole.
 
         Raises NotFoundError if there is none, InvalidInputError, UnsupportedError.
         """

@@ -1,4 +1,4 @@
-"""CREATE TABLE … AS: a table with the columns that its query gives, and the rows.
+"""Runs CREATE TABLE … AS: makes a table with the columns that its query gives, and the rows.
 
     CREATE TABLE t AS SELECT id, name FROM s                                  the names and types of the query
     CREATE TABLE t (PRIMARY KEY (id) NOT ENFORCED) AS SELECT …                with a key
@@ -52,14 +52,14 @@ from tablestore.types.typestring import type_to_sql
 
 
 def create_as(session: Session, statement: CreateTable, source: Source, parameters: Parameters) -> Result:
-    """Create a table and write the rows of its query. Raises what CREATE TABLE and INSERT raise."""
+    """Creates a table and writes the rows of its query. Raises what CREATE TABLE and INSERT raise."""
     plan = plan_creation(session, statement, source, parameters).begin()
     # Of what is not done there is no job.
     return plan.result() if isinstance(plan, LeftAsItIs) else run_statement(session, plan)
 
 
 def pipeline_of(session: Session, statement: CreateTable, source: Source, parameters: Parameters) -> TablePipeline:
-    """Create a table; the pipeline that writes the rows of its query, anew at each execution."""
+    """Creates a table; the pipeline that writes the rows of its query, anew at each execution."""
     planned = plan_creation(session, statement, source, parameters)
 
     def create() -> Plan:
@@ -78,7 +78,7 @@ def pipeline_of(session: Session, statement: CreateTable, source: Source, parame
 def plan_creation(
     session: Session, statement: CreateTable, source: Source, parameters: Parameters, *, is_own: bool = False
 ) -> "Creation | LeftAsItIs":
-    """Plan it: nothing is made. ``is_own``: a table that is there was made before by the same pipeline, and gets the rows too.
+    """Plans it: nothing is made. ``is_own``: a table that is there was made before by the same pipeline, and gets the rows too.
 
     Raises InvalidInputError, UnsupportedError, AlreadyExistsError, NotFoundError.
     """
@@ -153,7 +153,7 @@ class LeftAsItIs:
 
     @staticmethod
     def of(session: Session, path: ObjectPath) -> "LeftAsItIs":
-        """Of a permanent table that is there: its result is that of an INSERT into it."""
+        """The plan for a permanent table that is there: its result is that of an INSERT into it."""
         return LeftAsItIs(path=path, kind="snapshot" if session.objects.permanent(path) is None else "nothing")
 
     @property
@@ -196,7 +196,7 @@ class Creation:
     stream: StreamSetting | None
 
     def begin(self) -> Plan:
-        """Make the table; the plan of the INSERT into it. An atomic one is made when the plan runs."""
+        """Makes the table; the plan of the INSERT into it. An atomic one is made when the plan runs."""
         if self.existing is not None:
             return self._insert(self.existing)
         if self.made is not None:
@@ -247,7 +247,7 @@ class Creation:
         return LeftAsItIs.of(self.session, self.path)
 
     def explain(self) -> str:
-        """What is made, and how the query would run."""
+        """The table that is made, and the plan of the query."""
         columns = ", ".join(f"{field.name} {type_to_sql(field.type)}" for field in self.definition.fields)
         what = "Writes into" if self.existing is not None else "Creates or replaces" if self.statement.replace else "Creates"
         return f"== {what} ==\n{self.path}: {columns}\n\n{explained(self.session, self.query)}"
@@ -277,7 +277,7 @@ def _name_taken(path: ObjectPath, statement: CreateTable, source: Source) -> Alr
 
 
 def _exists(session: Session, path: ObjectPath) -> bool:
-    """Whether there is a permanent table of a name, which a temporary one may hide. It is not opened."""
+    """True if there is a permanent table of a name, which a temporary one may hide. It is not opened."""
     if session.objects.permanent(path) is not None:
         return True
     return path.catalog in session.catalogs.names() and session.exists(path)
@@ -296,7 +296,7 @@ def _existing(session: Session, path: ObjectPath) -> Table | ConnectorTable | No
 def _check_replaceable(
     session: Session, path: ObjectPath, there: Table | ConnectorTable | None, made: ConnectorTable | None, *, must_exist: bool
 ) -> None:
-    """Raise if a table cannot be replaced, or there is none. A temporary object of its name would hide what becomes of it."""
+    """Raises if a table cannot be replaced, or there is none. A temporary object of its name would hide what becomes of it."""
     if made is not None or isinstance(there, ConnectorTable) or not isinstance(session.factory, StagesTables):
         raise UnsupportedError(
             f"{path}: only managed tables are replaced; DROP TABLE it, then CREATE TABLE … AS", kind="not-managed"

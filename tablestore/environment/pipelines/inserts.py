@@ -1,4 +1,4 @@
-"""INSERT, and several of them as one STATEMENT SET.
+"""Runs INSERT, and several of them as one STATEMENT SET.
 
 All are planned before the first one runs: they read their tables as these were at the beginning, and one that is wrong leaves
 nothing. They run one after another, and each lands as a snapshot of its own.
@@ -28,17 +28,17 @@ _SET_SCHEMA = pa.schema([("table", pa.string()), ("snapshot_id", pa.int64())])
 
 
 def insert(session: Session, statement: Insert, source: Source, parameters: Parameters) -> Result:
-    """Write the rows of a query. Raises InvalidInputError, UnsupportedError, NotFoundError, ConflictError."""
+    """Writes the rows of a query. Raises InvalidInputError, UnsupportedError, NotFoundError, ConflictError."""
     return run_statement(session, plan_one(session, statement, source, parameters))
 
 
 def insert_all(session: Session, statement: StatementSet, source: Source, parameters: Parameters) -> Result:
-    """Run INSERTs one after another. An error says what has landed before it. The result has a row for each."""
+    """Runs INSERTs one after another. An error says what has landed before it. The result has a row for each."""
     return run_statement(session, plan_set(session, statement, source, parameters))
 
 
 def plan_one(session: Session, statement: Insert, source: Source, parameters: Parameters) -> "OneInsert | StreamInsert":
-    """Plan one INSERT, by the mode of the session."""
+    """Plans one INSERT, by the mode of the session."""
     if session.settings.is_streaming:
         insertion = plan_insert(session, statement, source, parameters)
         return stream_insert(session, session.expand(statement.target), insertion, source)
@@ -46,12 +46,12 @@ def plan_one(session: Session, statement: Insert, source: Source, parameters: Pa
 
 
 def plan_set(session: Session, statement: StatementSet, source: Source, parameters: Parameters) -> "SeveralInserts":
-    """Plan the INSERTs of a statement."""
+    """Plans the INSERTs of a statement."""
     return plan_all([partial(plan_of_set, session, one, source, parameters) for one in statement.inserts])
 
 
 def plan_of_set(session: Session, statement: Insert, source: Source, parameters: Parameters) -> "OneInsert":
-    """Plan one INSERT among several. Raises UnsupportedError in streaming mode."""
+    """Plans one INSERT among several. Raises UnsupportedError in streaming mode."""
     if session.settings.is_streaming:
         raise UnsupportedError(
             "execution.runtime-mode = streaming: a STATEMENT SET runs one INSERT after another, and a stream does not end: run "
@@ -62,7 +62,7 @@ def plan_of_set(session: Session, statement: Insert, source: Source, parameters:
 
 
 def plan_all(plans: Sequence[Callable[[], "OneInsert"]]) -> "SeveralInserts":
-    """Plan several INSERTs. An error says which of them it is."""
+    """Plans several INSERTs. An error says which of them it is."""
     inserts: list[OneInsert] = []
     for plan in plans:
         try:

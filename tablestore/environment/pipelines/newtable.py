@@ -1,4 +1,4 @@
-"""CREATE TABLE: of columns, or of a query."""
+"""Runs CREATE TABLE of columns, and of a query."""
 
 from tablestore.environment.definition.lifetime import create_table as create_empty
 from tablestore.environment.result import Result
@@ -9,7 +9,7 @@ from tablestore.sql.statements.definition import CreateTable
 
 
 def create_table(session: Session, statement: CreateTable, source: Source, parameters: Parameters) -> Result:
-    """CREATE [TEMPORARY] TABLE …, and CREATE TABLE … AS."""
+    """Runs CREATE [TEMPORARY] TABLE …, and CREATE TABLE … AS."""
     if statement.query is None or statement.temporary:
         return create_empty(session, statement, source)
     from tablestore.environment.pipelines.creation import create_as

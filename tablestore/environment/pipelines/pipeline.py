@@ -1,4 +1,4 @@
-"""A write that is ready to run: it is planned, then it runs as a job.
+"""Runs a write in two steps: it is planned, then it runs as a job.
 
 plan      names are resolved, columns and types are checked, snapshots are fixed; nothing has happened
 run       the job: its hooks are called, the engine runs the queries, snapshots are published
@@ -18,7 +18,7 @@ from tablestore.environment.session.sessionsettings import DML_SYNC
 
 
 class Plan(Protocol):
-    """What a job runs. ``hooks`` are its own; ``kind`` and ``schema`` are those of its result."""
+    """The work that a job runs. ``hooks`` are its own; ``kind`` and ``schema`` are those of its result."""
 
     @property
     def kind(self) -> ResultKind: ...
@@ -30,16 +30,16 @@ class Plan(Protocol):
     def hooks(self) -> tuple[JobStatusHook, ...]: ...
 
     def run(self, job: Job[Result]) -> Result:
-        """Write the rows. Raises TablestoreError."""
+        """Writes the rows. Raises TablestoreError."""
         ...
 
     def explain(self) -> str:
-        """How it would run."""
+        """The plan of the queries, as text."""
         ...
 
 
 def run_statement(session: Session, plan: Plan) -> Result:
-    """Run a plan as a statement: to its end, or beside what follows where ``table.dml-sync`` is false, or it has no end."""
+    """Runs a plan as a statement: to its end, or beside what follows where ``table.dml-sync`` is false, or it has no end."""
     if isinstance(plan, StreamInsert):
         return pending(_started(session, plan, plan.hooks), plan.kind, plan.schema)
     return run_work(session, plan.run, kind=plan.kind, schema=plan.schema, hooks=plan.hooks)
@@ -53,14 +53,15 @@ def run_work(
     schema: pa.Schema = DONE_SCHEMA,
     hooks: tuple[JobStatusHook, ...] = (),
 ) -> Result:
-    """Run the work of a statement as a job: to its end, or beside what follows where ``table.dml-sync`` is false."""
+    """Runs the work of a statement as a job: to its end, or beside what follows where ``table.dml-sync`` is false."""
     if session.settings.flag(DML_SYNC):
         return session.jobs.run(work, hooks)
     return pending(session.jobs.start(work, hooks), kind, schema)
 
 
 class TablePipeline:
-    """Made by ``query.insert_into(path)``, ``query.save_as(path).create()``. Each execution plans and writes anew."""
+    """A write that is ready to run, made by ``query.insert_into(path)``, ``query.save_as(path).create()``. Each execution plans and
+    writes anew."""
 
     def __init__(self, session: Session, plan: Callable[[], Plan], again: Callable[[], Plan] | None = None) -> None:
         """``again`` plans what follows an execution that made the table; without it, ``plan`` does."""
@@ -68,7 +69,7 @@ class TablePipeline:
         self._hooks: list[JobStatusHook] = []
 
     def register_job_status_hook(self, hook: Any) -> "TablePipeline":
-        """Call a :class:`JobStatusHook` when the status of a job of this pipeline changes; the pipeline, to go on.
+        """Calls a :class:`JobStatusHook` when the status of a job of this pipeline changes; the pipeline, to go on.
 
         Hooks are called in the order in which they were registered. Raises InvalidInputError for what is no hook.
         """
@@ -77,7 +78,7 @@ class TablePipeline:
         return self
 
     def execute(self) -> Result:
-        """Write the rows, and wait until they have landed; a stream is begun, and the result has its job."""
+        """Writes the rows, and waits until they have landed; a stream is begun, and the result has its job."""
         plan = self._plan()
         hooks = (*plan.hooks, *self._hooks)
         if isinstance(plan, StreamInsert):
@@ -85,7 +86,7 @@ class TablePipeline:
         return self._session.jobs.run(self._work(plan), hooks)
 
     def execute_async(self) -> Job[Result]:
-        """Write the rows in a thread of its own. What can be refused before it begins is raised here, the rest by the job."""
+        """Writes the rows in a thread of its own. What can be refused before it begins is raised here, the rest by the job."""
         plan = self._plan()
         hooks = (*plan.hooks, *self._hooks)
         if isinstance(plan, StreamInsert):
@@ -93,7 +94,7 @@ class TablePipeline:
         return self._session.jobs.start(self._work(plan), hooks)
 
     def explain(self) -> str:
-        """How it would run, with what it reads of each managed table."""
+        """The plan of the queries, with what it reads of each managed table."""
         return self._plan().explain()
 
     def _work(self, plan: Plan) -> Callable[[Job[Result]], Result]:

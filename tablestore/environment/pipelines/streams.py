@@ -1,4 +1,4 @@
-"""INSERT INTO in streaming mode: a job that writes the rows of a stream, and ends when it is canceled or the stream does.
+"""Runs INSERT INTO in streaming mode: a job that writes the rows of a stream, and ends when it is canceled or the stream does.
 
     SET 'execution.runtime-mode' = 'streaming'
     SET 'execution.checkpointing.dir' = '/data/streams'      a folder in it for each table
@@ -37,7 +37,7 @@ _LOOK_S = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamSetting:
-    """What a stream needs beside its query and its table."""
+    """The settings that a stream needs beside its query and its table."""
 
     engine: StreamsInserts
     checkpoint: str
@@ -77,7 +77,7 @@ class StreamInsert:
         return done()
 
     def wait_begun(self, job: Job[Result]) -> None:
-        """Wait until the stream runs. Raises what the job ended with before that."""
+        """Waits until the stream runs. Raises what the job ended with before that."""
         while not self._begun.wait(_LOOK_S):
             if job.done():
                 job.result()
@@ -88,7 +88,7 @@ class StreamInsert:
 
 
 def stream_insert(session: Session, path: ObjectPath, insertion: Insertion, source: Source) -> StreamInsert:
-    """Plan to write a stream. Raises as :func:`stream_setting`."""
+    """Plans to write a stream. Raises as :func:`stream_setting`."""
     setting = stream_setting(session, path, insertion.query, managed=isinstance(insertion.target, InsertTarget))
     return stream_into(session, setting, insertion, source)
 
@@ -103,7 +103,7 @@ def stream_into(session: Session, setting: StreamSetting, insertion: Insertion, 
 
 
 def stream_setting(session: Session, path: ObjectPath, query: BoundQuery, *, managed: bool) -> StreamSetting:
-    """What a stream into a table needs.
+    """The settings of a stream into a table.
 
     Raises InvalidInputError without a folder for its checkpoint, UnsupportedError for an engine without streams, a table with a
     connector, a query that reads no stream.

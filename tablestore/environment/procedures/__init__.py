@@ -1,1 +1,1 @@
-"""Procedures of CALL: the Python API of a table, called by name."""
+"""Runs procedures of CALL: the Python API of a table, called by name."""

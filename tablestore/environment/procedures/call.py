@@ -1,4 +1,4 @@
-"""CALL: run a procedure with the arguments of a statement, and show what it did."""
+"""Runs CALL: a procedure with the arguments of a statement, and shows what it did."""
 
 from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
@@ -28,7 +28,7 @@ SYSTEM = "sys"
 
 
 def call(session: Session, statement: Call, source: Source) -> Result:
-    """Run a procedure. Raises NotFoundError for an unknown one, InvalidInputError for wrong arguments, and what it raises."""
+    """Runs a procedure. Raises NotFoundError for an unknown one, InvalidInputError for wrong arguments, and what it raises."""
     procedure = _find(session, statement, source)
     table_argument = Parameter(name="table", kinds=(str,))
     given = _given(procedure, (table_argument, *procedure.parameters), statement, source)
@@ -142,7 +142,7 @@ def _misfit(procedure: Procedure, message: str, argument: Argument, source: Sour
 
 
 def shown(found: object) -> Result:
-    """What a procedure returned, as a result: a report as one row, a list of them as rows."""
+    """The value that a procedure returned, as a result: a report as one row, a list of them as rows."""
     match found:
         case None | Table():
             return done()

@@ -1,4 +1,4 @@
-"""The procedures of CALL, made of the Python API: what a call takes is what the function takes.
+"""Makes the procedures of CALL of the Python API: what a call takes is what the function takes.
 
     CALL sys.expire_snapshots('shop.orders', retain_max => 20, older_than => '7 d')
     CALL sys.create_tag(table => 'shop.orders', name => 'v1')
@@ -36,7 +36,7 @@ class Parameter:
 
     @property
     def is_needed(self) -> bool:
-        """Whether a call has to give it."""
+        """True if a call has to give it."""
         return self.default is inspect.Parameter.empty
 
 
@@ -52,7 +52,7 @@ class Procedure:
 
 
 def verify(table: Table, *, deep: bool = False) -> tuple[Finding, ...]:
-    """What is wrong with the table; no row if it is whole. ``deep`` reads every row of every file."""
+    """The faults of the table; no row if it is whole. ``deep`` reads every row of every file."""
     found = check_table(table.context, deep=deep)
     return tuple(replace(one, fix=one.fix.replace(TABLE, table.name)) for one in found)
 

@@ -36,7 +36,7 @@ _NO_QUERIES = (
 
 
 def check_contained(query: BoundQuery) -> None:
-    """Raise UnsupportedError of kind ``restricted`` for a query that reaches out of its relations. Pure."""
+    """Raises UnsupportedError of kind ``restricted`` for a query that reaches out of its relations. Pure."""
     if query.engine_tables:
         raise _refused(f"the table {'.'.join(query.engine_tables[0])} of the engine's own")
     prefix = fresh_name("__relation_", query.text)
@@ -87,7 +87,7 @@ def _check_tree(tree: exp.Expr, prefix: str) -> None:
 
 
 def _check_lengths(tree: exp.Expr) -> None:
-    """Refuse what makes one value as long as a number says, unless that is written and small: limits do not end one call."""
+    """Refuses what makes one value as long as a number says, unless that is written and small: limits do not end one call."""
     product = 1
     for node in tree.walk():
         name = _called(node) or ""

@@ -1,4 +1,4 @@
-"""An engine that only reads, and ends what takes longer or gives more than a restricted session allows.
+"""Limits an engine: it only reads, and ends what takes longer or gives more than a restricted session allows.
 
 query -> the engine beneath -> batch -> counted -> batch
                 ^
@@ -83,7 +83,7 @@ class LimitedEngine:
 
     @contextmanager
     def watched(self) -> Iterator[Callable[[], None]]:
-        """What this thread runs inside ends when its time is over; what is given raises then, too."""
+        """Ends what this thread runs inside when its time is over; the check that it gives raises then, too."""
         over, done, thread = Event(), Event(), get_ident()
 
         def watch() -> None:

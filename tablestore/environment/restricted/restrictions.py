@@ -27,7 +27,7 @@ _DESCRIBED = frozenset({"table", "database"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restrictions:
-    """How much each query of a restricted environment may take.
+    """The limits of each query of a restricted environment.
 
     ``time_s``: seconds from its begin to its last row, those in which the reader rests too. ``rows``: of its result.
     ``memory_bytes``: of DuckDB and of the result, with four times as much on disk; None: 1 GiB on DuckDB. ``threads``: of DuckDB;
@@ -49,7 +49,7 @@ class Restrictions:
                 )
 
     def check(self, statement: "Statement") -> None:
-        """Raise UnsupportedError of kind ``restricted`` for a statement that does not run here."""
+        """Raises UnsupportedError of kind ``restricted`` for a statement that does not run here."""
         what = _refused(statement)
         if what is not None:
             raise UnsupportedError(
@@ -59,7 +59,7 @@ class Restrictions:
 
 
 def _refused(statement: object) -> str | None:
-    """What a statement is, in words, if it does not run; None if it does."""
+    """The kind of a statement, in words, if it does not run; None if it does."""
     kind = type(statement).__name__
     if kind in _READING:
         return None

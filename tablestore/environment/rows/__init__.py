@@ -1,1 +1,1 @@
-"""Statements that read and change rows."""
+"""Runs statements that read and change rows."""

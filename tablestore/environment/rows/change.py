@@ -1,4 +1,4 @@
-"""DELETE, UPDATE and MERGE: one query that yields the changed rows of the table, and a commit that lands only on what it read.
+"""Runs DELETE, UPDATE and MERGE: one query that yields the changed rows of the table, and a commit that lands only on what it read.
 
 Rows that others change meanwhile make the plan stale: the statement is planned again on the newest snapshot, for ``commit.timeout``
 at most.
@@ -46,7 +46,7 @@ Change = Delete | Update | Merge
 
 
 def change(session: Session, statement: Change, source: Source, parameters: Parameters) -> Result:
-    """Change rows. Raises InvalidInputError, UnsupportedError, NotFoundError, ConflictError."""
+    """Changes rows. Raises InvalidInputError, UnsupportedError, NotFoundError, ConflictError."""
     operation = type(statement).__name__.upper()
     engine = session.engine_for(operation)
     if session.settings.is_streaming:
@@ -189,7 +189,8 @@ def _matching(rows: RowQuery, places: Mapping[str, int], *, reads_once: bool) ->
 
 
 def _reads(found: Sequence[Relation]) -> str | None:
-    """What all rows fulfil that a query reads of the table, by its relations of it; None if it reads the table more than once."""
+    """The condition that all rows fulfil that a query reads of the table, by its relations of it; None if none is known, as where
+    it reads the table more than once."""
     if not found:
         # It writes what its source holds, whatever the table does.
         return to_sql(FALSE)

@@ -74,15 +74,15 @@ _OF_STREAMS = ("scan.mode", "incremental-between", "from-snapshot")
 
 @dataclass(frozen=True, slots=True)
 class ScannedAt:
-    """What one reference reads: ``at`` is ``snapshot_id``, ``tag`` or ``timestamp`` (in milliseconds), or nothing for the newest
-    snapshot; ``chosen``: the key of the option that says so, None where none does."""
+    """The snapshot that one reference reads: ``at`` is ``snapshot_id``, ``tag`` or ``timestamp`` (in milliseconds), or nothing for
+    the newest snapshot; ``chosen``: the key of the option that says so, None where none does."""
 
     at: Mapping[str, Any]
     chosen: str | None
 
 
 def scanned_at(context: TableContext, table: str, options: Sequence[DynamicOption]) -> ScannedAt:
-    """What the options of a managed table say. ``table``: its name, for errors.
+    """The snapshot that the options of one reference to a managed table name. ``table``: its name, for errors.
 
     Raises InvalidInputError for an option that is unknown or of the whole table, or for a second point in time; UnsupportedError
     for options of streams that say nothing about a snapshot.
@@ -108,7 +108,7 @@ def scanned_at(context: TableContext, table: str, options: Sequence[DynamicOptio
 
 
 def _followed(context: TableContext, given: Mapping[str, str]) -> Mapping[str, dict[str, Any]]:
-    """What options of readers that follow changes say about a snapshot: by the option, where they name one."""
+    """The snapshot that options of readers which follow changes name: by the option, where they name one."""
     times = {key: DYNAMIC_OPTIONS[key].parse(given[key]) for key in (SCAN_TIMESTAMP.key, SCAN_TIMESTAMP_ALIAS.key) if key in given}
     if len(times) > 1:
         raise InvalidInputError(f"{' and '.join(times)} are one option; give one of them", kind="invalid-option")
@@ -124,7 +124,7 @@ def _followed(context: TableContext, given: Mapping[str, str]) -> Mapping[str, d
 
 
 def changes_nothing(option: DynamicOption) -> bool:
-    """Whether a reader of changes would heed an option that says nothing about a query of one snapshot."""
+    """True for an option that only a reader of changes would heed: it says nothing about a query of one snapshot."""
     return option.key == CONSUMER_ID.key or (option.key == SCAN.key and option.value.strip().lower() == "latest")
 
 

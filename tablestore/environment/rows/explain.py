@@ -1,4 +1,4 @@
-"""How would a query run, and what does it read of each managed table after pruning?"""
+"""Explains how a query would run, and what it reads of each managed table after pruning."""
 
 from collections.abc import Iterator
 

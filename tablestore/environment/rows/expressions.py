@@ -1,4 +1,4 @@
-"""Which types have the columns of a query, and an expression over the columns of a table?
+"""Finds the types of the columns of a query, and of an expression over the columns of a table.
 
 The engine knows: it is asked about tables of these columns without rows.
 """

@@ -1,4 +1,4 @@
-"""The rows of a query whose tables may be replaced before they are read.
+"""Reads the rows of a query whose tables may be replaced before they are read.
 
     planned ── read ── a table was replaced or dropped meanwhile ── planned anew ── read
 

@@ -1,4 +1,4 @@
-"""What does INSERT INTO or INSERT OVERWRITE write, and where? It is planned first, and then run.
+"""Plans what INSERT INTO or INSERT OVERWRITE writes, and where, and then runs it.
 
     INSERT INTO                          rows are added; with a column ``_row_kind`` they are changes
     OVERWRITE                            all rows of an unpartitioned table; the partitions that the rows fall into of another one
@@ -62,7 +62,7 @@ class Insertion:
 
 
 def run_insertion(session: Session, insertion: Insertion, job_id: str) -> Snapshot | None:
-    """Write the rows; the snapshot, None where there is none. Raises InvalidInputError, UnsupportedError, ConflictError."""
+    """Writes the rows; the snapshot, None where there is none. Raises InvalidInputError, UnsupportedError, ConflictError."""
     engine = session.engine_for("INSERT")
     try:
         return _written(engine, insertion, job_id)
@@ -74,7 +74,7 @@ def run_insertion(session: Session, insertion: Insertion, job_id: str) -> Snapsh
 
 
 def _target_gone(insertion: Insertion) -> TablestoreError | None:
-    """What to say where the table was dropped or replaced while its rows were made."""
+    """The error where the table was dropped or replaced while its rows were made."""
     if not isinstance(insertion.target, InsertTarget):
         return None
     try:
@@ -108,7 +108,8 @@ def _written(engine: QueryEngine, insertion: Insertion, job_id: str) -> Snapshot
 
 
 def plan_insert(session: Session, statement: Insert, source: Source, parameters: Parameters) -> Insertion:
-    """Resolve an INSERT: its tables are found, their snapshots fixed. Raises InvalidInputError, UnsupportedError, NotFoundError."""
+    """Resolves an INSERT: its tables are found, their snapshots fixed. Raises InvalidInputError, UnsupportedError,
+    NotFoundError."""
     engine = session.engine_for("INSERT")
     _check_mode(session, statement)
     found = session.find(statement.target, source)
@@ -132,7 +133,7 @@ def plan_insert(session: Session, statement: Insert, source: Source, parameters:
 
 
 def check_writes(engine: QueryEngine, found: ConnectorTable, source: Source, span: Span, *, overwrite: bool = False) -> None:
-    """Raise UnsupportedError unless somebody writes a table with a connector."""
+    """Raises UnsupportedError unless somebody writes a table with a connector."""
     if row_sink(found) is not None:
         if overwrite:
             raise UnsupportedError(
@@ -166,7 +167,7 @@ class QueryToInsert:
     def of(
         session: Session, statement: Insert, source: Source, parameters: Parameters, *, reads_rows: bool = True
     ) -> "QueryToInsert":
-        """Read VALUES of literals, or ask the engine for the columns of a query; not ``reads_rows``: nothing else is asked for."""
+        """Reads VALUES of literals, or asks the engine for the columns of a query; not ``reads_rows``: for nothing else."""
         relations = Relations(session=session, source=source, parameters=by_name(source, parameters), reads_rows=reads_rows)
         query = rows_to_insert(statement)
         literals = literal_rows(query.text)
@@ -192,7 +193,7 @@ class QueryToInsert:
         return self.relations.bind(made.text, tables).made_of(self.source.text, made.pieces)
 
     def table_target(self, path: ObjectPath, table: Table) -> InsertTarget:
-        """Where they go in a managed table."""
+        """The target of the rows in a managed table."""
         overwrite, dynamic = _overwrite(self.statement, table, self.source, self.parameters)
         return InsertTarget(table=table, pin=self.relations.pin(path, table), overwrite=overwrite, dynamic=dynamic)
 
@@ -213,7 +214,7 @@ def _schema_of(session: Session, relations: Relations, query: Fragment, source: 
 
 
 def _overwrite(statement: Insert, table: Table, source: Source, parameters: Parameters) -> tuple[Mapping[str, object] | None, bool]:
-    """What is replaced: as :class:`InsertTarget` says it."""
+    """The partitions that are replaced, as :class:`InsertTarget` says it."""
     given = statement.partition or {}
     if not statement.overwrite:
         return None, False
@@ -265,7 +266,7 @@ def _check_mode(session: Session, statement: Insert) -> None:
 
 
 def check_batch(session: Session, what: str) -> None:
-    """Raise UnsupportedError in streaming mode."""
+    """Raises UnsupportedError in streaming mode."""
     if session.settings.is_streaming:
         raise UnsupportedError(
             f"execution.runtime-mode = streaming: {what} needs batch mode: SET 'execution.runtime-mode' = 'batch'", kind="streaming"

@@ -1,4 +1,4 @@
-"""VALUES that are literals only, as Arrow rows.
+"""Reads VALUES that are literals only, as Arrow rows.
 
 A long list costs a query engine, and the rewriting before it, far more than its rows are worth: each value becomes a dozen
 objects, several times. So many rows of literals are read here, in one pass over their tokens, and the engine gets them as a table.
@@ -107,7 +107,7 @@ def _number_type(numbers: Sequence[int | Decimal]) -> pa.DataType | None:
 
 
 def _shape(number: Decimal) -> tuple[int, int]:
-    """How many digits stand before and behind the point."""
+    """The numbers of digits before and behind the point."""
     _, digits, exponent = number.as_tuple()
     assert isinstance(exponent, int), "no NaN is spelled with digits"
     return max(len(digits) + exponent, 0), -exponent

@@ -1,4 +1,4 @@
-"""Which part of its target can a MERGE match? An engine that knows the values of its source can say.
+"""Finds the part of its target that a MERGE can match: an engine that knows the values of its source can say.
 
     values of the source's columns  ->  matched_part -> a condition on the target
                                             restricted: its scan leaves other rows out
@@ -19,7 +19,7 @@ from tablestore.types.filter.predicatetext import to_sql
 def matched_part(
     target: Relation, columns: Sequence[tuple[str, str]], equal: Callable[[Field, str], Predicate | None]
 ) -> Predicate | None:
-    """What holds for all rows of the target that can match; None if nothing can be said.
+    """The condition that holds for all rows of the target that can match; None if nothing can be said.
 
     ``columns``: the names of target and source that are equal; ``equal``: what holds for a column that equals one of the source.
     """

@@ -1,4 +1,4 @@
-"""SELECT and whatever else gives rows."""
+"""Runs SELECT and whatever else gives rows."""
 
 from tablestore.environment.engine import BoundQuery
 from tablestore.environment.result import Result
@@ -13,7 +13,7 @@ from tablestore.sql.statements.rows import Query
 
 
 def run_query(session: Session, statement: Query, source: Source, parameters: Parameters) -> Result:
-    """Make a query ready: its names, types and snapshots are settled, its rows come when they are read.
+    """Makes a query ready: its names, types and snapshots are settled, its rows come when they are read.
 
     A table that was replaced by then is found anew (``freshrows``).
     """

@@ -1,4 +1,4 @@
-"""What do the table references of one statement read?
+"""Resolves what the table references of one statement read.
 
 managed table                 one snapshot a table, the newest or the one that time travel or its options name, fixed for the whole
                               statement
@@ -107,11 +107,11 @@ class Relations:
         return bound
 
     def _is_written(self, span: Span) -> bool:
-        """Whether a place of the text that is bound is one of the source, and not of what is written around it."""
+        """True if a place of the text that is bound is one of the source, and not of what is written around it."""
         return self.source is not NO_SOURCE and self.where(span) != NOWHERE
 
     def resolve(self, reference: Reference) -> Relation | None:
-        """What a reference reads; None for what the engine knows itself."""
+        """The relation that a reference reads; None for what the engine knows itself."""
         with placing(self.source, self.where(reference.path.span)):
             self._check_not_made(reference)
             found = self.session.find(reference.path, place=self.place)

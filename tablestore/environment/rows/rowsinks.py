@@ -1,4 +1,4 @@
-"""What writes the rows of a table with a connector: the engine, unless an installed package does it.
+"""Finds the sink of rows of a table with a connector: the engine writes them, unless an installed package does it.
 
     connector = 'kafka', value.format = 'json'      the entry point ``kafka`` of the group ``tablestore.row_sinks``
 
@@ -23,7 +23,7 @@ RowSink = Callable[[str, Mapping[str, str], Sequence[str], pa.RecordBatchReader,
 
 
 def row_sink(found: ConnectorTable) -> RowSink | None:
-    """What writes to a table; None: the engine. Raises UnsupportedError for a connector that is not installed."""
+    """The sink that writes to a table; None: the engine. Raises UnsupportedError for a connector that is not installed."""
     if VALUE_FORMAT not in found.options:
         return None
     points = {point.name: point for point in entry_points(group=GROUP)}

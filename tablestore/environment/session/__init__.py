@@ -1,1 +1,1 @@
-"""What a session knows: its catalogs and settings, the names in it, and the engine that runs its queries."""
+"""Holds what a session knows: its catalogs and settings, the names in it, and the engine that runs its queries."""

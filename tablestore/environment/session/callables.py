@@ -1,4 +1,4 @@
-"""What a user gives as a function, as the value that an engine takes.
+"""Makes what a user gives as a function the value that an engine takes.
 
     a class                           an instance of it
     an object with ``eval``           that method
@@ -77,7 +77,7 @@ def function_of(
 
 
 def named_callable(name: str) -> Any:
-    """What ``module.name`` stands for. Raises InvalidInputError."""
+    """The object that ``module.name`` stands for. Raises InvalidInputError."""
     module, _, attribute = name.rpartition(".")
     try:
         return getattr(import_module(module), attribute)

@@ -1,4 +1,4 @@
-"""The catalogs of a session, and which catalog and database are the current ones.
+"""Keeps the catalogs of a session, and the current catalog and database.
 
 Every catalog has the database ``default``, made with the first table in it: a fresh warehouse takes ``CREATE TABLE t`` at once, and
 one that is only read stays as it is. A catalog is opened when it is first used; what creations that died long ago have left in
@@ -36,7 +36,7 @@ class Registered:
         return self.opened
 
     def shown(self) -> Mapping[str, str]:
-        """What it was opened with, without secrets."""
+        """The properties it was opened with, without secrets."""
         return self.get().properties
 
 
@@ -50,14 +50,14 @@ class Catalogs:
         self._closed = False
 
     def check_open(self) -> None:
-        """Raise InvalidInputError once :meth:`close` was called."""
+        """Raises InvalidInputError once :meth:`close` was called."""
         if self._closed:
             raise InvalidInputError(
                 "this environment was closed with close(): make another one with TableEnvironment.create(…)", kind="closed"
             )
 
     def register(self, name: str, registered: Registered) -> None:
-        """Add a catalog. Raises AlreadyExistsError."""
+        """Adds a catalog. Raises AlreadyExistsError."""
         self.check_open()
         if check_name(name, "catalog") in self._all:
             raise AlreadyExistsError(
@@ -66,7 +66,7 @@ class Catalogs:
         self._all[name] = registered
 
     def drop(self, name: str) -> None:
-        """Forget a catalog; what it holds stays. Raises NotFoundError, InvalidInputError for the current one."""
+        """Forgets a catalog; what it holds stays. Raises NotFoundError, InvalidInputError for the current one."""
         entry = self.entry(name)
         if name == self.current:
             raise InvalidInputError(f"catalog {name!r} is the current one: USE CATALOG another one first", kind="current-catalog")
@@ -79,7 +79,7 @@ class Catalogs:
         return tuple(sorted(self._all))
 
     def entry(self, name: str) -> Registered:
-        """What is registered under a name. Raises NotFoundError."""
+        """The catalog that is registered under a name. Raises NotFoundError."""
         self.check_open()
         if name not in self._all:
             raise NotFoundError(f"no catalog {name!r:.120}{known(self._all, name)}", kind="no-such-catalog")
@@ -94,7 +94,7 @@ class Catalogs:
         return tuple(sorted({*self.get(name).list_databases(), DEFAULT_DATABASE}))
 
     def check_database(self, catalog: str, database: str) -> None:
-        """Raise NotFoundError unless a catalog has a database."""
+        """Raises NotFoundError unless a catalog has a database."""
         if database != DEFAULT_DATABASE and not self.get(catalog).database_exists(database):
             there = self.databases(catalog)
             raise NotFoundError(
@@ -103,7 +103,7 @@ class Catalogs:
             )
 
     def is_unmade(self, catalog: str, database: str) -> bool:
-        """Whether this is the default database, not made yet."""
+        """True for the default database while it is not made yet."""
         return database == DEFAULT_DATABASE and not self.get(catalog).database_exists(database)
 
     def tables(self, catalog: str, database: str) -> tuple[str, ...]:
@@ -112,14 +112,14 @@ class Catalogs:
         return () if self.is_unmade(catalog, database) else self.get(catalog).list_tables(database)
 
     def use(self, catalog: str, database: str = DEFAULT_DATABASE) -> None:
-        """Make a catalog and a database of it the current ones. Raises NotFoundError."""
+        """Makes a catalog and a database of it the current ones. Raises NotFoundError."""
         self.entry(catalog)
         if database != DEFAULT_DATABASE:
             self.check_database(catalog, database)
         self.current, self.current_database = catalog, database
 
     def close(self) -> None:
-        """Close the catalogs that this session opened. It can be repeated."""
+        """Closes the catalogs that this session opened. It can be repeated."""
         self._closed = True
         for entry in self._all.values():
             self._close(entry)
@@ -131,7 +131,7 @@ class Catalogs:
 
 
 def sweep_dead(catalog: Catalog) -> None:
-    """Remove what creations that died have left. What cannot be removed waits for ``tablestore clean``."""
+    """Removes what creations that died have left. What cannot be removed waits for ``tablestore clean``."""
     try:
         if catalog.list_creations() and catalog.sweep_creations().creations:
             catalog.release_dead_holds()

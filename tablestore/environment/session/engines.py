@@ -1,4 +1,5 @@
-"""Which engine runs the queries? One that an installed package offers under the entry point group ``tablestore.query_engines``.
+"""Finds the engine that runs the queries, which an installed package offers under the entry point group
+``tablestore.query_engines``.
 
 An entry point gives ``open_engine(session)``: the engine over a session or connection that the user handed in, or over one of its
 own (None). ``spark`` and ``duckdb`` come with tablestore, their packages as extras.

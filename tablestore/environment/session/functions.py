@@ -1,4 +1,4 @@
-"""The temporary functions of a session, and which of them a name means.
+"""Keeps the temporary functions of a session, and finds the one that a name means.
 
     registered as    f         a temporary system function
                      db.f      a temporary catalog function, its name filled up
@@ -21,14 +21,14 @@ Place = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionKey:
-    """Under what a function is kept; ``path`` None: a system function."""
+    """The key under which a function is kept; ``path`` None: a system function."""
 
     name: str
     path: ObjectPath | None = None
 
     @property
     def folded(self) -> tuple[str, ...]:
-        """What equal names have in common."""
+        """The name in the form that equal names share."""
         return (*(() if self.path is None else (self.path.catalog, self.path.database)), self.name.casefold())
 
     def __str__(self) -> str:
@@ -49,13 +49,13 @@ def catalog_key(path: Path, place: Place) -> FunctionKey:
 
 
 def written_key(path: Path, place: Place) -> FunctionKey:
-    """Where a function of this name is registered and dropped."""
+    """The key under which a function of this name is registered and dropped."""
     return catalog_key(path, place) if len(path.parts) != 1 else system_key(path)
 
 
 @dataclass(slots=True)
 class Functions:
-    """All of them: the name by which the engine calls each."""
+    """The temporary functions of a session: the name by which the engine calls each."""
 
     _all: dict[tuple[str, ...], tuple[FunctionKey, str]] = field(default_factory=dict)
     _made: int = 0
@@ -66,18 +66,18 @@ class Functions:
         return self._made - 1
 
     def add(self, key: FunctionKey, called: str, *, replace: bool = False) -> None:
-        """Add a function. Raises AlreadyExistsError."""
+        """Adds a function. Raises AlreadyExistsError."""
         if self.has(key) and not replace:
             what = "system function. A function named" if key.path is None else "catalog function. A function"
             raise AlreadyExistsError(f"Could not register temporary {what} '{key}' does already exist.", kind="function-exists")
         self._all[key.folded] = (key, called)
 
     def has(self, key: FunctionKey) -> bool:
-        """Whether there is this very function."""
+        """True if there is this very function."""
         return key.folded in self._all
 
     def drop(self, key: FunctionKey) -> str | None:
-        """Forget a function; the name by which the engine called it, None if there was none."""
+        """Forgets a function; the name by which the engine called it, None if there was none."""
         found = self._all.pop(key.folded, None)
         return None if found is None else found[1]
 
@@ -93,7 +93,7 @@ class Functions:
         return found[1]
 
     def check_permanent(self, path: Path, place: Place) -> None:
-        """Raise InvalidInputError if a temporary function hides the permanent one that is to be removed."""
+        """Raises InvalidInputError if a temporary function hides the permanent one that is to be removed."""
         keys = (*([system_key(path)] if len(path.parts) == 1 else []), catalog_key(path, place))
         if (hiding := next((key for key in keys if self.has(key)), None)) is not None:
             raise InvalidInputError(

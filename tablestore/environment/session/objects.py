@@ -1,4 +1,4 @@
-"""Objects that only this session knows: temporary tables and views, and tables with a connector.
+"""Keeps objects that only this session knows: temporary tables and views, and tables with a connector.
 
     a path -> temporary object -> table with a connector -> (the catalogs)
 
@@ -74,7 +74,7 @@ TABLES = (ConnectorTable, TemporaryTable)
 
 @dataclass(slots=True)
 class SessionObjects:
-    """All of them, by whole name."""
+    """The objects of a session, by whole name."""
 
     _temporary: dict[ObjectPath, TemporaryObject] = field(default_factory=dict)
     _permanent: dict[ObjectPath, ConnectorTable] = field(default_factory=dict)
@@ -92,7 +92,7 @@ class SessionObjects:
         return self._permanent.get(path)
 
     def add(self, found: TemporaryObject, *, replace: bool = False) -> None:
-        """Add an object; ``replace``: in place of one of its kind. Raises AlreadyExistsError, InvalidInputError."""
+        """Adds an object; ``replace``: in place of one of its kind. Raises AlreadyExistsError, InvalidInputError."""
         check_whole(found.path)
         if isinstance(found, ConnectorTable) and not found.temporary:
             if found.path in self._permanent and not replace:
@@ -105,15 +105,15 @@ class SessionObjects:
         self._temporary[found.path] = found
 
     def drop_temporary(self, path: ObjectPath) -> None:
-        """Forget a temporary object."""
+        """Forgets a temporary object."""
         self._temporary.pop(path, None)
 
     def drop_permanent(self, path: ObjectPath) -> bool:
-        """Forget a table with a connector; whether there was one."""
+        """Forgets a table with a connector; true if there was one."""
         return self._permanent.pop(path, None) is not None
 
     def move(self, old: ConnectorTable, new: ConnectorTable) -> None:
-        """Replace one table with a connector by another of a new name."""
+        """Replaces one table with a connector by another of a new name."""
         self.add(new)
         if old.temporary:
             self.drop_temporary(old.path)
@@ -121,7 +121,7 @@ class SessionObjects:
             self.drop_permanent(old.path)
 
     def check_permanent(self, path: ObjectPath, what: str, *, doing: str = "removing") -> None:
-        """Raise InvalidInputError if a temporary object hides the ``table`` or ``view`` that something is to be done with."""
+        """Raises InvalidInputError if a temporary object hides the ``table`` or ``view`` that something is to be done with."""
         if (found := self._temporary.get(path)) is not None:
             raise InvalidInputError(
                 f"Temporary {kind_of(found)} with identifier '{path.quoted}' exists. Drop it first before {doing} the permanent "

@@ -1,4 +1,4 @@
-"""One session: what a name means here, and where that is looked up.
+"""Defines a session: what a name means in it, and where that is looked up.
 
     a name -> filled up -> temporary objects -> tables with a connector -> the catalog -> the engine's own tables -> an error
 """
@@ -38,7 +38,7 @@ _NOT_THERE = ("no-such-table", "no-such-database", "no-such-catalog", "invalid-n
 
 @dataclass(kw_only=True)
 class Session:
-    """What the statements of one environment share. Used by one thread at a time.
+    """The state that the statements of one environment share. Used by one thread at a time.
 
     ``reads_engine``: names also stand for tables that the engine itself has. ``restrictions``: its texts are those of others.
     """
@@ -56,7 +56,7 @@ class Session:
     restrictions: Restrictions | None = None
 
     def check_open(self) -> None:
-        """Raise InvalidInputError after the environment was closed."""
+        """Raises InvalidInputError after the environment was closed."""
         self.catalogs.check_open()
 
     @property
@@ -83,7 +83,7 @@ class Session:
             return self.catalogs.get(path.catalog)
 
     def find(self, written: Path, source: Source = NO_SOURCE, place: Place | None = None) -> Found | None:
-        """What a name stands for; None for what the engine itself has. Raises NotFoundError with the nearest name."""
+        """The object that a name stands for; None for what the engine itself has. Raises NotFoundError with the nearest name."""
         if len(written.parts) > MOST_PARTS and self._engine_has(written):
             return None
         path = self.expand(written, source, place)
@@ -142,11 +142,11 @@ class Session:
         )
 
     def spec(self, path: ObjectPath, table: Table) -> TableSpec:
-        """How any process finds a managed table."""
+        """The description by which any process finds a managed table."""
         return spec_of(self.catalogs.get(self.stored(path).catalog), table)
 
     def exists(self, path: ObjectPath) -> bool:
-        """Whether a permanent table of this name exists."""
+        """True if a permanent table of this name exists."""
         return self.catalogs.get(path.catalog).table_exists(f"{path.database}.{path.name}")
 
     def _no_table(self, path: ObjectPath) -> NotFoundError:
@@ -160,7 +160,7 @@ class Session:
         return NotFoundError(f"Table with identifier '{path.plain.quoted}' does not exist{made}", kind="no-such-table")
 
     def creation_of(self, path: ObjectPath) -> str:
-        """What is to be said of the creation of a table that is not there yet; nothing if there is none on record."""
+        """A message on the creation of a table that is not there yet; nothing if there is none on record."""
         try:
             record = self.catalogs.get(path.catalog).creation_of(f"{path.database}.{path.name}")
         except TablestoreError:
@@ -191,7 +191,7 @@ def made_by_query(path: ObjectPath, what: str, source: Source, span: Span) -> In
 
 
 def spec_of(catalog: Catalog, table: Table) -> TableSpec:
-    """How any process finds a managed table of a catalog."""
+    """The description by which any process finds a managed table of a catalog."""
     return TableSpec(
         location=table.location,
         storage_options=catalog.storage_options,

@@ -1,4 +1,4 @@
-"""The settings of a session: ``SET``, ``RESET`` and :meth:`TableEnvironment.get_config`.
+"""Keeps the settings of a session: ``SET``, ``RESET`` and :meth:`TableEnvironment.get_config`.
 
     table-storage.<key>     what tables that this session creates have where their own options do not say: any option of a table
                             but those that belong to one table only
@@ -141,7 +141,7 @@ class Settings:
         self._initial = dict(self._values)
 
     def set(self, key: str, value: str) -> None:
-        """Set a key. Raises InvalidInputError for an unknown key or a value that does not parse, UnsupportedError."""
+        """Sets a key. Raises InvalidInputError for an unknown key or a value that does not parse, UnsupportedError."""
         self._check_texts(key, value)
         key = ALIASES.get(key, key)
         if _is_ours(key):
@@ -171,7 +171,7 @@ class Settings:
         return bool(option.parse(str(self.get(option.key))))
 
     def reset(self, key: str | None = None) -> None:
-        """Set a key, or all, back to what the environment was created with. Raises InvalidInputError for an unknown one."""
+        """Sets a key, or all, back to what the environment was created with. Raises InvalidInputError for an unknown one."""
         for one in (ALIASES.get(key, key),) if key is not None else tuple(self._values):
             if one in self._initial:
                 self.set(one, self._initial[one])
@@ -181,17 +181,17 @@ class Settings:
                 raise unknown_setting(one)
 
     def all(self) -> dict[str, str]:
-        """What was set, by key."""
+        """The values that were set, by key."""
         return dict(sorted(self._values.items()))
 
     @property
     def missing_columns(self) -> MissingColumns:
-        """What INSERT does about columns that it does not name."""
+        """The rule of INSERT for columns that it does not name."""
         return MissingColumns.of(str(MISSING_COLUMNS.parse(str(self.get(MISSING_COLUMNS.key)))))
 
     @property
     def is_streaming(self) -> bool:
-        """Whether statements run without end."""
+        """True if statements run without end."""
         return RUNTIME_MODE.parse(str(self.get(RUNTIME_MODE.key))) == "streaming"
 
     def _pass_on(self, key: str, value: str | None) -> None:
@@ -208,7 +208,7 @@ class Settings:
 
 
 def check_setting(key: str, value: str) -> None:
-    """Check a setting of ours. Raises InvalidInputError, UnsupportedError."""
+    """Checks a setting of ours. Raises InvalidInputError, UnsupportedError."""
     if key in OPTIONS:
         OPTIONS[key].parse(value)
         return

@@ -1,4 +1,4 @@
-"""SET, RESET, and the statements that go to the engine as they are."""
+"""Runs SET, RESET, and the statements that go to the engine as they are."""
 
 from tablestore.environment.result import Result, done, pairs
 from tablestore.environment.session.session import Session, placing
@@ -8,7 +8,7 @@ from tablestore.sql.statements.session import EngineStatement, ResetOption, SetO
 
 
 def set_option(session: Session, statement: SetOption, source: Source) -> Result:
-    """``SET key = value``, or the value of ``SET key``."""
+    """Runs ``SET key = value``, or gives the value of ``SET key``."""
     with placing(source, statement.span):
         if statement.value is None:
             return pairs([(statement.key, session.settings.get(statement.key))])
@@ -17,14 +17,14 @@ def set_option(session: Session, statement: SetOption, source: Source) -> Result
 
 
 def reset_option(session: Session, statement: ResetOption, source: Source) -> Result:
-    """``RESET``, of one key or of all."""
+    """Runs ``RESET``, of one key or of all."""
     with placing(source, statement.span):
         session.settings.reset(statement.key)
     return done()
 
 
 def by_engine(session: Session, statement: EngineStatement, source: Source) -> Result:
-    """Run a statement of the engine's own."""
+    """Runs a statement of the engine's own."""
     words = " ".join(statement.text.text.split()[:2]).upper()
     check_no_options(source.text, statement.text.span)
     with placing(source, statement.text.span):

@@ -1,1 +1,1 @@
-"""Blue and green: another version of a materialized table is built beside it, compared, and put in its place in one step."""
+"""Evolves materialized tables blue/green: another version is built beside the table, compared, and put in its place in one step."""

@@ -1,4 +1,4 @@
-"""Blue/green evolution of a materialized table: STAGE, COMPARE, PROMOTE, ROLLBACK and DISCARD.
+"""Runs the blue/green evolution of a materialized table: STAGE, COMPARE, PROMOTE, ROLLBACK and DISCARD.
 
     STAGE      the new version is built beside the table, and readers see nothing of it until it is whole
     PROMOTE    the staged version is refreshed to now -> the current one is kept as the previous one -> they change places
@@ -77,7 +77,7 @@ COMPARE_SCHEMA = pa.schema(
 
 
 def evolve(session: Session, written: Path, action: EvolutionAction, source: Source) -> Result:
-    """Run a statement about the versions of a table.
+    """Runs a statement about the versions of a table.
 
     Raises NotFoundError, InvalidInputError, UnsupportedError, AlreadyExistsError, ConflictError, and what a query raises.
     """
@@ -100,7 +100,7 @@ def evolve(session: Session, written: Path, action: EvolutionAction, source: Sou
 
 
 def stage_definition(session: Session, found: Found, definition: MaterializedTable) -> Result:
-    """Stage a version of a table that is declared as a whole. Raises as :func:`evolve`."""
+    """Stages a version of a table that is declared as a whole. Raises as :func:`evolve`."""
     return _as_job(session, found, lambda: _stage(session, found, definition))
 
 
@@ -118,7 +118,7 @@ def _as_job(session: Session, found: Found, act: Callable[[], None]) -> Result:
 
 
 def compare_versions(session: Session, written: Path, source: Source = NO_SOURCE) -> CompareReport:
-    """Compare a table with its staged version, or where there is none with the previous one."""
+    """Compares a table with its staged version, or where there is none with the previous one."""
     found = find_materialized(session, written, source)
     with while_there(found):
         role, other = _newest_beside(session, found)
@@ -147,7 +147,7 @@ def _stage(session: Session, found: Found, definition: MaterializedTable) -> Non
 
 
 def _stays(session: Session, found: Found) -> bool:
-    """Whether a table is the one that it was: what lies beside another one is no version of it."""
+    """True if a table is the one that it was: what lies beside another one is no version of it."""
     try:
         now = open_materialized(session, found.path)
     except (NotFoundError, InvalidInputError):
@@ -192,7 +192,7 @@ def _beside(found: Found, role: Role, definition: MaterializedTable, *, like: Fo
 
 
 def _swap(session: Session, found: Found, other: Found, *, kept_as: Role) -> None:
-    """Put a version in the place of the current one, which is kept beside the table."""
+    """Puts a version in the place of the current one, which is kept beside the table."""
     now_ms = session.clock.now_ms()
     kept: list[Found] = []
 
@@ -228,7 +228,7 @@ def _swap(session: Session, found: Found, other: Found, *, kept_as: Role) -> Non
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Upkeep:
-    """What keeps the table fresh after a swap. ``prepared``: begins then; ``ends``: what refreshed it before ends."""
+    """The upkeep of the table after a swap. ``prepared``: begins then; ``ends``: what refreshed it before ends."""
 
     stored: Upkeep
     prepared: Prepared | None
@@ -273,7 +273,7 @@ def _newest_beside(session: Session, found: Found) -> tuple[Role, Found]:
 
 @contextmanager
 def _one_wins(session: Session, found: Found) -> Iterator[None]:
-    """Whatever goes wrong because another session was faster is a ConflictError that says so."""
+    """Turns whatever goes wrong because another session was faster into a ConflictError that says so."""
     try:
         yield
     except CommitOutcomeUnknown:

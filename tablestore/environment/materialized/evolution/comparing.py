@@ -1,4 +1,4 @@
-"""How does another version of a materialized table differ from what readers see? Nothing is changed by asking.
+"""Compares another version of a materialized table with what readers see. Nothing is changed by it.
 
     columns     added, removed, of another type
     rows        by key, where both have the same one: only here, only there, changed; else as bags: only here, only there
@@ -29,7 +29,7 @@ _CURRENT, _OTHER = "tablestore_current", "tablestore_other"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompareReport:
-    """How a version differs from the current one. ``changed`` is None where the two have no common key.
+    """The differences of a version from the current one. ``changed`` is None where the two have no common key.
 
     ``apart``: sources that the two were made from at different snapshots, so that rows may differ without another reason.
     ``examples_…``: some of the rows, at most 20; of ``changed`` as they are in the version.
@@ -49,7 +49,7 @@ class CompareReport:
 
     @property
     def is_equal(self) -> bool:
-        """Whether there is no difference, neither in columns nor in rows."""
+        """True if there is no difference, neither in columns nor in rows."""
         columns = (self.columns_added, self.columns_removed, self.columns_retyped)
         return not (any(columns) or self.only_current or self.only_other or self.changed)
 
@@ -68,7 +68,7 @@ class CompareReport:
 
 
 def compare(session: Session, current: Found, other: Found, role: Role) -> CompareReport:
-    """Compare two versions as they are now. Raises UnsupportedError without an engine, and what reading them raises."""
+    """Compares two versions as they are now. Raises UnsupportedError without an engine, and what reading them raises."""
     inner = refresh_session(session)
     engine = session.engine_for("COMPARE")
     before, after = (

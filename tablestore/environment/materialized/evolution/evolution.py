@@ -1,4 +1,4 @@
-"""Blue/green evolution in Python: ``env.evolution("sales").stage("SELECT …")``, then ``compare()``, ``promote()`` and so on."""
+"""Offers blue/green evolution in Python: ``env.evolution("sales").stage("SELECT …")``, ``compare()``, ``promote()`` and so on."""
 
 from collections.abc import Mapping
 
@@ -33,7 +33,7 @@ class Evolution:
         comment: str | None = None,
         options: Mapping[str, str] | None = None,
     ) -> None:
-        """Build another version beside the table; what is left out stays as it is. ``STAGE AS query``."""
+        """Builds another version beside the table; what is left out stays as it is. ``STAGE AS query``."""
         given = query_text(query, what="stage")
         declared = CreateMaterializedTable(
             path=self._path,
@@ -48,20 +48,20 @@ class Evolution:
         self._run(Stage(declared=declared, given=written), given.source)
 
     def compare(self) -> CompareReport:
-        """How the staged version differs from the current one; where there is none, the previous version. ``COMPARE``."""
+        """The differences of the staged version from the current one; where there is none, the previous version. ``COMPARE``."""
         self._session.check_open()
         return compare_versions(self._session, self._path)
 
     def promote(self) -> None:
-        """Put the staged version in the place of the table, in one step. ``PROMOTE``."""
+        """Puts the staged version in the place of the table, in one step. ``PROMOTE``."""
         self._run(Promote())
 
     def rollback(self) -> None:
-        """Put the version before the last promotion back in its place, in one step. ``ROLLBACK``."""
+        """Puts the version before the last promotion back in its place, in one step. ``ROLLBACK``."""
         self._run(Rollback())
 
     def discard(self) -> None:
-        """Drop the staged version; where there is none, the previous one. ``DISCARD``."""
+        """Drops the staged version; where there is none, the previous one. ``DISCARD``."""
         self._run(Discard())
 
     def _run(self, action: EvolutionAction, source: Source = NO_SOURCE) -> None:

@@ -1,4 +1,4 @@
-"""A version of a materialized table is made where nobody sees it, and takes its name when it is whole.
+"""Makes a version of a materialized table where nobody sees it, and gives it the name when it is whole.
 
     staged ── rows of another version, with the cursor that they have ── refreshed to now ── published, in one step
 
@@ -39,7 +39,7 @@ _NOT_OF_VERSIONS = ("log.", "tablestore.log.", MATERIALIZED_PREFIX, OWN_MATERIAL
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
-    """What is to be made. ``like``: the table whose options it has, but for those that its definition declares otherwise; None:
+    """A version to be made. ``like``: the table whose options it has, but for those that its definition declares otherwise; None:
     those of its definition.
 
     ``marks``: options that say which version it is. A log belongs to the name, not to a version of what lies there.
@@ -52,11 +52,11 @@ class Version:
     marks: Mapping[str, str] = field(default_factory=dict)
 
     def context(self, session: Session) -> ManagedTableContext:
-        """What the factory learns of it."""
+        """The context of the factory for it."""
         return self._with_definition(new_managed(session, self.path, self._as_table()))
 
     def check(self, session: Session) -> None:
-        """Raise what making a table of it would raise before there is one; nothing is made."""
+        """Raises what making a table of it would raise before there is one; nothing is made."""
         context = self._with_definition(planned_managed(session, self.path, self._as_table()))
         context.catalog.check_new_table(
             self.path.in_catalog, context.fields, context.primary_key, context.partition_by, context.options, context.comment
@@ -91,7 +91,7 @@ def build(
     refreshes: bool = True,
     once_whole: Callable[[], object] = lambda: None,
 ) -> Found:
-    """Make a version, in the place of the table ``over`` if there is one.
+    """Makes a version, in the place of the table ``over`` if there is one.
 
     ``rows``: the version that it has its rows from; ``refreshes``: it is refreshed before anybody sees it; ``once_whole``: what is
     done when only its name is missing. Raises ConflictError if ``over`` was altered meanwhile, UnsupportedError where the store
@@ -168,7 +168,7 @@ def _stamp(table: object) -> object:
 
 
 def _copy(session: Session, rows: Found, into: Found) -> None:
-    """Give a staged table the newest rows of a version, and what its snapshot says of them."""
+    """Gives a staged table the newest rows of a version, and what its snapshot says of them."""
     source, target = rows.table, into.table
     snapshot = source.context.snapshots.latest()
     says = {} if snapshot is None else {k: v for k, v in snapshot.properties.items() if k.startswith(CONTENT_PREFIX)}

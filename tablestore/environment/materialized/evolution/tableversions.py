@@ -1,4 +1,4 @@
-"""The versions of a materialized table: the one that readers see, and at most two beside it.
+"""Finds the versions of a materialized table: the one that readers see, and at most two beside it.
 
     sales               what readers see
     sales__staged       what is to take its place
@@ -33,7 +33,7 @@ _FIRST = "first"
 
 
 class Role(StrEnum):
-    """What a version beside a table is there for. Stored in its name: never renamed."""
+    """The purpose of a version beside a table. Stored in its name: never renamed."""
 
     STAGED = "staged"
     PREVIOUS = "previous"
@@ -50,7 +50,7 @@ def version_id(found: Found) -> str:
 
 
 def is_version(table: Table) -> bool:
-    """Whether a table lies beside another one as a version of it."""
+    """True if a table lies beside another one as a version of it."""
     return VERSION_OF in table.options()
 
 
@@ -67,7 +67,7 @@ def find_version(session: Session, found: Found, role: Role) -> Found | None:
 
 
 def look_for_version(session: Session, found: Found, role: Role) -> Found | None:
-    """What lies at the name of a version. Raises AlreadyExistsError if another table has its name."""
+    """The table that lies at the name of a version. Raises AlreadyExistsError if another table has its name."""
     path = version_path(found.path, role)
     if not session.exists(path):
         return None
@@ -96,7 +96,7 @@ def get_version(session: Session, found: Found, role: Role) -> Found:
 
 
 def check_is_no_version(found: Found) -> None:
-    """Raise InvalidInputError for a table that is a version of another one itself."""
+    """Raises InvalidInputError for a table that is a version of another one itself."""
     of = found.table.options().get(VERSION_OF)
     if of is not None:
         raise InvalidInputError(
@@ -106,14 +106,14 @@ def check_is_no_version(found: Found) -> None:
 
 
 def drop_found(session: Session, found: Found) -> None:
-    """Drop a materialized table, and end what refreshes it; one that is gone already is fine."""
+    """Drops a materialized table, and ends what refreshes it; one that is gone already is fine."""
     end_upkeep(session, found)
     release_sources(refresh_session(session), found.table)
     session.factory.on_drop_table(stored_context(session, found.path), True)
 
 
 def drop_whole(session: Session, found: Found) -> None:
-    """Drop a table with the versions that lie beside it."""
+    """Drops a table with the versions that lie beside it."""
     drop_versions(session, found)
     drop_found(session, found)
     if not session.exists(found.path):
@@ -122,7 +122,7 @@ def drop_whole(session: Session, found: Found) -> None:
 
 
 def drop_expired(session: Session, path: ObjectPath, now_ms: int) -> None:
-    """Drop the previous version of a table if it was kept for as long as the table says; what cannot be dropped is tried again."""
+    """Drops the previous version of a table if it was kept for as long as the table says; what cannot be dropped is tried again."""
     try:
         found = open_materialized(session, path)
         options = TableOptions(found.table.options())
@@ -139,7 +139,7 @@ def drop_expired(session: Session, path: ObjectPath, now_ms: int) -> None:
 
 
 def drop_versions(session: Session, found: Found) -> None:
-    """Drop what lies beside a table, which is about to be dropped itself."""
+    """Drops what lies beside a table, which is about to be dropped itself."""
     if is_version(found.table):
         return
     for role in Role:

@@ -1,1 +1,1 @@
-"""How fresh are materialized tables? The figures, and their text for a collector."""
+"""Measures how fresh materialized tables are: the figures, and their text for a collector."""

@@ -1,4 +1,4 @@
-"""How fresh is a materialized table, and what did its refreshes do? Read from its snapshots, and from those of its sources.
+"""Measures how fresh a materialized table is, and what its refreshes did, from its snapshots and those of its sources.
 
     target   the freshness that it declares
     lag      the age of the oldest commit of a source that its rows do not show yet; 0 if they show all
@@ -57,7 +57,7 @@ class FreshnessFigures:
 
     @property
     def is_late(self) -> bool:
-        """Whether its rows are older than they are to be."""
+        """True if its rows are older than they are to be."""
         return self.lag_ms is not None and self.lag_ms > self.target_ms
 
 
@@ -121,7 +121,7 @@ def _lag(session: Session, found: Found, now: int) -> int | None:
 
 
 def _first_missing(session: Session, path: ObjectPath, cursor: Cursor | None) -> int | None:
-    """When the oldest commit that the rows do not show was made; None if they show all."""
+    """The time of the oldest commit that the rows do not show; None if they show all."""
     table = session.open_table(path)
     if not isinstance(table, Table):
         return None

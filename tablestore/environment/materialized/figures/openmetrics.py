@@ -1,4 +1,4 @@
-"""The figures of materialized tables as OpenMetrics text, which Prometheus and others collect. Pure."""
+"""Writes the figures of materialized tables as OpenMetrics text, which Prometheus and others collect. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 

@@ -1,1 +1,1 @@
-"""A folder of SQL files that declares materialized tables: what it holds, what it would change, and changing it."""
+"""Reads, plans and applies a folder of SQL files that declares materialized tables."""

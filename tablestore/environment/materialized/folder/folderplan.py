@@ -1,4 +1,4 @@
-"""What would a folder of SQL files change, and changing it.
+"""Plans what a folder of SQL files would change, and changes it.
 
     plan_folder    each statement beside what is there; nothing is done
     apply_folder   the same, statement by statement, and each that changes something runs
@@ -30,7 +30,7 @@ from tablestore.sql.statements.materialized import CreateMaterializedTable
 
 
 class Action(StrEnum):
-    """What a statement does."""
+    """The action of a statement."""
 
     CREATE = "create"
     ALTER = "alter"
@@ -67,7 +67,7 @@ class FolderPlan:
 
 
 def plan_folder(session: Session, folder: Path, *, blue_green: bool = False) -> FolderPlan:
-    """What the folder would change. Raises as :func:`read_folder`, and what a statement would raise, with its file."""
+    """The changes that the folder would make. Raises as :func:`read_folder`, and what a statement would raise, with its file."""
     declared = read_folder(session, folder)
     planned: list[PlannedStatement] = []
     pending: set[ObjectPath | str] = set()
@@ -82,7 +82,7 @@ def plan_folder(session: Session, folder: Path, *, blue_green: bool = False) -> 
 def apply_folder(
     session: Session, folder: Path, run: Callable[[Declaration], Result], *, blue_green: bool = False
 ) -> Iterator[PlannedStatement]:
-    """Make all that the folder declares; ``run`` runs a statement. Each of them once it is done.
+    """Makes all that the folder declares; ``run`` runs a statement. Each of them once it is done.
 
     Raises as :func:`plan_folder`, and what the statements raise; what ran before stays.
     """

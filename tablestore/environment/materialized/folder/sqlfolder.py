@@ -1,4 +1,4 @@
-"""Which statements do the SQL files of a folder hold, and in which order do they run?
+"""Reads the statements of the SQL files of a folder, in the order in which they run.
 
 A folder declares: CREATE OR ALTER MATERIALIZED TABLE, and CREATE TABLE and CREATE DATABASE with IF NOT EXISTS for what they read.
 Databases come first, then tables, then materialized tables, each behind those that its query reads; else the order of the files.
@@ -33,7 +33,7 @@ class Declaration:
 
     @property
     def name(self) -> str:
-        """What it declares."""
+        """The name of what it declares."""
         if isinstance(self.statement, CreateDatabase):
             return ".".join(self.statement.path.parts)
         return str(self.table)

@@ -1,1 +1,1 @@
-"""Refreshing a materialized table from the changes of its sources, and checking that it equals its query."""
+"""Refreshes a materialized table from the changes of its sources, and checks that it equals its query."""

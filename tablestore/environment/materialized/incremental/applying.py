@@ -1,4 +1,4 @@
-"""Rows that come and go become one commit of the target, which holds the new cursor.
+"""Commits rows that come and go to the target, together with the new cursor.
 
     with primary key    -D and +I, an update as its new row (as both where the input is the changelog)
     without             rows are equal by their values: of n equal rows exactly as many go as have to; new ones are appended
@@ -63,7 +63,7 @@ def note_of(target: Table, base: Snapshot | None, properties: Mapping[str, str],
 def apply_change(
     session: Session, engine: QueryEngine, target: Table, spec: TableSpec, change: pa.Table | None, note: CommitNote
 ) -> Snapshot | None:
-    """Commit the rows that come and go.
+    """Commits the rows that come and go.
 
     Raises ConflictError if something else was faster, NotThereError if rows that are to go are not in the target.
     """
@@ -123,7 +123,7 @@ def _gone_for_good(target: Table, removed: pa.Table, added: pa.Table) -> pa.Tabl
 
 
 def _places(session: Session, engine: QueryEngine, target: Table, pin: ReadPin, removed: pa.Table) -> pa.Table:
-    """Where the rows that go lie: of equal ones as many as go."""
+    """The places of the rows that go: of equal ones as many as go."""
     names = [field.name for field in target.table_schema.fields]
     on = " AND ".join(f"t.{quote_name(name)} <=> g.{quote_name(name)}" for name in names)
     query = (

@@ -1,4 +1,4 @@
-"""Keeping the snapshots that a cursor points to: expiry of a source waits for the tables that are made from it.
+"""Keeps the snapshots that a cursor points to: expiry of a source waits for the tables that are made from it.
 
 A hold is taken before a snapshot is first read, and moves on some time after the refresh has landed; so a crash leaves it too
 early, never too late. It says where its target lies. That of a target that never came into being, or has gone, is found by this
@@ -19,7 +19,7 @@ from tablestore.table.table import Table
 
 
 def hold_back(target: Table, sources: Sequence[Source]) -> None:
-    """See to it that no snapshot from those of the sources on expires."""
+    """Sees to it that no snapshot from those of the sources on expires."""
     for source in sources:
         holds, name = _holds(source.table), _name(target)
         held, first = holds.find(name), source.now.id if source.now else 1
@@ -28,7 +28,7 @@ def hold_back(target: Table, sources: Sequence[Source]) -> None:
 
 
 def let_go_before(target: Table, sources: Sequence[Source]) -> None:
-    """Let the snapshots before those of the sources expire: a refresh that read these has landed.
+    """Lets the snapshots before those of the sources expire: a refresh that read these has landed.
 
     That is two files to be made durable, so it waits while a source would keep them anyway (``snapshot.num-retained.min``).
     """
@@ -42,13 +42,13 @@ def let_go_before(target: Table, sources: Sequence[Source]) -> None:
 
 
 def let_go(target: Table, sources: Sequence[Source]) -> None:
-    """Let all snapshots of the sources expire: no cursor points to them any more."""
+    """Lets all snapshots of the sources expire: no cursor points to them any more."""
     for source in sources:
         _holds(source.table).release(_name(target))
 
 
 def hold_cursor(session: Session, target: Table) -> None:
-    """See to it that no snapshot from those of the target's own cursor on expires: its rows came from another table."""
+    """Sees to it that no snapshot from those of the target's own cursor on expires: its rows came from another table."""
     for point, table in _of_points(session, _points(target)):
         holds, name, first = _holds(table), _name(target), point.snapshot_id or 1
         held = holds.find(name)
@@ -67,7 +67,7 @@ def held_sources(session: Session, target: Table, query: str) -> Mapping[str, Ta
 
 
 def release(target: Table, held: Mapping[str, Table], *, but: Container[str] = ()) -> None:
-    """Let all snapshots of tables expire, whatever the target has held of them. ``but``: names of those that it still reads."""
+    """Lets all snapshots of tables expire, whatever the target has held of them. ``but``: names of those that it still reads."""
     for name, table in held.items():
         if name not in but:
             with suppress(TablestoreError):

@@ -1,4 +1,4 @@
-"""Bring a materialized table up to date: from the changes of its sources where its query has rules for that, as a whole otherwise.
+"""Brings a materialized table up to date: from the changes of its sources where its query has rules for that, as a whole otherwise.
 
     cursor of the target -> newest snapshots of the sources -> no change: nothing is committed
         plan, changes -> rows that come and go -> one commit with the new cursor
@@ -69,7 +69,7 @@ def refresh(
     describe: Describe = lambda report: {},
     in_round: Round | None = None,
 ) -> RefreshReport:
-    """Refresh a target from its query, and say what was done. ``spec``: how engines find the target; ``full``: as a whole in any
+    """Refreshes a target from its query, and says what was done. ``spec``: how engines find the target; ``full``: as a whole in any
     case; ``in_round``: the refreshes that read the same snapshots.
 
     ``guard`` looks at the newest snapshot of the target before the commit lands; ``describe`` gives more of what this says.
@@ -124,7 +124,7 @@ class _Refresh:
     def _why_full(
         self, base: Snapshot | None, before: Cursor | None, found: Sources, plan: IncrementalPlan | FullRefresh, *, full: bool
     ) -> str | RefreshReport | None:
-        """Why the whole has to be computed; None if the changes will do, a report if there are none."""
+        """The reason why the whole has to be computed; None if the changes will do, a report if there are none."""
         if full:
             return "it was asked for"
         if before is None:

@@ -1,4 +1,4 @@
-"""From which snapshots of its sources were the rows of a target made? The answer lies in the snapshot that holds these rows.
+"""Defines the cursor: the snapshots of its sources that the rows of a target were made from. The snapshot of these rows holds it.
 
 So rows and cursor land together: a refresh that died has either landed or it never was. Compactions keep the cursor, every other
 commit drops it: rows that something else wrote are no rows of the query.
@@ -46,7 +46,7 @@ class Cursor:
 
 
 def digest_of(query: str) -> str:
-    """What stands for the text of a query."""
+    """The digest that stands for the text of a query."""
     return hashlib.sha256(query.encode()).hexdigest()
 
 

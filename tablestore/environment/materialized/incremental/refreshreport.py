@@ -1,4 +1,4 @@
-"""What did one refresh of a materialized table do? One value, whichever way it was computed."""
+"""Reports one refresh of a materialized table as one value, whichever way it was computed."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -10,7 +10,8 @@ RefreshMode = Literal["incremental", "full", "none"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRange:
-    """What of one source went in: its changes behind snapshot ``before``, up to ``after``. None: nothing yet, or no snapshot."""
+    """The part of one source that went in: its changes behind snapshot ``before``, up to ``after``. None: nothing yet, or no
+    snapshot."""
 
     name: str
     before: int | None

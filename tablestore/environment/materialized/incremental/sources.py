@@ -1,4 +1,4 @@
-"""The sources of a query: which tables it reads, at which snapshots, and whether all that changed in between is known.
+"""Finds the sources of a query: which tables it reads, at which snapshots, and whether all that changed in between is known.
 
 A new snapshot is pinned where the changes recorded up to it add up to its rows: of tables whose compactions write the changelog,
 the newest one of which everything is compacted.
@@ -54,13 +54,13 @@ class Source:
 
     @property
     def shape(self) -> SourceShape:
-        """What the planner knows of it."""
+        """The shape that the planner knows of it."""
         schema = self.table.table_schema
         return SourceShape(name=self.name, fields=schema.fields, primary_key=schema.primary_keys)
 
     @property
     def point(self) -> Point:
-        """What the cursor says of it after the refresh."""
+        """The point that the cursor has of it after the refresh."""
         return point_of(self.name, self.table, self.now)
 
     def pin(self, session: Session, snapshot_id: int | None) -> ReadPin:
@@ -87,14 +87,14 @@ class Round:
     _seen: dict[tuple[str, str], Snapshot | None] = field(default_factory=dict)
 
     def snapshot_of(self, table: Table) -> Snapshot | None:
-        """Where this round reads a table."""
+        """The snapshot at which this round reads a table."""
         place = (table.location, table.branch_name)
         if place not in self._seen:
             self._seen[place] = _newest(table)
         return self._seen[place]
 
     def move_on(self, table: Table) -> None:
-        """Read a table at its newest snapshot from now on: it was refreshed in this round, or by somebody else meanwhile."""
+        """Reads a table at its newest snapshot from now on: it was refreshed in this round, or by somebody else meanwhile."""
         self._seen[table.location, table.branch_name] = _newest(table)
 
 
@@ -122,7 +122,7 @@ def find_sources(session: Session, query: str, in_round: Round | None = None) ->
 
 
 def why_not_from(cursor: Cursor, sources: Sequence[Source]) -> str | None:
-    """Why the changes since a cursor are not all known; None if they are."""
+    """The reason why the changes since a cursor are not all known; None if they are."""
     for source in sources:
         point = cursor.of_source(source.name)
         if point is None:
@@ -133,7 +133,7 @@ def why_not_from(cursor: Cursor, sources: Sequence[Source]) -> str | None:
 
 
 def is_ahead(cursor: Cursor, source: Source) -> bool:
-    """Whether the rows of a cursor were made from a later snapshot than this one of the same table."""
+    """True if the rows of a cursor were made from a later snapshot than this one of the same table."""
     point = cursor.of_source(source.name)
     if point is None or point.table_uuid != source.table.context.table_uuid or point.snapshot_id is None:
         return False
@@ -142,7 +142,7 @@ def is_ahead(cursor: Cursor, source: Source) -> bool:
 
 
 def has_changed(cursor: Cursor, source: Source) -> bool:
-    """Whether anything came since but compactions that changed nothing. The changes up to then are known."""
+    """True if anything came since but compactions that changed nothing. The changes up to then are known."""
     point = cursor.of_source(source.name)
     assert point is not None, "a source of the cursor"
     first, last = (point.snapshot_id or 0) + 1, source.now.id if source.now else 0
@@ -152,7 +152,7 @@ def has_changed(cursor: Cursor, source: Source) -> bool:
 
 
 def read_changes(source: Source, cursor: Cursor, names: frozenset[str]) -> pa.Table | None:
-    """What came and went between a cursor and now, in the columns of these names, with weights; None for too many rows."""
+    """The rows that came and went between a cursor and now, in the columns of these names, with weights; None for too many rows."""
     point = cursor.of_source(source.name)
     assert point is not None, "a source of the cursor"
     fields = [field.name for field in source.table.table_schema.fields if field.name.lower() in names]
@@ -200,7 +200,7 @@ def _newest(table: Table) -> Snapshot | None:
 
 
 def _is_in_frame(table: Table, snapshot: Snapshot) -> bool:
-    """Whether the changes recorded up to a snapshot add up to its rows."""
+    """True if the changes recorded up to a snapshot add up to its rows."""
     rule = change_rule(table.context)
     return not rule.changelog.on_compaction or all(
         rule.in_frame(entry.file.level) for entry in table.context.manifests.live(snapshot)

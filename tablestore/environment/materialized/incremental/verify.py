@@ -1,4 +1,4 @@
-"""Does a materialized table hold the rows of its query at the snapshots that its cursor names?
+"""Verifies that a materialized table holds the rows of its query at the snapshots that its cursor names.
 
     missing    rows of the query that the table does not have, so many times
     extra      rows of the table that the query does not give
@@ -31,7 +31,8 @@ _QUERY = "tablestore_query"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyReport:
-    """How a table differs from its query: numbers of rows, and examples of them. ``sources``: the snapshots compared, by name."""
+    """The differences of a table from its query: numbers of rows, and examples of them. ``sources``: the snapshots compared, by
+    name."""
 
     missing: int
     extra: int
@@ -41,7 +42,7 @@ class VerifyReport:
 
     @property
     def is_equal(self) -> bool:
-        """Whether there is no difference."""
+        """True if there is no difference."""
         return not (self.missing or self.extra)
 
     def __str__(self) -> str:
@@ -56,7 +57,7 @@ class VerifyReport:
 
 
 def verify(session: Session, target: Table, query: str, *, spec: TableSpec) -> VerifyReport:
-    """Compute the query at the snapshots of the cursor, and compare. ``spec``: how engines find the target.
+    """Computes the query at the snapshots of the cursor, and compares. ``spec``: how engines find the target.
 
     Raises NotFoundError where the table was not refreshed or a snapshot has expired, UnsupportedError for a query that gives other
     rows each time or reads more than managed tables.
@@ -94,7 +95,7 @@ def verify(session: Session, target: Table, query: str, *, spec: TableSpec) -> V
 
 
 def _pin(session: Session, relations: Relations, source: Source, cursor: Cursor) -> None:
-    """Let the query read a source at the snapshot of the cursor."""
+    """Lets the query read a source at the snapshot of the cursor."""
     point = cursor.of_source(source.name)
     if point is None or point.table_uuid != source.table.context.table_uuid:
         raise NotFoundError(f"source {source.name} is not the table that was read last; refresh first", kind="no-cursor")
@@ -106,7 +107,7 @@ def _pin(session: Session, relations: Relations, source: Source, cursor: Cursor)
 def difference(
     session: Session, engine: QueryEngine, schema: pa.Schema, given: dict[str, Relation], sides: Sequence[str]
 ) -> tuple[int, pa.Table]:
-    """How many rows one of two relations has in these columns and the other lacks, and some of them."""
+    """The number of rows that one of two relations has in these columns and the other lacks, and some of them."""
     columns = ", ".join(quote_name(name) for name in schema.names)
     times = fresh_name("tablestore_times", *schema.names)
     more, less = (f"SELECT {columns}, {weight} AS {times} FROM {side}" for side, weight in zip(sides, (1, -1), strict=True))
