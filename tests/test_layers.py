@@ -119,6 +119,7 @@ PLAINLY_DESCRIBED = (
     "table",
     "cdc",
     "distributed",
+    "sql",
     "environment",
 )
 RIDDLE = re.compile(

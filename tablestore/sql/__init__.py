@@ -1,1 +1,1 @@
-"""SQL text and what it says: statements as values, queries with the tables that they read. Pure: no engine, no catalog, no file."""
+"""Reads SQL text into statements as values, and finds the tables that queries read. Pure: no engine, no catalog, no file."""

@@ -1,4 +1,4 @@
-"""How deep may a query be nested?
+"""Limits how deep a query may be nested.
 
 Parentheses are counted where tokens are made (``extent``): ``MOST_LEVELS`` of them. ``deep`` makes room for these, and for
 chains of operators, while a tree is made, read and written; what does not fit is refused as too deep.
@@ -24,7 +24,7 @@ def too_deep(place: str = "") -> InvalidInputError:
 
 @contextmanager
 def deep() -> Iterator[None]:
-    """Room for a deep query. Raises InvalidInputError of the kind ``limit`` where even that is not enough."""
+    """Makes room for a deep query. Raises InvalidInputError of the kind ``limit`` where even that is not enough."""
     try:
         with deep_stack():
             yield

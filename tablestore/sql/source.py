@@ -1,4 +1,4 @@
-"""Places in the text of a statement, and what can be said about them.
+"""Describes places in the text of a statement, edits it there, and marks them in errors.
 
 Every value that the parser makes keeps the place that it came from, so that an error found much later (an unknown table, a column
 of the wrong type) points at line and column, and so that a query is edited where a name stands and left alone everywhere else.

@@ -1,1 +1,1 @@
-"""Which types the columns and expressions of a query have in Spark."""
+"""Finds the types that the columns and expressions of a query have in Spark."""

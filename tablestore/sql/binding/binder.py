@@ -1,4 +1,4 @@
-"""Binds a query: which column a name stands for, and which type of Spark's each expression has.
+"""Binds a query: finds the column that each name stands for, and the type that each expression has in Spark.
 
 From the bottom up, each part once: a query gives its columns to the scope of the one that reads it, an expression has the type that
 Spark's rule makes of those of its operands (``functiontypes``), and a set operation widens. Nothing is found by looking for a name
@@ -38,7 +38,7 @@ class Bound:
         return self._columns.get(id(query))
 
     def meaning(self, name: exp.Column) -> Meaning | None:
-        """What a name stands for; None where it stands in no expression."""
+        """The meaning of a name; None where it stands in no expression."""
         return self._meanings.get(id(name))
 
 
@@ -49,7 +49,7 @@ def bind_types(
     functions: Mapping[str, Type] | None = None,
     parameters: Mapping[str, Type] | None = None,
 ) -> Bound:
-    """Bind a query. ``tables``: the columns of tables by their names in small letters; ``functions``: the types that functions of
+    """Binds a query. ``tables``: the columns of tables by their names in small letters; ``functions``: the types that functions of
     the user's give, by their names; ``parameters``: the types of parameters, by their names."""
     binder = _Binder(tables, functions or {}, parameters or {})
     binder.query(tree, Scope())
@@ -57,14 +57,14 @@ def bind_types(
 
 
 def tables_of_others(tree: exp.Expr, tables: Mapping[str, Columns | None]) -> Iterator[exp.Table]:
-    """The tables of a query that neither are in ``tables``, nor a query of a WITH that binds them, nor a call."""
+    """The tables of a query that are neither in ``tables``, nor queries of a WITH in whose scope they stand, nor calls."""
     for table in tree.find_all(exp.Table):
         if not isinstance(table.this, exp.Func) and _full_name(table) not in tables and not _is_of_with(table):
             yield table
 
 
 def _is_of_with(table: exp.Table) -> bool:
-    """Whether a table is a query of a WITH around it: of one that is not recursive, the queries before its own."""
+    """True if a table is a query of a WITH around it. In one that is not recursive, a query sees those before it."""
     name = _full_name(table)
     below: exp.Expr = table
     node = table.parent
@@ -213,7 +213,7 @@ class _Binder:
         return columns
 
     def _read(self, node: exp.Expr, scope: Scope) -> None:
-        """Something in FROM, which sees what stands before it."""
+        """The source that an item of FROM is. The item sees those before it."""
         columns = self.query(node, scope)
         name = node.alias_or_name if not isinstance(node.this, exp.Func) else node.alias
         scope.sources.append(Source(name.casefold(), columns))
@@ -250,7 +250,7 @@ class _Binder:
         return columns if is_known else None
 
     def _columns_of(self, one: exp.Expr, scope: Scope) -> Columns | None:
-        """The columns that one of a SELECT stands for."""
+        """The columns that an item of a SELECT's list stands for."""
         if one.is_star:
             star = one.this if isinstance(one, exp.Column) else one
             replaced = {part.alias.casefold(): self.expression(part, scope) for part in star.args.get("replace") or ()}
@@ -282,7 +282,7 @@ class _Binder:
         return columns
 
     def _aggregated(self, pivot: exp.Pivot, columns: Columns | None) -> Columns | None:
-        """Those of a PIVOT: what it neither aggregates nor goes by, and a column an aggregate of each value."""
+        """The columns of a PIVOT: those that it neither aggregates nor pivots by, and a column for each aggregate of each value."""
         if columns is None or len(pivot.args.get("fields") or ()) != 1:
             return None
         used = {column.name.casefold() for column in pivot.find_all(exp.Column)}
@@ -324,7 +324,7 @@ class _Binder:
         return rule(node, self._known) if rule is not None else None
 
     def _with_lambdas(self, node: exp.Expr, scope: Scope) -> Type:
-        """A function that takes a function: each variable of a lambda has the type of what it stands for."""
+        """The type of a function that takes lambdas, whose variables have the types of what they stand for."""
         operand = self.expression(node.this, scope)
         if isinstance(node, exp.Reduce):
             initial = self.expression(node.args["initial"], scope)
@@ -352,7 +352,7 @@ class _Binder:
         return self.types.get(id(node))
 
     def _rest(self, node: exp.Expr, done: Iterable[str], scope: Scope) -> None:
-        """What stands in the clauses that have not been done."""
+        """Binds the clauses that are not bound yet."""
         for key, value in node.args.items():
             if key not in done:
                 for part in value if isinstance(value, list) else (value,):
@@ -374,7 +374,7 @@ _AFTER = ("order", "cluster", "sort", "distribute")
 
 
 def _is_variable(part: exp.Expr, node: exp.Expr) -> bool:
-    """Whether a bare name is the variable of a lambda, for which sqlglot has no column."""
+    """True if a bare name is the variable of a lambda, for which sqlglot has no column."""
     return isinstance(part, exp.Identifier) and not (
         part.arg_key == "alias" or (isinstance(node, exp.Dot) and part.arg_key == "expression") or isinstance(node, _NAMES)
     )

@@ -30,7 +30,7 @@ _MOMENTS = (DATE, TIMESTAMP_NTZ, TIMESTAMP)
 
 
 def common(types: Iterable[Type]) -> Type:
-    """The type of what is one of several values; None where one of them is not known, or Spark finds none. Of nothing: VOID."""
+    """The type that holds any of several values; None where one of theirs is not known, or Spark finds none. VOID for no values."""
     result: Type = VOID
     for one in types:
         result = _common(result, one)
@@ -101,7 +101,7 @@ def arithmetic(node: exp.Binary, left: Type, right: Type) -> Type:
 
 
 def _number(own: SqlType, other: SqlType) -> SqlType:
-    """The number for which an operand is taken: a NULL has the type of the other one, a text is cast to it."""
+    """The type of number as which an operand is taken: a NULL has the type of the other one, a text is cast to it."""
     if own == VOID:
         return DOUBLE if other in (STRING, VOID) else other
     if own == STRING:
@@ -122,13 +122,13 @@ def written_digits(operand: exp.Expr, other: SqlType) -> SqlType | None:
 
 
 def _has_suffix(number: exp.Expr) -> bool:
-    """Whether the type of a number stands behind it, as in ``2L``, which sqlglot has for a cast."""
+    """True if the type of a number stands behind it, as in ``2L``, which sqlglot has for a cast."""
     place = number.meta if isinstance(number, exp.Literal) and not number.is_string else {}
     return "start" in place and place["end"] - place["start"] + 1 > len(number.this)
 
 
 def _moved(node: exp.Binary, left: SqlType, right: SqlType) -> Type:
-    """The type of a moment and what is added to it, or of the difference of two."""
+    """The type of a moment to which something is added, or of the difference of two moments."""
     if left in _MOMENTS and right in _MOMENTS:
         return INTERVAL if isinstance(node, exp.Sub) else None
     moment, moved, by = (left, right, node.expression) if left in _MOMENTS else (right, left, node.this)

@@ -39,7 +39,7 @@ Rule: TypeAlias = Callable[..., Type]
 
 
 def alternatives(node: exp.Expr) -> list[exp.Expr]:
-    """Those values of which the node is one."""
+    """The values of which the node gives one."""
     match node:
         case exp.Case():
             parts = [branch.args["true"] for branch in node.args["ifs"]] + [node.args.get("default")]
@@ -90,7 +90,7 @@ def _number(node: exp.Expr, of: TypeOf) -> Type:
 
 
 def _negative(node: exp.Neg, of: TypeOf) -> Type:
-    """The least numbers are written with a digit more than the greatest ones."""
+    """The type of a negated value. The least numbers are written with a digit more than the greatest ones."""
     number = node.this
     if isinstance(number, exp.Literal) and not number.is_string and number.name in (str(2**31), str(2**63)):
         return INT if number.name == str(2**31) else BIGINT

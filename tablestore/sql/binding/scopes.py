@@ -33,7 +33,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meaning:
-    """What a name stands for: a column of what a ``query`` reads, or an alias in its list; one of its result has no query, and
+    """The meaning of a name: a column of what a ``query`` reads, or an alias in its list; one of its result has no query, and
     ``hides`` a column of that name that the query reads."""
 
     type: Type = None
@@ -45,8 +45,8 @@ class Meaning:
 
 @dataclass(slots=True)
 class Scope:
-    """What names mean in one query, and behind that in those around it. ``joined``: the columns of USING, which are one for both
-    sides; ``query``: the SELECT that reads its sources."""
+    """The names that one query can use, with their meanings, and behind them those of the queries around it. ``joined``: the
+    columns of USING, which are one for both sides; ``query``: the SELECT that reads its sources."""
 
     outer: "Scope | None" = None
     sources: list[Source] = field(default_factory=list)
@@ -64,7 +64,7 @@ class Scope:
             scope = scope.outer
 
     def common_query(self, name: str) -> tuple[bool, Columns | None]:
-        """Whether a query of WITH has a name, and its columns."""
+        """True if a query of a WITH has this name; and its columns."""
         for scope in self.around():
             if name in scope.common:
                 return True, scope.common[name]
@@ -75,7 +75,7 @@ class Scope:
         return next((scope.variables[name] for scope in self.around() if name in scope.variables), None)
 
     def column(self, node: exp.Column) -> Meaning:
-        """What a name stands for."""
+        """The meaning of the name of a column."""
         parts = [part.name for part in node.parts]
         for scope in self.around():
             is_open = False
@@ -93,11 +93,11 @@ class Scope:
         return Meaning(is_known=False)
 
     def _hides(self, column: str) -> bool:
-        """Whether this is a result, in which a column has the name of one that its query reads."""
+        """True if this is the scope of a result, and its query reads a column of this name."""
         return self.query is None and self.outer is not None and bool(self.outer._found((), column)[0])
 
     def _found(self, qualifier: Sequence[str], column: str) -> tuple[list[Type], bool]:
-        """The types of columns of a name, and whether there may be others that are not known."""
+        """The types of the columns of a name; and True if there may be others that are not known."""
         if not qualifier and column in self.joined:
             return [self.joined[column]], False
         read = [one for one in self.sources if not qualifier or one.name == qualifier[-1].casefold()]

@@ -71,17 +71,17 @@ class SqlType:
 
     @property
     def has_numbers(self) -> bool:
-        """Whether it is a number, or a part of it is."""
+        """True if it is a number, or a part of it is one."""
         return self.is_number or any(part is not None and part.has_numbers for part in self.parts)
 
     @property
     def has_fine(self) -> bool:
-        """Whether it is a timestamp that counts nanoseconds, or a part of it is."""
+        """True if it is a timestamp that counts nanoseconds, or a part of it is one."""
         return self.is_fine or any(part is not None and part.has_fine for part in self.parts)
 
     @property
     def is_known(self) -> bool:
-        """Whether the types of all of its parts are known."""
+        """True if the types of all of its parts are known."""
         return all(part is not None and part.is_known for part in self.parts)
 
     def field(self, name: str) -> "SqlType | None":

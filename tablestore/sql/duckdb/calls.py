@@ -1,4 +1,4 @@
-"""Parts of DuckDB's SQL that many rewrites need."""
+"""Builds the parts of DuckDB's SQL that many rewrites need."""
 
 from sqlglot import exp
 
@@ -23,7 +23,7 @@ def refusal(what: str) -> UnsupportedError:
 
 
 def unknown_operand(what: str, node: exp.Expr) -> UnsupportedError:
-    """The error for what depends on the type of an operand that is not known. ``node``: where it stands."""
+    """The error for an expression whose meaning depends on the type of an operand that is not known. ``node``: where it stands."""
     return refusal(f"{what} of a value whose type is not known{in_own_text(node)}, which a CAST says,")
 
 
@@ -33,7 +33,7 @@ def call(name: str, *arguments: exp.Expr) -> exp.Anonymous:
 
 
 def as_date(node: exp.Expr) -> exp.Expr:
-    """A date, of what DuckDB makes a timestamp."""
+    """A cast to a date of a value that DuckDB makes a timestamp."""
     return exp.Cast(this=node, to=exp.DataType.build("DATE"))
 
 
@@ -43,12 +43,15 @@ def as_zoned(node: exp.Expr) -> exp.Expr:
 
 
 def as_decimal(node: exp.Expr, kind: SqlType) -> exp.Expr:
-    """A decimal of Spark's digits, of what DuckDB computes as a double."""
+    """A cast to a decimal of Spark's digits of a value that DuckDB computes as a double."""
     return exp.Cast(this=node, to=exp.DataType.build(f"DECIMAL({kind.precision}, {kind.scale})"))
 
 
 def is_distinct(equal: exp.Expr) -> exp.Expr:
-    """Not equal, or one of them null. Not IS DISTINCT FROM: DuckDB 2.0 takes wrong rows where it filters a Parquet file by it."""
+    """The condition that two operands differ, or one of them is NULL.
+
+    Not IS DISTINCT FROM: DuckDB 2.0 takes wrong rows where it filters a Parquet file by it.
+    """
     return exp.Case(ifs=[exp.If(this=equal, true=exp.false())], default=exp.true())
 
 
@@ -84,7 +87,7 @@ def refused_where(condition: exp.Expr, what: str, value: exp.Expr) -> exp.Expr:
 
 
 def is_not_null(value: exp.Expr) -> exp.Expr:
-    """Whether a value is known."""
+    """The condition that a value is not NULL."""
     return exp.Not(this=exp.Is(this=value, expression=exp.null()))
 
 
@@ -94,7 +97,7 @@ def without_sign_of_zero(number: exp.Expr) -> exp.Expr:
 
 
 def not_negative(count: exp.Expr) -> exp.Expr:
-    """Zero, of what is less."""
+    """A number, with 0 for negative ones."""
     if isinstance(count, exp.Literal):
         return count
     zero = exp.Literal.number(0)
@@ -120,7 +123,7 @@ def with_aggregate(node: exp.Expr, aggregate: exp.Expr) -> exp.Expr:
 
 
 def note_dividends(node: exp.Expr) -> None:
-    """Keep with a quotient or remainder the columns that its dividend is NULL with, if that is arithmetic of columns alone.
+    """Keeps with a quotient or remainder the columns that its dividend is NULL with, if that is arithmetic of columns alone.
 
     So a chain of quotients grows with its length; its dividends themselves would double with each of them.
     """

@@ -1,4 +1,4 @@
-"""Clauses of a query whose form is another one in DuckDB."""
+"""Rewrites clauses of a query whose form is another one in DuckDB."""
 
 from collections.abc import Iterable
 
@@ -9,7 +9,7 @@ from tablestore.sql.freshnames import fresh_name
 
 
 def group(node: exp.Group) -> exp.Expr:
-    """``GROUP BY a, b WITH ROLLUP`` is ``GROUP BY ROLLUP (a, b)``."""
+    """Writes ``GROUP BY a, b WITH ROLLUP`` as ``GROUP BY ROLLUP (a, b)``."""
     for key, kind in (("rollup", exp.Rollup), ("cube", exp.Cube)):
         if any(not part.expressions for part in node.args.get(key) or ()):
             node.set("expressions", [kind(expressions=node.expressions)])
@@ -18,7 +18,7 @@ def group(node: exp.Group) -> exp.Expr:
 
 
 def sort_whole(query: exp.Query) -> None:
-    """Write SORT BY and CLUSTER BY as ORDER BY: each of DuckDB's results is one part of Spark's, which these sort."""
+    """Writes SORT BY and CLUSTER BY as ORDER BY: each of DuckDB's results is one part of Spark's, which these sort."""
     for key in ("sort", "cluster"):
         clause = query.args.get(key)
         if clause is not None:
@@ -93,7 +93,7 @@ def _unused(wanted: str, node: exp.Expr) -> str:
 
 
 def counted_columns(node: exp.Select) -> exp.Select:
-    """``posexplode`` in a list of columns, which is two of them: the place is an INT, and counts from 0."""
+    """Writes ``posexplode`` in a list of columns as its two columns: the place is an INT, and counts from 0."""
     columns: list[exp.Expr] = []
     for column in node.expressions:
         function = column.this if isinstance(column, exp.Aliases) else column
@@ -113,7 +113,7 @@ def _counted(array: exp.Expr, place: str, value: str) -> list[exp.Expr]:
 
 
 def of_counted_rows(node: exp.Filter) -> None:
-    """Compute arguments of an aggregate from the rows that its FILTER leaves. DuckDB does so from all, and may fail on one."""
+    """Computes arguments of an aggregate from the rows that its FILTER leaves. DuckDB does so from all, and may fail on one."""
     aggregate, condition = node.this, node.expression.this
     holders = [aggregate, *(part for part in aggregate.iter_expressions() if isinstance(part, exp.Distinct))]
     arguments = [part for one in holders for part in one.iter_expressions() if part.arg_key in _ARGUMENTS]
@@ -157,7 +157,7 @@ def in_order(chain: exp.Expr) -> exp.Expr:
 
 
 def _outside(node: exp.Expr) -> exp.Expr | None:
-    """What is around a node, and around its parentheses."""
+    """The node around a node and its parentheses."""
     around = node.parent
     while isinstance(around, exp.Paren):
         around = around.parent
@@ -165,7 +165,7 @@ def _outside(node: exp.Expr) -> exp.Expr | None:
 
 
 def _is_filter(node: exp.Expr) -> bool:
-    """Whether DuckDB computes the parts of a condition one after the other."""
+    """True if DuckDB computes the parts of a condition one after the other."""
     inner, around = node, node.parent
     while isinstance(around, (exp.And, exp.Or, exp.Paren)):
         inner, around = around, around.parent

@@ -1,4 +1,4 @@
-"""How does Spark compute with floats, where DuckDB does it in another way?
+"""Computes with floats as Spark does, where DuckDB does it in another way.
 
 A FLOAT beside any other number is a DOUBLE in Spark, so ``f = 0.1`` compares 0.10000000149 with 0.1. DuckDB makes the other one a
 FLOAT. Spark rounds a double by the decimal that it is written as: 1.005 to 1.01. DuckDB rounds 1.00499999999999989. A variance
@@ -46,13 +46,14 @@ def widened_operands(node: exp.Expr, bound: Bound) -> Iterator[exp.Expr]:
 
 
 def _compared(parts: Sequence[exp.Expr], bound: Bound) -> list[exp.Expr]:
-    """A FLOAT equals another FLOAT as DOUBLE too, so it is enough that one is not known to be a FLOAT."""
+    """The operands of a comparison to widen. A FLOAT equals another FLOAT as DOUBLE too: one that is not known to be a FLOAT is
+    enough."""
     singles = [part for part in parts if bound.of(part) == FLOAT]
     return singles if len(singles) < len(parts) else []
 
 
 def _singles(parts: Sequence[exp.Expr], bound: Bound, *, always: bool = False) -> list[exp.Expr]:
-    """Those of several values that are FLOAT where another one is known to be another number."""
+    """The values that are FLOAT where another one is known to be another number."""
     found = {id(part): bound.of(part) for part in parts}
     has_other = any(kind is not None and kind.is_number and kind != FLOAT for kind in found.values())
     return [part for part in parts if found[id(part)] == FLOAT] if always or has_other else []
@@ -67,7 +68,7 @@ def spread_as_spark(node: exp.Expr) -> exp.Expr:
 
 
 def round_as_spark(node: exp.Round | exp.Floor | exp.Ceil, kind: Type) -> exp.Expr:
-    """``round``, ``floor`` and ``ceil``. ``kind``: of what is rounded."""
+    """Writes ``round``, ``floor`` and ``ceil``. ``kind``: the type of the value that is rounded."""
     if not isinstance(node, exp.Round) and node.args.get("decimals") is not None:
         raise refusal(f"{node.sql_name().lower()} with digits")
     made = rounded(node, kind)

@@ -34,7 +34,7 @@ _AGGREGATES = ("every", "some")
 
 
 def write_out_aliases(tree: exp.Expr, bound: Bound) -> bool:
-    """Whether a query of the tree has got another one below it; then the tree is to be bound again.
+    """Rewrites a tree; True if a query in it has got another one below it: then the tree is to be bound again.
 
     Raises InvalidInputError for an alias that two expressions before it have.
     """
@@ -60,7 +60,7 @@ class _StaysAsItIs(Exception):
 
 @dataclass(slots=True)
 class _Names:
-    """What names of the tree mean, also in copies. New nodes are kept: the id of one that is gone would be used again."""
+    """The meanings of the tree's names, also in copies. New nodes are kept: the id of one that is gone would be used again."""
 
     bound: Bound
     meanings: dict[int, Meaning] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class _Names:
     numbers: Iterator[int] = field(default_factory=count)
 
     def meaning(self, name: exp.Column) -> Meaning:
-        """What a name means."""
+        """The meaning of a name."""
         return self.meanings.get(id(name)) or self.bound.meaning(name) or Meaning(is_known=False)
 
     def of(self, query: exp.Select, part: exp.Expr | None) -> list[exp.Column]:
@@ -125,7 +125,7 @@ class _Aliases:
         return aliases
 
     def _hides_in_order(self, names: _Names) -> bool:
-        """Whether an expression in ORDER BY uses an alias that hides a column: DuckDB takes the column there."""
+        """True if an expression in ORDER BY uses an alias that hides a column: DuckDB takes the column there."""
         order = self.query.args.get("order")
         return order is not None and any(
             names.meaning(name).hides
@@ -135,7 +135,8 @@ class _Aliases:
         )
 
     def _prefer_aliases(self, having: exp.Expr | None, names: _Names) -> None:
-        """In HAVING a name outside of aggregates means an alias, if the rows are not grouped by the column that it hides."""
+        """Lets names in HAVING outside of aggregates mean aliases, unless the rows are grouped by the column that the alias
+        hides."""
         group = self.query.args.get("group")
         keys = [] if group is None else [key for key in group.find_all(exp.Expr) if isinstance(key.parent, _AROUND_KEYS)]
         places = [int(key.name) - 1 for key in keys if isinstance(key, exp.Literal) and key.name.isdecimal()]
@@ -149,11 +150,11 @@ class _Aliases:
                 names.meanings[id(name)] = Meaning(query=self.query, is_alias=True)
 
     def _is_outside_of_aggregates(self, name: exp.Column) -> bool:
-        """Whether a name stands in a clause of this query, and neither in an aggregate nor in a query in it."""
+        """True if a name stands in a clause of this query, outside of aggregates and of queries in it."""
         return name.find_ancestor(exp.AggFunc, exp.Query, *_WRAPPERS) is self.query
 
     def _note(self, part: exp.Expr | None, before: list[exp.Expr], names: _Names) -> set[int]:
-        """The places of the aliases that a part uses."""
+        """Notes the aliases that a part uses, and returns their places."""
         found = set()
         for name in names.of(self.query, part):
             if not names.meaning(name).is_alias:
@@ -174,12 +175,12 @@ def _is_named(item: exp.Expr, alias: str) -> bool:
 
 
 def _is_column(item: exp.Expr) -> bool:
-    """Whether an item is a column under its own name."""
+    """True if an item is a column under its own name."""
     return isinstance(item.this, exp.Column) and item.this.name.casefold() == item.alias.casefold()
 
 
 class _Rewriting:
-    """Shares out a query: what it is computed from lies below, what uses an alias above."""
+    """Splits a query: what it is computed from goes below, what uses an alias stays above."""
 
     def __init__(self, aliases: _Aliases, names: _Names) -> None:
         self._aliases, self._names, self._query = aliases, names, aliases.query
@@ -189,7 +190,7 @@ class _Rewriting:
         self._stars: list[int] = []
 
     def carry_out(self) -> None:
-        """Write the query. Raises _StaysAsItIs before anything is changed."""
+        """Writes the query. Raises _StaysAsItIs before anything is changed."""
         self._check()
         query, names, levels, used = self._query, self._names, self._aliases.levels, self._aliases.used
         self._resolve_groups()
@@ -278,14 +279,14 @@ class _Rewriting:
         return any(self._names.meaning(name).is_alias and self._aliases.levels[self._aliases.uses[id(name)]] for name in names)
 
     def _resolve_having(self) -> bool:
-        """Whether HAVING goes by an alias of an alias, and so stands above; else it has the expressions in the place of aliases."""
+        """True if HAVING uses an alias of an alias, and so stands above; otherwise puts expressions in the place of its aliases."""
         if self._is_having_above():
             return True
         self._put_expressions(self._query.args.get("having"))
         return False
 
     def _resolve_groups(self) -> None:
-        """Put the expressions in the place of numbers and aliases by which the rows are grouped."""
+        """Puts the expressions in the place of numbers and aliases by which the rows are grouped."""
         group = self._query.args.get("group")
         for part in self._ordinals(group):
             part.replace(self._names.copy(self._items[int(part.name) - 1].unalias()))
@@ -309,7 +310,7 @@ class _Rewriting:
         yield exp.alias_(made, item.alias_or_name, quoted=True, copy=False) if item.alias_or_name else made
 
     def _above(self, node: exp.Expr, *, in_query: bool = False, in_lambda: bool = False, is_windowed: bool = False) -> exp.Expr:
-        """A part of the query, of what is computed below."""
+        """A part of the query above, written with the columns of the one below."""
         if isinstance(node, exp.Column):
             return self._column(node)
         is_value = isinstance(node, (exp.Condition, *_WRAPPERS)) and not isinstance(node, exp.Literal)
@@ -338,7 +339,7 @@ class _Rewriting:
         return any(self._names.meaning(name).is_alias for name in self._names.of(self._query, node))
 
     def _uses_result(self, node: exp.Expr) -> bool:
-        """Whether a name in a node means an alias or a column of the result: the same text means a column elsewhere."""
+        """True if a name in a node means an alias or a column of the result: the same text means a column elsewhere."""
         meanings = [self._names.meaning(name) for name in node.find_all(exp.Column)]
         return any(meaning.is_alias or meaning.query is None for meaning in meanings)
 
@@ -362,7 +363,7 @@ class _Rewriting:
 
     @staticmethod
     def _is_aggregate(node: exp.Expr) -> bool:
-        """Whether a node is an aggregate of the query's groups, and no function of a window."""
+        """True if a node is an aggregate of the query's groups, and no function of a window."""
         if isinstance(node, _WRAPPERS):
             return _Rewriting._is_aggregate(node.this)
         is_named = isinstance(node, exp.Anonymous) and str(node.this).lower() in _AGGREGATES

@@ -1,4 +1,4 @@
-"""Functions of arrays, as Spark has them."""
+"""Writes functions of arrays with Spark's meaning."""
 
 from sqlglot import exp
 
@@ -28,18 +28,18 @@ def subscript(node: exp.Bracket, kind: Type) -> exp.Expr:
 
 
 def size(value: exp.Expr) -> exp.Expr:
-    """How many elements an array or a map has, as an INT."""
+    """The number of elements of an array or a map, as an INT."""
     return exp.Cast(this=call("CARDINALITY", value), to=exp.DataType.build("INT"))
 
 
 def contains(node: exp.ArrayContains) -> exp.Expr:
-    """Whether an array has a value: NULL if it may be one that is NULL."""
+    """The condition that an array has a value; NULL if it may be one that is NULL."""
     unknown = exp.And(this=exp.Not(this=node), expression=_has_null(node.this))
     return exp.Case(ifs=[exp.If(this=unknown, true=exp.null())], default=node.copy())
 
 
 def or_empty(node: exp.Expr) -> exp.Expr:
-    """An array of what is not NULL: empty, where all is."""
+    """The array that an aggregate collects, empty instead of NULL where there is no value."""
     return exp.Coalesce(this=node, expressions=[exp.Array()])
 
 
@@ -60,7 +60,7 @@ def _has_null(array: exp.Expr) -> exp.Expr:
 
 
 def slice_of(node: exp.ArraySlice) -> exp.Expr:
-    """``slice`` whose place is a positive number and whose length a number, both written out."""
+    """Writes ``slice`` whose place is a positive number and whose length a number, both written out."""
     numbers = [
         part for part in (node.args.get("start"), node.args.get("end")) if isinstance(part, exp.Literal) and part.name.isdecimal()
     ]
@@ -70,7 +70,8 @@ def slice_of(node: exp.ArraySlice) -> exp.Expr:
 
 
 def series(node: exp.GenerateSeries) -> exp.Expr:
-    """``sequence`` that counts up by one between ends that are written out. Spark counts down where the first is the larger one."""
+    """Writes a ``sequence`` that counts up by one between ends that are written out. Spark counts down where the first is the
+    larger one."""
     ends = [node.args.get("start"), node.args.get("end")]
     if node.args.get("step") is not None or not all(isinstance(end, exp.Literal) for end in ends):
         raise refusal("sequence with computed ends, which may count down")

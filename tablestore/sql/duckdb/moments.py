@@ -1,4 +1,4 @@
-"""Functions of dates and timestamps, as Spark has them."""
+"""Writes functions of dates and timestamps with Spark's meaning."""
 
 import re
 
@@ -83,7 +83,7 @@ def _of_one_type(node: exp.Expr) -> list[list[exp.Expr]]:
 
 
 def truncated_date(node: exp.DateTrunc) -> exp.Expr:
-    """``trunc``: a date, cut to a unit that Spark knows."""
+    """Writes ``trunc``: a date, cut to a unit that Spark knows."""
     unit = str(node.args["unit"].name).upper()
     if unit not in _UNITS:
         raise refusal(f"trunc to {unit}")
@@ -92,19 +92,19 @@ def truncated_date(node: exp.DateTrunc) -> exp.Expr:
 
 
 def truncated_timestamp(node: exp.TimestampTrunc) -> exp.Expr:
-    """A TIMESTAMP WITH TIME ZONE, of whatever is cut off."""
+    """Writes ``date_trunc``, which gives a TIMESTAMP WITH TIME ZONE whatever is cut."""
     node.set("this", as_zoned(node.this))
     return node
 
 
 def seconds(node: exp.Expr, kind: Type) -> exp.Expr:
-    """``unix_timestamp``: whole seconds since 1970. ``kind``: of the moment; a text has to have each digit."""
+    """Writes ``unix_timestamp``: whole seconds since 1970. ``kind``: the type of the moment; a text has to have each digit."""
     count = exp.Cast(this=call("TRUNC", call("EPOCH", as_zoned(node.this))), to=exp.DataType.build("BIGINT"))
     return _in_form(count, node.this, "%Y-%m-%d %H:%M:%S") if kind == STRING else count
 
 
 def formatted(node: exp.Expr) -> exp.Expr:
-    """A node with a pattern of which sqlglot has understood each letter. The others DuckDB would take for text."""
+    """Checks that sqlglot has understood each letter of the pattern of a node. The others DuckDB would take for text."""
     pattern = node.args.get("format")
     if pattern is None:
         return node
@@ -119,7 +119,7 @@ def parsed(node: exp.StrToTime) -> exp.Expr:
 
 
 def _in_form(value: exp.Expr, text: exp.Expr, pattern: str) -> exp.Expr:
-    """What is read from a text, or an error if the text has not as many digits as its pattern, which DuckDB does not count."""
+    """The value of a text, or an error if the text has not as many digits as its pattern: DuckDB does not count them."""
     form = "".join(
         _DIGITS.get(part.replace("strict", ""), r"\w+") if part.startswith("%") else re.escape(part)
         for part in re.split(rf"({_STRFTIME.pattern})", pattern)
@@ -129,7 +129,7 @@ def _in_form(value: exp.Expr, text: exp.Expr, pattern: str) -> exp.Expr:
 
 
 def difference(node: exp.TimestampDiff) -> exp.Expr:
-    """DuckDB's difference counts the borders between two moments, Spark's the whole units."""
+    """Writes a difference of moments. DuckDB's counts the borders between them, Spark's the whole units."""
     unit = str(node.args["unit"].name).upper()
     first, last = (exp.Cast(this=end, to=exp.DataType.build("TIMESTAMP")) for end in (node.expression, node.this))
     if unit not in _MONTHS_OF:
@@ -165,12 +165,12 @@ def months_between(node: exp.MonthsBetween, last: Type, first: Type) -> exp.Expr
 
 
 def from_utc(node: exp.AtTimeZone) -> exp.Expr:
-    """``from_utc_timestamp``: the moment that clocks in UTC show when those of the region show this one."""
+    """Writes ``from_utc_timestamp``: the moment that clocks in UTC show when those of the region show this one."""
     return call("TIMEZONE", exp.Literal.string("UTC"), call("TIMEZONE", _region(node), node.this))
 
 
 def to_utc(node: exp.FromTimeZone) -> exp.Expr:
-    """``to_utc_timestamp``: the other way. Of two moments that clocks of the region show alike, the first."""
+    """Writes ``to_utc_timestamp``: the other way round. Of two moments that clocks of the region show alike, the first."""
     shown = call("TIMEZONE", exp.Literal.string("UTC"), node.this)
     return call("TIMEZONE", _region(node), shown)
 
@@ -183,17 +183,17 @@ def _region(node: exp.Expr) -> exp.Expr:
 
 
 def weekday(day: exp.Expr) -> exp.Expr:
-    """``weekday``: Monday is 0."""
+    """Writes ``weekday``: Monday is 0."""
     return exp.Sub(this=call("ISODOW", day), expression=exp.Literal.number(1))
 
 
 def day_of_week(node: exp.DayOfWeek) -> exp.Expr:
-    """``dayofweek``: Sunday is 1 in Spark, and 0 in DuckDB."""
+    """Writes ``dayofweek``: Sunday is 1 in Spark, and 0 in DuckDB."""
     return exp.Paren(this=exp.Add(this=node, expression=exp.Literal.number(1)))
 
 
 def extract(node: exp.Extract) -> exp.Expr:
-    """``EXTRACT`` of a part that both count alike, and of the day of the week."""
+    """Writes ``EXTRACT`` of a part that both engines count alike, and of the day of the week."""
     part = node.name.upper()
     if part in ("DOW", "DAYOFWEEK"):
         return exp.Paren(this=exp.Add(this=node, expression=exp.Literal.number(1)))

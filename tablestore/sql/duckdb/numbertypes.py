@@ -91,21 +91,21 @@ def _beside_a_number(node: exp.Expr, bound: Bound) -> SqlType | None:
 
 
 def _is_plain(kind: SqlType) -> bool:
-    """Whether all of it is known, and none of it has a meaning that depends on the session."""
+    """True if all parts of a type are known, and none has a meaning that depends on the session."""
     if kind.name in ("timestamp", "timestamp_ntz", "interval", "void"):
         return False
     return all(part is not None and _is_plain(part) for part in kind.parts)
 
 
 def _computed(node: exp.Expr) -> exp.Expr:
-    """The function in its window and behind its filter."""
+    """The function inside of its window and behind its filter."""
     while isinstance(node, (exp.Window, exp.Filter, exp.IgnoreNulls, exp.RespectNulls)):
         node = node.this
     return node
 
 
 def _is_inside(node: exp.Expr) -> bool:
-    """Whether a function stands in a window or behind a filter, which is cast with it."""
+    """True if a function stands in a window or behind a filter, which is cast with it."""
     return isinstance(node.parent, (exp.Window, exp.Filter, exp.IgnoreNulls, exp.RespectNulls)) and node.arg_key == "this"
 
 
@@ -147,7 +147,7 @@ def _widened_sides(node: exp.SetOperation, bound: Bound) -> list[Widened]:
 
 
 def widen(side: exp.Expr, own: Columns, wanted: Sequence[Type]) -> None:
-    """Cast the columns of a query to types: in its SELECT, or around it where it has none or a star."""
+    """Casts the columns of a query to types: in its SELECT, or around it where it has none or a star."""
     if isinstance(side, exp.Select) and len(side.expressions) == len(own) and not side.is_star and not side.args.get("distinct"):
         for item, (_, kind), to in zip(side.expressions, own, wanted, strict=True):
             if _is_widened(kind, to):

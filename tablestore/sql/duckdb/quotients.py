@@ -1,4 +1,4 @@
-"""How are decimals divided and averaged?
+"""Divides and averages decimals exactly.
 
 DuckDB does it with doubles, which have some 16 digits; Spark's quotient may have 38. Here whole numbers of 128 bits are divided:
 both operands without their points, the first with as many zeros as the quotient has digits behind its point, and one more to round

@@ -1,4 +1,4 @@
-"""What is a column of a result called that has no alias?
+"""Names the columns of a result that have no alias.
 
 As in Spark, whose name is the expression as it understands it:
 
@@ -50,11 +50,11 @@ _ADDED = {
 
 
 class _NotNamed(Exception):
-    """The expression has a part that only its own text names."""
+    """Signals a part of an expression that only its own text can name."""
 
 
 def name_results(tree: exp.Expr, tokens: Tokens) -> None:
-    """Give each column of each query that has no alias the name that Spark gives it. ``tokens``: of the text of the tree."""
+    """Gives each column of each query that has no alias the name that Spark gives it. ``tokens``: of the text of the tree."""
     starts = {tokens[at].start: at for at in range(len(tokens))}
     ends = {tokens[at].end: at + 1 for at in range(len(tokens))}
     for select in list(tree.find_all(exp.Select)):
@@ -72,7 +72,7 @@ def name_results(tree: exp.Expr, tokens: Tokens) -> None:
 
 
 def sources(query: exp.Select) -> Iterator[exp.Expr]:
-    """What a query reads."""
+    """The sources that a query reads."""
     start = query.args.get("from_")
     for clause in [*([start] if start else []), *(query.args.get("joins") or ())]:
         yield clause.this
@@ -127,7 +127,7 @@ class _Naming:
         return self._tokens[self._at + ahead]
 
     def _take(self, *words: str) -> bool:
-        """Whether these words stand here; then they are behind us."""
+        """Takes these words if they stand here; True if so."""
         found = all(self._key(place) == word for place, word in enumerate(words))
         self._at += len(words) if found else 0
         return found
@@ -296,7 +296,7 @@ class _Naming:
         return self._name()
 
     def _special(self, word: str) -> str:
-        """What looks like a function, and has words of its own inside."""
+        """Names what looks like a function and has keywords inside."""
         self._at += 1
         if word == "EXISTS":
             if self._key() not in QUERY_WORDS:
@@ -330,7 +330,7 @@ class _Naming:
         return inner
 
     def _name(self) -> str:
-        """A column, or a call: its first word is behind us."""
+        """Names a column or a call, whose first word is taken already."""
         parts = [self._tokens.name(self._at - 1)]
         while self._key() == "." and self._token(1).kind in (Kind.WORD, Kind.NAME):
             parts.append(name_of(self._token(1)))
@@ -402,7 +402,7 @@ class _Naming:
         return made
 
     def _skip_group(self) -> None:
-        """Behind the parenthesis that a query stands in, whose first word stands here."""
+        """Moves behind the parenthesis that a query stands in, whose first word stands here."""
         self._at = self._tokens.close(self._at - 1) + 1
 
 

@@ -1,4 +1,4 @@
-"""What is written in another way for DuckDB, node by node (see ``transpile``)."""
+"""Rewrites nodes of a tree for DuckDB, one by one (see ``transpile``)."""
 
 from collections.abc import Callable
 
@@ -57,7 +57,7 @@ _LEAST = (str(2**31), str(2**63))
 
 
 def _double(number: exp.Expr) -> exp.Expr:
-    """In the middle of two decimals lies one that may need another digit."""
+    """A number as DOUBLE: in the middle of two decimals lies one that may need another digit."""
     return exp.Cast(this=number, to=exp.DataType.build("DOUBLE"))
 
 
@@ -69,7 +69,7 @@ def _count(node: exp.Count) -> exp.Expr:
 
 
 def _count_if(node: exp.CountIf) -> exp.Expr:
-    """DuckDB's is NULL where it is never known whether the condition holds."""
+    """Writes ``count_if``. DuckDB's is NULL where the condition is NULL for all rows."""
     return _counted(node.this)
 
 
@@ -78,7 +78,7 @@ def _counted(condition: exp.Expr) -> exp.Expr:
 
 
 def _logarithm(node: exp.Expr) -> exp.Expr:
-    """NULL of what is not positive, as in Spark; DuckDB has NaN and infinity."""
+    """Writes a logarithm, which is NULL for numbers that are not positive; DuckDB has NaN and infinity."""
     for key in ("this", "expression"):
         value = node.args.get(key)
         if value is not None and not isinstance(value, exp.Literal):
@@ -100,12 +100,12 @@ def _any(node: exp.Any) -> exp.Expr:
 
 
 def _first(node: exp.AnyValue) -> exp.Expr:
-    """``any_value``: the first one, even if it is NULL."""
+    """Writes ``any_value``: the first one, even if it is NULL."""
     return exp.First(this=node.this)
 
 
 def _shifted(node: exp.BitwiseLeftShift | exp.BitwiseRightShift) -> exp.Expr:
-    """Java counts the places modulo the width of the type."""
+    """Writes a shift of bits. Java counts the places modulo the width of the type."""
     places = node.expression
     if not isinstance(places, exp.Literal) or not places.name.isdecimal() or int(places.name) > 31:
         raise refusal("a shift by a number that is computed, or not from 0 to 31")
@@ -113,7 +113,7 @@ def _shifted(node: exp.BitwiseLeftShift | exp.BitwiseRightShift) -> exp.Expr:
 
 
 def _unhexed(node: exp.Unhex) -> exp.Expr:
-    """NULL of what is not hexadecimal."""
+    """Writes ``unhex``, which is NULL for texts that are not hexadecimal."""
     are_digits = call("REGEXP_FULL_MATCH", node.this.copy(), exp.Literal.string("[0-9A-Fa-f]*"))
     return exp.Case(ifs=[exp.If(this=are_digits, true=node)])
 
@@ -141,12 +141,12 @@ def _positive_modulo(left: exp.Expr, right: exp.Expr) -> exp.Expr:
 
 
 def is_another(node: exp.Expr) -> bool:
-    """Whether DuckDB's aggregate is another one where there is little or nothing to aggregate (:func:`whole_aggregate`)."""
+    """True if DuckDB's aggregate gives another value where there is little or nothing to aggregate (:func:`whole_aggregate`)."""
     return isinstance(aggregate_of(node), (*_COLLECTED, *_CHOSEN, *_SPREADS, *_BETWEEN_VALUES, exp.Corr))
 
 
 def whole_aggregate(node: exp.Expr) -> exp.Expr:
-    """An aggregate in its window and behind its filter, as Spark has it of no rows, of one, and of NULL."""
+    """Writes an aggregate, with its window and filter, with Spark's values for no rows, for one, and for NULL."""
     aggregate = aggregate_of(node)
     if isinstance(aggregate, _COLLECTED):
         return lists.or_empty(node)
@@ -166,7 +166,7 @@ _BETWEEN_VALUES = (exp.Median, exp.Quantile)
 
 
 def _between_values(node: exp.Expr, aggregate: exp.Median | exp.Quantile) -> exp.Expr:
-    """``median`` and ``percentile``: between -Infinity and another value Spark finds NaN, and DuckDB -Infinity.
+    """Writes ``median`` and ``percentile``: between -Infinity and another value Spark finds NaN, and DuckDB -Infinity.
 
     The values -Infinity are the first ones in order, so a place up to their number is one of theirs.
     """
@@ -188,7 +188,7 @@ def _between_values(node: exp.Expr, aggregate: exp.Median | exp.Quantile) -> exp
 
 
 def _correlation(node: exp.Expr, aggregate: exp.Corr) -> exp.Expr:
-    """``corr``: NULL where one of both does not vary."""
+    """Writes ``corr``, which is NULL where one of both does not vary."""
     sides = aggregate.this, aggregate.expression
     spreads = [with_aggregate(node, call(name, *(side.copy() for side in sides))) for name in ("REGR_SXX", "REGR_SYY")]
     is_flat = exp.or_(*(exp.EQ(this=spread, expression=exp.Literal.number(0)) for spread in spreads))
@@ -196,7 +196,7 @@ def _correlation(node: exp.Expr, aggregate: exp.Corr) -> exp.Expr:
 
 
 def _with_nulls(node: exp.Expr, aggregate: exp.ArgMax | exp.ArgMin) -> exp.Expr:
-    """``max_by`` and ``min_by``: the value may be NULL. DuckDB passes over it, but not over a row that holds it."""
+    """Writes ``max_by`` and ``min_by``, whose value may be NULL. DuckDB passes over it, but not over a row that holds it."""
     name = "ARG_MAX" if isinstance(aggregate, exp.ArgMax) else "ARG_MIN"
     value, by, count = aggregate.this, aggregate.expression, aggregate.args.get("count")
     if count is None:
@@ -208,14 +208,14 @@ def _with_nulls(node: exp.Expr, aggregate: exp.ArgMax | exp.ArgMin) -> exp.Expr:
 
 
 def _angle(node: exp.Atan2) -> exp.Expr:
-    """``atan2``, to which -0.0 is 0.0."""
+    """Writes ``atan2``, for which -0.0 is 0.0."""
     for key in ("this", "expression"):
         node.set(key, without_sign_of_zero(exp.cast(exp.paren(node.args[key]), "DOUBLE")))
     return node
 
 
 def _power(node: exp.Pow) -> exp.Expr:
-    """Java's power: of NaN, and of a one and infinity, NaN. C has 1."""
+    """Writes Java's power, which is NaN for NaN and for one to the infinity; C gives 1."""
     base, exponent = (exp.cast(exp.paren(side), "DOUBLE") for side in (node.this, node.expression))
     is_one = exp.EQ(this=exp.Abs(this=base.copy()), expression=exp.Literal.number(1))
     without = exp.and_(
@@ -226,7 +226,7 @@ def _power(node: exp.Pow) -> exp.Expr:
 
 
 def _bit_count(node: exp.BitwiseCount) -> exp.Expr:
-    """Of 64 bits, whatever the type."""
+    """Writes ``bit_count``, which counts in 64 bits, whatever the type."""
     node.set("this", exp.cast(node.this, "BIGINT"))
     return node
 

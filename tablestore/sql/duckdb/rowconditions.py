@@ -1,4 +1,4 @@
-"""Says through which columns a condition of a query may fail on a row. Pure.
+"""Finds the columns through which a condition of a query may fail on a row. Pure.
 
     SELECT upper(s) FROM t                         no condition: nothing is computed before it is known which rows count
     … WHERE g = 5 AND name LIKE 'a%'               compares values of one type: that fails on no row
@@ -31,7 +31,7 @@ _WIDER = {"tinyint": 0, "smallint": 1, "int": 2, "bigint": 3, "float": 4, "doubl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowConditions:
-    """``failing``: the columns, in small letters, through which a condition may fail on a row; None: it may be any of them.
+    """The conditions of a query on rows. ``failing``: the columns, in small letters, through which one may fail; None: any may.
 
     ``filters``: there is a condition; ``computes``: the query gives something that is computed and may fail.
     """
@@ -41,7 +41,7 @@ class RowConditions:
     computes: bool = False
 
     def inside(self, outer: "RowConditions") -> "RowConditions":
-        """Those of a query that another one reads, whose columns may have other names there."""
+        """The conditions as those of a subquery, whose columns may have other names outside."""
         may_fail = outer.failing is None or bool(outer.failing) or (outer.filters and self.computes)
         return RowConditions(
             failing=None if may_fail else self.failing,
@@ -50,7 +50,7 @@ class RowConditions:
         )
 
     def may_fail(self, column: str) -> bool:
-        """Whether a condition on a column may fail on a row."""
+        """True if a condition on a column may fail on a row."""
         return self.failing is None or column.casefold() in self.failing
 
 
@@ -60,7 +60,7 @@ def failing_nodes(tree: exp.Expr, bound: Bound, casts: Collection[int]) -> list[
 
 
 def row_conditions(tree: exp.Expr, bound: Bound, failing: Sequence[exp.Expr]) -> RowConditions:
-    """What a bound query does with the rows of its tables. ``failing``: its nodes that may fail."""
+    """The conditions that a bound query puts to rows of its tables. ``failing``: its nodes that may fail."""
     filters = any(isinstance(node, _CLAUSES) for node in tree.walk())
     if not failing:
         return RowConditions(filters=filters)
@@ -76,7 +76,7 @@ def row_conditions(tree: exp.Expr, bound: Bound, failing: Sequence[exp.Expr]) ->
 
 
 def _may_fail(node: exp.Expr, bound: Bound, casts: Collection[int]) -> bool:
-    """Whether a node by itself may fail on a value. What stands in an aggregate is computed of rows that count."""
+    """True if a node by itself may fail on a value. What stands in an aggregate is computed from rows that count."""
     if id(node) in casts:
         return True
     if not isinstance(node, (exp.Condition, exp.Func)) or isinstance(node, _PLAIN):
@@ -96,7 +96,7 @@ def _may_fail(node: exp.Expr, bound: Bound, casts: Collection[int]) -> bool:
 
 
 def _operands(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The values of a node that are taken for ones of one type; a written one is cast before any row is read."""
+    """The values of a node that are cast to one type; a literal is cast before any row is read."""
     parts: list[exp.Expr]
     match node:
         case exp.Case():
@@ -113,7 +113,7 @@ def _operands(node: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def _are_of_one_kind(kinds: Collection[Type]) -> bool:
-    """Whether values of these types are compared without a cast that may fail."""
+    """True if values of these types are compared without a cast that may fail."""
     known = [kind for kind in kinds if kind is not None]
     if len(known) < len(kinds):
         return False
@@ -125,7 +125,7 @@ def _are_of_one_kind(kinds: Collection[Type]) -> bool:
 
 
 def _widens(given: Type, wanted: Type) -> bool:
-    """Whether a cast fails on no value."""
+    """True if a cast fails on no value."""
     if given is None or wanted is None:
         return False
     return given == wanted or _is_wider(given, wanted) or (wanted == STRING and (given.is_integer or given == BOOLEAN))

@@ -1,4 +1,4 @@
-"""Casts, and what DuckDB does in them in another way than Spark: it rounds, and takes parts of a row by their name."""
+"""Writes casts with Spark's meaning: DuckDB rounds, and takes parts of a row by their name."""
 
 import re
 
@@ -41,7 +41,7 @@ _NO_TEXTS = {
 
 
 def cast(node: exp.Cast, kind: Type) -> exp.Expr:
-    """A cast that cuts fractions off, and takes those texts for values that Spark takes. ``kind``: of what is cast."""
+    """A cast that cuts fractions off, and accepts the texts that Spark accepts. ``kind``: the type of the value that is cast."""
     inner = node.this
     wanted = node.to.this
     to = written_type(node.to)
@@ -77,7 +77,7 @@ def cast(node: exp.Cast, kind: Type) -> exp.Expr:
 
 
 def _refuse_pair(node: exp.Cast, kind: SqlType, to: SqlType) -> None:
-    """What Spark casts in another way, or not at all: TRY_CAST would give NULL."""
+    """Refuses a pair of types that Spark casts in another way, or not at all: TRY_CAST would give NULL."""
     families = {_family(kind), _family(to)}
     if None in families or len(families) == 1 or families == {"number", "boolean"}:
         return
@@ -87,12 +87,12 @@ def _refuse_pair(node: exp.Cast, kind: SqlType, to: SqlType) -> None:
 
 
 def _family(kind: SqlType) -> str | None:
-    """Types whose values are cast to each other; None for those that are cast by other rules."""
+    """The family of types whose values are cast to each other; None for one that is cast by other rules."""
     return "number" if kind.is_number else "moment" if kind in (DATE, TIMESTAMP, TIMESTAMP_NTZ) else _ALONE.get(kind)
 
 
 def _decoded(value: exp.Expr) -> exp.Expr:
-    """The text of bytes. Spark makes a text of any bytes, which nobody can read as one."""
+    """The text of bytes, decoded as UTF-8. Spark makes a text of any bytes, which nobody can read as one."""
     text = call("DECODE", value)
     is_none = exp.Is(this=call("TRY", text.copy()), expression=exp.null())
     return refused_where(exp.and_(is_not_null(value.copy()), is_none), "the cast of bytes that are no UTF-8 to a text", text)
@@ -113,7 +113,7 @@ def _written(number: exp.Expr) -> exp.Expr:
 
 
 def date_of_text(node: exp.Expr) -> exp.Expr:
-    """``to_date`` of a text, as a cast is checked."""
+    """Writes ``to_date`` of a text, checked as a cast is."""
     return _checked(node, exp.DataType.build("DATE"), _DAY, "a day as yyyy-MM-dd")
 
 

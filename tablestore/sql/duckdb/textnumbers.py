@@ -1,4 +1,4 @@
-"""Takes texts for numbers where Spark does: beside a number, and where a function counts.
+"""Casts texts to numbers where Spark does: beside a number, and where a function counts.
 
     id = '1.5'          a BIGINT beside a whole number: an error. DuckDB would round a text that is written, and find the row of 2
     price > v           a DOUBLE beside any other number
@@ -82,7 +82,7 @@ def _compared(node: exp.Expr) -> Iterator[Sequence[exp.Expr]]:
 
 
 def _decoded(node: exp.DecodeCase) -> Sequence[exp.Expr]:
-    """The value of ``decode(value, search, result, …, default)``, and what it is compared with."""
+    """The value of ``decode(value, search, result, …, default)`` and the values that it is compared with."""
     value, *pairs = node.expressions
     return (value, *pairs[: len(pairs) // 2 * 2 : 2])
 

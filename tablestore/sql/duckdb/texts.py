@@ -1,4 +1,4 @@
-"""Functions of texts, as Spark has them."""
+"""Writes functions of texts with Spark's meaning."""
 
 import re
 
@@ -15,7 +15,7 @@ _NOT_RE2 = re.compile(r"\(\?(?:[=!>]|<[=!])|\\[1-9kGZ]|[*+?}]\+|&&")
 
 
 def like(node: exp.Expr) -> exp.Expr:
-    """``LIKE``, in which a backslash escapes; DuckDB's has no such sign unless it is named."""
+    """Writes ``LIKE``, in which a backslash escapes; DuckDB's has no such sign unless it is named."""
     pattern = node.expression
     if isinstance(node.parent, exp.Escape) or (isinstance(pattern, exp.Literal) and "\\" not in pattern.name):
         return node
@@ -31,7 +31,7 @@ def like(node: exp.Expr) -> exp.Expr:
 
 
 def substring(node: exp.Substring) -> exp.Expr:
-    """``substring``, whose place 0 is place 1 in Spark."""
+    """Writes ``substring``, whose place 0 is place 1 in Spark."""
     start = node.args.get("start")
     if isinstance(start, exp.Literal):
         if start.name == "0":
@@ -45,20 +45,20 @@ def substring(node: exp.Substring) -> exp.Expr:
 
 
 def end(node: exp.Left | exp.Right) -> exp.Expr:
-    """``left`` and ``right``: a negative length is none. DuckDB counts it from the other end."""
+    """Writes ``left`` and ``right``: a negative length is 0. DuckDB counts it from the other end."""
     node.set("expression", not_negative(node.expression))
     return node
 
 
 def replace(node: exp.Replace) -> exp.Expr:
-    """``replace``: without a replacement it takes the text out."""
+    """Writes ``replace``: without a replacement it takes the text out."""
     if node.args.get("replacement") is None:
         node.set("replacement", exp.Literal.string(""))
     return node
 
 
 def split_part(node: exp.SplitPart) -> exp.Expr:
-    """``split_part``: the place 0 is an error. DuckDB gives an empty text."""
+    """Writes ``split_part``: the place 0 is an error. DuckDB gives an empty text."""
     text, by, place = node.this, node.args["delimiter"], node.args["part_index"]
     parts: exp.Expr = node
     if not isinstance(by, exp.Literal) or not by.name:
@@ -71,7 +71,7 @@ def split_part(node: exp.SplitPart) -> exp.Expr:
 
 
 def character(node: exp.Chr) -> exp.Expr:
-    """The character of a number, of which the lowest byte counts; none of a negative one."""
+    """The character of a number's lowest byte; the empty text for a negative number."""
     number = node.expressions[0]
     is_negative = exp.LT(this=exp.paren(number), expression=exp.Literal.number(0))
     low = exp.Mod(this=exp.paren(number.copy()), expression=exp.Literal.number(256))
@@ -79,7 +79,7 @@ def character(node: exp.Chr) -> exp.Expr:
 
 
 def checked_pattern(node: exp.Expr) -> exp.Expr:
-    """A function with a regular expression that RE2 reads as Java does. Raises UnsupportedError for another one."""
+    """Checks a function's regular expression: RE2 has to read it as Java does. Raises UnsupportedError for another one."""
     pattern = node.expression
     if not isinstance(pattern, exp.Literal) or _NOT_RE2.search(pattern.name):
         raise refusal("a regular expression that is computed, or has look-around, back references or possessive repetitions")
@@ -87,7 +87,7 @@ def checked_pattern(node: exp.Expr) -> exp.Expr:
 
 
 def extracted(node: exp.RegexpExtract) -> exp.Expr:
-    """``regexp_extract`` of a group that is written out, and that the pattern has."""
+    """Writes ``regexp_extract`` of a group that is written out, and that the pattern has."""
     checked_pattern(node)
     group = node.args.get("group")
     if group is not None and not (isinstance(group, exp.Literal) and group.name.isdecimal() and int(group.name) <= _groups(node)):
@@ -96,7 +96,7 @@ def extracted(node: exp.RegexpExtract) -> exp.Expr:
 
 
 def _groups(node: exp.Expr) -> int:
-    """How many groups the pattern has, at least."""
+    """The least number of groups that the pattern has."""
     try:
         return re.compile(node.expression.name).groups
     except re.error:
@@ -104,7 +104,7 @@ def _groups(node: exp.Expr) -> int:
 
 
 def replaced(node: exp.RegexpReplace) -> exp.Expr:
-    """``regexp_replace``: a group is ``$1`` in Java's replacements, and ``\\1`` in RE2's."""
+    """Writes ``regexp_replace``: a group is ``$1`` in Java's replacements, and ``\\1`` in RE2's."""
     checked_pattern(node)
     replacement = node.args.get("replacement")
     if not isinstance(replacement, exp.Literal) or "\\" in replacement.name:
@@ -118,7 +118,7 @@ def replaced(node: exp.RegexpReplace) -> exp.Expr:
 
 
 def _matches_nothing(pattern: str) -> bool:
-    """Whether a pattern may match an empty text."""
+    """True if a pattern may match an empty text."""
     try:
         return re.compile(pattern).match("") is not None
     except re.error:
@@ -126,19 +126,19 @@ def _matches_nothing(pattern: str) -> bool:
 
 
 def upper(node: exp.Upper) -> exp.Expr:
-    """``upper``: of a character that has several as its capital, only of ß."""
+    """Writes ``upper``. Of the characters whose capital is several ones, only ß is written so."""
     text = node.this
     capital = exp.Upper(this=exp.Replace(this=text, expression=exp.Literal.string("ß"), replacement=exp.Literal.string("SS")))
     return _refused_for(text, f"[{_LONG_CAPITALS}]", "capitals of ligatures and letters with several marks", capital)
 
 
 def lower(node: exp.Lower) -> exp.Expr:
-    """``lower``: Σ has two small letters, and İ one of two characters."""
+    """Writes ``lower``: Σ has two small letters, and İ one of two characters."""
     return _refused_for(node.this, "[Σİ]", "the small letters of Σ and İ", node)
 
 
 def initcap(node: exp.Initcap) -> exp.Expr:
-    """``initcap``, where no word begins with a letter that has several as its capital."""
+    """Writes ``initcap``, where no word begins with a letter that has several as its capital."""
     return _refused_for(node.this, f"(^| )[ß{_LONG_CAPITALS}]|[Σİ]", "initcap of ß, Σ, İ and ligatures", node)
 
 
@@ -149,7 +149,7 @@ def _refused_for(text: exp.Expr, pattern: str, what: str, value: exp.Expr) -> ex
 
 
 def position(node: exp.StrPosition) -> exp.Expr:
-    """``locate`` and ``position``, from a place that is written out and positive."""
+    """Writes ``locate`` and ``position``, from a place that is written out and positive."""
     start = node.args.get("position")
     if start is not None and not (isinstance(start, exp.Literal) and start.name.isdecimal() and int(start.name) > 0):
         raise refusal("locate from a place that is computed or not positive")
@@ -157,7 +157,7 @@ def position(node: exp.StrPosition) -> exp.Expr:
 
 
 def joined(node: exp.ArrayToString) -> exp.Expr:
-    """``array_join`` by texts that are written out."""
+    """Writes ``array_join`` by texts that are written out."""
     if any(not isinstance(one, exp.Literal) for one in (node.expression, node.args.get("null")) if one is not None):
         raise refusal("array_join by a text that is computed")
     return node
@@ -177,7 +177,7 @@ def levenshtein(node: exp.Levenshtein) -> exp.Expr:
 
 
 def json_part(node: exp.JSONExtractScalar) -> exp.Expr:
-    """``get_json_object`` of a path that is written out, with names and places only."""
+    """Writes ``get_json_object`` of a path that is written out, with names and places only."""
     path = node.expression
     if not isinstance(path, exp.Literal) or not _PATH.fullmatch(path.name):
         raise refusal("get_json_object with a path that is computed, or is not of names and numbers behind a $ ($.a.b[0])")

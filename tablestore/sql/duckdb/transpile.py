@@ -1,4 +1,4 @@
-"""Spark's SQL in DuckDB's words.
+"""Translates Spark's SQL to DuckDB's.
 
 sqlglot translates. What it does not bring to the same rows is rewritten here before, and what cannot be brought to them is refused
 by name, with Spark as the engine that can. A function is let through if it is known to mean the same (``TAKEN``), so that none
@@ -107,7 +107,7 @@ _SHOWN = re.compile(r"[A-Za-z]\w*|[^\w\s`'\"]{1,3}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What is known of what a query names: the columns of its tables by their names in small letters, the types that functions of
+    """The facts about the names in a query: the columns of its tables by their names in small letters, the types that functions of
     the user's give, and those of parameters, all by their names.
 
     ``engine_tables``: the names, in parts and small letters, of the other tables that it may read; None: any.
@@ -119,7 +119,7 @@ class Known:
     parameters: Mapping[str, Type] = field(default_factory=dict)
 
     def bind(self, tree: exp.Expr) -> Bound:
-        """Bind a query."""
+        """Binds a query."""
         return bind_types(tree, self.tables, functions=self.functions, parameters=self.parameters)
 
 
@@ -139,7 +139,7 @@ class Translated:
 
 
 class OtherTables(Exception):
-    """A query reads tables of which nothing is known, by these names in parts."""
+    """Signals that a query reads tables of which nothing is known, by these names in parts."""
 
     def __init__(self, names: Sequence[tuple[str, ...]]) -> None:
         super().__init__(names)
@@ -198,7 +198,7 @@ class _Misplaced(Exception):
 
 
 def _refuse_aliases(tree: exp.Expr) -> None:
-    """In parentheses sqlglot takes a name for what has none: ``WHERE (a b)``."""
+    """Refuses an alias that sqlglot finds in parentheses around what cannot have one: ``WHERE (a b)``."""
     for paren in tree.find_all(exp.Paren):
         if isinstance(paren.this, exp.Alias) and isinstance(name := paren.this.args["alias"], exp.Identifier):
             place = _Misplaced(Span(name.meta.get("start", 0), name.meta.get("end", -1) + 1))
@@ -206,7 +206,8 @@ def _refuse_aliases(tree: exp.Expr) -> None:
 
 
 def _refuse_unplanned(tables: Iterable[exp.Table], known: Known, relations: str) -> None:
-    """A query reads relations, and tables that its engine is known to have: DuckDB takes any other name for that of a file."""
+    """Refuses tables other than relations and those that the engine is known to have: DuckDB takes any other name for that of a
+    file."""
     for table in tables:
         if not isinstance(table.this, exp.Identifier):
             raise InvalidInputError(f"{_UNPARSED}: expected a table, found {table.sql(dialect=Spark4)[:40]}", kind="query")
@@ -242,7 +243,7 @@ _NO_QUERIES = (exp.DML, exp.Command, exp.Create, exp.Drop, exp.Alter, exp.Descri
 
 
 def _statement_of(tree: exp.Expr) -> str:
-    """What else than a query a tree is, in a word."""
+    """The kind of statement, in a word, that a tree is which is no query."""
     return type(tree).__name__.upper() if isinstance(tree, (*_NO_QUERIES, exp.Pragma)) else "what is none"
 
 
@@ -257,7 +258,7 @@ def _trees(text: str) -> list[exp.Expr | None]:
 
 
 def stumbled_at(error: BaseException | None, text: str) -> Span | None:
-    """Where in a text what :func:`to_duckdb` raised stumbled, by the error's cause; None where that is not known."""
+    """The place in a text that an error of :func:`to_duckdb` is about, by its cause; None where that is not known."""
     if not isinstance(error, (ParseError, _Misplaced)) or _with_select(text).text != text:
         return None
     if isinstance(error, _Misplaced):
@@ -276,7 +277,7 @@ def stumbled_at(error: BaseException | None, text: str) -> Span | None:
 
 
 def _near(error: Exception) -> str:
-    """What sqlglot stumbled over, if it is the user's (its own words name its classes), or the arguments of a call."""
+    """The text at which sqlglot failed, if it is the user's (its own words name its classes), or the arguments of a call."""
     if not isinstance(error, ParseError) or not error.errors:
         return ""
     first = error.errors[0]
@@ -290,13 +291,13 @@ def _near_to(found: str | None) -> str:
 
 
 def _call_of(found: Mapping[str, Any]) -> str | None:
-    """The function whose arguments sqlglot stumbled over."""
+    """The function in whose arguments sqlglot failed."""
     call = re.search(r"(\w+)\s*\([^()]*$", found.get("start_context") or "")
     return call[1] if call is not None and _is_of_call(found.get("description") or "") else None
 
 
 def _is_of_call(description: str) -> bool:
-    """Whether what is said is about the arguments of a function, and not of an operator."""
+    """True if sqlglot's message is about the arguments of a function, and not of an operator."""
     of = re.search(r"missing for <class '[\w.]*?(\w+)'>", description)
     kind = getattr(exp, of[1], None) if of is not None else exp.Func
     is_function = isinstance(kind, type) and issubclass(kind, exp.Func) and not issubclass(kind, (exp.Binary, exp.Unary, exp.Case))
@@ -328,7 +329,7 @@ def _with_select(text: str) -> Tokens:
 
 
 def _note_texts(tree: exp.Expr, tokens: Tokens) -> None:
-    """Keep with each expression that may fail how the user wrote it."""
+    """Keeps with each expression that may fail the text that the user wrote."""
     nodes = list(tree.walk(bfs=True))
     if not any(isinstance(node, _MAY_FAIL) for node in nodes):
         return
@@ -424,7 +425,7 @@ class _Counted:
     _kept: list[exp.Expr] = field(default_factory=list)
 
     def note(self, made: exp.Expr) -> None:
-        """Count a node whose parts were counted. Raises InvalidInputError of the kind ``limit`` where all are too many."""
+        """Counts a node whose parts were counted. Raises InvalidInputError of the kind ``limit`` where all are too many."""
         nodes = [made]
         while nodes:
             node = nodes.pop()
@@ -442,7 +443,7 @@ class _Counted:
 
 
 def _put(parent: exp.Expr, key: str, index: int | None, made: exp.Expr) -> None:
-    """Put a node where another one was. Of a list ``set`` would look at each of its nodes, for each that is put there."""
+    """Puts a node in the place of another one. In a list ``set`` would look at each of its nodes, for each that is put there."""
     if index is None:
         parent.set(key, made)
     else:
@@ -451,7 +452,7 @@ def _put(parent: exp.Expr, key: str, index: int | None, made: exp.Expr) -> None:
 
 
 def _change(node: exp.Expr, bound: Bound) -> Callable[[], exp.Expr]:
-    """What makes a node one of DuckDB's when its parts are done."""
+    """The function that makes a node one of DuckDB's when its parts are done."""
     match node:
         case exp.Div():
             return partial(quotient, node, bound.of(node), bound.of(node.this), bound.of(node.expression))
@@ -477,7 +478,8 @@ _EQUALITIES = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ)
 
 
 def _refuse_order(node: exp.Expr, bound: Bound) -> None:
-    """DuckDB has a NULL inside of a row or array for the greatest, and compares parts of rows by their names."""
+    """Refuses an order of nested values: DuckDB has a NULL inside of one for the greatest, and compares parts of rows by their
+    names."""
     if isinstance(node, (exp.Max, exp.Min, exp.Ordered)) and _has_parts(bound.of(node.this)):
         raise refusal("an order of rows or arrays, in which a NULL is the least (max_by and min_by take a value)")
     if isinstance(node, _ORDERS) and (_has_parts(bound.of(node.this)) or _has_parts(bound.of(node.expression))):
@@ -491,7 +493,8 @@ def _has_parts(kind: Type) -> bool:
 
 
 def _refuse_texts(node: exp.Expr, bound: Bound) -> None:
-    """DuckDB makes a column of texts of texts and others, Spark one of the others: ``SELECT '1' UNION ALL SELECT 2``."""
+    """Refuses texts beside other values in one column: DuckDB makes it one of texts, Spark one of the others (``SELECT '1' UNION
+    ALL SELECT 2``)."""
     if not isinstance(node, exp.SetOperation) or node.args.get("by_name"):
         return
     for (name, left), (_, right) in zip(bound.columns(node.left) or (), bound.columns(node.right) or (), strict=False):
@@ -501,7 +504,7 @@ def _refuse_texts(node: exp.Expr, bound: Bound) -> None:
 
 
 def _refuse_json(node: exp.Expr, bound: Bound) -> None:
-    """DuckDB writes NULLs, and has no words for NaN and keys that are no texts."""
+    """Refuses values that DuckDB writes as other JSON: it writes NULLs, and has no words for NaN and keys that are no texts."""
     if isinstance(node, exp.JSONFormat):
         row = node.this.unnest()
         fields = row.expressions if isinstance(row, exp.Struct) else ()
@@ -511,7 +514,7 @@ def _refuse_json(node: exp.Expr, bound: Bound) -> None:
 
 
 def _refuse_digits(node: exp.Expr, bound: Bound) -> None:
-    """The results of these would have other digits, or another type."""
+    """Refuses calls whose results would have other digits, or another type."""
     if isinstance(node, exp.Anonymous) and str(node.this).lower() == "pmod":
         if any(kind is not None and kind.is_decimal for kind in map(bound.of, node.expressions)):
             raise refusal("pmod of decimals")
@@ -520,7 +523,7 @@ def _refuse_digits(node: exp.Expr, bound: Bound) -> None:
 
 
 def _refuse_numbers(node: exp.Expr, bound: Bound) -> None:
-    """DuckDB takes a number for a condition: ``DELETE FROM t WHERE 1``."""
+    """Refuses a number as a condition, which DuckDB takes: ``DELETE FROM t WHERE 1``."""
     for condition in _conditions(node):
         kind = bound.of(condition)
         if kind is not None and kind not in (BOOLEAN, STRING, VOID):
@@ -546,18 +549,19 @@ def _conditions(node: exp.Expr) -> list[exp.Expr]:
 
 
 def _is_below_one(to: exp.DataType) -> bool:
-    """Whether a type is that of decimals without a digit before the point."""
+    """True if a type is that of decimals without a digit before the point."""
     digits = [part.name for part in to.expressions]
     return to.this is exp.DType.DECIMAL and len(digits) == 2 and digits[0] == digits[1]
 
 
 def _is_inside(node: exp.Expr) -> bool:
-    """Whether a function stands in a window or behind a filter, which is rewritten with it."""
+    """True if a function stands in a window or behind a filter, which is rewritten with it."""
     return isinstance(node.parent, (exp.Window, exp.Filter)) and node.arg_key == "this"
 
 
 def _node(node: exp.Expr, kind: Type) -> exp.Expr:
-    """A node as DuckDB has it; its parts are done already. ``kind``: of the node, of a cast's or subscript's operand."""
+    """The node that DuckDB has for a node whose parts are done. ``kind``: the type of the node; of a cast or subscript, of its
+    operand."""
     rewrite = REWRITES.get(type(node))
     if rewrite is not None:
         return rewrite(node)
@@ -619,13 +623,13 @@ def _wrong_number(function: str) -> str:
 
 
 def _function(node: exp.Func) -> exp.Expr:
-    """A call that no other rule is about; :func:`_refuse_calls` has let it through."""
+    """The node for a call that no other rule is about; :func:`_refuse_calls` has let it through."""
     rewrite = NAMED.get(str(node.this).lower()) if isinstance(node, exp.Anonymous) else None
     return node if rewrite is None else rewrite(*node.expressions)
 
 
 def _refuse_calls(nodes: Sequence[exp.Expr]) -> None:
-    """Nothing is called that is not known to answer as in Spark (``TAKEN``)."""
+    """Refuses calls that are not known to give the same as in Spark (``TAKEN``)."""
     for node in nodes:
         call = node.meta.get(CALL)
         if isinstance(call, Call):

@@ -1,1 +1,1 @@
-"""Which change of a query's rows follows from the changes of its sources? Pure: a query and the shapes of tables in, SQL out."""
+"""Plans how the rows of a query change with the changes of its sources. Pure: a query and the shapes of tables in, SQL out."""

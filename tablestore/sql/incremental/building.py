@@ -1,4 +1,4 @@
-"""From the tree of a query to the nodes that have rules, or to the reason why there is none."""
+"""Builds the nodes that have rules from the tree of a query, or says why there is no rule."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -109,7 +109,7 @@ def _inputs(select: exp.Select) -> list[Input]:
 
 
 def _check_expressions(value: object, clause: str, aliases: set[str]) -> None:
-    """Raise for subqueries in expressions, and for columns of a query around this one."""
+    """Raises for subqueries in expressions, and for columns of a query around this one."""
     for part in value if isinstance(value, list) else [value]:
         expression = part.args.get("on") if clause == "joins" and isinstance(part, exp.Join) else part
         if not isinstance(expression, exp.Expr):
@@ -151,7 +151,7 @@ def _tables(expression: exp.Expr) -> set[str]:
 
 
 def _own_parts(select: exp.Select) -> list[exp.Expr]:
-    """What it computes itself: not what the queries in its FROM do."""
+    """The parts that a query computes itself, without the queries in its FROM."""
     return [*select.expressions, *(select.args[name] for name in ("having", "qualify") if select.args.get(name) is not None)]
 
 

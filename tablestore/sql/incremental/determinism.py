@@ -1,4 +1,4 @@
-"""Does a query give the same rows each time that it reads the same rows?
+"""Checks that a query gives the same rows each time that it reads the same rows.
 
 Only what is known to is let through: a value that changed by itself would never be among the changes of a source. That of an
 aggregate must not depend on the order of its rows either.
@@ -32,7 +32,7 @@ _KNOWN = _VALUES | _AGGREGATES | _WINDOWS
 
 
 def check_deterministic(query: exp.Expr) -> None:
-    """Raise NoRuleError that names the first function that may give another value each time."""
+    """Raises NoRuleError that names the first function that may give another value each time."""
     for found in query.find_all(exp.Func):
         if type(found).__name__ not in _KNOWN or _has_pattern(found):
             name = _name(found)
@@ -50,5 +50,5 @@ def _name(call: exp.Func) -> str:
 
 
 def is_aggregate(found: exp.Expr) -> bool:
-    """Whether a function combines rows, where it is not the function of a window."""
+    """True if a function combines rows, and is not the function of a window."""
     return isinstance(found, exp.AggFunc) and type(found).__name__ in _AGGREGATES

@@ -1,4 +1,4 @@
-"""Groups whose new values follow from their old ones in the target and from the changes alone: no other row is read.
+"""Computes new values of groups from their old ones in the target and from the changes alone: no other row is read.
 
     SELECT g, count(*) AS n, count(x) AS k, sum(x) AS s, min(x) AS m FROM … GROUP BY g
 
@@ -208,7 +208,8 @@ class GroupState:
         return self._judged(query, [name for _, name in columns])
 
     def _judged(self, query: exp.Select, names: Sequence[str]) -> exp.Select:
-        """Groups with these columns, and what follows from their new values: an engine computes each of these once."""
+        """A query of groups with these columns and with what follows from their new values: an engine computes each of these
+        once."""
         columns: list[Projection] = [(_col(_MERGED, name), name) for name in names if name != "doubt"]
         rows = exp.Literal.number(1) if self._counted is None else _col(_MERGED, f"new_{self._counted.name}")
         left = rows if self.keys else exp.Literal.number(1)
@@ -336,7 +337,7 @@ def _total(value: exp.Expr, name: str, field: Field, types: Mapping[tuple[str, s
 
 
 def _adds_up(value: DataType, total: DataType) -> bool:
-    """Whether sums of these values are exact, and of the same kind in the target."""
+    """True if sums of these values are exact, and of the same kind in the target."""
     if not isinstance(value, AtomicType) or not isinstance(total, AtomicType):
         return False
     if value.root in INTEGER_ROOTS:

@@ -1,4 +1,4 @@
-"""Few values that a column must have, as literals in the query: a scan leaves out files by them, where a join reads them all.
+"""Writes the few values that a column must have as literals in a query: by them a scan leaves out files, where a join reads all.
 
 Only whole numbers and texts are written, and only beside columns of the same kind: a comparison of a text and a number converts
 one of them, and an IN need not convert the same one as an equality.
@@ -20,7 +20,7 @@ def literal_kind(data_type: DataType) -> str | None:
 
 
 def add_literals(select: exp.Select, column: exp.Expr, rows: pa.Table, name: str, *, join: exp.Join | None = None) -> None:
-    """Say that ``column`` has one of the values that ``name`` has in ``rows``, if these are few and none is NULL.
+    """Adds the condition that ``column`` has one of the values that ``name`` has in ``rows``, if these are few and none is NULL.
 
     It is said in the WHERE, or in the ON of ``join``.
     """

@@ -1,4 +1,4 @@
-"""The rules: how the rows of each part of a query change when its sources change.
+"""Computes how the rows of each part of a query change when its sources change: the rules.
 
 A change is a bag of rows with weights, 1 for a row that comes and -1 for one that goes. Every rule is exact for bags, so rules
 combine, and what goes and comes again adds up to nothing at the end.
@@ -45,7 +45,7 @@ class Steps:
     count: int = 0
 
     def keep(self, query: exp.Query | str) -> tuple[str, pa.Table]:
-        """Run a query once for all that read it; its name and its rows."""
+        """Runs a query once for all that read it; returns its name and its rows."""
         text = query if isinstance(query, str) else query.sql(dialect=Spark4)
         name = f"{STEP}{self.count}"
         self.count += 1
@@ -108,7 +108,7 @@ class Equality:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """What a block reads under a name: a source, by its number, or a part of the query.
+    """An input of a block under a name: a source, by its number, or a part of the query.
 
     ``equalities``: of the right side of a LEFT, SEMI or ANTI JOIN; none where the rows of the block are a sum over its rows.
     """
@@ -138,7 +138,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """FROM, JOIN and WHERE of ``select``; what it makes of these rows one by one, if that is all."""
+    """The FROM, JOIN and WHERE of ``select``, and what it computes of these rows one by one, if that is all."""
 
     select: exp.Select
     inputs: tuple[Input, ...]
@@ -190,7 +190,7 @@ class Block:
         return found
 
     def _narrow(self, term: exp.Select, changed: Input, changes: pa.Table, steps: Steps) -> None:
-        """Say of the inputs that are joined to an input that changed by a column of it which values they must have."""
+        """Limits the inputs that are joined by a column of a changed input to the values that its changes have there."""
         joins = term.args.get("joins") or []
         for place, other in enumerate(self.inputs):
             join = joins[place - 1] if place else None
@@ -209,14 +209,14 @@ class Block:
                         add_literals(term, its, rows, mine.name, join=join if other.equalities else None)
 
     def _say_keys(self, term: exp.Select, changed: Input, keys: pa.Table, steps: Steps) -> None:
-        """Say which values the rows beside the right side of a join must have."""
+        """Limits the rows beside the right side of a join to the values that they must have."""
         for number, equality in enumerate(changed.equalities):
             if self._alike(equality.outer, equality.inner, steps):
                 rows = without_nulls(keys, f"key_{number}") if equality.sign is exp.EQ else keys
                 add_literals(term, equality.outer, rows, f"key_{number}")
 
     def _alike(self, one: exp.Expr, other: exp.Expr, steps: Steps) -> bool:
-        """Whether both are columns of sources, and of one kind."""
+        """True if both are columns of sources, and of one kind."""
         reads = {known.alias: known.reads for known in self.inputs}
         kinds = []
         for column in (one, other):
@@ -276,7 +276,7 @@ class Keyed:
 
 
 def limit(select: exp.Select, name: str, values: Sequence[tuple[exp.Expr, type[exp.Binary]]]) -> None:
-    """Keep the joined rows with values that are among the keys of a step. Without keys these are all."""
+    """Keeps the joined rows with values that are among the keys of a step. Without keys these are all."""
     if not values:
         return
     on = [

@@ -1,4 +1,4 @@
-"""FULL JOIN, and RIGHT JOIN, as the LEFT JOINs that have a rule.
+"""Writes FULL JOIN and RIGHT JOIN as LEFT JOINs, which have a rule.
 
     a RIGHT JOIN b ON c             b LEFT JOIN a ON c
     a … z RIGHT JOIN b ON c         b LEFT JOIN (SELECT … FROM a … z) AS j ON c
@@ -25,7 +25,7 @@ No value of the left one in the first side is one of the right one in the second
 
 
 def write_as_left_joins(select: exp.Select) -> None:
-    """Write the RIGHT and FULL JOINs of a FROM as LEFT JOINs."""
+    """Writes the RIGHT and FULL JOINs of a FROM as LEFT JOINs."""
     number = 0
     while (place := _first_to_turn(select)) is not None:
         join = select.args["joins"][place]
@@ -90,7 +90,7 @@ def _joining(join: exp.Join, names: _Names) -> tuple[tuple[str, str], ...]:
 
 
 def _leave_found_out(select: exp.Select, aliases: set[str]) -> None:
-    """Keep the rows of the right side, the last one, for which no row of the left was found."""
+    """Keeps the rows of the right side, the last one, for which no row of the left was found."""
     *before, join = select.args["joins"]
     for condition in conjuncts(join.args.get("on")):
         for value in (condition.left, condition.right) if isinstance(condition, exp.EQ) else ():
@@ -113,7 +113,7 @@ def _aliases(first: exp.Expr, joins: Iterable[exp.Join]) -> set[str]:
 
 
 def _readers(select: exp.Select, joins: Iterable[exp.Join]) -> Iterator[exp.Expr | None]:
-    """What reads columns of the joined tables: the conditions of these joins, and all clauses behind."""
+    """The parts that read columns of the joined tables: the conditions of these joins, and all clauses behind."""
     yield from (join.args.get("on") for join in joins)
     for name, value in select.args.items():
         if name not in ("from_", "joins"):
@@ -121,7 +121,7 @@ def _readers(select: exp.Select, joins: Iterable[exp.Join]) -> Iterator[exp.Expr
 
 
 def _renamed(readers: Iterable[exp.Expr | None], aliases: set[str], alias: str) -> _Names:
-    """Let all readers read columns of these tables from the query of an alias; the names that they have there."""
+    """Lets all readers read columns of these tables from the query of an alias; the names that they have there."""
     names: _Names = {}
     for reader in list(readers):
         for column in list(reader.find_all(exp.Column)) if reader is not None else ():

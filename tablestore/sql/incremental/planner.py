@@ -1,4 +1,4 @@
-"""Can the change of a query's rows be computed from the changes of its sources, and by which queries?
+"""Plans the queries that compute the change of a query's rows from the changes of its sources, if there are such.
 
     plan = plan_incremental(text, source_of=…, sources=…, target=…)      an IncrementalPlan, or FullRefresh with a reason
     rows = plan.change(changed, run)                                     run: what runs its queries, step by step
@@ -85,11 +85,11 @@ class IncrementalPlan:
             return pa.concat_tables(found, promote_options="permissive") if found else None
 
     def is_replaced_by_key(self, node: Keyed) -> bool:
-        """Whether the rows of a part that go are those that the target has, and not those that its query gives."""
+        """True if the rows of a part that go are those that the target has, and not those that its query gives."""
         return node is self.node and self._keys_in_target(node) is not None
 
     def has_key(self, primary_key: Sequence[str], sources: Sequence[SourceShape]) -> bool:
-        """Whether each row has a primary key of its own, or goes and comes with all others of its key. True without a key."""
+        """True if each row has a primary key of its own, or goes and comes with all others of its key. True without a key."""
         if not primary_key:
             return True
         if isinstance(self.node, Keyed) and (keys := self._keys_in_target(self.node)) is not None and set(keys) <= set(primary_key):
@@ -123,7 +123,7 @@ class IncrementalPlan:
 def plan_incremental(
     text: str, *, source_of: Sequence[int], sources: Sequence[SourceShape], target: TargetShape
 ) -> IncrementalPlan | FullRefresh:
-    """Plan the refreshes of a query. ``source_of``: the source that each of its table references reads, in order."""
+    """Plans the refreshes of a query. ``source_of``: the source that each of its table references reads, in order."""
     try:
         check_names((text, *(field.name for fields in (target.fields, *(one.fields for one in sources)) for field in fields)))
         tree = read_query(text, source_of, sources)

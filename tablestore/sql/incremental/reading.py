@@ -1,4 +1,4 @@
-"""From the text of a query to a tree in which every column says where it comes from.
+"""Reads the text of a query into a tree in which every column says where it comes from.
 
 names of tables      tablestore_relation_0, …: one for each source, whatever the query calls it
 stars, USING, aliases, numbers in GROUP BY      written out
@@ -51,7 +51,7 @@ def read_query(text: str, source_of: Sequence[int], sources: Sequence[SourceShap
 
 
 def _check_joins(query: exp.Expr) -> None:
-    """Raise NoRuleError for USING behind a join after which a column of that name is none of one table."""
+    """Raises NoRuleError for USING behind a join after which a column of that name is none of one table."""
     for select in query.find_all(exp.Select):
         outer = ""
         for join in select.args.get("joins") or ():
@@ -95,7 +95,7 @@ def _named(text: str, source_of: Sequence[int], sources: Sequence[SourceShape]) 
 
 
 def _without_with(query: exp.Query, bound: Mapping[str, exp.Query]) -> exp.Query:
-    """The query with those of WITH, its own and ``bound`` ones, in the places of their names."""
+    """The query with the queries of its WITH, and the ``bound`` ones, in the places of their names."""
     clause = query.args.get("with_")
     if clause is not None:
         if clause.args.get("recursive"):
@@ -119,7 +119,7 @@ def _without_with(query: exp.Query, bound: Mapping[str, exp.Query]) -> exp.Query
 
 
 def _join_subqueries(select: exp.Select, numbers: Iterator[int]) -> None:
-    """Make joins of the conditions IN and EXISTS of a WHERE."""
+    """Makes joins of the conditions IN and EXISTS of a WHERE."""
     where = select.args.get("where")
     kept: list[exp.Expr] = []
     for condition in list(conjuncts(where)):

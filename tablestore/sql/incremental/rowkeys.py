@@ -1,4 +1,4 @@
-"""Do columns of a part of a query name its rows: can no two of these share them?
+"""Finds out whether columns of a part of a query name its rows: no two rows share their values.
 
     FROM orders o JOIN people p ON o.person = p.id       o.id does: it is the key of o, and says which p.id there is
     FROM orders o LEFT JOIN people p ON o.person = p.id  so it does: one person at most is found for an order
@@ -25,7 +25,7 @@ _Column = tuple[str, str]
 
 
 def names_rows(columns: Collection[str], node: Node, sources: Sequence[SourceShape]) -> bool:
-    """Whether no two rows of a part of the query share these columns of it."""
+    """True if no two rows of a part of the query share these columns of it."""
     if isinstance(node, Union):
         return _names_full_join(columns, node, sources)
     block = block_of(node)
@@ -56,7 +56,7 @@ def _either(names: Iterable[str]) -> str:
 
 
 def _names_full_join(columns: Collection[str], union: Union, sources: Sequence[SourceShape]) -> bool:
-    """Whether the values that a FULL JOIN compares are there in all of its rows, and name those of both of its sides."""
+    """True if the values that a FULL JOIN compares are there in all of its rows, and name the rows of both of its sides."""
     if not union.apart or any(_either(pair) not in columns for pair in union.apart):
         return False
     for place, side in enumerate(union.sides):
@@ -69,7 +69,7 @@ def _names_full_join(columns: Collection[str], union: Union, sources: Sequence[S
 
 
 def names_joined_rows(columns: Collection[_Column], block: Block, sources: Sequence[SourceShape]) -> bool:
-    """Whether no two of the joined rows of a block share these columns of its inputs."""
+    """True if no two of the joined rows of a block share these columns of its inputs."""
     if block.select.args.get("laterals"):
         return False
     named = _following(block, columns, sources)[1]
@@ -137,7 +137,7 @@ def _equal_columns(block: Block, sources: Sequence[SourceShape]) -> Iterator[tup
 
 
 def _alike(one: exp.Expr, other: exp.Expr, block: Block, sources: Sequence[SourceShape]) -> bool:
-    """Whether both are columns in whose types a value equals one other only: the texts '1' and '01' both equal the number 1."""
+    """True if both are columns in whose types a value equals one other only: the texts '1' and '01' both equal the number 1."""
     types = [_type_of(side, block, sources) for side in (one, other)]
     if types[0] is None or types[1] is None:
         return False

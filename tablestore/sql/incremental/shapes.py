@@ -1,4 +1,4 @@
-"""What the planner of incremental refreshes knows of tables, and the names that they have in its SQL.
+"""Describes tables to the planner of incremental refreshes, and gives their names in its SQL.
 
 tablestore_relation_2_old        source 2 at the snapshot that the target was computed from
 tablestore_relation_2_new        … at the snapshot that it is refreshed to
@@ -53,7 +53,7 @@ class TargetShape:
 
 @dataclass(frozen=True, slots=True)
 class FullRefresh:
-    """There is no rule for this query, and why: the whole is computed anew.
+    """A query without a rule, and the reason: the whole is computed anew.
 
     Not ``repeatable``: it may give other rows although no source has changed.
     """
@@ -71,7 +71,7 @@ class NoRuleError(Exception):
 
 
 def check_names(texts: Iterable[str]) -> None:
-    """Raise NoRuleError where a text, or the name of a column, has a name of those that the queries of a refresh give."""
+    """Raises NoRuleError where a text, or the name of a column, has a name of those that the queries of a refresh give."""
     if (own := next((found for text in texts if (found := _OWN.search(text)) is not None), None)) is not None:
         raise NoRuleError(f"it has a name that begins with {own[0]}, as those of the refresh itself do")
 

@@ -1,4 +1,4 @@
-"""Groups whose new values are added up here, without a query: where the changes and the groups of the target are few.
+"""Adds up new values of groups without a query, where the changes and the groups of the target are few.
 
 For some thousand rows an engine's time goes into the query, not into its rows. Here are counts, and sums of whole numbers, of plain
 columns of one source, as :mod:`tablestore.sql.incremental.groupstate` has them in SQL. Whatever is not sure is left to that: a
@@ -27,7 +27,7 @@ _KEY_ROOTS = INTEGER_ROOTS | {TypeRoot.BOOLEAN, TypeRoot.DATE, TypeRoot.DECIMAL,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """What is added up, by the names of the query's columns.
+    """The columns that are added up, by the names of the query's columns.
 
     ``keys``: the source's column of each. ``counts``: that whose values are counted; None: all rows, which one of them counts.
     ``sums``: that whose values are added up, and whether none of them is NULL.
@@ -71,13 +71,14 @@ class Tally:
             return None
 
     def _is_small(self, changes: pa.Table) -> bool:
-        """Whether no sum of these rows can pass 62 bits."""
+        """True if no sum of these rows can pass 62 bits."""
         ends = [pc.min_max(changes.column(column)).as_py() for column, _ in self.sums.values()]
         most = max((abs(end or 0) for both in ends for end in both.values()), default=0)
         return bool(most * changes.num_rows < 2**62)
 
     def _numbers(self, changes: pa.Table) -> dict[str, Places]:
-        """What each change adds to its group: ``rows``, values that are there (``more_x``), and their sum (``delta_x``)."""
+        """The amounts that each change adds to its group: ``rows``, values that are there (``more_x``), and their sum
+        (``delta_x``)."""
         weight = changes.column(WEIGHT).to_numpy().astype(np.int64)
         numbers = {"rows": weight}
         for column in (*self.counts.values(), *(column for column, required in self.sums.values() if not required)):
@@ -113,7 +114,7 @@ class Tally:
 
 
 def is_plain_key(data_type: DataType | None) -> bool:
-    """Whether values of a type are one group in SQL exactly if they are the same bytes."""
+    """True if values of a type are one group in SQL exactly if they are the same bytes."""
     return isinstance(data_type, AtomicType) and data_type.root in _KEY_ROOTS
 
 

@@ -1,4 +1,4 @@
-"""Do the windows of a query leave open which of several rows comes first?
+"""Finds windows of a query that leave open which of several rows comes first.
 
     row_number() OVER (PARTITION BY g ORDER BY x)        rows with the same g and x are numbered as the engine likes
     row_number() OVER (PARTITION BY g ORDER BY x, id)    they are not, if id is the primary key

@@ -1,1 +1,1 @@
-"""SQL text in, the values of ``statements`` out. Pure: no engine, no catalog."""
+"""Parses SQL text into the values of ``statements``. Pure: no engine, no catalog."""

@@ -1,4 +1,4 @@
-"""ALTER TABLE, TRUNCATE TABLE and COMMENT ON TABLE, in the seed's spelling and in Spark's."""
+"""Parses ALTER TABLE, TRUNCATE TABLE and COMMENT ON TABLE, in Flink's spelling and in Spark's."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -45,7 +45,7 @@ _UNSUPPORTED_SETS = {
 
 
 def alter(cursor: Cursor) -> AlterTable | AlterMaterializedTable:
-    """Take ALTER TABLE …, ALTER MATERIALIZED TABLE …."""
+    """Takes ALTER TABLE …, ALTER MATERIALIZED TABLE …."""
     cursor.expect("ALTER")
     if cursor.accept("MATERIALIZED"):
         return alter_materialized(cursor)
@@ -58,14 +58,14 @@ def alter(cursor: Cursor) -> AlterTable | AlterMaterializedTable:
 
 
 def truncate(cursor: Cursor) -> TruncateTable:
-    """Take TRUNCATE TABLE …."""
+    """Takes TRUNCATE TABLE …."""
     cursor.expect("TRUNCATE", "TABLE")
     path = cursor.path("the name of a table")
     return TruncateTable(path=path, partition=optional_partition(cursor))
 
 
 def comment_on(cursor: Cursor) -> AlterTable:
-    """Take COMMENT ON TABLE path IS 'text' | NULL."""
+    """Takes COMMENT ON TABLE path IS 'text' | NULL."""
     cursor.expect("COMMENT", "ON")
     if cursor.sees_name() and cursor.next.key != "TABLE":
         raise cursor.unsupported(f"COMMENT ON {cursor.next.text} is not supported; only COMMENT ON TABLE is")
@@ -122,7 +122,7 @@ def _refuse_constraints(cursor: Cursor) -> None:
 
 
 def _columns(cursor: Cursor, one: Callable[[], AlterAction], *, plural: bool) -> tuple[AlterAction, ...]:
-    """One or several: in brackets, and behind COLUMNS also without."""
+    """Takes one column or several: in brackets, and behind COLUMNS also without."""
     if cursor.sees("("):
         return tuple([one() for _ in cursor.listed()])
     found = [one()]
@@ -132,7 +132,7 @@ def _columns(cursor: Cursor, one: Callable[[], AlterAction], *, plural: bool) ->
 
 
 def _column_word(cursor: Cursor) -> bool:
-    """Take COLUMN or COLUMNS, unless it is itself a column's name; whether several may follow."""
+    """Takes COLUMN or COLUMNS, unless it is itself a column's name; True if several may follow."""
     if cursor.next.key in ("COLUMN", "COLUMNS") and (cursor.sees_name(1) or cursor.ahead(1).key == "("):
         cursor.take()
         return True

@@ -1,4 +1,4 @@
-"""What stands in the brackets of CREATE TABLE, and the columns that ALTER TABLE adds.
+"""Parses what stands in the brackets of CREATE TABLE, and the columns that ALTER TABLE adds.
 
     name type [NOT NULL | NULL] [DEFAULT literal] [COMMENT 'text'] [PRIMARY KEY [NOT ENFORCED]]
     name type METADATA [FROM 'key'] [VIRTUAL]
@@ -24,7 +24,7 @@ _OTHER_CONSTRAINTS = ("UNIQUE", "CHECK", "FOREIGN")
 
 @dataclass(slots=True)
 class Elements:
-    """What was found so far; ``taken`` are the names of all columns."""
+    """The elements taken so far; ``taken`` are the names of all columns."""
 
     columns: list[Column] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
@@ -35,7 +35,7 @@ class Elements:
 
 
 def element(cursor: Cursor, elements: Elements, *, sparks: bool) -> None:
-    """Take one element and put it into ``elements``. ``sparks``: types are Spark's."""
+    """Takes one element and put it into ``elements``. ``sparks``: types are Spark's."""
     start = cursor.next.start
     if cursor.accept("WATERMARK", "FOR"):
         if elements.watermark is not None:
@@ -50,7 +50,7 @@ def element(cursor: Cursor, elements: Elements, *, sparks: bool) -> None:
 
 
 def physical_column(cursor: Cursor) -> PhysicalColumn:
-    """Take ``name type [NOT NULL] [COMMENT 'text'] [DEFAULT literal]``, as ALTER TABLE has it."""
+    """Takes ``name type [NOT NULL] [COMMENT 'text'] [DEFAULT literal]``, as ALTER TABLE has it."""
     start = cursor.next.start
     name = cursor.name("the name of a column")
     if cursor.sees("AS"):
@@ -62,7 +62,7 @@ def physical_column(cursor: Cursor) -> PhysicalColumn:
 
 
 def key_constraint(cursor: Cursor) -> tuple[str | None, tuple[str, ...]]:
-    """Take ``[CONSTRAINT name] PRIMARY KEY (column, …) [NOT ENFORCED]``: the name, and the columns."""
+    """Takes ``[CONSTRAINT name] PRIMARY KEY (column, …) [NOT ENFORCED]``: the name, and the columns."""
     name = cursor.name("the name of the constraint") if cursor.accept("CONSTRAINT") else None
     if cursor.next.key in _OTHER_CONSTRAINTS:
         raise cursor.unsupported(f"a constraint {cursor.next.key} is not supported; only PRIMARY KEY (…) NOT ENFORCED is")
@@ -73,7 +73,7 @@ def key_constraint(cursor: Cursor) -> tuple[str | None, tuple[str, ...]]:
 
 
 def default_value(cursor: Cursor) -> str | None:
-    """Take the literal behind DEFAULT, as the text that the engine reads; None for NULL."""
+    """Takes the literal behind DEFAULT, as the text that the engine reads; None for NULL."""
     text = constant(cursor).text
     # The engine takes one pair of quotes off a default.
     quoted = text is not None and len(text) >= 2 and text[0] == text[-1] == "'"
@@ -81,7 +81,7 @@ def default_value(cursor: Cursor) -> str | None:
 
 
 def _sees_constraint(cursor: Cursor) -> bool:
-    """Whether a constraint comes next, and no column that bears such a name."""
+    """True if a constraint comes next, and no column that bears such a name."""
     if cursor.sees("CONSTRAINT"):
         return cursor.ahead(2).key in ("PRIMARY", *_OTHER_CONSTRAINTS)
     return cursor.sees("PRIMARY", "KEY") or (cursor.next.key in _OTHER_CONSTRAINTS and cursor.ahead(1).key in ("KEY", "("))
@@ -143,7 +143,7 @@ _ONCE = {
 
 
 def _typed_column(cursor: Cursor, name: str, start: int, *, sparks: bool) -> tuple[PhysicalColumn | MetadataColumn, bool]:
-    """The column, and whether it alone is the primary key."""
+    """Takes a column with its type; and True if it alone is the primary key."""
     found = data_type(cursor, sparks=sparks)
     column: PhysicalColumn | MetadataColumn = PhysicalColumn(name=name, type=found)
     key, seen = False, set[str]()

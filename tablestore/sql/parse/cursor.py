@@ -1,4 +1,4 @@
-"""Reading tokens from left to right: what is next, what was hoped for there, and the error that says both.
+"""Reads tokens from left to right; its errors say what was expected at a place, and what was found.
 
 Whatever is asked for and not found is remembered until the cursor moves, so every error lists all that could have stood there.
 """
@@ -39,19 +39,19 @@ class Cursor:
         return self.tokens[min(self.at + count, len(self.tokens) - 1)]
 
     def at_end(self) -> bool:
-        """Whether the statement ends here."""
+        """True if the statement ends here."""
         return self.next.kind is Kind.END or self.next.key == ";"
 
     def sees(self, *keys: str) -> bool:
-        """Whether these words and signs come next."""
+        """True if these words and signs come next."""
         return all(self.ahead(count).key == key for count, key in enumerate(keys))
 
     def sees_name(self, count: int = 0) -> bool:
-        """Whether a word or a name between backticks comes next."""
+        """True if a word or a name between backticks comes next."""
         return self.ahead(count).kind in _NAMES
 
     def sees_text(self, count: int = 0) -> bool:
-        """Whether a text between quotes comes next."""
+        """True if a text between quotes comes next."""
         return self.ahead(count).kind is Kind.TEXT
 
     # --- taking
@@ -64,7 +64,7 @@ class Cursor:
         return token
 
     def accept(self, *keys: str) -> bool:
-        """Take these words and signs if they come next."""
+        """Takes these words and signs if they come next."""
         if self.sees(*keys):
             self.at += len(keys)
             return True
@@ -72,17 +72,17 @@ class Cursor:
         return False
 
     def accept_one(self, *keys: str) -> str | None:
-        """Take the one of these words that comes next."""
+        """Takes the one of these words that comes next."""
         return next((key for key in keys if self.accept(key)), None)
 
     def expect(self, *keys: str) -> None:
-        """Take these words and signs. Raises InvalidInputError if others come next."""
+        """Takes these words and signs. Raises InvalidInputError if others come next."""
         for key in keys:
             if not self.accept(key):
                 raise self.error()
 
     def expect_one(self, *keys: str) -> str:
-        """Take one of these words. Raises InvalidInputError if none comes next."""
+        """Takes one of these words. Raises InvalidInputError if none comes next."""
         found = self.accept_one(*keys)
         if found is None:
             raise self.error()
@@ -95,13 +95,13 @@ class Cursor:
             raise self.error()
 
     def name(self, what: str) -> str:
-        """Take a name."""
+        """Takes a name."""
         if not self.sees_name():
             raise self.error(what)
         return name_of(self.take())
 
     def dotted(self, what: str) -> Path:
-        """Take names with dots between them, any number."""
+        """Takes names with dots between them, any number."""
         start, parts = self.next.start, [self.name(what)]
         while self.sees("."):
             self.take()
@@ -112,7 +112,7 @@ class Cursor:
         return Path(tuple(parts), self.span_from(start))
 
     def path(self, what: str, most: int = MOST_PARTS) -> Path:
-        """Take the name of an object, one to ``most`` parts."""
+        """Takes the name of an object, one to ``most`` parts."""
         path = self.dotted(what)
         if len(path.parts) > most:
             parts = "one part" if most == 1 else f"at most {most} parts"
@@ -124,19 +124,19 @@ class Cursor:
         return path
 
     def string(self, what: str) -> str:
-        """Take a text."""
+        """Takes a text."""
         if not self.sees_text():
             raise self.error(f"{what} between quotes")
         return text_of(self.text, self.take())
 
     def whole_number(self, what: str) -> int:
-        """Take a number of digits alone."""
+        """Takes a number of digits alone."""
         if self.next.kind is not Kind.NUMBER or not self.next.text.isdecimal() or len(self.next.text) > 18:
             raise self.error(what)
         return int(self.take().text)
 
     def listed(self) -> Iterator[None]:
-        """Once for each item of ``( item, item, … )``; the body takes the item."""
+        """Yields once for each item of ``( item, item, … )``; the body of the loop takes the item."""
         self.expect("(")
         while True:
             yield
@@ -145,7 +145,7 @@ class Cursor:
         self.expect(")")
 
     def names(self, what: str) -> tuple[str, ...]:
-        """Take ``( name, name, … )``. Raises InvalidInputError for a name that stands there twice."""
+        """Takes ``( name, name, … )``. Raises InvalidInputError for a name that stands there twice."""
         names: dict[str, None] = {}
         for _ in self.listed():
             place = self.next.span
@@ -156,7 +156,7 @@ class Cursor:
         return tuple(names)
 
     def if_exists(self) -> bool:
-        """Take ``IF EXISTS`` if it comes next."""
+        """Takes ``IF EXISTS`` if it comes next."""
         if self.next.key == "IF" and self.sees_name(1):
             self.expect("IF", "EXISTS")
             return True
@@ -164,7 +164,7 @@ class Cursor:
         return False
 
     def if_not_exists(self) -> bool:
-        """Take ``IF NOT EXISTS`` if it comes next."""
+        """Takes ``IF NOT EXISTS`` if it comes next."""
         if self.next.key == "IF" and self.sees_name(1):
             self.expect("IF", "NOT", "EXISTS")
             return True
@@ -174,7 +174,7 @@ class Cursor:
     # --- pieces that are handed on as they are
 
     def fragment(self, what: str, stops: Callable[[], bool] = lambda: False) -> Fragment:
-        """Take everything up to a place where ``stops`` holds, a closing bracket, ``;`` or the end.
+        """Takes everything up to a place where ``stops`` holds, a closing bracket, ``;`` or the end.
 
         ``stops`` is asked outside of brackets and of CASE … END.
         """
@@ -195,35 +195,35 @@ class Cursor:
         return Fragment(self.text[span.start : span.end], span)
 
     def query(self) -> Fragment:
-        """Take a query: the rest of the statement, or of the brackets. What it says is the engine's business."""
+        """Takes a query: the rest of the statement, or of the brackets. What it says is the engine's business."""
         if self.next.key not in (*_QUERY_WORDS, "("):
             raise self.error(f"a query ({', '.join(_QUERY_WORDS)})")
         return self.fragment("a query")
 
     def sees_query(self) -> bool:
-        """Whether what comes next is a query and no name in a list."""
+        """True if what comes next is a query, and no name in a list."""
         word = self.next.key in _QUERY_WORDS and self.ahead(1).key not in (",", ")", ".")
         return word or self.next.key == "("
 
     def skip(self) -> None:
-        """Move behind the next token; behind the bracket that closes it, if it opens one."""
+        """Moves behind the next token; behind the bracket that closes it, if it opens one."""
         self.at = self._closing.get(self.at, self.at) + 1
 
     def span_from(self, start: int) -> Span:
-        """From ``start`` to the end of the last token that was taken."""
+        """The span from ``start`` to the end of the last token that was taken."""
         return Span(start, max(start, self.tokens[self.at - 1].end))
 
     # --- errors
 
     def hope(self, what: str) -> None:
-        """Remember what could stand here."""
+        """Remembers what could stand here."""
         if self._hoped[0] != self.at:
             self._hoped = (self.at, [])
         if what not in self._hoped[1]:
             self._hoped[1].append(what)
 
     def error(self, what: str | None = None) -> InvalidInputError:
-        """What was expected here, what was found."""
+        """The error that says what was expected here, and what was found."""
         if what is not None:
             self.hope(what)
         place, hoped = self._hoped
@@ -237,7 +237,7 @@ class Cursor:
         return syntax_error(self.text, self.next.span if start is None else self.span_from(start), message)
 
     def unsupported(self, message: str, start: int | None = None) -> UnsupportedError:
-        """Something that is known and not done."""
+        """The error for syntax that is known and not supported."""
         span = self.next.span if start is None else self.span_from(start)
         return UnsupportedError(f"{message}\n{marked(self.text, span)}", kind="sql")
 
@@ -256,7 +256,7 @@ def shown(token: Token) -> str:
 
 
 def either(hopes: list[str]) -> str:
-    """``A, B or C``."""
+    """The words as ``A, B or C``."""
     return " or ".join(part for part in (", ".join(hopes[:-1]), *hopes[-1:]) if part)
 
 

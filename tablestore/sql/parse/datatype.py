@@ -1,4 +1,4 @@
-"""The types of columns, in the standard's, Flink's and Spark's spelling.
+"""Parses the types of columns, in the standard's, Flink's and Spark's spelling.
 
     type    = name [(n [, n])] [WITH LOCAL TIME ZONE | WITHOUT TIME ZONE]
             | ARRAY<type> | MULTISET<type> | MAP<type, type> | ROW<field, …> | STRUCT<field, …>       also with ( )
@@ -61,12 +61,12 @@ _UNSUPPORTED = {
 
 
 def data_type(cursor: Cursor, *, sparks: bool = False) -> DataType:
-    """Take a type, without the NOT NULL behind it. ``sparks``: bare names mean what Spark says."""
+    """Takes a type, without the NOT NULL behind it. ``sparks``: bare names mean what Spark says."""
     return _TypeReader(cursor, sparks).read(0)
 
 
 def nullability(cursor: Cursor) -> bool | None:
-    """Take ``NOT NULL`` or ``NULL``; None if neither comes next."""
+    """Takes ``NOT NULL`` or ``NULL``; None if neither comes next."""
     if cursor.accept("NOT"):
         cursor.expect("NULL")
         return False

@@ -1,4 +1,4 @@
-"""CREATE and DROP of everything: which object a statement is about, and the small ones in full."""
+"""Parses CREATE and DROP: finds the kind of object that a statement is about, and reads the small ones in full."""
 
 from tablestore.sql.parse.cursor import Cursor
 from tablestore.sql.parse.literals import add_option, option_list, set_option
@@ -29,7 +29,7 @@ Created = CreateTable | CreateView | CreateFunction | CreateDatabase | CreateCat
 
 
 def create(cursor: Cursor) -> Created:
-    """Take CREATE …, or REPLACE TABLE."""
+    """Takes CREATE …, or REPLACE TABLE."""
     start = cursor.next.start
     if cursor.accept("REPLACE"):
         cursor.expect("TABLE")
@@ -72,7 +72,7 @@ def create(cursor: Cursor) -> Created:
 
 
 def drop(cursor: Cursor) -> Drop | DropDatabase | DropCatalog | DropMaterializedTable | EngineStatement:
-    """Take DROP …."""
+    """Takes DROP …."""
     start = cursor.next.start
     cursor.expect("DROP")
     if cursor.accept("MATERIALIZED"):
@@ -135,7 +135,7 @@ def _view(cursor: Cursor, start: int, *, temporary: bool, replaces: bool, shared
 
 
 def _typed(cursor: Cursor) -> bool:
-    """Whether USING follows the list of columns."""
+    """True if USING follows the list of columns."""
     at = cursor.at
     cursor.skip()
     found = cursor.sees("USING")

@@ -1,4 +1,4 @@
-"""Constants as they are written in statements: texts, numbers, dates, option lists, partitions.
+"""Parses constants in statements: texts, numbers, dates, option lists, partitions.
 
 Those of queries are the engine's; :func:`refused_literal` finds what Spark refuses among them, for engines that do not.
 """
@@ -32,7 +32,7 @@ class Constant(NamedTuple):
 
 
 def constant(cursor: Cursor) -> Constant:
-    """Take a text, a number, TRUE, FALSE, NULL, DATE '…' or TIMESTAMP '…'."""
+    """Takes a text, a number, TRUE, FALSE, NULL, DATE '…' or TIMESTAMP '…'."""
     token = cursor.next
     if cursor.sees_text():
         text = cursor.string("a text")
@@ -68,7 +68,7 @@ def refused_literal(tokens: Iterable[Token]) -> tuple[Span, str] | None:
 
 
 def _out_of_range(written: str, *, negative: bool) -> str | None:
-    """Why a number has no value of its type."""
+    """The reason why a number has no value of its type; None if it has one."""
     if (found := _WRITTEN.fullmatch(written)) is None:
         return None
     whole, fraction, exponent, suffix = found[1].lstrip("0"), found[2], found[3], found[4].upper()
@@ -95,7 +95,7 @@ def _exponent(written: str) -> int:
 
 
 def option_list(cursor: Cursor) -> dict[str, str]:
-    """Take ``('key' = 'value', key.with.dots = 4, …)``."""
+    """Takes ``('key' = 'value', key.with.dots = 4, …)``."""
     options: dict[str, str] = {}
     for _ in cursor.listed():
         set_option(cursor, options)
@@ -103,7 +103,7 @@ def option_list(cursor: Cursor) -> dict[str, str]:
 
 
 def set_option(cursor: Cursor, options: dict[str, str]) -> None:
-    """Put ``key = value`` (the sign may be missing) into ``options``. Raises InvalidInputError for a key that is there."""
+    """Puts ``key = value`` (the sign may be missing) into ``options``. Raises InvalidInputError for a key that is there."""
     start = cursor.next.start
     key = option_key(cursor)
     place = cursor.span_from(start)
@@ -117,14 +117,14 @@ def set_option(cursor: Cursor, options: dict[str, str]) -> None:
 
 
 def add_option(cursor: Cursor, options: dict[str, str], key: str, value: str, place: Span) -> None:
-    """Put an option into ``options``. Raises InvalidInputError for a key that is there."""
+    """Puts an option into ``options``. Raises InvalidInputError for a key that is there."""
     if key in options:
         raise cursor.wrong(f"the option {key!r:.80} is given twice: {options[key]!r:.80} and {value!r:.80}", place.start)
     options[key] = value
 
 
 def option_key(cursor: Cursor) -> str:
-    """Take ``'key'``, or a key of words, digits and . - : * without a blank between them."""
+    """Takes ``'key'``, or a key of words, digits and . - : * without a blank between them."""
     if cursor.sees_text():
         key = cursor.string("an option")
         if not key:
@@ -140,12 +140,12 @@ def option_key(cursor: Cursor) -> str:
 
 
 def option_keys(cursor: Cursor) -> tuple[str, ...]:
-    """Take ``('key', key.with.dots, …)``."""
+    """Takes ``('key', key.with.dots, …)``."""
     return tuple([option_key(cursor) for _ in cursor.listed()])
 
 
 def partition_spec(cursor: Cursor) -> Mapping[str, str | None]:
-    """Take ``(column = literal, …)``, after the word PARTITION: column -> value as text, None for NULL."""
+    """Takes ``(column = literal, …)``, after the word PARTITION: column -> value as text, None for NULL."""
     spec: dict[str, str | None] = {}
     for _ in cursor.listed():
         column = partition_column(cursor, spec)
@@ -155,7 +155,7 @@ def partition_spec(cursor: Cursor) -> Mapping[str, str | None]:
 
 
 def partition_column(cursor: Cursor, spec: Mapping[str, object]) -> str:
-    """Take the name of a column that is not in ``spec`` yet."""
+    """Takes the name of a column that is not in ``spec`` yet."""
     start = cursor.next.start
     column = cursor.name("a partition column")
     if column in spec:
@@ -164,7 +164,7 @@ def partition_column(cursor: Cursor, spec: Mapping[str, object]) -> str:
 
 
 def optional_partition(cursor: Cursor) -> Mapping[str, str | None] | None:
-    """Take ``PARTITION (…)`` if it comes next."""
+    """Takes ``PARTITION (…)`` if it comes next."""
     return partition_spec(cursor) if cursor.accept("PARTITION") else None
 
 

@@ -1,4 +1,4 @@
-"""Materialized tables.
+"""Parses statements about materialized tables.
 
     CREATE [OR ALTER] MATERIALIZED TABLE path
       [([CONSTRAINT name] PRIMARY KEY (column, …) NOT ENFORCED)]
@@ -57,7 +57,7 @@ _ONLY_KEY = (
 
 
 def create_materialized(cursor: Cursor, *, or_alter: bool) -> CreateMaterializedTable:
-    """Take the rest of CREATE [OR ALTER] MATERIALIZED TABLE, behind MATERIALIZED."""
+    """Takes the rest of CREATE [OR ALTER] MATERIALIZED TABLE, behind MATERIALIZED."""
     cursor.expect("TABLE")
     if cursor.sees("IF", "NOT", "EXISTS"):
         raise cursor.unsupported(
@@ -69,21 +69,21 @@ def create_materialized(cursor: Cursor, *, or_alter: bool) -> CreateMaterialized
 
 
 def alter_materialized(cursor: Cursor) -> AlterMaterializedTable:
-    """Take the rest of ALTER MATERIALIZED TABLE, behind MATERIALIZED."""
+    """Takes the rest of ALTER MATERIALIZED TABLE, behind MATERIALIZED."""
     cursor.expect("TABLE")
     path = cursor.path(_NAME)
     return AlterMaterializedTable(path=path, action=_action(cursor, path))
 
 
 def drop_materialized(cursor: Cursor) -> DropMaterializedTable:
-    """Take the rest of DROP MATERIALIZED TABLE, behind MATERIALIZED."""
+    """Takes the rest of DROP MATERIALIZED TABLE, behind MATERIALIZED."""
     cursor.expect("TABLE")
     if_exists = cursor.if_exists()
     return DropMaterializedTable(path=cursor.path(_NAME), if_exists=if_exists)
 
 
 def _declared(cursor: Cursor, made: CreateMaterializedTable) -> tuple[CreateMaterializedTable, frozenset[str]]:
-    """Take the clauses and the query; what they make of ``made``, and the first words of those that stand there."""
+    """Takes the clauses and the query; returns what they make of ``made``, and the first words of those that stand there."""
     options: dict[str, str] = {}
     seen: set[str] = set()
     if cursor.sees("("):

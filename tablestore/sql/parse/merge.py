@@ -1,4 +1,4 @@
-"""MERGE INTO.
+"""Parses MERGE INTO.
 
     MERGE INTO path [[AS] alias] USING path | function(…) | (query) [[AS] alias [(column, …)]] ON condition
       WHEN MATCHED [AND condition] THEN UPDATE SET * | UPDATE SET column = expression, … | DELETE
@@ -18,7 +18,7 @@ _TRAVELS = tuple((*before, word) for before in ((), ("FOR",)) for word in ("SYST
 
 
 def merge(cursor: Cursor) -> Merge:
-    """Take MERGE INTO …."""
+    """Takes MERGE INTO …."""
     cursor.expect("MERGE")
     if cursor.sees("WITH"):
         raise cursor.unsupported("MERGE WITH SCHEMA EVOLUTION is not supported; ALTER TABLE … ADD COLUMNS first")
@@ -67,13 +67,13 @@ def _source(cursor: Cursor) -> Fragment:
 
 
 def _hints(cursor: Cursor) -> None:
-    """Take hints behind the name of a table, which go with it."""
+    """Takes hints behind the name of a table, which go with it."""
     while cursor.next.kind is Kind.HINT:
         cursor.take()
 
 
 def _moment(cursor: Cursor) -> None:
-    """Take the literal or the call behind AS OF."""
+    """Takes the literal or the call behind AS OF."""
     if cursor.sees_text() or cursor.next.kind is Kind.NUMBER or cursor.sees("("):
         cursor.skip()
     elif cursor.sees_name():

@@ -1,4 +1,4 @@
-"""INSERT, DELETE and UPDATE.
+"""Parses INSERT, DELETE and UPDATE.
 
     [WITH name AS (…), …] INSERT INTO|OVERWRITE [TABLE] path [PARTITION (…)] [(column, …) | BY NAME] query
     DELETE FROM path [[AS] alias] [WHERE condition]
@@ -17,7 +17,7 @@ from tablestore.sql.statements.rows import Assignment, Delete, Insert, Query, Up
 
 
 def query_or_insert(cursor: Cursor) -> Query | Insert:
-    """Take what begins with SELECT, VALUES, TABLE, FROM, a bracket or WITH."""
+    """Takes what begins with SELECT, VALUES, TABLE, FROM, a bracket or WITH."""
     start = cursor.next.start
     first = cursor.next.key
     at = cursor.at
@@ -37,7 +37,7 @@ def query_or_insert(cursor: Cursor) -> Query | Insert:
 
 
 def insert(cursor: Cursor) -> Insert:
-    """Take INSERT …."""
+    """Takes INSERT …."""
     cursor.expect("INSERT")
     overwrite = cursor.expect_one("INTO", "OVERWRITE") == "OVERWRITE"
     if cursor.sees("TABLE") and cursor.sees_name(1):
@@ -60,7 +60,7 @@ def insert(cursor: Cursor) -> Insert:
 
 
 def delete(cursor: Cursor) -> Delete:
-    """Take DELETE FROM …."""
+    """Takes DELETE FROM …."""
     cursor.expect("DELETE", "FROM")
     target = cursor.path("the name of a table")
     if cursor.sees("USING"):
@@ -70,7 +70,7 @@ def delete(cursor: Cursor) -> Delete:
 
 
 def update(cursor: Cursor) -> Update:
-    """Take UPDATE …."""
+    """Takes UPDATE …."""
     cursor.expect("UPDATE")
     target = cursor.path("the name of a table")
     target_alias = alias(cursor, "SET")
@@ -82,14 +82,14 @@ def update(cursor: Cursor) -> Update:
 
 
 def alias(cursor: Cursor, *not_one: str) -> str | None:
-    """Take ``[AS] name``; the words ``not_one`` are no alias."""
+    """Takes ``[AS] name``; the words ``not_one`` are no alias."""
     if cursor.accept("AS"):
         return cursor.name("an alias")
     return cursor.name("an alias") if cursor.sees_name() and cursor.next.key not in not_one else None
 
 
 def assignments(cursor: Cursor, stops: Callable[[], bool]) -> tuple[Assignment, ...]:
-    """Take ``column = expression, …`` up to where ``stops`` holds."""
+    """Takes ``column = expression, …`` up to where ``stops`` holds."""
     found: dict[tuple[str, ...], Assignment] = {}
     while True:
         start = cursor.next.start
@@ -104,7 +104,7 @@ def assignments(cursor: Cursor, stops: Callable[[], bool]) -> tuple[Assignment, 
 
 
 def assigned(cursor: Cursor, stops: Callable[[], bool]) -> Fragment | None:
-    """Take an expression; None for the word DEFAULT alone."""
+    """Takes an expression; None for the word DEFAULT alone."""
     value = cursor.fragment("an expression or DEFAULT", stops)
     return None if value.text.upper() == "DEFAULT" else value
 
@@ -146,7 +146,7 @@ def _bracketed_query(cursor: Cursor) -> bool:
 
 
 def _skip_names(cursor: Cursor) -> None:
-    """Move behind ``WITH name [(…)] AS (…), …``, to the word that the names are for."""
+    """Moves behind ``WITH name [(…)] AS (…), …``, to the word that the names are for."""
     cursor.expect("WITH")
     while not cursor.at_end():
         ends = cursor.sees("(")

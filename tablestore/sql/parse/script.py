@@ -1,4 +1,4 @@
-"""Which statements does a script hold?
+"""Splits a script into its statements.
 
 They stand between ``;``. Those inside of texts, names and comments do not count, and a STATEMENT SET with its INSERTs is one
 statement.

@@ -1,4 +1,4 @@
-"""USE, SET, RESET and CALL."""
+"""Parses USE, SET, RESET and CALL."""
 
 from tablestore.sql.parse.cursor import Cursor
 from tablestore.sql.parse.literals import constant, option_key
@@ -21,7 +21,7 @@ _ENGINES_SETS = (("TIME", "ZONE"), ("VAR",), ("VARIABLE",))
 
 
 def use(cursor: Cursor) -> Use:
-    """Take USE …."""
+    """Takes USE …."""
     cursor.expect("USE")
     what = "any"
     if cursor.sees_name(1) and cursor.accept("CATALOG"):
@@ -33,7 +33,7 @@ def use(cursor: Cursor) -> Use:
 
 
 def set_option(cursor: Cursor) -> SetOption | Show | EngineStatement:
-    """Take SET …: what stands behind the sign is the value as it is; one text alone is what is between its quotes."""
+    """Takes SET …: what stands behind the sign is the value as it is; one text alone is what is between its quotes."""
     start = cursor.next.start
     cursor.expect("SET")
     if any(cursor.sees(*words) and cursor.sees_name(1) for words in _ENGINES_SETS):
@@ -55,7 +55,7 @@ def set_option(cursor: Cursor) -> SetOption | Show | EngineStatement:
 
 
 def reset(cursor: Cursor) -> ResetOption:
-    """Take RESET …."""
+    """Takes RESET …."""
     cursor.expect("RESET")
     if cursor.at_end():
         return ResetOption()
@@ -65,7 +65,7 @@ def reset(cursor: Cursor) -> ResetOption:
 
 
 def call(cursor: Cursor) -> Call:
-    """Take CALL …."""
+    """Takes CALL …."""
     cursor.expect("CALL")
     procedure = cursor.path("the name of a procedure")
     if cursor.sees("(", ")"):
@@ -77,7 +77,7 @@ def call(cursor: Cursor) -> Call:
 
 
 def _argument(cursor: Cursor, names: set[str]) -> Argument:
-    """Take an argument; ``names`` are those that were given before it, and get its own."""
+    """Takes an argument; ``names`` are those that were given before it, and get its own."""
     start = cursor.next.start
     name: str | None = None
     if cursor.sees_name() and cursor.ahead(1).key in ("=>", "="):

@@ -1,4 +1,4 @@
-"""SHOW and DESCRIBE.
+"""Parses SHOW and DESCRIBE.
 
     SHOW CATALOGS | JOBS [LIKE 'pattern']
     SHOW DATABASES | [TEMPORARY] TABLES | VIEWS | [USER] FUNCTIONS | PROCEDURES [FROM|IN path] [[NOT] LIKE|ILIKE 'pattern']
@@ -36,7 +36,7 @@ _OF_TABLE = ("SNAPSHOTS", "TAGS", "BRANCHES", "OPTIONS", "PARTITIONS")
 
 
 def show(cursor: Cursor) -> Show | EngineStatement:
-    """Take SHOW …."""
+    """Takes SHOW …."""
     start = cursor.next.start
     cursor.expect("SHOW")
     if cursor.accept("CREATE"):
@@ -65,7 +65,7 @@ def show(cursor: Cursor) -> Show | EngineStatement:
 
 
 def describe(cursor: Cursor) -> Describe | EngineStatement:
-    """Take DESCRIBE …."""
+    """Takes DESCRIBE …."""
     start = cursor.next.start
     cursor.expect_one("DESCRIBE", "DESC")
     if cursor.sees("FUNCTION") and cursor.sees_name(1):

@@ -1,4 +1,4 @@
-"""Which statement is a text? The first word decides.
+"""Parses a statement; its first word decides of which kind it is.
 
 What begins like a query is one and is not looked into: only brackets, texts and comments have to close. Verbs that are an engine's
 own business go to it as they are. Everything else is read in full, or refused with the place, what was expected and what was found.

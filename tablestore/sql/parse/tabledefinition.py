@@ -1,4 +1,4 @@
-"""CREATE TABLE.
+"""Parses CREATE TABLE.
 
     CREATE [OR REPLACE] [TEMPORARY] TABLE [IF NOT EXISTS] path  |  REPLACE TABLE path
       [(column or key, …)]
@@ -27,7 +27,7 @@ _OTHER_CLAUSES = {
 
 
 def create_table(cursor: Cursor, *, temporary: bool, replaces: bool, must_exist: bool = False) -> CreateTable:
-    """Take the rest of CREATE TABLE, behind the word TABLE."""
+    """Takes the rest of CREATE TABLE, behind the word TABLE."""
     if_not_exists = cursor.if_not_exists()
     if if_not_exists and replaces:
         raise cursor.wrong("CREATE OR REPLACE replaces the table that exists: leave out OR REPLACE, or IF NOT EXISTS")
@@ -55,7 +55,7 @@ def create_table(cursor: Cursor, *, temporary: bool, replaces: bool, must_exist:
 
 
 def _names_provider(cursor: Cursor) -> bool:
-    """Whether the statement has a USING: then its types are Spark's. The cursor stays."""
+    """True if the statement has a USING: then its types are Spark's. The cursor stays."""
     at = cursor.at
     while not cursor.at_end() and cursor.next.key not in ("USING", "AS"):
         cursor.skip()
@@ -102,7 +102,7 @@ def _clauses(cursor: Cursor, made: CreateTable) -> CreateTable:
 
 
 def partition_columns(cursor: Cursor) -> tuple[str, ...]:
-    """Take ``(column, …)``, after PARTITIONED BY."""
+    """Takes ``(column, …)``, after PARTITIONED BY."""
     names: dict[str, None] = {}
     for _ in cursor.listed():
         start = cursor.next.start
@@ -127,7 +127,7 @@ def partition_columns(cursor: Cursor) -> tuple[str, ...]:
 def distribution(
     cursor: Cursor, options: dict[str, str], start: int, *, clustered: bool = False, needs_buckets: bool = True
 ) -> None:
-    """Take what follows DISTRIBUTED or CLUSTERED as the options ``bucket`` and ``bucket-key``."""
+    """Takes what follows DISTRIBUTED or CLUSTERED as the options ``bucket`` and ``bucket-key``."""
     keys: tuple[str, ...] = ()
     distributed = cursor.accept("BY")
     if clustered and not distributed:

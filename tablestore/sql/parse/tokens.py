@@ -1,4 +1,4 @@
-"""What are the words, texts, numbers and signs of a SQL text, and where do they stand?
+"""Splits a SQL text into its words, texts, numbers and signs, with their places.
 
 Read as Spark reads them:
 
@@ -19,7 +19,7 @@ from tablestore.sql.source import Span, syntax_error
 
 
 class Kind(Enum):
-    """What a token is."""
+    """The kinds of tokens."""
 
     WORD = "word"
     NAME = "name"  # between backticks
@@ -43,7 +43,7 @@ class Token:
 
     @property
     def span(self) -> Span:
-        """Its place."""
+        """The span of the token."""
         return Span(self.start, self.end)
 
 

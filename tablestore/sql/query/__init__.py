@@ -1,1 +1,1 @@
-"""Queries: which tables they read and where, what of them they use, and their text for other engines."""
+"""Finds the tables that queries read, the columns and rows of them that they use, and edits their text for engines."""

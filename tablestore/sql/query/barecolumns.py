@@ -1,4 +1,4 @@
-"""Where does an expression name columns without saying of which table?
+"""Finds columns that an expression names without their table.
 
     CASE WHEN x > 1 THEN `end` ELSE s.y END        x, `end`
 
@@ -14,7 +14,7 @@ from tablestore.sql.query.dialect import Spark4
 
 
 def bare_columns(text: str, names: frozenset[str], tables: frozenset[str]) -> list[int]:
-    """Where in the text the columns of these names begin, where none of the tables stands before them; in order.
+    """The places in the text where columns of these names begin, with none of the tables before them; in order.
 
     Names are in lower case. Those in subqueries are left out, and so are all of a text that sqlglot cannot read. Raises
     InvalidInputError for one that is nested too deep.

@@ -18,7 +18,8 @@ WRITTEN = "written"
 
 
 def check_extensible(parser_file: str) -> None:
-    """Raise UnsupportedError where sqlglot's parser, a module of this file, is compiled: no class of Python can inherit from it."""
+    """Raises UnsupportedError where sqlglot's parser, a module of this file, is compiled: no class of Python can inherit from
+    it."""
     if not parser_file.endswith(".py"):
         raise UnsupportedError(
             "sqlglot has its compiled parser here, which cannot be extended to Spark 4's SQL; run `pip uninstall sqlglotc` "
@@ -42,7 +43,7 @@ _AROUND_A_CALL = (exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call as it is written: sqlglot has one name for several functions. ``named``: whether it names arguments with ``=>``."""
+    """A call as it is written: sqlglot has one name for several functions. ``named``: True if it names arguments with ``=>``."""
 
     name: str
     arguments: int
@@ -69,12 +70,12 @@ _CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
 
 
 def _cast_to(name: str, arguments: Sequence[exp.Expr]) -> exp.Cast:
-    """``bigint(x)``: sqlglot knows the same of other types."""
+    """Parses ``bigint(x)`` as a cast: sqlglot does so for other types."""
     return exp.Cast(this=arguments[0] if len(arguments) == 1 else None, to=exp.DataType.build(name))
 
 
 class Spark4(Spark):
-    """In Spark 4 a quote inside of a text may be doubled, and in its ANSI mode a CAST that fails is an error."""
+    """The dialect of Spark 4: a quote inside of a text may be doubled, and in its ANSI mode a CAST that fails is an error."""
 
     class Tokenizer(Spark.Tokenizer):
         STRING_ESCAPES: ClassVar = ["\\", "'", '"']
@@ -113,7 +114,7 @@ class Spark4(Spark):
 
 
 def spans_of(nodes: Iterable[exp.Expr], tokens: Tokens) -> dict[int, tuple[int, int]]:
-    """Between which tokens expressions stand, by their ``id``. ``nodes``: parts come before what they are parts of.
+    """The first and last tokens of expressions, by their ``id``. ``nodes``: parts come before what they are parts of.
 
     sqlglot knows where names, numbers, texts and most functions stand. Of what has other parts (NULL, parameters) nothing is known.
     """

@@ -1,4 +1,4 @@
-"""How is the text of a query changed so that an engine reads relations instead of tables?
+"""Edits the text of a query so that an engine reads relations instead of tables.
 
 Only at the places of references and of column names that begin with a table's path; everything else stays as written.
 
@@ -13,7 +13,7 @@ from tablestore.sql.source import Edit, Span
 
 
 def relation_edits(reference: Reference, relation: int) -> Iterator[Edit]:
-    """Put the name of a relation in the place of a table."""
+    """The edits that put the name of a relation in the place of a table."""
     alias = "" if reference.alias_at is None else f" AS {quote_name(reference.path.parts[-1])}"
     end = reference.span.end if reference.cut is None else reference.cut.end
     here = reference.alias_at == end
@@ -25,7 +25,7 @@ def relation_edits(reference: Reference, relation: int) -> Iterator[Edit]:
 def prefix_edits(
     tokens: Tokens, references: Sequence[Reference], replaced: Sequence[tuple[Reference, Sequence[str]]]
 ) -> Iterator[Edit]:
-    """Shorten ``db.t.c`` and ``db.t.*`` to ``t.c`` and ``t.*`` where ``t`` is now the alias of a relation.
+    """The edits that shorten ``db.t.c`` and ``db.t.*`` to ``t.c`` and ``t.*`` where ``t`` is now the alias of a relation.
 
     ``replaced``: references with the whole path of their tables.
     """
@@ -53,7 +53,7 @@ def quote_name(name: str) -> str:
 
 
 def _prefix(parts: Sequence[str], most: int, named: tuple[Reference, Sequence[str]]) -> int:
-    """How many of the first parts are the path of a table, or the end of its whole path."""
+    """The number of first parts that are the path of a table, or the end of its whole path."""
     reference, path = named
     for count in range(min(most, 3), 1, -1):
         prefix = [part.casefold() for part in parts[:count]]

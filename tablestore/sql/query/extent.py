@@ -1,4 +1,4 @@
-"""Where does a name, an expression or a group of parentheses end? Answers by looking at tokens, for text that is not parsed.
+"""Finds where a name, an expression or a group of parentheses ends, by the tokens of a text that is not parsed.
 
 An expression is operands with operators between them; its end is the first token that continues neither.
 """
@@ -76,15 +76,15 @@ class Tokens:
         return self._keys[at] if 0 <= at < len(self._keys) else ""
 
     def places(self, words: Container[str]) -> Iterator[int]:
-        """Where one of these keywords or symbols stands, in order."""
+        """The places of these keywords or symbols, in order."""
         return (at for at, key in enumerate(self._keys) if key in words)
 
     def words(self, at: int, *words: str) -> bool:
-        """Whether these words stand here one behind the other."""
+        """True if these words stand here one behind the other."""
         return all(self.key(at + i) == word for i, word in enumerate(words))
 
     def is_name(self, at: int) -> bool:
-        """Whether a word or a name in backticks stands here."""
+        """True if a word or a name in backticks stands here."""
         token = self.get(at)
         return token is not None and token.kind in (Kind.WORD, Kind.NAME)
 
@@ -93,7 +93,7 @@ class Tokens:
         return name_of(self._tokens[at])
 
     def value(self, at: int) -> str:
-        """What the text between quotes that stands here means."""
+        """The value of the text between quotes that stands here."""
         return text_of(self.text, self._tokens[at])
 
     def close(self, at: int) -> int:
@@ -117,18 +117,18 @@ class Tokens:
         return "".join(parts)
 
     def after_group(self, at: int) -> int:
-        """Behind the group of parentheses that begins here, if one does."""
+        """The place behind the group of parentheses that begins here, if one does."""
         return min(self.close(at) + 1, len(self)) if self.key(at) == "(" else at
 
     def after_chain(self, at: int) -> int:
-        """Behind a name of parts with dots between them."""
+        """The place behind a name of parts with dots between them."""
         at += 1
         while self.key(at) == "." and self.is_name(at + 1):
             at += 2
         return at
 
     def after_expression(self, at: int) -> int:
-        """Behind an expression: literals, names, calls, casts, intervals, parameters, and operators between them."""
+        """The place behind an expression: literals, names, calls, casts, intervals, parameters, and operators between them."""
         at = self._after_operand(at)
         while self.key(at) in _BINARY:
             at = self._after_operand(at + 1)

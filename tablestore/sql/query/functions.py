@@ -25,7 +25,7 @@ _WORDS = frozenset({
 
 
 def function_edits(tokens: Tokens, resolve: Callable[[Path], str | None]) -> Iterator[Edit]:
-    """Put the names that ``resolve`` gives in the places of functions; None leaves a name as it is."""
+    """The edits that put the names that ``resolve`` gives in the places of functions; None leaves a name as it is."""
     at = 0
     while at < len(tokens):
         if not tokens.is_name(at):
@@ -41,7 +41,7 @@ def function_edits(tokens: Tokens, resolve: Callable[[Path], str | None]) -> Ite
 
 
 def is_spark_function(name: str) -> bool:
-    """Whether Spark has a function of this name."""
+    """True if Spark has a function of this name."""
     return name.lower() in SPARK_FUNCTIONS or name.lower() in _OF_THE_GRAMMAR
 
 
@@ -60,7 +60,7 @@ def _is_word(tokens: Tokens, at: int, behind: int) -> bool:
 
 
 def _names_columns(tokens: Tokens, at: int, behind: int) -> bool:
-    """``… AS t (a, b)`` and ``WITH t (a, b) AS (…)``."""
+    """True if a name stands before a list of columns: ``… AS t (a, b)`` and ``WITH t (a, b) AS (…)``."""
     end = tokens.after_group(behind)
     return tokens.key(at - 1) == "AS" or (tokens.key(end) == "AS" and tokens.key(end + 1) == "(")
 

@@ -28,7 +28,7 @@ class DynamicOption:
 
 
 def gives_options(text: str, hint: Token) -> bool:
-    """Whether a hint has OPTIONS in it."""
+    """True if a hint has OPTIONS in it."""
     return OPTIONS in hint.text.upper() and any(token.key == OPTIONS for token in tokenize(text, _inside(hint)))
 
 
@@ -63,7 +63,7 @@ def misplaced(text: str, hint: Token) -> InvalidInputError:
 
 
 def check_no_options(text: str, span: Span) -> None:
-    """Raise InvalidInputError for OPTIONS in a part of a text that reads no table of ours."""
+    """Raises InvalidInputError for OPTIONS in a part of a text that reads no table of ours."""
     if "/*+" in text:
         for token in tokenize(text, span):
             if token.kind is Kind.HINT and gives_options(text, token):

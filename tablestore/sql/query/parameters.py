@@ -1,4 +1,4 @@
-"""Which parameters does a text name, and what are their values?
+"""Finds the parameters that a text names, and checks and binds their values.
 
 ``:name`` takes a value by its name, ``?`` by its place. A text with ``?`` is edited to names (``:_1``, ``:_2``, …), so that
 clauses can be cut out of it or move, and a value stays with its place.
@@ -38,7 +38,7 @@ class Marker:
 
 
 def may_have_markers(text: str) -> bool:
-    """Whether it is worth looking for parameters: long statements have too many tokens to read them once more for nothing."""
+    """True if a text may name parameters: long statements have too many tokens to read them once more for nothing."""
     return "?" in text or ":" in text
 
 
@@ -82,7 +82,7 @@ def _no_value(text: str, name: str, found: str) -> InvalidInputError:
 
 
 def _strange(value: Any, depth: int = 0) -> str | None:
-    """What a value is that no column has; None if a column may have it."""
+    """The description of a value that no column has; None if a column may have it."""
     if depth > _DEEPEST:
         return f"a value that is nested more than {_DEEPEST} levels deep"
     if isinstance(value, (Mapping, list, tuple)):
@@ -98,7 +98,7 @@ def _strange(value: Any, depth: int = 0) -> str | None:
 
 
 def _has_too_many_digits(value: Any) -> bool:
-    """Whether a decimal or a whole number is too long for a DECIMAL, or not finite."""
+    """True if a decimal or a whole number is too long for a DECIMAL, or not finite."""
     if not isinstance(value, Decimal):
         return isinstance(value, int) and not -(10**MAX_PRECISION) < value < 10**MAX_PRECISION
     _, digits, exponent = value.as_tuple()
@@ -106,7 +106,7 @@ def _has_too_many_digits(value: Any) -> bool:
 
 
 def _is_unicode(value: str) -> bool:
-    """Whether a text can be handed to an engine: half of a pair of surrogates cannot."""
+    """True if a text can be handed to an engine: half of a pair of surrogates cannot."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -115,7 +115,7 @@ def _is_unicode(value: str) -> bool:
 
 
 def _is_of_numpy(value: Any) -> bool:
-    """Whether this is a value or an array of numpy whose type a column may have."""
+    """True if this is a value or an array of numpy whose type a column may have."""
     kind = getattr(value, "dtype", None) if type(value).__module__ == "numpy" else None
     return kind is not None and (kind.kind in "USM" or (kind.kind in "biuf" and kind.itemsize <= _LONGEST_NUMBER))
 

@@ -1,4 +1,4 @@
-"""What is done with a query whose tables are resolved: the edits of its text, its parameters, and what it uses of each table."""
+"""Plans a query whose tables are resolved: the edits of its text, its parameters, and what it uses of each table."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ from tablestore.types.datatypes import Field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replacement:
-    """A relation takes the place of a reference. ``path``: the whole name of its table; ``fields``: its columns, to be pruned, and
-    ``computed``: the names of those that are made of them.
+    """A relation that takes the place of a reference. ``path``: the whole name of its table; ``fields``: its columns, to be pruned,
+    and ``computed``: the names of those that are made of them.
 
     ``view``: what is read is the rows of another query.
     """
@@ -40,8 +40,8 @@ class View:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryPlan:
-    """``Edit.relation`` counts the replaced references in order. ``uses`` has one use for each, and in the place of a view those of
-    its own relations. ``parameters`` are by name."""
+    """The plan of a query. ``Edit.relation`` counts the replaced references in order. ``uses`` has one use for each, and in the
+    place of a view those of its own relations. ``parameters`` are by name."""
 
     edits: tuple[Edit, ...]
     parameters: Mapping[str, Any]
@@ -55,7 +55,7 @@ def plan_query(
     parameters: Parameters = (),
     functions: Callable[[Path], str | None] | None = None,
 ) -> QueryPlan:
-    """Plan a query. ``replacements``: one for each reference, None where the engine knows the table itself.
+    """Plans a query. ``replacements``: one for each reference, None where the engine knows the table itself.
     ``functions``: the names to put in the places of functions, None for those that stay.
 
     Raises InvalidInputError if parameters and values do not match.

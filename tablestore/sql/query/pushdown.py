@@ -1,4 +1,4 @@
-"""Which part of a condition can a scan of one table use?
+"""Derives from a condition the part that a scan of one table can use.
 
     t.a = 1 AND (t.b > 2 OR u.c = 3) AND t.d IN (4, 5)          for t:  `a` = 1 AND `d` IN (4, 5)
 
@@ -45,7 +45,7 @@ MOST_FILTER_LEVELS = 100
 
 
 class _NoValue(Exception):
-    """An expression that is no literal."""
+    """Signals an expression that is no literal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class Conditions:
     parameters: Mapping[str, Any]
 
     def filter(self, condition: exp.Expr) -> str | None:
-        """What ``condition`` implies, unless it is nested deeper than a filter may be."""
+        """The filter that ``condition`` implies, unless it is nested deeper than a filter may be."""
         made = self.implied(condition)
         return made if made is None or _levels(made) < MOST_FILTER_LEVELS else None
 
@@ -222,7 +222,7 @@ def _joined(word: str, parts: list[str | None]) -> str | None:
 
 
 def _operands(node: exp.Expr) -> list[exp.Expr]:
-    """What stands in a chain of AND or OR, in order."""
+    """The operands of a chain of AND or OR, in order."""
     kind, found = type(node), []
     while type(node) is kind:
         found.append(node.expression)

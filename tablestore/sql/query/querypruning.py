@@ -1,4 +1,4 @@
-"""What does a query use of each of its tables?
+"""Finds the columns and rows that a query uses of each of its tables.
 
 sqlglot reads the text, in which each table has a name of its own already, and the answer errs on the side of too much:
 
@@ -33,8 +33,9 @@ def prune(
     computed: Sequence[Sequence[str]],
     prefix: str = PREFIX,
 ) -> tuple[Use, ...]:
-    """What ``text`` uses of each relation. ``fields``: their columns; None for a relation that is read whole anyway; ``computed``:
-    the names of those that are made of them. ``prefix``: with their numbers behind it they are named in the text."""
+    """The columns and rows that ``text`` uses of each relation. ``fields``: their columns; None for a relation that is read whole
+    anyway; ``computed``: the names of those that are made of them. ``prefix``: with their numbers behind it they are named in the
+    text."""
     whole = tuple(Use() for _ in fields)
     if all(known is None for known in fields) or "|>" in text:
         return whole
@@ -52,7 +53,7 @@ def _as_filter(conditions: Sequence[str]) -> str | None:
 
 
 class _NotUnderstoodError(Exception):
-    """A tree of a shape that this module does not know."""
+    """Signals a tree of a shape that this module does not know."""
 
 
 @dataclass(slots=True)
@@ -69,7 +70,7 @@ class _Need:
 
 @dataclass(slots=True)
 class _Source:
-    """What a FROM reads: a relation of ours, a query, or neither. ``fixed``: conditions of the query do not reach its rows."""
+    """A source in a FROM: a relation of ours, a query, or neither. ``fixed``: conditions of the query do not reach its rows."""
 
     alias: str
     relation: int | None = None
@@ -178,7 +179,7 @@ class _Reader:
     # Reading the tree.
 
     def _query(self, node: exp.Expr, known: _Queries, outer: _Scope | None, *, all_columns: bool) -> _Scope | None:
-        """Read a query; returns its SELECT if it is a plain one, of which columns can be asked by name."""
+        """Reads a query; returns its SELECT if it is a plain one, of which columns can be asked by name."""
         if not isinstance(node, _QUERY):
             raise _NotUnderstoodError(type(node).__name__)
         known = self._bound(node, known, outer)
@@ -228,7 +229,7 @@ class _Reader:
         return scope
 
     def _source(self, node: exp.Expr, scope: _Scope, known: _Queries, *, nested: bool = False) -> None:
-        """Add what a FROM or JOIN reads to a scope."""
+        """Adds what a FROM or JOIN reads to a scope."""
         alias = node.args.get("alias")
         name = (alias.name if alias is not None else node.name).casefold()
         source = _Source(name, fixed=nested or bool(node.args.get("sample") or node.args.get("joins")))
@@ -285,7 +286,7 @@ class _Reader:
         self._words([value for key, value in join.args.items() if key not in ("this", "using")], scope, known)
 
     def _words(self, value: Any, scope: _Scope, known: _Queries) -> None:
-        """Note the columns that an expression may name, and read the queries in it."""
+        """Notes the columns that an expression may name, and read the queries in it."""
         stack = list(value) if isinstance(value, list) else [value]
         while stack:
             node = stack.pop()
@@ -349,7 +350,7 @@ class _Reader:
     # Asking, from the outermost query inwards.
 
     def _ask(self, scope: _Scope) -> None:
-        """Hand on what is asked of a query to what it reads."""
+        """Hands on what is asked of a query to what it reads."""
         args = scope.select.args
         stars = scope.star or any(source.star for source in scope.sources)
         if stars and (args.get("distinct") or args.get("group") or _has_ordinals(args.get("order"))):
@@ -361,7 +362,7 @@ class _Reader:
                 source.query.need.add(source.need)
 
     def _filter(self, scope: _Scope) -> None:
-        """Give each relation of a query the conditions that its rows have to fulfil."""
+        """Gives each relation of a query the conditions that its rows have to fulfil."""
         args = scope.select.args
         read = 1 if args.get("from_") is not None else 0
         joins = args.get("joins") or ()
@@ -411,7 +412,7 @@ class _Reader:
 
 @dataclass(frozen=True, slots=True)
 class _Through:
-    """Which column of a derived table's query a column of the query around it is."""
+    """Finds the column of a derived table's query that a column of the query around it is."""
 
     source: _Source
     visible: Sequence[_Source]
@@ -429,7 +430,7 @@ class _Through:
 
 @dataclass(frozen=True, slots=True)
 class _FieldOf:
-    """Which column of one source a name stands for, among the sources that can be seen."""
+    """Finds the column of one source that a name stands for, among the sources that can be seen."""
 
     source: _Source
     visible: Sequence[_Source]
@@ -456,17 +457,17 @@ class _FieldOf:
 
 
 def _width(known: Field) -> int:
-    """Numbers are read faster than texts."""
+    """The rank of a column by the cost of reading it: whole numbers are read faster than all others."""
     return 0 if isinstance(known.type, AtomicType) and known.type.root in INTEGER_ROOTS else 1
 
 
 def _is_ordered(node: exp.Expr) -> bool:
-    """Whether parentheses around a query are followed by an ORDER BY, which names columns of it."""
+    """True if parentheses around a query are followed by an ORDER BY, which names columns of it."""
     return bool(node.args.get("order"))
 
 
 def _passes(select: exp.Select) -> bool:
-    """Whether a condition on the rows of a query may be asked before it: it neither counts, ranks nor cuts them."""
+    """True if a condition on the rows of a query may be asked before it: it neither counts, ranks nor cuts them."""
     if any(select.args.get(key) for key in ("group", "having", "qualify", "windows", "limit", "offset")):
         return False
     return not any(isinstance(node, (exp.AggFunc, exp.Window)) for item in select.expressions for node in item.walk())

@@ -1,4 +1,4 @@
-"""The text of a query that is made of pieces of a statement.
+"""Composes the text of a query from pieces of a statement.
 
 The pieces are the user's own text, but for two kinds of edits: ``?`` becomes ``:_n``, counted in the whole statement, because
 pieces change their order; and ``db.t.c`` becomes ``t.c`` where ``t`` is the alias that the made query gives a table.
@@ -23,7 +23,7 @@ class Piece:
 
 
 class RowText:
-    """Takes pieces one behind the other. ``tables``: paths whose columns are now named by the last part alone."""
+    """Collects pieces one behind the other. ``tables``: paths whose columns are now named by the last part alone."""
 
     def __init__(self, statement: str, tables: Sequence[Path]) -> None:
         markers = find_markers(Tokens(statement)) if "?" in statement else ()
@@ -40,11 +40,11 @@ class RowText:
 
     @property
     def pieces(self) -> tuple[Piece, ...]:
-        """Where its parts came from."""
+        """The origins of its parts."""
         return tuple(self._pieces)
 
     def add(self, *parts: str | Fragment) -> None:
-        """Add text of our own, and pieces of the statement. A piece ends its line: it may end in a comment."""
+        """Adds text of our own, and pieces of the statement. A piece ends its line: it may end in a comment."""
         for part in parts:
             if isinstance(part, str):
                 self._put(part)

@@ -1,4 +1,4 @@
-"""What is a query whose rows are changes of a table? The names in it, what is asked of it, and the query itself.
+"""Describes queries whose rows are changes of a table: the names in them, what is asked of them, and the query itself.
 
 Its rows have ``_row_kind`` (``+I``, ``+U`` with the new row, ``-D`` with the old one), all columns of the target in order, and what
 :class:`TargetTable` asks for besides. The tables that a statement changes and reads stand in it under names of our own:
@@ -26,7 +26,8 @@ BEFORE = "_row_before"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetTable:
-    """What is changed. ``positions``: rows have the place of the old row; ``before``: columns of it that a ``+U`` has (a struct).
+    """The table that is changed. ``positions``: rows have the place of the old row; ``before``: columns of it that a ``+U`` has (a
+    struct).
 
     ``replaces``: a row takes the place of the one that has its key, whatever that holds. ``taken``: the names of columns of what
     else is read, and texts with such names.
@@ -46,7 +47,7 @@ class TargetTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowQuery:
-    """The query. ``sets``: columns that its updates assign; ``inserts``, ``deletes``: it may yield such rows.
+    """A query whose rows are changes. ``sets``: columns that its updates assign; ``inserts``, ``deletes``: it may yield such rows.
 
     ``source``: that of a MERGE. ``equal``: columns of target and source, without regard to case; of the target only rows count that
     have the values of a row of the source there. ``paired``: the same rows by a query over pairs of both, where there is one.
@@ -62,5 +63,5 @@ class RowQuery:
     paired: "RowQuery | None" = None
 
     def place(self, span: Span) -> Span | None:
-        """Where in the statement a place of ``text`` came from, None if it is not the user's."""
+        """The place in the statement that a place of ``text`` came from, None if it is not the user's."""
         return origin_of(self.pieces, span)

@@ -1,4 +1,4 @@
-"""How Spark writes the types of columns, and which values a column of a type takes in."""
+"""Writes the types of columns as Spark does, and checks which values a column of a type takes."""
 
 from tablestore.sql.query.edits import quote_name
 from tablestore.types.datatypes import (
@@ -58,7 +58,7 @@ def as_type(expression: str, given: DataType | None, wanted: DataType) -> str:
 
 
 def stays_equal(given: DataType | None, wanted: DataType) -> bool:
-    """Whether values of a type that are cast to another one equal exactly the values that they equalled before."""
+    """True if values of a type that are cast to another one equal exactly the values that they equalled before."""
     match given, wanted:
         case AtomicType(), AtomicType():
             roots = given.root, wanted.root
@@ -68,7 +68,7 @@ def stays_equal(given: DataType | None, wanted: DataType) -> bool:
 
 
 def refusal(column: str, wanted: DataType, given: DataType | None, value: str = "") -> str | None:
-    """What is wrong with a value of a type for a column; None if the column takes it. ``value``: more about the value."""
+    """The reason why a column does not take a value of a type; None if the column takes it. ``value``: more about the value."""
     if given is None or assignable(given, wanted):
         return None
     taken = f"the column {column!r} is {type_to_sql(wanted)} and takes no {type_to_sql(given)}{value}"

@@ -1,4 +1,4 @@
-"""Which tables does a query read, and where do their names stand in its text?
+"""Finds the tables that a query reads, and where their names stand in its text.
 
 A walk over the tokens, not a parse: what names a table is decided by the words around it (FROM, JOIN, TABLE, a comma in a FROM
 list), so a query with syntax that nobody here has heard of is still understood.
@@ -27,7 +27,7 @@ from tablestore.sql.source import Fragment, Path, Span, syntax_error
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeTravel:
-    """What stands behind AS OF; ``kind`` is ``version`` or ``timestamp``."""
+    """The literal or expression behind AS OF; ``kind`` is ``version`` or ``timestamp``."""
 
     kind: str
     expression: Fragment
@@ -95,7 +95,7 @@ def find_references(text: str, calls: frozenset[str] = CALLS) -> tuple[Reference
 
 
 def references_in(tokens: Tokens, calls: frozenset[str] = CALLS, *, is_whole: bool = True) -> tuple[Reference, ...]:
-    """As :func:`find_references`, of a text that is read already. ``is_whole`` False: it may be just the name of a table."""
+    """The references as :func:`find_references` finds them, of tokens. ``is_whole`` False: it may be just the name of a table."""
     text = tokens.text
     _check_lists(text, tokens)
     walk = _Walk(text, tokens, calls)
@@ -105,7 +105,7 @@ def references_in(tokens: Tokens, calls: frozenset[str] = CALLS, *, is_whole: bo
 
 
 def _check_lists(text: str, tokens: Tokens) -> None:
-    """Raise for a comma without an item before or behind it, and for a word without what belongs behind it: sqlglot, which reads
+    """Raises for a comma without an item before or behind it, and for a word without what belongs behind it: sqlglot, which reads
     the text later, lets these pass, and ``JOIN u ON`` would be every row beside every other."""
     for at in tokens.places(_CHECKED):
         word = tokens.key(at)
@@ -118,7 +118,7 @@ def _check_lists(text: str, tokens: Tokens) -> None:
 
 
 def _leads(tokens: Tokens, at: int) -> bool:
-    """Whether a word leads what is behind it, and is no name of a column."""
+    """True if a word leads what is behind it, and is no name of a column."""
     before = tokens.key(at - 1)
     if tokens.key(at) == "BY":
         return before in _BEFORE_BY
@@ -134,7 +134,7 @@ def _ends_clause(tokens: Tokens, at: int) -> bool:
 
 
 def _ends_list(tokens: Tokens, at: int) -> bool:
-    """Whether there is no item here: another comma, the end, or a clause. A clause's word can be a name: of a column, say."""
+    """True if there is no item here: another comma, the end, or a clause. A clause's word can be a name: of a column, say."""
     if at >= len(tokens) or tokens.key(at) in (",", ")", ";", "|>"):
         return True
     if tokens.key(at) in ("GROUP", "ORDER"):
@@ -153,7 +153,7 @@ class _Walk:
         self._hints: dict[Span, list[Token]] = {}  # those that give the options of a reference, by its place
 
     def check_hints(self, *, is_whole: bool) -> None:
-        """Raise InvalidInputError for OPTIONS that are not those of a reference, nor of the name that is not a whole query."""
+        """Raises InvalidInputError for OPTIONS that are not those of a reference, nor of the name that is not a whole query."""
         taken = {hint.start for reference in self.found for hint in self._hints.get(reference.span, ())}
         behind_name = -1 if is_whole else self.tokens.after_chain(0)
         for at, hints in self.tokens.hints.items():
@@ -162,7 +162,8 @@ class _Walk:
                     raise misplaced(self.text, hint)
 
     def query(self, at: int, end: int, bound: frozenset[str], *, reads: bool = True) -> None:
-        """What stands between two parentheses; ``reads``: a FROM at this level is followed by tables. ``bound``: names of WITH."""
+        """Walks what stands between two parentheses; ``reads``: a FROM at this level is followed by tables. ``bound``: names of
+        WITH."""
         tokens = self.tokens
         scope = self._place(at, end)
         in_list = False  # in the list of a FROM, where a comma is followed by a table
@@ -186,7 +187,7 @@ class _Walk:
                 at += 1
 
     def _parentheses(self, at: int, bound: frozenset[str]) -> int:
-        """A group that is no relation: a subquery, arguments, an expression."""
+        """Walks a group that is no relation: a subquery, arguments, an expression."""
         reads = self._begins_query(at + 1) and self.tokens.key(at - 1) not in _FROM_INSIDE
         self.query(at + 1, self.tokens.close(at), bound, reads=reads)
         return self.tokens.after_group(at)
@@ -197,7 +198,7 @@ class _Walk:
         return self.tokens.key(at) in _QUERY_WORDS
 
     def _is_from(self, at: int) -> bool:
-        """Whether a FROM is followed by tables: not in ``IS DISTINCT FROM x``, nor where it is the name of a column."""
+        """True if a FROM is followed by tables: not in ``IS DISTINCT FROM x``, nor where it is the name of a column."""
         tokens = self.tokens
         if tokens.key(at) != "FROM" or (tokens.key(at - 1) == "DISTINCT" and tokens.key(at - 2) in ("IS", "NOT")):
             return False
@@ -207,13 +208,13 @@ class _Walk:
         return self.tokens.key(at + 1) == "RECURSIVE" and self.tokens.is_name(at + 2) and self.tokens.key(at + 2) != "AS"
 
     def _is_binding(self, at: int) -> bool:
-        """Whether WITH is followed by ``name AS (`` or ``name (columns) AS (``."""
+        """True if WITH is followed by ``name AS (`` or ``name (columns) AS (``."""
         tokens = self.tokens
         at += 2 if self._is_recursive(at) else 1
         return tokens.is_name(at) and tokens.key(at + 1) in ("AS", "(", "MAX")
 
     def _with(self, at: int, bound: frozenset[str]) -> tuple[int, frozenset[str]]:
-        """The queries of a WITH; returns the place behind it and the names that are bound there."""
+        """Walks the queries of a WITH; returns the place behind it and the names that are bound there."""
         tokens = self.tokens
         recursive = self._is_recursive(at)
         at += 2 if recursive else 1
@@ -232,13 +233,13 @@ class _Walk:
         return at, bound
 
     def _begins_table(self, at: int) -> bool:
-        """Whether TABLE is followed by the name of a table: as a query of its own, or as an argument."""
+        """True if TABLE is followed by the name of a table: as a query of its own, or as an argument."""
         tokens = self.tokens
         named = tokens.is_name(at + 1) or tokens.key(at + 1) == "("
         return named and (at == 0 or tokens.key(at - 1) in _SET_WORDS | {"(", ")", ",", "=>", "ALL", "DISTINCT"})
 
     def _table(self, at: int, bound: frozenset[str], scope: Span) -> int:
-        """``TABLE t``, ``TABLE (t)`` or ``TABLE (query)``, from behind the word."""
+        """Walks ``TABLE t``, ``TABLE (t)`` or ``TABLE (query)``, from behind the word."""
         tokens = self.tokens
         if tokens.key(at) == "(":
             if self._begins_query(at + 1) or not tokens.is_name(at + 1):
@@ -271,7 +272,7 @@ class _Walk:
         return self._behind_table(behind)[0]
 
     def _rows(self, at: int, bound: frozenset[str]) -> int:
-        """The rows of VALUES in a FROM, to behind its alias: a comma before that is followed by a row."""
+        """Walks the rows of VALUES in a FROM, to behind its alias: a comma before that is followed by a row."""
         behind = self.tokens.after_expression(at)
         self.query(at, behind, bound, reads=False)
         while self.tokens.key(behind) == ",":
@@ -284,7 +285,7 @@ class _Walk:
         return token is not None and (token.key == "(" or token.kind in (Kind.TEXT, Kind.NUMBER))
 
     def _call(self, at: int, opening: int, bound: frozenset[str], scope: Span) -> int:
-        """A table-valued call: one of ours, ``IDENTIFIER('name')``, or a function whose arguments may read tables."""
+        """Walks a table-valued call: one of ours, ``IDENTIFIER('name')``, or a function whose arguments may read tables."""
         tokens = self.tokens
         close, end = tokens.close(opening), tokens.after_group(opening)
         name = tokens.name(at).lower() if opening == at + 1 else ""
@@ -356,7 +357,7 @@ class _Walk:
         return TimeTravel(kind=kind, expression=self._fragment(word + 3, end)), end
 
     def _behind_table(self, at: int) -> tuple[int, int | None, bool]:
-        """The place behind the alias of the table that ends here, where an alias has to be put, and whether it is sampled."""
+        """The place behind the alias of the table that ends here; the place where an alias has to be put; True if it is sampled."""
         tokens = self.tokens
         at = self._time_travel(at)[1]
         if tokens.words(at, "WITH", "("):  # options of the engine

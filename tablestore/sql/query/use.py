@@ -1,4 +1,4 @@
-"""What a query uses of a relation, and the names that relations have in the text that is pruned."""
+"""Describes what a query uses of a relation, and names relations in the text that is pruned."""
 
 from dataclasses import dataclass
 
@@ -8,8 +8,8 @@ PREFIX = "tablestore_relation_"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """What a query uses of a relation: stored columns (None: all; at least one), computed ones (None: all), and a filter that every
-    used row fulfils."""
+    """The use that a query makes of a relation: stored columns (None: all; at least one), computed ones (None: all), and a filter
+    that every used row fulfils."""
 
     columns: tuple[str, ...] | None = None
     computed: tuple[str, ...] | None = None

@@ -1,1 +1,1 @@
-"""The statements as frozen values."""
+"""Describes statements as frozen values."""

@@ -1,4 +1,4 @@
-"""What changes a table that is there."""
+"""Statements that change an existing table."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

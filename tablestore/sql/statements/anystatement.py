@@ -1,4 +1,4 @@
-"""All statements that there are, and EXPLAIN, which holds one of them."""
+"""The union of all statements, and EXPLAIN, which holds one of them."""
 
 from dataclasses import dataclass
 

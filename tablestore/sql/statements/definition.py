@@ -1,4 +1,4 @@
-"""What makes and removes tables, databases and catalogs."""
+"""Statements that create and drop tables, views, functions, databases and catalogs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What makes, changes and removes materialized tables."""
+"""Statements that create, alter and drop materialized tables."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What reads and changes rows."""
+"""Statements that read and change rows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -58,7 +58,7 @@ class Update:
 
 
 class Match(Enum):
-    """Which rows a MERGE clause is for."""
+    """The rows that a MERGE clause is for."""
 
     MATCHED = "MATCHED"
     NOT_MATCHED = "NOT MATCHED"
@@ -66,7 +66,7 @@ class Match(Enum):
 
 
 class MergeAction(Enum):
-    """What a MERGE clause does."""
+    """The action of a MERGE clause."""
 
     UPDATE = "UPDATE"
     DELETE = "DELETE"

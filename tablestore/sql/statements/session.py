@@ -1,4 +1,4 @@
-"""What looks around, sets the session and calls procedures."""
+"""Statements that list objects, set the session and call procedures."""
 
 from dataclasses import dataclass, field
 from enum import Enum
@@ -8,7 +8,7 @@ from tablestore.sql.statements.alter import PartitionSpec
 
 
 class ShowKind(Enum):
-    """What SHOW lists."""
+    """The kinds of objects that SHOW lists."""
 
     CATALOGS = "CATALOGS"
     DATABASES = "DATABASES"

@@ -1,1 +1,1 @@
-"""Texts of SQL that tables keep, or that others send: what they may say."""
+"""Checks texts of SQL that tables keep, or that others send, before an engine runs them."""

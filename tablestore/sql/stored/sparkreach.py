@@ -34,14 +34,14 @@ _PATH_SIGNS = re.compile(r"[/\\:*]")
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What reaches out, in words, and where it stands."""
+    """A part of a text that reaches out, in words, and where it stands."""
 
     what: str
     span: Span
 
 
 def reaches(tokens: Tokens) -> Iterator[Reach]:
-    """All that reaches out of a text."""
+    """Finds all that reaches out of a text."""
     for variable in _VARIABLE.finditer(tokens.text):
         yield Reach(f"{variable[0][:40]}, in whose place Spark puts a variable of the process", Span(*variable.span()))
     for hint in (hint for hints in tokens.hints.values() for hint in hints):
@@ -64,7 +64,7 @@ def reaches(tokens: Tokens) -> Iterator[Reach]:
 
 
 def _named(tokens: Tokens, at: int, behind: int) -> str | None:
-    """What a name of parts does that reaches out; None for all others."""
+    """The way, in words, in which a name of parts reaches out; None if it does not."""
     last = tokens.name(behind - 1)
     if tokens.key(behind) == "(":
         if last.lower() in REACHING_FUNCTIONS:
@@ -78,7 +78,7 @@ def _named(tokens: Tokens, at: int, behind: int) -> str | None:
 
 
 def _is_plain_name(tokens: Tokens, opening: int) -> bool:
-    """Whether a text alone stands in the parentheses, and what it names is not called."""
+    """True if a text alone stands in the parentheses, and what it names is not called."""
     inner = tokens.get(opening + 1)
     is_text = inner is not None and inner.kind is Kind.TEXT and tokens.close(opening) == opening + 2
     return is_text and tokens.key(opening + 3) != "("

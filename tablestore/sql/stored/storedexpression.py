@@ -78,7 +78,7 @@ _TOO_MUCH = MOST_GROWTH + 1
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What was found of one text: the expression on one line, without comments, or why it is none."""
+    """The result of checking one text: the expression on one line, without comments, or why it is none."""
 
     text: str = ""
     refusal: str | None = None
@@ -86,7 +86,7 @@ class Checked:
 
 @lru_cache(maxsize=512)
 def check_expressions(columns: tuple[str, ...], texts: tuple[tuple[str, str], ...]) -> Mapping[str, Checked]:
-    """Check the texts of a table by the names of what they compute. ``columns``: the stored ones. Pure.
+    """Checks the texts of a table by the names of what they compute. ``columns``: the stored ones. Pure.
 
     One may name another, as other writers have it, but not in a circle.
     """
@@ -144,7 +144,7 @@ def _tree(text: str, columns: set[str]) -> tuple[exp.Expr, str]:
 
 
 def _check_tokens(tokens: Tokens) -> None:
-    """Refuse by the tokens what a parser may read in another way than the engine does."""
+    """Refuses by the tokens what a parser may read in another way than the engine does."""
     at, depth = 0, 0
     if len(tokens) == 0:
         raise _refused("expected an expression, found none")
@@ -168,7 +168,7 @@ def _check_tokens(tokens: Tokens) -> None:
 
 
 def _clauses(select: exp.Select) -> Iterator[object]:
-    """What else than items a SELECT has."""
+    """The clauses of a SELECT besides its items."""
     return (value for key, value in select.args.items() if key != "expressions" and value)
 
 
@@ -192,7 +192,7 @@ def _check_node(node: exp.Expr, columns: set[str]) -> None:
 
 
 def _name_of(node: exp.Expr) -> str:
-    """What a node is, in words."""
+    """The kind of a node, in words."""
     if isinstance(node, exp.Query):
         return "a subquery"
     if isinstance(node, exp.Placeholder | exp.Parameter):
@@ -202,13 +202,13 @@ def _name_of(node: exp.Expr) -> str:
 
 @dataclass(slots=True)
 class _Growth:
-    """How often the values of a row may stand in what the expressions of a table give; ``_TOO_MUCH`` for a circle."""
+    """Computes how often the values of a row may stand in what the expressions of a table give; ``_TOO_MUCH`` for a circle."""
 
     trees: Mapping[str, exp.Expr]
     _known: dict[str, int] = field(default_factory=dict)
 
     def of_column(self, name: str) -> int:
-        """That of a column by its name in small letters."""
+        """The growth of a column by its name in small letters."""
         if name not in self.trees:
             return 1
         if name not in self._known:
@@ -256,7 +256,7 @@ def _number(node: exp.Expr, place: int) -> int:
 
 
 def _replaced(node: exp.Expr) -> int:
-    """How many times longer a text can get where parts of it are replaced."""
+    """The factor by which a text can grow where parts of it are replaced."""
     texts = [one.name if isinstance(one, exp.Literal) and one.is_string else None for one in _arguments(node)[1:3]]
     if len(texts) < 2:
         return 1

@@ -22,7 +22,7 @@ _CHANGES = {"INSERT": ("INTO", "OVERWRITE"), "MERGE": ("INTO",)}
 
 @lru_cache(maxsize=256)
 def check_stored_query(text: str) -> None:
-    """Raise InvalidInputError for a text that is no query, or more than one; UnsupportedError for what reaches out of one.
+    """Raises InvalidInputError for a text that is no query, or more than one; UnsupportedError for what reaches out of one.
 
     Pure. The time is linear in the length of the text.
     """

@@ -1,1 +1,1 @@
-"""What a statement that writes makes of its query: the rows of INSERT, the columns of CREATE TABLE … AS."""
+"""Makes of statements that write the queries whose rows they write."""

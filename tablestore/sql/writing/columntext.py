@@ -1,4 +1,4 @@
-"""How are columns of the target written in a query of its changes?"""
+"""Writes columns of the target in a query of its changes."""
 
 from tablestore.sql.query.edits import quote_name
 from tablestore.sql.query.rowlevel import POSITIONS, TargetTable
@@ -26,6 +26,6 @@ def positions(alias: str, target: TargetTable) -> list[str]:
 
 
 def old_row(alias: str, target: TargetTable) -> str:
-    """What is asked of the old row, as a struct."""
+    """The columns of the old row that are asked for, as a struct."""
     parts = [f"{text_literal(name)}, {qualified(alias, name)}" for name in target.before]
     return f"named_struct({', '.join(parts)})"

@@ -1,4 +1,4 @@
-"""What does an UPDATE or a MERGE give to each column, and how is it cast to the column's type?
+"""Finds the value that an UPDATE or a MERGE gives to each column, and casts it to the column's type.
 
     SET x = a, s.f = b, y = DEFAULT    {"x": a, "s": Inside({"f": b}), "y": None}
 
@@ -55,7 +55,7 @@ class AssignedValues:
 
 @dataclass(frozen=True, slots=True)
 class Inside:
-    """What is assigned to fields of a struct, by name."""
+    """The values assigned to fields of a struct, by name."""
 
     fields: Mapping[str, "Value"]
 
@@ -66,7 +66,8 @@ Value = Fragment | str | None | Inside  # text of our own; None: DEFAULT
 def column_values(
     statement: str, assignments: Sequence[Assignment], target: TargetTable, named: tuple[str, Path]
 ) -> dict[str, Value]:
-    """What each column of the target is set to, by its name in the schema. Raises InvalidInputError for an unknown column."""
+    """The value of each column of the target that is set, by its name in the schema. Raises InvalidInputError for an unknown
+    column."""
     values: dict[str, Value] = {}
     for assignment in assignments:
         parts = _without_table(assignment.column, target, named)
@@ -79,7 +80,7 @@ def column_values(
 
 
 def leaves(values: Mapping[str, Value], fields: Sequence[Field], outer: Place) -> Iterator[tuple[Assigned, str | Fragment]]:
-    """What is assigned to columns, and to fields inside; no defaults."""
+    """The values assigned to columns, and to fields inside; no defaults."""
     for field in fields:
         place = _field_place(outer, field)
         match values.get(field.name):

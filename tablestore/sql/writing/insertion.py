@@ -1,4 +1,4 @@
-"""Which rows does an INSERT write? As one query around the user's, with the table's column names and types.
+"""Writes an INSERT as one query around the user's, with the table's column names and types.
 
     INSERT INTO t PARTITION (day = '2024-01-01') (id, x) SELECT a, b FROM s
     SELECT CAST(`id` AS BIGINT) AS `id`, CAST(`x` AS INT) AS `x`, CAST('2024-01-01' AS DATE) AS `day`
@@ -79,7 +79,7 @@ def insert_query(
 
 
 def _called(names: Sequence[str]) -> list[str]:
-    """What the query calls the columns that come from the user's: as the table does, since an engine names them in its errors.
+    """The names that the query gives to columns of the user's query: the table's, since an engine names them in its errors.
 
     Names that are equal but for their case would be one for some engines.
     """

@@ -1,4 +1,4 @@
-"""Which rows does a MERGE write? As one query, in which conditions and values are the user's text.
+"""Writes a MERGE as one query for its changed rows, in which conditions and values are the user's text.
 
 It looks at rows of target and source together, and numbers the clause that is for each. A target row that two source rows match
 gives two rows of one key or place; whoever writes them refuses that.
@@ -89,7 +89,7 @@ class _MergeText:
         return values_query(RowText(self._statement, self._sides.paths), found, tables)
 
     def _fragments(self) -> Iterator[Fragment]:
-        """What the user wrote of conditions and values."""
+        """The user's fragments: conditions and values."""
         yield self._merge.on
         yield from (clause.condition for clause in self._merge.clauses if clause.condition is not None)
         for values in self._values:
@@ -140,7 +140,7 @@ class _MergeText:
         return [*parts, " END"]
 
     def _column(self, field: Field) -> list[str | Fragment]:
-        """What a column has after the MERGE."""
+        """The value of a column after the MERGE."""
         old = cast_text("NULL", field.type) if self._sides.only_source else qualified(self._sides.alias, field.name)
         name = f" AS {quote_name(field.name)}"
         numbers = [number for number, values in enumerate(self._values) if field.name in values]
@@ -170,7 +170,7 @@ class _MergeText:
 
 
 def _clause_values(statement: str, clause: MergeClause, sides: MergeSides) -> Mapping[str, Value]:
-    """What a clause gives to the columns. Raises InvalidInputError for an unknown column."""
+    """The values that a clause gives to the columns. Raises InvalidInputError for an unknown column."""
     target = sides.target
     if clause.action is MergeAction.DELETE:
         return {}

@@ -1,4 +1,4 @@
-"""Which rows of target and source does a MERGE look at together, and what are both called in its query?
+"""Joins target and source of a MERGE, and names both in its query.
 
 It joins them in the narrowest way that its clauses allow:
 
@@ -53,12 +53,12 @@ class MergeSides:
 
     @property
     def only_source(self) -> bool:
-        """Whether there are rows of the source only: those that match no row of the target."""
+        """True if only rows of the source are looked at: those that match no row of the target."""
         return self.matches == {Match.NOT_MATCHED}
 
     @property
     def compares_keys(self) -> bool:
-        """Whether the condition says nothing but that as many columns are equal as the primary key has."""
+        """True if the condition says nothing but that as many columns are equal as the primary key has."""
         return self.equal.nothing_else and len(self.equal.pairs) == len(self.target.keys)
 
     def joined(self) -> list[str | Fragment]:
@@ -130,7 +130,7 @@ class MergeSides:
         return pieces
 
     def source_column(self, name: str, value: Value) -> str | None:
-        """Which column of the source the column ``name`` is given as it is, in lower case; None for other values."""
+        """The column of the source, in lower case, that the column ``name`` is given as it is; None for other values."""
         if isinstance(value, str):
             return name.casefold()
         path = path_of(value, alone=True) if isinstance(value, Fragment) else None
@@ -138,7 +138,7 @@ class MergeSides:
         return parts[-1] if parts[:-1] == (self.source.casefold(),) else None
 
     def is_equal(self, name: str, value: Value) -> bool:
-        """Whether the condition says that a column of the target equals this value."""
+        """True if the condition says that a column of the target equals this value."""
         return (name.casefold(), self.source_column(name, value)) in self.equal.pairs
 
 

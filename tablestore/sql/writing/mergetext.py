@@ -1,4 +1,4 @@
-"""What does the user's text in a MERGE say? Which columns are equal, what it names, and whether it looks beyond a row.
+"""Analyses the user's text in a MERGE: columns that are equal, names, and parts that look beyond a row.
 
     t.id = s.id AND t.x > 1        the columns ("id", "id") are equal, and the condition demands more than that
     s.x                            is the name of a column, and nothing but that
@@ -62,7 +62,7 @@ def path_of(fragment: Fragment, *, alone: bool = False) -> Path | None:
 
 
 def looks_around(fragment: Fragment) -> bool:
-    """Whether a text may see more than its row: in a subquery, or by a star for all columns that there are."""
+    """True if a text may see more than its row: in a subquery, or by a star for all columns that there are."""
     tokens = Tokens(fragment.text)
     keys = [tokens.key(at) for at in range(len(tokens))]
     return any((key == "*" and before in ("(", ",")) or (before == "(" and key in _QUERIES) for before, key in pairwise(keys))

@@ -1,4 +1,4 @@
-"""When does a MERGE write the same rows whatever the target holds? Then they are read of its source alone.
+"""Detects a MERGE that writes the same rows whatever the target holds; its rows are read from the source alone.
 
 It does if it gives all columns of the source to rows that match and to rows that do not, and a new row takes the place of the one
 of its key: such a MERGE is an upsert of its source.
@@ -42,7 +42,7 @@ def upsert_query(statement: str, sides: MergeSides, values: Sequence[Mapping[str
 
 
 def _is_by_key(sides: MergeSides, inserted: Mapping[str, Value], types: GivenTypes, clause: int) -> bool:
-    """Whether the condition compares the keys alone, and an inserted row has the key by which its source looks for a match."""
+    """True if the condition compares the keys alone, and an inserted row has the key by which its source looks for a match."""
 
     def finds(key: Field) -> bool:
         place = (clause, (key.name,))
@@ -53,7 +53,7 @@ def _is_by_key(sides: MergeSides, inserted: Mapping[str, Value], types: GivenTyp
 
 
 def _gives_the_same(sides: MergeSides, inserted: Mapping[str, Value], updated: Mapping[str, Value]) -> bool:
-    """Whether each column is given a column of the source, and all but the keys the same one in both clauses."""
+    """True if each column is given a column of the source, and all but the keys the same one in both clauses."""
     for field in sides.target.fields:
         column = sides.source_column(field.name, inserted.get(field.name))
         if column is None:

@@ -1,5 +1,5 @@
-"""Which columns of a query cannot be columns of a table? Those without a name, and those with the name of another one: engines make
-up names for them, each its own.
+"""Finds columns of a query that cannot be columns of a table: those without a name, and those with the name of another one. Engines
+make up names for them, each its own.
 
     SELECT id, price * 2 AS twice, t.* FROM t      all have one
     SELECT count(*) FROM t                         the first has none
@@ -56,7 +56,7 @@ def unusable_column(query: Fragment) -> Unusable | None:
 
 
 def _item(query: Fragment, place: int, count: int) -> Fragment:
-    """What stands at a place of the list of the first SELECT; the whole query if it cannot be told."""
+    """The item at a place of the list of the first SELECT; the whole query if it cannot be told."""
     items = _items(query.text)
     if len(items) != count:
         return query
@@ -65,7 +65,7 @@ def _item(query: Fragment, place: int, count: int) -> Fragment:
 
 
 def _items(text: str) -> list[Span]:
-    """The places of what the first SELECT lists."""
+    """The places of the items of the first SELECT."""
     tokens = Tokens(text)
     at = 0
     while at < len(tokens) and tokens.key(at) != "SELECT":
