@@ -86,7 +86,7 @@ def _pruned(relation: Relation, uses: Iterator[Use]) -> Relation:
     match relation:
         case ManagedRelation():
             use = next(uses)
-            # Where nothing is known of the whole query, what the query of a view uses still holds.
+            # If nothing is known of the whole query, the use by the query of a view still holds.
             return relation if use == Use() else replace(relation, columns=use.columns, filter=use.filter)
         case QueryRelation(selected=SelectList()):
             return _narrowed(relation, next(uses))

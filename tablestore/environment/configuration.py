@@ -10,7 +10,7 @@ class Configuration:
         self._settings = settings
 
     def set(self, key: str, value: str) -> "Configuration":
-        """Sets a key; this configuration, to go on. Raises InvalidInputError for an unknown key or a wrong value."""
+        """Sets a key, and returns this configuration, to go on. Raises InvalidInputError for an unknown key or a wrong value."""
         self._settings.set(key, value)
         return self
 

@@ -363,7 +363,7 @@ class QueryEngine(Protocol):
         ...
 
     def compact(self, table: "Table", pin: "ReadPin", partitions: Sequence[Mapping[str, Any]] | None) -> object:
-        """Fully compacts a table or some partitions; the report."""
+        """Fully compacts a table or some partitions, and returns the report."""
         ...
 
     def knows(self, parts: tuple[str, ...]) -> bool:

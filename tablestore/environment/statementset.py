@@ -28,14 +28,15 @@ class StatementSet(TablePipeline):
         self._plans: list[Callable[[], OneInsert]] = []
 
     def add_insert_sql(self, text: str, *args: Any, **params: Any) -> "StatementSet":
-        """Adds an INSERT by its text, with the values of its parameters; the set. Raises InvalidInputError for what is none."""
+        """Adds an INSERT by its text, with the values of its parameters, and returns the set. Raises InvalidInputError for what is
+        none."""
         statement = parse_statement(text)
         if not isinstance(statement, Insert):
             raise InvalidInputError("add_insert_sql: expected an INSERT; execute_sql runs other statements", kind="not-an-insert")
         return self._add(statement, Source(text), params or args)
 
     def add_insert(self, path: str, query: Query | str, *, overwrite: bool = False) -> "StatementSet":
-        """Adds an INSERT of the rows of a query; the set. Raises InvalidInputError."""
+        """Adds an INSERT of the rows of a query, and returns the set. Raises InvalidInputError."""
         given = as_query_text(query, "add_insert")
         return self._add(insert_of(path, given, overwrite=overwrite), given.source, given.parameters)
 

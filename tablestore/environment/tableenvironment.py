@@ -132,7 +132,7 @@ class TableEnvironment(DeprecatedNames):
         return self._execute(parse_statement(text), Source(text), _parameters(text, args, params))
 
     def execute_script(self, text: str, each: Callable[[str, Result], None] | None = None) -> Result | None:
-        """Runs statements that ``;`` separates, one after another; the last result.
+        """Runs statements that ``;`` separates, one after another, and returns the last result.
 
         ``each`` is called with the text and the result of each statement before the next one runs. All are parsed before the first
         one runs. The first error ends it, and says where in the script it is and how many statements ran before it.
@@ -181,7 +181,8 @@ class TableEnvironment(DeprecatedNames):
         return self._as_query(query, "insert_into").insert_into(path, overwrite=overwrite)
 
     def create_table(self, path: str, options: Mapping[str, Any], query: Query | str) -> "TablePipeline":
-        """Creates a table from a query, as ``query.save_as(path).options(options).create()``; the pipeline that writes its rows."""
+        """Creates a table from a query, as ``query.save_as(path).options(options).create()``, and returns the pipeline that writes
+        its rows."""
         return self._as_query(query, "create_table").save_as(path).options(options).create()
 
     def create_statement_set(self) -> "StatementSet":
@@ -220,7 +221,8 @@ class TableEnvironment(DeprecatedNames):
         return tuple(refresh_due(self._session, now_ms))
 
     def each_refresh_due(self, skip: "Callable[[ObjectPath], bool] | None" = None) -> "Iterator[DueRefresh]":
-        """As :meth:`refresh_due`, each as soon as it is done. ``skip``: the tables that are left out this time."""
+        """Refreshes as :meth:`refresh_due` does, and gives each as soon as it is done. ``skip``: the tables that are left out this
+        time."""
         from tablestore.environment.materialized.due import refresh_due
 
         return refresh_due(self._session, skip=skip)

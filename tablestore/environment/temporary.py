@@ -132,7 +132,7 @@ class TemporaryObjects:
         returns: "TypeSource | None" = None,
         replace: bool = False,
     ) -> None:
-        """As ``create_temporary_function`` with a name of one part, which comes before the functions of the engine."""
+        """Names a function as ``create_temporary_function`` does with a name of one part, which comes before the engine's."""
         from tablestore.environment.definition.functions import add_function
         from tablestore.environment.session.callables import function_of
 

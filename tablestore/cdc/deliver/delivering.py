@@ -72,7 +72,7 @@ def deliver(
     try:
         begin = sink.position()
         if begin is None and scan == "latest":
-            # Where the latest is, is known only now: it has to be kept.
+            # The latest position is known only now: it has to be kept.
             latest = table.refresh().context.snapshots.latest()
             begin = str(table.position_after(0 if latest is None else latest.id))
             sink.commit(begin)

@@ -40,7 +40,7 @@ def find_beginning(context: TableContext, request: IngestRequest, source: TopicS
     identifier, text = (-1, None) if found is None else found
     if request.reset or found is None:
         edge = 0 if request.start == "earliest" else 1
-        # What was there at the latest record is known only now: it has to be kept, as a reset has.
+        # The end of the topic is known only now: it has to be kept, as a reset has.
         return Beginning(
             identifier=identifier,
             offsets={partition: ends[edge] for partition, ends in bounds.items()},

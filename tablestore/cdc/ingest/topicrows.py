@@ -21,7 +21,7 @@ from tablestore.types.rowkind import ROW_KIND_COLUMN, symbols_from_kinds
 
 # So many records, or bytes of them, are asked for at once.
 BATCH_RECORDS, BATCH_BYTES = 32_768, 32 * 1024 * 1024
-# Of a batch so many records, or bytes of them, are parsed at once: if one is bad, these are looked at one by one.
+# So many records of a batch, or bytes of them, are parsed at once: if one is bad, these are looked at one by one.
 _PARSED_AT_ONCE, _PARSED_BYTES = 8_192, 4 * 1024 * 1024
 
 

@@ -125,7 +125,7 @@ def _described_record(record: Mapping[str, Any], named: dict[str, dict[str, Any]
 
 def _described(field: Mapping[str, Any], named: dict[str, dict[str, Any]], space: str) -> dict[str, Any]:
     kinds = field["type"] if isinstance(field["type"], list) else [field["type"]]
-    # Of what may be null, the other one.
+    # The other type of a union with null.
     kind = next((one for one in kinds if one != "null"), "string")
     if isinstance(kind, dict) and kind.get("type") == "record":
         return {"field": field["name"], **_described_record(kind, named, space)}

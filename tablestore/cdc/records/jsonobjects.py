@@ -30,7 +30,7 @@ from tablestore.types.datatypes import DataType, Field
 
 _BLOCK_BYTES = 16 * 1024 * 1024
 _OPENING, _CLOSING = ord("{"), ord("}")
-# What a byte outside of texts does to the level.
+# The step in the level that a byte outside of texts makes.
 _STEPS = np.array([(byte in b"{[") - (byte in b"}]") for byte in range(256)], dtype=np.int8)
 _MOST_NAMES = 2 * MOST_COLUMNS
 _TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)

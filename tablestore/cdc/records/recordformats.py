@@ -35,7 +35,7 @@ _ONLY_A_KEY = (
     "without the row before: the table takes its values back from what is stored, and `before` is null or holds no more than "
     "the key. Have the database write whole rows before (PostgreSQL: REPLICA IDENTITY FULL)"
 )
-# Where a schema describes the columns.
+# The places at which a schema describes the columns.
 _ROWS = ("after", "before")
 
 
@@ -219,7 +219,7 @@ def open_decoder(
 
 
 def _split(reader: KeyReader, keys: Bytes, values: Bytes) -> tuple[list[bytes], Places, list[Part], Faults]:
-    """The values that there are and the records that they are of; what the others delete."""
+    """The values that there are, the records that they are of, and the deletions by the others."""
     there = [value for value in values if value is not None]
     if len(there) == len(values):
         return there, np.arange(len(values), dtype=np.int64), [], {}

@@ -100,7 +100,7 @@ def _note_missing(target: Target, part: Part, faults: Faults) -> None:
             continue
         missing = np.ones(len(part.places), dtype=np.bool_) if column is None else column.is_null().to_numpy(zero_copy_only=False)
         if one.name not in target.key:
-            # Of a row that goes only the key counts.
+            # Only the key counts of a row that goes.
             missing &= adds
         for place in part.places[missing].tolist():
             faults.setdefault(place, f"column {one.name!r} takes no NULL, and the record has no value for it")
@@ -151,5 +151,5 @@ def _named(places: Places, faults: Faults) -> Mask:
 
 
 def inserts(count: int) -> Kinds:
-    """As many rows that are added."""
+    """The kinds of so many rows that are added."""
     return np.full(count, int(RowKind.INSERT), dtype=np.int8)

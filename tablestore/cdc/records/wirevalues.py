@@ -132,7 +132,7 @@ def _from_texts(array: pa.Array, kind: pa.DataType, meaning: Meaning) -> pa.Arra
 
 def _moments(array: pa.Array, kind: pa.DataType) -> pa.Array:
     if kind.tz is None and pc.any(pc.ends_with(array, "Z")).as_py():
-        # What a zone says is dropped where the column has none: the time of day in UTC stays.
+        # The zone is dropped where the column has none: the time of day in UTC stays.
         zoned = pc.if_else(pc.ends_with(array, "Z"), array, pc.binary_join_element_wise(array, "Z", ""))
         return times_from_texts(zoned, pa.timestamp(kind.unit, "UTC")).cast(kind)
     return times_from_texts(array, kind)
@@ -185,7 +185,7 @@ def _decimals(array: pa.Array, scale: int) -> pa.Array:
     ends = np.cumsum(lengths)
     wide = np.zeros((len(array), _DECIMAL_BYTES), dtype=np.uint8)
     filled = lengths > 0
-    # What is in front of a negative number is all ones.
+    # The bytes in front of a negative number are all ones.
     wide[filled] = np.where(data[(ends - lengths)[filled]] >= 128, 255, 0).astype(np.uint8)[:, None]
     rows = np.repeat(np.arange(len(array)), lengths)
     back = np.repeat(ends, lengths) - 1 - np.arange(len(data))

@@ -12,7 +12,7 @@ from tablestore.log.json.jsonrows import NamedTwice, object_of
 
 # A whole number of more digits fits no column.
 _MOST_DIGITS = 76
-# Of longer ones Python makes no integer.
+# Python makes no integer of longer ones.
 _LONGEST_INTEGER = 4_000
 # A larger exponent, of which Python makes no decimal, is as good as this one: both are beyond all columns.
 _LARGEST_EXPONENT = "999999"

@@ -70,7 +70,7 @@ def new_managed(session: Session, path: ObjectPath, definition: TableDefinition)
 
 
 def planned_managed(session: Session, path: ObjectPath, definition: TableDefinition) -> ManagedTableContext:
-    """As :func:`new_managed`, and nothing is made."""
+    """Gives the same context as :func:`new_managed`; nothing is made."""
     catalog = session.catalogs.get(path.catalog)
     if not catalog.supports_managed_table:
         raise UnsupportedError(

@@ -55,7 +55,7 @@ from tablestore.types.datatypes import TIMESTAMP_ROOTS, AtomicType, Field
 from tablestore.types.evolution.replacing import OF_REPLACEMENTS
 from tablestore.types.typestring import type_to_sql
 
-# What of a table belongs to this one alone.
+# Options that belong to one table alone.
 OWN_OPTIONS = OF_REPLACEMENTS | {TABLE_UUID_OPTION, LOG_KAFKA_TOPIC.key}
 _DISTRIBUTION = (BUCKET.key, BUCKET_KEY.key)
 

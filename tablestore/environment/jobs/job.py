@@ -70,7 +70,8 @@ class Job(Generic[T]):
         return self._future.done()
 
     def result(self, timeout: float | None = None) -> T:
-        """Waits for the end: what it gives. Raises the error that it ended with, TimeoutError after ``timeout`` seconds."""
+        """Waits for the end, and returns what it gives. Raises the error that it ended with, TimeoutError after ``timeout``
+        seconds."""
         try:
             return self._future.result(timeout)
         except TimeoutError:
@@ -107,7 +108,7 @@ class Job(Generic[T]):
         self.check()
 
     def start(self) -> "Job[T]":
-        """Runs it in a thread of its own; the job."""
+        """Runs it in a thread of its own, and returns the job."""
         # A daemon: what no engine can end does not keep the program alive.
         Thread(target=self._run_quietly, name=f"tablestore-job-{self._id}", daemon=True).start()
         return self
@@ -155,11 +156,11 @@ class Job(Generic[T]):
             hook.on_created(self._id)
 
     def _failed(self, error: BaseException) -> BaseException:
-        """Settles how a job ended that has an error, and tells its hooks; the error that it ends with."""
+        """Settles how a job ended that has an error, tells its hooks, and returns the error that it ends with."""
         canceled = self._cancel.is_set() or not isinstance(error, Exception) or getattr(error, "kind", None) == CANCELLED
         self._set(JobStatus.CANCELED if canceled else JobStatus.FAILED)
         ended = error
-        # Whether a commit landed is worth more than that it was to be canceled.
+        # An error that leaves it open whether a commit landed tells more than the cancellation.
         if self._cancel.is_set() and getattr(error, "kind", None) != CANCELLED and not isinstance(error, CommitOutcomeUnknown):
             ended = self._cancellation()
         if canceled:

@@ -31,7 +31,7 @@ class Jobs:
     _failed: deque[Job[Any]] = field(default_factory=lambda: deque(maxlen=MOST_FAILED))
 
     def run(self, work: Callable[[Job[T]], T], hooks: Iterable[JobStatusHook] = ()) -> T:
-        """Runs a job here, to its end; what it gives. Raises what it ends with."""
+        """Runs a job here, to its end, and returns what it gives. Raises what it ends with."""
         return self.prepare(work, hooks).run()
 
     def start(self, work: Callable[[Job[T]], T], hooks: Iterable[JobStatusHook] = (), *, ends: bool = True) -> Job[T]:
@@ -67,7 +67,7 @@ class Jobs:
         self._cancel_endless()
         for job in self.under_way():
             job.wait()
-        # What has just ended may have begun others.
+        # Jobs that have just ended may have begun others.
         for job in self._cancel_endless():
             job.wait()
 

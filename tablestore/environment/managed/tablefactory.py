@@ -24,7 +24,7 @@ class TableStoreFactory:
     def enrich_options(self, context: ManagedTableContext) -> Mapping[str, str]:
         enriched = dict(context.options)
         for key, value in context.configuration.items():
-            # Where tables lie is a matter of the catalog: the session's root is the warehouse of its own catalog.
+            # The catalog decides where tables lie: the session's root is the warehouse of its own catalog.
             if key.startswith(STORAGE_PREFIX) and key != STORAGE_PREFIX + FILE_PATH:
                 enriched.setdefault(key.removeprefix(STORAGE_PREFIX), value)
         return enriched
@@ -73,7 +73,7 @@ class TableStoreFactory:
         )
 
     def on_drop_table(self, context: ManagedTableContext, ignore_if_not_exists: bool) -> None:
-        # What refreshes a materialized table was ended before.
+        # The job or workflow that refreshes a materialized table was ended before.
         context.catalog.drop_table(context.path.in_catalog, ignore_if_not_exists=ignore_if_not_exists, materialized=True)
 
     def on_compact_table(self, context: ManagedTableContext, partition_spec: Sequence[PartitionSpec] | None) -> None:

@@ -419,7 +419,7 @@ def _column(one: Field) -> str:
 
 
 def _type(data_type: DataType) -> str:
-    """As the messages of Flink have it: ``DECIMAL(10,2)``; whether it may be NULL does not count."""
+    """The type as the messages of Flink have it: ``DECIMAL(10,2)``; whether it may be NULL does not count."""
     return _AFTER_COMMA.sub(",", type_to_sql(with_nullable(data_type, True)))
 
 

@@ -90,7 +90,7 @@ def refresh_due(
 def _begin(session: Session, paths: Sequence[ObjectPath], now: int, this_round: Round) -> None:
     """Lets a round read the newest snapshots of the sources of what is due; they stay until each table has its refresh."""
     for path in paths:
-        # What is wrong with a table is said when it is refreshed.
+        # The refresh of a table says what is wrong with it.
         with suppress(TablestoreError):
             found = open_materialized(session, path)
             if _is_left_to_others(session, found) or due(found, last_refresh(found), now) is None:
@@ -113,7 +113,7 @@ def refresh_chain(session: Session, path: ObjectPath) -> Iterator[DueRefresh]:
     check_not_initializing(open_materialized(session, path), "refresh")
     now, this_round, chain = session.clock.now_ms(), Round(), _chain(session, path)
     for one in chain:
-        # What is wrong with a table is said when it is refreshed.
+        # The refresh of a table says what is wrong with it.
         with suppress(TablestoreError):
             _hold_sources(session, open_materialized(session, one), this_round)
 
@@ -172,7 +172,7 @@ def _refresh_table(session: Session, path: ObjectPath, now: int, this_round: Rou
                 return
             schedule = when
             report = refresh_scheduled(session, found, last, schedule, this_round)
-            # What is made from it reads these rows.
+            # Tables that are made from it read these rows.
             this_round.move_on(found.table)
         except ConflictError as error:
             if error.kind in CONFLICTS:
@@ -209,7 +209,7 @@ def _sources(session: Session, path: ObjectPath) -> Sequence[ObjectPath]:
     try:
         return sources_of(open_materialized(session, path).definition.expanded_query)
     except TablestoreError:
-        # What is wrong with it is said when it is refreshed.
+        # Its refresh says what is wrong with it.
         return ()
 
 

@@ -172,6 +172,6 @@ def _below(session: Session, path: ObjectPath) -> tuple[ObjectPath, ...]:
         if isinstance(table, Table) and is_materialized(table.options()):
             return sources_of(definition_of(table.table_schema).expanded_query)
     except TablestoreError:
-        # What cannot be read is found out when it is read.
+        # A table that cannot be read is refused when it is read.
         pass
     return ()

@@ -40,7 +40,7 @@ class LogicalRefreshMode(StrEnum):
 
 
 _MS = {TimeUnit.SECOND: 1_000, TimeUnit.MINUTE: 60_000, TimeUnit.HOUR: 3_600_000, TimeUnit.DAY: 86_400_000}
-# How many of a unit are in the next larger one of the cron expression.
+# The number of each unit in the next larger one of the cron expression.
 _WITHIN = {TimeUnit.SECOND: 60, TimeUnit.MINUTE: 60, TimeUnit.HOUR: 24}
 _CRON = {
     TimeUnit.SECOND: "0/{} * * * * ? *",

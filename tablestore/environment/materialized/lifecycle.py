@@ -210,7 +210,7 @@ def _drop_all(session: Session, catalog: str, database: str) -> None:
     try:
         paths = [path for path, _ in materialized_tables(session, catalog, database)]
     except NotFoundError:
-        # Whether that is an error is for whoever drops the database.
+        # The statement that drops the database decides whether that is an error.
         return
     dropped: list[str] = []
     for path in paths:
@@ -234,7 +234,7 @@ def _drop(session: Session, path: ObjectPath) -> None:
             raise
         table = session.open_table(path)
         if isinstance(table, Table):
-            # What refreshes it cannot be read, and finds out by itself.
+            # The definition does not say what refreshes the table: that finds out by itself.
             release_sources(refresh_session(session), table)
         session.factory.on_drop_table(stored_context(session, path), True)
         return

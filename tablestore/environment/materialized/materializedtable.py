@@ -38,7 +38,7 @@ E = TypeVar("E", bound=StrEnum)
 
 
 class RefreshStatus(StrEnum):
-    """The status of a table: kept fresh, or not. Stored: never renamed."""
+    """The status of the refreshes of a table. Stored: never renamed."""
 
     INITIALIZING = "INITIALIZING"
     ACTIVATED = "ACTIVATED"
@@ -83,7 +83,7 @@ class MaterializedTable:
         return self.expanded_query
 
     def get_definition_query(self) -> str:
-        """As :meth:`get_expanded_query`, which took its place."""
+        """The same as :meth:`get_expanded_query`, which took its place."""
         warnings.warn(
             "get_definition_query() is deprecated: get_expanded_query() gives the same text", DeprecationWarning, stacklevel=2
         )

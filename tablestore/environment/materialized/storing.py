@@ -108,7 +108,7 @@ def read_found(path: ObjectPath, table: Table) -> Found:
 
 
 def store(found: Found, upkeep: Upkeep, plan: Plan | None = None) -> Found:
-    """Writes the state of a table, and what a plan changes in its definition, with the next epoch; what is there then.
+    """Writes the state of a table, and what a plan changes in its definition, with the next epoch, and returns what is there then.
 
     Raises ConflictError if another session has changed it since it was read, and what altering a table raises.
     """

@@ -47,7 +47,7 @@ class WorkflowScheduler(Protocol):
         ...
 
     def create_refresh_workflow(self, workflow: RefreshWorkflow) -> Any:
-        """Makes a workflow, active; its handler."""
+        """Makes a workflow, active, and returns its handler."""
         ...
 
     def modify_refresh_workflow(self, handler: Any, change: Literal["suspend", "resume"]) -> None:

@@ -65,7 +65,7 @@ class CreateOrReplaceTable:
         return self._replacing(must_exist=True)
 
     def create_or_replace(self) -> TablePipeline:
-        """As :meth:`replace`, but a table that is not there is created."""
+        """Replaces as :meth:`replace` does, but creates a table that is not there."""
         return self._replacing(must_exist=False)
 
     def _replacing(self, *, must_exist: bool) -> TablePipeline:

@@ -54,12 +54,12 @@ from tablestore.types.typestring import type_to_sql
 def create_as(session: Session, statement: CreateTable, source: Source, parameters: Parameters) -> Result:
     """Creates a table and writes the rows of its query. Raises what CREATE TABLE and INSERT raise."""
     plan = plan_creation(session, statement, source, parameters).begin()
-    # Of what is not done there is no job.
+    # Nothing is done for a table that is there, so there is no job.
     return plan.result() if isinstance(plan, LeftAsItIs) else run_statement(session, plan)
 
 
 def pipeline_of(session: Session, statement: CreateTable, source: Source, parameters: Parameters) -> TablePipeline:
-    """Creates a table; the pipeline that writes the rows of its query, anew at each execution."""
+    """Creates a table, and returns the pipeline that writes the rows of its query, anew at each execution."""
     planned = plan_creation(session, statement, source, parameters)
 
     def create() -> Plan:
@@ -68,7 +68,7 @@ def pipeline_of(session: Session, statement: CreateTable, source: Source, parame
     def add() -> Plan:
         return plan_creation(session, statement, source, parameters, is_own=True).begin()
 
-    # What has made the table adds rows to it from then on; replacing gives a new one each time.
+    # A pipeline that has made the table adds rows to it from then on; replacing gives a new one each time.
     again = create if statement.replace else add
     if planned.atomic or isinstance(planned.begin(), LeftAsItIs):
         return TablePipeline(session, create, again)
@@ -196,7 +196,7 @@ class Creation:
     stream: StreamSetting | None
 
     def begin(self) -> Plan:
-        """Makes the table; the plan of the INSERT into it. An atomic one is made when the plan runs."""
+        """Makes the table, and returns the plan of the INSERT into it. An atomic one is made when the plan runs."""
         if self.existing is not None:
             return self._insert(self.existing)
         if self.made is not None:

@@ -69,7 +69,7 @@ class TablePipeline:
         self._hooks: list[JobStatusHook] = []
 
     def register_job_status_hook(self, hook: Any) -> "TablePipeline":
-        """Calls a :class:`JobStatusHook` when the status of a job of this pipeline changes; the pipeline, to go on.
+        """Calls a :class:`JobStatusHook` when the status of a job of this pipeline changes, and returns the pipeline, to go on.
 
         Hooks are called in the order in which they were registered. Raises InvalidInputError for what is no hook.
         """

@@ -31,7 +31,7 @@ from tablestore.environment.source import Source
 from tablestore.errors import TablestoreError, UnsupportedError
 from tablestore.options import parse_duration
 
-# How long a request to cancel may take to be seen.
+# A request to cancel is seen within this time.
 _LOOK_S = 0.1
 
 

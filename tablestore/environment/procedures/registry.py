@@ -122,7 +122,7 @@ _FUNCTIONS: Mapping[str, Function] = {
     "publish": publish,
     "rebuild_log": rebuild_log,
 }
-# What a parameter takes, for people.
+# The values that a parameter takes, for people.
 KIND_WORDS: Mapping[type, str] = {
     bool: "TRUE or FALSE",
     int: "a whole number",

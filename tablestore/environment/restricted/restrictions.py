@@ -20,7 +20,7 @@ _SHOWN = frozenset({
     "PROCEDURES", "MATERIALIZED_TABLES", "CREATE_TABLE", "CREATE_MATERIALIZED_TABLE", "CREATE_VIEW", "CURRENT_CATALOG",
     "CURRENT_DATABASE",
 })  # fmt: skip
-# What is as much as no limit, for each.
+# The least value of each that is as much as no limit.
 _ENDLESS = {"time_s": 1_000_000, "rows": 2**62, "memory_bytes": 2**60, "threads": 65_536}
 _DESCRIBED = frozenset({"table", "database"})
 

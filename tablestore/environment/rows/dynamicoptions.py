@@ -115,7 +115,7 @@ def _followed(context: TableContext, given: Mapping[str, str]) -> Mapping[str, d
     mode = SCAN.parse(given.get(SCAN.key, "full"))
     time = next(iter(times.values()), None)
     assert isinstance(mode, str) and (time is None or isinstance(time, int))
-    # What follows a log is loaded for these options only.
+    # The modules that follow a log are loaded for these options only.
     parse_start = imported("tablestore.log.follow.request:parse_start")
     start = parse_start(context, scan=mode, time_millis=time, consumer_id=given.get(CONSUMER_ID.key), position=None)
     if start.scan == "full":

@@ -62,7 +62,8 @@ class Insertion:
 
 
 def run_insertion(session: Session, insertion: Insertion, job_id: str) -> Snapshot | None:
-    """Writes the rows; the snapshot, None where there is none. Raises InvalidInputError, UnsupportedError, ConflictError."""
+    """Writes the rows, and returns the snapshot, None where there is none. Raises InvalidInputError, UnsupportedError,
+    ConflictError."""
     engine = session.engine_for("INSERT")
     try:
         return _written(engine, insertion, job_id)

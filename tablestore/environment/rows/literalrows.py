@@ -21,7 +21,7 @@ LEAST_ROWS = 100
 
 _NUMBER = re.compile(r"\d+(?:\.\d*)?|\.\d+")
 _WORDS = {"NULL": None, "TRUE": True, "FALSE": False}
-# How many digits Spark gives to whole numbers beside a decimal.
+# The numbers of digits that Spark gives to whole numbers beside a decimal.
 _INT_DIGITS, _BIGINT_DIGITS = 10, 20
 
 Literal = bool | str | int | Decimal | None

@@ -309,7 +309,7 @@ class Relations:
             bound = self._contained(bind(f"SELECT {fragment.text} AS `value`", _no_table))
             rows = self.session.engine.read(bound).read_all()
         except (InvalidInputError, UnsupportedError) as error:
-            # Where in the text something is wrong, the engine says of another text.
+            # The place that the engine names is one in another text.
             said = f" ({error.message.splitlines()[0]})" if isinstance(error, UnsupportedError) else ""
             raise InvalidInputError(
                 self.source.mark(

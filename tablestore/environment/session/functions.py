@@ -77,7 +77,7 @@ class Functions:
         return key.folded in self._all
 
     def drop(self, key: FunctionKey) -> str | None:
-        """Forgets a function; the name by which the engine called it, None if there was none."""
+        """Forgets a function, and returns the name by which the engine called it, None if there was none."""
         found = self._all.pop(key.folded, None)
         return None if found is None else found[1]
 

@@ -210,7 +210,7 @@ def _swap(session: Session, found: Found, other: Found, *, kept_as: Role) -> Non
             like=other,
             marks={VERSION: version_id(other)},
         )
-        # What is refreshed partition by partition is not made anew as a whole: its schedule goes on from the rows that it has.
+        # A table that is refreshed partition by partition is not made anew: its schedule goes on from the rows that it has.
         by_partition = any(partition_date_column(key) for key in other.definition.options)
         build(session, version, over=found, rows=other, refreshes=not by_partition, once_whole=keep)
     except CommitOutcomeUnknown:
@@ -286,7 +286,7 @@ def _one_wins(session: Session, found: Found) -> Iterator[None]:
         except NotFoundError:
             raced = True
         except TablestoreError:
-            # What went wrong is said by the error that is under way.
+            # The error that is under way says what went wrong.
             pass
         if not raced or error.kind == "materialized-changed":
             raise

@@ -99,7 +99,7 @@ def build(
     """
     inner = refresh_session(session)
     before = {} if over is None else held_sources(inner, over.table, over.definition.expanded_query)
-    # Where a version is like another one, the settings of this session have no part in it.
+    # The settings of this session have no part in a version that is like another one.
     context = version.context(session if version.like is None else inner)
     with _staged(inner, context, over) as staged:
         made = read_found(version.path, staged.table)

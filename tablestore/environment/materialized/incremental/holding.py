@@ -75,7 +75,7 @@ def release(target: Table, held: Mapping[str, Table], *, but: Container[str] = (
 
 
 def release_sources(session: Session, target: Table) -> None:
-    """As :func:`release`, of all sources: the target is dropped, or no longer refreshed."""
+    """Releases as :func:`release` does, for all sources: the target is dropped, or no longer refreshed."""
     release(target, held_sources(session, target, target.options().get(MATERIALIZED_DEFINITION_QUERY.key, "")))
 
 

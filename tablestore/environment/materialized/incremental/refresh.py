@@ -144,7 +144,7 @@ class _Refresh:
         try:
             return self._incremental(engine, base, before, found, plan)
         except (InvalidInputError, UnsupportedError) as error:
-            # What the store, the memory or another writer is to blame for is none of the query's errors, nor is a cancellation.
+            # Errors of the store, the memory or another writer are none of the query's, nor is a cancellation.
             if error.kind == "cancelled":
                 raise
             return FullRefresh(f"the query over the changes failed: {error.message.splitlines()[0]}")

@@ -40,7 +40,7 @@ class Cursor:
         return next((point for point in self.points if point.name == name), None)
 
     def to_text(self) -> str:
-        """As it is stored."""
+        """The text that is stored."""
         points = {point.name: [point.table_uuid, point.schema_id, point.snapshot_id, point.snapshot_uuid] for point in self.points}
         return json.dumps({_QUERY: self.query, _SOURCES: points}, separators=(",", ":"), sort_keys=True)
 
