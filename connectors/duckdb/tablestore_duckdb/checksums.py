@@ -1,4 +1,4 @@
-"""Are the files sound that DuckDB reads itself?
+"""Checks that the files are sound that DuckDB reads itself.
 
 DuckDB does not look at the checksums of pages: a flipped bit can come out as another number. So each column of each file is checked
 once by an engine, before DuckDB reads it for the first time: the file's size, name and footer, the headers of the pages and their
@@ -18,14 +18,14 @@ _MOST_KNOWN = 100_000
 
 
 class Checked:
-    """What an engine has checked. Safe from several threads."""
+    """The files and columns that an engine has checked. Safe from several threads."""
 
     def __init__(self) -> None:
         self._sound: set[tuple[str, str | None]] = set()
         self._lock = threading.Lock()
 
     def check(self, scans: Sequence[PlannedScan], proceed: Callable[[], None]) -> None:
-        """Check what DuckDB will read in these scans; ``proceed`` is called between files and may raise. Raises FormatError."""
+        """Checks what DuckDB will read in these scans; ``proceed`` is called between files and may raise. Raises FormatError."""
         files = [(scan, file) for scan in scans for file in scan.native]
         todo = [(scan, file, columns) for scan, file in files if (columns := self._missing(scan, file)) is not None]
         if not todo:

@@ -1,4 +1,4 @@
-"""Which files does a table with a connector stand for, and how does DuckDB read them?
+"""Finds the files that a table with a connector stands for, and writes the SQL by which DuckDB reads them.
 
 The connector ``filesystem`` of the formats parquet, csv and json, by path; all others are Spark's.
 """
@@ -77,6 +77,6 @@ def _cast(field: Field, file_format: str) -> str:
 
 
 def _pattern(path: str, file_format: str) -> str:
-    """A folder stands for all files of the format below it."""
+    """The pattern of a path: a folder stands for all files of the format below it."""
     path = path.removeprefix("file://")
     return f"{path.rstrip('/')}/**/*.{file_format}" if Path(path).is_dir() else path

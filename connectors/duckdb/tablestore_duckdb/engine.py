@@ -1,4 +1,4 @@
-"""DuckDB behind the port ``QueryEngine``."""
+"""Runs queries in DuckDB, behind the port ``QueryEngine``."""
 
 import re
 import shutil
@@ -50,7 +50,7 @@ class DuckDBEngine:
                 self._set(run, "timezone", TIME_ZONE)
 
     def query(self, query: BoundQuery) -> DuckDBRows:
-        """Make a query ready: its scans are planned, its columns are known. Raises InvalidInputError, UnsupportedError."""
+        """Makes a query ready: its scans are planned, its columns are known. Raises InvalidInputError, UnsupportedError."""
         rows = DuckDBRows(self._sessions, self._prepared(query))
         # DuckDB has checked it when it knows the columns.
         assert rows.schema is not None
@@ -68,14 +68,14 @@ class DuckDBEngine:
         return "\n\n".join([plan.rstrip(), *(scan.explain(name) for name, scan in prepared.scans)])
 
     def insert(self, query: BoundQuery, target: InsertTarget) -> Snapshot | None:
-        """Write the rows of a query as one snapshot, batch by batch."""
+        """Writes the rows of a query as one snapshot, batch by batch."""
         # Who only reads does not load what writes.
         from tablestore_duckdb.writing import insert_rows
 
         return insert_rows(self.read(query), target)
 
     def change(self, query: BoundQuery, target: ChangeTarget) -> Snapshot | None:
-        """Apply the rows of a query as changes, batch by batch. Raises StalePlan if rows changed since the pin."""
+        """Applies the rows of a query as changes, batch by batch. Raises StalePlan if rows changed since the pin."""
         from tablestore_duckdb.writing import change_rows
 
         if target.matching is None:
@@ -88,11 +88,11 @@ class DuckDBEngine:
             return change_rows(rows, narrowed)
 
     def compact(self, table: Table, pin: ReadPin, partitions: Sequence[Mapping[str, Any]] | None) -> object:
-        """Fully compact a table or some partitions, in this process."""
+        """Fully compacts a table or some partitions, in this process."""
         return table.compact(full=True, partitions=partitions)
 
     def knows(self, parts: tuple[str, ...]) -> bool:
-        """Whether DuckDB has a table or view of this name."""
+        """True if DuckDB has a table or view of this name."""
         return any(_matches(parts, found) for found in self._names())
 
     def list_views(self) -> tuple[str, ...]:
@@ -100,7 +100,7 @@ class DuckDBEngine:
         return tuple(sorted(name for database, _, name, is_view in self._names() if database == "temp" and is_view))
 
     def register_function(self, name: str, function: Function) -> None:
-        """Let queries call a function, by column or by value. Raises InvalidInputError if its types are not known."""
+        """Lets queries call a function, by column or by value. Raises InvalidInputError if its types are not known."""
         from tablestore_duckdb.functions import create_function
 
         with self._alone(function.name):
@@ -109,22 +109,22 @@ class DuckDBEngine:
         self._functions[name.lower()] = None if function.returns is None else arrow_type(function.returns)
 
     def drop_function(self, name: str) -> None:
-        """Forget a function that was registered."""
+        """Forgets a function that was registered."""
         with self._alone(name):
             self._sessions.connection.remove_function(name)
         self._registered.pop(name, None)
         self._functions.pop(name.lower(), None)
 
     def has_function(self, name: str) -> bool:
-        """Whether Spark's dialect, in which queries are written, has a function of this name."""
+        """True if Spark's dialect, in which queries are written, has a function of this name."""
         return is_spark_function(name)
 
     def is_native(self, value: object) -> bool:
-        """Whether a value is a relation of DuckDB's."""
+        """True if a value is a relation of DuckDB's."""
         return isinstance(value, duckdb.DuckDBPyRelation)
 
     def execute(self, text: str) -> KeptRows | None:
-        """Run a statement that reads or sets something, now; its rows are kept. Raises UnsupportedError for every other one, and
+        """Runs a statement that reads or sets something, now; its rows are kept. Raises UnsupportedError for every other one, and
         for what lists Spark's functions."""
         if _ABOUT_FUNCTIONS.match(text):
             raise UnsupportedError(
@@ -142,7 +142,7 @@ class DuckDBEngine:
             return None if relation is None else KeptRows(relation)
 
     def set_option(self, key: str, value: str | None) -> None:
-        """Set a setting of DuckDB's, or ``duckdb.verify-checksums`` (``checksums``); None: reset it.
+        """Sets a setting of DuckDB's, or ``duckdb.verify-checksums`` (``checksums``); None resets it.
 
         Raises InvalidInputError for one that DuckDB does not have.
         """
@@ -170,11 +170,11 @@ class DuckDBEngine:
         self._sessions.settings[key] = value
 
     def cancel(self, thread: int | None = None) -> None:
-        """End what runs, or only what one thread runs."""
+        """Ends what runs, or only what one thread runs."""
         self._sessions.cancel(thread)
 
     def close(self) -> None:
-        """Close the connection, if it is ours."""
+        """Closes the connection, if it is ours."""
         self._sessions.close()
         if self._owns:
             self._sessions.connection.close()
@@ -241,7 +241,7 @@ UNION ALL SELECT database_name, schema_name, view_name, true FROM duckdb_views()
 
 
 def _matches(parts: Sequence[str], found: tuple[str, str, str, bool]) -> bool:
-    """Whether a name in one to three parts, regardless of case, is that of a table; two parts: a schema's or a database's."""
+    """True if a name in one to three parts, regardless of case, is that of a table; two parts: a schema's or a database's."""
     database, schema, name = (part.casefold() for part in found[:3])
     wanted = tuple(part.casefold() for part in parts)
     return wanted in {(name,), (schema, name), (database, name), (database, schema, name)}

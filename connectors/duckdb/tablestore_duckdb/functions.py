@@ -1,4 +1,4 @@
-"""Functions of Python's in DuckDB. A null comes as None, as in Spark."""
+"""Registers functions of Python's in DuckDB. A null comes as None, as in Spark."""
 
 from collections.abc import Callable
 from inspect import Parameter, Signature, isgeneratorfunction
@@ -15,7 +15,7 @@ from tablestore_duckdb.rowtypes import duckdb_type
 
 
 def create_function(connection: duckdb.DuckDBPyConnection, name: str, function: Function) -> None:
-    """Register a function under a name. InvalidInputError if its types are not known, UnsupportedError if it gives rows."""
+    """Registers a function under a name. InvalidInputError if its types are not known, UnsupportedError if it gives rows."""
     if isgeneratorfunction(function.call):
         raise UnsupportedError(
             f"function {function.name}: DuckDB has no functions of Python's that give rows (UDTF); run the query on the engine "
@@ -41,7 +41,8 @@ def create_function(connection: duckdb.DuckDBPyConnection, name: str, function: 
 
 
 def _called(function: Function, arguments: int) -> Callable[..., Any]:
-    """What DuckDB calls, with values or with columns. It counts the parameters of the signature, and keeps the text of an error."""
+    """The function that DuckDB calls, with values or with columns. It counts the parameters of the signature, and keeps the text of
+    an error."""
 
     def by_value(*values: Any) -> Any:
         try:
@@ -62,7 +63,7 @@ def _called(function: Function, arguments: int) -> Callable[..., Any]:
 
 
 def _column(given: Any, columns: tuple[Any, ...]) -> "pa.Array | pa.ChunkedArray":
-    """What a function by column gave. Raises TypeError unless it is an array with a value for each row."""
+    """The result of a function by column. Raises TypeError unless it is an array with a value for each row."""
     rows = len(columns[0]) if columns else None
     if not isinstance(given, (pa.Array, pa.ChunkedArray)) or (rows is not None and len(given) != rows):
         size = f" of {len(given)} values" if isinstance(given, (pa.Array, pa.ChunkedArray)) else ""

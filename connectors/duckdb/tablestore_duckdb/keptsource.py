@@ -1,4 +1,4 @@
-"""The source of a MERGE is run once, and kept while the MERGE runs: its values say which part of the target counts.
+"""Runs the source of a MERGE once, and keeps it while the MERGE runs: its values say which part of the target counts.
 
     source -> temporary table -> least and greatest value, or each of a few -> what the target's scan reads, what others may write
 
@@ -31,7 +31,7 @@ _ALIKE = (("a", "A"), ("e\u0301", "\u00e9"))
 
 
 def can_say(query: BoundQuery, matching: Matching) -> bool:
-    """Whether the values of the source may say something of the target, as far as its columns go."""
+    """True if the values of the source may say something of the target, as far as its columns go."""
     roots = INTEGER_ROOTS | _PLAIN_ROOTS
 
     def may_be(field: Field, _: str) -> Predicate | None:
@@ -71,7 +71,7 @@ class _Source:
     name: str
 
     def where_equal(self, field: Field, column: str) -> Predicate | None:
-        """What holds for a column of the target where it equals one of the source; None if nothing can be said."""
+        """The condition that holds for a column of the target where it equals one of the source; None if nothing can be said."""
         named = self._columns().get(column)
         if named is None or not _is_plain(field, named[1]):
             return None
@@ -90,7 +90,7 @@ class _Source:
 
 
 def _is_plain(field: Field, kind: str) -> bool:
-    """Whether DuckDB compares the column with one of its type ``kind`` without a cast that could round, and as a filter does."""
+    """True if DuckDB compares the column with one of its type ``kind`` without a cast that could round, and as a filter does."""
     if not isinstance(field.type, AtomicType):
         return False
     if field.type.root in INTEGER_ROOTS:
@@ -100,5 +100,6 @@ def _is_plain(field: Field, kind: str) -> bool:
 
 
 def _collates(column: str) -> str:
-    """An expression: whether texts compare with this column by a collation, its own or the default one, and not by their bytes."""
+    """The expression that is true if texts compare with this column by a collation, its own or the default one, not by their
+    bytes."""
     return " OR ".join(f"coalesce(CASE WHEN FALSE THEN {column} END, '{one}') = '{other}'" for one, other in _ALIKE)

@@ -32,7 +32,7 @@ _OPTIONS = f"hive_partitioning=false, union_by_name=false, {CAN_HAVE_NAN}"
 
 
 def reads_alike(data_type: DataType) -> bool:
-    """Whether DuckDB's Parquet scan gives the values that we give."""
+    """True if DuckDB's Parquet scan gives the values that we give."""
     return not any(is_finer_than_micros(one) for one in types_in(data_type))
 
 
@@ -45,24 +45,24 @@ def choose(files: Sequence[PlainFile]) -> Iterable[PlainFile]:
 
 
 def can_name(path: str) -> bool:
-    """Whether DuckDB opens a path as the one file that it names."""
+    """True if DuckDB opens a path as the one file that it names."""
     return not _PATTERN & set(path)
 
 
 def are_clear(columns: Sequence[pa.Field]) -> bool:
-    """Whether no two columns, and no two fields of a struct, have names that are equal without regard to case."""
+    """True if no two columns, and no two fields of a struct, have names that are equal without regard to case."""
     return len({column.name.casefold() for column in columns}) == len(columns) and all(
         are_clear([column.type.field(position) for position in range(column.type.num_fields)]) for column in columns
     )
 
 
 def is_screened(data_type: DataType) -> bool:
-    """Whether conditions on a column of this type have to stay out of the scan if it holds NULLs."""
+    """True if conditions on a column of this type have to stay out of the scan if it holds NULLs."""
     return isinstance(data_type, AtomicType) and data_type.root in LENGTH_ROOTS
 
 
 def has_screened_field(data_type: DataType) -> bool:
-    """Whether it is a struct with such a column inside."""
+    """True if it is a struct with such a column inside."""
     return isinstance(data_type, RowType) and any(is_screened(f.type) or has_screened_field(f.type) for f in data_type.fields)
 
 

@@ -1,4 +1,4 @@
-"""A bound query becomes DuckDB's SQL; what it reads stands in the text, or is a view of this query alone.
+"""Writes a bound query in DuckDB's SQL; what it reads stands in the text, or is a view of this query alone.
 
 relation             in the text                                               view
 ManagedRelation      the files that DuckDB reads, UNION ALL a view             the stream of what we merge (``scans``)
@@ -58,7 +58,7 @@ class View:
     parameters: Parameters = ()
 
     def create(self, connection: duckdb.DuckDBPyConnection, text: Callable[[Sql], str] = sql_text) -> None:
-        """Create the view in a connection. ``text``: how its SQL names other views."""
+        """Creates the view in a connection. ``text``: how its SQL names other views."""
         if self.sql is None:
             connection.register(self.name, self.source)
         else:
@@ -70,7 +70,7 @@ class View:
                 connection.execute(made).complete()
 
     def drop(self, connection: duckdb.DuckDBPyConnection) -> None:
-        """Drop it again."""
+        """Drops it again."""
         if self.sql is None:
             connection.unregister(self.name)
         else:
@@ -121,7 +121,7 @@ def prepare(
     functions: Mapping[str, Type],
     made: Mapping[int, Placed] | None = None,
 ) -> Prepared:
-    """Plan the relations of a query and write it in DuckDB's SQL; ``new_name`` gives names for views, ``remembered`` knows how
+    """Plans the relations of a query and writes it in DuckDB's SQL; ``new_name`` gives names for views, ``remembered`` knows how
     texts were written before, ``describe`` asks DuckDB. ``functions``: the types that functions of the user's give. ``made``:
     what has the rows of relations already, by their places.
 
@@ -148,7 +148,7 @@ def prepare(
 
 @dataclass(slots=True, kw_only=True)
 class _Preparing:
-    """What the relations of a query come to."""
+    """Collects what the relations of a query become in DuckDB's SQL: the views, and the text in their places."""
 
     new_name: Callable[[], str]
     remembered: Remembered
@@ -231,7 +231,7 @@ class _Preparing:
         return self.remembered(_written, text, known, query.engine_tables, fine, functions, parameters, prefix, whole)
 
     def _placed(self, relation: Relation, conditions: RowConditions) -> Placed:
-        """What stands in the text for a relation, and its columns."""
+        """The text that stands for a relation, and its columns."""
         columns = relation_columns(relation)
         match relation:
             case ManagedRelation():
@@ -271,14 +271,14 @@ def _named(query: BoundQuery, columns: Sequence[Columns | None], prefix: str) ->
 
 
 def asked_for(statement: duckdb.Statement, parameters: Parameters) -> Parameters:
-    """Those of the parameters that a statement has; of others DuckDB says that they are too many."""
+    """The parameters that a statement has; of others DuckDB says that they are too many."""
     if not isinstance(parameters, Mapping):
         return parameters
     return {name: value for name, value in parameters.items() if name in statement.named_parameters}
 
 
 def is_view_name(name: str) -> bool:
-    """Whether a name is that of a view of some query."""
+    """True if a name is that of a view of some query."""
     return _VIEW.fullmatch(name) is not None
 
 

@@ -1,4 +1,4 @@
-"""What does an error of DuckDB mean to whoever wrote the query?
+"""Translates an error of DuckDB to one of tablestore's for whoever wrote the query.
 
 the query is wrong                 InvalidInputError, kind query, with the place where it names one
 what DuckDB lacks                  UnsupportedError, kind engine, with the engine that may have it
@@ -105,12 +105,12 @@ def translated(message: str, text: str, columns: Sequence[str] = ()) -> Tablesto
 
 
 def cancellation() -> UnsupportedError:
-    """What is raised where a cancelled statement runs."""
+    """The error that is raised where a cancelled statement runs."""
     return UnsupportedError("the statement was cancelled; nothing of it was published", kind="cancelled")
 
 
 def marked_at(error: TablestoreError, place: tuple[str, Span] | None, text: str) -> None:
-    """Add a place to an error; None: it is none of the user's ``text``, and what the error says is near to it may be neither."""
+    """Adds a place to an error; None: it is none of the user's ``text``, and what the error says is near to it may be neither."""
     if place is not None:
         error.message += f"\n{marked(*place)}"
     elif (near := _NEAR.search(error.message)) is not None and near[1] not in text:

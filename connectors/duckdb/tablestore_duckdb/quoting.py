@@ -1,4 +1,4 @@
-"""How names and texts are written in DuckDB's SQL, and SQL whose views are named later."""
+"""Writes names and texts in DuckDB's SQL, and SQL whose views are named later."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ def identifier(name: str) -> str:
 
 
 def literal(text: str) -> str:
-    """A text."""
+    """A text as a literal."""
     return "'" + text.replace("'", "''") + "'"
 
 

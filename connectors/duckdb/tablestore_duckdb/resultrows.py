@@ -28,7 +28,7 @@ class DuckDBRows:
 
     @lazy
     def schema(self) -> pa.Schema:
-        """Names and types of the columns: those of no row."""
+        """Names and types of the columns, from a batch without rows."""
         with self._sessions.run(self._prepared) as run:
             return schema_of(run.relation())
 
@@ -49,7 +49,7 @@ class DuckDBRows:
         return pa.RecordBatchReader.from_batches(next(batches).schema, batches)
 
     def _batches(self, thread: int, schema: pa.Schema | None = None) -> Iterator[pa.RecordBatch]:
-        """Those of a run of its own."""
+        """The batches of a run of its own."""
         with self._sessions.run(self._prepared, thread) as run:
             yield from run_batches(self._sessions, run, schema)
 

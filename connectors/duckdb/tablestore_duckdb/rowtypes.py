@@ -1,4 +1,4 @@
-"""Which Arrow types do rows have on their way into DuckDB, and which when they come out?
+"""Maps the Arrow types of rows to those in which they go into DuckDB, and in which they come out.
 
     in    TIMESTAMP(0-3) counts microseconds, as DuckDB's own scan of our files has it; all else is canonical
     out   the canonical types of tablestore.types.arrowtypes
@@ -61,7 +61,8 @@ _PLAIN = {
 
 
 def plain_rows_out(names: Sequence[str], duckdb_types: Sequence[str]) -> pa.Schema | None:
-    """The same where the names of DuckDB's types say it, whatever its settings are: no row has to be exported for it."""
+    """The types as :func:`rows_out` gives them where the names of DuckDB's types say it, whatever its settings are: no row has to
+    be exported for it."""
     # An export gives columns of one name other names.
     if not all(name in _PLAIN for name in duckdb_types) or len({name.casefold() for name in names}) < len(names):
         return None

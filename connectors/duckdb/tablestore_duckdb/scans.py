@@ -1,4 +1,4 @@
-"""What of a managed table at a snapshot does DuckDB read itself, and what do we merge for it?
+"""Plans the scan of a managed table at a snapshot: the files that DuckDB reads itself, and those that we merge for it.
 
 plain files                    DuckDB's own Parquet scan: its push-down, its threads
 files under a few newer rows   the same, without the rows whose keys the newer files have
@@ -160,7 +160,7 @@ class PlannedScan:
         return [f"{self.location}/{file.path}" for file in files]
 
     def explain(self, name: str) -> str:
-        """What is read, as text for people."""
+        """Describes what is read, as text for people."""
         whole = self.scan.explain().splitlines()
         merged = sum(len(split.files) for split in self.rest)
         return "\n".join(
@@ -180,7 +180,7 @@ def _fenced(name: str, conditions: RowConditions) -> str:
 
 
 def plan_managed(relation: ManagedRelation) -> PlannedScan:
-    """Plan the scan of a managed table. Raises UnsupportedError for columns that DuckDB cannot keep apart."""
+    """Plans the scan of a managed table. Raises UnsupportedError for columns that DuckDB cannot keep apart."""
     context, pin = relation.table.context, relation.pin
     if context.schema.id != pin.schema_id:
         context = context.at_schema(context.schemas.read(pin.schema_id))

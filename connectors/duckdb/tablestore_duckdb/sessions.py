@@ -1,4 +1,4 @@
-"""On which connection does a query run, and how is it ended?
+"""Chooses the connection on which a query runs, and cancels and ends it.
 
 A connection of DuckDB's runs one query at a time, until its last row is read. So a query runs on the session's own connection
 while that is free, and otherwise on a copy of it, which sees the same databases and settings but not its temporary tables.
@@ -37,11 +37,11 @@ class Run:
     _streams: dict[str, duckdb.DuckDBPyRelation] = field(default_factory=dict)
 
     def begin(self) -> None:
-        """Make what the query reads known to the connection."""
+        """Makes what the query reads known to the connection."""
         self._make(self.prepared.views)
 
     def keep(self, name: str) -> None:
-        """Run the query, and keep its rows in a table of this name."""
+        """Runs the query, and keeps its rows in a table of this name."""
         made = View(name=name, sql=self.prepared.sql, kept=True, parameters=self.prepared.parameters)
         made.create(self.connection, self._text)
         self.prepared = replace(self.prepared, views=(*self.prepared.views, made))
@@ -74,14 +74,14 @@ class Run:
         return self.connection.sql(self._text(sql))
 
     def end(self) -> None:
-        """Take back what :meth:`begin` made."""
+        """Takes back what :meth:`begin` made."""
         for view in reversed(self.prepared.views):
             if not isinstance(view.source, Stream):
                 view.drop(self.connection)
         self._streams.clear()
 
     def check(self) -> None:
-        """Raise if the run was cancelled: between two batches there is nothing that DuckDB could interrupt."""
+        """Raises if the run was cancelled: between two batches there is nothing that DuckDB could interrupt."""
         if self.cancelled:
             from tablestore_duckdb.queryerrors import cancellation
 
@@ -97,7 +97,7 @@ class Run:
 
 @dataclass(eq=False)
 class Sessions:
-    """The connection of an engine, and what runs on it and on its copies.
+    """Holds the connection of an engine, and what runs on it and on its copies.
 
     A fatal error of DuckDB's ends its database, not the engine: ``reopen`` gives a connection to another one, in which the settings
     are set again; None: the connection is somebody else's.
@@ -158,7 +158,7 @@ class Sessions:
         return found
 
     def check_files(self, run: Run) -> None:
-        """Check the files that DuckDB reads itself, if that is asked for. Raises FormatError."""
+        """Checks the files that DuckDB reads itself, if that is asked for. Raises FormatError."""
         if self.checked is not None:
             self.checked.check([scan for _, scan in run.prepared.scans], run.check)
 
@@ -174,14 +174,14 @@ class Sessions:
             return relation_of(self.connection, sql_text(prepared.sql), prepared.parameters)
 
     def close(self) -> None:
-        """Drop the views that were kept. What is asked afterwards raises InvalidInputError."""
+        """Drops the views that were kept. What is asked afterwards raises InvalidInputError."""
         self._closed = True
         with suppress(duckdb.Error):
             while self._kept:
                 self._kept.pop().drop(self.connection)
 
     def cancel(self, thread: int | None = None) -> None:
-        """End all that runs, or what one thread asked for."""
+        """Ends all that runs, or what one thread asked for."""
         with self._lock:
             for run in self._running:
                 if thread is None or run.thread == thread:
@@ -189,7 +189,7 @@ class Sessions:
                     run.connection.interrupt()
 
     def _is_alive(self) -> bool:
-        """Whether the database still runs queries."""
+        """True if the database still runs queries."""
         try:
             with self.connection.cursor() as probe:
                 probe.execute("SELECT 1").fetchall()
@@ -198,7 +198,7 @@ class Sessions:
         return True
 
     def _ended(self, error: TablestoreError) -> TablestoreError:
-        """What is raised where DuckDB's database has ended with an error; it is opened again, if it is ours."""
+        """The error that is raised where DuckDB's database has ended with one; it is opened again, if it is ours."""
         if self._closed:
             return error
         if self.reopen is None:
@@ -237,7 +237,7 @@ class Sessions:
 
 @contextmanager
 def translating(run: Run) -> Iterator[None]:
-    """Errors of DuckDB, and of streams that it fills or pulls, leave as tablestore's."""
+    """Translates errors of DuckDB, and of streams that it fills or pulls, to tablestore's."""
     try:
         yield
     except TablestoreError:

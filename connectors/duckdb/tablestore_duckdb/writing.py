@@ -1,4 +1,4 @@
-"""The rows of a query become a snapshot, in this process: memory does not grow with their number."""
+"""Writes the rows of a query as a snapshot, in this process: memory does not grow with their number."""
 
 import pyarrow as pa
 
@@ -10,7 +10,7 @@ from tablestore.table.write.overwrite import overwrite
 
 
 def insert_rows(rows: pa.RecordBatchReader, target: InsertTarget) -> Snapshot | None:
-    """Write rows as they come and commit them."""
+    """Writes rows as they come, and commits them."""
     table = target.table
     if target.overwrite is None and not target.dynamic:
         with table.new_writer(target.commit_user) as writer:
@@ -25,6 +25,6 @@ def insert_rows(rows: pa.RecordBatchReader, target: InsertTarget) -> Snapshot | 
 
 
 def change_rows(rows: pa.RecordBatchReader, target: ChangeTarget) -> Snapshot | None:
-    """Apply rows as changes as they come, and commit them, if no row changed since the pin."""
+    """Applies rows as changes as they come, and commits them, if no row changed since the pin."""
     job = prepare_change(target.table, target.pin, target.change)
     return commit_changes(target.table, job, [change_partition(job, rows, 0)], note=target.note)

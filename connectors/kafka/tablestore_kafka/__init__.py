@@ -1,4 +1,4 @@
-"""Kafka as the change log of a tablestore table; tablestore finds it by the entry point group ``tablestore.log_stores``."""
+"""Keeps the change log of a tablestore table in Kafka; tablestore finds it by the entry point group ``tablestore.log_stores``."""
 
 import os
 from collections.abc import Mapping

@@ -63,7 +63,8 @@ _Client = TypeVar("_Client")
 
 
 def consume(consumer: Consumer, most: int, *, timeout_s: float, topic: str, servers: str) -> list[Message]:
-    """What has come, ``most`` messages at the most; waits so long for the first one. Raises StorageError, InvalidInputError."""
+    """The messages that have come, ``most`` at the most; waits so long for the first one. Raises StorageError,
+    InvalidInputError."""
     try:
         messages = consumer.consume(most, timeout=0)
         if not messages and timeout_s and (first := consumer.poll(timeout_s)) is not None:
@@ -91,8 +92,8 @@ ROOM_IN_TOPIC = (
 def translated(
     error: Exception, doing: str, servers: str, *, given: Collection[str] = (), room: str = _ROOM_IN_LOG
 ) -> TablestoreError:
-    """A client's error as one of ours: what was being done, where, what Kafka said, what to do. ``given``: the properties that were
-    set; ``room``: what to do where a record is too large."""
+    """A client's error as one of ours: names the action, the place, what Kafka said, and what to do. ``given``: the properties that
+    were set; ``room``: what to do where a record is too large."""
     cause = error.args[0] if isinstance(error, KafkaException) and error.args else None
     code = code_of(error)
     if code in (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED):
@@ -131,8 +132,8 @@ def made(client: Callable[[], _Client], settings: Mapping[str, Any]) -> _Client:
 
 
 def misconfigured(said: str, given: Collection[str]) -> InvalidInputError:
-    """The client refuses one of the settings ``given``. Its words may hold the value, which may be a secret: they are not
-    repeated."""
+    """The error for a client that refuses one of the settings ``given``. Its words may hold the value, which may be a secret: they
+    are not repeated."""
     named = _PROPERTY.search(said)
     name = (named[1] or named[2]) if named else None
     if name not in given and (alias := _ALIASES.get(name or "")) in given:

@@ -1,4 +1,4 @@
-"""Changes into a topic, in transactions that hold rows and where they end (`tablestore.cdc.deliver.changesink`).
+"""Delivers changes into a topic, in transactions that hold rows and where they end (`tablestore.cdc.deliver.changesink`).
 
     TOPIC                     the messages
     TOPIC.NAME.position       {"at": position, "topic": Kafka's id of TOPIC}, one record per commit; compacted, one partition
@@ -53,7 +53,7 @@ _FIRST_WINDOW = 16
 
 
 def open_topic_sink(topic: str, properties: Mapping[str, str], delivery: str, encode: Encode) -> "KafkaDeliverySink":
-    """Take over the delivery; the topics are made if they are not there. Raises InvalidInputError, StorageError."""
+    """Takes over the delivery; the topics are made if they are not there. Raises InvalidInputError, StorageError."""
     settings = client_settings(properties, os.environ, owner=f"topic {topic}", named_by_caller=True)
     return KafkaDeliverySink(topic, settings, delivery, encode, SystemClock())
 
@@ -76,7 +76,7 @@ class KafkaDeliverySink:
         self._incarnation = KafkaTopicSource(topic, settings).incarnation()
 
     def position(self) -> str | None:
-        """That of the last transaction that was committed."""
+        """The position of the last transaction that was committed."""
         with self._talking("looking for the last commit of"):
             text = self._last_record()
         if text is None:
@@ -99,14 +99,14 @@ class KafkaDeliverySink:
         return at
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Send messages; nobody sees them yet."""
+        """Sends messages; nobody sees them yet."""
         with self._talking("delivering"):
             self._begin()
             for keys, values in self._encode(rows):
                 send(self._producer, self._topic, keys, values)
 
     def commit(self, position: str) -> None:
-        """End the transaction, with the position in it."""
+        """Ends the transaction, with the position in it."""
         text = json.dumps({"at": position, "topic": self._incarnation}, separators=(",", ":"))
         with self._talking("committing"):
             self._begin()
@@ -115,7 +115,7 @@ class KafkaDeliverySink:
         self._open = False
 
     def close(self) -> None:
-        """Abort what was not committed, and give up the connection."""
+        """Aborts what was not committed, and gives up the connection."""
         # What cannot be aborted, the next one of this name aborts.
         with suppress(KafkaException, SystemError), warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
@@ -130,7 +130,7 @@ class KafkaDeliverySink:
             self._open = True
 
     def _abort(self) -> Exception | None:
-        """Abort the transaction; returns why that cannot be done."""
+        """Aborts the transaction; returns the reason if that cannot be done."""
         try:
             self._producer.abort_transaction(_ABORT_TIMEOUT_S)
         except (KafkaException, SystemError) as error:

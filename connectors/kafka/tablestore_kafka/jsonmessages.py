@@ -1,4 +1,4 @@
-"""The rows of a query as messages of a topic: JSON objects, in one transaction.
+"""Sends the rows of a query as messages of a topic: JSON objects, in one transaction.
 
     topic                           where they go; it is made, with the partitions that brokers give by default, if it is not there
     properties.bootstrap.servers    the brokers; other ``properties.*`` are those of the client that a table may set
@@ -43,7 +43,7 @@ _QUEUE_FULL_WAIT_S = 0.05
 def write_rows(
     name: str, options: Mapping[str, str], key: Sequence[str], rows: pa.RecordBatchReader, transactional_id: str
 ) -> None:
-    """Send rows of the table ``name``. ``key``: its primary key. Raises InvalidInputError, UnsupportedError, StorageError."""
+    """Sends rows of the table ``name``. ``key``: its primary key. Raises InvalidInputError, UnsupportedError, StorageError."""
     topic, settings = _topic(name, options), _settings(name, options)
     key = _key(name, options, key, rows.schema.names)
     make_topic(topic, settings)
@@ -79,7 +79,7 @@ def _send(producer: Producer, topic: str, batch: pa.RecordBatch, key: Sequence[s
 
 
 def send(producer: Producer, topic: str, keys: Sequence[bytes | None], values: Sequence[bytes | None]) -> None:
-    """Hand messages to the client, and wait while it holds as many as it may."""
+    """Hands messages to the client, and waits while it holds as many as it may."""
     # It takes one message at a time.
     for key, value in zip(keys, values, strict=True):
         while True:
@@ -123,7 +123,7 @@ def _key(name: str, options: Mapping[str, str], key: Sequence[str], columns: Seq
 
 
 def make_topic(topic: str, settings: Mapping[str, str], *, partitions: int = -1, config: Mapping[str, str] | None = None) -> None:
-    """Make a topic, if it is not there, and wait until it is known; -1: with as many partitions as brokers give by default."""
+    """Makes a topic, if it is not there, and waits until it is known; -1: with as many partitions as brokers give by default."""
     admin = made(lambda: AdminClient({**ADMIN, **settings}, logger=LOG), settings)
     wanted = NewTopic(topic, num_partitions=partitions, replication_factor=-1, config=dict(config or {}))
     made_now = admin.create_topics([wanted], request_timeout=_TIMEOUT_S)

@@ -1,4 +1,4 @@
-"""The change log of one table as a Kafka topic: partition b holds bucket b (implements `tablestore.log.logstore`)."""
+"""Keeps the change log of one table in a Kafka topic: partition b holds bucket b (implements `tablestore.log.logstore`)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -61,7 +61,7 @@ class KafkaLogStore:
         return int(given)
 
     def answers(self, timeout_s: float) -> bool:
-        """Whether a broker answers within so long."""
+        """True if a broker answers within so long."""
         try:
             self._admin.list_topics(self._topic, timeout=timeout_s)
         except KafkaException:
@@ -69,7 +69,7 @@ class KafkaLogStore:
         return True
 
     def create(self, *, partitions: int, retention_ms: int | None, ignore_if_exists: bool) -> bool:
-        """Make the topic; False if it was there and may be used."""
+        """Makes the topic; False if it was there and may be used."""
         return self._topics.create(
             self._topic,
             partitions=partitions,
@@ -79,11 +79,11 @@ class KafkaLogStore:
         )
 
     def retain(self, retention_ms: int | None) -> None:
-        """Set ``retention.ms`` of the topic (None: the brokers' own), and ``max.message.bytes`` to hold our largest records."""
+        """Sets ``retention.ms`` of the topic (None: the brokers' own), and ``max.message.bytes`` to hold our largest records."""
         self._topics.retain(self._topic, retention_ms, record_bytes=self._record_limit)
 
     def drop(self, *, ignore_if_not_exists: bool) -> None:
-        """Delete the topic."""
+        """Deletes the topic."""
         self._topics.drop(self._topic, ignore_if_not_exists=ignore_if_not_exists)
 
     def incarnation(self, *, partitions: int) -> str:
@@ -161,7 +161,7 @@ class KafkaLogStore:
         return KafkaCursor(consumer, self._topic, offsets, self._servers, dense=dense, keys=keys)
 
     def _limit_of_topic(self) -> int:
-        """How large records may be: as the settings say, and the topic where it takes less."""
+        """The largest size of records: as the settings say, or the topic where it takes less."""
         limit = self._record_limit or DEFAULT_RECORD_BYTES
         if self._settings.get("compression.codec", self._settings.get("compression.type", "none")) != "none":
             # A topic counts compressed bytes.
@@ -210,7 +210,7 @@ class KafkaLogStore:
         return found
 
     def _wait_for_open_transactions(self, buckets: Sequence[int]) -> None:
-        """A record behind an open transaction is not visible yet: wait until what is visible is all there is."""
+        """Waits until no record is hidden: one behind an open transaction is not visible yet."""
         deadline_s = self._clock.steady_s() + self._transaction_timeout_s + CALL_TIMEOUT_S
         while self._with_open_transactions(buckets):
             if self._clock.steady_s() >= deadline_s:
@@ -239,7 +239,7 @@ class KafkaLogStore:
         return self._once_led(ask, f"looking at topic {self._topic}")
 
     def _once_led(self, ask: Callable[[], _Answer], doing: str) -> _Answer:
-        """What Kafka answers. Of a topic just made, or after a broker went, a partition has no leader for a moment."""
+        """Kafka's answer. Of a topic just made, or after a broker went, a partition has no leader for a moment."""
         deadline_s = self._clock.steady_s() + CALL_TIMEOUT_S
         while True:
             try:

@@ -1,4 +1,4 @@
-"""Sending to the topic in transactions, with one producer per slot.
+"""Sends to the topic in transactions, with one producer per slot.
 
 begin -> produce … -> commit ─ done
             │            ├ timed out: the same commit again, until the deadline (its outcome is then known), or until it is in
@@ -73,12 +73,12 @@ class KafkaSlot:
         return self._record_bytes
 
     def claim(self, bucket: int, *, table: str, location: str) -> None:
-        """Send a record that says whose topic it is, and abort it."""
+        """Sends a record that says whose topic it is, and aborts it."""
         headers = [(TABLE_HEADER, table.encode()), (LOCATION_HEADER, location.encode()), (KIND_HEADER, _CLAIM)]
         self._send_in_vain([bucket], headers, f"claiming topic {self._topic} as {self._id}")
 
     def publish(self, records: Iterable[LogRecords], *, table: str, location: str | None = None) -> Offsets:
-        """Send records in one transaction. ``table`` is the uuid that every record carries."""
+        """Sends records in one transaction. ``table`` is the uuid that every record carries."""
         doing = f"publishing to topic {self._topic} as {self._id}"
         self._behind.clear()
         try:
@@ -95,11 +95,11 @@ class KafkaSlot:
             raise translated(shown, doing, self._servers) from error
 
     def abort_what_hangs(self, buckets: Sequence[int]) -> None:
-        """End the transactions of this slot's predecessors that are still open in these buckets; nothing of them is visible."""
+        """Ends the transactions of this slot's predecessors that are still open in these buckets; nothing of them is visible."""
         self._send_in_vain(buckets, [(KIND_HEADER, _ABORTED)], f"ending open transactions of topic {self._topic} as {self._id}")
 
     def _send_in_vain(self, buckets: Sequence[int], headers: list[tuple[str, bytes]], doing: str) -> None:
-        """Send a record without a key or value to each bucket, and abort that."""
+        """Sends a record without a key or value to each bucket, and aborts that."""
         try:
             self._producer.begin_transaction()
             for bucket in buckets:
@@ -111,7 +111,7 @@ class KafkaSlot:
             raise translated(error, doing, self._servers) from error
 
     def close(self) -> None:
-        """Give up the connection; an open transaction is aborted by the broker or the next holder of the slot."""
+        """Gives up the connection; an open transaction is aborted by the broker or the next holder of the slot."""
         # Of a producer that was fenced even this fails; there is nothing left to do for it. That a transaction could not be
         # aborted was said before.
         with suppress(KafkaException, SystemError), warnings.catch_warnings():
@@ -169,7 +169,7 @@ class KafkaSlot:
         return known.topics[self._topic].error is None
 
     def _abort(self) -> Exception | None:
-        """Abort the transaction; returns why that cannot be done."""
+        """Aborts the transaction; returns the reason if that cannot be done."""
         try:
             self._producer.abort_transaction(_COMMIT_TRY_S)
         except (KafkaException, SystemError) as error:

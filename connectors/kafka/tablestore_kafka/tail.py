@@ -1,4 +1,4 @@
-"""Single visible records of each partition: the last one, and the first one at or after a time.
+"""Reads single visible records of each partition: the last one, and the first one at or after a time.
 
 The end of a partition may hold nothing but the markers of transactions, so the window that is read backwards grows fourfold
 until a record is in it. What the broker names for a time may be a marker too, and an older record may come behind it: from there on

@@ -1,4 +1,4 @@
-"""Reading the topic from given positions, many records at a time."""
+"""Reads the topic from given positions, many records at a time."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -37,7 +37,7 @@ Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What a record says of itself; all None for a record of somebody else."""
+    """The facts that a record's headers say of it; all None for a record of somebody else."""
 
     table: bytes | None
     mark: Mark | None
@@ -78,7 +78,7 @@ class KafkaCursor:
             raise translated(error, f"reading topic {topic}", servers) from error
 
     def poll(self, timeout_s: float, max_records: int) -> Sequence[RawRecords]:
-        """What is visible now; waits only while there is nothing."""
+        """The records that are visible now; waits only while there is none."""
         found: dict[int, list[RawRecords | _Stretch]] = defaultdict(list)
         taken = 0
         while taken < max_records:
@@ -112,7 +112,7 @@ class KafkaCursor:
             yield _records(bucket, found, dense=self._dense, all_keys=self._keys)
 
     def close(self) -> None:
-        """Give up the connection."""
+        """Gives up the connection."""
         self._consumer.close()
 
 
@@ -148,7 +148,7 @@ class _Stretch:
     values: list[bytes | None]
 
     def takes(self, messages: Sequence[Message]) -> bool:
-        """Take the messages if they are more of this stretch."""
+        """Takes the messages if they are more of this stretch."""
         last = messages[-1]
         apart = len(self.values) + len(messages) - 1
         if last.error() is not None or last.offset() != self.begin + apart:
@@ -162,7 +162,7 @@ class _Stretch:
         return True
 
     def records(self) -> RawRecords:
-        """As columns."""
+        """The records as columns."""
         count = len(self.values)
         return RawRecords(
             bucket=self.bucket,
@@ -225,7 +225,7 @@ def _concatenated(parts: Sequence[RawRecords]) -> RawRecords:
 
 
 class _Columns:
-    """What the headers of some messages say, as columns. Unpacking headers costs more than all the rest of reading."""
+    """The values of the headers of some messages, as columns. Unpacking headers costs more than all the rest of reading."""
 
     def __init__(self, messages: Sequence[Message]) -> None:
         count = len(messages)
@@ -236,7 +236,7 @@ class _Columns:
         self.kinds: npt.NDArray[np.int8] = np.full(count, -1, dtype=np.int8)
 
     def fill(self, start: int, stop: int, *, dense: bool) -> None:
-        """Fill in the messages ``start`` to ``stop``.
+        """Fills in the messages ``start`` to ``stop``.
 
         ``dense``: the ordinals of a snapshot have no gaps. Then a stretch whose ends are as many ordinals apart as it has
         messages holds every one of them and nothing else, and those between need not be looked at.

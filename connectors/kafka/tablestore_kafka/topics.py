@@ -1,4 +1,4 @@
-"""The life of a table's topic: made with the table, dropped with it, checked before anything is sent to it."""
+"""Creates a table's topic with the table, drops it with the table, and checks it before anything is sent to it."""
 
 from collections.abc import Mapping
 from concurrent.futures import Future
@@ -30,7 +30,7 @@ class Topics:
     def create(
         self, topic: str, *, partitions: int, retention_ms: int | None, ignore_if_exists: bool, record_bytes: int | None = None
     ) -> bool:
-        """Make the topic; True if it is new, False if it was there, may be used, and has as many partitions."""
+        """Makes the topic; True if it is new, False if it was there, may be used, and has as many partitions."""
         config: dict[str, str] = {"cleanup.policy": "delete"}
         if retention_ms is not None:
             config["retention.ms"] = str(retention_ms)
@@ -57,7 +57,7 @@ class Topics:
         return True
 
     def retain(self, topic: str, retention_ms: int | None, *, record_bytes: int | None = None) -> None:
-        """Change how long the topic keeps its records, and how large they may be; None: as the brokers do by default."""
+        """Changes how long the topic keeps its records, and how large they may be; None: as the brokers do by default."""
         wanted = {
             "retention.ms": retention_ms,
             "max.message.bytes": None if record_bytes is None else record_bytes + BATCH_OVERHEAD_BYTES,
@@ -78,7 +78,8 @@ class Topics:
             raise translated(error, f"changing the settings of topic {topic}", self._servers) from error
 
     def record_bytes(self, topic: str) -> int | None:
-        """Key and value of a record may have so many bytes together by the topic's own limit; None where Kafka does not say."""
+        """The most bytes that key and value of a record may have together by the topic's own limit; None where Kafka does not
+        say."""
         resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
         try:
             found = self._admin.describe_configs([resource], request_timeout=ADMIN_TIMEOUT_S)[resource].result()
@@ -89,7 +90,7 @@ class Topics:
         return max(limit - RECORD_OVERHEAD_BYTES, limit // 2, LEAST_RECORD_BYTES)
 
     def drop(self, topic: str, *, ignore_if_not_exists: bool) -> None:
-        """Remove the topic and what it holds."""
+        """Removes the topic and what it holds."""
         try:
             self._wait(self._admin.delete_topics([topic], request_timeout=ADMIN_TIMEOUT_S), topic)
         except KafkaException as error:
@@ -129,11 +130,12 @@ class Topics:
         return str(described.topic_id)
 
     def refuse_missing(self, topic: str) -> None:
-        """Raise NotFoundError if there is no such topic."""
+        """Raises NotFoundError if there is no such topic."""
         self.incarnation(topic, partitions=0)
 
     def wait_until_known(self, topic: str, partitions: int) -> None:
-        """A broker under load says for a moment that it does not know the topic that it has just made."""
+        """Waits until brokers know a topic: one under load says for a moment that it does not know the topic that it has just
+        made."""
         deadline_s = self._clock.steady_s() + ADMIN_TIMEOUT_S
         while True:
             try:
@@ -145,7 +147,8 @@ class Topics:
             self._clock.sleep(_POLL_S)
 
     def _wait_until_gone(self, topic: str) -> None:
-        """A broker may know a topic for a moment that is deleted already; one made anew meanwhile would be taken for it."""
+        """Waits until brokers no longer know a topic: for a moment they may know a deleted one, for which one made anew would be
+        taken."""
         deadline_s = self._clock.steady_s() + ADMIN_TIMEOUT_S
         while True:
             try:

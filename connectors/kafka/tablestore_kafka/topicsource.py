@@ -1,4 +1,4 @@
-"""Any topic, as a source of records (implements `tablestore.cdc.topicsource`): only what transactions have committed."""
+"""Reads any topic as a source of records (implements `tablestore.cdc.topicsource`): only what transactions have committed."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -107,7 +107,7 @@ class KafkaTopicCursor:
             raise translated(error, f"reading topic {topic}", servers) from error
 
     def poll(self, timeout_s: float, max_records: int, max_bytes: int) -> TopicRecords:
-        """What is visible now; waits only while there is nothing."""
+        """The records that are visible now; waits only while there is none."""
         partitions: list[int] = []
         offsets: list[int] = []
         keys: list[bytes | None] = []
@@ -155,5 +155,5 @@ class KafkaTopicCursor:
         return records
 
     def close(self) -> None:
-        """Give up the connection."""
+        """Gives up the connection."""
         self._consumer.close()

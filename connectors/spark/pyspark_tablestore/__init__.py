@@ -44,7 +44,8 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def _without_frames(method: _F) -> _F:
-    """Spark makes text of an error with all frames: of ours only this one is left, above the message."""
+    """Removes the frames of errors that a method raises: Spark makes text of an error with all frames; of ours only this one is
+    left, above the message."""
 
     @wraps(method)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -103,7 +104,7 @@ class DefaultSource(DataSource):
 
 
 def register(spark: "SparkSession") -> None:
-    """Make the data source known to a session that did not find it by its name: ``addPyFile`` instead of an install, or a
+    """Makes the data source known to a session that did not find it by its name: ``addPyFile`` instead of an install, or a
     ``python3`` that is not the driver's.
 
     Spark's workers run ``python3`` where ``PYSPARK_PYTHON`` names nothing else. Where they run beside the driver (``local``), they

@@ -1,4 +1,4 @@
-"""UPDATE, DELETE and MERGE over Spark: tasks write what changes, the commit is made here.
+"""Runs UPDATE, DELETE and MERGE over Spark: tasks write what changes, the commit is made here.
 
     job = prepare_change(table, pin, change)
     snapshot = commit_changes(table, job, change_messages(query, job, table))       # StalePlan: the query has to run again
@@ -55,7 +55,7 @@ def change_messages(rows: DataFrame, job: ChangeJob, table: Table, *, is_small: 
 
 
 def _is_small(rows: DataFrame) -> bool:
-    """Whether Spark knows that all that the query reads is little."""
+    """True if Spark knows that all that the query reads is little."""
     if is_remote():
         return False
     plan: Any = rows

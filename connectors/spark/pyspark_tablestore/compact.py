@@ -1,4 +1,4 @@
-"""Compaction over Spark: every bucket with work to do is a task on an executor, the driver commits what they have done.
+"""Compacts tables over Spark: every bucket with work to do is a task on an executor, the driver commits what they have done.
 
     from pyspark_tablestore.compact import compact
     print(compact(spark, "/data/warehouse/shop.db/orders", full=True))
@@ -37,7 +37,7 @@ def compact(
     partitions: Iterable[Mapping[str, Any]] | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> CompactReport:
-    """Compact the table at this path, its buckets spread over the executors.
+    """Compacts the table at this path, its buckets spread over the executors.
 
     ``full``, ``partitions`` and the result are those of ``Table.compact``; ``storage_options`` are the options of the file system.
     Raises the first error of a bucket, behind the commit of the other buckets of its round.

@@ -1,4 +1,4 @@
-"""What does a filter of ours say in Spark?
+"""Translates a filter of ours to a condition of Spark's.
 
 A filter is bound to its columns before (``tablestore.types.filter.binding``): every literal is a value of exactly the column's
 type. So Spark casts nothing, and a condition means there what it means here: NaN equals NaN and is the greatest value, -0.0 equals
@@ -43,7 +43,7 @@ _OPERATORS: dict[str, Callable[[Column, Column], Column]] = {"=": eq, "!=": ne, 
 
 
 def has_condition(predicate: Predicate, fields: Mapping[str, Field]) -> bool:
-    """Whether :func:`condition` can say the predicate."""
+    """True if :func:`condition` can say the predicate."""
     return all(reads_alike(fields[name].type) for name in columns(predicate)) and _literals(predicate) <= MOST_LITERALS
 
 
@@ -109,7 +109,7 @@ def _spark_pattern(pattern: str) -> str:
 
 
 def _balanced(parts: Sequence[Column], join: Callable[[Column, Column], Column]) -> Column:
-    """Joined as a tree of least depth: Spark walks it by recursion."""
+    """The conditions joined as a tree of least depth: Spark walks it by recursion."""
     level = list(parts)
     while len(level) > 1:
         level = [join(*level[at : at + 2]) if at + 1 < len(level) else level[at] for at in range(0, len(level), 2)]

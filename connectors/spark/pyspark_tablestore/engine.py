@@ -1,4 +1,4 @@
-"""Spark as a query engine: the implementation of :class:`tablestore.environment.engine.QueryEngine`.
+"""Runs queries in Spark: the implementation of :class:`tablestore.environment.engine.QueryEngine`.
 
 The user's text goes to Spark as it is, but for the names of tables, whose places are taken by DataFrames of tablestore's own
 (``namedframes``): one fresh relation per reference, of the pinned snapshot, the columns and the condition that the query needs.
@@ -105,13 +105,13 @@ def _cast(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 @dataclass(eq=False, slots=True)
 class _Run:
-    """What one thread runs."""
+    """The run of one thread."""
 
     thread: int
     cancelled: bool = False
 
     def check(self) -> None:
-        """Raise if it was cancelled: between two jobs of Spark there is nothing that Spark could end."""
+        """Raises if it was cancelled: between two jobs of Spark there is nothing that Spark could end."""
         if self.cancelled:
             raise UnsupportedError("the query was cancelled; what it wrote is not in the table", kind="cancelled")
 
@@ -190,7 +190,7 @@ class SparkEngine:
         return start_insert(self._frame(query), query, target, checkpoint=checkpoint, interval_ms=interval_ms)
 
     def change(self, query: BoundQuery, target: ChangeTarget) -> Snapshot | None:
-        """Apply the rows of a query as changes; files are written again in tasks too. Raises StalePlan if rows changed since."""
+        """Applies the rows of a query as changes; files are written again in tasks too. Raises StalePlan if rows changed since."""
         job = prepare_change(target.table, target.pin, target.change)
         with (
             query_errors(f"{target.change.operation} on {target.table.name}", query),
@@ -267,7 +267,7 @@ class SparkEngine:
 
     @contextmanager
     def cancellable(self) -> Iterator[_Run]:
-        """What runs inside ends when another thread calls :meth:`cancel`. Raises InvalidInputError once the session was stopped."""
+        """Lets another thread end what runs inside, by :meth:`cancel`. Raises InvalidInputError once the session was stopped."""
         self._check_open()
         tags = (self._tag, self._tag_of(get_ident()))
         add, remove = self._spark.addTag, self._spark.removeTag

@@ -1,4 +1,4 @@
-"""Functions of Python's in Spark: by value, by column (Arrow), or Spark's own UDFs and UDTFs as they are."""
+"""Registers functions of Python's in Spark: by value, by column (Arrow), or Spark's own UDFs and UDTFs as they are."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from tablestore.errors import InvalidInputError
 
 
 def register_function(spark: SparkSession, name: str, function: Function) -> None:
-    """Register a function under a name. Raises InvalidInputError if it is not known what it returns."""
+    """Registers a function under a name. Raises InvalidInputError if it is not known what it returns."""
     call: Any = function.call
     if _is_table_function(call):
         spark.udtf.register(name, call)

@@ -1,4 +1,4 @@
-"""Overlapping files, read by Spark's own Parquet scan: rows that do not count are left out by key.
+"""Reads overlapping files by Spark's own Parquet scan: rows that do not count are left out by key.
 
 The keys lie in arrays, in a relation of one row, and conditions look them up by arithmetic (``tablestore.distributed.keybits``):
 some nanoseconds a row. A broadcast join costs more than ten times as much, and takes as long to build as a scan. No part of a
@@ -39,7 +39,8 @@ _NUMBER_BYTES = 130
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ReadyLayer:
-    """A planned layer, and which rows of its base and of its newer files count: columns of Spark, None where all of them do."""
+    """A planned layer with the conditions by which rows of its base and of its newer files count: columns of Spark; None: all
+    do."""
 
     plan: LayerPlan
     is_shown: Column | None
@@ -47,7 +48,7 @@ class ReadyLayer:
 
     @property
     def bytes(self) -> int:
-        """What it holds in memory, about."""
+        """The bytes that it holds in memory, about."""
         hidden, newest = self.plan.hidden, self.plan.newest
         return 2 * (hidden.words.nbytes if hidden else 0) + _NUMBER_BYTES * (len(newest.keys) if newest else 0)
 
@@ -99,7 +100,7 @@ def _arrays(spark: SparkSession, layer: LayerPlan) -> dict[str, Column]:
 
 
 def _maps(numbered: NumberedKeys) -> pa.Array:
-    """Of each place the numbers by their keys; null where there are none."""
+    """The numbers of each place by their keys; null where there are none."""
     starts = numbered.starts
     entries = pa.StructArray.from_arrays([numbered.keys, numbered.numbers], fields=[_MAP.key_field, _MAP.item_field])
     is_valid = pa.py_buffer(np.packbits(starts[1:] > starts[:-1], bitorder="little"))
@@ -107,13 +108,13 @@ def _maps(numbered: NumberedKeys) -> pa.Array:
 
 
 def _is_shown(hidden: KeyBits, words: Column, key: str) -> Column:
-    """Whether a key is not in the set; never unknown."""
+    """The condition that a key is not in the set; never unknown."""
     index = f"CAST((shiftright({key}, 6) - ({hidden.low_word}L)) & {_INDEX_MASK}L AS INT)"
     bit = sf.getbit(sf.get(words, sf.expr(index)), sf.expr(f"CAST({key} & 63L AS INT)"))
     return sf.expr(f"{key} NOT BETWEEN {hidden.low}L AND {hidden.high}L") | (bit == 0)
 
 
 def _is_newest(newest: NumberedKeys, maps: Column, key: str) -> Column:
-    """Whether no newer row has the key; never unknown."""
+    """The condition that no newer row has the key; never unknown."""
     numbers = sf.get(maps, sf.expr(f"CAST(pmod({key}, {newest.places}L) AS INT)"))
     return sf.col(SEQUENCE_COLUMN) >= sf.coalesce(sf.element_at(numbers, sf.expr(key)), sf.col(SEQUENCE_COLUMN))

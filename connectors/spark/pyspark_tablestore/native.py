@@ -1,4 +1,4 @@
-"""Which files does Spark's own Parquet scan read exactly as tablestore does?
+"""Chooses the files that Spark's own Parquet scan reads exactly as tablestore does, and reads them by it.
 
 Where Spark would read other rows, and what is done about it:
 
@@ -57,7 +57,7 @@ _SKIP_NOTHING = {f"parquet.filter.{by}.enabled": "false" for by in ("stats", "di
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NativeRule:
-    """Which plain files are read natively. ``most_files`` of None sets no bound."""
+    """The rule by which plain files are read natively. ``most_files`` of None sets no bound."""
 
     ascii_only: bool
     most_files: int | None
@@ -74,7 +74,7 @@ class NativeRule:
         return sorted(able, key=lambda file: (-file.size_bytes, file.path))[: self.most_files]
 
     def can_name(self, path: str) -> bool:
-        """Whether Spark can open a path, or a part of one."""
+        """True if Spark can open a path, or a part of one."""
         return (path.isascii() or not self.ascii_only) and not _PATTERN & set(path)
 
     def to_json(self) -> dict[str, Any]:
@@ -88,12 +88,12 @@ class NativeRule:
 
 
 def listing_threshold(spark: SparkSession) -> int:
-    """How many files Spark lists without a job; 0 if all are to be listed by one."""
+    """The number of files that Spark lists without a job; 0 if all are to be listed by one."""
     return int(spark.conf.get(_LISTING_THRESHOLD) or 0)
 
 
 def names_unicode_paths(spark: SparkSession) -> bool:
-    """Whether the JVMs can open files whose names are not ASCII. Runs a small job."""
+    """True if the JVMs can open files whose names are not ASCII. Runs a small job."""
     # The first is computed where the query is planned, the second where tasks run.
     frames = spark.sql("SELECT id FROM VALUES (1L) AS one (id)"), spark.range(1)
     found = {frame.selectExpr(f"{_ENCODING} AS encoding").collect()[0].encoding for frame in frames}
@@ -169,7 +169,7 @@ def _screened(field: Field) -> Column | str:
 
 
 def _has_float(data_type: DataType) -> bool:
-    """Whether there is a float that a condition can name: inside structs, for of lists and maps Spark pushes nothing."""
+    """True if there is a float that a condition can name: inside structs, for of lists and maps Spark pushes nothing."""
     match data_type:
         case AtomicType():
             return data_type.root in FLOAT_ROOTS
@@ -184,7 +184,7 @@ def _is_hidden(path: str) -> bool:
 
 
 def _are_clear(columns: Sequence[pa.Field]) -> bool:
-    """Whether no two columns, and no two fields of a struct, have names that are equal without regard to case."""
+    """True if no two columns, and no two fields of a struct, have names that are equal without regard to case."""
     return len({_folded(column.name) for column in columns}) == len(columns) and all(
         _are_clear([column.type.field(position) for position in range(column.type.num_fields)]) for column in columns
     )
@@ -196,7 +196,7 @@ def _folded(name: str) -> str:
 
 
 def reads_alike(data_type: DataType) -> bool:
-    """Whether Spark's Parquet scan gives the values that we give."""
+    """True if Spark's Parquet scan gives the values that we give."""
     return not any(
         is_finer_than_micros(one) or (isinstance(one, AtomicType) and one.root is TypeRoot.TIME) for one in types_in(data_type)
     )

@@ -1,4 +1,4 @@
-"""Publishing over Spark: every publisher slot of a table's log is a task on an executor.
+"""Publishes over Spark: every publisher slot of a table's log is a task on an executor.
 
     from pyspark_tablestore.publish import publish
     for report in publish(spark, "/data/warehouse/shop.db/orders"):
@@ -43,7 +43,7 @@ _NAMES_AN_ERROR = re.compile(r"^(?:: )?([\w.$]+(?:Error|Exception)\b.*)$", re.MU
 def publish(
     spark: "SparkSession", table: str, *, look: bool = False, storage_options: Mapping[str, Any] | None = None
 ) -> tuple[PublishReport, ...]:
-    """Publish what the snapshots of the table at this path have and its log lacks, one Spark task per publisher slot.
+    """Publishes what the snapshots of the table at this path have and its log lacks, one Spark task per publisher slot.
 
     ``look`` and the result are those of ``tablestore log publish``: a report per slot, none if the log is the file store.
     ``storage_options`` are the options of the file system. Every slot is tried; then the first error is raised. Raises

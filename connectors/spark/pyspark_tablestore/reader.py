@@ -1,4 +1,6 @@
-"""Reading: columns are fixed where a relation is made, its snapshot where it is first used; tasks read what was planned then.
+"""Reads tables in Spark.
+
+Columns are fixed where a relation is made, its snapshot where it is first used; tasks read what was planned then.
 
 Filters are never taken from Spark (``pushFilters`` is not overridden): Spark keeps one plan per relation, and a filter pushed for
 one use of a DataFrame would silently drop rows from its other uses. Spark filters what it is given; the options ``filter`` and
@@ -75,7 +77,7 @@ def _read(spec: TableSpec, task: bytes, target: pa.Schema) -> Iterator[pa.Record
 
 
 def pinned_schema(options: Mapping[str, str]) -> tuple[ReadPin | MetadataPin, StructType]:
-    """Fix the columns to read, and the snapshot if a certain one is asked for; the columns as Spark sees them."""
+    """Fixes the columns to read, and the snapshot if a certain one is asked for; returns the columns as Spark sees them."""
     with plain_errors():
         parsed = parse_options(options)
         pin = pin_options(parsed)
@@ -112,7 +114,7 @@ def _position_fields(options: SourceOptions) -> tuple[Field, ...]:
 
 
 def pin_options(options: SourceOptions) -> ReadPin | MetadataPin:
-    """Fix what the options ask for: the newest snapshot, or the one of an id or a time; or a system table."""
+    """Fixes what the options ask for: the newest snapshot, or the one of an id or a time; or a system table."""
     if options.snapshot_id is not None and options.timestamp_millis is not None:
         raise InvalidInputError("expected at most one of the options snapshot-id and timestamp-millis, found both")
     found, spec = options.open_any()

@@ -1,4 +1,4 @@
-"""Reading and writing from the user's own process, around the limits of a Python data source.
+"""Reads and writes from the user's own process, around the limits of a Python data source.
 
 ``read`` makes a union of plans. Spark's own vectorised Parquet scan reads files that need no merge, where it gives the same rows
 (``native``), and files under a few newer rows, where a key says which rows count (``layers``). tablestore's tasks read all others.
@@ -63,7 +63,7 @@ _ATTRIBUTE = "_tablestore_scans"
 
 
 class KeptScans:
-    """What a session read last. It stays true: the files that it was made of never change.
+    """Keeps the scans that a session read last. They stay true: the files that they were made of never change.
 
     So of what is read again no keys are read, no arrays are handed to the JVM and no files are listed.
     """
@@ -74,7 +74,7 @@ class KeptScans:
 
     @classmethod
     def of(cls, spark: SparkSession) -> "KeptScans":
-        """Those of a session: they last as long as it does."""
+        """The scans of a session: they last as long as it does."""
         found: KeptScans = vars(spark).setdefault(_ATTRIBUTE, cls())
         return found
 
@@ -148,7 +148,7 @@ def write(
     missing_columns: str | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Snapshot | None:
-    """Write ``df`` and commit here; returns the new snapshot, None if there was nothing to publish.
+    """Writes ``df`` and commits here; returns the new snapshot, None if there was nothing to publish.
 
     ``mode`` is ``append`` (upsert in a keyed table, changes with ``_row_kind``) or ``overwrite``. ``cluster`` shuffles the rows of
     a table with a fixed number of buckets, so that one task writes all of a bucket: slower to write, and read without a merge.
@@ -181,7 +181,7 @@ def write_job(
     cluster: bool = False,
     note: CommitNote | None = None,
 ) -> Snapshot | None:
-    """Write the rows in tasks and commit here, through ``table`` (its log stays open) or a handle of its own.
+    """Writes the rows in tasks and commits here, through ``table`` (its log stays open) or a handle of its own.
 
     ``partition`` and ``dynamic``: what a job that overwrites replaces, ``note``: what the snapshot says of its rows, as in
     ``commit_messages``. Raises tablestore's errors for what it refuses and Spark's for tasks that failed; what the other tasks
@@ -203,7 +203,7 @@ def write_job(
 
 
 def write_messages(df: DataFrame, job: WriteJob, table: Table, *, cluster: bool = False) -> list[bytes]:
-    """Run the tasks; their messages in order, one at least. ``cluster`` as in :func:`write`, errors as :func:`write_job`."""
+    """Runs the tasks; gives their messages in order, one at least. ``cluster`` as in :func:`write`, errors as :func:`write_job`."""
     rows = clustered(df, job.spec, job.schema_id) if cluster else df
     written, error = run_tasks(rows, partial(_write_rows, job))
     if error is not None:
@@ -241,7 +241,7 @@ def clustered(df: DataFrame, spec: TableSpec, schema_id: int) -> DataFrame:
 
 
 def _native_rule(spark: SparkSession, pin: ReadPin, names: Sequence[str], filter: str | None) -> NativeRule | None:
-    """Which plain files Spark may read for these columns and this filter; None if it may read none."""
+    """The rule for the plain files that Spark may read for these columns and this filter; None if it may read none."""
     if not pin.spec.location.startswith("/"):
         return None
     schema = pin.open().schema

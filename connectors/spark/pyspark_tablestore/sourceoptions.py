@@ -116,16 +116,16 @@ class SourceOptions:
 
     @property
     def positions(self) -> bool:
-        """Whether rows come with their positions, behind the columns."""
+        """True if rows come with their positions, behind the columns."""
         return self.pinned is not None and bool(self.pinned["positions"])
 
     @property
     def travels(self) -> bool:
-        """Whether a certain snapshot is asked for, and not the newest."""
+        """True if a certain snapshot is asked for, and not the newest."""
         return self.snapshot_id is not None or self.timestamp_millis is not None or self.pinned is not None
 
     def check_batch(self) -> None:
-        """Refuse options that say how a stream begins or goes on."""
+        """Refuses options that say how a stream begins or goes on."""
         if self.stream:
             raise InvalidInputError(
                 f"{', '.join(self.stream)}: such options are of streams (spark.readStream); leave them out to read or write once",
@@ -133,7 +133,7 @@ class SourceOptions:
             )
 
     def check_writable(self) -> None:
-        """Refuse options that say what to read where something is written."""
+        """Refuses options that say what to read where something is written."""
         given = {
             "columns": self.columns,
             "filter": self.filter,
@@ -150,7 +150,7 @@ class SourceOptions:
 
 
 def parse_options(options: Mapping[str, str]) -> SourceOptions:
-    """Parse what Spark collected. Keys are lower case there. Raises InvalidInputError that names the working forms."""
+    """Parses what Spark collected. Keys are lower case there. Raises InvalidInputError that names the working forms."""
     given = {key.lower(): value for key, value in options.items()}
     storage = {key.removeprefix(STORAGE_PREFIX): value for key, value in given.items() if key.startswith(STORAGE_PREFIX)}
     plain = {key: value for key, value in given.items() if not key.startswith(STORAGE_PREFIX)}

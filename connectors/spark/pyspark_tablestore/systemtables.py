@@ -1,4 +1,4 @@
-"""System tables as relations: ``load("/data/warehouse/shop.db/orders$snapshots")``.
+"""Reads system tables as relations: ``load("/data/warehouse/shop.db/orders$snapshots")``.
 
 They are small, and computed anew for every query: one task opens the table where it runs and makes the rows. The exception is
 ``$ro``, which holds rows of the table and is planned like them, by ``reader``.
@@ -30,7 +30,7 @@ class MetadataPin:
     kind: str
 
     def table(self) -> SystemTable:
-        """Open it."""
+        """Opens the system table."""
         return self.spec.table().system(self.kind)
 
 

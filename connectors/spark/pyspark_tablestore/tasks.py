@@ -27,7 +27,7 @@ _KIND = re.compile(r"\n\(kind ([\w-]+)\)\s*\Z")
 
 
 def run_tasks(rows: DataFrame, work: Callable[[Batches], Iterator[bytes]]) -> tuple[list[bytes], TablestoreError | None]:
-    """Give each task's rows to ``work``. Returns what the tasks yielded, in task order, and the first error of ours.
+    """Gives each task's rows to ``work``. Returns what the tasks yielded, in task order, and the first error of ours.
 
     A task whose ``work`` raises ends there, and the others go on. Raises Spark's errors where Spark gave the job up.
     """
@@ -52,14 +52,14 @@ def computed_numbers(compute: Callable[..., pa.Array], columns: Sequence[Column]
 def run_each(
     spark: SparkSession, tasks: Sequence[bytes], work: Callable[[bytes], bytes | None]
 ) -> tuple[list[bytes], TablestoreError | None]:
-    """As :func:`run_tasks`, each of these (at least one) as a task of its own. None is left out."""
+    """Runs each of these (at least one) as a task of its own, as :func:`run_tasks` does. None is left out."""
     frame = spark.createDataFrame(list(enumerate(tasks)), "number int, task binary")
     return run_tasks(frame.repartitionById(len(tasks), "number"), partial(_each, work))
 
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """For code whose errors Spark makes text of: raise ours without the frames and causes behind them, and say their kind."""
+    """Raises errors of ours without the frames and causes behind them, and says their kind: Spark makes text of them."""
     try:
         yield
     except TablestoreError as error:

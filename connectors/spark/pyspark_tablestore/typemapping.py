@@ -1,4 +1,4 @@
-"""Which Spark type carries which logical type, and rows from one to the other.
+"""Maps logical types to the types of Spark that carry them, and converts rows from one to the other.
 
     BOOLEAN TINYINT … DOUBLE    the same                    TIMESTAMP(p)         timestamp_ntz
     DECIMAL(p, s)               decimal(p, s)               TIMESTAMP_LTZ(p)     timestamp
@@ -177,7 +177,7 @@ def _spelled(field: spark.StructField) -> str:
 
 
 def _holds(asked: spark.DataType, asked_null: bool, own: spark.DataType, own_null: bool) -> bool:
-    """Whether every value of ``own`` is one of ``asked``: the same type, with nulls allowed wherever there may be some."""
+    """True if every value of ``own`` is one of ``asked``: the same type, with nulls allowed wherever there may be some."""
     if own_null and not asked_null:
         return False
     match asked, own:

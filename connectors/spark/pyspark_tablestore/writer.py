@@ -1,4 +1,4 @@
-"""Writing: the schema is checked beside the driver, tasks write files, one commit beside the driver names them.
+"""Writes tables in Spark: the schema is checked beside the driver, tasks write files, one commit beside the driver names them.
 
 ``append`` upserts into a keyed table; a column ``_row_kind`` makes its rows changes (``+I``, ``-U``, ``+U``, ``-D``).
 ``overwrite`` replaces the partitions that the rows fall into (table option ``dynamic-partition-overwrite``), or the whole table.
@@ -27,7 +27,7 @@ from tablestore.types.rowkind import ROW_KIND_COLUMN
 
 @dataclass
 class Written(WriterCommitMessage):
-    """What one task wrote: a commit message of the engine, or the error that stopped the task."""
+    """The result of one task: a commit message of the engine, or the error that stopped the task."""
 
     data: bytes | TablestoreError
 
@@ -39,11 +39,11 @@ class TableWriter(DataSourceArrowWriter):
         self._job, self._options, self._overwrite = job, options, overwrite
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        """Write one task's rows. An error of ours is raised by the commit: Spark would run the task again."""
+        """Writes one task's rows. An error of ours is raised by the commit: Spark would run the task again."""
         return Written(write_or_error(self._job, iterator))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Publish what all tasks wrote, as one snapshot. Where one of them failed, what the others wrote is removed."""
+        """Publishes what all tasks wrote, as one snapshot. Where one of them failed, what the others wrote is removed."""
         with plain_errors():
             table = self._job.spec.table()
             written = messages_to_commit(table, messages)
@@ -57,7 +57,7 @@ class TableWriter(DataSourceArrowWriter):
             )
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Remove what a failed job wrote.
+        """Removes what a failed job wrote.
 
         Spark also calls this after a commit that raised, and all messages are there then: the commit has cleaned up itself where
         it was certain that it had not landed, and where it was not, the files have to stay.
@@ -73,14 +73,14 @@ def make_writer(options: Mapping[str, str], schema: StructType, *, overwrite: bo
 
 
 def prepare(options: SourceOptions, schema: StructType, *, overwrite: bool) -> WriteJob:
-    """Open the table, check the rows to come against it and fix what the tasks share."""
+    """Opens the table, checks the rows to come against it, and fixes what the tasks share."""
     options.check_writable()
     table, spec = options.open()
     return prepare_rows(table, spec, schema, missing_columns=options.missing_columns, overwrite=overwrite)
 
 
 def prepare_rows(table: Table, spec: TableSpec, schema: StructType, *, missing_columns: str, overwrite: bool) -> WriteJob:
-    """Check the rows to come against a table and fix what the tasks share."""
+    """Checks the rows to come against a table, and fixes what the tasks share."""
     if overwrite and ROW_KIND_COLUMN in schema.names:
         raise InvalidInputError(
             f"the rows have a {ROW_KIND_COLUMN} column: changes are applied with mode append; drop the column to overwrite"
@@ -90,13 +90,13 @@ def prepare_rows(table: Table, spec: TableSpec, schema: StructType, *, missing_c
 
 
 def write_task(job: WriteJob, batches: Iterator[pa.RecordBatch]) -> bytes:
-    """Write the rows of the Spark task that this is called in."""
+    """Writes the rows of the Spark task that this is called in."""
     context = TaskContext.get()
     return write_partition(job, batches, context.partitionId() if context else 0)
 
 
 def write_or_error(job: WriteJob, batches: Iterator[pa.RecordBatch]) -> bytes | TablestoreError:
-    """As :func:`write_task`; an error of ours as a value."""
+    """Writes as :func:`write_task` does, and returns an error of ours as a value."""
     try:
         return write_task(job, batches)
     except TablestoreError as error:
@@ -104,7 +104,8 @@ def write_or_error(job: WriteJob, batches: Iterator[pa.RecordBatch]) -> bytes | 
 
 
 def messages_to_commit(table: Table, messages: Sequence[WriterCommitMessage | None]) -> list[bytes]:
-    """What the tasks wrote. Raises the error of the first one that failed; what the others wrote is removed then."""
+    """The messages of what the tasks wrote. Raises the error of the first one that failed; what the others wrote is removed
+    then."""
     if (error := next((one.data for one in _written(messages) if isinstance(one.data, TablestoreError)), None)) is not None:
         abort_messages(table, _data(messages))
         raise error
@@ -112,7 +113,7 @@ def messages_to_commit(table: Table, messages: Sequence[WriterCommitMessage | No
 
 
 def abort(job: WriteJob, messages: Sequence[WriterCommitMessage | None]) -> None:
-    """Remove what a failed job wrote, unless all messages are there: then it is the commit that failed."""
+    """Removes what a failed job wrote, unless all messages are there: then it is the commit that failed."""
     if any(message is None for message in messages):
         with plain_errors():
             abort_messages(job.spec.table(), _data(messages))

@@ -286,7 +286,7 @@ class _Reader:
         self._words([value for key, value in join.args.items() if key not in ("this", "using")], scope, known)
 
     def _words(self, value: Any, scope: _Scope, known: _Queries) -> None:
-        """Notes the columns that an expression may name, and read the queries in it."""
+        """Notes the columns that an expression may name, and reads the queries in it."""
         stack = list(value) if isinstance(value, list) else [value]
         while stack:
             node = stack.pop()

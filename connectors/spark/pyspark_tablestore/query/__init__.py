@@ -1,1 +1,1 @@
-"""What the query engine needs beside relations: errors, tables with a connector, a session of its own."""
+"""Gives the query engine what it needs beside relations: errors, tables with a connector, a session of its own."""

@@ -1,4 +1,4 @@
-"""Tables that are not managed, through Spark's own data sources.
+"""Reads and writes tables that are not managed, through Spark's own data sources.
 
     filesystem    files of the option ``format`` (parquet where it is left out) at ``path``
     any other     Spark's data source of this name (jdbc, kafka, orc, delta …)
@@ -101,7 +101,7 @@ def _typed(frame: DataFrame, name: str, field: Field, *, of_database: bool) -> C
 
 
 def _metadata(frame: DataFrame, relation: ConnectorRelation, wanted: MetadataField) -> Column:
-    """What the source says about a row: a column of its own (Kafka's offset), or a hidden one (the path of a file)."""
+    """The column of what the source says about a row: one of its own (Kafka's offset), or a hidden one (the path of a file)."""
     names = {name.casefold(): column(name) for name in frame.columns}
     if relation.connector == _FILESYSTEM:
         names |= {name: sf.col(f"_metadata.{name}") for name in _OF_FILES}
@@ -118,7 +118,7 @@ def _metadata(frame: DataFrame, relation: ConnectorRelation, wanted: MetadataFie
 def write_connected(
     frame: DataFrame, target: ConnectorRelation, *, overwrite: bool, partition: Mapping[str, str | None] | None = None
 ) -> None:
-    """Write rows, as additions or in place of what is there. Declared columns that they lack are NULL.
+    """Writes rows, as additions or in place of what is there. Declared columns that they lack are NULL.
 
     In a partitioned table of files the partitions are replaced that the rows fall into; ``partition``, the texts of all partition
     values, is emptied where there are no rows. A write that fails leaves the rows that were there, and removes the folder that it
@@ -257,6 +257,7 @@ def _types(relation: ConnectorRelation) -> Sequence[pa.DataType]:
 
 
 def _activate(spark: Any) -> None:
-    """Spark looks data sources in Python up through the active session of the thread, and only some threads have one."""
+    """Makes a session the active one of the thread: Spark looks data sources in Python up through it, and only some threads have
+    one."""
     if not is_remote():
         spark._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)

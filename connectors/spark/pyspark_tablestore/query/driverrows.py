@@ -1,4 +1,4 @@
-"""Rows that this process holds, as a DataFrame.
+"""Makes DataFrames of rows that this process holds.
 
 What Spark 4.3 makes of Arrow data has traps, so it gets whole batches only: behind two empty ones in a row it sees no more rows, a
 nested column needs a chunk, and lists of timestamps must not begin in the middle of their data.

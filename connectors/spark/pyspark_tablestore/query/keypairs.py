@@ -1,4 +1,4 @@
-"""Rows of a MERGE's source, each with the row of the target that has its primary key: looked up by the tasks that read the source.
+"""Pairs rows of a MERGE's source with the rows of the target that have their primary keys: tasks that read the source look them up.
 
     source  ->  task: look-up by key  ->  (_tablestore_target, _tablestore_source)  ->  the query over pairs  ->  task: write
 
@@ -42,7 +42,8 @@ _SOUGHT = (*(number() for number in _INTEGERS), spark.DateType(), spark.StringTy
 
 @dataclass(frozen=True, slots=True)
 class KeyPairs:
-    """``names``: the columns of the source that equal the primary key; ``found``: the columns of the target, as Spark has them."""
+    """Looks up pairs. ``names``: the columns of the source that equal the primary key; ``found``: the columns of the target, as
+    Spark has them."""
 
     match: KeyMatch
     names: tuple[str, ...]
@@ -69,7 +70,8 @@ class KeyPairs:
 def key_pairs(
     source: DataFrame, target: ManagedRelation, columns: Sequence[tuple[str, str]], primary_key: Sequence[str]
 ) -> KeyPairs | None:
-    """How to pair rows that have to be equal in these columns, the primary key among them; None if that is not possible."""
+    """The look-up that pairs rows that have to be equal in these columns, the primary key among them; None if that is not
+    possible."""
     folded = {name.casefold(): name for name in source.columns}
     of_key = dict(reversed(columns))
     names = [folded.get(of_key[name.casefold()]) for name in primary_key]
@@ -90,7 +92,7 @@ def key_pairs(
 
 
 def is_surely_small(source: DataFrame) -> bool:
-    """Whether a source is made of rows that the driver holds, and Spark takes it for few rows. To ask costs no job.
+    """True if a source is made of rows that the driver holds, and Spark takes it for few rows. To ask costs no job.
 
     What Spark says of files are compressed bytes, which may be any number of rows.
     """
@@ -106,7 +108,7 @@ def is_surely_small(source: DataFrame) -> bool:
 
 
 def has_few_rows(source: DataFrame) -> bool:
-    """Whether a source has few rows: it is counted, up to where there are too many."""
+    """True if a source has few rows: it is counted, up to where there are too many."""
     return int(source.limit(MOST_OF_A_TASK + 1).count()) <= MOST_OF_A_TASK
 
 
@@ -122,7 +124,7 @@ def _pairs(match: KeyMatch, target: pa.Schema, batches: Batches) -> Batches:
 
 
 def _returns(data_type: spark.DataType) -> bool:
-    """Whether Spark gets values back as it gave them."""
+    """True if Spark gets values back as it gave them."""
     match data_type:
         case spark.ArrayType():
             return _returns(data_type.elementType)

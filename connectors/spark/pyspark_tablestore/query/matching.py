@@ -1,4 +1,4 @@
-"""Which part of its target does a MERGE have to look at?
+"""Finds the part of its target that a MERGE has to look at.
 
 The rows that equal a row of the source in the columns that its condition compares. So the source is read once, and kept:
 
@@ -84,7 +84,7 @@ def kept(source: DataFrame) -> Iterator[DataFrame]:
 
 
 def needed_part(source: DataFrame, target: Relation, columns: Sequence[tuple[str, str]], primary_key: Sequence[str]) -> NeededPart:
-    """What is needed of a target that has to equal the source in ``columns``. Reads all of the source."""
+    """The part that is needed of a target that has to equal the source in ``columns``. Reads all of the source."""
     there = unique_names(source.columns)
     pairs = [(mine, there[theirs]) for mine, theirs in columns if theirs in there]
     types = {theirs: source.schema[theirs].dataType for _, theirs in pairs}

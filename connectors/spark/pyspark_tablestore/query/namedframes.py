@@ -1,4 +1,4 @@
-"""How does a text of SQL name DataFrames?
+"""Names DataFrames in a text of SQL.
 
 By views, which last until Spark has resolved the text. Spark's own way, ``spark.sql("… {m0} …", m0=frame)``, drops them as a user
 would, and with a view it forgets what is cached of the same query: a cached source would be read again, and its owner's cache be
@@ -42,18 +42,18 @@ def frame_of(
 
 
 def _check_query(spark: SparkSession, text: str) -> None:
-    """Raise Spark's error for a text that is no query: ``sql`` runs a command before anybody asks for its rows."""
+    """Raises Spark's error for a text that is no query: ``sql`` runs a command before anybody asks for its rows."""
     session: Any = spark
     session._jsparkSession.sessionState().sqlParser().parseQuery(text)
 
 
 def _drop(spark: SparkSession) -> Callable[[str], Any]:
-    """What drops a view, and leaves alone what is cached."""
+    """The function that drops a view, and leaves alone what is cached."""
     session: Any = spark
     catalog = session._jsparkSession.sessionState().catalog()
     return catalog.dropTempView  # type: ignore[no-any-return]
 
 
 def _without_braces(text: str) -> str:
-    """Spark formats the text: a brace of the user's is doubled."""
+    """Doubles the user's braces, since Spark formats the text."""
     return text.replace("{", "{{").replace("}", "}}")

@@ -1,4 +1,4 @@
-"""What Spark says about a query, as an error of tablestore's, with the place in the user's own text.
+"""Translates what Spark says about a query to an error of tablestore's, with the place in the user's own text.
 
 Spark has trees of errors: those of its Python API (classic and Connect), those of py4j, and the text of a trace from a Python
 worker in which an error of tablestore's own may stand. One place makes typed errors of them all.
@@ -68,7 +68,7 @@ _ASIDE = re.compile(
 
 @contextmanager
 def query_errors(what: str, query: BoundQuery | None = None) -> Iterator[None]:
-    """Raise what Spark raises inside as tablestore's. ``what`` is done: "the query", "writing to t"; ``query`` was sent."""
+    """Raises what Spark raises inside as tablestore's. ``what`` is done: "the query", "writing to t"; ``query`` was sent."""
     try:
         yield
     except TablestoreError:
@@ -179,7 +179,7 @@ def _where(error: Exception, text: str, query: BoundQuery | None) -> str:
 
 
 def _only_cast(text: str, query: BoundQuery) -> Span | None:
-    """Where the query has one cast to the type that a value does not go into: Spark does not always say where it is."""
+    """The place of the query's only cast to the type that a value does not go into: Spark does not always say where it is."""
     if (wanted := _NO_CAST.search(text)) is None:
         return None
     found = list(re.finditer(rf"\bCAST\([^()]* AS {re.escape(wanted[1])}\)", query.text, re.IGNORECASE))

@@ -1,4 +1,4 @@
-"""Which queries must keep Spark from moving a projection into the union that a table is?
+"""Keeps Spark from moving the projections of some queries into the union that a table is.
 
 Spark 4.3 pushes the SELECT list of a query into the branches of a union below it. It breaks on a list with a correlated subquery
 (``key not found``, ``Could not find``): it looks the subquery's own columns up in the branches. A coalesce to more partitions than
@@ -19,7 +19,7 @@ _QUERIES = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE"})
 
 
 def lists_subqueries(text: str) -> bool:
-    """Whether a subquery stands in the SELECT list of a query, here or in one of its parts."""
+    """True if a subquery stands in the SELECT list of a query, here or in one of its parts."""
     tokens = Tokens(text)
     clauses = [""]
     for at in range(len(tokens)):

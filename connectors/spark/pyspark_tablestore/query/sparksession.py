@@ -1,4 +1,4 @@
-"""A Spark session of our own, for an environment that was given none: local, in UTC, and quiet.
+"""Starts a Spark session for an environment that was given none: local, in UTC, and quiet.
 
 Spark's log would come between the answers of a shell. What an error means is in the error itself; a session that the user hands in
 logs as the user says.
@@ -46,7 +46,7 @@ def running_session() -> SparkSession | None:
 
 
 def own_session(settings: Mapping[str, str]) -> SparkSession:
-    """Start Spark in this process. Raises UnsupportedError without Java, StorageError if it does not start."""
+    """Starts Spark in this process. Raises UnsupportedError without Java, StorageError if it does not start."""
     # Said by pyspark beside a newer pandas, to a user who did not ask for either.
     warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
     # Workers have to be this interpreter, and pyspark asks the environment alone.

@@ -1,4 +1,4 @@
-"""The rows of a DataFrame in this process, without holding all of them.
+"""Streams the rows of a DataFrame to this process, without holding all of them.
 
     each partition    batches ── messages of Arrow's IPC ── this process, one partition after another
 

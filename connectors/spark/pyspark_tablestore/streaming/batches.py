@@ -1,4 +1,4 @@
-"""``df.writeStream.foreachBatch(foreach_batch_writer(table))``: what the sink does, in the user's own process.
+"""Writes the batches of ``df.writeStream.foreachBatch(foreach_batch_writer(table))`` as the sink does, in the user's own process.
 
 For update mode, which Spark does not let a sink in Python have: the rows that changed are upserted. And for ``cluster``, which
 moves the rows of a batch together by bucket. The log is published as Spark tasks where the table has several slots.
@@ -46,11 +46,11 @@ class BatchWriter:
 
     @property
     def failure(self) -> Exception | None:
-        """What the last batch raised: Spark makes text of it."""
+        """The error that the last batch raised: Spark makes text of it."""
         return self._failure
 
     def __call__(self, df: DataFrame, batch_id: int) -> None:
-        """Write a batch as one snapshot, unless that has been done. Raises tablestore's errors, Spark's for tasks that failed."""
+        """Writes a batch as one snapshot, unless that has been done. Raises tablestore's errors, Spark's for tasks that failed."""
         try:
             self._write(df, batch_id)
         except Exception as error:
@@ -117,7 +117,7 @@ def foreach_batch_writer(
 
 
 def running_checkpoints(session: SparkSession) -> frozenset[str]:
-    """Where the running queries of this Spark keep their progress."""
+    """The places where the running queries of this Spark keep their progress."""
     return frozenset(place_of(query.resolvedCheckpointRoot()) for query in _running(session).values())
 
 

@@ -39,7 +39,7 @@ def with_origin(schema: StructType, source: TableContext, request: StreamRequest
 
 
 def check_origin(schema: StructType, target: TableContext) -> None:
-    """Raise InvalidInputError if a table needs rows before updates that these changes do not hold."""
+    """Raises InvalidInputError if a table needs rows before updates that these changes do not hold."""
     text = schema[ROW_KIND_COLUMN].metadata.get(_NOTE) if ROW_KIND_COLUMN in schema.names else None
     if text is None:
         return

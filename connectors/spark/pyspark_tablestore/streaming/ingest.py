@@ -1,4 +1,4 @@
-"""Ingest over Spark: ranges of a topic's partitions are tasks on executors, the driver commits what they have written.
+"""Ingests over Spark: ranges of a topic's partitions are tasks on executors, the driver commits what they have written.
 
     import pyspark_tablestore
     print(pyspark_tablestore.ingest(spark, "shop.orders", "db.public.orders", warehouse="/data/warehouse", servers="kafka:9092"))
@@ -43,7 +43,7 @@ class SparkIngest:
         dead_letters: Table | None,
         stop: Callable[[], bool],
     ) -> Iterator[IngestCommit]:
-        """Ingest, commit by commit; ``stop`` is asked between them. Raises tablestore's errors."""
+        """Ingests, commit by commit; ``stop`` is asked between them. Raises tablestore's errors."""
         spark, place = self._spark, self._place(table)
         rounds = IngestRounds(
             place,

@@ -1,4 +1,4 @@
-"""INSERT INTO … SELECT over streams: a query that writes a table with each of its batches until it is stopped.
+"""Runs INSERT INTO … SELECT over streams: a query that writes a table with each of its batches until it is stopped.
 
 Rows that a query only adds are written in append mode. Where Spark cannot say that rows only come (aggregates without a watermark),
 a table with a primary key takes the rows that changed, which it upserts, and one without is refused.
@@ -34,7 +34,7 @@ class StreamingInsert:
         return self._query.id
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait for the end; whether it has come. Raises the error that the query ended with."""
+        """Waits for the end; True if it has come. Raises the error that the query ended with."""
         try:
             # Its annotation says whole seconds; it takes parts of one too.
             return bool(self._query.awaitTermination(timeout_s))  # type: ignore[arg-type]
@@ -42,7 +42,7 @@ class StreamingInsert:
             raise self._ended(error) from error
 
     def stop(self) -> None:
-        """End it: the batch that it is at lands whole or not at all."""
+        """Ends it: the batch that it is at lands whole or not at all."""
         with query_errors(self._what):
             self._query.stop()
 
@@ -66,7 +66,7 @@ class StreamingInsert:
 def start_insert(
     frame: DataFrame, query: BoundQuery, target: InsertTarget, *, checkpoint: str, interval_ms: int | None
 ) -> StreamingInsert:
-    """Begin to write the rows of a stream. Raises InvalidInputError, UnsupportedError for a query that Spark cannot stream."""
+    """Begins to write the rows of a stream. Raises InvalidInputError, UnsupportedError for a query that Spark cannot stream."""
     what = f"writing the stream to {target.table.name}"
     if place_of(checkpoint) in running_checkpoints(frame.sparkSession):
         # Spark would stop that one, and this one would go on at its place, whatever it reads.

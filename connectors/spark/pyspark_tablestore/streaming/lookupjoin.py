@@ -1,4 +1,4 @@
-"""``pyspark_tablestore.lookup(df, table, on="id")``: rows, of a stream too, joined with a table as it is now.
+"""Joins rows, of a stream too, with a table as it is now: ``pyspark_tablestore.lookup(df, table, on="id")``.
 
     batch     the snapshot is chosen here, when the DataFrame is made
     stream    for each batch by a task of its own: a subquery that gives one value, which all tasks of the batch see. What is
@@ -119,7 +119,7 @@ def _without_pin(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _check_type(given: spark.StructField, key: Field, table: str) -> None:
-    """Refuse a column whose values could not be keys as they are. Smaller whole numbers can."""
+    """Refuses a column whose values could not be keys as they are. Smaller whole numbers can."""
     wanted = spark_type(key.type)
     found = given.dataType
     if found in _INTEGERS and wanted in _INTEGERS and _INTEGERS.index(found) <= _INTEGERS.index(wanted):

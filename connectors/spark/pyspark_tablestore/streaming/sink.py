@@ -1,4 +1,4 @@
-"""``df.writeStream.format("tablestore")``: every batch of a query is one snapshot, once.
+"""Writes every batch of ``df.writeStream.format("tablestore")`` as one snapshot, once.
 
     append      rows are added or, in a keyed table, upserted; a column ``_row_kind`` makes them changes
     complete    every batch replaces all rows of the table
@@ -29,7 +29,7 @@ _RUN_ID = "spark.jobGroup.id"
 
 @dataclass
 class StreamWritten(Written):
-    """What one task wrote, and for which query and run of it."""
+    """The result of one task, with the query and the run of it that it wrote for."""
 
     query_id: str
     run_id: str | None
@@ -42,7 +42,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         self._job, self._options, self._overwrite = job, options, overwrite
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StreamWritten:
-        """Write one task's rows. An error of ours is raised by the commit: Spark would run the task again."""
+        """Writes one task's rows. An error of ours is raised by the commit: Spark would run the task again."""
         context = TaskContext.get()
         if context is None or (query_id := context.getLocalProperty(QUERY_ID)) is None:
             with plain_errors():
@@ -50,7 +50,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         return StreamWritten(write_or_error(self._job, iterator), query_id, context.getLocalProperty(_RUN_ID))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        """Publish what the tasks of a batch wrote, unless that has been done."""
+        """Publishes what the tasks of a batch wrote, unless that has been done."""
         with plain_errors():
             table = self._job.spec.table()
             written = messages_to_commit(table, messages)
@@ -66,7 +66,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
             commit_batch(table, written, batch, overwrite=self._overwrite)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        """Remove what a failed batch wrote. With all messages there it is the commit that failed, and it has cleaned up itself."""
+        """Removes what a failed batch wrote. With all messages there it is the commit that failed, and it has cleaned up itself."""
         abort(self._job, messages)
 
 

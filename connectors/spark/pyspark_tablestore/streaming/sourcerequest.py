@@ -1,4 +1,4 @@
-"""What was a stream asked for? Its options, parsed once, as the engine understands them."""
+"""Parses the options of a stream to the request that the engine understands."""
 
 from collections.abc import Mapping
 from typing import Any

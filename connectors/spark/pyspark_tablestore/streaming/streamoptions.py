@@ -26,7 +26,7 @@ class StreamOptions:
 
 
 def parse_stream_options(options: Mapping[str, str]) -> StreamOptions:
-    """Parse what Spark collected. Raises InvalidInputError."""
+    """Parses what Spark collected. Raises InvalidInputError."""
     given = {key.lower(): value for key, value in options.items()}
     checkpoint, adopts = given.pop(_CHECKPOINT, None) or None, given.pop(_ADOPT, None) or "false"
     given.pop(_NAME, None)

@@ -1,4 +1,4 @@
-"""A table as a stream of Spark: ``spark.readStream.format("tablestore")``.
+"""Reads a table as a stream of Spark: ``spark.readStream.format("tablestore")``.
 
 The first batches hold the rows of the table, those after them every change; or only changes. Without ``row-kinds`` a stream holds
 the rows of an append table, and the new rows (``+I``, ``+U``) of a keyed one; with it all changes, the column ``_row_kind`` first,
@@ -54,7 +54,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return dict(START.to_json())
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """The query ends with what is there now."""
+        """Lets the query end with what is there now."""
         with plain_errors():
             self._planned().stop_at_newest()
 
@@ -66,12 +66,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxFiles(limits.files or MOST_FILES) if limits.size_bytes is None else ReadMaxBytes(limits.size_bytes)
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
-        """Where the next batch ends."""
+        """The offset at which the next batch ends."""
         with plain_errors():
             return self._planned().latest(start, None if isinstance(limit, ReadAllAvailable) else self._request.limits)
 
     def reportLatestOffset(self) -> Offset | None:
-        """For the progress of the query: the newest snapshot, and how far behind it is."""
+        """The offset that Spark reports as the query's progress: the newest snapshot, and how far behind it is."""
         with plain_errors():
             return self._planned().newest()
 
@@ -86,7 +86,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return iter(()) if partition.value is None else read_ahead(self._rows(partition.value))
 
     def commit(self, end: Offset) -> None:
-        """Spark asks for nothing before this offset any more."""
+        """Notes that Spark asks for nothing before this offset any more."""
         with plain_errors():
             self._planned().commit(end)
 
