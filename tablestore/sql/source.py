@@ -21,9 +21,9 @@ class Span:
 
 
 NOWHERE = Span(0, 0)
-# How much of its line is shown on either side of a place.
+# The most characters of its line that are shown on either side of a place.
 SHOWN = 100
-# How far before that a secret may begin.
+# The characters before those in which the beginning of a secret is looked for.
 _LOOKED_AT = 64 * 1024
 
 

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from tablestore_duckdb.scans import NativeFile, PlannedScan
 
-# What is known to be sound is forgotten when it is this much.
+# The most columns of files that are remembered as sound; then all are forgotten.
 _MOST_KNOWN = 100_000
 
 

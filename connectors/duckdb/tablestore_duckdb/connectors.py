@@ -50,7 +50,7 @@ def connector_sql(relation: ConnectorRelation) -> str:
     elif file_format == "parquet":
         arguments.append(CAN_HAVE_NAN)
     if relation.schema is None:
-        # What its columns are, DuckDB alone knows.
+        # DuckDB alone knows its columns.
         columns = screened("COLUMNS(*)") if file_format == "parquet" else "*"
         return f"SELECT {columns} FROM {_READERS[file_format]}({', '.join(arguments)})"
     fields, _ = fields_from_arrow(relation.schema, where=f"table {relation.name}")

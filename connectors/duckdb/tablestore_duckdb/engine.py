@@ -69,7 +69,7 @@ class DuckDBEngine:
 
     def insert(self, query: BoundQuery, target: InsertTarget) -> Snapshot | None:
         """Writes the rows of a query as one snapshot, batch by batch."""
-        # Who only reads does not load what writes.
+        # A program that only reads does not load what writes.
         from tablestore_duckdb.writing import insert_rows
 
         return insert_rows(self.read(query), target)
@@ -181,7 +181,7 @@ class DuckDBEngine:
             self._remove_spilled()
 
     def _own_connection(self) -> duckdb.DuckDBPyConnection:
-        # What does not fit into memory goes to a folder that no other process has; by default it would be in the working directory.
+        # Data beyond the memory go to a folder that no other process has; by default it would be in the working directory.
         spilled = tempfile.mkdtemp(prefix="tablestore-duckdb-")
         self._remove_spilled = weakref.finalize(self, shutil.rmtree, spilled, ignore_errors=True)
         return duckdb.connect(":memory:", config={**_CLOSED, "temp_directory": spilled})
@@ -224,7 +224,7 @@ _OWN_CONNECTION = (
     "engine=tablestore_duckdb.open_engine(connection)"
 )
 _OF_SPARK = "it is a statement of Spark's: run it on the engine spark, or leave it out"
-# What is written in place of a statement, by how it begins; for others a connection of one's own.
+# The advice in place of a statement, by how it begins; for others a connection of one's own.
 _INSTEAD = {
     "PRAGMA": "SET reads and changes settings",
     "SUMMARIZE": "DESCRIBE lists columns, a query aggregates them",

@@ -108,7 +108,7 @@ class Prepared:
 
 
 Placed: TypeAlias = "tuple[Sql, Columns | None]"
-"""What stands in the text for a relation, and its columns."""
+"""The text that stands for a relation, and its columns."""
 Describe: TypeAlias = Callable[[Sequence[Sql], Prepared], Sequence[Columns | None]]
 """Gives the columns of what stands in FROM as SQL, which may name views of a prepared query."""
 

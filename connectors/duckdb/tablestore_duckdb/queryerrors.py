@@ -19,9 +19,9 @@ from tablestore.store.scan.splitreader import data_file_gone
 # A stream raises an OSError with the text alone, so the text decides, which begins with the class of the error.
 _CLASS = re.compile(r"^([A-Za-z][A-Za-z ]+) Error: ")
 _STORAGE = {"IO", "INTERNAL", "FATAL", "HTTP", "Out of Memory"}
-# Of a path with a bucket in it: the files of others are somebody else's.
+# A missing file whose path has a bucket in it: other files are somebody else's.
 _GONE = re.compile(r"""^(?:No files found that match the pattern|Cannot open file) "(/.*/bucket-\w+/[^"/]+)"(?:$|: No such file)""")
-# What a message is about, the surest first: a name, the function or operator of a call, a value, a clause.
+# The forms in which messages name their subject, the surest first: a name, the function or operator of a call, a value, a clause.
 _NAMED = tuple(
     map(
         re.compile,
@@ -36,20 +36,20 @@ _NAMED = tuple(
         ),
     )
 )
-# What a function of the user's raised (``Function.failed``).
+# The error that a function of the user's raised (``Function.failed``).
 _OF_A_FUNCTION = re.compile(r"Python exception occurred while executing the UDF: InvalidInputError: (.*)", re.DOTALL)
-# What DuckDB makes of a value that is not of the type that a function says.
+# The message of DuckDB's for a value that is not of the type that a function says.
 _NOT_OF_ITS_TYPE = re.compile(
     r"^(?:Python Conversion Failure: |(?=Unable to transform python |Failed to cast value: Unimplemented type ))(.*)", re.DOTALL
 )
-# What an expression of the user's raised that tablestore looks at (``calls.in_own_text``).
+# The end of an error of the user's expression that tablestore looks at (``calls.in_own_text``).
 _IN_TEXT = re.compile(r" in `(.+)`$", re.DOTALL)
-# What such an expression raised where DuckDB has no `error` (``calls.as_partition``).
+# The error of such an expression where DuckDB has no `error` (``calls.as_partition``).
 _OF_A_CAST = re.compile(rf"^Could not convert string '{RAISED}(.*)' to BOOL$", re.DOTALL)
 _ALIAS = re.compile(r'^Alias "+(.+?)"+ referenced - but the expression has side effects')
 _NEAR = re.compile(r": something is missing or misplaced near `(.+)`$")
 _HAS_PLACE = re.compile(r"^line \d+, column \d+:$", re.MULTILINE)
-# Of the functions that DuckDB has instead so many are named.
+# The most functions that are named of those that DuckDB has instead.
 _MOST_CANDIDATES = 3
 # Names that a made query has and the statement does not.
 _MADE = re.compile(r"\nCandidate \w+: [^\n]*_(?:row_position|data_file|tablestore_)[^\n]*| when casting from source column _c\d+")

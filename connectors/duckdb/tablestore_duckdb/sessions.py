@@ -22,7 +22,7 @@ from tablestore_duckdb.prepared import VIEW_PREFIX, Prepared, View, asked_for
 from tablestore_duckdb.quoting import Sql, identifier, joined, sql_text
 from tablestore_duckdb.scans import Stream
 
-# What rises from DuckDB, or from a stream that DuckDB fills.
+# The errors that rise from DuckDB, or from a stream that DuckDB fills.
 RAW_ERRORS = (duckdb.Error, pa.ArrowException, OSError, ValueError, TypeError)
 
 

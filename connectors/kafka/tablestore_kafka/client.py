@@ -15,7 +15,7 @@ from tablestore.errors import InvalidInputError, StorageError, TablestoreError
 from tablestore.log.logstore import SlotFenced
 from tablestore_kafka.clientsettings import BOOTSTRAP, variable
 
-# What the client has to say goes here and not to the terminal; what matters reaches the caller as an error.
+# The client's messages go here and not to the terminal; what matters reaches the caller as an error.
 LOG = logging.getLogger("tablestore.kafka")
 LOG.addHandler(logging.NullHandler())
 
@@ -81,7 +81,7 @@ def code_of(error: Exception) -> int | None:
     return cause.code() if isinstance(cause, KafkaError) else None
 
 
-# What to do where a record is too large: for the topic that is a table's log, and for others.
+# Advice where a record is too large: for the topic that is a table's log, and for others.
 _ROOM_IN_LOG = "raise log.kafka.message.max.bytes of the table, which its topic follows"
 ROOM_IN_TOPIC = (
     "raise max.message.bytes of the topic, and message.max.bytes of the client (a property, or in the environment "

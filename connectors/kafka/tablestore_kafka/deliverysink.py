@@ -116,7 +116,7 @@ class KafkaDeliverySink:
 
     def close(self) -> None:
         """Aborts what was not committed, and gives up the connection."""
-        # What cannot be aborted, the next one of this name aborts.
+        # The next producer of this name aborts what cannot be aborted here.
         with suppress(KafkaException, SystemError), warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
             if self._open:

@@ -34,7 +34,7 @@ from tablestore_kafka.topics import Topics
 _PREFIX = "properties."
 _OPTIONS = ("topic", "value.format", "key.format", "key.fields")
 _FORMAT = "json"
-# Of a transaction; brokers take no more by default.
+# The longest time of a transaction; brokers take no more by default.
 _MOST_MS = 900_000
 _TIMEOUT_S = 15.0
 _QUEUE_FULL_WAIT_S = 0.05

@@ -39,7 +39,7 @@ _LOOK_S = 2.0
 # A commit is given up when it was in vain to look so often in a row.
 _SILENT_TRIES = 3
 _QUEUE_FULL_WAIT_S = 0.05
-# Of a record that no reader of committed records ever sees.
+# The kinds of records that no reader of committed records ever sees.
 _ABORTED, _CLAIM = b"aborted", b"claim"
 _KINDS = [kind.symbol.encode() for kind in RowKind]
 

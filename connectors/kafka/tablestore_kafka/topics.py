@@ -12,7 +12,7 @@ from tablestore.errors import AlreadyExistsError, InvalidInputError, NotFoundErr
 from tablestore_kafka.client import translated
 
 ADMIN_TIMEOUT_S = 15.0
-# What a broker counts beside key and value of a record alone in its batch: the batch's own fields, and our headers.
+# The bytes that a broker counts beside key and value of a record alone in its batch: the batch's own fields, and our headers.
 BATCH_OVERHEAD_BYTES = 64 * 1024
 # The same, by what it mostly is: of a limit that others have set little is given away.
 RECORD_OVERHEAD_BYTES = 8 * 1024

@@ -112,7 +112,7 @@ def register(spark: "SparkSession") -> None:
     """
     context = getattr(spark, "_sc", None)
     if context is not None and context.master.startswith("local") and "PYSPARK_PYTHON" not in os.environ:
-        # What pyspark itself would have taken from the environment when the session began.
+        # pyspark itself would have taken this from the environment when the session began.
         context.pythonExec = sys.executable
     spark.dataSource.register(DefaultSource)
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 # Without ``full`` a bucket may need several steps, one after the other.
 _ROUNDS = 20
-# Of this Python worker, which Spark keeps for later tasks.
+# Shared in this Python worker, which Spark keeps for later tasks.
 _SHARED = Shared()
 
 

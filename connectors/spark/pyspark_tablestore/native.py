@@ -159,7 +159,7 @@ def _needs_screen(field: Field) -> bool:
 
 
 def _screened(field: Field) -> Column | str:
-    # Of a plain name Spark makes a column in one step.
+    # Spark makes a column of a plain name in one step.
     if not _needs_screen(field):
         return quoted(field.name)
     # The value itself, whether it is NaN or not; the optimiser does not see that.

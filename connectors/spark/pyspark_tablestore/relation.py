@@ -57,7 +57,7 @@ from tablestore.types.rowposition import POSITION_COLUMNS
 
 # So many layers, whose arrays take so much memory here and in the JVM, and so many scans.
 KEPT_BYTES, MOST_KEPT = 64 * MIB, 16
-# Of a scan that is kept: Spark holds some kilobytes for each.
+# The most files of a scan that is kept: Spark holds some kilobytes for each.
 MOST_KEPT_FILES = 1000
 _ATTRIBUTE = "_tablestore_scans"
 

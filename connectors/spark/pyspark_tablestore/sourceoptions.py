@@ -157,7 +157,7 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
     if "paths" in plain:
         raise InvalidInputError(f"expected one table, found the paths {plain['paths']}; load each table by itself and union them")
     path, warehouse, name = (plain.get(key) or None for key in ("path", "warehouse", "table"))
-    # What Spark's own catalog adds when it keeps a table: it would lose the other options, so it is refused at once.
+    # Spark's own catalog adds these when it keeps a table: it would lose the other options, so it is refused at once.
     from_catalog = any(key in ("location", "provider") or key.startswith("option.") for key in plain)
     if from_catalog or (path is None and (warehouse is None or name is None)):
         nothing = "no options at all, as a table of Spark's own catalog has none (DROP TABLE removes it there)"

@@ -128,7 +128,7 @@ class _Binder:
         for query in clause.expressions:
             name, inner = query.alias.casefold(), query.this
             if clause.args.get("recursive") and isinstance(inner, exp.SetOperation):
-                # What it reads of itself has the types of what it begins with.
+                # The rows of itself that it reads have the types of the query that it begins with.
                 known[name] = _renamed(query, self.query(inner.left, scope))
             known[name] = _renamed(query, self.query(inner, scope))
             self.columns[id(query)] = known[name]

@@ -106,7 +106,7 @@ def _decoded(node: exp.DecodeCase, of: TypeOf) -> Type:
     if len(pairs) < 2:
         return None
     found = [of(result) for result in pairs[1::2]]
-    # What it gives where nothing matches is a NULL of a text.
+    # Its value where nothing matches is a NULL of a text.
     return common([*found, of(pairs[-1]) if len(pairs) % 2 else STRING])
 
 

@@ -12,9 +12,9 @@ DIVIDENDS = "dividends"
 MOST_SHOWN = 120
 """Characters of such a text that are shown."""
 RAISED = "_tablestore_error: "
-"""How a text begins whose cast raises the rest of it as an error."""
+"""The beginning of a text whose cast raises the rest of it as an error."""
 REFUSED = "DuckDB does not run"
-"""How each refusal begins."""
+"""The beginning of each refusal."""
 
 
 def refusal(what: str) -> UnsupportedError:

@@ -173,7 +173,7 @@ def _is_filter(node: exp.Expr) -> bool:
         case exp.Where():
             return not isinstance(around.parent, exp.Filter)
         case exp.Having() | exp.Qualify() | exp.Join():
-            # Of an outer join too: it has to find the columns that are equal.
+            # True for an outer join too: it has to find the columns that are equal.
             return True
         case exp.If():
             is_subject = isinstance(around.parent, exp.Case) and around.parent.this is not None

@@ -24,7 +24,7 @@ from tablestore.sql.binding.binder import Bound
 from tablestore.sql.binding.scopes import Meaning
 
 PREFIX = "_tablestore_alias_"
-"""How the names of the columns of queries below begin."""
+"""The beginning of the names of the columns of queries below."""
 _BELOW = ("from_", "joins", "where", "group", "having", "sample", "windows")
 _ABOVE = ("qualify", "order", "cluster", "sort", "distribute")
 _OF_MANY_COLUMNS = (exp.Aliases, exp.Posexplode, exp.Inline, exp.Stack)

@@ -41,7 +41,7 @@ _DIGITS = {
     **dict.fromkeys(("%-m", "%-d", "%-H", "%-I", "%-M", "%-S"), "[0-9]{1,2}"),
 }
 _REGION = re.compile(r"[A-Z]\w+(?:/\w+)+|UTC|GMT")
-# What is left of a pattern of date_format when sqlglot has written it in strftime's words.
+# The letters that a pattern of date_format has when sqlglot has written it in strftime's words.
 _STRFTIME = re.compile(r"%-?[A-Za-z](?:strict)?")
 
 

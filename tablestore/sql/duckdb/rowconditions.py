@@ -19,12 +19,12 @@ from tablestore.sql.duckdb.textnumbers import COMPARISONS
 from tablestore.types.datatypes import MAX_PRECISION
 
 _CLAUSES = (exp.Where, exp.Having, exp.Qualify, exp.Join)
-# What fails on no row, whatever it is put to.
+# Nodes that fail on no row, whatever values they take.
 _PLAIN = (
     exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Placeholder, exp.Parameter, exp.Paren, exp.And, exp.Or, exp.Not, exp.Is,
     exp.Exists, exp.IsNan, exp.Star, exp.Dot, exp.Query, exp.Subquery, exp.AggFunc,
 )  # fmt: skip
-# What fails on no row if it is put to values of one type.
+# Nodes that fail on no row if they take values of one type.
 _OF_ONE_TYPE = (*COMPARISONS, exp.In, exp.Between, exp.Case, exp.If, exp.Coalesce, exp.Nullif)
 _WIDER = {"tinyint": 0, "smallint": 1, "int": 2, "bigint": 3, "float": 4, "double": 5}
 

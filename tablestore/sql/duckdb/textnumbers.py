@@ -54,7 +54,7 @@ def texts_as_numbers(node: exp.Expr, bound: Bound) -> dict[int, SqlType]:
     elif isinstance(node, _OF_ONE_TYPE) and _beside_numbers(values := alternatives(node), bound):
         raise _of_several_kinds(node, values, bound)
     elif isinstance(node, exp.Nullif) and _beside_numbers((node.this, node.expression), bound):
-        # What is cast would be the result, too.
+        # The cast value would be the result, too.
         raise refusal("nullif of a text and a number")
     elif isinstance(node, exp.DecodeCase) and _beside_numbers(_decoded(node), bound):
         raise refusal("decode of texts and numbers")

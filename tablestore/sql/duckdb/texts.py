@@ -182,7 +182,7 @@ def json_part(node: exp.JSONExtractScalar) -> exp.Expr:
     if not isinstance(path, exp.Literal) or not _PATH.fullmatch(path.name):
         raise refusal("get_json_object with a path that is computed, or is not of names and numbers behind a $ ($.a.b[0])")
     value = call("JSON_EXTRACT_STRING", node.this, exp.Literal.string(_STEP.sub(r'."\1"', path.name)))
-    # Of a scalar there is no part. What Spark reads in JSON that is not well-formed depends on how far it has to read.
+    # A scalar has no parts. What Spark reads in JSON that is not well-formed depends on how far it has to read.
     is_valid = exp.If(this=call("JSON_VALID", node.this.copy()), true=value)
     begins = call("REGEXP_MATCHES", node.this.copy(), exp.Literal.string(r"^\s*[\[{]"))
     return exp.Case(ifs=[is_valid], default=refused_where(begins, "get_json_object of JSON that is not well-formed", exp.null()))

@@ -98,7 +98,7 @@ from tablestore.sql.query.functions import FUNCTION_PREFIX, SPARK_FUNCTIONS, as_
 from tablestore.sql.query.tablereferences import references_in
 from tablestore.sql.source import Span
 
-# What sqlglot says where a call has too many or too few arguments.
+# The message of sqlglot's for a call with too many or too few arguments.
 _WRONG_NUMBER = re.compile("number of provided arguments|^Required (?:keyword|argument)")
 _UNPARSED = "the query cannot be parsed"
 # A word, or a sign.
@@ -373,7 +373,7 @@ def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None, 
         if isinstance(node, (exp.Div, exp.IntDiv, exp.Mod)):
             note_dividends(node)
         changes.append(_change(node, bound))
-        # What is around a node comes first, and decides.
+        # The node around another one comes first, and decides.
         for at, kind in casts_of(node, bound).items():
             casts.setdefault(at, kind)
         for at, kind in in_microseconds(node, bound).items():

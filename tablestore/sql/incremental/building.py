@@ -71,7 +71,7 @@ def _select(select: exp.Select, *, top: bool = False) -> Node:
 
 def _distinct_over(node: Node) -> Node:
     columns = [exp.alias_(exp.column(name, table="all_rows", quoted=True), name, quoted=True) for name in node.columns]
-    # What the select reads is put into the place of this query whenever it is written.
+    # The rows that the select reads take the place of this query whenever it is written.
     place = aliased(exp.select("1"), "all_rows")
     block = Block(exp.select(*columns).from_(place).distinct(), (Input("all_rows", node),))
     return Keyed(block, tuple(one.unalias() for one in columns))

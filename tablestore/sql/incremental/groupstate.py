@@ -42,7 +42,7 @@ from tablestore.sql.query.sparktypes import spark_type
 from tablestore.types.datatypes import INTEGER_ROOTS, AtomicType, DataType, Field, TypeRoot, is_float, with_nullable
 
 MOST_DIGITS = 18
-"""Of decimals whose sums have a rule: sums of wider ones may overflow on the way."""
+"""The most digits of decimals whose sums have a rule: sums of wider ones may overflow on the way."""
 _CHANGES, _MERGED = "changes", "merged"
 
 
@@ -168,7 +168,7 @@ class GroupState:
         present = exp.Not(this=exp.Is(this=value, expression=exp.null()))
         if total.kind in ("rows", "constant"):
             return []
-        # Of no rows at all it is NULL.
+        # The sum of no rows at all is NULL.
         more = exp.Coalesce(this=exp.Sum(this=_case(present, weight, exp.Literal.number(0))), expressions=[exp.Literal.number(0)])
         if total.kind == "count":
             return [("delta", more)]

@@ -95,7 +95,7 @@ def _leave_found_out(select: exp.Select, aliases: set[str]) -> None:
     for condition in conjuncts(join.args.get("on")):
         for value in (condition.left, condition.right) if isinstance(condition, exp.EQ) else ():
             if isinstance(value, exp.Column) and value.table in aliases:
-                # What equals something is not NULL.
+                # A value that equals something is not NULL.
                 select.where(exp.Is(this=value.copy(), expression=exp.null()), copy=False)
                 return
     alias = "tablestore_left"

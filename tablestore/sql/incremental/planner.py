@@ -59,7 +59,7 @@ class IncrementalPlan:
     kinds: Mapping[tuple[int, str], str | None]
     state: GroupState | None = None
     is_unique: bool = True
-    """Whether no two rows of the query can have one primary key of the target, if that has any. Where they can, one row may go
+    """True if no two rows of the query can have one primary key of the target, if that has any. Where they can, one row may go
     while another of its key stays, which the rows that go do not show."""
 
     def change(

@@ -109,7 +109,7 @@ def _without_with(query: exp.Query, bound: Mapping[str, exp.Query]) -> exp.Query
         inner = table.find_ancestor(exp.Query)
         while inner is not None and inner is not query and inner.args.get("with_") is None:
             inner = inner.find_ancestor(exp.Query)
-        # What stands in a query with a WITH of its own is left to that.
+        # Names in a query with a WITH of its own are left to that.
         if inner is query and not table.db and table.name in bound:
             table.replace(bound[table.name].copy().subquery(table.alias_or_name, copy=False))
     for nested in list(query.find_all(exp.Query)):

@@ -18,7 +18,7 @@ from tablestore.types.arrays import Places, first_of_group, last_of_group
 from tablestore.types.datatypes import INTEGER_ROOTS, AtomicType, DataType, TypeRoot
 
 MOST_ROWS = 100_000
-"""Of more changes, or more groups in the target, an engine is faster."""
+"""The most changes, and groups in the target: with more of them an engine is faster."""
 THERE = "tablestore_there"
 """The column that says whether the target has a group. No column of a query has this name."""
 

@@ -15,7 +15,7 @@ from tablestore.sql.incremental.nodes import Block, Keyed, Node, Union
 from tablestore.sql.incremental.rowkeys import block_of, names_joined_rows, windows_of
 from tablestore.sql.incremental.shapes import SourceShape
 
-# Of a row among its peers; ranks are the same for all of these.
+# Functions that depend on the place of a row among its peers; ranks are the same for all of these.
 _PLACES = (exp.RowNumber, exp.Ntile, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue)
 
 

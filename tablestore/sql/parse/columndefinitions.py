@@ -133,7 +133,7 @@ def _expression(cursor: Cursor) -> Fragment:
     )
 
 
-# What a column has once, by the word that begins it.
+# The clauses that a column has once, by the word that begins each.
 _ONCE = {
     **dict.fromkeys(("NULL", "NOT"), "one of NULL and NOT NULL"),
     "COMMENT": "COMMENT",

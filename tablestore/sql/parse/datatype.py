@@ -31,7 +31,7 @@ _ALIASES = {
     "CHARACTER": "CHAR",
     "TIMESTAMP_NTZ": "TIMESTAMP",
 }
-# What other databases call types of ours.
+# The names that other databases have for types of ours.
 _ELSEWHERE = {
     **dict.fromkeys(("TEXT", "UUID", "JSON", "NVARCHAR", "CLOB"), "STRING"),
     **dict.fromkeys(("BLOB", "BYTEA"), "BYTES"),

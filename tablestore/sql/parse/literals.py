@@ -17,7 +17,7 @@ MOST_DIGITS = 400
 _TYPED = ("DATE", "TIME", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ")
 _PLAIN = {"TRUE": True, "FALSE": False, "NULL": None}
 _SUFFIXES = "bBdDfFlLsSyY"
-# Of numbers in queries: digits, fraction, exponent, type.
+# The parts of numbers in queries: digits, fraction, exponent, type.
 _WRITTEN = re.compile(r"(\d*)\.?(\d*)(?:[eE]([+-]?\d+))?(BD|[LSYDF]?)", re.IGNORECASE)
 _FLOATS = {"": ("DOUBLE", 1.7976931348623157e308), "D": ("DOUBLE", 1.7976931348623157e308), "F": ("FLOAT", 3.4028234663852886e38)}
 _WHOLE = {"L": ("BIGINT", 2**63), "S": ("SMALLINT", 2**15), "Y": ("TINYINT", 2**7)}

@@ -148,7 +148,7 @@ def _set(cursor: Cursor) -> MaterializedAction:
     for _ in cursor.listed():
         one: dict[str, str] = {}
         set_option(cursor, one)
-        # Of a key that stands here twice the last value counts.
+        # The last value counts for a key that stands here twice.
         options |= one
     return SetOptions(options=options)
 

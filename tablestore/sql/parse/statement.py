@@ -67,7 +67,7 @@ _UNSUPPORTED = {
     "COMMIT": "each statement is a transaction of its own; several INSERTs go together in a STATEMENT SET",
     "ROLLBACK": "each statement is a transaction of its own; CALL sys.rollback_to(…) goes back to a snapshot",
 }
-# What the shells of other databases call it, behind a dot or a backslash.
+# The names that commands have in the shells of other databases, behind a dot or a backslash.
 _SHELL_COMMANDS = {
     **dict.fromkeys(("TABLES", "DT"), "SHOW TABLES"),
     **dict.fromkeys(("DATABASES", "L"), "SHOW DATABASES"),

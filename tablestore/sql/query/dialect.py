@@ -37,7 +37,7 @@ OPERATORS = frozenset({
     "And", "Array", "Case", "Cast", "Coalesce", "Concat", "Cube", "If", "Or", "RegexpLike", "Rollup", "TimeStrToTime", "TryCast",
     "TsOrDsToDate", "Xor",
 })  # fmt: skip
-"""What is a function to sqlglot alone: operators, clauses, and parts of what is written as one call."""
+"""The functions of sqlglot's that are none elsewhere: operators, clauses, and parts of what is written as one call."""
 _AROUND_A_CALL = (exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 
 

@@ -103,7 +103,7 @@ class Tokens:
     def line(self, first: int, end: int) -> str:
         """The text between two tokens on one line: one blank where there are blanks, no comments, subqueries as ``(…)``."""
         parts: list[str] = []
-        # What is not closed ends with the text.
+        # A group that is not closed ends with the text.
         at, end = first, min(end, len(self._tokens))
         while at < end:
             if at > first and self._tokens[at - 1].end < self._tokens[at].start:

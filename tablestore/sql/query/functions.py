@@ -127,5 +127,5 @@ _SPARKS = """
     xpath_double xpath_float xpath_int xpath_long xpath_number xpath_short xpath_string xxhash64 year zeroifnull zip_with
 """
 SPARK_FUNCTIONS = frozenset(_SPARKS.split())
-"""What Spark 4.3 answers to SHOW FUNCTIONS, but for operators. A test on Spark compares."""
+"""The functions that Spark 4.3 lists by SHOW FUNCTIONS, but for operators. A test on Spark compares."""
 _OF_THE_GRAMMAR = frozenset(("all", "identifier", "timestampadd", "timestampdiff", "try_cast"))

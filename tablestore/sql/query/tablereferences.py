@@ -76,7 +76,7 @@ _SET_WORDS = frozenset({"UNION", "EXCEPT", "INTERSECT", "MINUS", "SETMINUS"})
 _CLAUSES = _SET_WORDS | {
     "|>", "SELECT", "WHERE", "GROUP", "HAVING", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET", "WINDOW", "QUALIFY",
 }  # fmt: skip
-# What a walk stops at.
+# The words and signs that a walk stops at.
 _NOTED = _CLAUSES | {"(", ",", "FROM", "JOIN", "LATERAL", "TABLE", "WITH"}
 # They follow a table and are not its alias.
 _NO_ALIAS = _CLAUSES | {

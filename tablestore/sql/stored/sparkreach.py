@@ -72,7 +72,7 @@ def _named(tokens: Tokens, at: int, behind: int) -> str | None:
         if tokens.key(behind - 1) == "IDENTIFIER" and not _is_plain_name(tokens, behind):
             return "IDENTIFIER of what is no written name"
         return None
-    # Of more parts the first is a catalog.
+    # The first of more parts is a catalog.
     is_format = behind == at + 3 and (tokens.name(at).lower() in _FORMATS or "." in tokens.name(at))
     return "the path of a file in the place of a table" if is_format and _PATH_SIGNS.search(last) else None
 

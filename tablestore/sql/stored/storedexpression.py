@@ -28,7 +28,7 @@ from tablestore.types.expression.sqltree import shorten
 MOST_CHARACTERS = 10_000
 MOST_LEVELS = 500
 MOST_GROWTH = 1_000_000
-"""How many times the values of one row may stand in what is computed of them, if each is as long as it can be."""
+"""The most times that the values of one row may stand in what is computed of them, if each is as long as it can be."""
 
 FUNCTIONS = frozenset("""
     abs acos acosh add_months array array_append array_compact array_contains array_distinct array_except array_insert

@@ -23,7 +23,7 @@ from tablestore.sql.writing.columntext import text_literal
 from tablestore.types.datatypes import DataType, Field, RowType
 
 Place = tuple[int, tuple[str, ...]]
-"""Where a value goes: the number of the clause, the column and the fields inside it."""
+"""The place that a value goes to: the number of the clause, the column and the fields inside it."""
 GivenTypes = Mapping[Place, DataType | None]
 """The types that values have by themselves, None that of NULL."""
 

@@ -38,7 +38,7 @@ _JDBC, _WITHOUT_ZONE = "jdbc", "preferTimestampNTZ"
 # Files that do not say themselves which columns they hold.
 _OF_FILES = ("file_path", "file_name", "file_size", "file_block_start", "file_block_length", "file_modification_time")
 _WITHOUT_SCHEMA = ("csv", "json")
-# Which keys of options Spark hides the values of.
+# The setting for the keys of options whose values Spark hides.
 _REDACTED = "spark.sql.redaction.options.regex"
 _NOT_HARMLESS = rf"(?is)^(?!(?:{'|'.join(map(re.escape, sorted(HARMLESS - {'url', 'uri'})))})$)"
 # The folder of NULL, and of the empty text.
@@ -237,7 +237,7 @@ def _declared(relation: ConnectorRelation) -> Sequence[Field]:
 
 def _source(relation: ConnectorRelation) -> tuple[str, dict[str, str]]:
     """Spark's data source, and the options that it takes."""
-    # What names a place may begin with file: itself.
+    # An option that names a place may begin with file: itself.
     options = {
         key: value if is_harmless(key) and not value.startswith("env:") else resolved(value, f"table {relation.name}: {key}")
         for key, value in relation.options.items()

@@ -34,7 +34,7 @@ MOST_OF_A_TASK = 1 << 18
 # Nodes of a plan, and what Spark takes an empty row for.
 _HELD, _LEAST_ROW_BYTES = ("LocalRelation", "OneRowRelation", "Range"), 8
 _INTEGERS = (spark.ByteType, spark.ShortType, spark.IntegerType, spark.LongType)
-# Of this Python worker, which Spark keeps for later tasks.
+# Shared in this Python worker, which Spark keeps for later tasks.
 _SHARED = Shared()
 # Texts of the collation by which keys compare.
 _SOUGHT = (*(number() for number in _INTEGERS), spark.DateType(), spark.StringType())

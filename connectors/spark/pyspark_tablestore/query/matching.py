@@ -27,7 +27,7 @@ from tablestore.sql.query.edits import quote_name
 from tablestore.types.datatypes import INTEGER_ROOTS, AtomicType, Field, TypeRoot
 from tablestore.types.schema import KEY_PREFIX
 
-# Of so many rows the keys are sent to every task.
+# The most rows whose keys are sent to every task.
 MOST_BROADCAST = 1 << 20
 _EPOCH = dt.date(1970, 1, 1)
 _FIRST_DAY, _LAST_DAY = ((day - _EPOCH).days for day in (dt.date.min, dt.date.max))

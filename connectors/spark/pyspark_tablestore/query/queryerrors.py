@@ -29,14 +29,14 @@ _OURS = re.compile(
     r"^(?:tablestore[\w.]*\.)(\w+): (.*?)(?=^\s+at |^\n|^JVM stacktrace|^\s*SQLSTATE: |\Z)", re.MULTILINE | re.DOTALL
 )
 _NAMES_AN_ERROR = re.compile(r"^(?:: )?([\w.$]+(?:Error|Exception)\b.*)$", re.MULTILINE)
-# Of the causes the first that Spark has a name for.
+# The first of the causes that Spark has a name for.
 _CAUSE = re.compile(r"^Caused by: [\w.$]+: (\[[A-Z_.]+\].*)$", re.MULTILINE)
 # An exception of the JVM that pyspark does not know.
 _THROWN = re.compile(r"An error occurred while calling \S+\n: [\w.$]+: \[([A-Z0-9_.]+)\] ")
 _UNSUPPORTED = ("UNSUPPORTED_FEATURE", "NOT_SUPPORTED", "UNSUPPORTED_")
 _NO_SOURCE = ("DATA_SOURCE_NOT_FOUND", "KAFKA_DATA_SOURCE_NOT_ENABLED")
 _DAMAGED = ("FAILED_READ_FILE", "CANNOT_READ_FILE_FOOTER")
-# Of a path with a bucket in it: the files of others are somebody else's.
+# A missing file whose path has a bucket in it: other files are somebody else's.
 _GONE = re.compile(
     r"\[(?:FAILED_READ_FILE\.FILE_NOT_EXIST\] Encountered error while reading file|PATH_NOT_FOUND\] Path does not exist:) "
     r"\"?file:(?://)?(/[^\n\"]*/bucket-\w+/[\w-]+(?:\.\w+)*)"
@@ -60,7 +60,7 @@ _MADE_NAME = re.compile(rf"{FUNCTION_PREFIX}\d+_")
 _MADE_COLUMN = re.compile(r"(?:, )?(?:`[^`]*`\.)*`_(?:row_position|data_file|tablestore_\w+)`")
 _VIEW_LENGTH = len("_pyspark_") + 32
 _PLACE = re.compile(r"\(line (\d+), pos (\d+)\)")
-# What concerns Spark's own developers and its way to look names up.
+# Parts of messages for Spark's own developers, and about its way to look names up.
 _ASIDE = re.compile(
     r"^\[[A-Z_.0-9]+\] |\s*SQLSTATE: \w{5}|\s*\(line \d+, pos \d+\)|;\s*line \d+ pos \d+|\nSearch path: .*", re.DOTALL
 )

@@ -23,7 +23,7 @@ from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.lsm.missingchoice import MissingColumns
 from tablestore.table.table import Table
 
-# What Spark makes for a query without a checkpoint, and removes with it.
+# The folder that Spark makes for a query without a checkpoint, and removes with it.
 _PASSING_FOLDER = re.compile(r"/temporary-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/?")
 
 

@@ -33,7 +33,7 @@ from tablestore.types.schema import KEY_PREFIX
 _PIN = f"{KEY_PREFIX} pin"
 _PIN_SCHEMA = spark.StructType().add("snapshot", "long").add("schema", "long").add("error", "binary")
 _INTEGERS: list[spark.DataType] = [spark.ByteType(), spark.ShortType(), spark.IntegerType(), spark.LongType()]
-# Of this Python worker, which Spark keeps for later tasks.
+# Shared in this Python worker, which Spark keeps for later tasks.
 _SHARED = Shared()
 
 

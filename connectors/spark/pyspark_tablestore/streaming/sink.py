@@ -22,7 +22,7 @@ from tablestore.distributed.streambatch import StreamBatch, commit_batch
 from tablestore.distributed.write import WriteJob
 from tablestore.errors import InvalidInputError
 
-# What Spark tells the tasks of a stream: its id, and the id of this run of it, which is the group of its jobs.
+# The properties that Spark gives the tasks of a stream: its id, and the id of this run of it, which is the group of its jobs.
 QUERY_ID = "sql.streaming.queryId"
 _RUN_ID = "spark.jobGroup.id"
 
