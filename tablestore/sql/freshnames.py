@@ -8,7 +8,7 @@ import re
 
 
 def fresh_name(wanted: str, *texts: str) -> str:
-    """``wanted`` with so many underscores behind it that no text contains it, whatever its case. One pass over each text."""
+    """The name ``wanted`` with so many underscores behind it that no text contains it, whatever its case. Passes once over each."""
     ends = re.compile(rf"{re.escape(wanted)}(_*)", re.IGNORECASE)
     longest = max((len(end[1]) for text in texts for end in ends.finditer(text)), default=-1)
     return wanted + "_" * (longest + 1)

@@ -48,7 +48,7 @@ class KafkaLogStore:
 
     @property
     def max_record_bytes(self) -> int | None:
-        """``message.max.bytes`` as it is set: of the key and the value of a record; the topic may take less."""
+        """The bytes of key and value of a record by ``message.max.bytes`` as it is set; the topic may take less."""
         return self._record_limit or DEFAULT_RECORD_BYTES
 
     @property

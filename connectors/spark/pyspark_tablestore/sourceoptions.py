@@ -102,7 +102,7 @@ class SourceOptions:
         return table, spec
 
     def open_any(self) -> tuple[Table | SystemTable, TableSpec]:
-        """As :meth:`open`, of a system table too; the table that it is about is what another process finds."""
+        """Opens as :meth:`open` does, a system table too; the table that it is about is what another process finds."""
         table: Table | SystemTable
         storage = self.storage
         if self.path is not None:

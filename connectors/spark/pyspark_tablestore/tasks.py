@@ -37,7 +37,7 @@ def run_tasks(rows: DataFrame, work: Callable[[Batches], Iterator[bytes]]) -> tu
 
 
 def map_batches(rows: DataFrame, work: Callable[[Batches], Batches], schema: str | StructType) -> DataFrame:
-    """``mapInArrow`` for any names of columns: Spark's own takes none that come twice, or have a dot or backtick in them."""
+    """Runs ``mapInArrow`` for any names of columns: Spark's own takes none that come twice, or have a dot or backtick in them."""
     names = rows.columns
     return rows.toDF(*map(str, range(len(names)))).mapInArrow(partial(_named, work, names), schema)
 

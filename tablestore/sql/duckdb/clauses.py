@@ -42,7 +42,7 @@ def sets_of_groups(node: exp.Select) -> exp.Select:
 
 
 def table_function(node: exp.Table) -> exp.Expr:
-    """``range``, whose column has the name ``id`` in Spark, and ``explode``, whose column is ``col``."""
+    """Writes ``range``, whose column has the name ``id`` in Spark, and ``explode``, whose column is ``col``."""
     function = node.this
     name = str(function.this).lower() if isinstance(function, exp.Anonymous) else ""
     if name == "error" or (name not in ("range",) and not isinstance(function, exp.Explode)):

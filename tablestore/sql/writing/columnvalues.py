@@ -117,7 +117,7 @@ def _without_table(column: tuple[str, ...], target: TargetTable, named: tuple[st
 
 
 def _put(values: Mapping[str, Value], parts: Sequence[str], value: Value, row: RowType) -> dict[str, Value] | str:
-    """``values`` with one more; or what is wrong with it."""
+    """The ``values`` with one more; or the reason why it cannot be added."""
     names = [field.name for field in row.fields]
     found = [field for field in row.fields if field.name.casefold() == parts[0].casefold()]
     if not found:

@@ -45,8 +45,9 @@ class _Range:
 
 @dataclass(frozen=True, slots=True)
 class NeededPart:
-    """``relation``: the target with a filter; :meth:`of` leaves out more of its rows. ``pairs``: columns of it and of ``keys``.
+    """The part of a target that a MERGE needs.
 
+    ``relation``: the target with a filter; :meth:`of` leaves out more rows. ``pairs``: columns of it and of ``keys``.
     ``is_small``: one task is enough for what is left and for the source.
     """
 
