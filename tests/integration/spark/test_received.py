@@ -76,6 +76,6 @@ def test_a_text_from_another_place_fails_the_test_that_sends_it(spark: "SparkSes
 
     send(spark, "SELECT 1")
     received.check()
-    FunctionType(send.__code__, {"__name__": "pyspark_tablestore.elsewhere"})(spark, "SELECT 1")
+    FunctionType(send.__code__, {"__name__": "pyspark_tablestore.elsewhere"})(spark, "SELECT 1 AS from_elsewhere")
     with pytest.raises(AssertionError, match=r"Spark received what is no bound query from pyspark_tablestore\.elsewhere\.send"):
         received.check()

@@ -40,6 +40,7 @@ _SETUP = re.compile(
     r"""SET\ "\w+"\ =\ \$1 | RESET\ "\w+" | SET\ TIME\ ZONE\ '[^']*' | SELECT\ 1 | SELECT\ name\ FROM\ duckdb_settings\(\)
     | SHOW\ TABLES | SELECT\ (current_setting\('\w+'\)\ AS\ \w+(,\ )?)+
     | DROP\ (VIEW|TABLE)\ IF\ EXISTS\ "__tablestore_VIEW"
+    | SELECT\ table_name\ FROM\ duckdb_tables\(\)\ UNION\ SELECT\ view_name\ FROM\ duckdb_views\(\)\ WHERE\ NOT\ internal
     | \s*SELECT\ database_name.+FROM\ duckdb_tables\(\)\ WHERE\ NOT\ internal
       \s*UNION\ ALL\ SELECT\ database_name.+FROM\ duckdb_views\(\)\ WHERE\ NOT\ internal\s*""",
     re.VERBOSE,
