@@ -40,7 +40,7 @@ class FileStoreLog:
     def check_rescale(self) -> None:
         """The file store takes any number of buckets."""
 
-    def drop(self) -> None:
+    def drop(self, *, is_new: bool = False) -> None:
         """Has nothing to do: the log goes with the table."""
 
     def properties(self) -> Mapping[str, str]:

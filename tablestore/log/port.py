@@ -74,8 +74,9 @@ class ChangeLog(Protocol):
         """Raise UnsupportedError if the log depends on the table's number of buckets."""
         ...
 
-    def drop(self) -> None:
-        """Remove the log of a table that is dropped. Raises StorageError, InvalidInputError."""
+    def drop(self, *, is_new: bool = False) -> None:
+        """Remove the log of a table that is dropped. ``is_new``: who drops it had noted that there was no such log before, so an
+        empty one is what it has begun to make. Raises StorageError, InvalidInputError."""
         ...
 
     # -- with a commit

@@ -108,11 +108,11 @@ class PublishedLog:
             kind="immutable-option",
         )
 
-    def drop(self) -> None:
-        """Remove the log of a table that is dropped."""
+    def drop(self, *, is_new: bool = False) -> None:
+        """Remove the log of a table that is dropped, and of a creation that has just begun one (``is_new``)."""
         self.close()
         try:
-            remove_log(self._context, self._open(), self.settings)
+            remove_log(self._context, self._open(), self.settings, is_new=is_new)
         except InvalidInputError as error:
             # Nobody with these settings can reach the log: no reason to keep the table.
             LOG.warning("the log %s of table %s is left behind, delete it by hand: %s", self.settings.topic, self._address, error)

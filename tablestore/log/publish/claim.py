@@ -12,7 +12,7 @@ from dataclasses import replace
 from tablestore.errors import FormatError, NotFoundError
 from tablestore.io.opening import same_place
 from tablestore.log.logstore import LogStore
-from tablestore.log.publish.ownercheck import ForeignLog, check_end, foreign_log, located, shows_owner
+from tablestore.log.publish.ownercheck import ForeignLog, check_end, foreign_log, is_empty, located, shows_owner
 from tablestore.log.publish.ownerfile import LogOwner, read_log_owner, write_log_owner
 from tablestore.log.settings import LogSettings
 from tablestore.store.context import TableContext
@@ -57,16 +57,17 @@ def log_owner(log: LogStore, incarnation: str) -> str:
     return f"the log {log.name} (id {incarnation})"
 
 
-def remove_log(context: TableContext, log: LogStore, settings: LogSettings) -> None:
+def remove_log(context: TableContext, log: LogStore, settings: LogSettings, *, is_new: bool = False) -> None:
     """Delete the log of a table that will have none; that of another table, or of the one it is a copy of, is left alone.
 
-    So is one that shows no sign of being this table's: the options of a table, which anybody may have written, name any topic.
+    So is one that shows no sign of being this table's: the options of a table, which anybody may have written, name any topic. Of a
+    log that ``is_new`` it is sign enough that it is empty: its maker may have died before it left another, and nothing is lost.
     """
     if (found := foreign_log(context, log, settings)) is not None:
         LOG.warning("topic %s is left as it is: %s", log.name, found)
         return
     try:
-        is_own = shows_owner(context, log, settings)
+        is_own = shows_owner(context, log, settings) or (is_new and is_empty(log, settings))
     except NotFoundError:
         return
     if not is_own:

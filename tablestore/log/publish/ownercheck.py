@@ -144,6 +144,12 @@ def shows_owner(context: TableContext, log: LogStore, settings: LogSettings) -> 
     return any(tail.table == uuid for tail in log.tails(range(settings.partitions), uncommitted=True).values())
 
 
+def is_empty(log: LogStore, settings: LogSettings) -> bool:
+    """True if nothing was ever written to the log, by anybody. Raises NotFoundError, StorageError, InvalidInputError."""
+    tails = log.tails(range(settings.partitions), uncommitted=True).values()
+    return all(tail.empty and tail.next_offset == 0 for tail in tails)
+
+
 def located(location: str | None) -> str:
     """A location as messages name it."""
     return f" ({location})" if location is not None else ""

@@ -209,6 +209,6 @@ def remove_log(tools: CreationTools, record: CreationRecord, directory: str) -> 
     with suppress(NotFoundError):
         staged = table_uuid_of(Schemas(tools.meta.files.at(directory)).latest())
         if record.marks_its_table and staged == record.table_uuid:
-            tools.log_at_its_place(record, directory).drop()
+            tools.log_at_its_place(record, directory).drop(is_new=True)
         else:
             LOG.warning("a log for %s stays, nothing shows that job %s made it: delete it by hand", record.table, record.job_id)
