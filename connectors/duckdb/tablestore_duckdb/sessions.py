@@ -226,13 +226,15 @@ class Sessions:
             copy.execute(f"SET {identifier(key)} = $1", [value]).complete()
 
     def _end(self, run: Run, *, copy: bool) -> None:
-        with suppress(duckdb.Error):
-            if copy:
-                run.connection.close()
-            else:
+        if not copy:
+            with suppress(duckdb.Error):
                 run.end()
         with self._lock:
             self._running.discard(run)
+        if copy:
+            # Last: whoever cancels interrupts the connections of what runs, and one that is closed raises.
+            with suppress(duckdb.Error):
+                run.connection.close()
 
 
 @contextmanager
