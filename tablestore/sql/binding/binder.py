@@ -5,8 +5,9 @@ Spark's rule makes of those of its operands (``functiontypes``), and a set opera
 anywhere else in the tree, so it takes time in proportion to the query.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 from sqlglot import exp
 
@@ -59,28 +60,42 @@ def bind_types(
 def tables_of_others(tree: exp.Expr, tables: Mapping[str, Columns | None]) -> Iterator[exp.Table]:
     """The tables of a query that are neither in ``tables``, nor queries of a WITH in whose scope they stand, nor calls."""
     for table in tree.find_all(exp.Table):
-        if not isinstance(table.this, exp.Func) and _full_name(table) not in tables and not _is_of_with(table):
+        if not isinstance(table.this, exp.Func) and _full_name(table) not in tables and query_of_with(table) is None:
             yield table
 
 
-def _is_of_with(table: exp.Table) -> bool:
-    """True if a table is a query of a WITH around it. In one that is not recursive, a query sees those before it."""
-    name = _full_name(table)
-    below: exp.Expr = table
+def query_of_with(table: exp.Table) -> exp.CTE | None:
+    """The query of a WITH that a table stands for, as DuckDB binds names; None if it stands for none.
+
+    A query sees those before it, also in a WITH that is RECURSIVE: there it sees itself too, in what follows its UNION. Letters
+    beside ASCII have one case: DuckDB takes what it does not know for the name of a file, so nothing else may count as known.
+    """
+    name = _in_small_ascii(table.name)
+    path: list[exp.Expr] = [table]
     node = table.parent
     while node is not None and not table.db:
-        queries = node.expressions if isinstance(node, exp.With) else ()
-        if node.args.get("with_") is not None and below is not node.args["with_"]:
-            queries = node.args["with_"].expressions
-        for query in queries:
-            if isinstance(node, exp.With) and query is below and not node.args.get("recursive"):
-                break
-            if query.alias.casefold() == name:
-                return True
-            if query is below:
-                break
-        below, node = node, node.parent
-    return False
+        before: Sequence[exp.Expr] = ()
+        if isinstance(node, exp.With):
+            own = next(at for at, query in enumerate(node.expressions) if query is path[-1])
+            sees_itself = node.args.get("recursive") and _is_behind_union(path)
+            before = node.expressions[: own + 1 if sees_itself else own]
+        elif (clause := node.args.get("with_")) is not None and clause is not path[-1]:
+            before = clause.expressions
+        for query in before:
+            if _in_small_ascii(query.alias) == name:
+                return cast(exp.CTE, query)
+        path.append(node)
+        node = node.parent
+    return None
+
+
+def _is_behind_union(path: Sequence[exp.Expr]) -> bool:
+    """True if a path up to a query of a WITH comes from the second part of its UNION."""
+    return len(path) > 2 and isinstance(path[-2], exp.Union) and path[-2].expression is path[-3]
+
+
+def _in_small_ascii(name: str) -> str:
+    return "".join(char.lower() if char.isascii() else char for char in name)
 
 
 @dataclass(slots=True)

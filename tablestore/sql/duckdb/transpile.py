@@ -52,7 +52,7 @@ from sqlglot.errors import UnsupportedError as NotInDuckDB
 
 from tablestore.errors import InvalidInputError
 from tablestore.names import did_you_mean
-from tablestore.sql.binding.binder import Bound, bind_types, tables_of_others
+from tablestore.sql.binding.binder import Bound, bind_types, query_of_with, tables_of_others
 from tablestore.sql.binding.scopes import Columns
 from tablestore.sql.binding.sqltypes import BIGINT, BOOLEAN, DATE, DOUBLE, FLOAT, INT, INTERVAL, STRING, VOID, SqlType, Type
 from tablestore.sql.depth import deep
@@ -90,6 +90,7 @@ from tablestore.sql.duckdb.rewrites import NAMED, REWRITES, TAKEN, is_another, w
 from tablestore.sql.duckdb.rowconditions import RowConditions, failing_nodes, row_conditions
 from tablestore.sql.duckdb.sqlcasts import cast, date_of_text, part_by_part
 from tablestore.sql.duckdb.textnumbers import texts_as_numbers
+from tablestore.sql.freshnames import fresh_name
 from tablestore.sql.parse.literals import refused_literal
 from tablestore.sql.parse.tokens import Kind as TokenKind
 from tablestore.sql.query.dialect import CALL, OPERATORS, Call, Spark4, spans_of
@@ -101,6 +102,8 @@ from tablestore.sql.source import Span
 # The message of sqlglot's for a call with too many or too few arguments.
 _WRONG_NUMBER = re.compile("number of provided arguments|^Required (?:keyword|argument)")
 _UNPARSED = "the query cannot be parsed"
+WITH_PREFIX = "__tablestore_with_"
+"""The beginning of the names that queries of a WITH have in DuckDB's words."""
 # A word, or a sign.
 _SHOWN = re.compile(r"[A-Za-z]\w*|[^\w\s`'\"]{1,3}")
 
@@ -174,6 +177,7 @@ def translated(text: str, known: Known, *, whole: bool = False, relations: str =
             raise OtherTables(sorted({tuple(part.name for part in one.parts) for one in others}))
         name_results(tree, tokens)
         _note_texts(tree, tokens)
+        _rename_queries_of_with(tree, fresh_name(WITH_PREFIX, text))
         rewritten, columns, conditions = _rewritten(tree, known)
         try:
             sql = rewritten.sql(dialect=DuckDB, unsupported_level=ErrorLevel.RAISE, copy=False)
@@ -222,6 +226,26 @@ def _refuse_unplanned(tables: Iterable[exp.Table], known: Known, relations: str)
             "them with tablestore import",
             kind="no-such-table",
         ) from _Misplaced(place)
+
+
+def _rename_queries_of_with(tree: exp.Expr, prefix: str) -> None:
+    """Gives the queries of every WITH names of tablestore's own, and what reads them an alias.
+
+    So DuckDB takes none for a file or for a table of its own, should it bind a name in another way than was decided here.
+    """
+    names: dict[int, str] = {}
+    queries = [(table, query_of_with(table)) for table in tree.find_all(exp.Table)]
+    for query in tree.find_all(exp.CTE):
+        names[id(query)] = f"{prefix}{len(names)}"
+    for table, read in queries:
+        if read is not None:
+            if not table.alias:
+                alias = table.args.get("alias") or exp.TableAlias()
+                alias.set("this", table.this)
+                table.set("alias", alias)
+            table.set("this", exp.to_identifier(names[id(read)]))
+    for query in tree.find_all(exp.CTE):
+        query.args["alias"].set("this", exp.to_identifier(names[id(query)]))
 
 
 def _parsed(text: str) -> exp.Expr:

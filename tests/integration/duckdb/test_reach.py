@@ -84,3 +84,28 @@ def test_a_connection_of_our_own_fetches_and_loads_no_code_of_others(env: ts.Tab
     options = "'connector' = 'filesystem', 'path' = 'http://127.0.0.1:9/x.csv', 'format' = 'csv'"
     env.execute_sql(f"CREATE TEMPORARY TABLE far (a INT) WITH ({options})")
     assert "httpfs" in str(refused(env, "SELECT * FROM far"))
+
+
+@pytest.mark.parametrize(
+    ("bound", "named"), [("\u017f.csv", "s.csv"), ("ß.csv", "ss.csv"), ("\u212a.csv", "k.csv"), ("\u0131.csv", "i.csv")]
+)
+def test_a_query_of_a_with_is_no_other_one_whose_letters_have_its_case_elsewhere(
+    env: ts.TableEnvironment, tmp_path: Path, bound: str, named: str
+) -> None:
+    (tmp_path / named).write_text(f"a,b\n1,{SECRET}\n")
+    (tmp_path / bound).write_text(f"a,b\n1,{SECRET}\n")
+    for name, other in ((bound, named), (named, bound)):
+        refused(env, f"WITH `{tmp_path}/{name}` AS (SELECT 1) SELECT * FROM `{tmp_path}/{other}`")
+
+
+@pytest.mark.parametrize("name", ["duckdb_databases", "sqlite_master", "pragma_database_list", "a.csv", "Straße", "t", "one two"])
+def test_a_query_of_a_with_may_have_any_name_and_has_it_alone(env: ts.TableEnvironment, name: str) -> None:
+    rows = env.execute_sql(f"WITH `{name}` AS (SELECT 1 AS x) SELECT `{name}`.x, q.x AS y FROM `{name}` JOIN `{name}` AS q ON true")
+    assert rows.to_arrow().to_pylist() == [{"x": 1, "y": 1}]
+    deep = (
+        f"WITH RECURSIVE `{name}` AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM `{name}` WHERE n < 3), "
+        f"w AS (WITH `{name}` AS (SELECT max(n) AS m FROM `{name}`) SELECT * FROM `{name}`) "
+        f"SELECT sum(n) AS s, (SELECT m FROM w) AS m FROM `{name}`"
+    )
+    assert env.execute_sql(deep).to_arrow().to_pylist() == [{"s": 6, "m": 3}]
+    refused(env, f"WITH RECURSIVE `{name}` AS (SELECT * FROM `{name}`) SELECT * FROM `{name}`")

@@ -30,6 +30,7 @@ from tablestore.environment.engine import BoundQuery
 from tablestore.errors import TablestoreError
 from tablestore.sql.binding.binder import tables_of_others
 from tablestore.sql.depth import deep
+from tablestore.sql.duckdb.transpile import WITH_PREFIX
 from tablestore.sql.query.dialect import Spark4
 from tablestore.sql.query.tablereferences import find_references
 
@@ -47,6 +48,7 @@ _SETUP = re.compile(
 )
 _MADE = re.compile(r'CREATE OR REPLACE TEMPORARY (?:VIEW|TABLE) "__tablestore_VIEW" AS ')
 _TABLE_FUNCTIONS = frozenset({"range", "generate_series", "unnest", "explode", "generate_subscripts"})
+_OWN_NAME = re.compile(rf"__tablestore_VIEW|{WITH_PREFIX}_*\d+")
 _REACHING = re.compile(
     r"^(?:read_.*|.*_scan|scan_.*|glob|sniff_.*|query|query_table|duckdb_.*|pragma_.*|parquet_.*|getenv|current_setting|getvariable"
     r"|set_config|write_.*|which_secret|current_query|nextval|currval)$"
@@ -147,10 +149,13 @@ def unplanned(text: str) -> tuple[str, str | None] | None:
         name = call.name.lower() if isinstance(call, exp.Anonymous) else call.sql_name().lower()
         if _REACHING.match(name) or (isinstance(call.parent, exp.Table) and name not in _TABLE_FUNCTIONS):
             return f"the call {name}", None
-    for table in tables_of_others(tree, {}):
+    for table in tree.find_all(exp.Table):
+        if isinstance(table.this, exp.Func):
+            continue
         if not isinstance(table.this, exp.Identifier):
             return f"the table {table}", None
-        if table.name != "__tablestore_VIEW":
+        # Whatever a WITH binds where, DuckDB knows no file and no table of its own by such a name.
+        if table.db or not _OWN_NAME.fullmatch(table.name):
             return f"the table {table}", table.name.casefold()
     return None
 
