@@ -1,7 +1,7 @@
 """The order of the layers and of the rooms in them, read from the source: an import points left, and never in a circle.
 
     base -> types -> format -> lsm || io -> store -> log -> catalog -> table -> cdc -> distributed -> sql
-    -> environment -> cli, connectors
+    -> environment -> tableenvironment -> cli, connectors
 
 Every import counts, also one inside a function or behind TYPE_CHECKING: who needs the name of a thing to the right knows too much.
 
@@ -32,6 +32,7 @@ LAYERS = (
     "distributed",
     "sql",
     "environment",
+    "tableenvironment",
     "cli",
     "testing __main__",
 )
@@ -85,7 +86,7 @@ ROOMS = {
         "procedures",
         "inspection",
         "execution",
-        "configuration query statementset temporary deprecated tableenvironment",
+        "configuration query statementset temporary deprecated",
     ),
     "cli": ("*", "text", "command", "wordcompletion", "rows", "shell", "commands", "main"),
 }
@@ -121,6 +122,7 @@ PLAINLY_DESCRIBED = (
     "distributed",
     "sql",
     "environment",
+    "tableenvironment",
 )
 RIDDLE = re.compile(
     r"(What|How|Which|Where|When|Who|Whose|Why|Whether|Of|Does|Do|Is|Are|Can|May|Might|Should)\b|[^\n]*(\n[^\n]+)*\?(\n\n|\s*$)"
