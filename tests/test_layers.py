@@ -90,7 +90,6 @@ ROOMS = {
     ),
     "cli": ("*", "text", "command", "wordcompletion", "rows", "shell", "commands", "main"),
 }
-MOST_MODULES = 15
 # Base names that several modules have, and the one thing that they are about. Commands and contracts need no reason: each is called
 # after what it is the command or the contract of.
 SAME_THING = {
@@ -167,12 +166,6 @@ def test_every_import_points_left(project: Path) -> None:
 def test_every_import_between_rooms_points_left(project: Path) -> None:
     wrong = [found for found in imports_of_ours(project) if crosses_rooms(found)]
     assert not wrong, "these imports point to a room on the right:\n" + "\n".join(map(str, wrong))
-
-
-def test_no_folder_holds_more_modules_than_one_can_look_through(project: Path) -> None:
-    files = [file for folder in ("tablestore", "connectors", "tests/support") for file in (project / folder).rglob("*.py")]
-    counts = Counter(file.parent for file in files if file.stem not in ("__init__", "__main__"))
-    assert not {str(folder.relative_to(project)): count for folder, count in counts.items() if count > MOST_MODULES}
 
 
 def test_a_name_of_a_module_has_one_meaning(project: Path) -> None:
