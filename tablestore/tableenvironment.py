@@ -24,6 +24,7 @@ from tablestore.environment.execution import execute
 from tablestore.environment.givenquery import query_text
 from tablestore.environment.jobs.jobs import Jobs
 from tablestore.environment.managed.factory import FILE_PATH, STORAGE_PREFIX, discover_factory
+from tablestore.environment.materialized.statementfunctions import ALL_STATEMENT_FUNCTIONS
 from tablestore.environment.query import Query, as_query_text
 from tablestore.environment.restricted.limitedengine import limited
 from tablestore.environment.restricted.restrictions import Restrictions
@@ -195,7 +196,7 @@ class TableEnvironment(DeprecatedNames):
         return Query(self._session, as_query_text(query, what))
 
     def _execute(self, statement: "Statement", source: Source, parameters: Parameters) -> Result:
-        return execute(self._session, statement, source, parameters)
+        return execute(self._session, statement, source, parameters, ALL_STATEMENT_FUNCTIONS)
 
     # -- materialized tables
 

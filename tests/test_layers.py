@@ -3,7 +3,8 @@
     base -> types -> format -> lsm || io -> store -> log -> catalog -> table -> cdc -> distributed -> sql
     -> environment -> tableenvironment -> cli, connectors
 
-Every import counts, also one inside a function or behind TYPE_CHECKING: who needs the name of a thing to the right knows too much.
+Every import counts, also one inside a function, behind TYPE_CHECKING, or by a text ("tablestore.lazy:imported"): who needs the name
+of a thing to the right knows too much.
 
 And the names: two modules have one base name only where both are about the same thing, seen from two places.
 """
@@ -82,10 +83,10 @@ ROOMS = {
         "rows",
         "definition",
         "pipelines",
-        "materialized",
         "procedures",
         "inspection",
         "execution",
+        "materialized",
         "configuration query statementset temporary deprecated",
     ),
     "cli": ("*", "text", "command", "wordcompletion", "rows", "shell", "commands", "main"),
@@ -126,6 +127,7 @@ PLAINLY_DESCRIBED = (
 RIDDLE = re.compile(
     r"(What|How|Which|Where|When|Who|Whose|Why|Whether|Of|Does|Do|Is|Are|Can|May|Might|Should)\b|[^\n]*(\n[^\n]+)*\?(\n\n|\s*$)"
 )
+IMPORTED = re.compile(r"tablestore(\.\w+)+:\w+")
 NAMED_AFTER = ("tablestore/cli/commands", "tablestore/testing/contracts")
 PLACES = {name: place for place, names in enumerate(LAYERS) for name in names.split()}
 ROOM_PLACES = {
@@ -343,6 +345,8 @@ def imports_in(tree: ast.Module, where: str, file: Path, project: Path, modules:
                 base = ".".join([*above, base] if base else above)
             # `from package import module` is an import of the module, `from module import name` of the module.
             targets = [f"{base}.{alias.name}" if f"{base}.{alias.name}" in modules else base for alias in node.names]
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and IMPORTED.fullmatch(node.value):
+            targets = [node.value.partition(":")[0]]
         for target in dict.fromkeys(targets):
             yield Import(where, target, shown, node.lineno, id(node) not in typing_only)  # type: ignore[attr-defined]
 

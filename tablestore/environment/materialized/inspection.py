@@ -1,22 +1,69 @@
-"""Describes a materialized table, what it declares and its state, for DESCRIBE EXTENDED and SHOW CREATE MATERIALIZED TABLE."""
+"""Runs SHOW, DESCRIBE and EXPLAIN, which are the environment's but for what they say about materialized tables."""
 
-from collections.abc import Iterator
-
+from tablestore.environment.inspection.describe import Details
+from tablestore.environment.inspection.describe import describe as describe_any
+from tablestore.environment.inspection.explaining import explain as explain_others
 from tablestore.environment.inspection.parsedback import checked_text
+from tablestore.environment.inspection.show import database_of, matching, path_of
+from tablestore.environment.inspection.show import show as show_others
 from tablestore.environment.inspection.showcreate import quoted_text, with_options
-from tablestore.environment.materialized.due import due
+from tablestore.environment.materialized.declaring import explain_materialized
+from tablestore.environment.materialized.due import due, materialized_tables
 from tablestore.environment.materialized.freshness import LogicalRefreshMode
 from tablestore.environment.materialized.lasterror import last_error
 from tablestore.environment.materialized.materializedtable import default_constraint
 from tablestore.environment.materialized.refreshing import last_refresh, wall_time, zone_of
-from tablestore.environment.materialized.storing import Found
-from tablestore.options import holds_no_secret
+from tablestore.environment.materialized.storing import Found, find_materialized, read_found
+from tablestore.environment.objectpath import ObjectPath
+from tablestore.environment.result import Result, listed, one_text
+from tablestore.environment.session.session import Session, placing
+from tablestore.environment.source import Source
+from tablestore.options import holds_no_secret, is_materialized
 from tablestore.redaction import shown_options
+from tablestore.sql.query.parameters import Parameters
+from tablestore.sql.source import NOWHERE
+from tablestore.sql.statements.anystatement import Explain
+from tablestore.sql.statements.materialized import CreateMaterializedTable
+from tablestore.sql.statements.session import Describe, Show, ShowKind
+from tablestore.table.table import Table
 from tablestore.types.typestring import quote_identifier
 
 
-def materialized_rows(found: Found, now_ms: int) -> Iterator[tuple[str, str, object]]:
-    """The name, type and value of each row of DESCRIBE EXTENDED."""
+def show(session: Session, statement: Show, source: Source) -> Result:
+    """Lists objects, the materialized tables among them. Raises NotFoundError, InvalidInputError, UnsupportedError."""
+    match statement.kind:
+        case ShowKind.MATERIALIZED_TABLES:
+            catalog, database = database_of(session, statement, source)
+            with placing(source, statement.path.span if statement.path else NOWHERE):
+                names = [path.name for path, _ in materialized_tables(session, catalog, database)]
+            return listed("materialized_table", matching(names, statement))
+        case ShowKind.CREATE_MATERIALIZED_TABLE:
+            return one_text("result", _create_statement(find_materialized(session, path_of(statement), source)))
+    return show_others(session, statement, source)
+
+
+def describe(session: Session, statement: Describe, source: Source) -> Result:
+    """Describes a table, database or catalog; EXTENDED, a materialized table with its definition and state.
+
+    Raises NotFoundError, InvalidInputError.
+    """
+
+    def more(path: ObjectPath, table: Table) -> Details:
+        if is_materialized(table.options()):
+            yield from _details(read_found(path, table), session.clock.now_ms())
+
+    return describe_any(session, statement, source, more)
+
+
+def explain(session: Session, statement: Explain, source: Source, parameters: Parameters) -> Result:
+    """Explains a statement. Nothing is made or written. Raises UnsupportedError for one that neither reads nor changes rows."""
+    inner = statement.statement
+    if isinstance(inner, CreateMaterializedTable):
+        return one_text("plan", explain_materialized(session, inner, source))
+    return explain_others(session, statement, source, parameters)
+
+
+def _details(found: Found, now_ms: int) -> Details:
     definition, upkeep, last, zone = found.definition, found.upkeep, last_refresh(found), zone_of(found)
     yield "original-query", "String", definition.original_query
     yield "expanded-query", "String", definition.expanded_query
@@ -35,7 +82,7 @@ def materialized_rows(found: Found, now_ms: int) -> Iterator[tuple[str, str, obj
     yield "last-error-time", "Timestamp", None if error is None else wall_time(error.at_ms, zone)
 
 
-def create_materialized_statement(found: Found) -> str:
+def _create_statement(found: Found) -> str:
     """A statement that makes the same table. Raises FormatError where none does."""
     definition = found.definition
     lines = [f"CREATE MATERIALIZED TABLE {found.path.quoted}"]
