@@ -24,7 +24,6 @@ from tablestore.environment.execution import execute
 from tablestore.environment.givenquery import query_text
 from tablestore.environment.jobs.jobs import Jobs
 from tablestore.environment.managed.factory import FILE_PATH, STORAGE_PREFIX, discover_factory
-from tablestore.environment.materialized.statementfunctions import ALL_STATEMENT_FUNCTIONS
 from tablestore.environment.query import Query, as_query_text
 from tablestore.environment.restricted.limitedengine import limited
 from tablestore.environment.restricted.restrictions import Restrictions
@@ -36,6 +35,7 @@ from tablestore.environment.session.sessionsettings import Settings
 from tablestore.environment.source import Source
 from tablestore.errors import InvalidInputError, StorageError, TablestoreError
 from tablestore.ids import Ids, SystemIds
+from tablestore.materialized.statementfunctions import ALL_STATEMENT_FUNCTIONS
 from tablestore.sql.parse.script import split_script
 from tablestore.sql.parse.statement import checked_text, parse_path, parse_statement
 from tablestore.sql.query.parameters import Parameters, checked_parameters
@@ -44,15 +44,15 @@ from tablestore.table.opening import open_catalog
 from tablestore.types.typestring import quote_identifier
 
 if TYPE_CHECKING:
-    from tablestore.environment.materialized.due import DueRefresh
-    from tablestore.environment.materialized.evolution.evolution import Evolution
-    from tablestore.environment.materialized.figures.freshnessfigures import FreshnessFigures, PastRefresh
-    from tablestore.environment.materialized.folder.folderplan import FolderPlan, PlannedStatement
-    from tablestore.environment.materialized.folder.sqlfolder import Declaration
-    from tablestore.environment.materialized.materializedtable import MaterializedTable
     from tablestore.environment.objectpath import ObjectPath
     from tablestore.environment.pipelines.pipeline import TablePipeline
     from tablestore.environment.statementset import StatementSet
+    from tablestore.materialized.due import DueRefresh
+    from tablestore.materialized.evolution.evolution import Evolution
+    from tablestore.materialized.figures.freshnessfigures import FreshnessFigures, PastRefresh
+    from tablestore.materialized.folder.folderplan import FolderPlan, PlannedStatement
+    from tablestore.materialized.folder.sqlfolder import Declaration
+    from tablestore.materialized.materializedtable import MaterializedTable
     from tablestore.sql.statements.anystatement import Statement
 
 CatalogSource = Catalog | str | os.PathLike[str] | Mapping[str, Any]
@@ -202,13 +202,13 @@ class TableEnvironment(DeprecatedNames):
 
     def materialized_table(self, path: str) -> "MaterializedTable":
         """The definition of a materialized table. Raises NotFoundError, InvalidInputError for another table."""
-        from tablestore.environment.materialized.storing import find_materialized
+        from tablestore.materialized.storing import find_materialized
 
         return find_materialized(self._session, parse_path(path)).definition
 
     def evolution(self, path: str) -> "Evolution":
         """The versions of a materialized table: stage another one, compare it, promote it, go back."""
-        from tablestore.environment.materialized.evolution.evolution import Evolution
+        from tablestore.materialized.evolution.evolution import Evolution
 
         return Evolution(self._session, path)
 
@@ -217,14 +217,14 @@ class TableEnvironment(DeprecatedNames):
 
         What each did, or why it failed: then it is due again. Several processes may do this at one time.
         """
-        from tablestore.environment.materialized.due import refresh_due
+        from tablestore.materialized.due import refresh_due
 
         return tuple(refresh_due(self._session, now_ms))
 
     def each_refresh_due(self, skip: "Callable[[ObjectPath], bool] | None" = None) -> "Iterator[DueRefresh]":
         """Refreshes as :meth:`refresh_due` does, and gives each as soon as it is done. ``skip``: the tables that are left out this
         time."""
-        from tablestore.environment.materialized.due import refresh_due
+        from tablestore.materialized.due import refresh_due
 
         return refresh_due(self._session, skip=skip)
 
@@ -234,22 +234,22 @@ class TableEnvironment(DeprecatedNames):
         One of these that is suspended, or refreshed partition by partition, is read as it is. What each did; the last one may be
         why it failed, and nothing is refreshed then that is made from it. Raises NotFoundError, InvalidInputError.
         """
-        from tablestore.environment.materialized.due import refresh_chain
+        from tablestore.materialized.due import refresh_chain
 
         return tuple(refresh_chain(self._session, self._session.expand(parse_path(path))))
 
     def freshness(self, database: str | None = None) -> "tuple[FreshnessFigures, ...]":
         """The figures of freshness of each materialized table of the current catalog, or of one of its databases. No engine is
         needed."""
-        from tablestore.environment.materialized.figures.freshnessfigures import figures_of
+        from tablestore.materialized.figures.freshnessfigures import figures_of
 
         return tuple(figures_of(self._session, database))
 
     def refresh_history(self, path: str) -> "tuple[PastRefresh, ...]":
         """The refreshes of a materialized table whose snapshots are still there, newest first. Raises NotFoundError,
         InvalidInputError for another table."""
-        from tablestore.environment.materialized.figures.freshnessfigures import past_refreshes
-        from tablestore.environment.materialized.storing import find_materialized
+        from tablestore.materialized.figures.freshnessfigures import past_refreshes
+        from tablestore.materialized.storing import find_materialized
 
         return tuple(past_refreshes(find_materialized(self._session, parse_path(path))))
 
@@ -257,7 +257,7 @@ class TableEnvironment(DeprecatedNames):
         """The changes that the SQL files of a folder would make; they hold CREATE OR ALTER MATERIALIZED TABLE statements, and
         CREATE … IF NOT EXISTS for the tables and databases that these need. Nothing is done. ``blue_green``: another query, key or
         partitioning is to be staged beside the table. Raises NotFoundError, InvalidInputError."""
-        from tablestore.environment.materialized.folder.folderplan import plan_folder
+        from tablestore.materialized.folder.folderplan import plan_folder
 
         return plan_folder(self._session, Path(folder), blue_green=blue_green)
 
@@ -267,7 +267,7 @@ class TableEnvironment(DeprecatedNames):
 
         Raises as :meth:`plan_folder`, and what its statements raise.
         """
-        from tablestore.environment.materialized.folder.folderplan import apply_folder
+        from tablestore.materialized.folder.folderplan import apply_folder
 
         def run(one: "Declaration") -> Result:
             return self._execute(one.statement, one.source, ())

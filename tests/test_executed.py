@@ -35,7 +35,7 @@ ALLOWED = {
     ("tablestore/cdc/topicsource.py", "entry_points"): INSTALLED,
     ("tablestore/environment/managed/factory.py", "entry_points"): INSTALLED,
     ("tablestore/environment/rows/rowsinks.py", "entry_points"): INSTALLED,
-    ("tablestore/environment/materialized/workflows.py", "entry_points"): INSTALLED,
+    ("tablestore/materialized/workflows.py", "entry_points"): INSTALLED,
     ("tablestore/environment/session/engines.py", "entry_points"): INSTALLED,
 }
 

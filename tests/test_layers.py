@@ -1,7 +1,7 @@
 """The order of the layers and of the rooms in them, read from the source: an import points left, and never in a circle.
 
     base -> types -> format -> lsm || io -> store -> log -> catalog -> table -> cdc -> distributed -> sql
-    -> environment -> tableenvironment -> cli, connectors
+    -> environment -> materialized -> tableenvironment -> cli, connectors
 
 Every import counts, also one inside a function, behind TYPE_CHECKING, or by a text ("tablestore.lazy:imported"): who needs the name
 of a thing to the right knows too much.
@@ -33,6 +33,7 @@ LAYERS = (
     "distributed",
     "sql",
     "environment",
+    "materialized",
     "tableenvironment",
     "cli",
     "testing __main__",
@@ -86,8 +87,19 @@ ROOMS = {
         "procedures",
         "inspection",
         "execution",
-        "materialized",
         "configuration query statementset temporary deprecated",
+    ),
+    "materialized": (
+        "*",
+        "incremental",
+        "refreshing",
+        "continuous",
+        "upkeep",
+        "evolution altering declaring",
+        "due",
+        "lifecycle",
+        "figures folder",
+        "inspection statementfunctions",
     ),
     "cli": ("*", "text", "command", "wordcompletion", "rows", "shell", "commands", "main"),
 }
@@ -122,6 +134,7 @@ PLAINLY_DESCRIBED = (
     "distributed",
     "sql",
     "environment",
+    "materialized",
     "tableenvironment",
 )
 RIDDLE = re.compile(
