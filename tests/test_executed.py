@@ -24,7 +24,7 @@ KEYWORDS = {"allow_pickle", "shell"}
 
 INSTALLED = "only names that an installed package registers, looked up by name among them"
 ALLOWED = {
-    ("tablestore/environment/jobs/hooks.py", "pickle"): "the session's own hook, there and back in one process: does it travel?",
+    ("tablestore/environment/jobs.py", "pickle"): "the session's own hook, there and back in one process: does it travel?",
     ("tablestore/environment/session/callables.py", "import_module"): "CREATE TEMPORARY FUNCTION … AS 'module.name', which is "
     "stored nowhere: text of the person at work",
     ("tablestore/io/rename.py", "ctypes"): "calls of the C library that are written in the code",

@@ -20,7 +20,7 @@ from typing import Any, Literal, Protocol
 
 import pyarrow as pa
 
-from tablestore.environment.jobs.job import Job
+from tablestore.environment.jobs import Job
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.texttable import text_table
 from tablestore.format.snapshot import CommitKind, Snapshot

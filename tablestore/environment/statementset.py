@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tablestore.environment.givenquery import insert_of
-from tablestore.environment.jobs.job import Job
+from tablestore.environment.jobs import Job
 from tablestore.environment.pipelines.inserts import OneInsert, SeveralInserts, plan_all, plan_of_set
 from tablestore.environment.pipelines.pipeline import TablePipeline
 from tablestore.environment.query import Query, as_query_text

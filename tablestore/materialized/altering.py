@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from tablestore.environment.jobs.job import Job
+from tablestore.environment.jobs import Job
 from tablestore.environment.pipelines.pipeline import run_work
 from tablestore.environment.result import Result, done
 from tablestore.environment.session.session import Session

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tablestore.environment.jobs.job import Job
+from tablestore.environment.jobs import Job
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.result import Result, done
 from tablestore.environment.session.session import Session

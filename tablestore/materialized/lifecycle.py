@@ -10,7 +10,7 @@ import pyarrow as pa
 from tablestore.environment.definition.databases import database_path
 from tablestore.environment.definition.databases import drop_database as drop_plain_database
 from tablestore.environment.definition.drop import stored_context
-from tablestore.environment.jobs.job import Job
+from tablestore.environment.jobs import Job
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.result import Result, done
 from tablestore.environment.session.catalogs import sweep_dead

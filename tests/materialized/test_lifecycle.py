@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 import tablestore as ts
-from tablestore.environment.jobs.job import Job, JobStatus
-from tablestore.environment.jobs.jobs import Jobs
+from tablestore.environment.jobs import Job, Jobs, JobStatus
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.materialized import workflows
 from tablestore.materialized.continuous import handler_of

@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 
 import tablestore as ts
-from tablestore.environment.jobs.job import Job
+from tablestore.environment.jobs import Job
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.io.local import LocalFileStore
 from tablestore.materialized.continuous import job_of

@@ -10,7 +10,7 @@ from tablestore.environment.definition.databases import database_path
 from tablestore.environment.definition.partitions import partition_of
 from tablestore.environment.inspection.columns import COLUMNS_SCHEMA, column_rows, view_rows
 from tablestore.environment.inspection.showcreate import create_catalog_statement, create_statement, create_view_statement
-from tablestore.environment.jobs.job import Job
+from tablestore.environment.jobs import Job
 from tablestore.environment.procedures.call import SYSTEM
 from tablestore.environment.procedures.registry import PROCEDURES
 from tablestore.environment.result import Result, listed, one_text, pairs, records

@@ -19,8 +19,7 @@ import pyarrow as pa
 
 from tablestore.distributed.read import pin_read
 from tablestore.environment.engine import BoundQuery, InsertTarget
-from tablestore.environment.jobs.hooks import JobStatusHook, why_not_serializable
-from tablestore.environment.jobs.job import Job
+from tablestore.environment.jobs import Job, JobStatusHook, why_not_serializable
 from tablestore.environment.managed.factory import ManagedTableContext, StagesTables
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.pipelines.inserts import OneInsert

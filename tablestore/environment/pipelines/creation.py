@@ -21,8 +21,7 @@ import pyarrow as pa
 from tablestore.environment.definition.create import connector_of, connector_table, created_path, new_managed
 from tablestore.environment.definition.tabledefinition import TableDefinition, define
 from tablestore.environment.engine import BoundQuery
-from tablestore.environment.jobs.hooks import JobStatusHook
-from tablestore.environment.jobs.job import Job
+from tablestore.environment.jobs import Job, JobStatusHook
 from tablestore.environment.managed.factory import ManagedTableContext, StagesTables
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.pipelines.atomic import HookedCreation, KeptCreation, Rows, StagedCreation, check_atomic, hooked_stream

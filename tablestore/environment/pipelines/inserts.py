@@ -11,8 +11,7 @@ from functools import partial
 import pyarrow as pa
 
 from tablestore.environment.engine import InsertTarget
-from tablestore.environment.jobs.hooks import JobStatusHook
-from tablestore.environment.jobs.job import Job
+from tablestore.environment.jobs import Job, JobStatusHook
 from tablestore.environment.pipelines.pipeline import run_statement
 from tablestore.environment.pipelines.streams import StreamInsert, stream_insert
 from tablestore.environment.result import DONE_SCHEMA, SNAPSHOT_SCHEMA, Result, ResultKind, done, inserted

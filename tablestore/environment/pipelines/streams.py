@@ -19,8 +19,7 @@ import pyarrow as pa
 
 from tablestore.distributed.streambatch import no_checkpoint
 from tablestore.environment.engine import BoundQuery, InsertTarget, StreamsInserts
-from tablestore.environment.jobs.hooks import JobStatusHook
-from tablestore.environment.jobs.job import Job
+from tablestore.environment.jobs import Job, JobStatusHook
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.result import DONE_SCHEMA, Result, ResultKind, done
 from tablestore.environment.rows.explain import explained

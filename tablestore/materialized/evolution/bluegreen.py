@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from tablestore.environment.definition.tabledefinition import check_own_options
-from tablestore.environment.jobs.job import Job
+from tablestore.environment.jobs import Job
 from tablestore.environment.result import Result, done
 from tablestore.environment.session.catalogs import sweep_dead
 from tablestore.environment.session.session import Session

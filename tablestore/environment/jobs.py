@@ -1,24 +1,40 @@
-"""Runs one job: its work, its status, and how it is waited for and canceled.
+"""Runs jobs: work that is started once, ends in one of three ways, and tells hooks of it. They know nothing of tables.
 
     CREATED -> RUNNING -> FINISHED | FAILED | CANCELED
 
-It runs once, in the thread that calls :meth:`Job.run` or in one of its own. Its end is decided once: a job that was asked to cancel
-and ends with an error is CANCELED; one that ended well before it saw the request is FINISHED, and its rows have landed.
+A job runs once, in the thread that calls :meth:`Job.run` or in one of its own. Its end is decided once: a job that was asked to
+cancel and ends with an error is CANCELED; one that ended well before it saw the request is FINISHED, and its rows have landed.
+
+:class:`Jobs` keeps those of one environment: they get their ids there, and end before it closes. A job that nobody waited for is
+kept when it has failed, so that its error can be asked for.
+
+Hooks are told of the status, in the order in which they were registered:
+
+    on_created -> (the job runs) -> on_finished | on_failed | on_canceled
+
+``on_created`` is called once, before anything runs; what it raises makes the job fail. Then one of the others is called once, for
+each hook whose ``on_created`` was called. What these raise does not change how the job ended: the other hooks are still called.
+A hook travels with its job, so it has to survive being pickled, which is checked before the job begins.
 """
 
 import logging
+import pickle
+from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future
+from dataclasses import dataclass, field
 from enum import Enum
 from threading import Event, Lock, Thread, get_ident
-from typing import Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
-from tablestore.environment.jobs.hooks import JobStatusHook
-from tablestore.errors import CommitOutcomeUnknown, TablestoreError, UnsupportedError
+from tablestore.errors import CommitOutcomeUnknown, InvalidInputError, TablestoreError, UnsupportedError
+from tablestore.ids import Ids
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 CANCELLED = "cancelled"
+MOST_FAILED = 100
+"""How many jobs that have failed are kept: the newest."""
 
 
 class JobStatus(Enum):
@@ -29,6 +45,27 @@ class JobStatus(Enum):
     FINISHED = "FINISHED"
     FAILED = "FAILED"
     CANCELED = "CANCELED"
+
+
+@runtime_checkable
+class JobStatusHook(Protocol):
+    """A hook that is called when the status of a job changes."""
+
+    def on_created(self, job_id: str) -> None:
+        """The job was made; nothing has run."""
+        ...
+
+    def on_finished(self, job_id: str) -> None:
+        """The job ended well."""
+        ...
+
+    def on_failed(self, job_id: str, error: BaseException) -> None:
+        """The job ended with an error."""
+        ...
+
+    def on_canceled(self, job_id: str) -> None:
+        """The job was canceled."""
+        ...
 
 
 class Job(Generic[T]):
@@ -186,6 +223,103 @@ class Job(Generic[T]):
 
     def _cancellation(self) -> UnsupportedError:
         return UnsupportedError(f"job {self._id} was canceled", kind=CANCELLED)
+
+
+@dataclass(slots=True)
+class Jobs:
+    """Makes jobs. ``interrupt`` ends what runs in a thread."""
+
+    ids: Ids
+    interrupt: Callable[[int], None] = lambda thread: None
+    _started: list[Job[Any]] = field(default_factory=list)
+    _endless: list[Job[Any]] = field(default_factory=list)
+    # A job may start others.
+    _lock: Lock = field(default_factory=Lock)
+    _failed: deque[Job[Any]] = field(default_factory=lambda: deque(maxlen=MOST_FAILED))
+
+    def run(self, work: Callable[[Job[T]], T], hooks: Iterable[JobStatusHook] = ()) -> T:
+        """Runs a job here, to its end, and returns what it gives. Raises what it ends with."""
+        return self.prepare(work, hooks).run()
+
+    def start(self, work: Callable[[Job[T]], T], hooks: Iterable[JobStatusHook] = (), *, ends: bool = True) -> Job[T]:
+        """Starts a job in a thread of its own. ``ends``: by itself, or only when it is canceled."""
+        return self.launch(self.prepare(work, hooks), ends=ends)
+
+    def prepare(self, work: Callable[[Job[T]], T], hooks: Iterable[JobStatusHook] = ()) -> Job[T]:
+        """A job that has its id and does not run yet."""
+        hooks = tuple(hooks)
+        check_serializable(hooks)
+        return Job(self.ids.uuid(), work, hooks=hooks, interrupt=self.interrupt)
+
+    def launch(self, job: Job[T], *, ends: bool = True) -> Job[T]:
+        """Starts a job that was prepared, as :meth:`start`."""
+        with self._lock:
+            self._set_ended_aside()
+            (self._started if ends else self._endless).append(job)
+        return job.start()
+
+    def under_way(self) -> tuple[Job[Any], ...]:
+        """The jobs that were started and have not ended, in the order in which they were started; streams come last."""
+        with self._lock:
+            return tuple(job for job in (*self._started, *self._endless) if not job.done())
+
+    def failed(self) -> tuple[Job[Any], ...]:
+        """The jobs that were started and have failed, oldest first; of many only the newest."""
+        with self._lock:
+            self._set_ended_aside()
+            return tuple(self._failed)
+
+    def wait(self) -> None:
+        """Waits until all that was started has ended; what does not end by itself is canceled."""
+        self._cancel_endless()
+        for job in self.under_way():
+            job.wait()
+        # Jobs that have just ended may have begun others.
+        for job in self._cancel_endless():
+            job.wait()
+
+    def _cancel_endless(self) -> tuple[Job[Any], ...]:
+        with self._lock:
+            endless = tuple(self._endless)
+        for job in endless:
+            job.cancel()
+        return endless
+
+    def _set_ended_aside(self) -> None:
+        ended = [one for one in (*self._started, *self._endless) if one.done()]
+        self._started = [one for one in self._started if one not in ended]
+        self._endless = [one for one in self._endless if one not in ended]
+        self._failed.extend(one for one in ended if one.status is JobStatus.FAILED)
+
+
+def check_hook(hook: Any) -> None:
+    """Raises InvalidInputError for what is no hook."""
+    if isinstance(hook, type) or not isinstance(hook, JobStatusHook):
+        found = f"the class {hook.__qualname__} itself" if isinstance(hook, type) else type(hook).__qualname__
+        raise InvalidInputError(
+            f"expected a hook: an object with the methods on_created, on_finished, on_failed and on_canceled, found {found}",
+            kind="hook",
+        )
+
+
+def check_serializable(hooks: Iterable[JobStatusHook]) -> None:
+    """Raises InvalidInputError for a hook that does not come back from its pickled form."""
+    for hook in hooks:
+        if (why := why_not_serializable(hook)) is not None:
+            raise InvalidInputError(
+                f"the hook {type(hook).__qualname__} can not be serialized ({why}), so no job takes it: keep what cannot be "
+                "pickled out of it, such as open files, locks and lambdas",
+                kind="not-serializable",
+            )
+
+
+def why_not_serializable(value: object) -> str | None:
+    """The reason why a value does not come back from its pickled form; None if it does."""
+    try:
+        pickle.loads(pickle.dumps(value))
+    except Exception as error:  # whatever the code of a value raises
+        return str(error) or type(error).__name__
+    return None
 
 
 def _say_too(error: BaseException, text: str) -> None:
