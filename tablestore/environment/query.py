@@ -63,7 +63,7 @@ class Query(ArrowSource):
 
     def explain(self) -> str:
         """The plan of the query, with what it reads of each managed table."""
-        from tablestore.environment.rows.explain import explain_query
+        from tablestore.environment.rows.queries import explain_query
 
         return explain_query(self._session, self._query.fragment, self._query.source, self._query.parameters)
 

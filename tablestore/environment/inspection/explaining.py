@@ -4,7 +4,7 @@ from tablestore.environment.pipelines.creation import plan_creation
 from tablestore.environment.pipelines.inserts import plan_one, plan_set
 from tablestore.environment.result import Result, one_text
 from tablestore.environment.rows.change import plan_change
-from tablestore.environment.rows.explain import explain_query, explained
+from tablestore.environment.rows.queries import explain_query, explained
 from tablestore.environment.session.session import Session
 from tablestore.environment.source import Source
 from tablestore.errors import UnsupportedError

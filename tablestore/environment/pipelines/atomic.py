@@ -26,8 +26,8 @@ from tablestore.environment.pipelines.inserts import OneInsert
 from tablestore.environment.pipelines.pipeline import Plan
 from tablestore.environment.pipelines.streams import StreamInsert, StreamSetting
 from tablestore.environment.result import SNAPSHOT_SCHEMA, Result, ResultKind, landed
-from tablestore.environment.rows.explain import explained
 from tablestore.environment.rows.insert import Insertion
+from tablestore.environment.rows.queries import explained
 from tablestore.environment.session.catalogs import sweep_dead
 from tablestore.environment.session.objects import ConnectorTable
 from tablestore.environment.session.session import Session, spec_of
