@@ -113,7 +113,6 @@ SAME_THING = {
     "writer": "what takes the rows of one commit, in this process and in Spark's tasks",
     "engine queryerrors native": "an engine of queries: the port and its two implementations",
     "functions": "functions of the user's own: found in a text, registered, called by each engine",
-    "temporary": "temporary objects, by statement and from Python",
     "topicsource": "the port to a topic of others, and Kafka behind it",
     "logstore": "the port to a log system, and Kafka behind it",
     "settings": "options parsed once into a frozen value: of a catalog, of a table's store, of its log",

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from tablestore.environment.execution import STATEMENT_FUNCTIONS
 
-# The class of a statement: the function that runs it.
+# The kind of a statement: the function that runs it.
 ALL_STATEMENT_FUNCTIONS: Mapping[str, str] = {
     **STATEMENT_FUNCTIONS,
     "CreateMaterializedTable": "tablestore.materialized.declaring:create_materialized",
