@@ -21,10 +21,10 @@ from tablestore.environment.configuration import Configuration
 from tablestore.environment.deprecated import DeprecatedNames
 from tablestore.environment.engine import QueryEngine
 from tablestore.environment.execution import execute
-from tablestore.environment.givenquery import query_text
 from tablestore.environment.jobs import Jobs
 from tablestore.environment.managed.factory import FILE_PATH, STORAGE_PREFIX, discover_factory
 from tablestore.environment.query import Query, as_query_text
+from tablestore.environment.queryargument import query_text
 from tablestore.environment.restricted.limitedengine import limited
 from tablestore.environment.restricted.restrictions import Restrictions
 from tablestore.environment.result import Result

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from tablestore.environment.execution import execute
-from tablestore.environment.givenquery import QueryText, insert_of, query_text
+from tablestore.environment.queryargument import QueryText, insert_of, query_text
 from tablestore.environment.result import Result
 from tablestore.environment.session.session import Session
 from tablestore.sql.query.parameters import Parameters

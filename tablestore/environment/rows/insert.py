@@ -19,7 +19,7 @@ from tablestore.environment.engine import (
     RowsRelation,
     WritesConnectors,
 )
-from tablestore.environment.heldrows import HeldRows
+from tablestore.environment.memoryrows import MemoryRows
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.rows.expressions import schema_of, types_of
 from tablestore.environment.rows.freshrows import no_longer_there
@@ -186,7 +186,7 @@ class QueryToInsert:
         """The rows for a table of these columns. Raises InvalidInputError for columns that do not match."""
         tables: dict[str, Relation] = {}
         if self.literals is not None:
-            tables[_VALUES] = RowsRelation(name="VALUES", rows=HeldRows(self.literals))
+            tables[_VALUES] = RowsRelation(name="VALUES", rows=MemoryRows(self.literals))
         made = insert_query(
             self.source.text, self.statement, fields, self.given, rows=f"SELECT * FROM {_VALUES}" if tables else None
         )

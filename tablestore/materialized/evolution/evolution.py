@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from tablestore.environment.givenquery import path_of, query_text
+from tablestore.environment.queryargument import path_of, query_text
 from tablestore.environment.session.session import Session
 from tablestore.environment.source import NO_SOURCE, Source
 from tablestore.materialized.evolution.bluegreen import compare_versions, evolve

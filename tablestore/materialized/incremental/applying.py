@@ -16,7 +16,7 @@ from tablestore.distributed.change import change_partition, commit_changes, prep
 from tablestore.distributed.read import ReadPin, pin_at
 from tablestore.distributed.spec import TableSpec
 from tablestore.environment.engine import ManagedRelation, QueryEngine, Relation, RowsRelation
-from tablestore.environment.heldrows import HeldRows
+from tablestore.environment.memoryrows import MemoryRows
 from tablestore.environment.rows.relations import Relations
 from tablestore.environment.session.session import Session
 from tablestore.errors import ConflictError
@@ -135,7 +135,7 @@ def _places(session: Session, engine: QueryEngine, target: Table, pin: ReadPin, 
     numbered = removed.append_column(_NUMBER, pa.array(np.arange(removed.num_rows)))
     given: dict[str, Relation] = {
         TARGET: ManagedRelation(name=target.name, table=target, pin=pin, positions=True),
-        _GONE: RowsRelation(name="rows that go", rows=HeldRows(numbered)),
+        _GONE: RowsRelation(name="rows that go", rows=MemoryRows(numbered)),
     }
     places = engine.read(Relations(session=session).bind(query, given)).read_all()
     if places.num_rows != pc.sum(removed.column(_TIMES)).as_py():

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from tablestore.environment.engine import ManagedRelation, QueryEngine, Relation, RowsRelation
-from tablestore.environment.heldrows import HeldRows
+from tablestore.environment.memoryrows import MemoryRows
 from tablestore.environment.rows.relations import Relations
 from tablestore.environment.session.session import Session
 from tablestore.materialized.incremental.refreshcursor import Cursor
@@ -46,7 +46,7 @@ class PlanRun:
                     return FullRefresh(f"too many rows of source {source.name} changed to be held in memory")
                 self.rows_in += changes.num_rows
                 held[number] = changes
-                self.relations[source_changes(number)] = RowsRelation(name=f"changes of {source.name}", rows=HeldRows(changes))
+                self.relations[source_changes(number)] = RowsRelation(name=f"changes of {source.name}", rows=MemoryRows(changes))
         try:
             return plan.change(changed, self._step, held, self._target_rows)
         except _TooManyError:
@@ -54,7 +54,7 @@ class PlanRun:
 
     def _step(self, name: str, sql: str) -> pa.Table:
         rows = self._rows(sql)
-        self.relations[name] = RowsRelation(name=name, rows=HeldRows(rows))
+        self.relations[name] = RowsRelation(name=name, rows=MemoryRows(rows))
         return rows
 
     def _target_rows(self, names: Sequence[str], most: int) -> pa.Table | None:

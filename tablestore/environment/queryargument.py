@@ -1,4 +1,4 @@
-"""Reads a query that Python hands over: its text, where it stands, and the values of its parameters."""
+"""Reads a query that a call in Python takes as an argument: its text, where it stands, and the values of its parameters."""
 
 from dataclasses import dataclass
 

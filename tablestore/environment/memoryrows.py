@@ -7,8 +7,8 @@ import pyarrow as pa
 from tablestore.table.read.scan import ArrowSource
 
 
-class HeldRows(ArrowSource):
-    """The rows of an Arrow table."""
+class MemoryRows(ArrowSource):
+    """Rows of an Arrow table, which is kept."""
 
     def __init__(self, rows: pa.Table) -> None:
         self._rows = rows
