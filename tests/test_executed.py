@@ -34,7 +34,7 @@ ALLOWED = {
     ("tablestore/log/connector.py", "entry_points"): INSTALLED,
     ("tablestore/cdc/topicsource.py", "entry_points"): INSTALLED,
     ("tablestore/environment/managed/factory.py", "entry_points"): INSTALLED,
-    ("tablestore/environment/rows/rowsinks.py", "entry_points"): INSTALLED,
+    ("tablestore/environment/rows/insert.py", "entry_points"): INSTALLED,
     ("tablestore/materialized/workflows.py", "entry_points"): INSTALLED,
     ("tablestore/environment/session/engines.py", "entry_points"): INSTALLED,
 }
