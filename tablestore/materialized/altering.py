@@ -19,14 +19,14 @@ from tablestore.environment.result import Result, done
 from tablestore.environment.session.session import Session
 from tablestore.errors import ConflictError, NotFoundError, TablestoreError, UnsupportedError
 from tablestore.materialized.difference import ModifyOptions, Plan, validate
-from tablestore.materialized.evolution.newversion import Version, build, changed_meanwhile
-from tablestore.materialized.evolution.tableversions import VERSION
 from tablestore.materialized.freshness import RefreshMode
 from tablestore.materialized.incremental.holding import held_sources, release
 from tablestore.materialized.lasterror import forget_error, keep_error
 from tablestore.materialized.materializedtable import RefreshStatus, Upkeep
+from tablestore.materialized.newversion import Version, build, changed_meanwhile
 from tablestore.materialized.refreshing import check_formats, refresh_newest, refresh_session
 from tablestore.materialized.storing import Found, check_storable, store
+from tablestore.materialized.tableversions import VERSION
 from tablestore.materialized.upkeep import end_upkeep, keeping_fresh
 from tablestore.materialized.workflows import check_scheduler
 

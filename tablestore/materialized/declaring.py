@@ -21,7 +21,6 @@ from tablestore.environment.source import Source
 from tablestore.errors import AlreadyExistsError, CommitOutcomeUnknown, InvalidInputError, NotFoundError, TablestoreError
 from tablestore.materialized.altering import Act, plan_act, run_act
 from tablestore.materialized.difference import DRIFTED, Plan, check_declared, diff, settled
-from tablestore.materialized.evolution.newversion import Version, build
 from tablestore.materialized.expansion import check_lasts, expand_query, fill_names
 from tablestore.materialized.freshness import (
     Freshness,
@@ -37,6 +36,7 @@ from tablestore.materialized.materializedtable import (
     Upkeep,
     default_constraint,
 )
+from tablestore.materialized.newversion import Version, build
 from tablestore.materialized.refreshing import check_formats
 from tablestore.materialized.sametext import same_query
 from tablestore.materialized.storing import (

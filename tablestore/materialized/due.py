@@ -18,7 +18,6 @@ from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.session.session import Session
 from tablestore.errors import ConflictError, TablestoreError
 from tablestore.materialized.continuous import is_alive
-from tablestore.materialized.evolution.tableversions import drop_expired
 from tablestore.materialized.expansion import sources_of
 from tablestore.materialized.freshness import RefreshMode, next_due
 from tablestore.materialized.incremental.holding import hold_back
@@ -36,6 +35,7 @@ from tablestore.materialized.refreshing import (
     zone_of,
 )
 from tablestore.materialized.storing import Found, check_not_initializing, open_materialized
+from tablestore.materialized.tableversions import drop_expired
 from tablestore.materialized.workflows import EMBEDDED, scheduler_of
 from tablestore.options import is_materialized, partition_date_column
 from tablestore.table.table import Table

@@ -22,7 +22,6 @@ from tablestore.materialized.continuous import is_alive, job_of, stop_local
 from tablestore.materialized.declaring import alter_declared
 from tablestore.materialized.due import materialized_tables
 from tablestore.materialized.evolution.bluegreen import evolve
-from tablestore.materialized.evolution.tableversions import drop_whole
 from tablestore.materialized.freshness import RefreshMode
 from tablestore.materialized.incremental.holding import release_sources
 from tablestore.materialized.incremental.refreshreport import RefreshReport
@@ -44,6 +43,7 @@ from tablestore.materialized.storing import (
     store,
     while_there,
 )
+from tablestore.materialized.tableversions import drop_whole
 from tablestore.materialized.upkeep import keeping_fresh
 from tablestore.materialized.workflows import modify_workflow
 from tablestore.sql.statements.definition import DropDatabase

@@ -222,7 +222,7 @@ def test_a_creator_that_is_killed_is_in_nobodys_way_and_what_it_leaves_is_swept(
     program = """
 import os, sys
 import tablestore as ts
-from tablestore.materialized.evolution import newversion
+from tablestore.materialized import newversion
 
 newversion.hold_cursor = lambda *_: os._exit(9)
 ts.TableEnvironment.create(sys.argv[1], engine="duckdb").execute_sql(sys.argv[2])

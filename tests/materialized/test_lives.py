@@ -26,12 +26,12 @@ from tablestore.environment.jobs import Job
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.io.local import LocalFileStore
 from tablestore.materialized.continuous import job_of
-from tablestore.materialized.evolution.tableversions import VERSION, Role, version_path
 from tablestore.materialized.freshness import RefreshMode
 from tablestore.materialized.incremental.verify import verify
 from tablestore.materialized.materializedtable import RefreshStatus
 from tablestore.materialized.refreshing import refresh_session
 from tablestore.materialized.storing import Found, open_materialized
+from tablestore.materialized.tableversions import VERSION, Role, version_path
 from tablestore.sql.parse.statement import parse_statement
 from tablestore.sql.statements.materialized import (
     AlterMaterializedTable,

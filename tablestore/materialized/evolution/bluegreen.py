@@ -32,8 +32,20 @@ from tablestore.errors import (
 from tablestore.materialized.declaring import declared_freshness, with_query
 from tablestore.materialized.difference import check_declared, settled
 from tablestore.materialized.evolution.comparing import CompareReport, compare
-from tablestore.materialized.evolution.newversion import Version, build, changed_meanwhile
-from tablestore.materialized.evolution.tableversions import (
+from tablestore.materialized.expansion import sources_of
+from tablestore.materialized.freshness import LogicalRefreshMode, RefreshMode
+from tablestore.materialized.materializedtable import MaterializedTable, RefreshStatus, Upkeep, default_constraint
+from tablestore.materialized.newversion import Version, build, changed_meanwhile
+from tablestore.materialized.refreshing import check_formats
+from tablestore.materialized.storing import (
+    Found,
+    check_not_initializing,
+    find_materialized,
+    open_materialized,
+    rules_of,
+    while_there,
+)
+from tablestore.materialized.tableversions import (
     VERSION,
     VERSION_OF,
     Role,
@@ -43,18 +55,6 @@ from tablestore.materialized.evolution.tableversions import (
     get_version,
     version_id,
     version_path,
-)
-from tablestore.materialized.expansion import sources_of
-from tablestore.materialized.freshness import LogicalRefreshMode, RefreshMode
-from tablestore.materialized.materializedtable import MaterializedTable, RefreshStatus, Upkeep, default_constraint
-from tablestore.materialized.refreshing import check_formats
-from tablestore.materialized.storing import (
-    Found,
-    check_not_initializing,
-    find_materialized,
-    open_materialized,
-    rules_of,
-    while_there,
 )
 from tablestore.materialized.upkeep import Prepared, end_upkeep, prepare_upkeep
 from tablestore.options import partition_date_column

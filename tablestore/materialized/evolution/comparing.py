@@ -15,11 +15,11 @@ from tablestore.distributed.read import pin_at
 from tablestore.environment.engine import ManagedRelation, QueryEngine, Relation
 from tablestore.environment.rows.relations import Relations
 from tablestore.environment.session.session import Session
-from tablestore.materialized.evolution.tableversions import Role
 from tablestore.materialized.incremental.refreshcursor import Cursor, parse_cursor, stored_cursor
 from tablestore.materialized.incremental.verify import MOST_EXAMPLES, difference
 from tablestore.materialized.refreshing import refresh_session
 from tablestore.materialized.storing import Found
+from tablestore.materialized.tableversions import Role
 from tablestore.sql.query.edits import quote_name
 from tablestore.types.datatypes import with_nullable
 from tablestore.types.typestring import type_to_sql

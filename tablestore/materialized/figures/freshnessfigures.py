@@ -14,7 +14,6 @@ from tablestore.environment.session.session import Session
 from tablestore.errors import FormatError, TablestoreError
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.materialized.due import materialized_tables
-from tablestore.materialized.evolution.tableversions import is_version
 from tablestore.materialized.expansion import sources_of
 from tablestore.materialized.freshness import RefreshMode
 from tablestore.materialized.incremental.refreshcursor import Cursor, parse_cursor, stored_cursor
@@ -22,6 +21,7 @@ from tablestore.materialized.lasterror import LastError, last_error
 from tablestore.materialized.materializedtable import RefreshStatus
 from tablestore.materialized.refreshing import RefreshNote, note_in
 from tablestore.materialized.storing import Found, read_found
+from tablestore.materialized.tableversions import is_version
 from tablestore.table.table import Table
 
 

@@ -22,9 +22,9 @@ from tablestore.materialized.altering import plan_act
 from tablestore.materialized.declaring import explain_materialized, plan_declared
 from tablestore.materialized.due import materialized_tables
 from tablestore.materialized.evolution.bluegreen import stage_definition
-from tablestore.materialized.evolution.tableversions import Role, is_version, look_for_version
 from tablestore.materialized.folder.sqlfolder import Declaration, in_file, read_folder
 from tablestore.materialized.storing import open_materialized
+from tablestore.materialized.tableversions import Role, is_version, look_for_version
 from tablestore.sql.statements.definition import CreateDatabase, CreateTable
 from tablestore.sql.statements.materialized import CreateMaterializedTable
 

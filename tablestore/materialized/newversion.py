@@ -19,11 +19,11 @@ from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.rows.relations import Relations
 from tablestore.environment.session.session import Session
 from tablestore.errors import CommitOutcomeUnknown, ConflictError, NotFoundError, TablestoreError, UnsupportedError
-from tablestore.materialized.evolution.tableversions import drop_found, is_version
 from tablestore.materialized.incremental.holding import held_sources, hold_cursor, release
 from tablestore.materialized.materializedtable import MaterializedTable, Upkeep, options_of
 from tablestore.materialized.refreshing import last_refresh, refresh_once, refresh_session
 from tablestore.materialized.storing import Found, read_found
+from tablestore.materialized.tableversions import drop_found, is_version
 from tablestore.options import MATERIALIZED_PREFIX, OWN_MATERIALIZED_PREFIX, TYPE
 from tablestore.sql.incremental.shapes import TARGET
 from tablestore.sql.query.edits import quote_name
