@@ -118,18 +118,18 @@ def _written(engine: QueryEngine, insertion: Insertion, job_id: str) -> Snapshot
     return None
 
 
-def _row_sink(found: ConnectorTable) -> RowSink | None:
+def _row_sink(table: ConnectorTable) -> RowSink | None:
     """The sink that writes to a table; None: the engine. Raises UnsupportedError for a connector that is not installed."""
-    if _VALUE_FORMAT not in found.options:
+    if _VALUE_FORMAT not in table.options:
         return None
     points = {point.name: point for point in entry_points(group=_ROW_SINKS)}
-    if found.connector not in points:
+    if table.connector not in points:
         return None
     try:
-        sink: RowSink = points[found.connector].load()
+        sink: RowSink = points[table.connector].load()
     except ImportError as error:
         raise UnsupportedError(
-            f"the connector {found.connector} does not load ({error}); pip install 'tablestore[{found.connector}]'",
+            f"the connector {table.connector} does not load ({error}); pip install 'tablestore[{table.connector}]'",
             kind="no-connector",
         ) from error
     return sink
