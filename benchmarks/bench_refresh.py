@@ -19,8 +19,8 @@ import tablestore as ts
 from benchmarks.measure import Case, Sample, WrongRows, stopwatch, take_turns
 from benchmarks.report import Result
 from benchmarks.setting import Setting
-from tablestore.environment.materialized.incremental.refresh import refresh
 from tablestore.environment.session.session import spec_of
+from tablestore.materialized.incremental.refresh import refresh
 
 ROWS, PEOPLE, GROUPS, PART = 10_000_000, 1_000_000, 10_000, 1000
 GROUP_ROUNDS = 4

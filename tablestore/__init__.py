@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from tablestore.environment.query import Query
     from tablestore.environment.restricted.restrictions import Restrictions
     from tablestore.environment.result import Result
-    from tablestore.environment.tableenvironment import TableEnvironment
     from tablestore.format.snapshot import CommitKind, Snapshot
     from tablestore.format.tagfile import Tag
     from tablestore.log.events import Restarted, SchemaLanded
@@ -57,6 +56,7 @@ if TYPE_CHECKING:
     from tablestore.table.upkeep.compaction import CompactReport
     from tablestore.table.write.inputrows import Rows
     from tablestore.table.write.writer import TableWriter
+    from tablestore.tableenvironment import TableEnvironment
     from tablestore.types.evolution.schemachanges import (
         AddColumn,
         ChangeComment,
@@ -119,7 +119,7 @@ _LAZY = {
     "SweepReport": "tablestore.table.creation.sweep",
     "SystemTable": "tablestore.table.system.systemtable",
     "Table": "tablestore.table.table",
-    "TableEnvironment": "tablestore.environment.tableenvironment",
+    "TableEnvironment": "tablestore.tableenvironment",
     "TableWriter": "tablestore.table.write.writer",
     "Tag": "tablestore.format.tagfile",
     "Topic": "tablestore.cdc.deliver.topicsink",

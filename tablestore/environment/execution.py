@@ -18,20 +18,57 @@ from tablestore.sql.source import NOWHERE, Path, Span
 if TYPE_CHECKING:
     from tablestore.sql.statements.anystatement import Statement
 
+# The kind of a statement: the function that runs it.
+STATEMENT_FUNCTIONS: Mapping[str, str] = {
+    "Query": "tablestore.environment.rows.queries:run_query",
+    "Insert": "tablestore.environment.pipelines.inserts:insert",
+    "StatementSet": "tablestore.environment.pipelines.inserts:insert_all",
+    "Delete": "tablestore.environment.rows.change:change",
+    "Update": "tablestore.environment.rows.change:change",
+    "Merge": "tablestore.environment.rows.change:change",
+    "CreateTable": "tablestore.environment.definition.create:create_table",
+    "CreateTableAs": "tablestore.environment.pipelines.creation:create_as",
+    "CreateView": "tablestore.environment.definition.views:create_view",
+    "CreateFunction": "tablestore.environment.definition.functions:create_function",
+    "Drop": "tablestore.environment.definition.drop:drop",
+    "AlterTable": "tablestore.environment.definition.alter:alter_table",
+    "TruncateTable": "tablestore.environment.definition.alter:truncate_table",
+    "CreateDatabase": "tablestore.environment.definition.databases:create_database",
+    "DropDatabase": "tablestore.environment.definition.databases:drop_database",
+    "CreateCatalog": "tablestore.environment.definition.databases:create_catalog",
+    "DropCatalog": "tablestore.environment.definition.databases:drop_catalog",
+    "Use": "tablestore.environment.definition.databases:use",
+    "Explain": "tablestore.environment.inspection.explaining:explain",
+    "Show": "tablestore.environment.inspection.show:show",
+    "Describe": "tablestore.environment.inspection.describe:describe",
+    "SetOption": "tablestore.environment.session.statements:set_option",
+    "ResetOption": "tablestore.environment.session.statements:reset_option",
+    "EngineStatement": "tablestore.environment.session.statements:by_engine",
+    "Call": "tablestore.environment.procedures.call:call",
+}
+# Statements whose text may have parameters.
+_WITH_PARAMETERS = frozenset(("Query", "Insert", "StatementSet", "Delete", "Update", "Merge", "CreateTableAs", "Explain"))
+# Kinds of errors that are about an expression somewhere in the statement.
+_OF_QUERIES = ("query", "engine", "cancelled")
 
-def execute(session: Session, statement: "Statement", source: Source, parameters: Parameters = ()) -> Result:
-    """Runs a statement. Raises TablestoreError, with the place in the source where one is known."""
+
+def execute(
+    session: Session,
+    statement: "Statement",
+    source: Source,
+    parameters: Parameters = (),
+    functions: Mapping[str, str] = STATEMENT_FUNCTIONS,
+) -> Result:
+    """Runs a statement by the function that its kind has in ``functions``. Raises TablestoreError, with the place in the source
+    where one is known."""
     session.check_open()
-    kind = type(statement).__name__
+    kind = _kind_of(statement)
     try:
         if session.restrictions is not None:
             session.restrictions.check(statement)
-        if kind in _WITH_PARAMETERS:
-            result = imported(_HERE + _WITH_PARAMETERS[kind])(session, statement, source, parameters)
-        elif kind in _WITHOUT:
-            result = imported(_HERE + _WITHOUT[kind])(session, statement, source)
-        else:
+        if kind not in functions:
             raise UnsupportedError(f"{kind} is not supported", kind="unsupported")
+        result = imported(functions[kind])(session, statement, source, *((parameters,) if kind in _WITH_PARAMETERS else ()))
     except TablestoreError as error:
         source.guess(error)
         if error.kind not in _OF_QUERIES:
@@ -41,44 +78,18 @@ def execute(session: Session, statement: "Statement", source: Source, parameters
     return result.noting(*hint_notices(session, statement))
 
 
+def _kind_of(statement: "Statement") -> str:
+    """The name of its class. CREATE TABLE with a query is a kind of its own: only that loads what writes rows."""
+    name = type(statement).__name__
+    if name == "CreateTable":
+        from tablestore.sql.statements.definition import CreateTable
+
+        if isinstance(statement, CreateTable) and statement.query is not None and not statement.temporary:
+            return "CreateTableAs"
+    return name
+
+
 def _object_of(statement: "Statement") -> Span:
     """The name of what a statement is about: the table, view, database or procedure."""
     names = (getattr(statement, attribute, None) for attribute in ("path", "target", "procedure"))
     return next((name.span for name in names if isinstance(name, Path)), NOWHERE)
-
-
-# Kinds of errors that are about an expression somewhere in the statement.
-_OF_QUERIES = ("query", "engine", "cancelled")
-_HERE = "tablestore.environment."
-# The class of a statement: the module beside this one, and the function in it.
-_WITH_PARAMETERS: Mapping[str, str] = {
-    "Query": "rows.queries:run_query",
-    "Insert": "pipelines.inserts:insert",
-    "StatementSet": "pipelines.inserts:insert_all",
-    "Delete": "rows.change:change",
-    "Update": "rows.change:change",
-    "Merge": "rows.change:change",
-    "CreateTable": "pipelines.newtable:create_table",
-    "Explain": "inspection.explaining:explain",
-}
-_WITHOUT: Mapping[str, str] = {
-    "CreateView": "definition.views:create_view",
-    "CreateFunction": "definition.functions:create_function",
-    "Drop": "definition.lifetime:drop",
-    "AlterTable": "definition.alter:alter_table",
-    "TruncateTable": "definition.alter:truncate_table",
-    "CreateMaterializedTable": "materialized.declaring:create_materialized",
-    "AlterMaterializedTable": "materialized.lifecycle:alter_materialized",
-    "DropMaterializedTable": "materialized.lifecycle:drop_materialized",
-    "CreateDatabase": "definition.databases:create_database",
-    "DropDatabase": "materialized.lifecycle:drop_database",
-    "CreateCatalog": "definition.databases:create_catalog",
-    "DropCatalog": "definition.databases:drop_catalog",
-    "Use": "definition.databases:use",
-    "Show": "inspection.show:show",
-    "Describe": "inspection.describe:describe",
-    "SetOption": "session.statements:set_option",
-    "ResetOption": "session.statements:reset_option",
-    "EngineStatement": "session.statements:by_engine",
-    "Call": "procedures.call:call",
-}

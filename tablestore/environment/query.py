@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from tablestore.environment.execution import execute
-from tablestore.environment.givenquery import QueryText, insert_of, query_text
+from tablestore.environment.queryargument import QueryText, insert_of, query_text
 from tablestore.environment.result import Result
 from tablestore.environment.session.session import Session
 from tablestore.sql.query.parameters import Parameters
@@ -63,7 +63,7 @@ class Query(ArrowSource):
 
     def explain(self) -> str:
         """The plan of the query, with what it reads of each managed table."""
-        from tablestore.environment.rows.explain import explain_query
+        from tablestore.environment.rows.queries import explain_query
 
         return explain_query(self._session, self._query.fragment, self._query.source, self._query.parameters)
 

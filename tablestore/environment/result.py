@@ -13,22 +13,25 @@ The result of a job that is under way (``job``) waits for its end where somethin
 """
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 from typing import Any, Literal, Protocol
 
 import pyarrow as pa
 
-from tablestore.environment.jobs.job import Job
+from tablestore.environment.jobs import Job
 from tablestore.environment.objectpath import ObjectPath
-from tablestore.environment.texttable import text_table
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.table.read.scan import ArrowSource
 
 ResultKind = Literal["rows", "snapshot", "nothing"]
 SNAPSHOT_SCHEMA = pa.schema([("snapshot_id", pa.int64())])
 DONE_SCHEMA = pa.schema([("result", pa.string())])
+_WIDEST = 60
+"""Characters of a cell that are shown."""
 
 
 class NoticeKind(StrEnum):
@@ -120,7 +123,7 @@ class Result(ArrowSource):
 
     def show(self, limit: int = 20) -> None:
         """Writes the first rows to standard output as a table, and the notices below it; a plan or a statement as it is."""
-        shown = self._text if self._text is not None else text_table(self.to_reader(), limit)
+        shown = self._text if self._text is not None else _text_table(self.to_reader(), limit)
         sys.stdout.write("\n".join([shown, *(f"Notice: {notice.message}" for notice in self.notices), ""]))
 
     def __repr__(self) -> str:
@@ -200,3 +203,34 @@ def pairs(found: Iterable[tuple[str, str | None]]) -> Result:
     """Keys and their values, a row each."""
     schema = pa.schema([("key", pa.string()), ("value", pa.string())])
     return records(schema, [{"key": key, "value": value} for key, value in found])
+
+
+def _text_table(reader: pa.RecordBatchReader, limit: int) -> str:
+    """The first ``limit`` rows; the last line says if there are more. Reads no further than that."""
+    rows: list[list[str]] = []
+    for batch in reader:
+        values = batch.slice(0, limit + 1 - len(rows)).to_pydict()
+        rows.extend([_cell(value) for value in row] for row in zip(*values.values(), strict=True))
+        if len(rows) > limit:
+            break
+    names = [_cell(name) for name in reader.schema.names]
+    shown = list(islice(rows, limit))
+    widths = [max([_width(name), *(_width(row[i]) for row in shown)]) for i, name in enumerate(names)]
+    rule = "+".join("-" * (width + 2) for width in widths)
+    lines = [_line(names, widths), rule, *(_line(row, widths) for row in shown)]
+    return "\n".join([*lines, *([f"only the first {limit} rows"] if len(rows) > limit else [])])
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return "|".join(f" {cell}{' ' * (width - _width(cell))} " for cell, width in zip(cells, widths, strict=True)).rstrip()
+
+
+def _cell(value: object) -> str:
+    text = "NULL" if value is None else str(value)
+    # Line breaks and control characters would break the table, or the terminal.
+    text = "".join(char if char.isprintable() else repr(char)[1:-1] for char in text[: _WIDEST + 1])
+    return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"
+
+
+def _width(text: str) -> int:
+    return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text if not unicodedata.combining(char))

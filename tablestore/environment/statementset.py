@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
-from tablestore.environment.givenquery import insert_of
-from tablestore.environment.jobs.job import Job
+from tablestore.environment.jobs import Job
 from tablestore.environment.pipelines.inserts import OneInsert, SeveralInserts, plan_all, plan_of_set
 from tablestore.environment.pipelines.pipeline import TablePipeline
 from tablestore.environment.query import Query, as_query_text
+from tablestore.environment.queryargument import insert_of
 from tablestore.environment.result import Result
 from tablestore.environment.session.session import Session
 from tablestore.environment.source import Source

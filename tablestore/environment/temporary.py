@@ -51,7 +51,7 @@ class TemporaryObjects:
 
     def drop_temporary_view(self, path: str) -> bool:
         """Drops a temporary view; true if there was one. Nothing permanent is touched."""
-        from tablestore.environment.definition.temporary import drop_temporary_object
+        from tablestore.environment.definition.drop import drop_temporary_object
 
         return drop_temporary_object(self._session, self._path(path), "view")
 
@@ -77,8 +77,8 @@ class TemporaryObjects:
         The storage of a managed temporary table outlives the environment, until it is dropped. Raises InvalidInputError,
         AlreadyExistsError.
         """
+        from tablestore.environment.definition.create import add_temporary_table
         from tablestore.environment.definition.tabledefinition import TableDefinition
-        from tablestore.environment.definition.temporary import add_temporary_table
 
         definition = TableDefinition(
             fields=() if schema is None else fields_from_arrow(schema)[0],
@@ -91,7 +91,7 @@ class TemporaryObjects:
 
     def drop_temporary_table(self, path: str) -> bool:
         """Drops a temporary table, a managed one with its storage; true if there was one. Nothing permanent is touched."""
-        from tablestore.environment.definition.temporary import drop_temporary_object
+        from tablestore.environment.definition.drop import drop_temporary_object
 
         return drop_temporary_object(self._session, self._path(path), "table")
 

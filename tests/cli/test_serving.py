@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import tablestore as ts
-from tablestore.environment.materialized.refreshing import note_in
+from tablestore.materialized.refreshing import note_in
 from tests.support.commandline import Ran
 
 Run = Callable[..., Ran]

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.environment.jobs.job import Job, JobStatus
+from tablestore.environment.jobs import Job, JobStatus
 from tablestore.environment.managed.factory import ManagedTableFactory, StagesTables
 from tablestore.environment.managed.tablefactory import TableStoreFactory
 from tablestore.environment.pipelines.atomic import CreateTableHook

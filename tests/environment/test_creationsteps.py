@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import tablestore as ts
-from tablestore.environment.jobs.job import JobStatus
+from tablestore.environment.jobs import JobStatus
 from tablestore.errors import StorageError
 from tablestore.testing.files import Call, Faults, FaultyFileStore, SimulatedCrash
 from tests.table.creation.creationsteps import Step, step_at, steps_of

@@ -13,9 +13,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import tablestore as ts
-from tablestore.environment.materialized.incremental.verify import verify
 from tablestore.environment.session.session import spec_of
 from tablestore.errors import InvalidInputError
+from tablestore.materialized.incremental.verify import verify
 from tablestore.types.newschema import check_column_name
 from tests.support.sql.internalnames import internal_names, own_names
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from tablestore.environment.jobs.job import Job, JobStatus
-from tablestore.environment.jobs.jobs import Jobs
+from tablestore.environment.jobs import Job, Jobs, JobStatus
 from tablestore.errors import CommitOutcomeUnknown, InvalidInputError, StorageError, UnsupportedError
 
 CALLS: list[tuple[str, ...]] = []

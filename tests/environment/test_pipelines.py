@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.environment.jobs.job import JobStatus
+from tablestore.environment.jobs import JobStatus
 from tablestore.table.read.scan import ArrowSource
 
 Rows = Callable[[Any], list[tuple[Any, ...]]]

@@ -35,7 +35,7 @@ CLIENTS = frozenset(
         "tablestore.cli.rows.rowsource",
         "tablestore.cli.commands.materialized.metricsendpoint",
         # The loop of an awaited job.
-        "tablestore.environment.jobs.job",
+        "tablestore.environment.jobs",
     }
 )
 

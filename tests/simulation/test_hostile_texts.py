@@ -17,13 +17,13 @@ from tablestore.cdc.sourceposition import parse_position as parse_source
 from tablestore.distributed.stream.streamoffset import parse_offset
 from tablestore.distributed.succession import Succession
 from tablestore.distributed.taskjson import decode_error, encode_error
-from tablestore.environment.materialized.incremental.refreshcursor import parse_cursor
 from tablestore.errors import ConflictError, TablestoreError
 from tablestore.ids import SystemIds
 from tablestore.io.memory import MemoryFileStore
 from tablestore.log.logprogress import LogProgress, decode_log_offsets, encode_log_offsets
 from tablestore.log.position import parse_position, parse_stored
 from tablestore.log.publish.ownerfile import read_log_owner
+from tablestore.materialized.incremental.refreshcursor import parse_cursor
 from tablestore.store.commit.landings import LANDINGS_PROPERTY, landings_of
 from tablestore.store.history.consumers import Consumers
 from tablestore.store.history.expiryintents import damaged_intents, read_intents

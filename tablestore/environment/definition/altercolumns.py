@@ -7,8 +7,7 @@ of all columns in their order is altered beside, and what is new in its options 
 from collections.abc import Iterator, Sequence
 
 from tablestore.environment.definition.partitions import partition_of
-from tablestore.environment.definition.samenames import same_in_sql, why_same
-from tablestore.environment.definition.tabledefinition import check_own_options
+from tablestore.environment.definition.tabledefinition import check_own_options, why_same
 from tablestore.environment.managed.nonphysical import (
     Unstored,
     UnstoredColumn,
@@ -171,7 +170,8 @@ class _Alteration:
             )
 
     def _check_free(self, name: str, taken: Sequence[str], span: Span) -> None:
-        if (found := same_in_sql(name, taken)) is not None:
+        # SQL ignores upper and lower case.
+        if (found := next((one for one in taken if one.casefold() == name.casefold()), None)) is not None:
             raise AlreadyExistsError(
                 self._source.mark(f"there is a column {found!r} already{why_same(name, found)}; choose another name", span),
                 kind="duplicate-column",

@@ -1,7 +1,12 @@
-"""Runs CREATE TABLE.
+"""Runs CREATE TABLE and CREATE TEMPORARY TABLE.
 
 no connector, USING tablestore or nothing    managed: the factory makes files, log and entry, all or nothing
-a connector, or USING anything else          kept by the session as properties
+a connector, or USING anything else          kept by the session as properties, resolved when the table is read or written
+TEMPORARY, managed                           its storage is the table ``temporary.<catalog>-<database>-<table>`` of its catalog, or,
+                                             where that catalog does not exist, of the current one
+
+The session forgets temporary tables at its end. The storage of a managed one stays, with its rows, until DROP TEMPORARY TABLE
+deletes it; a later session takes it up again with CREATE TEMPORARY TABLE IF NOT EXISTS.
 """
 
 from collections.abc import Mapping
@@ -12,22 +17,25 @@ from tablestore.environment.managed.nonphysical import Unstored
 from tablestore.environment.objectpath import ObjectPath, check_whole
 from tablestore.environment.result import Result, already_there, done
 from tablestore.environment.session.catalogs import DEFAULT_DATABASE
-from tablestore.environment.session.objects import CONNECTOR, ConnectorTable
+from tablestore.environment.session.objects import CONNECTOR, ConnectorTable, TemporaryTable, kind_of
 from tablestore.environment.session.session import Session, placing
 from tablestore.environment.source import Source
-from tablestore.errors import InvalidInputError, UnsupportedError
-from tablestore.names import did_you_mean
+from tablestore.errors import AlreadyExistsError, InvalidInputError, UnsupportedError
+from tablestore.names import check_name, did_you_mean
 from tablestore.sql.statements.definition import CreateTable
 from tablestore.table.catalog import Catalog
 from tablestore.types.arrowtypes import to_arrow_schema
 
 OURS = "tablestore"
+STORAGE_DATABASE = "temporary"
 # USING one of these means files of that format.
 _FILE_FORMATS = ("parquet", "csv", "json", "orc", "text")
 
 
 def create_table(session: Session, statement: CreateTable, source: Source) -> Result:
-    """Creates a table. Raises InvalidInputError, UnsupportedError, AlreadyExistsError, NotFoundError."""
+    """Creates a table of columns. Raises InvalidInputError, UnsupportedError, AlreadyExistsError, NotFoundError."""
+    if statement.temporary:
+        return _create_temporary(session, statement, source)
     path = created_path(session, statement, source)
     if statement.replace:
         raise UnsupportedError(
@@ -133,3 +141,54 @@ def connector_table(
         comment=definition.comment,
         temporary=temporary,
     )
+
+
+def _create_temporary(session: Session, statement: CreateTable, source: Source) -> Result:
+    path = session.expand(statement.path, source)
+    with placing(source, statement.path.span):
+        if statement.query is not None:
+            raise UnsupportedError(
+                "CREATE TEMPORARY TABLE … AS is not supported: a temporary table would leave its rows behind; CREATE TEMPORARY "
+                "VIEW … AS keeps the query",
+                kind="temporary-object",
+            )
+        if statement.replace:
+            raise UnsupportedError("CREATE OR REPLACE TEMPORARY TABLE is not supported: DROP it first", kind="unsupported")
+        is_new = add_temporary_table(
+            session, path, define(session, statement, source), provider=statement.provider, ignore_if_exists=statement.if_not_exists
+        )
+    return done() if is_new else done(already_there(path))
+
+
+def add_temporary_table(
+    session: Session, path: ObjectPath, definition: TableDefinition, *, provider: str | None = None, ignore_if_exists: bool = False
+) -> bool:
+    """Makes a temporary table, unless it is there and that is ignored; true if it was made. Raises InvalidInputError,
+    AlreadyExistsError."""
+    check_whole(path)
+    if (there := session.objects.temporary(path)) is not None:
+        if ignore_if_exists:
+            return False
+        raise AlreadyExistsError(f"Temporary {kind_of(there)} '{path.quoted}' already exists", kind="table-exists")
+    connector, options = connector_of(provider, definition)
+    if connector is not None:
+        session.objects.add(connector_table(path, definition, connector, options, temporary=True))
+        return True
+    storage = _storage(session, path)
+    catalog = session.catalogs.get(storage.catalog)
+    catalog.create_database(STORAGE_DATABASE, ignore_if_exists=True)
+    session.factory.on_create_table(managed_context(session, storage, catalog, definition, temporary=True), ignore_if_exists)
+    session.objects.add(TemporaryTable(path=path, storage=storage))
+    return True
+
+
+def _storage(session: Session, path: ObjectPath) -> ObjectPath:
+    catalogs = session.catalogs
+    catalog = path.catalog if path.catalog in catalogs.names() else catalogs.current
+    if not catalogs.get(catalog).supports_managed_table:
+        raise UnsupportedError(
+            f"catalog {catalog!r} does not support managed tables: give the table the option 'connector'", kind="not-managed"
+        )
+    parts = ((path.catalog, "catalog"), (path.database, "database"), (path.name, "table"))
+    # No name begins with "-", so the parts can be told from each other.
+    return ObjectPath(catalog, STORAGE_DATABASE, "-".join(check_name(part, what).replace("-", "--") for part, what in parts))

@@ -1,11 +1,16 @@
-"""Runs DROP TABLE and DROP VIEW of permanent objects. While a temporary object has the name they are refused."""
+"""Runs DROP TABLE, VIEW and FUNCTION, of permanent objects and (TEMPORARY) of those of the session.
+
+While a temporary object has the name of a permanent one, this is not dropped.
+"""
 
 from dataclasses import replace
 
+from tablestore.environment.definition.functions import drop_function
 from tablestore.environment.definition.tabledefinition import definition_of
 from tablestore.environment.managed.factory import ManagedTableContext
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.result import Result, done
+from tablestore.environment.session.objects import TemporaryTable, kind_of
 from tablestore.environment.session.session import Session, made_by_query, placing
 from tablestore.environment.source import NO_SOURCE, Source
 from tablestore.errors import InvalidInputError, NotFoundError, TablestoreError, UnsupportedError
@@ -16,7 +21,13 @@ from tablestore.table.table import Table
 
 
 def drop(session: Session, statement: Drop, source: Source) -> Result:
-    """Drops a table or view. Raises NotFoundError, InvalidInputError, UnsupportedError."""
+    """Runs DROP [TEMPORARY] TABLE, VIEW, FUNCTION. Raises NotFoundError, InvalidInputError, UnsupportedError."""
+    if statement.what == "function":
+        return drop_function(session, statement, source)
+    return (_drop_temporary if statement.temporary else _drop_permanent)(session, statement, source)
+
+
+def _drop_permanent(session: Session, statement: Drop, source: Source) -> Result:
     path = session.expand(statement.path, source)
     with placing(source, statement.path.span):
         session.objects.check_permanent(path, statement.what)
@@ -34,6 +45,27 @@ def drop(session: Session, statement: Drop, source: Source) -> Result:
     with placing(source, statement.path.span):
         drop_managed(session, path, ignore_if_not_exists=statement.if_exists)
     return done()
+
+
+def _drop_temporary(session: Session, statement: Drop, source: Source) -> Result:
+    path = session.expand(statement.path, source)
+    with placing(source, statement.path.span):
+        if not drop_temporary_object(session, path, statement.what) and not statement.if_exists:
+            raise NotFoundError(
+                f"{statement.what.capitalize()} with identifier '{path.quoted}' does not exist.", kind=f"no-such-{statement.what}"
+            )
+    return done()
+
+
+def drop_temporary_object(session: Session, path: ObjectPath, what: str) -> bool:
+    """Drops a temporary ``table``, with the storage of a managed one, or a temporary ``view``; true if there was one."""
+    found = session.objects.temporary(path)
+    if found is None or kind_of(found) != what:
+        return False
+    if isinstance(found, TemporaryTable):
+        session.factory.on_drop_table(stored_context(session, found.storage, temporary=True), True)
+    session.objects.drop_temporary(path)
+    return True
 
 
 def drop_managed(session: Session, path: ObjectPath, *, ignore_if_not_exists: bool) -> None:

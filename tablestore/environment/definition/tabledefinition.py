@@ -9,7 +9,6 @@ LIKE source          all of it, options of the statement winning      (INCLUDING
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tablestore.environment.definition.samenames import why_same
 from tablestore.environment.managed.nonphysical import (
     Unstored,
     UnstoredColumn,
@@ -298,3 +297,8 @@ def _of_source(session: Session, like: Like, source: Source) -> TableDefinition:
     if isinstance(found, Table | ConnectorTable):
         return definition_of(found)
     raise InvalidInputError(source.mark(f"LIKE {like.source}: expected a table", like.source.span), kind="like")
+
+
+def why_same(name: str, found: str) -> str:
+    """The explanation that a message adds where the names of two columns that are one to a query are not spelt alike."""
+    return "" if name == found else f", and a query cannot tell {name!r} from it: they differ in case only"

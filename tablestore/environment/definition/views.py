@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablestore.environment.heldrows import HeldRows
+from tablestore.environment.memoryrows import MemoryRows
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.result import Result, done
 from tablestore.environment.rows.relations import Relations
@@ -67,7 +67,7 @@ def add_rows_view(session: Session, path: ObjectPath, rows: Any, *, replace: boo
     if session.engine is not None and session.engine.is_native(rows):
         view = RowsView(path=path, rows=rows, native=True)
     else:
-        view = RowsView(path=path, rows=rows if isinstance(rows, ArrowSource) else HeldRows(_table(rows)))
+        view = RowsView(path=path, rows=rows if isinstance(rows, ArrowSource) else MemoryRows(_table(rows)))
     session.objects.add(view, replace=replace)
 
 

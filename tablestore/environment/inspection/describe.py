@@ -2,11 +2,11 @@
 
 DESCRIBE t                                  name type null key extras watermark comment
 DESCRIBE EXTENDED t                         name log.* file.path watermark file.format bucket change-tracking
-                                            last-modified num-files; of a materialized table its definition too
+                                            last-modified num-files
 DESCRIBE EXTENDED t PARTITION (day = …)     partition file.path last-modified num-files
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -15,10 +15,8 @@ from tablestore import options as opt
 from tablestore.environment.definition.databases import database_path
 from tablestore.environment.definition.partitions import partition_of
 from tablestore.environment.inspection.columns import COLUMNS_SCHEMA, column_rows, view_rows
-from tablestore.environment.inspection.materializeddetails import materialized_rows
 from tablestore.environment.inspection.watermark import newest_watermark
 from tablestore.environment.managed.nonphysical import read_unstored
-from tablestore.environment.materialized.storing import read_found
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.result import Result, records
 from tablestore.environment.session.objects import VIEWS, ConnectorTable
@@ -28,7 +26,7 @@ from tablestore.errors import InvalidInputError, NotFoundError
 from tablestore.format.binaryrow import decode_row
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.partitiontext import partition_dir
-from tablestore.options import TableOptions, is_materialized
+from tablestore.options import TableOptions
 from tablestore.redaction import shown_options
 from tablestore.sql.statements.session import Describe
 from tablestore.store.datapaths import entry_directory
@@ -36,11 +34,18 @@ from tablestore.table.system.systemtable import SystemTable
 from tablestore.table.table import Table
 from tablestore.types.typestring import quote_identifier
 
+Details = Iterator[tuple[str, str, object]]
+
 DETAILS_SCHEMA = pa.schema([("name", pa.string()), ("type", pa.string()), ("value", pa.string())])
 
 
-def describe(session: Session, statement: Describe, source: Source) -> Result:
-    """The description of a table, database or catalog. Raises NotFoundError, InvalidInputError."""
+def describe(
+    session: Session, statement: Describe, source: Source, more: Callable[[ObjectPath, Table], Details] = lambda *_: iter(())
+) -> Result:
+    """The description of a table, database or catalog. ``more`` gives the rows of a table that others know, behind the options.
+
+    Raises NotFoundError, InvalidInputError.
+    """
     if statement.what == "catalog":
         return _catalog(session, statement, source)
     if statement.what in ("database", "schema"):
@@ -53,7 +58,7 @@ def describe(session: Session, statement: Describe, source: Source) -> Result:
     table = session.table(statement.path, "DESCRIBE EXTENDED", source)
     path = session.expand(statement.path)
     if statement.partition is None:
-        return _details(_table_rows(session, path, table))
+        return _details(_table_rows(session, path, table, more(path, table)))
     return _details(_partition_rows(table, partition_of(table, statement.partition, source), source))
 
 
@@ -69,7 +74,7 @@ def _columns(session: Session, statement: Describe, source: Source) -> Result:
     return Result(rows)
 
 
-def _details(rows: Iterator[tuple[str, str, object]]) -> Result:
+def _details(rows: Details) -> Result:
     shown = ({"name": name, "type": kind, "value": _text(value)} for name, kind, value in rows)
     return records(DETAILS_SCHEMA, shown)
 
@@ -85,7 +90,7 @@ def _text(value: object) -> str | None:
     return str(value)
 
 
-def _table_rows(session: Session, path: ObjectPath, table: Table) -> Iterator[tuple[str, str, object]]:
+def _table_rows(session: Session, path: ObjectPath, table: Table, more: Details) -> Details:
     stored = table.options()
     options, settings = TableOptions(stored), table.change_log.settings
     kafka = settings.system == "kafka"
@@ -100,14 +105,13 @@ def _table_rows(session: Session, path: ObjectPath, table: Table) -> Iterator[tu
     yield "file.format", "String", options.text(opt.FILE_FORMAT)
     yield "bucket", "Integer", options.value(opt.BUCKET)
     yield "change-tracking", "Boolean", options.flag(opt.CHANGE_TRACKING)
-    if is_materialized(stored):
-        yield from materialized_rows(read_found(path, table), session.clock.now_ms())
+    yield from more
     context = table.context.still_there()
     entries = context.manifests.live(context.snapshots.latest())
     yield from _files_rows(list(entries))
 
 
-def _partition_rows(table: Table, spec: Mapping[str, object], source: Source) -> Iterator[tuple[str, str, object]]:
+def _partition_rows(table: Table, spec: Mapping[str, object], source: Source) -> Details:
     context = table.context.still_there()
     schema = context.schema
     missing = [name for name in table.partition_by if name not in spec]
@@ -132,14 +136,14 @@ def _partition_rows(table: Table, spec: Mapping[str, object], source: Source) ->
     yield from _files_rows(entries)
 
 
-def _files_rows(entries: list[ManifestEntry]) -> Iterator[tuple[str, str, object]]:
+def _files_rows(entries: list[ManifestEntry]) -> Details:
     newest = max((entry.file.creation_time_millis or 0 for entry in entries), default=None)
     # Files have the local time of their writer.
     yield "last-modified", "Timestamp", None if not newest else datetime.fromtimestamp(newest / 1000, UTC).replace(tzinfo=None)
     yield "num-files", "Integer", len(entries)
 
 
-def _connector_rows(found: ConnectorTable) -> Iterator[tuple[str, str, object]]:
+def _connector_rows(found: ConnectorTable) -> Details:
     yield "name", "String", found.path
     yield "connector", "String", found.connector
     for key, value in sorted(shown_options(found.options).items()):

@@ -1,18 +1,16 @@
 """Runs EXPLAIN of a statement: how it would run, and what it reads of each managed table after pruning."""
 
-from tablestore.environment.materialized.declaring import explain_materialized
 from tablestore.environment.pipelines.creation import plan_creation
 from tablestore.environment.pipelines.inserts import plan_one, plan_set
 from tablestore.environment.result import Result, one_text
 from tablestore.environment.rows.change import plan_change
-from tablestore.environment.rows.explain import explain_query, explained
+from tablestore.environment.rows.queries import explain_query, explained
 from tablestore.environment.session.session import Session
 from tablestore.environment.source import Source
 from tablestore.errors import UnsupportedError
 from tablestore.sql.query.parameters import Parameters
 from tablestore.sql.statements.anystatement import Explain
 from tablestore.sql.statements.definition import CreateTable
-from tablestore.sql.statements.materialized import CreateMaterializedTable
 from tablestore.sql.statements.rows import Delete, Insert, Merge, Query, StatementSet, Update
 
 
@@ -32,8 +30,6 @@ def _plan(session: Session, statement: Explain, source: Source, parameters: Para
             return plan_set(session, inner, source, parameters).explain()
         case CreateTable(query=query) if query is not None and not inner.temporary:
             return plan_creation(session, inner, source, parameters).explain()
-        case CreateMaterializedTable():
-            return explain_materialized(session, inner, source)
         case Delete() | Update() | Merge():
             bound, _ = plan_change(session, inner, source, parameters)
             return explained(session, bound)

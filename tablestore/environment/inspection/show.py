@@ -9,11 +9,8 @@ import pyarrow as pa
 from tablestore.environment.definition.databases import database_path
 from tablestore.environment.definition.partitions import partition_of
 from tablestore.environment.inspection.columns import COLUMNS_SCHEMA, column_rows, view_rows
-from tablestore.environment.inspection.materializeddetails import create_materialized_statement
 from tablestore.environment.inspection.showcreate import create_catalog_statement, create_statement, create_view_statement
-from tablestore.environment.jobs.job import Job
-from tablestore.environment.materialized.due import materialized_tables
-from tablestore.environment.materialized.storing import find_materialized
+from tablestore.environment.jobs import Job
 from tablestore.environment.procedures.call import SYSTEM
 from tablestore.environment.procedures.registry import PROCEDURES
 from tablestore.environment.result import Result, listed, one_text, pairs, records
@@ -46,14 +43,6 @@ def show(session: Session, statement: Show, source: Source) -> Result:
         case ShowKind.TABLES:
             names = _temporary if statement.temporary else _tables
             return listed("table", matching(names(session, statement, source), statement))
-        case ShowKind.MATERIALIZED_TABLES:
-            catalog, database = _database(session, statement, source)
-            with placing(source, statement.path.span if statement.path else NOWHERE):
-                found_names = [path.name for path, _ in materialized_tables(session, catalog, database)]
-            return listed("materialized_table", matching(found_names, statement))
-        case ShowKind.CREATE_MATERIALIZED_TABLE:
-            found_table = find_materialized(session, _path(statement), source)
-            return one_text("result", create_materialized_statement(found_table))
         case ShowKind.VIEWS:
             names = _temporary if statement.temporary else _views
             return listed("view", matching(names(session, statement, source), statement))
@@ -64,14 +53,14 @@ def show(session: Session, statement: Show, source: Source) -> Result:
         case ShowKind.OPTIONS if statement.path is None:
             return _options(session.settings.all().items(), statement)
         case ShowKind.CREATE_CATALOG:
-            name = _path(statement)
+            name = path_of(statement)
             with placing(source, name.span):
                 entry = session.catalogs.entry(str(name))
             return one_text("result", create_catalog_statement(str(name), entry.shown()))
         case ShowKind.PROCEDURES:
             return listed("procedure", matching([f"{SYSTEM}.{name}" for name in PROCEDURES], statement))
         case ShowKind.FUNCTIONS if statement.temporary:
-            return listed("function", matching(session.functions.names(_database(session, statement, source)), statement))
+            return listed("function", matching(session.functions.names(database_of(session, statement, source)), statement))
         case ShowKind.FUNCTIONS:
             rows = session.engine_for("SHOW FUNCTIONS").execute("SHOW FUNCTIONS")
             if rows is None:
@@ -86,7 +75,7 @@ def show(session: Session, statement: Show, source: Source) -> Result:
 
 
 def _of_table(session: Session, statement: Show, source: Source) -> Result:
-    path = _path(statement)
+    path = path_of(statement)
     found = session.find(path, source)
     match statement.kind:
         case ShowKind.COLUMNS if isinstance(found, Table | SystemTable | ConnectorTable):
@@ -144,7 +133,7 @@ def _options(found: Iterable[tuple[str, str]], statement: Show) -> Result:
 def _partitions(table: Table, statement: Show, source: Source) -> Result:
     if not table.partition_by:
         raise InvalidInputError(
-            source.mark(f"table {table.name} is not partitioned", _path(statement).span), kind="not-partitioned"
+            source.mark(f"table {table.name} is not partitioned", path_of(statement).span), kind="not-partitioned"
         )
     wanted = {} if statement.partition is None else partition_of(table, statement.partition, source)
     names = [text for text, values in partition_values(table.context.still_there()) if wanted.items() <= values.items()]
@@ -152,7 +141,7 @@ def _partitions(table: Table, statement: Show, source: Source) -> Result:
 
 
 def _tables(session: Session, statement: Show, source: Source) -> list[str]:
-    catalog, database = _database(session, statement, source)
+    catalog, database = database_of(session, statement, source)
     ours = [
         one.path.name for one in session.objects.connector_tables() if (one.path.catalog, one.path.database) == (catalog, database)
     ]
@@ -164,7 +153,7 @@ def _tables(session: Session, statement: Show, source: Source) -> list[str]:
 
 def _temporary(session: Session, statement: Show, source: Source) -> list[str]:
     """The temporary tables or views of a database, which need not exist."""
-    place = _database(session, statement, source)
+    place = database_of(session, statement, source)
     found = session.objects.temporary_tables() if statement.kind is ShowKind.TABLES else session.objects.views()
     return [one.path.name for one in found if (one.path.catalog, one.path.database) == place]
 
@@ -173,13 +162,15 @@ def _views(session: Session, statement: Show, source: Source) -> list[str]:
     return sorted({*_temporary(session, statement, source), *(session.engine.list_views() if session.engine is not None else ())})
 
 
-def _database(session: Session, statement: Show, source: Source) -> tuple[str, str]:
+def database_of(session: Session, statement: Show, source: Source) -> tuple[str, str]:
+    """The catalog and database whose objects a statement lists."""
     if statement.path is None:
         return session.catalogs.current, session.catalogs.current_database
     return database_path(session, statement.path, source)
 
 
-def _path(statement: Show) -> Path:
+def path_of(statement: Show) -> Path:
+    """The object that a statement shows. Raises InvalidInputError."""
     if statement.path is None:
         raise InvalidInputError(f"SHOW {statement.kind.value}: expected the name of a table", kind="sql-syntax")
     return statement.path

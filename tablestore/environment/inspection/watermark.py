@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 import pyarrow as pa
 
 from tablestore.environment.engine import BoundQuery, QueryEngine, RowsRelation
-from tablestore.environment.heldrows import HeldRows
 from tablestore.environment.managed.nonphysical import WatermarkOf
+from tablestore.environment.memoryrows import MemoryRows
 from tablestore.sql.source import Edit, Span
 from tablestore.sql.stored.storedexpression import check_expressions
 from tablestore.table.system.systemrows import column_statistics
@@ -44,7 +44,7 @@ def newest_watermark(engine: QueryEngine | None, table: Table, watermark: Waterm
 def _computed(engine: QueryEngine, table: Table, column: str, expression: str, newest: object) -> datetime | None:
     text = f"SELECT {expression} AS `value` FROM "
     schema = to_arrow_schema([table.table_schema.field(column)])
-    rows = HeldRows(pa.table([pa.array([newest], schema.field(0).type)], schema=schema))
+    rows = MemoryRows(pa.table([pa.array([newest], schema.field(0).type)], schema=schema))
     edit = Edit(span=Span(len(text), len(text)), relation=0)
     query = BoundQuery(text=text, relations=(RowsRelation(name="newest", rows=rows),), edits=(edit,))
     found: datetime | None = engine.read(query).read_all().column(0)[0].as_py()

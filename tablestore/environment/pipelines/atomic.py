@@ -19,16 +19,15 @@ import pyarrow as pa
 
 from tablestore.distributed.read import pin_read
 from tablestore.environment.engine import BoundQuery, InsertTarget
-from tablestore.environment.jobs.hooks import JobStatusHook, why_not_serializable
-from tablestore.environment.jobs.job import Job
+from tablestore.environment.jobs import Job, JobStatusHook, why_not_serializable
 from tablestore.environment.managed.factory import ManagedTableContext, StagesTables
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.pipelines.inserts import OneInsert
 from tablestore.environment.pipelines.pipeline import Plan
 from tablestore.environment.pipelines.streams import StreamInsert, StreamSetting
 from tablestore.environment.result import SNAPSHOT_SCHEMA, Result, ResultKind, landed
-from tablestore.environment.rows.explain import explained
 from tablestore.environment.rows.insert import Insertion
+from tablestore.environment.rows.queries import explained
 from tablestore.environment.session.catalogs import sweep_dead
 from tablestore.environment.session.objects import ConnectorTable
 from tablestore.environment.session.session import Session, spec_of

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tablestore.environment.givenquery import QueryText, path_of
 from tablestore.environment.pipelines.creation import pipeline_of
 from tablestore.environment.pipelines.pipeline import TablePipeline
+from tablestore.environment.queryargument import QueryText, path_of
 from tablestore.environment.session.session import Session
 from tablestore.errors import InvalidInputError
 from tablestore.sql.statements.definition import CreateTable

@@ -21,8 +21,7 @@ import pyarrow as pa
 from tablestore.environment.definition.create import connector_of, connector_table, created_path, new_managed
 from tablestore.environment.definition.tabledefinition import TableDefinition, define
 from tablestore.environment.engine import BoundQuery
-from tablestore.environment.jobs.hooks import JobStatusHook
-from tablestore.environment.jobs.job import Job
+from tablestore.environment.jobs import Job, JobStatusHook
 from tablestore.environment.managed.factory import ManagedTableContext, StagesTables
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.pipelines.atomic import HookedCreation, KeptCreation, Rows, StagedCreation, check_atomic, hooked_stream
@@ -30,8 +29,8 @@ from tablestore.environment.pipelines.inserts import OneInsert
 from tablestore.environment.pipelines.pipeline import Plan, TablePipeline, run_statement
 from tablestore.environment.pipelines.streams import StreamSetting, stream_into, stream_setting
 from tablestore.environment.result import DONE_SCHEMA, SNAPSHOT_SCHEMA, Result, ResultKind, already_there, done, landed
-from tablestore.environment.rows.explain import explained
 from tablestore.environment.rows.insert import Insertion, QueryToInsert, check_batch, check_writes
+from tablestore.environment.rows.queries import explained
 from tablestore.environment.session.objects import ConnectorTable
 from tablestore.environment.session.session import Session, made_by_query, placing
 from tablestore.environment.session.sessionsettings import CTAS_ATOMICITY

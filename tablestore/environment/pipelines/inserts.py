@@ -11,13 +11,12 @@ from functools import partial
 import pyarrow as pa
 
 from tablestore.environment.engine import InsertTarget
-from tablestore.environment.jobs.hooks import JobStatusHook
-from tablestore.environment.jobs.job import Job
+from tablestore.environment.jobs import Job, JobStatusHook
 from tablestore.environment.pipelines.pipeline import run_statement
 from tablestore.environment.pipelines.streams import StreamInsert, stream_insert
 from tablestore.environment.result import DONE_SCHEMA, SNAPSHOT_SCHEMA, Result, ResultKind, done, inserted
-from tablestore.environment.rows.explain import explained
 from tablestore.environment.rows.insert import Insertion, plan_insert, run_insertion
+from tablestore.environment.rows.queries import explained
 from tablestore.environment.session.session import Session
 from tablestore.environment.source import Source
 from tablestore.errors import TablestoreError, UnsupportedError

@@ -9,8 +9,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from tablestore.environment.jobs.hooks import JobStatusHook, check_hook
-from tablestore.environment.jobs.job import Job
+from tablestore.environment.jobs import Job, JobStatusHook, check_hook
 from tablestore.environment.pipelines.streams import StreamInsert
 from tablestore.environment.result import DONE_SCHEMA, NoticeKind, Result, ResultKind, pending
 from tablestore.environment.session.session import Session

@@ -19,12 +19,11 @@ import pyarrow as pa
 
 from tablestore.distributed.streambatch import no_checkpoint
 from tablestore.environment.engine import BoundQuery, InsertTarget, StreamsInserts
-from tablestore.environment.jobs.hooks import JobStatusHook
-from tablestore.environment.jobs.job import Job
+from tablestore.environment.jobs import Job, JobStatusHook
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.result import DONE_SCHEMA, Result, ResultKind, done
-from tablestore.environment.rows.explain import explained
 from tablestore.environment.rows.insert import Insertion
+from tablestore.environment.rows.queries import explained
 from tablestore.environment.session.session import Session
 from tablestore.environment.session.sessionsettings import CHECKPOINT_INTERVAL, CHECKPOINTS
 from tablestore.environment.source import Source

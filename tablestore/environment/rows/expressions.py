@@ -9,7 +9,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from tablestore.environment.engine import BoundQuery, ManagedRelation, QueryEngine, QueryRelation, Relation, RowsRelation
-from tablestore.environment.heldrows import HeldRows
+from tablestore.environment.memoryrows import MemoryRows
 from tablestore.sql.source import Edit, Span
 from tablestore.types.arrowtypes import fields_from_arrow, to_arrow_schema
 from tablestore.types.datatypes import DataType, Field
@@ -19,7 +19,7 @@ def expression_type(engine: QueryEngine, expression: str, fields: Sequence[Field
     """The type of an expression. Raises what the engine says of a wrong one: InvalidInputError, UnsupportedError."""
     text = f"SELECT {expression} AS `value` FROM "
     place = Span(len(text), len(text))
-    relation = RowsRelation(name="columns", rows=HeldRows(to_arrow_schema(fields).empty_table()))
+    relation = RowsRelation(name="columns", rows=MemoryRows(to_arrow_schema(fields).empty_table()))
     schema = engine.query(BoundQuery(text=text, relations=(relation,), edits=(Edit(span=place, relation=0),))).schema
     (field,), _ = fields_from_arrow(schema)
     return field.type

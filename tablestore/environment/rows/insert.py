@@ -4,10 +4,15 @@
     OVERWRITE                            all rows of an unpartitioned table; the partitions that the rows fall into of another one
                                          (``dynamic-partition-overwrite`` = false: all of them)
     OVERWRITE … PARTITION (day = …)      the partitions of these values
+
+Rows for a table with a connector are written by the engine, unless an installed package does it: an entry point of the group
+``tablestore.row_sinks`` with the name of the connector gives a function that takes the rows in this process, whatever engine the
+query runs on, in bounded memory (``QueryRows.streamed``).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.metadata import entry_points
 
 import pyarrow as pa
 
@@ -19,13 +24,12 @@ from tablestore.environment.engine import (
     RowsRelation,
     WritesConnectors,
 )
-from tablestore.environment.heldrows import HeldRows
+from tablestore.environment.memoryrows import MemoryRows
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.rows.expressions import schema_of, types_of
 from tablestore.environment.rows.freshrows import no_longer_there
 from tablestore.environment.rows.literalrows import literal_rows
 from tablestore.environment.rows.relations import Relations, by_name, connector_relation
-from tablestore.environment.rows.rowsinks import row_sink
 from tablestore.environment.session.objects import ConnectorTable
 from tablestore.environment.session.session import Session, placing
 from tablestore.environment.source import Source
@@ -45,8 +49,14 @@ from tablestore.types.arrowtypes import fields_from_arrow
 from tablestore.types.datatypes import MAX_LENGTH, AtomicType, Field, TypeRoot
 from tablestore.types.partitionspec import parse_partition_value
 
+_ROW_SINKS = "tablestore.row_sinks"
+# Its presence says that rows are to be encoded here. An engine's own source of this name takes messages that a query has made.
+_VALUE_FORMAT = "value.format"
 _VALUES = "_tablestore_values"
 _TEXT = AtomicType(root=TypeRoot.VARCHAR, length=MAX_LENGTH)
+
+RowSink = Callable[[str, Mapping[str, str], Sequence[str], pa.RecordBatchReader, str], None]
+"""(name of the table, its options, its key, the rows, an id of this job) -> nothing; the rows have landed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +108,7 @@ def _target_gone(insertion: Insertion) -> TablestoreError | None:
 def _written(engine: QueryEngine, insertion: Insertion, job_id: str) -> Snapshot | None:
     if isinstance(insertion.target, InsertTarget):
         return engine.insert(insertion.query, insertion.target)
-    if (sink := row_sink(insertion.target)) is not None:
+    if (sink := _row_sink(insertion.target)) is not None:
         rows = engine.query(insertion.query).streamed()
         sink(insertion.name, insertion.target.options, insertion.target.primary_key, rows, job_id)
         return None
@@ -106,6 +116,23 @@ def _written(engine: QueryEngine, insertion: Insertion, job_id: str) -> Snapshot
     target = connector_relation(insertion.target)
     engine.write(insertion.query, target, overwrite=insertion.overwrite, partition=insertion.partition)
     return None
+
+
+def _row_sink(table: ConnectorTable) -> RowSink | None:
+    """The sink that writes to a table; None: the engine. Raises UnsupportedError for a connector that is not installed."""
+    if _VALUE_FORMAT not in table.options:
+        return None
+    points = {point.name: point for point in entry_points(group=_ROW_SINKS)}
+    if table.connector not in points:
+        return None
+    try:
+        sink: RowSink = points[table.connector].load()
+    except ImportError as error:
+        raise UnsupportedError(
+            f"the connector {table.connector} does not load ({error}); pip install 'tablestore[{table.connector}]'",
+            kind="no-connector",
+        ) from error
+    return sink
 
 
 def plan_insert(session: Session, statement: Insert, source: Source, parameters: Parameters) -> Insertion:
@@ -135,7 +162,7 @@ def plan_insert(session: Session, statement: Insert, source: Source, parameters:
 
 def check_writes(engine: QueryEngine, found: ConnectorTable, source: Source, span: Span, *, overwrite: bool = False) -> None:
     """Raises UnsupportedError unless somebody writes a table with a connector."""
-    if row_sink(found) is not None:
+    if _row_sink(found) is not None:
         if overwrite:
             raise UnsupportedError(
                 source.mark(f"{found.path} has the connector {found.connector!r}, which only adds rows: INSERT INTO it", span),
@@ -186,7 +213,7 @@ class QueryToInsert:
         """The rows for a table of these columns. Raises InvalidInputError for columns that do not match."""
         tables: dict[str, Relation] = {}
         if self.literals is not None:
-            tables[_VALUES] = RowsRelation(name="VALUES", rows=HeldRows(self.literals))
+            tables[_VALUES] = RowsRelation(name="VALUES", rows=MemoryRows(self.literals))
         made = insert_query(
             self.source.text, self.statement, fields, self.given, rows=f"SELECT * FROM {_VALUES}" if tables else None
         )

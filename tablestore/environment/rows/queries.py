@@ -1,6 +1,8 @@
-"""Runs SELECT and whatever else gives rows."""
+"""Runs SELECT and whatever else gives rows, and explains how it would run and what it reads of each managed table."""
 
-from tablestore.environment.engine import BoundQuery
+from collections.abc import Iterator
+
+from tablestore.environment.engine import BoundQuery, ManagedRelation, QueryRelation
 from tablestore.environment.result import Result
 from tablestore.environment.rows.freshrows import FreshRows
 from tablestore.environment.rows.relations import Relations
@@ -27,6 +29,18 @@ def run_query(session: Session, statement: Query, source: Source, parameters: Pa
     return Result(FreshRows(lambda: bound_query(session, statement.query, source, parameters), engine.query))
 
 
+def explain_query(session: Session, query: Fragment, source: Source, parameters: Parameters) -> str:
+    """The plan of a query. Raises what running it would raise."""
+    return explained(session, bound_query(session, query, source, parameters))
+
+
+def explained(session: Session, query: BoundQuery) -> str:
+    """The plan of a bound query: its managed scans, then the engine's own plan."""
+    plan = session.engine_for("EXPLAIN").explain(query)
+    scans = "\n".join(_scans(query))
+    return f"== Managed scans ==\n{scans}\n\n{plan}" if scans else plan
+
+
 def bound_query(session: Session, query: Fragment, source: Source, parameters: Parameters) -> BoundQuery:
     """A query as it stands in a source, its tables resolved. Places in its text are places in the source."""
     return Relations(session=session, source=source, parameters=parameters, reads_rows=True).bind(in_place(query, source))
@@ -36,3 +50,18 @@ def in_place(fragment: Fragment, source: Source) -> str:
     """The text of a fragment at its place in the source: what stands before it is blank, line breaks stay."""
     before = source.text[: fragment.span.start]
     return "".join(char if char == "\n" else " " for char in before) + fragment.text
+
+
+def _scans(query: BoundQuery) -> Iterator[str]:
+    for relation in query.relations:
+        if isinstance(relation, QueryRelation):
+            yield from _scans(relation.query)
+        elif isinstance(relation, ManagedRelation):
+            yield _scan(relation)
+
+
+def _scan(relation: ManagedRelation) -> str:
+    snapshot = "no snapshot" if relation.pin.snapshot_id is None else f"snapshot {relation.pin.snapshot_id}"
+    columns = "all columns" if relation.columns is None else f"columns {', '.join(relation.columns) or 'none'}"
+    condition = "" if relation.filter is None else f", filter {relation.filter}"
+    return f"{relation.name}: {snapshot}, {columns}{condition}"

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from tablestore.clock import Clock
 from tablestore.distributed.spec import TableSpec
 from tablestore.environment.engine import QueryEngine
-from tablestore.environment.jobs.jobs import Jobs
+from tablestore.environment.jobs import Jobs
 from tablestore.environment.managed.factory import ManagedTableFactory
 from tablestore.environment.objectpath import MOST_PARTS, ObjectPath, expand, known
 from tablestore.environment.restricted.restrictions import Restrictions

@@ -34,7 +34,6 @@ from tablestore.environment.engine import (
     Relation,
     RowsRelation,
 )
-from tablestore.environment.tableenvironment import TableEnvironment
 from tablestore.errors import InvalidInputError, NotFoundError, TablestoreError, UnsupportedError
 from tablestore.format.snapshot import CommitKind
 from tablestore.sql.source import Edit, Span
@@ -43,6 +42,7 @@ from tablestore.table.catalog import Catalog
 from tablestore.table.opening import open_catalog
 from tablestore.table.table import Table
 from tablestore.table.write.rowchange import RowChange
+from tablestore.tableenvironment import TableEnvironment
 from tablestore.types.evolution.schemachanges import ChangeType, RenameColumn
 
 _MOST_LONG = 2**63 - 1

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tablestore as ts
-from tablestore.environment.jobs.job import JobStatus
+from tablestore.environment.jobs import JobStatus
 from tablestore.testing.kafka import KafkaBroker
 from tests.integration.kafka.topics import messages, topics
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tablestore as ts
-from tests.environment.materialized.incremental.shapes import SHAPES
-from tests.environment.materialized.incremental.test_random import check
+from tests.materialized.incremental.shapes import SHAPES
+from tests.materialized.incremental.test_random import check
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

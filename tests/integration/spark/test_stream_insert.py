@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.environment.jobs.job import Job, JobStatus
+from tablestore.environment.jobs import Job, JobStatus
 from tests.integration.spark.feed import Feed, forget_last
 
 if TYPE_CHECKING:

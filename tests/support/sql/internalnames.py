@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[3]
 FOLDERS = (
     "tablestore/sql",
     "tablestore/environment/rows",
-    "tablestore/environment/materialized",
+    "tablestore/materialized",
     "connectors/duckdb",
     "connectors/spark/pyspark_tablestore",
 )

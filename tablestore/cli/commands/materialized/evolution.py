@@ -12,7 +12,7 @@ from tablestore.cli.commands.sql import EngineOption, open_environment
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tablestore.environment.materialized.evolution.comparing import CompareReport
+    from tablestore.materialized.evolution.comparing import CompareReport
 
 app = typer.Typer()
 

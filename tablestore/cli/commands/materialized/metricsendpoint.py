@@ -12,7 +12,7 @@ from socket import socket
 from typing import Any
 
 import tablestore as ts
-from tablestore.environment.materialized.figures.openmetrics import CONTENT_TYPE
+from tablestore.materialized.figures.openmetrics import CONTENT_TYPE
 
 MOST_CONNECTIONS = 16
 _SILENCE_S = 5.0

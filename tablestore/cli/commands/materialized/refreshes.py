@@ -14,8 +14,8 @@ from tablestore.sql.parse.statement import parse_path
 from tablestore.types.typestring import quote_identifier
 
 if TYPE_CHECKING:
-    from tablestore.environment.materialized.due import DueRefresh
-    from tablestore.environment.materialized.figures.freshnessfigures import FreshnessFigures, PastRefresh
+    from tablestore.materialized.due import DueRefresh
+    from tablestore.materialized.figures.freshnessfigures import FreshnessFigures, PastRefresh
 
 app = typer.Typer()
 

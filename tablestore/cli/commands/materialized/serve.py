@@ -91,7 +91,7 @@ class Server:
 
     def look(self) -> None:
         """One look: refresh what is due, and count. An error of the warehouse is noted; the next look tries again."""
-        from tablestore.environment.materialized.figures.openmetrics import metrics_text
+        from tablestore.materialized.figures.openmetrics import metrics_text
 
         try:
             self._refresh()

@@ -1,0 +1,135 @@
+"""Runs the job of a continuous table: it refreshes at the interval of the freshness, until it is to stop.
+
+    waits until the table is whole and names it -> waits for the next time -> still my table? -> refresh -> waits -> …
+
+The statement that makes it fills the table itself, before the table names the job. The job stops when it is canceled, when the
+table is suspended, altered or dropped, or when another job has taken over: the definition names the one that counts. A refresh
+that fails is logged and kept with the table, and the next round tries again. Where the job stands is in the table: one that dies
+leaves nothing but a table that is due.
+"""
+
+import json
+import logging
+import os
+import platform
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tablestore.environment.jobs import Job
+from tablestore.environment.objectpath import ObjectPath
+from tablestore.environment.result import Result, done
+from tablestore.environment.session.session import Session
+from tablestore.errors import ConflictError, NotFoundError, TablestoreError
+from tablestore.materialized.materializedtable import RefreshHandler, RefreshStatus
+from tablestore.materialized.refreshing import CONFLICTS, last_refresh, refresh_once
+from tablestore.materialized.storing import Found, open_materialized
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, kw_only=True)
+class ContinuousRefresh:
+    """The work of the job of one table. ``options`` hold for what it writes, and are kept nowhere."""
+
+    session: Session
+    path: ObjectPath
+    options: Mapping[str, str] = field(default_factory=dict)
+    _begun: threading.Event = field(default_factory=threading.Event)
+
+    def begin(self) -> None:
+        """Goes on: whether the table names the job is settled."""
+        self._begun.set()
+
+    def run(self, job: Job[Result]) -> Result:
+        """Refreshes until the end. Raises UnsupportedError when it is canceled."""
+        self._begun.wait()
+        job.check()
+        found = self._mine(job.id)
+        while found is not None:
+            job.pause(found.definition.freshness.millis / 1000)
+            found = self._refreshed(job)
+        return done()
+
+    def _refreshed(self, job: Job[Result]) -> Found | None:
+        """Refreshes the table as it is now; None if another one refreshes it, or nobody."""
+        while (found := self._mine(job.id)) is not None:
+            try:
+                refresh_once(self.session, found, before=last_refresh(found), options=self.options)
+            except TablestoreError as error:
+                # A job that was canceled in the middle of a query has failed in it.
+                job.check()
+                if isinstance(error, ConflictError) and error.kind in CONFLICTS:
+                    # Another refresh or definition was faster: what is to be done now is read anew.
+                    continue
+                LOG.warning("materialized table %s could not be refreshed, it is tried again: %s", self.path, error)
+            return found
+        return None
+
+    def _mine(self, job_id: str) -> Found | None:
+        """The table, if this job is the one that refreshes it."""
+        try:
+            found = open_materialized(self.session, self.path)
+        except NotFoundError:
+            return None
+        active = found.upkeep.status is RefreshStatus.ACTIVATED
+        return found if active and job_of(found.upkeep.handler) == job_id else None
+
+
+def handler_of(job_id: str) -> RefreshHandler:
+    """The handler that leads to a job of this process."""
+    host, process = platform.node(), os.getpid()
+    data = {"jobId": job_id, "host": host, "process": process}
+    return RefreshHandler(summary=f"job {job_id} of process {process} on {host}", data=json.dumps(data).encode())
+
+
+def job_of(handler: RefreshHandler | None) -> str | None:
+    """The job that a handler leads to; None if it leads to none."""
+    found = _content(handler).get("jobId")
+    return found if isinstance(found, str) else None
+
+
+def is_alive(session: Session, handler: RefreshHandler | None) -> bool:
+    """True if the job of a handler runs. One on another host is believed to."""
+    found = _content(handler)
+    if local_job(session, handler) is not None:
+        return True
+    process = found.get("process")
+    if not isinstance(process, int) or isinstance(process, bool) or process <= 0:
+        return False
+    if found.get("host") != platform.node():
+        return True
+    return process != os.getpid() and _runs(process)
+
+
+def local_job(session: Session, handler: RefreshHandler | None) -> Job[Result] | None:
+    """The job of a handler, if this session runs it."""
+    wanted = job_of(handler)
+    return next((job for job in session.jobs.under_way() if job.id == wanted), None)
+
+
+def stop_local(session: Session, handler: RefreshHandler | None) -> None:
+    """Ends the job of a handler, if this session runs it; one elsewhere ends by itself when it looks at the table."""
+    if (job := local_job(session, handler)) is not None:
+        job.cancel()
+        job.wait()
+
+
+def _content(handler: RefreshHandler | None) -> dict[str, object]:
+    if handler is None:
+        return {}
+    try:
+        found = json.loads(handler.data)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True

@@ -1,0 +1,177 @@
+"""Expands the query of a materialized table: finds the tables that it reads, and fills up all names.
+
+    SELECT id FROM orders            SELECT id FROM `lake`.`shop`.`orders`
+
+The table outlives the session, so only what outlives it too may be read: permanent tables of catalogs. Temporary objects, tables
+with a connector (which the session keeps) and what the query engine itself has are refused, each with the way out. A table does
+not read itself, nor one that is made from it.
+"""
+
+from dataclasses import dataclass
+
+from tablestore.environment.objectpath import MOST_PARTS, ObjectPath, expand
+from tablestore.environment.session.objects import TemporaryTable, kind_of
+from tablestore.environment.session.session import Session, placing
+from tablestore.environment.source import Source
+from tablestore.errors import InvalidInputError, TablestoreError, UnsupportedError
+from tablestore.materialized.materializedtable import definition_of
+from tablestore.options import is_materialized
+from tablestore.sql.query.extent import Tokens
+from tablestore.sql.query.functions import function_edits
+from tablestore.sql.query.tablereferences import Reference, references_in
+from tablestore.sql.source import NOWHERE, Edit, Fragment, Span, apply_edits
+from tablestore.table.table import Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpandedQuery:
+    """A query whose names are filled up. ``text`` is ``original`` with whole names; ``sources`` are the tables that it reads, in
+    order of their place."""
+
+    original: str
+    text: str
+    sources: tuple[ObjectPath, ...]
+
+
+def expand_query(session: Session, query: Fragment, source: Source, made: ObjectPath) -> ExpandedQuery:
+    """Fills up the names of the query of the table ``made``. Raises InvalidInputError, UnsupportedError, NotFoundError."""
+    text = _plain(query.text)
+    start = query.span.start + (len(query.text) - len(query.text.lstrip())) if query.span != NOWHERE else 0
+
+    def place(span: Span) -> Span:
+        return Span(span.start + start, span.end + start) if query.span != NOWHERE else NOWHERE
+
+    tokens = Tokens(text)
+    for edit in function_edits(tokens, session.function):
+        name = text[edit.span.start : edit.span.end]
+        raise UnsupportedError(
+            source.mark(
+                f"the function {name} is a temporary one of this session, and a materialized table outlives it: write its "
+                "expression into the query, or use a function of the engine",
+                place(edit.span),
+            ),
+            kind="temporary-object",
+        )
+    edits, sources = [], []
+    for reference in references_in(tokens):
+        found = _source(session, reference, source, place(reference.span))
+        edits.append(Edit(span=reference.span, text=found.quoted))
+        sources.append(found.plain)
+    paths = tuple(dict.fromkeys(sources))
+    _check_no_cycle(session, paths, made, source, place(Span(0, len(text))))
+    return ExpandedQuery(original=text, text=apply_edits(text, edits, str), sources=paths)
+
+
+def check_lasts(session: Session, path: ObjectPath) -> None:
+    """Raises UnsupportedError for a table of a catalog that ends with this process: whoever refreshes it would not find it."""
+    if path.catalog in session.catalogs.names() and not session.catalogs.get(path.catalog).serializable:
+        raise UnsupportedError(
+            f"{path}: the catalog {path.catalog} lies in the memory of this process and ends with it, and a materialized table "
+            "outlives the session: take a catalog whose warehouse stays, a directory or a URL such as s3://bucket/path (metastore "
+            "= filesystem or jdbc)",
+            kind="catalog-in-memory",
+        )
+
+
+def fill_names(session: Session, query: str) -> str:
+    """A query with whole names, whatever they stand for. Raises InvalidInputError for what is no query."""
+    text = _plain(query)
+    references = references_in(Tokens(text))
+    return apply_edits(text, [Edit(span=one.span, text=session.expand(one.path).quoted) for one in references], str)
+
+
+def sources_of(expanded: str) -> tuple[ObjectPath, ...]:
+    """The tables that an expanded query reads. Raises InvalidInputError for what is none."""
+    paths = [reference.path for reference in references_in(Tokens(expanded))]
+    return tuple(dict.fromkeys(expand(path, *path.parts[:2]).plain for path in paths if len(path.parts) == MOST_PARTS))
+
+
+def _plain(query: str) -> str:
+    return query.strip().rstrip(";").rstrip()
+
+
+def _source(session: Session, reference: Reference, source: Source, place: Span) -> ObjectPath:
+    path = session.expand(reference.path)
+    if reference.call is not None:
+        raise UnsupportedError(
+            source.mark(
+                "table_changes gives changes between two snapshots, and the query of a materialized table reads tables as they "
+                "are: name the table itself",
+                place,
+            ),
+            kind="materialized-source",
+        )
+    if reference.options:
+        raise UnsupportedError(
+            source.mark(
+                f"OPTIONS are for one statement, and the query of a materialized table is run again and again: {reference.path} "
+                "VERSION AS OF … names a snapshot that it always reads",
+                place,
+            ),
+            kind="materialized-source",
+        )
+    hiding = session.objects.temporary(path.plain)
+    if hiding is not None:
+        kind = "table" if isinstance(hiding, TemporaryTable) else kind_of(hiding)
+        raise UnsupportedError(
+            source.mark(
+                f"{path} is a temporary {kind} of this session, and a materialized table outlives it: read permanent tables, and "
+                "write the query of a view into the query",
+                place,
+            ),
+            kind="temporary-object",
+        )
+    if session.objects.permanent(path) is not None:
+        raise UnsupportedError(
+            source.mark(
+                f"{path} is a table with a connector, which only this session knows: INSERT its rows into a managed table, and "
+                "read that",
+                place,
+            ),
+            kind="materialized-source",
+        )
+    with placing(source, place):
+        found = session.find(reference.path)
+    if found is None:
+        raise UnsupportedError(
+            source.mark(
+                f"{reference.path} is a table of the query engine itself, which only this session knows: INSERT its rows into a "
+                "managed table, and read that",
+                place,
+            ),
+            kind="materialized-source",
+        )
+    with placing(source, place):
+        check_lasts(session, path)
+    return path
+
+
+def _check_no_cycle(session: Session, sources: tuple[ObjectPath, ...], made: ObjectPath, source: Source, place: Span) -> None:
+    seen: set[ObjectPath] = set()
+    waiting: list[tuple[ObjectPath, ...]] = [(path,) for path in sources]
+    while waiting:
+        way = waiting.pop()
+        if way[-1] == made:
+            shown = " reads ".join(str(one) for one in (made, *way))
+            raise InvalidInputError(
+                source.mark(
+                    f"a materialized table cannot be made from itself: {shown}; take one of them out of the circle, or make it a "
+                    "plain table",
+                    place,
+                ),
+                kind="materialized-cycle",
+            )
+        if way[-1] not in seen:
+            seen.add(way[-1])
+            waiting += [(*way, below) for below in _below(session, way[-1])]
+
+
+def _below(session: Session, path: ObjectPath) -> tuple[ObjectPath, ...]:
+    try:
+        table = session.open_table(path)
+        if isinstance(table, Table) and is_materialized(table.options()):
+            return sources_of(definition_of(table.table_schema).expanded_query)
+    except TablestoreError:
+        # A table that cannot be read is refused when it is read.
+        pass
+    return ()

@@ -1,0 +1,267 @@
+"""Brings a materialized table up to date: from the changes of its sources where its query has rules for that, as a whole otherwise.
+
+    cursor of the target -> newest snapshots of the sources -> no change: nothing is committed
+        plan, changes -> rows that come and go -> one commit with the new cursor
+        a reason why not -> the whole query -> one commit with the new cursor
+
+The plan reads old rows of one source beside new ones of another, which never were together. So where it fails, the whole query
+decides, and only what that raises is an error.
+
+Exactly once: rows and cursor are one commit, which lands only on the refresh that it started from. Every source is read at one
+snapshot throughout.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from tablestore.distributed.read import pin_at
+from tablestore.distributed.spec import TableSpec
+from tablestore.environment.engine import InsertTarget, ManagedRelation, QueryEngine
+from tablestore.environment.rows.expressions import types_of
+from tablestore.environment.rows.relations import Relations
+from tablestore.environment.session.session import Session
+from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.format.snapshot import Snapshot
+from tablestore.materialized.difference import DRIFTED, check_kinds, drifted
+from tablestore.materialized.incremental.applying import NotThereError, apply_change, note_of
+from tablestore.materialized.incremental.holding import hold_back, let_go_before
+from tablestore.materialized.incremental.refreshcursor import (
+    CURSOR_PROPERTY,
+    Cursor,
+    digest_of,
+    parse_cursor,
+    stored_cursor,
+)
+from tablestore.materialized.incremental.refreshreport import RefreshReport, SourceRange
+from tablestore.materialized.incremental.running import PlanRun
+from tablestore.materialized.incremental.sources import (
+    Round,
+    Source,
+    Sources,
+    find_sources,
+    has_changed,
+    is_ahead,
+    why_not_from,
+)
+from tablestore.materialized.sametext import takes_all_columns
+from tablestore.sql.incremental.planner import IncrementalPlan, plan_incremental
+from tablestore.sql.incremental.shapes import WEIGHT, FullRefresh, SourceShape, TargetShape
+from tablestore.sql.query.edits import quote_name
+from tablestore.store.commit.committer import Guard
+from tablestore.table.table import Table
+from tablestore.table.write.committing import CommitNote
+from tablestore.table.write.current import newest_to_change, run_until_current
+
+Describe = Callable[[RefreshReport], Mapping[str, str]]
+"""A refresh that is about to land -> what its snapshot says of it besides the cursor."""
+
+
+def refresh(
+    session: Session,
+    target: Table,
+    query: str,
+    *,
+    spec: TableSpec,
+    full: bool = False,
+    guard: Guard | None = None,
+    describe: Describe = lambda report: {},
+    in_round: Round | None = None,
+) -> RefreshReport:
+    """Refreshes a target from its query, and says what was done. ``spec``: how engines find the target; ``full``: as a whole in any
+    case; ``in_round``: the refreshes that read the same snapshots.
+
+    ``guard`` looks at the newest snapshot of the target before the commit lands; ``describe`` gives more of what this says.
+    Raises ConflictError (of kind ``refresh-conflict`` where another refresh or a writer was faster; nothing is visible then),
+    NotFoundError for a source that is gone, and what the query raises.
+    """
+    return _Refresh(session, spec, target, query, guard, describe, in_round or Round()).run(full=full)
+
+
+@dataclass(slots=True)
+class _Refresh:
+    session: Session
+    spec: TableSpec
+    target: Table
+    query: str
+    guard: Guard | None
+    describe: Describe
+    in_round: Round
+
+    def run(self, *, full: bool) -> RefreshReport:
+        engine = self.session.engine_for("a refresh")
+        base = run_until_current(self.target.context, lambda: newest_to_change(self.target.context))
+        before = parse_cursor(stored_cursor(base))
+        found = self._sources(before)
+        if isinstance(found, FullRefresh):
+            return self._whole(engine, base, None, found.reason)
+        plan = plan_target(self.session, self.query, found, self.target)
+        why = self._why_full(base, before, found, plan, full=full)
+        if isinstance(why, RefreshReport):
+            return why
+        if why is None:
+            assert before is not None and isinstance(plan, IncrementalPlan), "there is no reason against it"
+            report = self._from_changes(engine, base, before, found, plan)
+            if isinstance(report, RefreshReport):
+                return report
+            why = report.reason
+            # The handle of the target follows its columns: after an attempt to write they may be those of another definition.
+            if self.guard is not None:
+                self.guard(self.target.context.snapshots.latest())
+        return self._whole(engine, base, found, why, before)
+
+    def _sources(self, before: Cursor | None) -> Sources | FullRefresh:
+        found = find_sources(self.session, self.query, self.in_round)
+        if before is None or isinstance(found, FullRefresh):
+            return found
+        # Another refresh may have been faster than this round. Rows never go back to what was before.
+        behind = [source for source in found.sources if is_ahead(before, source)]
+        for source in behind:
+            self.in_round.move_on(source.table)
+        return find_sources(self.session, self.query, self.in_round) if behind else found
+
+    def _why_full(
+        self, base: Snapshot | None, before: Cursor | None, found: Sources, plan: IncrementalPlan | FullRefresh, *, full: bool
+    ) -> str | RefreshReport | None:
+        """The reason why the whole has to be computed; None if the changes will do, a report if there are none."""
+        if full:
+            return "it was asked for"
+        if before is None:
+            return "it is the first refresh" if base is None else "the rows of the table are not those of a refresh"
+        if before.query != digest_of(self.query):
+            return "the query is another one than before"
+        if (why := why_not_from(before, found.sources)) is not None:
+            return why
+        changed = any(has_changed(before, source) for source in found.sources)
+        if not changed and (isinstance(plan, IncrementalPlan) or plan.repeatable):
+            return RefreshReport(mode="none", sources=_ranges(before, found.sources))
+        return plan.reason if isinstance(plan, FullRefresh) else None
+
+    def _from_changes(
+        self, engine: QueryEngine, base: Snapshot | None, before: Cursor, found: Sources, plan: IncrementalPlan
+    ) -> RefreshReport | FullRefresh:
+        try:
+            return self._incremental(engine, base, before, found, plan)
+        except (InvalidInputError, UnsupportedError) as error:
+            # Errors of the store, the memory or another writer are none of the query's, nor is a cancellation.
+            if error.kind == "cancelled":
+                raise
+            return FullRefresh(f"the query over the changes failed: {error.message.splitlines()[0]}")
+
+    def _incremental(
+        self, engine: QueryEngine, base: Snapshot | None, before: Cursor, found: Sources, plan: IncrementalPlan
+    ) -> RefreshReport | FullRefresh:
+        pin = pin_at(self.target.context, self.spec, base.id if base else None)
+        held = ManagedRelation(name=self.target.name, table=self.target, pin=pin)
+        run = PlanRun(session=self.session, engine=engine, target=held)
+        changed = frozenset(number for number, source in enumerate(found.sources) if has_changed(before, source))
+        change = run.change(plan, found.sources, before, changed)
+        if isinstance(change, FullRefresh):
+            return change
+        if not plan.is_unique and _goes(change):
+            return FullRefresh("rows go, and others of the query may have the same primary key")
+        report = RefreshReport(
+            mode="incremental", rows_in=run.rows_in, rows_out=_count(change), sources=_ranges(before, found.sources)
+        )
+        try:
+            note = self._note(base, found.sources, report)
+            snapshot = apply_change(self.session, engine, self.target, self.spec, change, note)
+        except NotThereError:
+            return FullRefresh("the table does not hold the rows that are to go")
+        let_go_before(self.target, found.sources)
+        return replace(report, snapshot_id=snapshot.id if snapshot else None)
+
+    def _whole(
+        self, engine: QueryEngine, base: Snapshot | None, found: Sources | None, why: str, before: Cursor | None = None
+    ) -> RefreshReport:
+        sources = found.sources if found is not None else ()
+        hold_back(self.target, sources)
+        relations = Relations(session=self.session)
+        for source in sources:
+            pin = source.pin(self.session, source.now.id if source.now else None)
+            relations.pins[source.table.location, source.table.branch_name] = pin
+        schema = self._schema(engine, relations)
+        names = target_names(schema, self.query, self.target)
+        fields = [self.target.table_schema.field(name) for name in names]
+        derived = [replace(field, type=kind or field.type) for field, kind in zip(fields, types_of(schema), strict=True)]
+        drift = check_kinds(fields, derived, self.target.name)
+        columns = ", ".join(map(quote_name, names))
+        rows = relations.bind(f"SELECT * FROM ({self.query}\n) AS `query` ({columns})")
+        pin = pin_at(self.target.context, self.spec, base.id if base else None)
+        report = RefreshReport(mode="full", reason="; ".join([why, *drift]), sources=_ranges(before, sources))
+        note = self._note(base, sources, report)
+        try:
+            snapshot = engine.insert(rows, InsertTarget(table=self.target, pin=pin, overwrite={}, note=note))
+        except InvalidInputError as error:
+            if not drift:
+                raise
+            raise drifted(self.target.name, drift, error.message) from error
+        let_go_before(self.target, sources)
+        return replace(report, snapshot_id=snapshot.id if snapshot else None)
+
+    def _schema(self, engine: QueryEngine, relations: Relations) -> pa.Schema:
+        try:
+            return engine.query(relations.bind(self.query)).schema
+        except InvalidInputError as error:
+            error.message = f"{error.message}\n{DRIFTED}"
+            error.args = (error.message,)
+            raise
+
+    def _note(self, base: Snapshot | None, sources: tuple[Source, ...], report: RefreshReport) -> CommitNote:
+        cursor = Cursor(query=digest_of(self.query), points=tuple(source.point for source in sources))
+        return note_of(self.target, base, {CURSOR_PROPERTY: cursor.to_text(), **self.describe(report)}, self.guard)
+
+
+def plan_target(session: Session, query: str, found: Sources, target: Table) -> IncrementalPlan | FullRefresh:
+    """The plan of a target's refreshes."""
+    context = target.context
+    if context.schema.is_keyed and not context.settings.is_plain and not context.settings.skips_level_zero:
+        return FullRefresh("the table has a merge engine, or a field that orders rows, of its own")
+    if context.settings.rowkind_field is not None:
+        return FullRefresh("a column of the table says of what kind its rows are (rowkind.field)")
+    shapes = tuple(source.shape for source in found.sources)
+    target_shape = TargetShape(fields=context.schema.fields, primary_key=context.schema.primary_keys)
+    return session.remembered(_planned, query, found.source_of, shapes, target_shape)
+
+
+def _planned(
+    query: str, source_of: tuple[int, ...], sources: tuple[SourceShape, ...], target: TargetShape
+) -> IncrementalPlan | FullRefresh:
+    return plan_incremental(query, source_of=source_of, sources=sources, target=target)
+
+
+def target_names(schema: pa.Schema, query: str, target: Table) -> list[str]:
+    """The target's column for each of the query: by name where the names are the same, else by place.
+
+    Raises InvalidInputError where a ``*`` of the query stands for other columns than those of the target.
+    """
+    names = list(target.schema.names)
+    folded = {name.casefold(): name for name in names}
+    if {name.casefold() for name in schema.names} == set(folded):
+        return [folded[name.casefold()] for name in schema.names]
+    if takes_all_columns(query):
+        given, there = (", ".join(map(repr, these)) for these in (schema.names, names))
+        raise InvalidInputError(
+            f"the query of materialized table {target.name} gives the columns {given} now, and the table has {there}: what its * "
+            "stands for was altered. CREATE OR ALTER MATERIALIZED TABLE … of the same query adds columns that came last; after "
+            "other changes, name the columns, or build another version: ALTER MATERIALIZED TABLE … STAGE AS query",
+            kind="materialized-columns",
+        )
+    return names
+
+
+def _ranges(before: Cursor | None, sources: tuple[Source, ...]) -> tuple[SourceRange, ...]:
+    points = [before.of_source(source.name) if before is not None else None for source in sources]
+    return tuple(
+        SourceRange(name=source.name, before=point.snapshot_id if point else None, after=source.now.id if source.now else None)
+        for source, point in zip(sources, points, strict=True)
+    )
+
+
+def _goes(change: pa.Table | None) -> bool:
+    return change is not None and bool((change.column(WEIGHT).to_numpy() < 0).any())
+
+
+def _count(change: pa.Table | None) -> int:
+    return 0 if change is None else int(abs(change.column(WEIGHT).to_numpy()).sum())

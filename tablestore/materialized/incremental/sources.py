@@ -1,0 +1,235 @@
+"""Finds the sources of a query: which tables it reads, at which snapshots, and whether all that changed in between is known.
+
+A new snapshot is pinned where the changes recorded up to it add up to its rows: of tables whose compactions write the changelog,
+the newest one of which everything is compacted.
+
+What a writer says of its changes is not believed: of a table with ``changelog-producer = input`` the rows that came and went are
+found in its data files, as of one without a producer.
+
+Changes are netted before a query sees them: a row that came and went in between is in neither of the two snapshots, and an
+expression over it may fail although the query does not.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from tablestore.distributed.read import ReadPin, pin_at
+from tablestore.environment.engine import ManagedRelation
+from tablestore.environment.managed.nonphysical import read_unstored
+from tablestore.environment.objectpath import ObjectPath
+from tablestore.environment.session.session import Session
+from tablestore.errors import NotFoundError
+from tablestore.format.parquet.parquetschema import KIND_COLUMN
+from tablestore.format.snapshot import CommitKind, Snapshot
+from tablestore.lsm.functions.valuecodes import row_codes
+from tablestore.materialized.incremental.refreshcursor import Cursor, Point, point_of
+from tablestore.sql.incremental.shapes import WEIGHT, FullRefresh, SourceShape
+from tablestore.sql.query.tablereferences import find_references
+from tablestore.store.changes.changefeed import ChangeFeed
+from tablestore.store.changes.changeplan import change_rule
+from tablestore.table.read.changes import read_changes as changes_of
+from tablestore.table.read.scan import check_filled
+from tablestore.table.table import Table
+from tablestore.types.arrays import first_of_group, retracts
+
+MOST_CHANGES = 5_000_000
+"""Rows of changes that one refresh holds in memory; of more than these the whole is computed anew."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A table that the query reads. ``now``: the snapshot that a refresh reads of it."""
+
+    path: ObjectPath
+    table: Table
+    now: Snapshot | None
+
+    @property
+    def name(self) -> str:
+        """Its whole name."""
+        return str(self.path)
+
+    @property
+    def shape(self) -> SourceShape:
+        """The shape that the planner knows of it."""
+        schema = self.table.table_schema
+        return SourceShape(name=self.name, fields=schema.fields, primary_key=schema.primary_keys)
+
+    @property
+    def point(self) -> Point:
+        """The point that the cursor has of it after the refresh."""
+        return point_of(self.name, self.table, self.now)
+
+    def pin(self, session: Session, snapshot_id: int | None) -> ReadPin:
+        """A read of it at a snapshot, with the columns that it has now."""
+        return pin_at(self.table.context, session.spec(self.path, self.table), snapshot_id)
+
+    def relation(self, session: Session, snapshot_id: int | None) -> ManagedRelation:
+        """Its rows at a snapshot."""
+        return ManagedRelation(name=self.name, table=self.table, pin=self.pin(session, snapshot_id))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """The sources of a query, each once; ``source_of``: the one that each of its table references reads."""
+
+    sources: tuple[Source, ...]
+    source_of: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Round:
+    """Refreshes that see one set of snapshots: each source at the one that was its newest when the round first looked at it."""
+
+    _seen: dict[tuple[str, str], Snapshot | None] = field(default_factory=dict)
+
+    def snapshot_of(self, table: Table) -> Snapshot | None:
+        """The snapshot at which this round reads a table."""
+        place = (table.location, table.branch_name)
+        if place not in self._seen:
+            self._seen[place] = _newest(table)
+        return self._seen[place]
+
+    def move_on(self, table: Table) -> None:
+        """Reads a table at its newest snapshot from now on: it was refreshed in this round, or by somebody else meanwhile."""
+        self._seen[table.location, table.branch_name] = _newest(table)
+
+
+def find_sources(session: Session, query: str, in_round: Round | None = None) -> Sources | FullRefresh:
+    """The sources at the snapshots of a round, by default at their newest ones. Raises NotFoundError for one that is gone, or was
+    not filled yet."""
+    in_round = in_round or Round()
+    found: dict[tuple[str, str], Source] = {}
+    places: list[tuple[str, str]] = []
+    for reference in find_references(query):
+        path, table = session.expand(reference.path), session.find(reference.path)
+        if not isinstance(table, Table):
+            return FullRefresh(f"it reads {path}, which is no managed table", repeatable=False)
+        schema = table.table_schema
+        if read_unstored(schema.options, schema.field_names).computed:
+            return FullRefresh(f"it reads {path}, which has computed columns")
+        place = (table.location, table.branch_name)
+        places.append(place)
+        if place not in found:
+            now = in_round.snapshot_of(table)
+            check_filled(now, schema, str(path))
+            found[place] = Source(path=path, table=table, now=now)
+    numbers = {place: number for number, place in enumerate(found)}
+    return Sources(sources=tuple(found.values()), source_of=tuple(numbers[place] for place in places))
+
+
+def why_not_from(cursor: Cursor, sources: Sequence[Source]) -> str | None:
+    """The reason why the changes since a cursor are not all known; None if they are."""
+    for source in sources:
+        point = cursor.of_source(source.name)
+        if point is None:
+            return f"source {source.name} was not read before"
+        if (why := _why_not(point, source)) is not None:
+            return why
+    return None
+
+
+def is_ahead(cursor: Cursor, source: Source) -> bool:
+    """True if the rows of a cursor were made from a later snapshot than this one of the same table."""
+    point = cursor.of_source(source.name)
+    if point is None or point.table_uuid != source.table.context.table_uuid or point.snapshot_id is None:
+        return False
+    later = source.table.context.snapshots.find(point.snapshot_id)
+    return later is not None and later.uuid == point.snapshot_uuid and later.id > (source.now.id if source.now else 0)
+
+
+def has_changed(cursor: Cursor, source: Source) -> bool:
+    """True if anything came since but compactions that changed nothing. The changes up to then are known."""
+    point = cursor.of_source(source.name)
+    assert point is not None, "a source of the cursor"
+    first, last = (point.snapshot_id or 0) + 1, source.now.id if source.now else 0
+    snapshots = (source.table.context.snapshots.find(number) for number in range(first, last + 1))
+    feed = ChangeFeed(context=source.table.context, columns=(), as_written=False)
+    return any(one is None or one.commit_kind is not CommitKind.COMPACT or feed.has_changes(one) for one in snapshots)
+
+
+def read_changes(source: Source, cursor: Cursor, names: frozenset[str]) -> pa.Table | None:
+    """The rows that came and went between a cursor and now, in the columns of these names, with weights; None for too many rows."""
+    point = cursor.of_source(source.name)
+    assert point is not None, "a source of the cursor"
+    fields = [field.name for field in source.table.table_schema.fields if field.name.lower() in names]
+    last = source.now.id if source.now else 0
+    changes = changes_of(source.table.context, point.snapshot_id or 0, last, fields or None, as_written=False)
+    target = pa.schema([*list(changes.schema)[1:], pa.field(WEIGHT, pa.int32(), nullable=False)])
+    batches, rows = [], 0
+    for _, batch in changes.coded():
+        rows += batch.num_rows
+        if rows > MOST_CHANGES:
+            return None
+        weights = np.where(retracts(batch.column(KIND_COLUMN).to_numpy()), -1, 1).astype(np.int32)
+        batches.append(pa.RecordBatch.from_arrays([*batch.columns[1:], pa.array(weights)], schema=target))
+    return net_changes(pa.Table.from_batches(batches, target))
+
+
+def net_changes(changes: pa.Table) -> pa.Table:
+    """The changes without the rows that went as often as they came.
+
+    Rows are the same only if an expression cannot tell them apart: -0.0 is not 0.0. Each row that is left still weighs 1 or -1.
+    """
+    weights = changes.column(WEIGHT).to_numpy()
+    if len(weights) == 0 or abs(int(weights.sum())) == len(weights):
+        return changes
+    rows = changes.drop_columns([WEIGHT])
+    codes = row_codes(rows.columns)
+    count = int(codes.max()) + 1
+    net = np.bincount(codes, weights=weights, minlength=count).astype(np.int64)
+    first = first_of_group(codes, count, np.ones(len(codes), dtype=np.bool_))
+    kept = rows.take(pa.array(np.repeat(first, np.abs(net))))
+    return kept.append_column(changes.schema.field(WEIGHT), pa.array(np.repeat(np.sign(net), np.abs(net)), pa.int32()))
+
+
+def _newest(table: Table) -> Snapshot | None:
+    snapshots = table.context.snapshots
+    latest = snapshots.latest()
+    table.context.check_is_there()
+    if latest is None or not change_rule(table.context).changelog.on_compaction:
+        return latest
+    for number in reversed(snapshots.live_ids()):
+        snapshot = snapshots.find(number)
+        if snapshot is not None and _is_in_frame(table, snapshot):
+            return snapshot
+    return latest
+
+
+def _is_in_frame(table: Table, snapshot: Snapshot) -> bool:
+    """True if the changes recorded up to a snapshot add up to its rows."""
+    rule = change_rule(table.context)
+    return not rule.changelog.on_compaction or all(
+        rule.in_frame(entry.file.level) for entry in table.context.manifests.live(snapshot)
+    )
+
+
+def _why_not(point: Point, source: Source) -> str | None:
+    table, now, name = source.table, source.now, source.name
+    if point.table_uuid != table.context.table_uuid:
+        return f"source {name} is another table than before: it was dropped and made anew, or replaced"
+    if table.context.schemas.read(point.schema_id).fields != table.table_schema.fields:
+        return f"the columns of source {name} were altered"
+    if point.snapshot_id is None:
+        return None if now is None else _gap(source, 0)
+    old = table.context.snapshots.find(point.snapshot_id)
+    if old is None:
+        return f"snapshot {point.snapshot_id} of source {name}, which was read last, has expired"
+    if now is None or now.id < old.id or old.uuid != point.snapshot_uuid:
+        return f"source {name} has another history than before: snapshot {point.snapshot_id}, which was read last, is no part of it"
+    if not _is_in_frame(table, old):
+        return f"source {name} was read before its compaction had written its changes"
+    return _gap(source, old.id)
+
+
+def _gap(source: Source, first: int) -> str | None:
+    assert source.now is not None, "there is a snapshot"
+    try:
+        changes = changes_of(source.table.context, first, source.now.id, on_discontinuity="skip", as_written=False)
+        gaps = changes.discontinuities()
+    except NotFoundError as error:
+        return f"the changes of source {source.name} are not all there any more: {error.message}"
+    return f"of source {source.name}, {gaps[0].reason}" if gaps else None

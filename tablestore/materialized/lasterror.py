@@ -1,0 +1,60 @@
+"""Keeps the last error of a materialized table beside it: of a refresh, or of a statement that was to alter it.
+
+    tablestore-materialized/last-error.json       in the directory of the table, overwritten by the next one
+
+It is there for whoever asks how the table is, in any process, and has no authority. A refresh that goes well removes the error of
+one before it; that of a statement stays until the definition is another one, or is declared again.
+"""
+
+import json
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from tablestore.errors import NotFoundError, TablestoreError
+from tablestore.materialized.storing import Found
+
+# Stored, never renamed.
+LAST_ERROR_FILE = "tablestore-materialized/last-error.json"
+_MOST_CHARACTERS = 10_000
+
+During = Literal["refresh", "alter"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastError:
+    """An error, the epoch of the definition that it was about, and what was being done."""
+
+    at_ms: int
+    epoch: int
+    during: During
+    message: str
+
+
+def keep_error(found: Found, error: TablestoreError, *, during: During, now_ms: int) -> None:
+    """Keeps an error with its table. It is on its way to somebody: that it cannot be kept is no error."""
+    kept = LastError(at_ms=now_ms, epoch=found.upkeep.epoch, during=during, message=str(error)[:_MOST_CHARACTERS])
+    with suppress(TablestoreError):
+        # A table that was dropped meanwhile leaves no file behind.
+        context = found.table.context.still_there()
+        context.files.overwrite(LAST_ERROR_FILE, json.dumps(asdict(kept), sort_keys=True).encode(), lasting=False)
+
+
+def forget_error(found: Found, *, during: During) -> None:
+    """Forgets the last error, if it came up ``during`` this: all is well with that again."""
+    kept = last_error(found)
+    if kept is not None and kept.during == during:
+        with suppress(TablestoreError):
+            found.table.context.files.delete(LAST_ERROR_FILE)
+
+
+def last_error(found: Found) -> LastError | None:
+    """The error that still counts; None if all is well."""
+    try:
+        kept = LastError(**json.loads(found.table.context.files.read(LAST_ERROR_FILE)))
+    except NotFoundError:
+        return None
+    except (TablestoreError, ValueError, TypeError, RecursionError):
+        # Cut off, or written by something else: the next one takes its place.
+        return None
+    return kept if kept.epoch == found.upkeep.epoch else None
