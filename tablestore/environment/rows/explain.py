@@ -8,6 +8,7 @@ from tablestore.environment.session.session import Session
 from tablestore.environment.source import Source
 from tablestore.sql.query.parameters import Parameters
 from tablestore.sql.source import Fragment
+from tablestore.types.filter.predicatetext import to_sql
 
 
 def explain_query(session: Session, query: Fragment, source: Source, parameters: Parameters) -> str:
@@ -33,5 +34,5 @@ def _scans(query: BoundQuery) -> Iterator[str]:
 def _scan(relation: ManagedRelation) -> str:
     snapshot = "no snapshot" if relation.pin.snapshot_id is None else f"snapshot {relation.pin.snapshot_id}"
     columns = "all columns" if relation.columns is None else f"columns {', '.join(relation.columns) or 'none'}"
-    condition = "" if relation.filter is None else f", filter {relation.filter}"
+    condition = "" if relation.filter is None else f", filter {to_sql(relation.filter)}"
     return f"{relation.name}: {snapshot}, {columns}{condition}"

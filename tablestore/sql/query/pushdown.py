@@ -10,28 +10,28 @@ column's type holds exactly. Timestamps depend on the session's time zone: their
 import calendar
 import datetime as dt
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
 from sqlglot import exp
 
-from tablestore.sql.query.edits import quote_name
+from tablestore.errors import InvalidInputError
 from tablestore.types.datatypes import INTEGER_ROOTS, MAX_PRECISION, TIMESTAMP_ROOTS, AtomicType, Field, TypeRoot
+from tablestore.types.filter.binding import bind_comparison, bind_in, bind_like
+from tablestore.types.filter.filters import MAX_FILTER_DEPTH, check_depth
+from tablestore.types.filter.predicate import FLIPPED, IsNull, Not, Operator, Predicate, all_of, any_of
 
-_OPERATORS: dict[type[exp.Expr], str] = {
+_OPERATORS: dict[type[exp.Expr], Operator] = {
     exp.EQ: "=",
-    exp.NEQ: "<>",
+    exp.NEQ: "!=",
     exp.LT: "<",
     exp.LTE: "<=",
     exp.GT: ">",
     exp.GTE: ">=",
-    exp.NullSafeEQ: "<=>",
 }
-_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _INTEGER_CASTS = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
 _TIMESTAMP_CASTS = frozenset({"TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ", "TIMESTAMPNTZ"})
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
@@ -40,8 +40,8 @@ _DAY = dt.timedelta(days=1)
 _UNITS = {"DAY": ("days", 1), "WEEK": ("days", 7), "MONTH": ("months", 1), "YEAR": ("months", 12)}
 
 
-# Each AND, OR and NOT of the made text has parentheses of its own.
-MOST_FILTER_LEVELS = 100
+# A filter that is put together with others still has the levels that a filter may have.
+_SPARE_LEVELS = MAX_FILTER_DEPTH // 2
 
 
 class _NoValue(Exception):
@@ -55,74 +55,88 @@ class Conditions:
     field_of: Callable[[exp.Column], Field | None]
     parameters: Mapping[str, Any]
 
-    def filter(self, condition: exp.Expr) -> str | None:
+    def filter(self, condition: exp.Expr) -> Predicate | None:
         """The filter that ``condition`` implies, unless it is nested deeper than a filter may be."""
-        made = self.implied(condition)
-        return made if made is None or _levels(made) < MOST_FILTER_LEVELS else None
+        implied = self.implied(condition)
+        try:
+            if implied is not None:
+                check_depth(implied, MAX_FILTER_DEPTH - _SPARE_LEVELS)
+        except InvalidInputError:
+            return None
+        return implied
 
-    def implied(self, node: exp.Expr) -> str | None:
+    def implied(self, node: exp.Expr) -> Predicate | None:
         """A condition on the table alone that holds wherever ``node`` is true; None: nothing is known."""
         match node:
             case exp.Paren():
                 return self.implied(node.this)
             case exp.And():
-                parts = [part for operand in _operands(node) if (part := self.implied(operand)) is not None]
-                return " AND ".join(parts) or None
+                said = [part for operand in _operands(node) if (part := self.implied(operand)) is not None]
+                return all_of(said) if said else None
             case exp.Or():
-                return _joined(" OR ", [self.implied(operand) for operand in _operands(node)])
+                parts = _all_known([self.implied(operand) for operand in _operands(node)])
+                return None if parts is None else any_of(parts)
             case exp.Not():
                 return self._not(node)
             case exp.Between():
-                return _joined(" AND ", self._between(node, widen=True))
+                return self._between(node, widen=True)
             case _:
                 return self._leaf(node, widen=True)
 
-    def _same(self, node: exp.Expr) -> str | None:
+    def _same(self, node: exp.Expr) -> Predicate | None:
         """A condition on the table alone that is true, false and unknown where ``node`` is."""
         match node:
             case exp.Paren():
                 return self._same(node.this)
             case exp.And() | exp.Or():
-                word = " AND " if isinstance(node, exp.And) else " OR "
-                return _joined(word, [self._same(operand) for operand in _operands(node)])
+                parts = _all_known([self._same(operand) for operand in _operands(node)])
+                return None if parts is None else all_of(parts) if isinstance(node, exp.And) else any_of(parts)
             case exp.Not():
                 return self._not(node)
             case exp.Between():
-                return _joined(" AND ", self._between(node, widen=False))
+                return self._between(node, widen=False)
             case _:
                 return self._leaf(node, widen=False)
 
-    def _not(self, node: exp.Expr) -> str | None:
+    def _not(self, node: exp.Expr) -> Predicate | None:
         """A NOT, or several of them one inside of the other."""
         negated = False
         while isinstance(node, (exp.Not, exp.Paren)):
             negated ^= isinstance(node, exp.Not)
             node = node.this
         inner = self._same(node)
-        return f"NOT ({inner})" if negated and inner is not None else inner
+        return Not(inner) if negated and inner is not None else inner
 
-    def _between(self, node: exp.Between, *, widen: bool) -> list[str | None]:
+    def _between(self, node: exp.Between, *, widen: bool) -> Predicate | None:
         if node.args.get("symmetric"):
-            return [None]
-        return [self._compared(">=", node.this, node.args["low"], widen), self._compared("<=", node.this, node.args["high"], widen)]
+            return None
+        ends = [self._compared(">=", node.this, node.args["low"], widen), self._compared("<=", node.this, node.args["high"], widen)]
+        parts = _all_known(ends)
+        return None if parts is None else all_of(parts)
 
-    def _leaf(self, node: exp.Expr, *, widen: bool) -> str | None:
+    def _leaf(self, node: exp.Expr, *, widen: bool) -> Predicate | None:
         if node.args.get("negate"):
             plain = node.copy()
             plain.set("negate", None)
             inner = self._leaf(plain, widen=False)
-            return None if inner is None else f"NOT ({inner})"
+            return None if inner is None else Not(inner)
         if (op := _OPERATORS.get(type(node))) is not None:
             if isinstance(_bare(node.this), exp.Column):
                 return self._compared(op, node.this, node.expression, widen)
-            return self._compared(_FLIPPED.get(op, op), node.expression, node.this, widen)
+            return self._compared(FLIPPED[op], node.expression, node.this, widen)
         match node:
             case exp.Column():
                 field = self.field_of(node)
-                return quote_name(field.name) if field is not None and _root(field) is TypeRoot.BOOLEAN else None
+                return None if field is None or _root(field) is not TypeRoot.BOOLEAN else bind_comparison("=", field, True)
+            case exp.NullSafeEQ():
+                left, right = node.this, node.expression
+                if not isinstance(_bare(left), exp.Column):
+                    left, right = right, left
+                equal, field = self._compared("=", left, right, widen), self._field(left)
+                return None if equal is None or field is None else all_of([Not(IsNull(field.name)), equal])
             case exp.Is(this=exp.Column(), expression=exp.Null()):
                 field = self.field_of(node.this)
-                return None if field is None else f"{quote_name(field.name)} IS NULL"
+                return None if field is None else IsNull(field.name)
             case exp.In():
                 return self._in(node)
             case exp.Like(this=exp.Column()) | exp.StartsWith(this=exp.Column()):
@@ -130,39 +144,36 @@ class Conditions:
             case _:
                 return None
 
-    def _compared(self, op: str, left: exp.Expr, right: exp.Expr, widen: bool) -> str | None:
+    def _compared(self, op: Operator, left: exp.Expr, right: exp.Expr, widen: bool) -> Predicate | None:
         # Most comparisons that are none with a constant are joins: of two columns, that is seen at once.
         if isinstance(_bare(right), exp.Column) or (field := self._field(left)) is None or (value := self._value(right)) is None:
             return None
-        name = quote_name(field.name)
         if _root(field) in TIMESTAMP_ROOTS:
-            return _around(op, name, value, zoned=_root(field) is TypeRoot.TIMESTAMP_LTZ) if widen else None
+            return _around(op, field, value) if widen else None
         literal = _literal(field, value)
-        if literal is None or (isinstance(value, bool) and op not in ("=", "<>", "<=>")):
+        if literal is None or (isinstance(value, bool) and op not in ("=", "!=")):
             return None
-        return f"{name} {op} {literal}"
+        return bind_comparison(op, field, literal)
 
-    def _in(self, node: exp.In) -> str | None:
+    def _in(self, node: exp.In) -> Predicate | None:
         field = self._field(node.this)
         if field is None or node.args.get("query") or node.args.get("unnest") or node.args.get("field"):
             return None
         values = [None if isinstance(item, exp.Null) else self._value(item) for item in node.expressions]
-        literals = [
-            "NULL" if isinstance(item, exp.Null) else None if value is None else _literal(field, value)
-            for item, value in zip(node.expressions, values, strict=True)
-        ]
+        literals = [None if value is None else _literal(field, value) for value in values]
+        if any(one is None and not isinstance(item, exp.Null) for item, one in zip(node.expressions, literals, strict=True)):
+            return None
         # A list of several kinds is brought to one type first.
         kinds = {_kind(value) for value in values if value is not None}
-        listed = _joined(", ", literals) if len(kinds) == 1 else None
-        return None if listed is None else f"{quote_name(field.name)} IN ({', '.join(str(item) for item in literals)})"
+        return bind_in(field, literals) if len(kinds) == 1 else None
 
-    def _like(self, node: exp.Like | exp.StartsWith) -> str | None:
+    def _like(self, node: exp.Like | exp.StartsWith) -> Predicate | None:
         field, pattern = self._field(node.this), self._value(node.expression)
         if field is None or _root(field) is not TypeRoot.VARCHAR or not isinstance(pattern, str):
             return None
         if "\\" in pattern or (isinstance(node, exp.StartsWith) and ("%" in pattern or "_" in pattern)):
             return None
-        return f"{quote_name(field.name)} LIKE {_quoted(pattern + '%' if isinstance(node, exp.StartsWith) else pattern)}"
+        return bind_like(field, pattern + "%" if isinstance(node, exp.StartsWith) else pattern)
 
     def _field(self, node: exp.Expr) -> Field | None:
         node = _bare(node)
@@ -211,14 +222,10 @@ class Conditions:
         return dt.date(year, month + 1, min(day.day, calendar.monthrange(year, month + 1)[1]))
 
 
-def _levels(text: str) -> int:
-    return max(accumulate((1 if char == "(" else -1 if char == ")" else 0) for char in text))
-
-
-def _joined(word: str, parts: list[str | None]) -> str | None:
-    """The parts in parentheses with a word between them; None if one of them is not known."""
+def _all_known(parts: Sequence[Predicate | None]) -> list[Predicate] | None:
+    """The parts; None if one of them is not known."""
     known = [part for part in parts if part is not None]
-    return f"({word.join(known)})" if known and len(known) == len(parts) else None
+    return known if known and len(known) == len(parts) else None
 
 
 def _operands(node: exp.Expr) -> list[exp.Expr]:
@@ -280,47 +287,46 @@ def _moment(value: Any) -> dt.datetime:
     return moment if moment.tzinfo is None else moment.astimezone(dt.UTC).replace(tzinfo=None)
 
 
-def _around(op: str, name: str, value: Any, *, zoned: bool) -> str | None:
+def _around(op: Operator, field: Field, value: Any) -> Predicate | None:
     """A comparison with a timestamp, wide enough for every time zone of the session."""
+    zone = dt.UTC if _root(field) is TypeRoot.TIMESTAMP_LTZ else None
     try:
         moment = _moment(value)
-        first, last = moment - _DAY, moment + _DAY
+        first, last = ((moment + move).replace(tzinfo=zone) for move in (-_DAY, _DAY))
     except (_NoValue, ValueError, OverflowError, AttributeError):
         return None
-    low = f"{name} >= TIMESTAMP '{first.isoformat(' ')}{'Z' if zoned else ''}'"
-    high = f"{name} <= TIMESTAMP '{last.isoformat(' ')}{'Z' if zoned else ''}'"
-    return {"=": f"({low} AND {high})", "<=>": f"({low} AND {high})", ">": low, ">=": low, "<": high, "<=": high}.get(op)
+    ends: Mapping[Operator, tuple[Operator, ...]] = {"=": (">=", "<="), ">": (">=",), ">=": (">=",), "<": ("<=",), "<=": ("<=",)}
+    if op not in ends:
+        return None
+    return all_of([bind_comparison(end, field, first if end == ">=" else last) for end in ends[op]])
 
 
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
-def _literal(field: Field, value: Any) -> str | None:
-    """A value as a literal that the column's type holds exactly, and that every engine compares with it in the same way."""
+def _literal(field: Field, value: Any) -> Any:
+    """A value that the column's type holds exactly, and that every engine compares with it in the same way; None for any other."""
     root = _root(field)
     if root is TypeRoot.BOOLEAN:
-        return str(value).upper() if type(value) is bool else None
+        return value if type(value) is bool else None
     if root is TypeRoot.VARCHAR:
-        return _quoted(value) if type(value) is str and "\\" not in value else None
+        return value if type(value) is str and "\\" not in value and _is_unicode(value) else None
     if root is TypeRoot.DATE:
-        text = value.isoformat() if type(value) is dt.date else value if type(value) is str else ""
-        return f"DATE '{text}'" if _DATE.fullmatch(text) and _is_day(text) else None
+        if type(value) is str and _DATE.fullmatch(value):
+            return _day(value)
+        return value if type(value) is dt.date else None
     if type(value) not in (int, float, Decimal) or (type(value) is float and not np.isfinite(value)):
         return None
     if root in INTEGER_ROOTS or root is TypeRoot.DECIMAL:
-        return _exact(field, value)
+        return value if _is_exact(field, value) else None
     if root is TypeRoot.DOUBLE and (type(value) is not int or abs(value) <= 2**53):
-        return format(Decimal(repr(float(value))), "f")
+        return float(value) if np.isfinite(float(value)) else None
     if root is TypeRoot.FLOAT and abs(value) < 2**24 and Decimal(float(np.float32(float(value)))) == Decimal(value):
-        return format(Decimal(value), "f")
+        return float(value)
     return None
 
 
-def _exact(field: Field, value: int | float | Decimal) -> str | None:
-    """A literal for an integer or decimal column, which both sides hold without loss."""
+def _is_exact(field: Field, value: int | float | Decimal) -> bool:
+    """True for a number that both sides hold without loss, for an integer or decimal column."""
     if isinstance(value, float):
-        return None
+        return False
     number = Decimal(value)
     scale = max(0, -int(number.as_tuple().exponent))
     before = max(0, number.adjusted() + 1)
@@ -328,12 +334,19 @@ def _exact(field: Field, value: int | float | Decimal) -> str | None:
     column_scale = field.type.scale or 0
     column_before = (field.type.precision or 0) - column_scale if field.type.root is TypeRoot.DECIMAL else 20
     # Wider decimals lose digits when Spark brings two of them to one type.
-    return format(number, "f") if max(scale, column_scale) + max(before, column_before) <= MAX_PRECISION else None
+    return max(scale, column_scale) + max(before, column_before) <= MAX_PRECISION
 
 
-def _is_day(text: str) -> bool:
+def _is_unicode(text: str) -> bool:
     try:
-        dt.date.fromisoformat(text)
-    except ValueError:
+        text.encode()
+    except UnicodeEncodeError:
         return False
     return True
+
+
+def _day(text: str) -> dt.date | None:
+    try:
+        return dt.date.fromisoformat(text)
+    except ValueError:
+        return None
