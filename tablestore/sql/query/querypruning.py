@@ -106,7 +106,7 @@ _Resolve = Callable[[exp.Column], exp.Column | None]
 class _Above:
     """A condition of a query, and which column of the query below a column in it stands for."""
 
-    condition: exp.Expr
+    condition: exp.Expression
     resolve: _Resolve
 
 
@@ -394,7 +394,7 @@ class _Reader:
 
     def _imply(
         self,
-        condition: exp.Expr | None,
+        condition: exp.Expression | None,
         visible: Sequence[_Source],
         eligible: Sequence[_Source],
         resolve: _Resolve = lambda column: column,
