@@ -32,7 +32,9 @@ from tablestore.table.system.systemkinds import BRANCH_PREFIX, READ_OPTIMIZED, S
 from tablestore.types.arrowtypes import to_arrow_schema
 from tablestore.types.datatypes import Field
 from tablestore.types.filter.filters import parse_filter
+from tablestore.types.filter.predicate import Predicate
 from tablestore.types.filter.predicate import columns as filter_columns
+from tablestore.types.filter.predicatetext import to_sql
 from tablestore.types.pieces import gathered
 from tablestore.types.rowposition import POSITION_FIELDS
 
@@ -165,7 +167,9 @@ def pinned_fields(pin: ReadPin, columns: Sequence[str] | None = None, filter: st
     return tuple(schema.field(name) for name in check_columns(columns, schema.field_names))
 
 
-def pinned_scan(pin: ReadPin, columns: Sequence[str] | None = None, filter: str | None = None, *, positions: bool = False) -> Scan:
+def pinned_scan(
+    pin: ReadPin, columns: Sequence[str] | None = None, filter: str | Predicate | None = None, *, positions: bool = False
+) -> Scan:
     """A pinned read in this process. Raises InvalidInputError, UnsupportedError for ``positions`` of a keyed table."""
     context = pin.open()
     snapshot = pin.read_snapshot(context)
@@ -178,7 +182,7 @@ def plan_read(
     pin: ReadPin,
     *,
     columns: Sequence[str] | None = None,
-    filter: str | None = None,
+    filter: str | Predicate | None = None,
     task_bytes: int = TASK_BYTES,
     parallelism: int = 1,
     plain_files: PlainChoice | None = None,
@@ -187,11 +191,10 @@ def plan_read(
 ) -> ReadPlan:
     """Plan a pinned read as tasks for :func:`read_task`, of at most about ``task_bytes`` each.
 
-    ``filter`` is SQL text, because it travels. Up to ``parallelism`` tasks are made even of little data. The files that
-    ``plain_files`` chooses are named instead of put into tasks; a filter has then only left out files, and their rows are still
-    to be filtered. So a file is plain only if the columns of the filter are in it as they are now, too. ``layers``: it also
-    chooses among the files of layers. ``positions``: the rows of an append table come with their positions; those of plain files
-    are for the caller to count.
+    ``filter`` travels as SQL text. Up to ``parallelism`` tasks are made even of little data. The files that ``plain_files`` chooses
+    are named instead of put into tasks; a filter has then only left out files, and their rows are still to be filtered. So a file
+    is plain only if the columns of the filter are in it as they are now, too. ``layers``: it also chooses among the files of
+    layers. ``positions``: the rows of an append table come with their positions; those of plain files are for the caller to count.
     """
     context = pin.open()
     schema = context.schema
@@ -210,7 +213,13 @@ def plan_read(
     if plain_files is not None:
         needed = [name for name in schema.field_names if name in {*names, *filter_columns(predicate)}]
         aside = set_plain_aside(context, plan.splits, needed, plain_files, layers=layers)
-    head = {"table": pin.table_uuid, "schema": schema.id, "columns": list(names), "filter": filter, "positions": positions}
+    head = {
+        "table": pin.table_uuid,
+        "schema": schema.id,
+        "columns": list(names),
+        "filter": filter_text(filter),
+        "positions": positions,
+    }
     packed = pack_tasks(aside.splits, task_bytes=task_bytes, parallelism=parallelism)
     return ReadPlan(
         pin=pin,
@@ -222,7 +231,12 @@ def plan_read(
     )
 
 
-def planned_layer(plan: ReadPlan, layer: Layer, filter: str | None) -> LayerPlan:
+def filter_text(filter: str | Predicate | None) -> str | None:
+    """A filter as it travels to another process."""
+    return filter if filter is None or isinstance(filter, str) else to_sql(filter)
+
+
+def planned_layer(plan: ReadPlan, layer: Layer, filter: str | Predicate | None) -> LayerPlan:
     """The reading plan of a layer of a plan that was made with this filter, which remains to be applied to the rows.
 
     It follows from the layer's files and the filter: files never change.

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tablestore.table.write.committing import CommitNote
     from tablestore.table.write.rowchange import RowChange
     from tablestore.types.datatypes import DataType
+    from tablestore.types.filter.predicate import Predicate
     from tablestore.types.schema import TableSchema
 
 
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 class ManagedRelation:
     """A managed table at one snapshot (``pin``).
 
-    ``columns`` are the only ones that the query uses, None for all. ``filter`` is a condition in the grammar of ``Table.scan`` that
+    ``columns`` are the only ones that the query uses, None for all. ``filter`` is a condition on the columns of ``schema`` that
     every row which the query uses fulfils: the engine may leave other rows out, and filters again itself. ``positions``: the rows
     also have the columns of their place (file and row number), for deletes from append tables.
     """
@@ -47,7 +48,7 @@ class ManagedRelation:
     table: "Table"
     pin: "ReadPin"
     columns: tuple[str, ...] | None = None
-    filter: str | None = None
+    filter: "Predicate | None" = None
     positions: bool = False
 
     @property

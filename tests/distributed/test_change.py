@@ -21,6 +21,8 @@ from tablestore.table.catalog import Catalog
 from tablestore.table.table import Table
 from tablestore.table.write.rowchange import RowChange
 from tablestore.types.evolution.schemachanges import ChangeDefault
+from tablestore.types.filter.filters import parse_filter
+from tablestore.types.filter.predicate import Comparison
 from tests.support.statements import Row, added, attempt, change_schema, gone, run, updated
 
 ROWS = pa.schema([pa.field("id", pa.int64(), nullable=False), ("day", pa.string()), ("n", pa.int64())])
@@ -229,7 +231,7 @@ def test_a_write_that_cannot_hold_what_was_read_does_not_make_a_plan_stale(
 ) -> None:
     table = make(keyed)
     write(table, (1, "a", 1))
-    change = RowChange(operation="UPDATE", sets=("n",), reads=reads)
+    change = RowChange(operation="UPDATE", sets=("n",), reads=parse_filter(reads, table.table_schema.fields))
 
     def update() -> None:
         attempt(table, change, lambda rows: [updated(row, n=5) for row in rows], before_commit=lambda: write(table.refresh(), row))
@@ -321,7 +323,7 @@ def test_keys_of_any_type_are_updated_and_a_second_match_of_them_is_found(
         ({"ignore-delete": "true"}, DELETE, "skips them"),
         ({}, RowChange(operation="UPDATE", sets=("n", "id")), "sets id, which identifies a row"),
         ({}, RowChange(operation="UPDATE", sets=("m",)), "names the column 'm', which does not exist"),
-        ({}, RowChange(operation="DELETE", deletes=True, reads="m = 1"), "'m'"),
+        ({}, RowChange(operation="DELETE", deletes=True, reads=Comparison("=", "m", 1)), "'m'"),
     ],
 )
 def test_what_a_table_cannot_do_is_refused_by_name(

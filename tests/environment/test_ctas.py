@@ -236,7 +236,7 @@ def test_explain_says_what_is_made_and_makes_nothing(env: ts.TableEnvironment, r
         rows_of(env.execute_sql("EXPLAIN CREATE TABLE t (PRIMARY KEY (id) NOT ENFORCED) AS SELECT id FROM s WHERE id = 1"))[0][0]
     )
     assert "== Creates ==\ntablestore.default.t: id BIGINT" in plan
-    assert "tablestore.default.s: snapshot 1, columns id, filter `id` = 1" in plan
+    assert "tablestore.default.s: snapshot 1, columns id, filter id = 1" in plan
     assert env.list_tables() == ("s",)
 
 

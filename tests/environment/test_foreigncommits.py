@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import tablestore as ts
+from tablestore.types.filter.predicatetext import to_sql
 
 HUNDRED = "(SELECT CAST(id AS INT) AS id, 7 AS v FROM range(100)) AS s"
 SETS = "WHEN MATCHED THEN UPDATE SET v = t.v + s.v WHEN NOT MATCHED THEN INSERT (id, v) VALUES (s.id, s.v)"
@@ -265,7 +266,7 @@ def test_the_target_is_scanned_where_the_source_has_keys(duck: ts.TableEnvironme
 
     def plan_managed(relation: Any) -> Any:
         planned = real(relation)
-        filters.append((relation.filter, len(planned.scan.plan.files)))
+        filters.append((to_sql(relation.filter), len(planned.scan.plan.files)))
         return planned
 
     monkeypatch.setattr(prepared, "plan_managed", plan_managed)

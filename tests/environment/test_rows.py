@@ -169,7 +169,7 @@ def test_computed_columns_are_computed_when_the_table_is_read(env: ts.TableEnvir
     env.execute_sql("DELETE FROM c WHERE twice = 3")
     assert rows_of(env.execute_sql("SELECT id, twice, name FROM c")) == [(2, 5.0, "big")]
     (plan,) = env.execute_sql("EXPLAIN SELECT twice FROM c WHERE id = 2").to_arrow().column("plan").to_pylist()
-    assert "columns id, price, filter `id` = 2" in plan, "what is asked and the condition reach the table below"
+    assert "columns id, price, filter id = 2" in plan, "what is asked and the condition reach the table below"
     env.execute_sql("CREATE TEMPORARY VIEW v (a, b, n) AS SELECT twice + 1, c.price, name FROM c WHERE id > 0")
     assert rows_of(env.execute_sql("SELECT v.a, c.name FROM v JOIN c ON v.b = c.price")) == [(6.0, "big")]
     query = "SELECT o.name FROM c AS o WHERE o.id IN (SELECT id FROM c)"
@@ -317,7 +317,7 @@ def test_a_change_that_others_made_stale_is_planned_again(env: ts.TableEnvironme
 def test_explain_shows_the_pruned_scans(env: ts.TableEnvironment) -> None:
     env.execute_sql("INSERT INTO t VALUES (1, 'a', 1)")
     (plan,) = env.execute_sql("EXPLAIN SELECT v FROM t WHERE id = 1").to_arrow().column("plan").to_pylist()
-    assert "tablestore.default.t: snapshot 1, columns id, v, filter `id` = 1" in plan
+    assert "tablestore.default.t: snapshot 1, columns id, v, filter id = 1" in plan
     for statement in ("INSERT INTO t SELECT * FROM t", "DELETE FROM t WHERE id = 1", "UPDATE t SET v = 2"):
         (plan,) = env.execute_sql(f"EXPLAIN {statement}").to_arrow().column("plan").to_pylist()
         assert "tablestore.default.t: snapshot 1" in plan, statement

@@ -23,7 +23,6 @@ from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.scan.splits import Split, file_pruning
 from tablestore.table.read.scan import ArrowSource, ReadOptimizedScan, Scan, check_columns
 from tablestore.types.datatypes import AtomicType, Field, TypeRoot
-from tablestore.types.filter.filters import parse_filter
 from tablestore.types.filter.predicate import IsNull, keep_only
 from tablestore.types.filter.predicate import columns as filter_columns
 from tablestore.types.schema import TableSchema
@@ -185,11 +184,10 @@ def plan_managed(relation: ManagedRelation) -> PlannedScan:
     if context.schema.id != pin.schema_id:
         context = context.at_schema(context.schemas.read(pin.schema_id))
     schema = context.schema
-    predicate = parse_filter(relation.filter, schema.fields)
     names = check_columns(relation.columns, schema.field_names)
     snapshot = pin.read_snapshot(context)
     made = ReadOptimizedScan if pin.read_optimised else Scan
-    scan = made(context, snapshot, names or (_narrowest(schema),), predicate, positions=relation.positions)
+    scan = made(context, snapshot, names or (_narrowest(schema),), relation.filter, positions=relation.positions)
     _check_clear(relation.name, scan.schema)
     with context.reading():
         return _shared_out(PlannedScan(scan=scan, location=pin.spec.location, read_columns=names))

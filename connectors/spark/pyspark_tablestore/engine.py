@@ -343,7 +343,7 @@ class SparkEngine:
         """The rows of a relation. ``filtered``: only those that pass its filter, which a query says again in most cases."""
         match relation:
             case ManagedRelation(pin=pin) if pin.snapshot_id is None and not relation.positions:
-                fields = spark_schema(pinned_fields(pin, relation.columns, relation.filter))
+                fields = spark_schema(pinned_fields(pin, relation.columns))
                 # The source of data is asked by a process of its own.
                 return self._spark.range(0).select(sf.lit(None).cast(fields).alias("row")).select("row.*")
             case ManagedRelation():

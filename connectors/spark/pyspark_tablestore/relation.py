@@ -39,7 +39,7 @@ from pyspark_tablestore.systemtables import MetadataPin
 from pyspark_tablestore.tasks import Batches, computed_numbers, run_tasks
 from pyspark_tablestore.writer import prepare, write_task
 from tablestore.distributed.layers import Layer
-from tablestore.distributed.read import ReadPin, ReadPlan, pinned_fields, plan_read, planned_layer
+from tablestore.distributed.read import ReadPin, ReadPlan, filter_text, pinned_fields, plan_read, planned_layer
 from tablestore.distributed.spec import TableSpec
 from tablestore.distributed.write import WriteJob, abort_messages, commit_messages
 from tablestore.errors import InvalidInputError
@@ -52,6 +52,7 @@ from tablestore.table.write.committing import CommitNote
 from tablestore.types.conform import conform
 from tablestore.types.datatypes import AtomicType, Field
 from tablestore.types.filter.filters import parse_filter
+from tablestore.types.filter.predicate import Predicate
 from tablestore.types.filter.predicate import columns as filter_columns
 from tablestore.types.rowposition import POSITION_COLUMNS
 
@@ -114,7 +115,7 @@ def read_pinned(
     pin: ReadPin,
     *,
     columns: Sequence[str] | None = None,
-    filter: str | None = None,
+    filter: str | Predicate | None = None,
     positions: bool = False,
     filtered: bool = True,
 ) -> DataFrame:
@@ -122,15 +123,16 @@ def read_pinned(
 
     ``filtered`` of False: some rows that do not pass the filter may come too, for a query that filters all of them itself.
     """
-    names = tuple(field.name for field in pinned_fields(pin, columns, filter))
+    predicate = parse_filter(filter, pin.open().schema.fields)
+    names = tuple(field.name for field in pinned_fields(pin, columns))
     if not names:
         # Tasks cannot say how many rows they have without any column.
         one = _cheapest(pin.open().schema.fields)
         counted = read_pinned(spark, pin, columns=[one], filter=filter, positions=positions, filtered=filtered)
         return counted.select(*POSITION_COLUMNS if positions else ())
-    rule = _native_rule(spark, pin, names, filter)
-    plan, rule = _planned(spark, pin, names, filter, rule, positions=positions)
-    parts = [_native_part(spark, plan, filter, filtered=filtered)] if plan.plain_files or plan.layers else []
+    rule = _native_rule(spark, pin, names, predicate)
+    plan, rule = _planned(spark, pin, names, predicate, rule, positions=positions)
+    parts = [_native_part(spark, plan, predicate, filtered=filtered)] if plan.plain_files or plan.layers else []
     if plan.tasks or not parts:
         parts.append(_our_part(spark, plan, filter, rule))
     return reduce(DataFrame.union, parts)
@@ -240,13 +242,12 @@ def clustered(df: DataFrame, spec: TableSpec, schema_id: int) -> DataFrame:
     return df.repartitionById(count, computed_numbers(buckets, [column(field.name) for field in fields]))
 
 
-def _native_rule(spark: SparkSession, pin: ReadPin, names: Sequence[str], filter: str | None) -> NativeRule | None:
+def _native_rule(spark: SparkSession, pin: ReadPin, names: Sequence[str], predicate: Predicate | None) -> NativeRule | None:
     """The rule for the plain files that Spark may read for these columns and this filter; None if it may read none."""
     if not pin.spec.location.startswith("/"):
         return None
     schema = pin.open().schema
     fields = {field.name: field for field in schema.fields}
-    predicate = parse_filter(filter, schema.fields)
     if not all(reads_alike(fields[name].type) for name in names) or not (predicate is None or has_condition(predicate, fields)):
         return None
     threshold = listing_threshold(spark)
@@ -254,16 +255,22 @@ def _native_rule(spark: SparkSession, pin: ReadPin, names: Sequence[str], filter
 
 
 def _planned(
-    spark: SparkSession, pin: ReadPin, names: Sequence[str], filter: str | None, rule: NativeRule | None, *, positions: bool
+    spark: SparkSession,
+    pin: ReadPin,
+    names: Sequence[str],
+    predicate: Predicate | None,
+    rule: NativeRule | None,
+    *,
+    positions: bool,
 ) -> tuple[ReadPlan, NativeRule | None]:
     """The plan, and the rule that holds for its plain files."""
     if rule is None or not rule.can_name(pin.spec.location):
-        return plan_read(pin, columns=names, filter=filter, positions=positions), None
-    plan = plan_read(pin, columns=names, filter=filter, plain_files=rule.choose, layers=True, positions=positions)
+        return plan_read(pin, columns=names, filter=predicate, positions=positions), None
+    plan = plan_read(pin, columns=names, filter=predicate, plain_files=rule.choose, layers=True, positions=positions)
     native = [*plan.plain_files, *(one.path for layer in plan.layers for one in layer.files)]
     if all(f"{pin.spec.location}/{path}".isascii() for path in native) or rule.ascii_only or names_unicode_paths(spark):
         return plan, rule
-    return _planned(spark, pin, names, filter, replace(rule, ascii_only=True), positions=positions)
+    return _planned(spark, pin, names, predicate, replace(rule, ascii_only=True), positions=positions)
 
 
 def _cheapest(fields: Sequence[Field]) -> str:
@@ -273,7 +280,7 @@ def _cheapest(fields: Sequence[Field]) -> str:
     return (*small, *alike, *fields)[0].name
 
 
-def _our_part(spark: SparkSession, plan: ReadPlan, filter: str | None, rule: NativeRule | None) -> DataFrame:
+def _our_part(spark: SparkSession, plan: ReadPlan, filter: str | Predicate | None, rule: NativeRule | None) -> DataFrame:
     """The rows of a plan's tasks, through the data source, planned again on the same snapshot and schema."""
     native = rule.to_json() if rule is not None and (plan.plain_files or plan.layers) else None
     pin = plan.pin
@@ -285,30 +292,30 @@ def _our_part(spark: SparkSession, plan: ReadPlan, filter: str | None, rule: Nat
         "positions": plan.positions,
     }
     given = {PINNED: json.dumps(pinned), "columns": json.dumps([field.name for field in plan.fields])}
-    if filter is not None:
-        given["filter"] = filter
+    if (text := filter_text(filter)) is not None:
+        given["filter"] = text
     place = placed(pin.spec.location + pin.suffix, storage_options=pin.spec.storage_options)
     return spark.read.format("tablestore").options(**given, **place).load()
 
 
-def _native_part(spark: SparkSession, plan: ReadPlan, filter: str | None, *, filtered: bool) -> DataFrame:
+def _native_part(spark: SparkSession, plan: ReadPlan, predicate: Predicate | None, *, filtered: bool) -> DataFrame:
     """The rows of a plan's plain files and layers."""
     kept = KeptScans.of(spark)
     if len(plan.plain_files) > MOST_KEPT_FILES:
-        return _scan(spark, plan, filter, filtered=filtered, layers=kept.layers)
+        return _scan(spark, plan, predicate, filtered=filtered, layers=kept.layers)
     # Files are told apart by all that a table knows of them, their digests too.
     table = plan.pin.spec.location, plan.pin.table_uuid, plan.pin.schema_id
-    key = *table, plan.plain_files, plan.layers, plan.fields, plan.positions, filter, filtered
-    return renewed(kept.scans.find(key, lambda: _scan(spark, plan, filter, filtered=filtered, layers=kept.layers)))
+    key = *table, plan.plain_files, plan.layers, plan.fields, plan.positions, predicate, filtered
+    return renewed(kept.scans.find(key, lambda: _scan(spark, plan, predicate, filtered=filtered, layers=kept.layers)))
 
 
 def _scan(
-    spark: SparkSession, plan: ReadPlan, filter: str | None, *, filtered: bool, layers: RecentlyUsed[ReadyLayer]
+    spark: SparkSession, plan: ReadPlan, predicate: Predicate | None, *, filtered: bool, layers: RecentlyUsed[ReadyLayer]
 ) -> DataFrame:
     schema = plan.pin.open().schema
-    predicate = parse_filter(filter, schema.fields) if filtered else None
+    asked = predicate if filtered else None
     names = [field.name for field in plan.fields]
-    fields = [*plan.fields, *(field for field in schema.fields if field.name in filter_columns(predicate) - set(names))]
+    fields = [*plan.fields, *(field for field in schema.fields if field.name in filter_columns(asked) - set(names))]
 
     def path_of(path: str) -> str:
         return f"{plan.pin.spec.location}/{path}"
@@ -316,14 +323,14 @@ def _scan(
     plain = [path_of(path) for path in plan.plain_files]
     scans = [native_scan(spark, plain, fields, positions=plan.positions)] if plain else []
     for layer in plan.layers:
-        key = plan.pin.spec.location, plan.pin.table_uuid, plan.pin.schema_id, filter, layer
-        scans += layer_scans(spark, layers.find(key, partial(_ready, spark, plan, layer, filter)), fields, path_of)
-    if predicate is not None:
-        kept_rows = condition(predicate, {field.name: field for field in schema.fields})
+        key = plan.pin.spec.location, plan.pin.table_uuid, plan.pin.schema_id, predicate, layer
+        scans += layer_scans(spark, layers.find(key, partial(_ready, spark, plan, layer, predicate)), fields, path_of)
+    if asked is not None:
+        kept_rows = condition(asked, {field.name: field for field in schema.fields})
         scans = [scan.where(kept_rows) for scan in scans]
     rows = reduce(DataFrame.union, scans)
     return rows if len(fields) == len(names) else rows.select(*map(quoted, plan.schema.names))
 
 
-def _ready(spark: SparkSession, plan: ReadPlan, layer: Layer, filter: str | None) -> ReadyLayer:
-    return ready(spark, planned_layer(plan, layer, filter))
+def _ready(spark: SparkSession, plan: ReadPlan, layer: Layer, predicate: Predicate | None) -> ReadyLayer:
+    return ready(spark, planned_layer(plan, layer, predicate))

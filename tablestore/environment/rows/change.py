@@ -39,8 +39,7 @@ from tablestore.sql.writing.updating import delete_query, update_query, updated_
 from tablestore.table.table import Table
 from tablestore.table.write.current import run_until_current
 from tablestore.table.write.rowchange import RowChange
-from tablestore.types.filter.predicate import FALSE
-from tablestore.types.filter.predicatetext import to_sql
+from tablestore.types.filter.predicate import FALSE, Predicate
 
 Change = Delete | Update | Merge
 
@@ -188,12 +187,12 @@ def _matching(rows: RowQuery, places: Mapping[str, int], *, reads_once: bool) ->
     return Matching(target=places[TARGET], source=places[SOURCE], columns=rows.equal, reads_once=reads_once)
 
 
-def _reads(found: Sequence[Relation]) -> str | None:
+def _reads(found: Sequence[Relation]) -> Predicate | None:
     """The condition that all rows fulfil that a query reads of the table, by its relations of it; None if none is known, as where
     it reads the table more than once."""
     if not found:
         # It writes what its source holds, whatever the table does.
-        return to_sql(FALSE)
+        return FALSE
     return found[0].filter if len(found) == 1 and isinstance(found[0], ManagedRelation) else None
 
 

@@ -13,7 +13,6 @@ from dataclasses import replace
 from tablestore.environment.engine import ChangeTarget, ManagedRelation, QueryRelation, Relation
 from tablestore.types.datatypes import Field
 from tablestore.types.filter.predicate import Predicate, all_of
-from tablestore.types.filter.predicatetext import to_sql
 
 
 def matched_part(
@@ -64,5 +63,5 @@ def _unique(fields: Sequence[Field]) -> dict[str, Field]:
     return {name: field for name, field in zip(folded, fields, strict=True) if folded.count(name) == 1}
 
 
-def _both(given: str | None, part: Predicate) -> str:
-    return to_sql(part) if given is None else f"({given}) AND ({to_sql(part)})"
+def _both(known: Predicate | None, part: Predicate) -> Predicate:
+    return part if known is None else all_of((known, part))

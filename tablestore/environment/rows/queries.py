@@ -12,6 +12,7 @@ from tablestore.errors import UnsupportedError
 from tablestore.sql.query.parameters import Parameters
 from tablestore.sql.source import Fragment
 from tablestore.sql.statements.rows import Query
+from tablestore.types.filter.predicatetext import to_sql
 
 
 def run_query(session: Session, statement: Query, source: Source, parameters: Parameters) -> Result:
@@ -63,5 +64,5 @@ def _scans(query: BoundQuery) -> Iterator[str]:
 def _scan(relation: ManagedRelation) -> str:
     snapshot = "no snapshot" if relation.pin.snapshot_id is None else f"snapshot {relation.pin.snapshot_id}"
     columns = "all columns" if relation.columns is None else f"columns {', '.join(relation.columns) or 'none'}"
-    condition = "" if relation.filter is None else f", filter {relation.filter}"
+    condition = "" if relation.filter is None else f", filter {to_sql(relation.filter)}"
     return f"{relation.name}: {snapshot}, {columns}{condition}"

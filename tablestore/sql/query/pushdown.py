@@ -1,10 +1,11 @@
-"""Derives from a condition the part that a scan of one table can use.
+"""Derives from a condition of a query the predicate that a scan of one of its tables can use.
 
-    t.a = 1 AND (t.b > 2 OR u.c = 3) AND t.d IN (4, 5)          for t:  `a` = 1 AND `d` IN (4, 5)
+    t.a = 1 AND (t.b > 2 OR u.c = 3) AND t.d IN (4, 5)          for t:  a = 1 AND d IN (4, 5)
 
 The answer is implied by the condition: every row for which the condition is true fulfils it. A comparison is taken over only if
 the engine compares as ``Table.scan`` does, whatever the session's settings: both sides of one kind, and a literal that the
 column's type holds exactly. Timestamps depend on the session's time zone: their bounds are moved outwards by a day.
+:mod:`~tablestore.types.filter.treepredicate` reads the condition; here are the terms of queries.
 """
 
 import calendar
@@ -13,35 +14,24 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
 from sqlglot import exp
 
-from tablestore.sql.query.edits import quote_name
+from tablestore.errors import InvalidInputError
 from tablestore.types.datatypes import INTEGER_ROOTS, MAX_PRECISION, TIMESTAMP_ROOTS, AtomicType, Field, TypeRoot
+from tablestore.types.filter.binding import bind_comparison, bind_in, bind_like
+from tablestore.types.filter.filters import MAX_FILTER_DEPTH, check_depth
+from tablestore.types.filter.predicate import Operator, Predicate, all_of
+from tablestore.types.filter.treepredicate import LiteralValue, negative, plain_literal, predicate_of
 
-_OPERATORS: dict[type[exp.Expr], str] = {
-    exp.EQ: "=",
-    exp.NEQ: "<>",
-    exp.LT: "<",
-    exp.LTE: "<=",
-    exp.GT: ">",
-    exp.GTE: ">=",
-    exp.NullSafeEQ: "<=>",
-}
-_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _INTEGER_CASTS = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
 _TIMESTAMP_CASTS = frozenset({"TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ", "TIMESTAMPNTZ"})
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d:\d\d(?:\.\d{1,6})?(?:Z|[+-]\d\d:\d\d)?)?", re.ASCII)
 _DAY = dt.timedelta(days=1)
 _UNITS = {"DAY": ("days", 1), "WEEK": ("days", 7), "MONTH": ("months", 1), "YEAR": ("months", 12)}
-
-
-# Each AND, OR and NOT of the made text has parentheses of its own.
-MOST_FILTER_LEVELS = 100
 
 
 class _NoValue(Exception):
@@ -55,140 +45,66 @@ class Conditions:
     field_of: Callable[[exp.Column], Field | None]
     parameters: Mapping[str, Any]
 
-    def filter(self, condition: exp.Expr) -> str | None:
+    def filter(self, condition: exp.Expression) -> Predicate | None:
         """The filter that ``condition`` implies, unless it is nested deeper than a filter may be."""
-        made = self.implied(condition)
-        return made if made is None or _levels(made) < MOST_FILTER_LEVELS else None
-
-    def implied(self, node: exp.Expr) -> str | None:
-        """A condition on the table alone that holds wherever ``node`` is true; None: nothing is known."""
-        match node:
-            case exp.Paren():
-                return self.implied(node.this)
-            case exp.And():
-                parts = [part for operand in _operands(node) if (part := self.implied(operand)) is not None]
-                return " AND ".join(parts) or None
-            case exp.Or():
-                return _joined(" OR ", [self.implied(operand) for operand in _operands(node)])
-            case exp.Not():
-                return self._not(node)
-            case exp.Between():
-                return _joined(" AND ", self._between(node, widen=True))
-            case _:
-                return self._leaf(node, widen=True)
-
-    def _same(self, node: exp.Expr) -> str | None:
-        """A condition on the table alone that is true, false and unknown where ``node`` is."""
-        match node:
-            case exp.Paren():
-                return self._same(node.this)
-            case exp.And() | exp.Or():
-                word = " AND " if isinstance(node, exp.And) else " OR "
-                return _joined(word, [self._same(operand) for operand in _operands(node)])
-            case exp.Not():
-                return self._not(node)
-            case exp.Between():
-                return _joined(" AND ", self._between(node, widen=False))
-            case _:
-                return self._leaf(node, widen=False)
-
-    def _not(self, node: exp.Expr) -> str | None:
-        """A NOT, or several of them one inside of the other."""
-        negated = False
-        while isinstance(node, (exp.Not, exp.Paren)):
-            negated ^= isinstance(node, exp.Not)
-            node = node.this
-        inner = self._same(node)
-        return f"NOT ({inner})" if negated and inner is not None else inner
-
-    def _between(self, node: exp.Between, *, widen: bool) -> list[str | None]:
-        if node.args.get("symmetric"):
-            return [None]
-        return [self._compared(">=", node.this, node.args["low"], widen), self._compared("<=", node.this, node.args["high"], widen)]
-
-    def _leaf(self, node: exp.Expr, *, widen: bool) -> str | None:
-        if node.args.get("negate"):
-            plain = node.copy()
-            plain.set("negate", None)
-            inner = self._leaf(plain, widen=False)
-            return None if inner is None else f"NOT ({inner})"
-        if (op := _OPERATORS.get(type(node))) is not None:
-            if isinstance(_bare(node.this), exp.Column):
-                return self._compared(op, node.this, node.expression, widen)
-            return self._compared(_FLIPPED.get(op, op), node.expression, node.this, widen)
-        match node:
-            case exp.Column():
-                field = self.field_of(node)
-                return quote_name(field.name) if field is not None and _root(field) is TypeRoot.BOOLEAN else None
-            case exp.Is(this=exp.Column(), expression=exp.Null()):
-                field = self.field_of(node.this)
-                return None if field is None else f"{quote_name(field.name)} IS NULL"
-            case exp.In():
-                return self._in(node)
-            case exp.Like(this=exp.Column()) | exp.StartsWith(this=exp.Column()):
-                return self._like(node)
-            case _:
-                return None
-
-    def _compared(self, op: str, left: exp.Expr, right: exp.Expr, widen: bool) -> str | None:
-        # Most comparisons that are none with a constant are joins: of two columns, that is seen at once.
-        if isinstance(_bare(right), exp.Column) or (field := self._field(left)) is None or (value := self._value(right)) is None:
-            return None
-        name = quote_name(field.name)
-        if _root(field) in TIMESTAMP_ROOTS:
-            return _around(op, name, value, zoned=_root(field) is TypeRoot.TIMESTAMP_LTZ) if widen else None
-        literal = _literal(field, value)
-        if literal is None or (isinstance(value, bool) and op not in ("=", "<>", "<=>")):
-            return None
-        return f"{name} {op} {literal}"
-
-    def _in(self, node: exp.In) -> str | None:
-        field = self._field(node.this)
-        if field is None or node.args.get("query") or node.args.get("unnest") or node.args.get("field"):
-            return None
-        values = [None if isinstance(item, exp.Null) else self._value(item) for item in node.expressions]
-        literals = [
-            "NULL" if isinstance(item, exp.Null) else None if value is None else _literal(field, value)
-            for item, value in zip(node.expressions, values, strict=True)
-        ]
-        # A list of several kinds is brought to one type first.
-        kinds = {_kind(value) for value in values if value is not None}
-        listed = _joined(", ", literals) if len(kinds) == 1 else None
-        return None if listed is None else f"{quote_name(field.name)} IN ({', '.join(str(item) for item in literals)})"
-
-    def _like(self, node: exp.Like | exp.StartsWith) -> str | None:
-        field, pattern = self._field(node.this), self._value(node.expression)
-        if field is None or _root(field) is not TypeRoot.VARCHAR or not isinstance(pattern, str):
-            return None
-        if "\\" in pattern or (isinstance(node, exp.StartsWith) and ("%" in pattern or "_" in pattern)):
-            return None
-        return f"{quote_name(field.name)} LIKE {_quoted(pattern + '%' if isinstance(node, exp.StartsWith) else pattern)}"
-
-    def _field(self, node: exp.Expr) -> Field | None:
-        node = _bare(node)
-        return self.field_of(node) if isinstance(node, exp.Column) else None
-
-    def _value(self, node: exp.Expr) -> Any:
-        """The value of a literal, a parameter, or a date moved by an interval; None for anything else and for NULL."""
+        implied = predicate_of(condition, self)
         try:
-            return self._constant(node)
+            if implied is not None:
+                # Others may be put around it.
+                check_depth(implied, MAX_FILTER_DEPTH // 2)
+        except InvalidInputError:
+            return None
+        return implied
+
+    # The terms of a query, for the converter.
+
+    def field(self, column: exp.Column) -> Field | None:
+        return self.field_of(column)
+
+    def literal(self, node: exp.Expression) -> LiteralValue | None:
+        """The value of a literal, a parameter, or a date moved by an interval."""
+        try:
+            return LiteralValue(self._constant(node))
         except (_NoValue, ValueError, OverflowError, InvalidOperation):
             return None
 
-    def _constant(self, node: exp.Expr) -> Any:
+    def comparison(self, op: Operator, field: Field, value: Any, *, exact: bool) -> Predicate | None:
+        if _root(field) in TIMESTAMP_ROOTS:
+            return None if exact else _around(op, field, value)
+        literal = _literal(field, value)
+        if literal is None or (isinstance(value, bool) and op not in ("=", "!=")):
+            return None
+        return bind_comparison(op, field, literal)
+
+    def membership(self, field: Field, values: list[Any]) -> Predicate | None:
+        literals = [None if value is None else _literal(field, value) for value in values]
+        # A list of several kinds is brought to one type first.
+        kinds = {_kind(value) for value in values if value is not None}
+        return bind_in(field, literals) if len(kinds) == 1 and literals.count(None) == values.count(None) else None
+
+    def like(self, field: Field, pattern: str | None, escape: str) -> Predicate | None:
+        if pattern is None or "\\" in pattern or escape != "\\" or _root(field) is not TypeRoot.VARCHAR:
+            return None
+        return bind_like(field, pattern)
+
+    def other(self, node: exp.Expression) -> Predicate | None:
+        if not isinstance(node, exp.StartsWith) or not isinstance(node.this, exp.Column):
+            return None
+        prefix, field = self.literal(node.expression), self.field(node.this)
+        if field is None or prefix is None or not isinstance(prefix.value, str) or "%" in prefix.value or "_" in prefix.value:
+            return None
+        return self.like(field, prefix.value + "%", "\\")
+
+    def _constant(self, node: exp.Expression) -> Any:
         match node:
             case exp.Paren():
                 return self._constant(node.this)
-            case exp.Boolean():
-                return bool(node.this)
-            case exp.Literal(is_string=True):
-                return str(node.this)
             case exp.Literal(is_string=False):
                 return _number(str(node.this))
             case exp.Neg():
                 value = self._constant(node.this)
                 if isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
-                    return value.copy_negate() if isinstance(value, Decimal) else -value
+                    return negative(value)
             case exp.Placeholder() if node.this in self.parameters:
                 return _parameter(self.parameters[node.this])
             case exp.Cast():
@@ -197,6 +113,8 @@ class Conditions:
                 value = self._constant(node.this)
                 if type(value) is dt.date:
                     return self._moved(value, node.expression, 1 if isinstance(node, exp.Add) else -1)
+            case _ if (plain := plain_literal(node)) is not None:
+                return plain.value
         raise _NoValue
 
     def _moved(self, day: dt.date, interval: exp.Interval, sign: int) -> dt.date:
@@ -209,31 +127,6 @@ class Conditions:
             return day + dt.timedelta(days=count)
         year, month = divmod(day.year * 12 + day.month - 1 + count, 12)
         return dt.date(year, month + 1, min(day.day, calendar.monthrange(year, month + 1)[1]))
-
-
-def _levels(text: str) -> int:
-    return max(accumulate((1 if char == "(" else -1 if char == ")" else 0) for char in text))
-
-
-def _joined(word: str, parts: list[str | None]) -> str | None:
-    """The parts in parentheses with a word between them; None if one of them is not known."""
-    known = [part for part in parts if part is not None]
-    return f"({word.join(known)})" if known and len(known) == len(parts) else None
-
-
-def _operands(node: exp.Expr) -> list[exp.Expr]:
-    """The operands of a chain of AND or OR, in order."""
-    kind, found = type(node), []
-    while type(node) is kind:
-        found.append(node.expression)
-        node = node.this
-    return [node, *reversed(found)]
-
-
-def _bare(node: exp.Expr) -> exp.Expr:
-    while isinstance(node, exp.Paren):
-        node = node.this
-    return node
 
 
 def _root(field: Field) -> TypeRoot | None:
@@ -280,47 +173,46 @@ def _moment(value: Any) -> dt.datetime:
     return moment if moment.tzinfo is None else moment.astimezone(dt.UTC).replace(tzinfo=None)
 
 
-def _around(op: str, name: str, value: Any, *, zoned: bool) -> str | None:
+def _around(op: Operator, field: Field, value: Any) -> Predicate | None:
     """A comparison with a timestamp, wide enough for every time zone of the session."""
+    zone = dt.UTC if _root(field) is TypeRoot.TIMESTAMP_LTZ else None
     try:
         moment = _moment(value)
-        first, last = moment - _DAY, moment + _DAY
+        first, last = ((moment + move).replace(tzinfo=zone) for move in (-_DAY, _DAY))
     except (_NoValue, ValueError, OverflowError, AttributeError):
         return None
-    low = f"{name} >= TIMESTAMP '{first.isoformat(' ')}{'Z' if zoned else ''}'"
-    high = f"{name} <= TIMESTAMP '{last.isoformat(' ')}{'Z' if zoned else ''}'"
-    return {"=": f"({low} AND {high})", "<=>": f"({low} AND {high})", ">": low, ">=": low, "<": high, "<=": high}.get(op)
+    ends: Mapping[Operator, tuple[Operator, ...]] = {"=": (">=", "<="), ">": (">=",), ">=": (">=",), "<": ("<=",), "<=": ("<=",)}
+    if op not in ends:
+        return None
+    return all_of([bind_comparison(end, field, first if end == ">=" else last) for end in ends[op]])
 
 
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
-def _literal(field: Field, value: Any) -> str | None:
-    """A value as a literal that the column's type holds exactly, and that every engine compares with it in the same way."""
+def _literal(field: Field, value: Any) -> Any:
+    """A value that the column's type holds exactly, and that every engine compares with it in the same way; None for any other."""
     root = _root(field)
     if root is TypeRoot.BOOLEAN:
-        return str(value).upper() if type(value) is bool else None
+        return value if type(value) is bool else None
     if root is TypeRoot.VARCHAR:
-        return _quoted(value) if type(value) is str and "\\" not in value else None
+        return value if type(value) is str and "\\" not in value else None
     if root is TypeRoot.DATE:
-        text = value.isoformat() if type(value) is dt.date else value if type(value) is str else ""
-        return f"DATE '{text}'" if _DATE.fullmatch(text) and _is_day(text) else None
+        if type(value) is str and _DATE.fullmatch(value):
+            return _day(value)
+        return value if type(value) is dt.date else None
     if type(value) not in (int, float, Decimal) or (type(value) is float and not np.isfinite(value)):
         return None
     if root in INTEGER_ROOTS or root is TypeRoot.DECIMAL:
-        return _exact(field, value)
+        return value if _is_exact(field, value) else None
     if root is TypeRoot.DOUBLE and (type(value) is not int or abs(value) <= 2**53):
-        return format(Decimal(repr(float(value))), "f")
+        return float(value) if np.isfinite(float(value)) else None
     if root is TypeRoot.FLOAT and abs(value) < 2**24 and Decimal(float(np.float32(float(value)))) == Decimal(value):
-        return format(Decimal(value), "f")
+        return float(value)
     return None
 
 
-def _exact(field: Field, value: int | float | Decimal) -> str | None:
-    """A literal for an integer or decimal column, which both sides hold without loss."""
+def _is_exact(field: Field, value: int | float | Decimal) -> bool:
+    """True for a number that both sides hold without loss, for an integer or decimal column."""
     if isinstance(value, float):
-        return None
+        return False
     number = Decimal(value)
     scale = max(0, -int(number.as_tuple().exponent))
     before = max(0, number.adjusted() + 1)
@@ -328,12 +220,11 @@ def _exact(field: Field, value: int | float | Decimal) -> str | None:
     column_scale = field.type.scale or 0
     column_before = (field.type.precision or 0) - column_scale if field.type.root is TypeRoot.DECIMAL else 20
     # Wider decimals lose digits when Spark brings two of them to one type.
-    return format(number, "f") if max(scale, column_scale) + max(before, column_before) <= MAX_PRECISION else None
+    return max(scale, column_scale) + max(before, column_before) <= MAX_PRECISION
 
 
-def _is_day(text: str) -> bool:
+def _day(text: str) -> dt.date | None:
     try:
-        dt.date.fromisoformat(text)
+        return dt.date.fromisoformat(text)
     except ValueError:
-        return False
-    return True
+        return None

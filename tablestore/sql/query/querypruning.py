@@ -24,6 +24,8 @@ from tablestore.sql.query.dialect import Spark4
 from tablestore.sql.query.use import PREFIX, Use
 from tablestore.types.datatypes import INTEGER_ROOTS, AtomicType, Field
 from tablestore.types.expression.sqltree import MAX_TEXT
+from tablestore.types.filter.predicate import Predicate, all_of
+from tablestore.types.filter.predicatetext import to_sql
 
 
 def prune(
@@ -46,10 +48,11 @@ def prune(
         return whole
 
 
-def _as_filter(conditions: Sequence[str]) -> str | None:
-    """The first of the conditions, as many as a filter has room for: the engine asks all of them again."""
-    lengths = accumulate(len(condition) + len(" AND ") for condition in conditions)
-    return " AND ".join(condition for condition, end in zip(conditions, lengths, strict=True) if end <= MAX_TEXT) or None
+def _as_filter(conditions: Sequence[Predicate]) -> Predicate | None:
+    """The first of the conditions, as many as the text of a filter has room for: the engine asks all of them again."""
+    lengths = accumulate(len(to_sql(condition)) + len("() AND ") for condition in conditions)
+    kept = [condition for condition, end in zip(conditions, lengths, strict=True) if end <= MAX_TEXT]
+    return all_of(kept) if kept else None
 
 
 class _NotUnderstoodError(Exception):
@@ -80,7 +83,7 @@ class _Source:
     hidden: bool = False  # the right side of a SEMI or ANTI JOIN
     star: bool = False
     need: _Need = field(default_factory=_Need)
-    conditions: list[str] = field(default_factory=list)
+    conditions: list[Predicate] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -103,7 +106,7 @@ _Resolve = Callable[[exp.Column], exp.Column | None]
 class _Above:
     """A condition of a query, and which column of the query below a column in it stands for."""
 
-    condition: exp.Expr
+    condition: exp.Expression
     resolve: _Resolve
 
 
@@ -391,7 +394,7 @@ class _Reader:
 
     def _imply(
         self,
-        condition: exp.Expr | None,
+        condition: exp.Expression | None,
         visible: Sequence[_Source],
         eligible: Sequence[_Source],
         resolve: _Resolve = lambda column: column,

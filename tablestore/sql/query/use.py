@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from tablestore.types.filter.predicate import Predicate
+
 PREFIX = "tablestore_relation_"
 """Relation n is the table ``tablestore_relation_n`` in the text to be pruned."""
 
@@ -13,4 +15,4 @@ class Use:
 
     columns: tuple[str, ...] | None = None
     computed: tuple[str, ...] | None = None
-    filter: str | None = None
+    filter: Predicate | None = None

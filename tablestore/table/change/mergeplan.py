@@ -22,6 +22,7 @@ from tablestore.types.expression.datums import together
 from tablestore.types.expression.evaluate import holds
 from tablestore.types.expression.expression import Call, Column, Expression, columns_of
 from tablestore.types.expression.sqlexpression import ColumnOf, column_finder, parse_expression_text
+from tablestore.types.filter.predicate import Predicate
 
 TARGET, SOURCE = "target", "source"
 _SHORT = {"t": TARGET, "s": SOURCE}
@@ -59,7 +60,7 @@ class MergePlan:
         """The clauses for some rows, in order."""
         return [clause for clause in self.clauses if clause.match == match]
 
-    def change(self, reads: str | None) -> RowChange:
+    def change(self, reads: Predicate | None) -> RowChange:
         """The change of the table's rows that the merge makes."""
         sets = {name for clause in self.clauses if clause.action == "UPDATE" for name in clause.sets.expressions}
         actions = {clause.action for clause in self.clauses}

@@ -34,9 +34,7 @@ from tablestore.types.expression.datums import cast_datum
 from tablestore.types.expression.evaluate import Rows, holds
 from tablestore.types.expression.expression import Call, Column, Expression
 from tablestore.types.filter.equalvalues import where_equal
-from tablestore.types.filter.filters import parse_filter
 from tablestore.types.filter.predicate import FALSE, Predicate, all_of
-from tablestore.types.filter.predicatetext import to_sql
 from tablestore.types.rowkind import RowKind
 
 MOST_PAIRS = 1 << 20
@@ -64,8 +62,7 @@ def run_merge(merge: MergeStatement) -> Snapshot | None:
 def _merge(merge: MergeStatement, plan: MergePlan, bounds: Predicate | None) -> Snapshot | None:
     context = merge.context
     base = newest_to_change(context)
-    reads = FALSE if plan.is_upsert(context) else bounds
-    change = plan.change(None if reads is None else to_sql(reads))
+    change = plan.change(FALSE if plan.is_upsert(context) else bounds)
     with context.reading():
         return apply_changes(context, merge.log, base, change, _Run(merge, plan, bounds, base).changes())
 
@@ -229,7 +226,7 @@ def _bounds(plan: MergePlan, source: pa.Table) -> Predicate | None:
     """A filter that holds for every row of the table that may match; None if nothing can be said."""
     parts = [_part(plan.fields[name], source.column(other), kind) for name, other, kind in plan.equal]
     said = [part for part in parts if part is not None]
-    return parse_filter(all_of(said), list(plan.fields.values())) if said else None
+    return all_of(said) if said else None
 
 
 def _part(field: Field, values: pa.ChunkedArray, kind: pa.DataType) -> Predicate | None:

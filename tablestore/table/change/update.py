@@ -22,7 +22,6 @@ from tablestore.table.write.rowchange import RowChange, check_change
 from tablestore.types.expression.evaluate import Rows
 from tablestore.types.expression.sqlexpression import column_finder
 from tablestore.types.filter.predicate import Predicate
-from tablestore.types.filter.predicatetext import to_sql
 from tablestore.types.rowkind import RowKind
 
 
@@ -36,7 +35,7 @@ def update_where(context: TableContext, log: ChangeLog, given: Mapping[str, Any]
     finder = column_finder({"": schema.field_names}, "expression")
     fields = {field.name: field for field in schema.fields}
     sets = Assignments.parse(given, fields, finder, lambda column: types.field(column.name).type)
-    change = RowChange(operation="UPDATE", sets=tuple(sets.expressions), reads=None if predicate is None else to_sql(predicate))
+    change = RowChange(operation="UPDATE", sets=tuple(sets.expressions), reads=predicate)
     check_change(context, change)
     return run_until_current(context, partial(_update, context, log, change, sets, predicate))
 

@@ -44,7 +44,6 @@ def commit_change(
     ``replaced``: the ADD entries of files of ``base`` that the message has without their ``removed`` rows; where there are none,
     the rows are marked. Raises StalePlan, ConflictError, and InvalidInputError of kind ``second-match``; nothing is visible then.
     """
-    reads = change.read_predicate(context)
     if context.schema.is_keyed:
         try:
             check_second_match(context, message.entries)
@@ -54,11 +53,11 @@ def commit_change(
     deletes = [replace(entry, kind=EntryKind.DELETE) for entry in replaced]
 
     def plan_deletes(latest: Snapshot | None) -> Sequence[ManifestEntry]:
-        check_unchanged(context, base, latest, reads)
+        check_unchanged(context, base, latest, change.reads)
         return deletes
 
     def matching(latest: Snapshot) -> Iterator[Match]:
-        check_unchanged(context, base, latest, reads)
+        check_unchanged(context, base, latest, change.reads)
         return matches_in(context, latest, removed)
 
     effect = Effect(operation=change.operation, plan_deletes=plan_deletes, adds_no_row=not change.inserts)

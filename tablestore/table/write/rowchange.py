@@ -26,8 +26,7 @@ from tablestore.lsm.functions.mergefunction import MergeFunction, SequenceField
 from tablestore.store.context import TableContext
 from tablestore.store.producer import INPUT
 from tablestore.table.read.scan import check_positions
-from tablestore.types.filter.filters import parse_filter
-from tablestore.types.filter.predicate import Predicate
+from tablestore.types.filter.predicate import Predicate, columns
 from tablestore.types.schema import check_known
 
 
@@ -35,19 +34,15 @@ from tablestore.types.schema import check_known
 class RowChange:
     """A statement: ``operation`` is UPDATE, DELETE or MERGE, ``sets`` the columns that its updates assign, none without updates.
 
-    ``reads``: a condition as text that holds for every row of the table that it reads, and would for those that it looks for in
-    vain; None: it reads the whole table.
+    ``reads``: a condition that holds for every row of the table that it reads, and would for those that it looks for in vain; None:
+    it reads the whole table.
     """
 
     operation: str
     inserts: bool = False
     deletes: bool = False
     sets: tuple[str, ...] = ()
-    reads: str | None = None
-
-    def read_predicate(self, context: TableContext) -> Predicate | None:
-        """``reads`` as a predicate."""
-        return parse_filter(self.reads, context.schema.fields)
+    reads: Predicate | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +66,7 @@ def check_change(context: TableContext, change: RowChange) -> None:
     """Raise InvalidInputError or UnsupportedError, which says why, if the table does not allow the change of a statement."""
     context.check_writable()
     schema, merge, where = context.schema, context.settings.merge, f"table {context.files.root_uri}"
-    check_known(schema, change.sets, change.operation)
-    change.read_predicate(context)
+    check_known(schema, (*change.sets, *sorted(columns(change.reads))), change.operation)
     if merge is None:
         check_positions(context)
         return

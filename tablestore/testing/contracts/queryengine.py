@@ -12,6 +12,7 @@ import datetime as dt
 import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,7 @@ from tablestore.table.table import Table
 from tablestore.table.write.rowchange import RowChange
 from tablestore.tableenvironment import TableEnvironment
 from tablestore.types.evolution.schemachanges import ChangeType, RenameColumn
+from tablestore.types.filter.filters import parse_filter
 
 _MOST_LONG = 2**63 - 1
 _MOST_DIGITS = Decimal(10**38 - 1)
@@ -69,9 +71,12 @@ def pin(table: Table, **when: Any) -> ReadPin:
     return pin_read(table, spec_of(table), **when)
 
 
-def managed(table: Table, *, name: str = "t", snapshot_id: int | None = None, **pruned: Any) -> ManagedRelation:
+def managed(
+    table: Table, *, name: str = "t", snapshot_id: int | None = None, filter: str | None = None, **pruned: Any
+) -> ManagedRelation:
     """A relation of a table."""
-    return ManagedRelation(name=name, table=table, pin=pin(table, snapshot_id=snapshot_id), **pruned)
+    relation = ManagedRelation(name=name, table=table, pin=pin(table, snapshot_id=snapshot_id), **pruned)
+    return replace(relation, filter=parse_filter(filter, relation.schema.fields))
 
 
 def rows_of(engine: QueryEngine, query: BoundQuery) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ import tablestore as ts
 from tablestore.environment.engine import BoundQuery, ManagedRelation, QueryEngine, Relation
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.testing.contracts.queryengine import managed
+from tablestore.types.filter.predicatetext import to_sql
 from tests.support.sql.corpus import (
     EXPECTED,
     Statement,
@@ -124,7 +125,11 @@ def write(found: dict[str, Any], tables: dict[str, ts.Table]) -> None:
     for statement in statements():
         entry = found[str(statement)]
         bound = bind_statement(statement, lambda name: managed(tables[name], name=f"shop.{name}"))
-        entry["reads"] = [[relation.name, relation.columns, relation.filter] for relation in bound.relations]  # type: ignore[union-attr]
+        entry["reads"] = [
+            [relation.name, relation.columns, relation.filter and to_sql(relation.filter)]
+            for relation in bound.relations
+            if isinstance(relation, ManagedRelation)
+        ]
         try:
             engine.query(bound)
         except UnsupportedError as error:

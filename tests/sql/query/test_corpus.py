@@ -1,12 +1,12 @@
 """Of each statement of the corpus: the tables that it reads, and what of them."""
 
-import json
 from pathlib import Path
 
 import tablestore as ts
 from tablestore.environment.engine import ManagedRelation
 from tablestore.sql.query.tablereferences import find_references
 from tablestore.testing.contracts.queryengine import managed
+from tablestore.types.filter.filters import parse_filter
 from tests.support.sql.corpus import bind_statement, corpus_tables, expected, make_tables, statements
 
 
@@ -27,6 +27,7 @@ def test_each_statement_reads_the_tables_and_columns_that_it_names(tmp_path: Pat
     known = expected()
     for statement in statements():
         bound = bind_statement(statement, lambda name: managed(tables[name], name=f"shop.{name}"))
-        assert all(isinstance(relation, ManagedRelation) for relation in bound.relations)
-        reads = json.loads(json.dumps([[found.name, found.columns, found.filter] for found in bound.relations]))  # type: ignore[union-attr]
-        assert reads == known[str(statement)]["reads"], statement
+        for found, (name, columns, text) in zip(bound.relations, known[str(statement)]["reads"], strict=True):
+            assert isinstance(found, ManagedRelation)
+            assert (found.name, found.columns and list(found.columns)) == (name, columns), statement
+            assert found.filter == parse_filter(text, found.schema.fields), statement

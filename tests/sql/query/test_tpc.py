@@ -13,6 +13,7 @@ from tablestore.sql.query.querypruning import Use
 from tablestore.sql.query.tablereferences import Reference, find_references
 from tablestore.sql.source import apply_edits
 from tablestore.types.datatypes import Field
+from tablestore.types.filter.predicatetext import to_sql
 from tablestore.types.typestring import parse_type
 from tests.conftest import IN_CI
 from tests.support.sql import tpc
@@ -83,5 +84,5 @@ def test_duckdb_takes_all_queries_in_sparks_dialect(answer: dict[str, dict[str, 
 def derived_table(reference: Reference, use: Use) -> str:
     """What is read of a table, as DuckDB's text; a table without columns keeps its number of rows."""
     columns = "*" if use.columns is None else ", ".join(use.columns) or "1"
-    condition = "" if use.filter is None else f" WHERE {use.filter.replace('`', chr(34))}"
+    condition = "" if use.filter is None else f" WHERE {to_sql(use.filter).replace('`', chr(34))}"
     return f"(SELECT {columns} FROM {reference.path.parts[0]}{condition})"

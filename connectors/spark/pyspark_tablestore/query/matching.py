@@ -10,11 +10,11 @@ are found by the whole primary key changes few rows: one task joins and writes t
 such sources do not come here: their rows are looked up by key (``keypairs``).
 """
 
-import datetime as dt
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
@@ -23,14 +23,13 @@ from pyspark.sql import types as spark
 from pyspark_tablestore.native import column
 from pyspark_tablestore.query.keypairs import MOST_OF_A_TASK
 from tablestore.environment.engine import ManagedRelation, QueryRelation, Relation
-from tablestore.sql.query.edits import quote_name
-from tablestore.types.datatypes import INTEGER_ROOTS, AtomicType, Field, TypeRoot
+from tablestore.types.datatypes import Field
+from tablestore.types.filter.equalvalues import where_between
+from tablestore.types.filter.predicate import Predicate, all_of
 from tablestore.types.schema import KEY_PREFIX
 
 # The most rows whose keys are sent to every task.
 MOST_BROADCAST = 1 << 20
-_EPOCH = dt.date(1970, 1, 1)
-_FIRST_DAY, _LAST_DAY = ((day - _EPOCH).days for day in (dt.date.min, dt.date.max))
 _INTEGERS = (spark.ByteType, spark.ShortType, spark.IntegerType, spark.LongType)
 
 
@@ -113,9 +112,9 @@ def _with_ranges(relation: Relation, ranges: Mapping[str, _Range]) -> Relation:
         case ManagedRelation():
             fields = {field.name.casefold(): field for field in relation.schema.fields}
             conditions = [_in_range(fields[name], ends) for name, ends in ranges.items() if name in fields]
-            given = [] if relation.filter is None else [f"({relation.filter})"]
-            found = [*given, *(condition for condition in conditions if condition is not None)]
-            return replace(relation, filter=" AND ".join(found) or None)
+            found = [relation.filter, *conditions]
+            known = [condition for condition in found if condition is not None]
+            return replace(relation, filter=all_of(known) if known else None)
         case QueryRelation(query=query) if len(query.relations) == 1:
             inner = tuple(_with_ranges(one, ranges) for one in query.relations)
             return replace(relation, query=replace(query, relations=inner))
@@ -123,23 +122,11 @@ def _with_ranges(relation: Relation, ranges: Mapping[str, _Range]) -> Relation:
             return relation
 
 
-def _in_range(field: Field, ends: _Range) -> str | None:
+def _in_range(field: Field, ends: _Range) -> Predicate | None:
     """The condition on a column, if it can be said in its type."""
-    root = field.type.root if isinstance(field.type, AtomicType) else None
     if ends.low is None or ends.high is None:
         return None
-    if not ends.are_dates:
-        low, high = str(ends.low), str(ends.high)
-        return _between(field, low, high) if root in INTEGER_ROOTS else None
-    if root is not TypeRoot.DATE or not _FIRST_DAY <= ends.low <= ends.high <= _LAST_DAY:
-        return None
-    low, high = (f"DATE '{_EPOCH + dt.timedelta(days=day)}'" for day in (ends.low, ends.high))
-    return _between(field, low, high)
-
-
-def _between(field: Field, low: str, high: str) -> str:
-    name = quote_name(field.name)
-    return f"{name} >= {low} AND {name} <= {high}"
+    return where_between(field, pa.array([ends.low, ends.high], pa.date32() if ends.are_dates else pa.int64()))
 
 
 def _number(name: str, data_type: spark.DataType) -> Column:
