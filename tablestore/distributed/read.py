@@ -86,6 +86,10 @@ class ReadPin:
             )
         return found
 
+    def at_schema(self, context: TableContext) -> TableContext:
+        """The opened table at the schema of the read."""
+        return context if context.schema.id == self.schema_id else context.at_schema(context.schemas.read(self.schema_id))
+
     @property
     def suffix(self) -> str:
         """The suffix of the table's location that names the same branch and system table."""

@@ -31,13 +31,13 @@ from tablestore.types.rowkind import ROW_KIND_COLUMN, kinds_from_symbols
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteJob:
-    """The values that every task of one distributed write must agree on; made once, on the driver."""
+    """The values that every task of one distributed write must agree on; made once, on the driver. ``base``: the newest snapshot
+    then."""
 
     spec: TableSpec
     table_uuid: str | None
     schema_id: int
-    base_snapshot_id: int
-    base_snapshot_uuid: str | None
+    base: Snapshot | None
     first_sequence: int
     missing_columns: MissingColumns = MissingColumns.REFUSE
     overwrite: bool = False
@@ -62,8 +62,7 @@ def prepare_write(
         spec=spec,
         table_uuid=context.table_uuid,
         schema_id=context.schema.id,
-        base_snapshot_id=latest.id if latest else 0,
-        base_snapshot_uuid=latest.uuid if latest else None,
+        base=latest,
         first_sequence=context.sequence.next_after(latest),
         missing_columns=choice,
         overwrite=overwrite,
@@ -83,19 +82,14 @@ def write_partition(job: WriteJob, rows: Iterable[pa.RecordBatch], task_index: i
 
 def task_writer(job: WriteJob, table: Table, task_index: int) -> TableWriter:
     """A writer for one task's rows; ``table``: that of the job, at its schema."""
-    first_sequence = job.first_sequence + task_index * TASK_STRIDE
-    return TableWriter(table.context, table.change_log, first_sequence=first_sequence, overwrites=job.overwrite)
+    start = (job.base, job.first_sequence + task_index * TASK_STRIDE)
+    return TableWriter(table.context, table.change_log, start=start, overwrites=job.overwrite)
 
 
 def task_message(job: WriteJob, writer: TableWriter) -> bytes:
     """The commit message of a finished task."""
     # The job's table, even if another one has taken its place: the commit checks that.
-    return replace(
-        writer.prepare(),
-        base_snapshot_id=job.base_snapshot_id,
-        base_snapshot_uuid=job.base_snapshot_uuid,
-        table_uuid=job.table_uuid,
-    ).to_bytes()
+    return replace(writer.prepare(), table_uuid=job.table_uuid).to_bytes()
 
 
 def commit_messages(

@@ -16,7 +16,8 @@ from tablestore.store.context import TableContext
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.scan.splits import plan_scan
 from tablestore.table.change.assigning import Assignments
-from tablestore.table.change.landing import apply_changes, change_rows
+from tablestore.table.change.changedrows import change_rows
+from tablestore.table.write.changetasks import ChangeJob, run_changes
 from tablestore.table.write.current import newest_to_change, run_until_current
 from tablestore.table.write.rowchange import RowChange, check_change
 from tablestore.types.expression.evaluate import Rows
@@ -47,7 +48,7 @@ def _update(
     base = newest_to_change(context)
     if base is None:
         return None
-    return apply_changes(context, log, base, change, _rows(context, base, sets, predicate))
+    return run_changes(context, log, ChangeJob.of(context, change, base), _rows(context, base, sets, predicate))
 
 
 def _rows(context: TableContext, base: Snapshot, sets: Assignments, predicate: Predicate | None) -> Iterator[pa.Table]:
