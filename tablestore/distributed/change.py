@@ -19,13 +19,14 @@ from tablestore.distributed.spec import TableSpec
 from tablestore.distributed.taskjson import bytes_to_text, decode_task, encode_task, text_to_bytes
 from tablestore.format.index.deletionvector import decode_deletion_vector, encode_deletion_vector
 from tablestore.format.manifest.manifestfile import ManifestEntry
+from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.run import Section
 from tablestore.options import MIB
 from tablestore.store.message import CommitMessage
 from tablestore.store.scan.splits import Split
 from tablestore.table.table import Table
 from tablestore.table.write.changetasks import ChangeJob, ChangeMessage, files_to_rewrite, rewrite_files
-from tablestore.table.write.current import newest_to_change
+from tablestore.table.write.current import settled
 from tablestore.table.write.deletemarks import Match
 from tablestore.table.write.removedrows import RemovedRows
 from tablestore.table.write.rowchange import ChangeColumns, RowChange, check_change
@@ -39,14 +40,14 @@ def change_columns(table: Table) -> ChangeColumns:
     return ChangeColumns.of(table.context)
 
 
-def pin_change(table: Table, spec: TableSpec, change: RowChange) -> ReadPin:
-    """The snapshot that the statement's query must read, and the schema.
+def pin_change(table: Table, spec: TableSpec, change: RowChange, base: Snapshot | None) -> ReadPin:
+    """The snapshot that the statement's query must read, and the schema. ``base``: the newest snapshot.
 
     Raises InvalidInputError or UnsupportedError for what the table cannot do, StalePlan where it had to be compacted first.
     """
     check_change(table.context, change)
-    base = newest_to_change(table.context)
-    return pin_at(table.context, spec, base.id if base else None)
+    base = settled(table.context, base)
+    return pin_at(table.context, spec, base.id if base else None, base.uuid if base else None)
 
 
 def prepare_change(table: Table, pin: ReadPin, change: RowChange) -> ChangeJob:

@@ -75,6 +75,8 @@ class ReadPin:
         """The snapshot of the opened table. Raises NotFoundError if it has expired, ConflictError if another has its number."""
         if self.snapshot_id is None:
             return None
+        if (seen := context.snapshots.identified(self.snapshot_id, self.snapshot_uuid)) is not None:
+            return seen
         found = context.snapshots.read(self.snapshot_id)
         if self.snapshot_uuid not in (None, found.uuid):
             # Since it was opened, another table may have taken the place.
@@ -146,12 +148,18 @@ class ReadPlan:
 def pin_read(table: Readable, spec: TableSpec, *, snapshot_id: int | None = None, timestamp: int | None = None) -> ReadPin:
     """Fix the snapshot that a read sees: the newest one, or that of an id or of a time in milliseconds. Raises NotFoundError."""
     scan = table.scan(snapshot_id=snapshot_id, timestamp=timestamp)
-    return replace(pin_at(scan.context, spec, scan.snapshot_id), snapshot_uuid=scan.snapshot.uuid if scan.snapshot else None)
+    return pin_at(scan.context, spec, scan.snapshot_id, scan.snapshot.uuid if scan.snapshot else None)
 
 
-def pin_at(context: TableContext, spec: TableSpec, snapshot_id: int | None) -> ReadPin:
+def pin_at(context: TableContext, spec: TableSpec, snapshot_id: int | None, snapshot_uuid: str | None = None) -> ReadPin:
     """A read at a snapshot, with the columns of an open table."""
-    return ReadPin(spec=spec, snapshot_id=snapshot_id, schema_id=context.schema.id, table_uuid=context.table_uuid)
+    return ReadPin(
+        spec=spec,
+        snapshot_id=snapshot_id,
+        schema_id=context.schema.id,
+        table_uuid=context.table_uuid,
+        snapshot_uuid=snapshot_uuid,
+    )
 
 
 def at_newest(pin: ReadPin) -> ReadPin:

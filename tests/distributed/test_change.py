@@ -340,7 +340,7 @@ def test_what_a_table_cannot_do_is_refused_by_name(
 ) -> None:
     table = make(options=options)
     with pytest.raises((InvalidInputError, LookupError), match=why):
-        pin_change(table, spec_of(table), change)
+        pin_change(table, spec_of(table), change, table.context.snapshots.latest())
 
 
 def test_a_merge_that_only_inserts_works_with_every_merge_engine(make: Callable[..., Table], catalog: Catalog) -> None:
@@ -470,7 +470,7 @@ def test_an_update_moves_rows_of_append_tables_to_other_partitions(make: Callabl
 def test_a_delete_needs_no_values_of_an_append_table(append: Table) -> None:
     write(append, (1, "a", 1), (2, "b", 2))
     spec = spec_of(append)
-    job = prepare_change(append, pin_change(append, spec, DELETE), DELETE)
+    job = prepare_change(append, pin_change(append, spec, DELETE, append.context.snapshots.latest()), DELETE)
     place = append.scan(["id"], "id = 1", positions=True).to_arrow().drop_columns(["id"])
     rows = place.append_column("_row_kind", pa.array(["-D"]))
     assert commit(append, job, task(append, job, rows.to_batches())) is not None
@@ -517,7 +517,7 @@ def test_positions_of_no_file_and_of_no_row_are_refused(append: Table) -> None:
 
 
 def test_rows_that_lack_columns_are_refused_by_name(table: Table) -> None:
-    job = prepare_change(table, pin_change(table, spec_of(table), MERGE), MERGE)
+    job = prepare_change(table, pin_change(table, spec_of(table), MERGE, table.context.snapshots.latest()), MERGE)
     lacking = change_schema(table).empty_table().drop_columns(["n"])
     with pytest.raises(InvalidInputError, match="lack the columns n;"):
         task(table, job, [pa.RecordBatch.from_pylist([], schema=lacking.schema)])
@@ -526,7 +526,7 @@ def test_rows_that_lack_columns_are_refused_by_name(table: Table) -> None:
 def test_a_statement_without_updates_needs_no_old_rows_and_takes_no_updates(make: Callable[..., Table]) -> None:
     table = make(*TABLES["input"])
     write(table, (1, "a", 1), (2, "b", 2))
-    job = prepare_change(table, pin_change(table, spec_of(table), DELETE), DELETE)
+    job = prepare_change(table, pin_change(table, spec_of(table), DELETE, table.context.snapshots.latest()), DELETE)
     rows = table.scan(filter="id = 1").to_arrow()
     gone_rows, updates = (rows.append_column("_row_kind", pa.array([kind])) for kind in ("-D", "+U"))
     with pytest.raises(InvalidInputError, match="DELETE sets no column"):
@@ -543,7 +543,7 @@ def test_bytes_that_are_no_message_are_a_format_error() -> None:
 
 def test_a_message_that_is_handed_over_twice_is_one(table: Table) -> None:
     write(table, (1, "a", 1))
-    job = prepare_change(table, pin_change(table, spec_of(table), MERGE), MERGE)
+    job = prepare_change(table, pin_change(table, spec_of(table), MERGE, table.context.snapshots.latest()), MERGE)
     rows = pa.Table.from_pylist([added({"id": 5, "day": "a", "n": 1})], schema=change_schema(table))
     message = task(table, job, rows.to_batches())
     assert commit(table, job, message, message) is not None
@@ -552,7 +552,7 @@ def test_a_message_that_is_handed_over_twice_is_one(table: Table) -> None:
 
 def test_what_tasks_wrote_is_removed_where_a_job_failed(table: Table) -> None:
     write(table, (1, "a", 1))
-    job = prepare_change(table, pin_change(table, spec_of(table), MERGE), MERGE)
+    job = prepare_change(table, pin_change(table, spec_of(table), MERGE, table.context.snapshots.latest()), MERGE)
     rows = pa.Table.from_pylist([added({"id": 5, "day": "a", "n": 1})], schema=change_schema(table))
     message = task(table, job, rows.to_batches())
     assert orphans(table)

@@ -52,7 +52,7 @@ def gone(row: Row) -> Row:
 
 def run(table: Table, change: RowChange, query: Query, **how: Any) -> Snapshot | None:
     """Run a statement until it lands; ``how`` as of :func:`attempt`."""
-    return run_until_current(table.context, lambda: attempt(table, change, query, **how))
+    return run_until_current(table.context, lambda base: attempt(table, change, query, **how))
 
 
 def attempt(
@@ -67,7 +67,7 @@ def attempt(
     """Run a statement once: its rows are dealt out to tasks, which open the table and send bytes. ``rewrite_apart``: files
     are written again by tasks, too."""
     spec = TableSpec(location=table.location, storage_options={})
-    pin = pin_change(table, spec, change)
+    pin = pin_change(table, spec, change, table.context.snapshots.latest())
     columns = change_columns(table)
     read = pinned_scan(pin, positions=columns.positions).to_arrow()
     schema = change_schema(table)

@@ -163,7 +163,7 @@ class SparkEngine:
             overwrite = target.overwrite is not None or target.dynamic
             rows = arrow_schema(frame.schema)
             job = prepare_write(
-                target.table, target.pin.spec, rows=rows, missing_columns=target.missing_columns, overwrite=overwrite
+                target.table, target.spec, rows=rows, missing_columns=target.missing_columns, overwrite=overwrite
             )
             return write_job(
                 frame,

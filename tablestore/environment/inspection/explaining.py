@@ -35,7 +35,8 @@ def _plan(session: Session, statement: Explain, source: Source, parameters: Para
         case CreateMaterializedTable():
             return explain_materialized(session, inner, source)
         case Delete() | Update() | Merge():
-            bound, _ = plan_change(session, inner, source, parameters)
+            table = session.table(inner.target, type(inner).__name__.upper(), source)
+            bound, _ = plan_change(session, inner, source, parameters, table, table.context.snapshots.latest())
             return explained(session, bound)
     raise UnsupportedError(
         "EXPLAIN is for queries, INSERT, STATEMENT SET, CREATE TABLE … AS, CREATE [OR ALTER] MATERIALIZED TABLE, DELETE, UPDATE "

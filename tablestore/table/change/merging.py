@@ -27,7 +27,7 @@ from tablestore.table.change.mergeplan import KEY_TYPES, TARGET, MergePlan, Plan
 from tablestore.table.change.mergestatement import MergeStatement
 from tablestore.table.read.keylookup import KeyLookup, stored_keys
 from tablestore.table.write.changetasks import ChangeJob, run_changes
-from tablestore.table.write.current import newest_to_change, run_until_current
+from tablestore.table.write.current import run_until_current, settled
 from tablestore.table.write.rowchange import check_change
 from tablestore.types.arrays import Mask, Places, one_chunk
 from tablestore.types.datatypes import Field
@@ -62,9 +62,9 @@ def run_merge(merge: MergeStatement) -> Snapshot | None:
     return run_until_current(context, partial(_merge, merge, plan, bounds))
 
 
-def _merge(merge: MergeStatement, plan: MergePlan, bounds: Predicate | None) -> Snapshot | None:
+def _merge(merge: MergeStatement, plan: MergePlan, bounds: Predicate | None, base: Snapshot | None) -> Snapshot | None:
     context = merge.context
-    base = newest_to_change(context)
+    base = settled(context, base)
     reads = FALSE if plan.is_upsert(context) else bounds
     change = plan.change(None if reads is None else to_sql(reads))
     with context.reading():

@@ -24,8 +24,9 @@ from tablestore.types.schema import POSTPONE_BUCKET
 T = TypeVar("T")
 
 
-def run_until_current(context: TableContext, attempt: Callable[[], T]) -> T:
-    """Calls ``attempt`` and returns its result, again while it raises StalePlan, for ``commit.timeout`` at most.
+def run_until_current(context: TableContext, attempt: Callable[[Snapshot | None], T]) -> T:
+    """Calls ``attempt`` with the newest snapshot (None: there is none) and returns its result, again while it raises StalePlan, for
+    ``commit.timeout`` at most.
 
     Raises ConflictError when others change rows faster than it can plan.
     """
@@ -35,7 +36,7 @@ def run_until_current(context: TableContext, attempt: Callable[[], T]) -> T:
         latest = context.snapshots.latest()
         context.check_is_there()
         try:
-            return attempt()
+            return attempt(latest)
         except (StalePlan, NotFoundError) as error:
             # Its files expired while they were read, which takes a newer snapshot. Without one a file is missing.
             if isinstance(error, NotFoundError) and not context.snapshots.has_moved_on(latest):
@@ -48,14 +49,12 @@ def run_until_current(context: TableContext, attempt: Callable[[], T]) -> T:
                 ) from error
 
 
-def newest_to_change(context: TableContext) -> Snapshot | None:
-    """The newest snapshot, of which a reader sees all rows; None if there is none. Raises StalePlan if there will be a newer one.
+def settled(context: TableContext, latest: Snapshot | None) -> Snapshot | None:
+    """The newest snapshot, of which a reader sees all rows. Raises StalePlan if there will be a newer one.
 
     Rows of level 0 count although readers of some tables skip it: a row must not be changed because its old version matches. So
     they are compacted first.
     """
-    latest = context.snapshots.latest()
-    context.check_is_there()
     if context.settings.skips_level_zero and any(entry.file.level == 0 for entry in context.manifests.live(latest)):
         compact_level_zero(context)
         raise StalePlan(f"table {context.files.root_uri} had rows in level 0, which readers skip")

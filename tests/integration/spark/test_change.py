@@ -49,7 +49,7 @@ def commit(rows: "DataFrame", table: Table, pin: ReadPin) -> "Snapshot | None":
 
 
 def merged(spark: "SparkSession", table: Table, ids: range, *, copies: int = 1) -> "tuple[DataFrame, ReadPin]":
-    pin = pin_change(table, TableSpec(location=table.location, storage_options={}), MERGE)
+    pin = pin_change(table, TableSpec(location=table.location, storage_options={}), MERGE, table.context.snapshots.latest())
     source = spark.range(ids.start, ids.stop)
     for _ in range(copies - 1):
         source = source.union(spark.range(ids.start, ids.stop))
@@ -107,7 +107,7 @@ def test_positions_are_those_of_the_files_whoever_reads_them(spark: "SparkSessio
     table.append(rows(range(300)))
     table.append(rows(range(300, 310)))
     table.delete("id = 301")
-    pin = pin_change(table, TableSpec(location=table.location, storage_options={}), MERGE)
+    pin = pin_change(table, TableSpec(location=table.location, storage_options={}), MERGE, table.context.snapshots.latest())
     frame = target(spark, pin, positions=True).where("id > 250")
     found = sorted(tuple(row) for row in frame.collect())
     assert found == sorted(tuple(row.values()) for row in table.scan(filter="id > 250", positions=True).to_arrow().to_pylist())

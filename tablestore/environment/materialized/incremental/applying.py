@@ -29,7 +29,7 @@ from tablestore.store.producer import INPUT
 from tablestore.table.table import Table
 from tablestore.table.write.changetasks import ChangeJob, run_changes
 from tablestore.table.write.committing import CommitNote
-from tablestore.table.write.current import check_unchanged, newest_to_change, run_until_current
+from tablestore.table.write.current import check_unchanged, run_until_current, settled
 from tablestore.table.write.rowchange import RowChange
 from tablestore.types.rowkind import ROW_KIND_COLUMN
 from tablestore.types.rowposition import DATA_FILE_COLUMN, ROW_POSITION_COLUMN
@@ -71,8 +71,8 @@ def apply_change(
     if target.primary_key or removed is None:
         return _write(target, added, removed, note)
 
-    def attempt() -> Snapshot | None:
-        base = newest_to_change(target.context)
+    def attempt(newest: Snapshot | None) -> Snapshot | None:
+        base = settled(target.context, newest)
         assert note.guard is not None, "refreshes have one"
         note.guard(base)
         pin = pin_at(target.context, spec, base.id if base else None)
