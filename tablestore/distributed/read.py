@@ -1,9 +1,9 @@
 """Cuts a read into tasks for other processes.
 
-    driver    pin_read -> plan_read -> tasks (bytes)
-    executor                           read_task -> batches
+    driver    pin_read -> plan_read -> ReadTask
+    task                               read_task -> batches
 
-A task can be run again; it reads the same rows while its snapshot is kept.
+A task can be run again; it reads the same rows while its snapshot is kept. Where a process ends, a runner makes bytes of it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -124,17 +124,54 @@ def _opened(spec: TableSpec, schema_id: int, table_uuid: str | None) -> TableCon
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReadTask:
+    """Splits to be read, of the table of this identity at this schema. ``filter`` is SQL text."""
+
+    table_uuid: str | None
+    schema_id: int
+    columns: tuple[str, ...]
+    filter: str | None
+    positions: bool
+    splits: tuple[Split, ...]
+
+    def to_bytes(self) -> bytes:
+        """Versioned JSON."""
+        content = {
+            "table": self.table_uuid,
+            "schema": self.schema_id,
+            "columns": list(self.columns),
+            "filter": self.filter,
+            "positions": self.positions,
+            "splits": [encode_split(split) for split in self.splits],
+        }
+        return encode_task(_KIND, content)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "ReadTask":
+        """Parses what :meth:`to_bytes` gave. Raises FormatError."""
+        parsed = decode_task(_KIND, data, {"table", "schema", "columns", "filter", "positions", "splits"})
+        return cls(
+            table_uuid=parsed["table"],
+            schema_id=int(parsed["schema"]),
+            columns=tuple(parsed["columns"]),
+            filter=parsed["filter"],
+            positions=bool(parsed["positions"]),
+            splits=tuple(decode_splits(parsed["splits"])),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReadPlan:
     """A planned read.
 
-    ``tasks`` are independent and opaque. ``plain_files`` are the paths, inside the table, of the plain files that the caller chose
+    ``tasks`` are independent. ``plain_files`` are the paths, inside the table, of the plain files that the caller chose
     to read itself, and ``layers`` the overlapping files of which it does, by :func:`planned_layer`. They are in no task.
     ``positions``: each row comes with its position (see :mod:`~tablestore.types.rowposition`).
     """
 
     pin: ReadPin
     fields: tuple[Field, ...]
-    tasks: tuple[bytes, ...]
+    tasks: tuple[ReadTask, ...]
     plain_files: tuple[str, ...] = ()
     layers: tuple[Layer, ...] = ()
     positions: bool = False
@@ -222,12 +259,21 @@ def plan_read(
     if plain_files is not None:
         needed = [name for name in schema.field_names if name in {*names, *filter_columns(predicate)}]
         aside = set_plain_aside(context, plan.splits, needed, plain_files, layers=layers)
-    head = {"table": pin.table_uuid, "schema": schema.id, "columns": list(names), "filter": filter, "positions": positions}
     packed = pack_tasks(aside.splits, task_bytes=task_bytes, parallelism=parallelism)
     return ReadPlan(
         pin=pin,
         fields=tuple(schema.field(name) for name in names),
-        tasks=tuple(encode_task(_KIND, {**head, "splits": [encode_split(split) for split in splits]}) for splits in packed),
+        tasks=tuple(
+            ReadTask(
+                table_uuid=pin.table_uuid,
+                schema_id=schema.id,
+                columns=tuple(names),
+                filter=filter,
+                positions=positions,
+                splits=splits,
+            )
+            for splits in packed
+        ),
         plain_files=aside.paths,
         layers=aside.layers,
         positions=positions,
@@ -243,17 +289,16 @@ def planned_layer(plan: ReadPlan, layer: Layer, filter: str | None) -> LayerPlan
     return plan_layer(context, layer, parse_filter(filter, context.schema.fields))
 
 
-def read_task(spec: TableSpec, task: bytes) -> Iterator[pa.RecordBatch]:
+def read_task(spec: TableSpec, task: ReadTask) -> Iterator[pa.RecordBatch]:
     """The rows of one task of :func:`plan_read`, in batches of 64 k rows or more, or of 64 MiB if these are fewer rows."""
-    parsed = decode_task(_KIND, task, {"table", "schema", "columns", "filter", "positions", "splits"})
-    context = _opened(spec, int(parsed["schema"]), parsed["table"])
+    context = _opened(spec, task.schema_id, task.table_uuid)
     fields = context.schema.fields
-    columns = check_columns(parsed["columns"], context.schema.field_names)
-    reader = SplitReader.of(context, columns, parse_filter(parsed["filter"], fields), positions=bool(parsed["positions"]))
+    columns = check_columns(task.columns, context.schema.field_names)
+    reader = SplitReader.of(context, columns, parse_filter(task.filter, fields), positions=task.positions)
 
     def batches() -> Iterator[pa.RecordBatch]:
         with context.reading():
-            for split in decode_splits(parsed["splits"]):
+            for split in task.splits:
                 yield from reader.read(split)
 
     return gathered(batches(), max_rows=2 * BATCH_ROWS, max_bytes=BATCH_BYTES, small_rows=BATCH_ROWS)

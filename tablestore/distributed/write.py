@@ -1,10 +1,11 @@
 """Cuts a write into tasks for other processes.
 
     driver    prepare_write -> WriteJob
-    executor                   write_partition -> message (bytes)
+    task                       write_partition -> CommitMessage
     driver                                        commit_messages -> snapshot   |   abort_messages
 
-A task can be run again: every attempt writes files of its own names, and only the messages that are committed count.
+A task can be run again: every attempt writes files of its own names, and only the messages that are committed count. Where a
+process ends, a runner makes bytes of a message (:meth:`~tablestore.store.message.CommitMessage.to_bytes`).
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,6 +20,7 @@ from tablestore.errors import InvalidInputError
 from tablestore.format.snapshot import Snapshot
 from tablestore.log.port import ChangeLog
 from tablestore.lsm.missingchoice import MissingColumns
+from tablestore.store.commit.landings import digest_of
 from tablestore.store.compact.bucketcompaction import discard_unnamed
 from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage, merge_messages
@@ -69,8 +71,8 @@ def prepare_write(
     )
 
 
-def write_partition(job: WriteJob, rows: Iterable[pa.RecordBatch], task_index: int) -> bytes:
-    """Write one task's rows as new files; returns the commit message. Of equal keys the later task's row wins."""
+def write_partition(job: WriteJob, rows: Iterable[pa.RecordBatch], task_index: int) -> CommitMessage:
+    """Write one task's rows as new files, in any process; returns the commit message. Of equal keys the later task's row wins."""
     batches = iter(rows)
     with task_writer(job, job.spec.table(job.schema_id), task_index) as writer:
         if (first := next(batches, None)) is not None:
@@ -86,15 +88,15 @@ def task_writer(job: WriteJob, table: Table, task_index: int) -> TableWriter:
     return TableWriter(table.context, table.change_log, start=start, overwrites=job.overwrite)
 
 
-def task_message(job: WriteJob, writer: TableWriter) -> bytes:
+def task_message(job: WriteJob, writer: TableWriter) -> CommitMessage:
     """The commit message of a finished task."""
     # The job's table, even if another one has taken its place: the commit checks that.
-    return replace(writer.prepare(), table_uuid=job.table_uuid).to_bytes()
+    return replace(writer.prepare(), table_uuid=job.table_uuid)
 
 
 def commit_messages(
     table: Table,
-    messages: Iterable[bytes],
+    messages: Iterable[CommitMessage],
     *,
     overwrite: bool = False,
     partition: Mapping[str, Any] | None = None,
@@ -120,7 +122,7 @@ def commit_messages(
     """
     context, log = table.context, log or table.change_log
     # A task's message that is handed over twice is one.
-    message = merge_messages([CommitMessage.from_bytes(data) for data in dict.fromkeys(messages)])
+    message = merge_messages(list({digest_of(one): one for one in messages}.values()))
     if message is not None and message.compact_before:
         raise InvalidInputError(
             f"table {context.files.root_uri}: expected messages of write tasks, found one of a compaction; use commit_tasks",
@@ -142,10 +144,10 @@ def commit_messages(
     return commit_message(context, log, message, Effect(allow_empty=empty), origin)
 
 
-def abort_messages(table: Table, messages: Iterable[bytes]) -> None:
+def abort_messages(table: Table, messages: Iterable[CommitMessage]) -> None:
     """Remove the files of messages, except those that a snapshot, tag or branch names. No commit of the messages may be running."""
-    for data in messages:
-        discard_unnamed(table.context, CommitMessage.from_bytes(data))
+    for message in messages:
+        discard_unnamed(table.context, message)
 
 
 def _check_rows(rows: pa.Schema, context: TableContext, choice: MissingColumns) -> None:
