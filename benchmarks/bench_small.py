@@ -1,4 +1,4 @@
-"""Does a small commit cost what its files cost, and does it matter how many snapshots are retained?
+"""Does a small commit cost what its files cost, does it matter how many snapshots are retained, and what does SQL add?
 
 Measured are runs of upserts by a handle that stays open, of a table that is some seconds old, the compactions that they pay for
 among them. The floor writes as many files of the same sizes one after the other, each synced, in plain Python: no table, no
@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import tablestore as ts
@@ -31,6 +32,7 @@ def run(setting: Setting) -> None:
     """All questions of this module."""
     _against_plain_files(setting)
     _by_retained_snapshots(setting)
+    _statements(setting)
 
 
 def _against_plain_files(setting: Setting) -> None:
@@ -82,6 +84,53 @@ def _by_retained_snapshots(setting: Setting) -> None:
     )
     setting.add(result)
     setting.add_bar(result.bar(f"upsert with {many:,} snapshots / with {few}", f"{many:,} snapshots", f"{few:,} snapshots", 1.2))
+
+
+def _statements(setting: Setting) -> None:
+    """Statements of one row by its key on DuckDB, in an environment that stays open, each in a table of its own."""
+    workload = Workload("bigint", 1000, setting.seed)
+    with setting.workspace("statements") as space:
+        names = ("a", "u", "i", "p")
+        tables = {name: ours.create(space, name, workload, buckets=1, extra={"write-only": "false"}) for name in names}
+        rows = workload.table(workload.shuffled())
+        for table in tables.values():
+            table.upsert(rows)
+        keys = rows.column("id").to_pylist()
+        env = ts.TableEnvironment.create(warehouse=str(space), engine="duckdb")
+        values = ", ".join(_literal(value) for value in rows.slice(0, 1).to_pylist()[0].values())
+
+        def ten(run: Callable[[int], object]) -> Callable[[], Sample]:
+            return lambda: stopwatch(lambda: [run(number) for number in range(UPSERTS)])[0]
+
+        cases = [
+            Case("table.upsert", ten(lambda number: tables["a"].upsert(rows.slice(number, 1)))),
+            Case("INSERT", ten(lambda _: env.execute_sql(f"INSERT INTO {ours.DATABASE}.i VALUES ({values})"))),
+            Case(
+                "UPDATE",
+                ten(
+                    lambda number: env.execute_sql(
+                        f"UPDATE {ours.DATABASE}.u SET quantity = quantity + 1 WHERE id = {keys[number]}"
+                    )
+                ),
+            ),
+            Case("table.update", ten(lambda number: tables["p"].update({"quantity": "quantity + 1"}, f"id = {keys[number]}"))),
+        ]
+        timings = setting.take_turns(cases)
+        env.close()
+    result = Result(
+        name=f"{UPSERTS} statements of one row",
+        question="How much more than an upsert of a row does a statement cost?",
+        rows=UPSERTS,
+        base="table.upsert",
+        timings=timings,
+    )
+    setting.add(result)
+    setting.add_bar(result.bar("INSERT of one row / table.upsert", "INSERT", "table.upsert", 1.3))
+    setting.add_bar(result.bar("UPDATE of one row / table.upsert", "UPDATE", "table.upsert", 1.8))
+
+
+def _literal(value: object) -> str:
+    return f"'{value}'" if isinstance(value, str) else f"DATE '{value}'" if isinstance(value, date) else str(value)
 
 
 def _upserts(table: ts.Table, workload: Workload, rows: int, made: list[int]) -> Callable[[], Sample]:

@@ -1,9 +1,9 @@
 """Cuts a read into tasks for other processes.
 
-    driver    pin_read -> plan_read -> tasks (bytes)
-    executor                           read_task -> batches
+    driver    pin_read -> plan_read -> ReadTask
+    task                               read_task -> batches
 
-A task can be run again; it reads the same rows while its snapshot is kept.
+A task can be run again; it reads the same rows while its snapshot is kept. Where a process ends, a runner makes bytes of it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -77,6 +77,8 @@ class ReadPin:
         """The snapshot of the opened table. Raises NotFoundError if it has expired, ConflictError if another has its number."""
         if self.snapshot_id is None:
             return None
+        if (seen := context.snapshots.identified(self.snapshot_id, self.snapshot_uuid)) is not None:
+            return seen
         found = context.snapshots.read(self.snapshot_id)
         if self.snapshot_uuid not in (None, found.uuid):
             # Since it was opened, another table may have taken the place.
@@ -87,6 +89,10 @@ class ReadPin:
                 kind="snapshot-replaced",
             )
         return found
+
+    def at_schema(self, context: TableContext) -> TableContext:
+        """The opened table at the schema of the read."""
+        return context if context.schema.id == self.schema_id else context.at_schema(context.schemas.read(self.schema_id))
 
     @property
     def suffix(self) -> str:
@@ -120,17 +126,54 @@ def _opened(spec: TableSpec, schema_id: int, table_uuid: str | None) -> TableCon
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReadTask:
+    """Splits to be read, of the table of this identity at this schema. ``filter`` is SQL text."""
+
+    table_uuid: str | None
+    schema_id: int
+    columns: tuple[str, ...]
+    filter: str | None
+    positions: bool
+    splits: tuple[Split, ...]
+
+    def to_bytes(self) -> bytes:
+        """Versioned JSON."""
+        content = {
+            "table": self.table_uuid,
+            "schema": self.schema_id,
+            "columns": list(self.columns),
+            "filter": self.filter,
+            "positions": self.positions,
+            "splits": [encode_split(split) for split in self.splits],
+        }
+        return encode_task(_KIND, content)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "ReadTask":
+        """Parses what :meth:`to_bytes` gave. Raises FormatError."""
+        parsed = decode_task(_KIND, data, {"table", "schema", "columns", "filter", "positions", "splits"})
+        return cls(
+            table_uuid=parsed["table"],
+            schema_id=int(parsed["schema"]),
+            columns=tuple(parsed["columns"]),
+            filter=parsed["filter"],
+            positions=bool(parsed["positions"]),
+            splits=tuple(decode_splits(parsed["splits"])),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReadPlan:
     """A planned read.
 
-    ``tasks`` are independent and opaque. ``plain_files`` are the paths, inside the table, of the plain files that the caller chose
+    ``tasks`` are independent. ``plain_files`` are the paths, inside the table, of the plain files that the caller chose
     to read itself, and ``layers`` the overlapping files of which it does, by :func:`planned_layer`. They are in no task.
     ``positions``: each row comes with its position (see :mod:`~tablestore.types.rowposition`).
     """
 
     pin: ReadPin
     fields: tuple[Field, ...]
-    tasks: tuple[bytes, ...]
+    tasks: tuple[ReadTask, ...]
     plain_files: tuple[str, ...] = ()
     layers: tuple[Layer, ...] = ()
     positions: bool = False
@@ -144,12 +187,18 @@ class ReadPlan:
 def pin_read(table: Readable, spec: TableSpec, *, snapshot_id: int | None = None, timestamp: int | None = None) -> ReadPin:
     """Fix the snapshot that a read sees: the newest one, or that of an id or of a time in milliseconds. Raises NotFoundError."""
     scan = table.scan(snapshot_id=snapshot_id, timestamp=timestamp)
-    return replace(pin_at(scan.context, spec, scan.snapshot_id), snapshot_uuid=scan.snapshot.uuid if scan.snapshot else None)
+    return pin_at(scan.context, spec, scan.snapshot_id, scan.snapshot.uuid if scan.snapshot else None)
 
 
-def pin_at(context: TableContext, spec: TableSpec, snapshot_id: int | None) -> ReadPin:
+def pin_at(context: TableContext, spec: TableSpec, snapshot_id: int | None, snapshot_uuid: str | None = None) -> ReadPin:
     """A read at a snapshot, with the columns of an open table."""
-    return ReadPin(spec=spec, snapshot_id=snapshot_id, schema_id=context.schema.id, table_uuid=context.table_uuid)
+    return ReadPin(
+        spec=spec,
+        snapshot_id=snapshot_id,
+        schema_id=context.schema.id,
+        table_uuid=context.table_uuid,
+        snapshot_uuid=snapshot_uuid,
+    )
 
 
 def at_newest(pin: ReadPin) -> ReadPin:
@@ -213,18 +262,21 @@ def plan_read(
     if plain_files is not None:
         needed = [name for name in schema.field_names if name in {*names, *filter_columns(predicate)}]
         aside = set_plain_aside(context, plan.splits, needed, plain_files, layers=layers)
-    head = {
-        "table": pin.table_uuid,
-        "schema": schema.id,
-        "columns": list(names),
-        "filter": filter_text(filter),
-        "positions": positions,
-    }
     packed = pack_tasks(aside.splits, task_bytes=task_bytes, parallelism=parallelism)
     return ReadPlan(
         pin=pin,
         fields=tuple(schema.field(name) for name in names),
-        tasks=tuple(encode_task(_KIND, {**head, "splits": [encode_split(split) for split in splits]}) for splits in packed),
+        tasks=tuple(
+            ReadTask(
+                table_uuid=pin.table_uuid,
+                schema_id=schema.id,
+                columns=tuple(names),
+                filter=filter_text(filter),
+                positions=positions,
+                splits=splits,
+            )
+            for splits in packed
+        ),
         plain_files=aside.paths,
         layers=aside.layers,
         positions=positions,
@@ -245,17 +297,16 @@ def planned_layer(plan: ReadPlan, layer: Layer, filter: str | Predicate | None) 
     return plan_layer(context, layer, parse_filter(filter, context.schema.fields))
 
 
-def read_task(spec: TableSpec, task: bytes) -> Iterator[pa.RecordBatch]:
+def read_task(spec: TableSpec, task: ReadTask) -> Iterator[pa.RecordBatch]:
     """The rows of one task of :func:`plan_read`, in batches of 64 k rows or more, or of 64 MiB if these are fewer rows."""
-    parsed = decode_task(_KIND, task, {"table", "schema", "columns", "filter", "positions", "splits"})
-    context = _opened(spec, int(parsed["schema"]), parsed["table"])
+    context = _opened(spec, task.schema_id, task.table_uuid)
     fields = context.schema.fields
-    columns = check_columns(parsed["columns"], context.schema.field_names)
-    reader = SplitReader.of(context, columns, parse_filter(parsed["filter"], fields), positions=bool(parsed["positions"]))
+    columns = check_columns(task.columns, context.schema.field_names)
+    reader = SplitReader.of(context, columns, parse_filter(task.filter, fields), positions=task.positions)
 
     def batches() -> Iterator[pa.RecordBatch]:
         with context.reading():
-            for split in decode_splits(parsed["splits"]):
+            for split in task.splits:
                 yield from reader.read(split)
 
     return gathered(batches(), max_rows=2 * BATCH_ROWS, max_bytes=BATCH_BYTES, small_rows=BATCH_ROWS)

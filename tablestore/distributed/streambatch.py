@@ -25,6 +25,7 @@ from tablestore.distributed.write import abort_messages, commit_messages
 from tablestore.errors import ConflictError, InvalidInputError
 from tablestore.format.snapshot import Snapshot
 from tablestore.log.port import ChangeLog
+from tablestore.store.message import CommitMessage
 from tablestore.store.replay import Replays
 from tablestore.table.table import Table
 
@@ -68,7 +69,7 @@ def has_landed(table: Table, batch: StreamBatch) -> bool:
 
 
 def commit_batch(
-    table: Table, messages: Sequence[bytes], batch: StreamBatch, *, overwrite: bool = False, log: ChangeLog | None = None
+    table: Table, messages: Sequence[CommitMessage], batch: StreamBatch, *, overwrite: bool = False, log: ChangeLog | None = None
 ) -> Snapshot | None:
     """Commit the messages of a batch's tasks; ``overwrite``: in place of all rows of the table.
 

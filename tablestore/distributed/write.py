@@ -1,10 +1,11 @@
 """Cuts a write into tasks for other processes.
 
     driver    prepare_write -> WriteJob
-    executor                   write_partition -> message (bytes)
+    task                       write_partition -> CommitMessage
     driver                                        commit_messages -> snapshot   |   abort_messages
 
-A task can be run again: every attempt writes files of its own names, and only the messages that are committed count.
+A task can be run again: every attempt writes files of its own names, and only the messages that are committed count. Where a
+process ends, a runner makes bytes of a message (:meth:`~tablestore.store.message.CommitMessage.to_bytes`).
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,6 +20,7 @@ from tablestore.errors import InvalidInputError
 from tablestore.format.snapshot import Snapshot
 from tablestore.log.port import ChangeLog
 from tablestore.lsm.missingchoice import MissingColumns
+from tablestore.store.commit.landings import digest_of
 from tablestore.store.compact.bucketcompaction import discard_unnamed
 from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage, merge_messages
@@ -31,13 +33,13 @@ from tablestore.types.rowkind import ROW_KIND_COLUMN, kinds_from_symbols
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteJob:
-    """The values that every task of one distributed write must agree on; made once, on the driver."""
+    """The values that every task of one distributed write must agree on; made once, on the driver. ``base``: the newest snapshot
+    then."""
 
     spec: TableSpec
     table_uuid: str | None
     schema_id: int
-    base_snapshot_id: int
-    base_snapshot_uuid: str | None
+    base: Snapshot | None
     first_sequence: int
     missing_columns: MissingColumns = MissingColumns.REFUSE
     overwrite: bool = False
@@ -62,16 +64,15 @@ def prepare_write(
         spec=spec,
         table_uuid=context.table_uuid,
         schema_id=context.schema.id,
-        base_snapshot_id=latest.id if latest else 0,
-        base_snapshot_uuid=latest.uuid if latest else None,
+        base=latest,
         first_sequence=context.sequence.next_after(latest),
         missing_columns=choice,
         overwrite=overwrite,
     )
 
 
-def write_partition(job: WriteJob, rows: Iterable[pa.RecordBatch], task_index: int) -> bytes:
-    """Write one task's rows as new files; returns the commit message. Of equal keys the later task's row wins."""
+def write_partition(job: WriteJob, rows: Iterable[pa.RecordBatch], task_index: int) -> CommitMessage:
+    """Write one task's rows as new files, in any process; returns the commit message. Of equal keys the later task's row wins."""
     batches = iter(rows)
     with task_writer(job, job.spec.table(job.schema_id), task_index) as writer:
         if (first := next(batches, None)) is not None:
@@ -83,24 +84,19 @@ def write_partition(job: WriteJob, rows: Iterable[pa.RecordBatch], task_index: i
 
 def task_writer(job: WriteJob, table: Table, task_index: int) -> TableWriter:
     """A writer for one task's rows; ``table``: that of the job, at its schema."""
-    first_sequence = job.first_sequence + task_index * TASK_STRIDE
-    return TableWriter(table.context, table.change_log, first_sequence=first_sequence, overwrites=job.overwrite)
+    start = (job.base, job.first_sequence + task_index * TASK_STRIDE)
+    return TableWriter(table.context, table.change_log, start=start, overwrites=job.overwrite)
 
 
-def task_message(job: WriteJob, writer: TableWriter) -> bytes:
+def task_message(job: WriteJob, writer: TableWriter) -> CommitMessage:
     """The commit message of a finished task."""
     # The job's table, even if another one has taken its place: the commit checks that.
-    return replace(
-        writer.prepare(),
-        base_snapshot_id=job.base_snapshot_id,
-        base_snapshot_uuid=job.base_snapshot_uuid,
-        table_uuid=job.table_uuid,
-    ).to_bytes()
+    return replace(writer.prepare(), table_uuid=job.table_uuid)
 
 
 def commit_messages(
     table: Table,
-    messages: Iterable[bytes],
+    messages: Iterable[CommitMessage],
     *,
     overwrite: bool = False,
     partition: Mapping[str, Any] | None = None,
@@ -126,7 +122,7 @@ def commit_messages(
     """
     context, log = table.context, log or table.change_log
     # A task's message that is handed over twice is one.
-    message = merge_messages([CommitMessage.from_bytes(data) for data in dict.fromkeys(messages)])
+    message = merge_messages(list({digest_of(one): one for one in messages}.values()))
     if message is not None and message.compact_before:
         raise InvalidInputError(
             f"table {context.files.root_uri}: expected messages of write tasks, found one of a compaction; use commit_tasks",
@@ -148,10 +144,10 @@ def commit_messages(
     return commit_message(context, log, message, Effect(allow_empty=empty), origin)
 
 
-def abort_messages(table: Table, messages: Iterable[bytes]) -> None:
+def abort_messages(table: Table, messages: Iterable[CommitMessage]) -> None:
     """Remove the files of messages, except those that a snapshot, tag or branch names. No commit of the messages may be running."""
-    for data in messages:
-        discard_unnamed(table.context, CommitMessage.from_bytes(data))
+    for message in messages:
+        discard_unnamed(table.context, message)
 
 
 def _check_rows(rows: pa.Schema, context: TableContext, choice: MissingColumns) -> None:

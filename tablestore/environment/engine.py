@@ -25,6 +25,7 @@ from tablestore.sql.source import Edit, Span, apply_edits
 if TYPE_CHECKING:
     from tablestore.cdc.ingest.ingesting import IngestEngine
     from tablestore.distributed.read import ReadPin
+    from tablestore.distributed.spec import TableSpec
     from tablestore.format.snapshot import Snapshot
     from tablestore.table.read.scan import ArrowSource
     from tablestore.table.table import Table
@@ -221,11 +222,11 @@ class InsertTarget:
 
     ``overwrite``: None to add rows; otherwise replace: the partitions of these values (``{}``: the whole table), or, where
     ``dynamic``, the partitions that the rows fall into. ``note``: what the snapshot says of its rows. ``missing_columns``: what
-    rows that are added do about columns that they lack.
+    rows that are added do about columns that they lack. ``spec``: how other processes find the table.
     """
 
     table: "Table"
-    pin: "ReadPin"
+    spec: "TableSpec"
     missing_columns: MissingColumns = MissingColumns.NULL
     overwrite: Mapping[str, object] | None = None
     dynamic: bool = False

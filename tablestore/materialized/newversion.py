@@ -10,7 +10,7 @@ dies leaves the old version or the new one; what it has staged is swept.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from tablestore.distributed.read import pin_at, pin_read
+from tablestore.distributed.read import pin_at
 from tablestore.environment.definition.create import new_managed, planned_managed
 from tablestore.environment.definition.tabledefinition import TableDefinition
 from tablestore.environment.engine import InsertTarget, ManagedRelation
@@ -180,10 +180,9 @@ def _copy(session: Session, rows: Found, into: Found) -> None:
     query = Relations(session=session).bind(
         f"SELECT {columns} FROM {TARGET}", {TARGET: ManagedRelation(name=source.name, table=source, pin=pin)}
     )
-    into_pin = pin_read(target, session.spec(into.path, target))
     note = CommitNote(properties=says)
     session.engine_for("a version of a materialized table").insert(
-        query, InsertTarget(table=target, pin=into_pin, overwrite={}, note=note)
+        query, InsertTarget(table=target, spec=session.spec(into.path, target), overwrite={}, note=note)
     )
 
 

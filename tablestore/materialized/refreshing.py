@@ -252,7 +252,7 @@ def _overwritten(
         # An INSERT would cast, which cuts digits off.
         raise drifted(str(path), drift)
     query = rows.bound(fields)
-    target = InsertTarget(table=table, pin=rows.relations.pin(path, table), overwrite=wanted, note=note)
+    target = InsertTarget(table=table, spec=session.spec(path, table), overwrite=wanted, note=note)
     return session.engine_for("REFRESH").insert(query, target)
 
 

@@ -256,6 +256,12 @@ def _unpickled(files: FileStore, main_files: FileStore, branch: str, clock: Cloc
     return open_context(files, main_files=main_files, branch=branch, clock=clock, ids=ids, schema=schema)
 
 
+def newest_schema(files: FileStore, shared: Shared) -> TableSchema:
+    """The schema with which the table in ``files`` is opened. Raises NotFoundError if there is no table, FormatError."""
+    schemas = Schemas(files, shared.once(DecodedSchemas))
+    return _that_counts(schemas.latest(), schemas, Snapshots(files, shared.once(DecodedSnapshots)))
+
+
 def counts(schema: TableSchema, snapshots: Snapshots) -> bool:
     """True if the newest schema is in force (``replacing.is_in_force``). Snapshots are read for that of a replacement only."""
     if without_condition(schema) is schema:

@@ -63,8 +63,10 @@ class Schemas:
 
     def read(self, schema_id: int) -> TableSchema:
         """One schema. Raises NotFoundError if it does not exist, FormatError if its content is not what it says."""
-        if (cached := self._cache.get(schema_id)) is not None:
-            return cached
+        cached = self._cache.get(schema_id)
+        return self._read(schema_id) if cached is None else cached
+
+    def _read(self, schema_id: int) -> TableSchema:
         path = schema_path(schema_id)
         schema = self.decoded.decode(self._files.read(path), f"{self._files.root_uri}/{path}")
         if schema.id != schema_id:
@@ -78,22 +80,23 @@ class Schemas:
 
     def latest(self) -> TableSchema:
         """The newest schema. Raises NotFoundError if there is no table here."""
-        return self._newest(self.ids())
+        return self.read(self._newest(self.ids()))
 
-    def _newest(self, ids: tuple[int, ...]) -> TableSchema:
+    def _newest(self, ids: tuple[int, ...]) -> int:
         if not ids:
             raise NotFoundError(
                 f"no table at {self._files.root_uri}: expected {SCHEMA_DIR}/schema-0 and found none; check the path, or create "
                 "the table with catalog.create_table(...)",
                 kind="no-such-table",
             )
-        return self.read(ids[-1])
+        return ids[-1]
 
     def refreshed_latest(self) -> TableSchema:
         """The newest schema, read from the store again: a table that was dropped and created anew has another ``schema-0``."""
         self._cache.clear()
-        self._refreshed_ids = self.ids()
-        return self._newest(self._refreshed_ids)
+        self._refreshed_ids = ids = self.ids()
+        # Not by the cache: another thread may have put there what it has read before.
+        return self._read(self._newest(ids))
 
     def option_is_constant(self, key: str) -> bool:
         """True if an option has had one value ever since the table was created, as far as the schemas show that there were at the

@@ -163,6 +163,11 @@ class Snapshots:
                 if not self.has_moved_on(latest):
                     raise
 
+    def identified(self, snapshot_id: int, uuid: str | None) -> Snapshot | None:
+        """The newest snapshot that was seen, without another look, if it is the one of this identity."""
+        newest = None if self._seen is None or uuid is None else self._seen.newest
+        return newest if newest is not None and (newest.id, newest.uuid) == (snapshot_id, uuid) else None
+
     def saw(self, landed: Snapshot, data: bytes) -> None:
         """Take note of a snapshot that certainly landed on top of the newest one; ``data`` is its file."""
         seen = self._seen

@@ -1,7 +1,7 @@
 """UPDATE, DELETE and MERGE below SQL: what they leave, what they refuse, and who wins against other writers."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from decimal import Decimal
 from functools import partial
@@ -12,13 +12,14 @@ import pyarrow as pa
 import pytest
 
 from tablestore import ConflictError, FormatError, InvalidInputError, UnsupportedError, open_catalog
-from tablestore.distributed.change import abort_changes, change_partition, commit_changes, pin_change, plan_rewrites, prepare_change
+from tablestore.distributed.change import decode_messages, encode_message, pin_change, plan_rewrites, prepare_change
 from tablestore.distributed.spec import TableSpec
-from tablestore.format.snapshot import CommitKind
+from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.io.filestore import FileStore
 from tablestore.store.commit.conflict import StalePlan
 from tablestore.table.catalog import Catalog
 from tablestore.table.table import Table
+from tablestore.table.write.changetasks import ChangeJob, abort_changes, commit_changes, write_changes
 from tablestore.table.write.rowchange import RowChange
 from tablestore.types.evolution.schemachanges import ChangeDefault
 from tablestore.types.filter.filters import parse_filter
@@ -102,6 +103,16 @@ def files_below(files: FileStore, directory: str) -> Iterator[str]:
 
 def spec_of(table: Table) -> TableSpec:
     return TableSpec(location=table.location, storage_options={})
+
+
+def task(table: Table, job: ChangeJob, rows: Iterable[pa.RecordBatch]) -> bytes:
+    """The message of a task in another process."""
+    there = spec_of(table).table(job.schema_id)
+    return encode_message(write_changes(there.context, there.change_log, job, rows))
+
+
+def commit(table: Table, job: ChangeJob, *messages: bytes) -> Snapshot | None:
+    return commit_changes(table.context, table.change_log, job, decode_messages(messages), prepared=True)
 
 
 def add_ten(rows: list[Row]) -> list[Row]:
@@ -331,7 +342,7 @@ def test_what_a_table_cannot_do_is_refused_by_name(
 ) -> None:
     table = make(options=options)
     with pytest.raises((InvalidInputError, LookupError), match=why):
-        pin_change(table, spec_of(table), change)
+        pin_change(table, spec_of(table), change, table.context.snapshots.latest())
 
 
 def test_a_merge_that_only_inserts_works_with_every_merge_engine(make: Callable[..., Table], catalog: Catalog) -> None:
@@ -461,10 +472,10 @@ def test_an_update_moves_rows_of_append_tables_to_other_partitions(make: Callabl
 def test_a_delete_needs_no_values_of_an_append_table(append: Table) -> None:
     write(append, (1, "a", 1), (2, "b", 2))
     spec = spec_of(append)
-    job = prepare_change(append, pin_change(append, spec, DELETE), DELETE)
+    job = prepare_change(append, pin_change(append, spec, DELETE, append.context.snapshots.latest()), DELETE)
     place = append.scan(["id"], "id = 1", positions=True).to_arrow().drop_columns(["id"])
     rows = place.append_column("_row_kind", pa.array(["-D"]))
-    assert commit_changes(append, job, [change_partition(job, rows.to_batches(), 0)]) is not None
+    assert commit(append, job, task(append, job, rows.to_batches())) is not None
     assert read(append) == [(2, "b", 2)]
 
 
@@ -508,46 +519,45 @@ def test_positions_of_no_file_and_of_no_row_are_refused(append: Table) -> None:
 
 
 def test_rows_that_lack_columns_are_refused_by_name(table: Table) -> None:
-    job = prepare_change(table, pin_change(table, spec_of(table), MERGE), MERGE)
+    job = prepare_change(table, pin_change(table, spec_of(table), MERGE, table.context.snapshots.latest()), MERGE)
     lacking = change_schema(table).empty_table().drop_columns(["n"])
     with pytest.raises(InvalidInputError, match="lack the columns n;"):
-        change_partition(job, [pa.RecordBatch.from_pylist([], schema=lacking.schema)], 0)
+        task(table, job, [pa.RecordBatch.from_pylist([], schema=lacking.schema)])
 
 
 def test_a_statement_without_updates_needs_no_old_rows_and_takes_no_updates(make: Callable[..., Table]) -> None:
     table = make(*TABLES["input"])
     write(table, (1, "a", 1), (2, "b", 2))
-    job = prepare_change(table, pin_change(table, spec_of(table), DELETE), DELETE)
+    job = prepare_change(table, pin_change(table, spec_of(table), DELETE, table.context.snapshots.latest()), DELETE)
     rows = table.scan(filter="id = 1").to_arrow()
     gone_rows, updates = (rows.append_column("_row_kind", pa.array([kind])) for kind in ("-D", "+U"))
     with pytest.raises(InvalidInputError, match="DELETE sets no column"):
-        change_partition(job, updates.to_batches(), 0)
-    assert commit_changes(table, job, [change_partition(job, gone_rows.to_batches(), 0)]) is not None
+        task(table, job, updates.to_batches())
+    assert commit(table, job, task(table, job, gone_rows.to_batches())) is not None
     assert read(table) == [(2, "b", 2)]
 
 
-def test_bytes_that_are_no_message_are_a_format_error(table: Table) -> None:
-    job = prepare_change(table, pin_change(table, spec_of(table), MERGE), MERGE)
+def test_bytes_that_are_no_message_are_a_format_error() -> None:
     for data in (b"", b"{}", b"\xff", b'{"kind": "change message", "version": 1}'):
         with pytest.raises(FormatError):
-            commit_changes(table, job, [data])
+            decode_messages([data])
 
 
 def test_a_message_that_is_handed_over_twice_is_one(table: Table) -> None:
     write(table, (1, "a", 1))
-    job = prepare_change(table, pin_change(table, spec_of(table), MERGE), MERGE)
+    job = prepare_change(table, pin_change(table, spec_of(table), MERGE, table.context.snapshots.latest()), MERGE)
     rows = pa.Table.from_pylist([added({"id": 5, "day": "a", "n": 1})], schema=change_schema(table))
-    message = change_partition(job, rows.to_batches(), 0)
-    assert commit_changes(table, job, [message, message]) is not None
+    message = task(table, job, rows.to_batches())
+    assert commit(table, job, message, message) is not None
     assert read(table) == [(1, "a", 1), (5, "a", 1)]
 
 
 def test_what_tasks_wrote_is_removed_where_a_job_failed(table: Table) -> None:
     write(table, (1, "a", 1))
-    job = prepare_change(table, pin_change(table, spec_of(table), MERGE), MERGE)
+    job = prepare_change(table, pin_change(table, spec_of(table), MERGE, table.context.snapshots.latest()), MERGE)
     rows = pa.Table.from_pylist([added({"id": 5, "day": "a", "n": 1})], schema=change_schema(table))
-    message = change_partition(job, rows.to_batches(), 0)
+    message = task(table, job, rows.to_batches())
     assert orphans(table)
-    abort_changes(table, [message])
+    abort_changes(table.context, decode_messages([message]))
     assert not orphans(table)
     assert plan_rewrites(table, job, []) == ()

@@ -9,10 +9,11 @@ import pytest
 
 from tablestore import ConflictError, FormatError, InvalidInputError, UnsupportedError, open_catalog, open_table
 from tablestore.distributed.compact import commit_tasks, plan_compaction, run_task
-from tablestore.distributed.read import at_newest, pin_read, pinned_fields, plan_read, read_task
+from tablestore.distributed.read import ReadTask, at_newest, pin_read, pinned_fields, plan_read, read_task
 from tablestore.distributed.spec import TableSpec
 from tablestore.distributed.write import abort_messages, commit_messages, prepare_write, write_partition
 from tablestore.store.commit.landings import LANDINGS_IN_SNAPSHOT
+from tablestore.store.message import CommitMessage
 from tablestore.table.catalog import Catalog
 from tablestore.table.table import Table
 
@@ -45,8 +46,8 @@ def read_all(table: Table, **how: object) -> list[dict[str, object]]:
     found: list[dict[str, object]] = []
     for task in plan.tasks:
         # What travels is plain data.
-        again = pickle.loads(pickle.dumps((spec, task)))
-        for batch in read_task(*again):
+        again = pickle.loads(pickle.dumps(spec))
+        for batch in read_task(again, ReadTask.from_bytes(task.to_bytes())):
             assert batch.schema.equals(plan.schema)
             found += batch.to_pylist()
     return sorted(found, key=lambda row: str(row))
@@ -56,9 +57,10 @@ def sorted_scan(table: Table, **how: object) -> list[dict[str, object]]:
     return sorted(table.scan(**how).to_arrow().to_pylist(), key=lambda row: str(row))  # type: ignore[arg-type]
 
 
-def write_tasks(table: Table, *parts: pa.Table) -> list[bytes]:
+def write_tasks(table: Table, *parts: pa.Table) -> list[CommitMessage]:
     job = pickle.loads(pickle.dumps(prepare_write(table, spec_of(table), rows=ROWS)))
-    return [write_partition(job, part.to_batches(max_chunksize=7), index) for index, part in enumerate(parts)]
+    written = (write_partition(job, part.to_batches(max_chunksize=7), index) for index, part in enumerate(parts))
+    return [CommitMessage.from_bytes(message.to_bytes()) for message in written]
 
 
 @pytest.mark.parametrize("task_bytes", [1, 128 << 20])
@@ -223,9 +225,9 @@ def test_messages_of_a_table_that_was_created_anew_are_refused(keyed: Table, cat
 
 
 @pytest.mark.parametrize("task", [b"", b"[]", b"{}", b'{"version": 1}', b"\xff", json.dumps({"version": 2}).encode()])
-def test_bytes_that_are_no_task_are_a_format_error(keyed: Table, task: bytes) -> None:
+def test_bytes_that_are_no_task_are_a_format_error(task: bytes) -> None:
     with pytest.raises(FormatError):
-        list(read_task(spec_of(keyed), task))
+        ReadTask.from_bytes(task)
 
 
 def test_an_overwrite_without_rows_that_is_committed_again_changes_nothing(keyed: Table) -> None:
@@ -253,7 +255,8 @@ def test_messages_of_writes_and_compactions_are_not_taken_for_each_other(catalog
     for number in range(3):
         table.append(rows(range(number, number + 1)))
     written = write_partition(prepare_write(table, spec_of(table)), rows(range(9, 10)).to_batches(), 0)
-    compacted = run_task(spec_of(table), plan_compaction(table, full=True).tasks[0])
+    compacted = run_task(table.context, plan_compaction(table, full=True).tasks[0])
+    assert compacted is not None
     assert compacted is not None
     with pytest.raises(InvalidInputError, match="commit_messages"):
         commit_tasks(table, [written])
@@ -274,7 +277,7 @@ def test_a_message_that_is_handed_over_twice_is_one(keyed: Table) -> None:
 
 def test_a_task_whose_files_are_damaged_is_refused_by_name(keyed: Table) -> None:
     keyed.upsert(rows(range(3)))
-    task = json.loads(plan_read(pin_read(keyed, spec_of(keyed))).tasks[0])
+    task = json.loads(plan_read(pin_read(keyed, spec_of(keyed))).tasks[0].to_bytes())
     task["splits"][0]["files"] = "no base64!"
     with pytest.raises(FormatError, match="not a read task"):
-        list(read_task(spec_of(keyed), json.dumps(task).encode()))
+        ReadTask.from_bytes(json.dumps(task).encode())

@@ -12,6 +12,7 @@ from tablestore.distributed.spec import TableSpec
 from tablestore.distributed.streambatch import StreamBatch, commit_batch
 from tablestore.distributed.write import abort_messages, prepare_write, write_partition
 from tablestore.io.local import LocalFileStore
+from tablestore.store.message import CommitMessage
 from tests.distributed.smalldisk import SmallDisk, small_disk
 from tests.support.auditor import Auditor
 
@@ -29,7 +30,7 @@ def disk(tmp_path: Path) -> Iterator[SmallDisk]:
 def send(table: ts.Table, number: int) -> None:
     """A batch of two tasks."""
     job = prepare_write(table, TableSpec(location=table.location, storage_options={}), rows=SCHEMA)
-    messages: list[bytes] = []
+    messages: list[CommitMessage] = []
     try:
         for task in range(2):
             rows = pa.record_batch({"id": [number * 2 + task], "v": ["x"]}, schema=SCHEMA)

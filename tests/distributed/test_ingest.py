@@ -15,7 +15,7 @@ import tablestore as ts
 from tablestore.cdc.ingest.ingesting import run_ingest
 from tablestore.cdc.ingest.ingestrequest import IngestRequest
 from tablestore.distributed.ingest.ingestrounds import IngestRounds, Place
-from tablestore.distributed.ingest.ingesttask import IngestJob, RangeDone, encode_range, run_range
+from tablestore.distributed.ingest.ingesttask import IngestJob, RangeDone, decode_range, encode_range, ingest_range
 from tablestore.distributed.ingest.topicranges import LEAST_OF_A_TASK, TopicRange, behind, plan_ranges
 from tablestore.distributed.spec import TableSpec
 from tablestore.errors import TablestoreError
@@ -68,8 +68,8 @@ def run_tasks(
         before(number)
         try:
             # Of two attempts one counts.
-            run_range(job, encode_range(one, number))
-            done.insert(0, RangeDone.from_bytes(run_range(job, encode_range(one, number)).to_bytes()))
+            ingest_range(job, *decode_range(encode_range(one, number)))
+            done.insert(0, RangeDone.from_bytes(ingest_range(job, one, number).to_bytes()))
         except TablestoreError as error:
             failed = error
     return done, failed

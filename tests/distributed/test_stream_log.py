@@ -50,7 +50,7 @@ def sources(engine: Engine, number: int) -> set[str]:
     """Where the tasks of a batch read."""
     start, end = (json.loads(text) for text in engine.log[number - 1 : number + 1])
     kinds = ("splits", "log", "changes")
-    return {kind for task in engine.planner.tasks(start, end) for kind in kinds if kind in json.loads(task)}
+    return {kind for task in engine.planner.tasks(start, end) for kind in kinds if getattr(task, kind) is not None}
 
 
 @pytest.mark.parametrize("row_kinds", [True, False])

@@ -13,6 +13,7 @@ from tablestore.distributed.spec import TableSpec
 from tablestore.distributed.streambatch import StreamBatch, commit_batch, has_landed
 from tablestore.distributed.write import prepare_write, write_partition
 from tablestore.errors import ConflictError, InvalidInputError
+from tablestore.store.message import CommitMessage
 from tablestore.table.table import Table
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.int64())])
@@ -35,7 +36,7 @@ def batch(number: int, checkpoint: str | None = "/checkpoints/a", query: str = Q
     return StreamBatch(query_id=query, batch_id=number, checkpoint=checkpoint)
 
 
-def written(table: Table, *ids: int, overwrite: bool = False) -> list[bytes]:
+def written(table: Table, *ids: int, overwrite: bool = False) -> list[CommitMessage]:
     """The messages of two tasks, the second without a row."""
     job = prepare_write(table, TableSpec(location=table.location, storage_options={}), rows=SCHEMA, overwrite=overwrite)
     rows = pa.record_batch({"id": list(ids), "v": list(ids)}, schema=SCHEMA)

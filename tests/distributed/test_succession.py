@@ -12,6 +12,7 @@ from tablestore.distributed.succession import Succession
 from tablestore.errors import ConflictError, FormatError
 from tablestore.io.filestore import FileStore
 from tablestore.io.memory import MemoryFileStore
+from tablestore.store.message import CommitMessage
 from tablestore.store.replay import marks_directory
 from tablestore.table.table import Table
 from tablestore.testing.files import Faults, FaultyFileStore
@@ -36,10 +37,10 @@ def batch(number: int, run: str, query: str = QUERY) -> StreamBatch:
     return StreamBatch(query_id=query, batch_id=number, checkpoint="/checkpoints/a", run=run)
 
 
-def messages(lab: Lab, table: Table, *ids: int) -> list[bytes]:
+def messages(lab: Lab, table: Table, *ids: int) -> list[CommitMessage]:
     writer = table.new_writer()
     writer.write(lab.rows(*((one, "x") for one in ids)))
-    return [writer.prepare().to_bytes()]
+    return [CommitMessage.from_bytes(writer.prepare().to_bytes())]
 
 
 def ids(lab: Lab) -> list[int]:

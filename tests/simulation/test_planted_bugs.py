@@ -319,7 +319,7 @@ def mark_rows_of_files_that_are_gone(m: pytest.MonkeyPatch) -> None:
 
 @caught_by("a_delete_by_condition_does_not_delete_a_newer_row_that_is_not_settled_yet")
 def delete_what_is_seen_and_not_what_is_there(m: pytest.MonkeyPatch) -> None:
-    m.setattr(delete_module, "newest_to_change", lambda context: context.snapshots.latest())
+    m.setattr(delete_module, "settled", lambda context, latest: latest)
 
 
 @caught_by(

@@ -21,6 +21,7 @@ from tablestore.distributed.write import commit_messages
 from tablestore.errors import CommitOutcomeUnknown, ConflictError, NotFoundError, StorageError
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.filestore import FileStore
+from tablestore.store.message import CommitMessage
 from tablestore.table.table import Table
 from tablestore.testing.files import Call, CapturedPublish, Faults, FaultyFileStore
 from tests.support.expirer import expire
@@ -226,7 +227,7 @@ class Play:
         """Commit messages, and again, as a job does that did not hear the answer: one of the tries may land."""
         writer = table.new_writer()
         writer.write(self._lab.rows(*rows))
-        messages = [writer.prepare().to_bytes()]
+        messages = [CommitMessage.from_bytes(writer.prepare().to_bytes())]
         unheard: set[str] = set()
         for _ in range(3):
             try:

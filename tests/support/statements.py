@@ -10,19 +10,20 @@ from typing import Any
 import pyarrow as pa
 
 from tablestore.distributed.change import (
-    abort_changes,
+    RewriteTask,
     change_columns,
-    change_partition,
-    commit_changes,
+    decode_messages,
+    encode_message,
     pin_change,
     plan_rewrites,
     prepare_change,
-    rewrite_task,
+    run_rewrite,
 )
 from tablestore.distributed.read import pinned_scan
 from tablestore.distributed.spec import TableSpec
 from tablestore.format.snapshot import Snapshot
 from tablestore.table.table import Table
+from tablestore.table.write.changetasks import ChangeMessage, abort_changes, commit_changes, write_changes
 from tablestore.table.write.current import run_until_current
 from tablestore.table.write.rowchange import RowChange
 from tablestore.types.arrowtypes import to_arrow_schema
@@ -51,7 +52,7 @@ def gone(row: Row) -> Row:
 
 def run(table: Table, change: RowChange, query: Query, **how: Any) -> Snapshot | None:
     """Run a statement until it lands; ``how`` as of :func:`attempt`."""
-    return run_until_current(table.context, lambda: attempt(table, change, query, **how))
+    return run_until_current(table.context, lambda base: attempt(table, change, query, **how))
 
 
 def attempt(
@@ -63,26 +64,31 @@ def attempt(
     rewrite_apart: bool = False,
     before_commit: Callable[[], object] = lambda: None,
 ) -> Snapshot | None:
-    """Run a statement once: its rows are dealt out to tasks. ``rewrite_apart``: files are written again by tasks, too."""
+    """Run a statement once: its rows are dealt out to tasks, which open the table and send bytes. ``rewrite_apart``: files
+    are written again by tasks, too."""
     spec = TableSpec(location=table.location, storage_options={})
-    pin = pin_change(table, spec, change)
+    pin = pin_change(table, spec, change, table.context.snapshots.latest())
     columns = change_columns(table)
     read = pinned_scan(pin, positions=columns.positions).to_arrow()
     schema = change_schema(table)
     rows = list(query(read.to_pylist()))
     job = pickle.loads(pickle.dumps(prepare_change(table, pin, change)))
-    messages: list[bytes] = []
+    messages: list[ChangeMessage] = []
     try:
         for task in range(tasks):
             share = pa.Table.from_pylist(rows[task::tasks], schema=schema)
-            messages.append(change_partition(job, share.to_batches(max_chunksize=3), task))
+            there = spec.table(job.schema_id)
+            written = write_changes(there.context, there.change_log, job, share.to_batches(max_chunksize=3), task)
+            messages += decode_messages([encode_message(written)])
         if rewrite_apart:
-            messages += [rewrite_task(job, task) for task in plan_rewrites(table, job, messages, task_bytes=1)]
+            for planned in plan_rewrites(table, job, messages, task_bytes=1):
+                sent = RewriteTask.from_bytes(planned.to_bytes())
+                messages += decode_messages([encode_message(run_rewrite(spec.table(job.schema_id), job, sent))])
     except BaseException:
-        abort_changes(table, messages)
+        abort_changes(table.context, messages)
         raise
     before_commit()
-    return commit_changes(table, job, messages)
+    return commit_changes(table.context, table.change_log, job, messages, prepared=True)
 
 
 def change_schema(table: Table) -> pa.Schema:

@@ -180,9 +180,8 @@ def _fenced(name: str, conditions: RowConditions) -> str:
 
 def plan_managed(relation: ManagedRelation) -> PlannedScan:
     """Plans the scan of a managed table. Raises UnsupportedError for columns that DuckDB cannot keep apart."""
-    context, pin = relation.table.context, relation.pin
-    if context.schema.id != pin.schema_id:
-        context = context.at_schema(context.schemas.read(pin.schema_id))
+    pin = relation.pin
+    context = pin.at_schema(relation.table.context)
     schema = context.schema
     names = check_columns(relation.columns, schema.field_names)
     snapshot = pin.read_snapshot(context)

@@ -2,9 +2,10 @@
 
 import pyarrow as pa
 
-from tablestore.distributed.change import change_partition, commit_changes, prepare_change
+from tablestore.distributed.change import prepare_change
 from tablestore.environment.engine import ChangeTarget, InsertTarget
 from tablestore.format.snapshot import Snapshot
+from tablestore.table.write.changetasks import run_changes
 from tablestore.table.write.committing import CommitNote, Origin
 from tablestore.table.write.overwrite import overwrite
 
@@ -26,5 +27,6 @@ def insert_rows(rows: pa.RecordBatchReader, target: InsertTarget) -> Snapshot | 
 
 def change_rows(rows: pa.RecordBatchReader, target: ChangeTarget) -> Snapshot | None:
     """Applies rows as changes as they come, and commits them, if no row changed since the pin."""
-    job = prepare_change(target.table, target.pin, target.change)
-    return commit_changes(target.table, job, [change_partition(job, rows, 0)], note=target.note)
+    table = target.table
+    job = prepare_change(table, target.pin, target.change)
+    return run_changes(table.context, table.change_log, job, rows, note=target.note)

@@ -1,7 +1,8 @@
 """Runs UPDATE, DELETE and MERGE over Spark: tasks write what changes, the commit is made here.
 
     job = prepare_change(table, pin, change)
-    snapshot = commit_changes(table, job, change_messages(query, job, table))       # StalePlan: the query has to run again
+    messages = change_messages(query, spec, job, table)
+    snapshot = commit_changes(table.context, log, job, messages, prepared=True)     # StalePlan: the query has to run again
 
 What the rows of the query are: :mod:`tablestore.table.write.rowchange`. Those of a table with a fixed number of buckets are brought
 together by bucket first, so that each bucket gets one sorted run and no key has to be looked for in the files of other tasks. Few
@@ -18,15 +19,19 @@ from pyspark.sql.utils import is_remote
 
 from pyspark_tablestore.relation import clustered
 from pyspark_tablestore.tasks import Batches, run_each, run_tasks
-from tablestore.distributed.change import ChangeJob, abort_changes, change_partition, plan_rewrites, rewrite_task
+from tablestore.distributed.change import RewriteTask, decode_messages, encode_message, plan_rewrites, run_rewrite
+from tablestore.distributed.spec import TableSpec
 from tablestore.options import MIB
 from tablestore.table.table import Table
+from tablestore.table.write.changetasks import ChangeJob, ChangeMessage, abort_changes, write_changes
 
 # One task reads and writes so much.
 MOST_BYTES_OF_A_TASK = 32 * MIB
 
 
-def change_messages(rows: DataFrame, job: ChangeJob, table: Table, *, is_small: bool = False) -> list[bytes]:
+def change_messages(
+    rows: DataFrame, spec: TableSpec, job: ChangeJob, table: Table, *, is_small: bool = False
+) -> list[ChangeMessage]:
     """The messages of all tasks, for ``commit_changes``. ``is_small``: the rows are known to be few.
 
     Raises tablestore's errors for what it refuses and Spark's for tasks that failed; what the others wrote is removed then.
@@ -35,21 +40,21 @@ def change_messages(rows: DataFrame, job: ChangeJob, table: Table, *, is_small: 
     if is_small or _is_small(rows):
         rows = rows.coalesce(1)
     elif context.schema.is_keyed and context.settings.total_buckets > 0:
-        rows = clustered(rows, job.pin.spec, job.pin.schema_id)
-    messages: list[bytes] = []
+        rows = clustered(rows, spec, job.schema_id)
+    messages: list[ChangeMessage] = []
     try:
-        done, error = run_tasks(rows, partial(_change, job))
-        messages += done
+        done, error = run_tasks(rows, partial(_change, spec, job))
+        messages += decode_messages(done)
         if error is not None:
             raise error
         parallelism = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
         if tasks := plan_rewrites(table, job, messages, parallelism=parallelism):
-            done, error = run_each(spark, tasks, partial(rewrite_task, job))
-            messages += done
+            done, error = run_each(spark, [task.to_bytes() for task in tasks], partial(_rewrite, spec, job))
+            messages += decode_messages(done)
             if error is not None:
                 raise error
     except BaseException:
-        abort_changes(table, messages)
+        abort_changes(context, messages)
         raise
     return messages
 
@@ -62,6 +67,10 @@ def _is_small(rows: DataFrame) -> bool:
     return int(str(plan._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())) <= MOST_BYTES_OF_A_TASK
 
 
-def _change(job: ChangeJob, batches: Batches) -> Iterator[bytes]:
-    task = TaskContext.get()
-    yield change_partition(job, batches, task.partitionId() if task else 0)
+def _change(spec: TableSpec, job: ChangeJob, batches: Batches) -> Iterator[bytes]:
+    task, table = TaskContext.get(), spec.table(job.schema_id)
+    yield encode_message(write_changes(table.context, table.change_log, job, batches, task.partitionId() if task else 0))
+
+
+def _rewrite(spec: TableSpec, job: ChangeJob, task: bytes) -> bytes:
+    return encode_message(run_rewrite(spec.table(job.schema_id), job, RewriteTask.from_bytes(task)))

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 from pyspark_tablestore.publish import spark_log
 from pyspark_tablestore.sourceoptions import parse_options, placed
 from pyspark_tablestore.tasks import run_each
-from tablestore.distributed.compact import commit_tasks, plan_compaction, run_task
+from tablestore.distributed.compact import CompactTask, commit_tasks, plan_compaction, run_task
 from tablestore.distributed.spec import TableSpec
 from tablestore.errors import TablestoreError
 from tablestore.store.context import Shared
+from tablestore.store.message import CommitMessage
 from tablestore.table.upkeep.aftercommit import after_compaction
 from tablestore.table.upkeep.compaction import CompactReport
 
@@ -50,8 +51,8 @@ def compact(
         plan = plan_compaction(handle, full=full, partitions=chosen)
         if not plan.tasks:
             break
-        messages, error = run_each(spark, plan.tasks, partial(_run_task, spec))
-        done = commit_tasks(handle, messages, full=full)
+        messages, error = run_each(spark, [task.to_bytes() for task in plan.tasks], partial(_run_task, spec))
+        done = commit_tasks(handle, [CommitMessage.from_bytes(data) for data in messages], full=full)
         report += done
         if error is not None or not done.tasks:
             break
@@ -63,4 +64,5 @@ def compact(
 
 def _run_task(spec: TableSpec, task: bytes) -> bytes | None:
     # Found by its name in the worker: what is shared does not travel.
-    return run_task(spec, task, _SHARED)
+    message = run_task(spec.open(shared=_SHARED), CompactTask.from_bytes(task))
+    return None if message is None else message.to_bytes()

@@ -36,7 +36,7 @@ from pyspark_tablestore.relation import read_pinned, write_job
 from pyspark_tablestore.streaming.ingest import SparkIngest
 from pyspark_tablestore.streaming.inserting import StreamingInsert, start_insert
 from pyspark_tablestore.typemapping import arrow_schema, collectable, result_schema, spark_schema
-from tablestore.distributed.change import commit_changes, prepare_change
+from tablestore.distributed.change import prepare_change
 from tablestore.distributed.read import ReadPin, pinned_fields, pinned_scan
 from tablestore.distributed.write import prepare_write
 from tablestore.environment.engine import (
@@ -56,6 +56,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.ids import Ids, SystemIds
 from tablestore.table.table import Table
 from tablestore.table.upkeep.compaction import CompactReport
+from tablestore.table.write.changetasks import commit_changes
 
 
 class SparkRows:
@@ -162,7 +163,7 @@ class SparkEngine:
             overwrite = target.overwrite is not None or target.dynamic
             rows = arrow_schema(frame.schema)
             job = prepare_write(
-                target.table, target.pin.spec, rows=rows, missing_columns=target.missing_columns, overwrite=overwrite
+                target.table, target.spec, rows=rows, missing_columns=target.missing_columns, overwrite=overwrite
             )
             return write_job(
                 frame,
@@ -197,9 +198,9 @@ class SparkEngine:
             self.cancellable(),
             self._changes(query, target) as (rows, is_small),
         ):
-            messages = change_messages(rows, job, target.table, is_small=is_small)
+            messages = change_messages(rows, target.pin.spec, job, target.table, is_small=is_small)
         log = spark_log(self._spark, target.pin.spec, target.table)
-        return commit_changes(target.table, job, messages, log=log, note=target.note)
+        return commit_changes(target.table.context, log, job, messages, note=target.note, prepared=True)
 
     def write(
         self, query: BoundQuery, target: ConnectorRelation, *, overwrite: bool, partition: Mapping[str, str | None] | None = None

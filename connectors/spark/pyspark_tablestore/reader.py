@@ -23,7 +23,7 @@ from pyspark_tablestore.streaming.sourcerequest import asked_fields, stream_requ
 from pyspark_tablestore.systemtables import MetadataPin, MetadataReader, make_metadata_reader, metadata_fields
 from pyspark_tablestore.tasks import plain_errors
 from pyspark_tablestore.typemapping import arrow_schema, check_asked, spark_schema, to_spark
-from tablestore.distributed.read import ReadPin, at_newest, pin_read, pinned_fields, plan_read, read_task
+from tablestore.distributed.read import ReadPin, ReadTask, at_newest, pin_read, pinned_fields, plan_read, read_task
 from tablestore.distributed.spec import TableSpec
 from tablestore.errors import InvalidInputError
 from tablestore.table.read.scan import Readable
@@ -53,7 +53,7 @@ class TableReader(DataSourceReader):
                 layers=True,
                 positions=self._options.positions,
             )
-        return [InputPartition(task) for task in plan.tasks]
+        return [InputPartition(task.to_bytes()) for task in plan.tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The task's rows in Spark's layout."""
@@ -72,7 +72,7 @@ def read_ahead(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def _read(spec: TableSpec, task: bytes, target: pa.Schema) -> Iterator[pa.RecordBatch]:
     with plain_errors():
-        for batch in read_task(spec, task):
+        for batch in read_task(spec, ReadTask.from_bytes(task)):
             yield to_spark(batch, target)
 
 

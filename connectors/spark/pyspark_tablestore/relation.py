@@ -47,6 +47,7 @@ from tablestore.format.bucket import bucket_of
 from tablestore.format.snapshot import Snapshot
 from tablestore.options import MIB
 from tablestore.remembered import RecentlyUsed
+from tablestore.store.message import CommitMessage
 from tablestore.table.table import Table
 from tablestore.table.write.committing import CommitNote
 from tablestore.types.conform import conform
@@ -204,14 +205,15 @@ def write_job(
     )
 
 
-def write_messages(df: DataFrame, job: WriteJob, table: Table, *, cluster: bool = False) -> list[bytes]:
+def write_messages(df: DataFrame, job: WriteJob, table: Table, *, cluster: bool = False) -> list[CommitMessage]:
     """Runs the tasks; gives their messages in order, one at least. ``cluster`` as in :func:`write`, errors as :func:`write_job`."""
     rows = clustered(df, job.spec, job.schema_id) if cluster else df
-    written, error = run_tasks(rows, partial(_write_rows, job))
+    done, error = run_tasks(rows, partial(_write_rows, job))
+    written = [CommitMessage.from_bytes(data) for data in done]
     if error is not None:
         abort_messages(table, written)
         raise error
-    return written or [write_task(job, iter(()))]
+    return written or [CommitMessage.from_bytes(write_task(job, iter(())))]
 
 
 def _write_rows(job: WriteJob, batches: Batches) -> Iterator[bytes]:

@@ -21,6 +21,7 @@ from pyspark_tablestore.typemapping import arrow_schema
 from tablestore.distributed.spec import TableSpec
 from tablestore.distributed.write import WriteJob, abort_messages, commit_messages, prepare_write, write_partition
 from tablestore.errors import InvalidInputError, TablestoreError
+from tablestore.store.message import CommitMessage
 from tablestore.table.table import Table
 from tablestore.types.rowkind import ROW_KIND_COLUMN
 
@@ -50,7 +51,7 @@ class TableWriter(DataSourceArrowWriter):
             commit_messages(
                 table,
                 # Where there was no task, the message of one without rows: an overwrite must be known again.
-                written or [write_task(self._job, iter(()))],
+                written or [CommitMessage.from_bytes(write_task(self._job, iter(())))],
                 overwrite=self._overwrite,
                 commit_user=self._options.commit_user,
                 identifier=self._options.commit_identifier,
@@ -92,7 +93,7 @@ def prepare_rows(table: Table, spec: TableSpec, schema: StructType, *, missing_c
 def write_task(job: WriteJob, batches: Iterator[pa.RecordBatch]) -> bytes:
     """Writes the rows of the Spark task that this is called in."""
     context = TaskContext.get()
-    return write_partition(job, batches, context.partitionId() if context else 0)
+    return write_partition(job, batches, context.partitionId() if context else 0).to_bytes()
 
 
 def write_or_error(job: WriteJob, batches: Iterator[pa.RecordBatch]) -> bytes | TablestoreError:
@@ -103,7 +104,7 @@ def write_or_error(job: WriteJob, batches: Iterator[pa.RecordBatch]) -> bytes | 
         return portable(error)
 
 
-def messages_to_commit(table: Table, messages: Sequence[WriterCommitMessage | None]) -> list[bytes]:
+def messages_to_commit(table: Table, messages: Sequence[WriterCommitMessage | None]) -> list[CommitMessage]:
     """The messages of what the tasks wrote. Raises the error of the first one that failed; what the others wrote is removed
     then."""
     if (error := next((one.data for one in _written(messages) if isinstance(one.data, TablestoreError)), None)) is not None:
@@ -123,5 +124,5 @@ def _written(messages: Sequence[WriterCommitMessage | None]) -> list[Written]:
     return [message for message in messages if isinstance(message, Written)]
 
 
-def _data(messages: Sequence[WriterCommitMessage | None]) -> list[bytes]:
-    return [one.data for one in _written(messages) if isinstance(one.data, bytes)]
+def _data(messages: Sequence[WriterCommitMessage | None]) -> list[CommitMessage]:
+    return [CommitMessage.from_bytes(one.data) for one in _written(messages) if isinstance(one.data, bytes)]

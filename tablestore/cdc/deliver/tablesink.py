@@ -141,9 +141,10 @@ class TableSink:
                 self._writer = table.new_writer(self._user)
                 return self._writer
             context = table.context
-            first = context.sequence.next_after(context.snapshots.latest())
+            base = context.snapshots.latest()
+            first = context.sequence.next_after(base)
             self._removing, self._writer = (
-                TableWriter(context, table.change_log, commit_user=self._user, first_sequence=first + place * TASK_STRIDE)
+                TableWriter(context, table.change_log, commit_user=self._user, start=(base, first + place * TASK_STRIDE))
                 for place in range(2)
             )
         return self._writer

@@ -165,10 +165,10 @@ class IngestRounds:
 
 
 def _commit_rows(
-    table: Table, log: ChangeLog, messages: Sequence[bytes], progress: IngestProgress, offsets: Offsets
+    table: Table, log: ChangeLog, messages: Sequence[CommitMessage], progress: IngestProgress, offsets: Offsets
 ) -> Snapshot | None:
     context, effect = table.context, progress.effect(offsets)
-    merged = merge_messages([CommitMessage.from_bytes(data) for data in messages])
+    merged = merge_messages(messages)
     message = merged or context.message(context.snapshots.latest())
     origin = Origin(user=progress.user, identifier=progress.next_identifier, prepared=True)
     return commit_message(context, log, message, effect, origin)

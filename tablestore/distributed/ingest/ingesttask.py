@@ -24,6 +24,7 @@ from tablestore.distributed.ingest.topicranges import TopicRange
 from tablestore.distributed.taskjson import bytes_to_text, decode_task, encode_task, text_to_bytes
 from tablestore.distributed.write import WriteJob, task_message, task_writer
 from tablestore.errors import StorageError
+from tablestore.store.message import CommitMessage
 from tablestore.table.write.writer import TableWriter
 from tablestore.types.typestring import parse_type, type_to_json
 
@@ -43,19 +44,19 @@ class IngestJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeDone:
-    """The result of a task, as messages to be committed. ``found``: types of columns that the table lacks or that are too
+    """The result of a task, with the messages to be committed. ``found``: types of columns that the table lacks or that are too
     narrow; if it has to be altered for them, the messages are incomplete."""
 
     count: Count
-    rows: bytes
-    letters: bytes | None = None
+    rows: CommitMessage
+    letters: CommitMessage | None = None
     found: Found = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
         """The same as bytes, for the process that began the task."""
-        letters = None if self.letters is None else bytes_to_text(self.letters)
+        letters = None if self.letters is None else bytes_to_text(self.letters.to_bytes())
         found = {name: [type_to_json(one) for one in types] for name, types in self.found.items()}
-        content = {"count": asdict(self.count), "rows": bytes_to_text(self.rows), "letters": letters, "found": found}
+        content = {"count": asdict(self.count), "rows": bytes_to_text(self.rows.to_bytes()), "letters": letters, "found": found}
         return encode_task(_DONE, content)
 
     @classmethod
@@ -64,8 +65,8 @@ class RangeDone:
         parsed = decode_task(_DONE, data, ("count", "rows", "letters", "found"))
         return cls(
             count=Count(**parsed["count"]),
-            rows=text_to_bytes(_DONE, parsed["rows"]),
-            letters=None if parsed["letters"] is None else text_to_bytes(_DONE, parsed["letters"]),
+            rows=_message(parsed["rows"]),
+            letters=None if parsed["letters"] is None else _message(parsed["letters"]),
             found={name: {parse_type(one) for one in types} for name, types in parsed["found"].items()},
         )
 
@@ -107,11 +108,14 @@ def encode_range(chosen: TopicRange, task_index: int) -> bytes:
     return encode_task(_KIND, {"index": task_index, **asdict(chosen)})
 
 
-def run_range(job: IngestJob, data: bytes) -> RangeDone:
-    """Runs a task of :func:`encode_range`."""
+def decode_range(data: bytes) -> tuple[TopicRange, int]:
+    """The task of :func:`encode_range`. Raises FormatError."""
     content = decode_task(_KIND, data, ("index", "partition", "start", "end"))
-    chosen = TopicRange(partition=content["partition"], start=content["start"], end=content["end"])
-    return ingest_range(job, chosen, content["index"])
+    return TopicRange(partition=content["partition"], start=content["start"], end=content["end"]), content["index"]
+
+
+def _message(text: object) -> CommitMessage:
+    return CommitMessage.from_bytes(text_to_bytes(_DONE, text))
 
 
 def _letter_writer(job: IngestJob, task_index: int) -> AbstractContextManager[TableWriter | None]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from tablestore.distributed.read import pack_tasks, pack_weights
 from tablestore.distributed.stream.streampieces import frame_pieces, joined, order_groups, weight_of
-from tablestore.distributed.stream.streamtask import TaskHead, encode_changes, encode_frame
+from tablestore.distributed.stream.streamtask import ChangePart, StreamTask, TaskHead
 from tablestore.errors import NotFoundError
 from tablestore.format.snapshot import Snapshot
 from tablestore.log.position import StorePlace
@@ -106,20 +106,21 @@ class BatchPlans:
         if self._frame is not None and self._frame[0] < before:
             self._frame = None
 
-    def tasks(self, begin: Cursor, end: Cursor, *, task_bytes: int, parallelism: int) -> list[bytes]:
+    def tasks(self, begin: Cursor, end: Cursor, *, task_bytes: int, parallelism: int) -> list[StreamTask]:
         """Tasks that together read the rows between the two."""
         if begin.in_frame:
             pieces = self.frame(begin.snapshot_id)[begin.pieces : end.pieces if end.in_frame else None]
             splits = list(joined(split for split in self.kept(pieces) if split is not None))
             packed = pack_tasks(splits, task_bytes=task_bytes, parallelism=parallelism)
-            return [encode_frame(self._head, one) for one in packed]
+            return [StreamTask(head=self._head, splits=one) for one in packed]
         steps = list(self._steps(begin, end))
         groups = order_groups(self._context.schema, [step for _, step in steps])
         weights = [sum(weight_of(steps[position][1]) for position in group) for group in groups]
         tasks = []
         for chosen in pack_weights(weights, task_bytes=task_bytes, parallelism=parallelism):
             positions = sorted(position for number in chosen for position in groups[number])
-            tasks.append(encode_changes(self._head, _by_snapshot([steps[position] for position in positions])))
+            parts = map(ChangePart.of, _by_snapshot([steps[position] for position in positions]))
+            tasks.append(StreamTask(head=self._head, changes=tuple(parts)))
         return tasks
 
     def _steps(self, begin: Cursor, end: Cursor) -> Iterator[tuple[SnapshotChanges, Step]]:

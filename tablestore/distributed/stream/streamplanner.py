@@ -26,7 +26,7 @@ from tablestore.distributed.stream.loggedchanges import logged_changes
 from tablestore.distributed.stream.streamoffset import StreamOffset, parse_offset, refused_offset
 from tablestore.distributed.stream.streampieces import files_of, reading_of
 from tablestore.distributed.stream.streamrequest import BatchLimits, Budget, StreamRequest, check_request
-from tablestore.distributed.stream.streamtask import TaskHead, encode_range
+from tablestore.distributed.stream.streamtask import StreamTask, TaskHead
 from tablestore.errors import ConflictError, InvalidInputError, NotFoundError, TablestoreError
 from tablestore.format.snapshot import Snapshot
 from tablestore.log.events import schema_landed
@@ -105,7 +105,7 @@ class StreamPlanner:
             before = None if offset.at is None or begins_anew else offset.at.place
             return self._offset(end, before, begin if is_new or begins_anew else None).to_json()
 
-    def tasks(self, start: Mapping[str, object], end: Mapping[str, object]) -> list[bytes]:
+    def tasks(self, start: Mapping[str, object], end: Mapping[str, object]) -> list[StreamTask]:
         """The tasks that read the rows between two offsets, for
         :func:`~tablestore.distributed.stream.streamtask.read_stream_task`.
 
@@ -220,13 +220,13 @@ class StreamPlanner:
         else:
             self._store.find(place.needed_snapshot)
 
-    def _logged(self, start: StreamOffset, begin: Cursor, end: Cursor) -> list[bytes] | None:
+    def _logged(self, start: StreamOffset, begin: Cursor, end: Cursor) -> list[StreamTask] | None:
         """The tasks that read the changes between the two from the log; None where the log does not have them."""
         if self._log is None or begin.in_frame or begin.pieces or end.pieces or begin == end:
             return None
         assert start.at is not None, "resumed before"
         ranges = self._log.ranges(start.at.place, upto=end.snapshot_id - 1)
-        return None if ranges is None else [encode_range(self._head, one) for one in ranges]
+        return None if ranges is None else [StreamTask(head=self._head, log=one) for one in ranges]
 
     def _offset(self, end: Cursor, before: Place | None, begin: Cursor | None) -> StreamOffset:
         place: Place = end.place

@@ -1,4 +1,4 @@
-"""Encodes and reads a task of a stream: some rows of a snapshot, or some changes of one or more snapshots in order.
+"""Defines and reads a task of a stream: some rows of a snapshot, or some changes of one or more snapshots in order.
 
 Changes are read from files, or from a bucket of the log.
 
@@ -59,48 +59,92 @@ class TaskHead:
         }
 
 
-def encode_frame(head: TaskHead, splits: Sequence[Split]) -> bytes:
-    """The task of reading rows of one snapshot."""
-    return encode_task(_KIND, {**head.to_json(), "splits": [encode_split(split) for split in splits]})
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangePart:
+    """Changes of one snapshot, at the schema of this id, and whether these are all of its changes."""
+
+    schema_id: int
+    complete: bool
+    steps: tuple[Step, ...]
+
+    @classmethod
+    def of(cls, changes: SnapshotChanges) -> "ChangePart":
+        """The changes without what reads them."""
+        return cls(schema_id=changes.context.schema.id, complete=changes.complete, steps=tuple(changes.steps))
 
 
-def encode_changes(head: TaskHead, parts: Sequence[SnapshotChanges]) -> bytes:
-    """The task of reading changes, of one snapshot after the other."""
-    pool = _Pool()
-    encoded = [
-        {"schema": part.context.schema.id, "complete": part.complete, "steps": [pool.encode(step) for step in part.steps]}
-        for part in parts
-    ]
-    files = bytes_to_text(encode_manifest(pool.entries, _MARKER))
-    return encode_task(_KIND, {**head.to_json(), "changes": encoded, "files": files})
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamTask:
+    """One of three: ``splits`` of one snapshot, ``changes`` of one snapshot after the other, or changes of a bucket of the
+    ``log``."""
+
+    head: TaskHead
+    splits: tuple[Split, ...] | None = None
+    changes: tuple[ChangePart, ...] | None = None
+    log: LogRange | None = None
+
+    def to_bytes(self) -> bytes:
+        """Versioned JSON."""
+        if self.splits is not None:
+            content: dict[str, Any] = {"splits": [encode_split(split) for split in self.splits]}
+        elif self.log is not None:
+            content = {"log": asdict(self.log)}
+        else:
+            pool = _Pool()
+            parts = [
+                {"schema": part.schema_id, "complete": part.complete, "steps": [pool.encode(step) for step in part.steps]}
+                for part in self.changes or ()
+            ]
+            content = {"changes": parts, "files": bytes_to_text(encode_manifest(pool.entries, _MARKER))}
+        return encode_task(_KIND, {**self.head.to_json(), **content})
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "StreamTask":
+        """Parses what :meth:`to_bytes` gave. Raises FormatError."""
+        parsed = decode_task(_KIND, data, {"schema", "columns", "filter", "pairs", "kinds"})
+        head = TaskHead(
+            schema_id=int(parsed["schema"]),
+            columns=tuple(parsed["columns"]),
+            filter=parsed["filter"],
+            pairs=bool(parsed["pairs"]),
+            row_kinds=bool(parsed["kinds"]),
+        )
+        if "splits" in parsed:
+            return cls(head=head, splits=tuple(decode_splits(parsed["splits"])))
+        if "log" in parsed:
+            return cls(head=head, log=LogRange(**parsed["log"]))
+        entries = decode_manifest(text_to_bytes(_KIND, parsed["files"]), _KIND)
+        parts = (
+            ChangePart(
+                schema_id=int(part["schema"]),
+                complete=bool(part["complete"]),
+                steps=tuple(_decoded_step(step, entries) for step in part["steps"]),
+            )
+            for part in parsed["changes"]
+        )
+        return cls(head=head, changes=tuple(parts))
 
 
-def encode_range(head: TaskHead, part: LogRange) -> bytes:
-    """The task of reading changes of a bucket from the log."""
-    return encode_task(_KIND, {**head.to_json(), "log": asdict(part)})
-
-
-def read_stream_task(spec: TableSpec, task: bytes) -> Iterator[pa.RecordBatch]:
+def read_stream_task(spec: TableSpec, task: StreamTask) -> Iterator[pa.RecordBatch]:
     """The rows of one task, in batches of 64 k rows or more, or of 64 MiB if these are fewer rows."""
-    parsed = decode_task(_KIND, task, {"schema", "columns", "filter", "pairs", "kinds"})
-    context = spec.open(int(parsed["schema"]))
-    columns = check_columns(parsed["columns"], context.schema.field_names)
-    predicate = parse_filter(parsed["filter"], context.schema.fields)
-    with_kinds = bool(parsed["kinds"])
+    head = task.head
+    context = spec.open(head.schema_id)
+    columns = check_columns(head.columns, context.schema.field_names)
+    predicate = parse_filter(head.filter, context.schema.fields)
+    with_kinds = head.row_kinds
     schema = to_arrow_schema(stream_fields(context.schema, columns, row_kinds=with_kinds))
-    if "splits" in parsed:
+    if task.splits is not None:
         reader = SplitReader.of(context, columns, predicate)
-        rows = _gathered(batch for split in decode_splits(parsed["splits"]) for batch in reader.read(split))
+        rows = _gathered(batch for split in task.splits for batch in reader.read(split))
         return (_inserted(batch, schema) for batch in rows) if with_kinds else rows
-    if "log" in parsed:
-        part = LogRange(**parsed["log"])
-        logged = _gathered(read_log_range(context, part, columns=columns, predicate=predicate, pairs=bool(parsed["pairs"])))
+    if task.log is not None:
+        logged = _gathered(read_log_range(context, task.log, columns=columns, predicate=predicate, pairs=head.pairs))
     else:
-        feed = ChangeFeed(context=context, columns=columns, predicate=predicate, pairs=bool(parsed["pairs"]))
+        feed = ChangeFeed(context=context, columns=columns, predicate=predicate, pairs=head.pairs)
         # The same schema for all, whichever it was written with.
         fields = to_arrow_schema(stream_fields(context.schema, columns, row_kinds=False))
         coded = pa.schema([pa.field(KIND_COLUMN, pa.int8()), *(field.with_nullable(True) for field in fields)])
-        changes = (batch for part in _parts(context, feed, parsed) for batch in part.batches())
+        changes = (batch for part in _parts(context, feed, task.changes or ()) for batch in part.batches())
         logged = map(_labelled, _gathered(pa.RecordBatch.from_arrays(batch.columns, schema=coded) for batch in changes))
     return (pa.RecordBatch.from_arrays(batch.columns, schema=schema) if with_kinds else _new(batch, schema) for batch in logged)
 
@@ -109,15 +153,14 @@ def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     return gathered(batches, max_rows=2 * BATCH_ROWS, max_bytes=BATCH_BYTES, small_rows=BATCH_ROWS)
 
 
-def _parts(context: TableContext, feed: ChangeFeed, parsed: Mapping[str, Any]) -> Iterator[SnapshotChanges]:
-    entries = decode_manifest(text_to_bytes(_KIND, parsed["files"]), _KIND)
-    for part in parsed["changes"]:
+def _parts(context: TableContext, feed: ChangeFeed, changes: Sequence[ChangePart]) -> Iterator[SnapshotChanges]:
+    for part in changes:
         yield SnapshotChanges(
             feed=feed,
-            context=context.at_schema(context.schemas.read(int(part["schema"]))),
-            steps=[_decoded_step(step, entries) for step in part["steps"]],
+            context=context.at_schema(context.schemas.read(part.schema_id)),
+            steps=list(part.steps),
             gap=None,
-            complete=bool(part["complete"]),
+            complete=part.complete,
         )
 
 

@@ -31,7 +31,8 @@ def _plan(session: Session, statement: Explain, source: Source, parameters: Para
         case CreateTable(query=query) if query is not None and not inner.temporary:
             return plan_creation(session, inner, source, parameters).explain()
         case Delete() | Update() | Merge():
-            bound, _ = plan_change(session, inner, source, parameters)
+            table = session.table(inner.target, type(inner).__name__.upper(), source)
+            bound, _ = plan_change(session, inner, source, parameters, table, table.context.snapshots.latest())
             return explained(session, bound)
     raise UnsupportedError(
         "EXPLAIN is for queries, INSERT, STATEMENT SET, CREATE TABLE … AS, CREATE [OR ALTER] MATERIALIZED TABLE, DELETE, UPDATE "

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tablestore.distributed.read import pin_read
 from tablestore.environment.engine import BoundQuery, InsertTarget
 from tablestore.environment.jobs import Job, JobStatusHook, why_not_serializable
 from tablestore.environment.managed.factory import ManagedTableContext, StagesTables
@@ -151,7 +150,7 @@ def hooked_stream(rows: "Rows", context: ManagedTableContext, setting: StreamSet
     @contextmanager
     def into(job_id: str) -> Iterator[InsertTarget]:
         with _made_by_hook(context, job_id) as table:
-            yield InsertTarget(table=table, pin=pin_read(table, spec_of(context.catalog, table)))
+            yield InsertTarget(table=table, spec=spec_of(context.catalog, table))
 
     hooks = (CreateTableHook(context),)
     return StreamInsert(session=rows.session, setting=setting, query=rows.query, into=into, source=rows.source, hooks=hooks)
@@ -249,8 +248,8 @@ class Rows:
 
     def write(self, table: Table, catalog: Catalog, job: Job[Result]) -> Result:
         """Writes them as the first snapshot of the table, in the name of the job."""
-        pin = pin_read(table, spec_of(catalog, table))
-        insertion = Insertion(name=self.name, query=self.query, target=InsertTarget(table=table, pin=pin, commit_user=job.id))
+        target = InsertTarget(table=table, spec=spec_of(catalog, table), commit_user=job.id)
+        insertion = Insertion(name=self.name, query=self.query, target=target)
         return OneInsert(session=self.session, insertion=insertion, source=self.source).run(job)
 
     def explain(self) -> str:

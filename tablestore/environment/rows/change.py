@@ -6,6 +6,7 @@ at most.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 
 from tablestore.distributed.change import change_columns, pin_change
 from tablestore.distributed.read import ReadPin
@@ -51,10 +52,13 @@ def change(session: Session, statement: Change, source: Source, parameters: Para
     if session.settings.is_streaming:
         raise UnsupportedError(f"{operation} needs batch mode: SET 'execution.runtime-mode' = 'batch'", kind="streaming")
     table = session.table(statement.target, operation, source)
+    attempts = count()
 
-    def attempt() -> Snapshot | None:
+    def attempt(base: Snapshot | None) -> Snapshot | None:
+        # Others may have altered the table before a second attempt.
+        target_table = session.table(statement.target, operation, source) if next(attempts) else table
         with table.context.reading():
-            query, target = plan_change(session, statement, source, parameters)
+            query, target = plan_change(session, statement, source, parameters, target_table, base)
             try:
                 return engine.change(query, target)
             except TablestoreError as error:
@@ -65,9 +69,11 @@ def change(session: Session, statement: Change, source: Source, parameters: Para
     return landed(run_until_current(table.context, attempt))
 
 
-def plan_change(session: Session, statement: Change, source: Source, parameters: Parameters) -> tuple[BoundQuery, ChangeTarget]:
-    """The query of the changed rows, on the newest snapshot, and what they change."""
-    plan = _Plan(session, statement, source, parameters)
+def plan_change(
+    session: Session, statement: Change, source: Source, parameters: Parameters, table: Table, base: Snapshot | None
+) -> tuple[BoundQuery, ChangeTarget]:
+    """The query of the changed rows, on the newest snapshot (``base``) of the target, and what they change."""
+    plan = _Plan(session, statement, source, parameters, table, base)
     return plan.query, ChangeTarget(table=plan.table, pin=plan.pin, change=plan.change, matching=plan.matching)
 
 
@@ -80,14 +86,22 @@ class _Plan:
     change: RowChange
     matching: Matching | None
 
-    def __init__(self, session: Session, statement: Change, source: Source, parameters: Parameters) -> None:
+    def __init__(
+        self,
+        session: Session,
+        statement: Change,
+        source: Source,
+        parameters: Parameters,
+        table: Table,
+        base: Snapshot | None,
+    ) -> None:
         operation = type(statement).__name__.upper()
-        self.table = session.table(statement.target, operation, source)
+        self.table = table
         self.path = session.expand(statement.target)
         rows = _rows(statement, source, _target(self.table))
         change = RowChange(operation=operation, inserts=rows.inserts, deletes=rows.deletes, sets=rows.sets)
         with placing(source, statement.target.span):
-            self.pin = pin_change(self.table, session.spec(self.path, self.table), change)
+            self.pin = pin_change(self.table, session.spec(self.path, self.table), change, base)
         relations = Relations(session=session, source=source, parameters=by_name(source, parameters), reads_rows=True)
         relations.pins[self.table.location, self.table.branch_name] = self.pin
         # Positions say which file and row of the pinned snapshot is meant, so the target is read at the pin in any case.

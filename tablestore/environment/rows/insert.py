@@ -152,7 +152,7 @@ def plan_insert(session: Session, statement: Insert, source: Source, parameters:
             overwrite=statement.overwrite,
             partition=_whole_partition(statement, found, source, parameters),
         )
-    table = session.table(statement.target, "INSERT", source)
+    table = session.checked_table(found, statement.target, "INSERT", source)
     _check_partition(statement, table.name, table.partition_by, source)
     rows = QueryToInsert.of(session, statement, source, parameters)
     path = session.expand(statement.target)
@@ -223,7 +223,8 @@ class QueryToInsert:
     def table_target(self, path: ObjectPath, table: Table) -> InsertTarget:
         """The target of the rows in a managed table."""
         overwrite, dynamic = _overwrite(self.statement, table, self.source, self.parameters)
-        return InsertTarget(table=table, pin=self.relations.pin(path, table), overwrite=overwrite, dynamic=dynamic)
+        spec = self.relations.session.spec(path, table)
+        return InsertTarget(table=table, spec=spec, overwrite=overwrite, dynamic=dynamic)
 
     def connector_fields(self, found: ConnectorTable) -> tuple[Field, ...]:
         """The columns of a table with a connector; one without columns of its own takes what the query gives."""

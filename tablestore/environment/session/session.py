@@ -130,7 +130,12 @@ class Session:
 
         Raises NotFoundError, InvalidInputError for anything else that has this name.
         """
-        found = self.find(written, source, place)
+        return self.checked_table(self.find(written, source, place), written, what, source, place)
+
+    def checked_table(
+        self, found: Found | None, written: Path, what: str, source: Source = NO_SOURCE, place: Place | None = None
+    ) -> Table:
+        """The object that was found for a name, if a statement can be about it: as :meth:`table`."""
         if isinstance(found, Table):
             if what in _CHANGES and is_materialized(found.table_schema.options):
                 raise made_by_query(self.expand(written, place=place), what, source, written.span)

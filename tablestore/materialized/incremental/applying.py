@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.distributed.change import change_partition, commit_changes, prepare_change
 from tablestore.distributed.read import ReadPin, pin_at
 from tablestore.distributed.spec import TableSpec
 from tablestore.environment.engine import ManagedRelation, QueryEngine, Relation, RowsRelation
@@ -28,8 +27,9 @@ from tablestore.store.commit.committer import Guard
 from tablestore.store.commit.conflict import StalePlan
 from tablestore.store.producer import INPUT
 from tablestore.table.table import Table
+from tablestore.table.write.changetasks import ChangeJob, run_changes
 from tablestore.table.write.committing import CommitNote
-from tablestore.table.write.current import check_unchanged, newest_to_change, run_until_current
+from tablestore.table.write.current import check_unchanged, run_until_current, settled
 from tablestore.table.write.rowchange import RowChange
 from tablestore.types.rowkind import ROW_KIND_COLUMN
 from tablestore.types.rowposition import DATA_FILE_COLUMN, ROW_POSITION_COLUMN
@@ -71,15 +71,14 @@ def apply_change(
     if target.primary_key or removed is None:
         return _write(target, added, removed, note)
 
-    def attempt() -> Snapshot | None:
-        base = newest_to_change(target.context)
+    def attempt(newest: Snapshot | None) -> Snapshot | None:
+        base = settled(target.context, newest)
         assert note.guard is not None, "refreshes have one"
         note.guard(base)
         pin = pin_at(target.context, spec, base.id if base else None)
         places = _places(session, engine, target, pin, removed)
-        job = prepare_change(target, pin, RowChange(operation=OPERATION, inserts=True, deletes=True))
-        message = change_partition(job, _moved(target, added, places).to_batches(), 0)
-        return commit_changes(target, job, [message], note=note)
+        job = ChangeJob.of(target.context, RowChange(operation=OPERATION, inserts=True, deletes=True), base)
+        return run_changes(target.context, target.change_log, job, _moved(target, added, places).to_batches(), note=note)
 
     # A compaction meanwhile moves rows: they are looked for again.
     return run_until_current(target.context, attempt)

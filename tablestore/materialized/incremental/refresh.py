@@ -13,6 +13,7 @@ snapshot throughout.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pyarrow as pa
 
@@ -52,7 +53,7 @@ from tablestore.sql.query.edits import quote_name
 from tablestore.store.commit.committer import Guard
 from tablestore.table.table import Table
 from tablestore.table.write.committing import CommitNote
-from tablestore.table.write.current import newest_to_change, run_until_current
+from tablestore.table.write.current import run_until_current, settled
 
 Describe = Callable[[RefreshReport], Mapping[str, str]]
 """A refresh that is about to land -> what its snapshot says of it besides the cursor."""
@@ -91,7 +92,7 @@ class _Refresh:
 
     def run(self, *, full: bool) -> RefreshReport:
         engine = self.session.engine_for("a refresh")
-        base = run_until_current(self.target.context, lambda: newest_to_change(self.target.context))
+        base = run_until_current(self.target.context, partial(settled, self.target.context))
         before = parse_cursor(stored_cursor(base))
         found = self._sources(before)
         if isinstance(found, FullRefresh):
@@ -188,11 +189,10 @@ class _Refresh:
         drift = check_kinds(fields, derived, self.target.name)
         columns = ", ".join(map(quote_name, names))
         rows = relations.bind(f"SELECT * FROM ({self.query}\n) AS `query` ({columns})")
-        pin = pin_at(self.target.context, self.spec, base.id if base else None)
         report = RefreshReport(mode="full", reason="; ".join([why, *drift]), sources=_ranges(before, sources))
         note = self._note(base, sources, report)
         try:
-            snapshot = engine.insert(rows, InsertTarget(table=self.target, pin=pin, overwrite={}, note=note))
+            snapshot = engine.insert(rows, InsertTarget(table=self.target, spec=self.spec, overwrite={}, note=note))
         except InvalidInputError as error:
             if not drift:
                 raise

@@ -6,7 +6,7 @@
 
 Rows are found by their key where the condition says that the whole key is equal, and else by a scan of what may match, which is
 joined batch by batch. Values that are equal in SQL match: NaN and NaN, 0.0 and -0.0; NULL matches nothing. The changes are written,
-and refused, by the code of SQL's MERGE (:mod:`~tablestore.table.change.landing`).
+and refused, by the code of SQL's MERGE (:mod:`~tablestore.table.write.changetasks`).
 
 Memory: the source, one portion of the table, and so many pairs at once as :data:`MOST_PAIRS`, or those of one row.
 """
@@ -22,11 +22,12 @@ import pyarrow.compute as pc
 from tablestore.format.snapshot import Snapshot
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.scan.splits import plan_scan
-from tablestore.table.change.landing import apply_changes, change_rows
+from tablestore.table.change.changedrows import change_rows
 from tablestore.table.change.mergeplan import KEY_TYPES, TARGET, MergePlan, PlannedClause, plan_merge
 from tablestore.table.change.mergestatement import MergeStatement
 from tablestore.table.read.keylookup import KeyLookup, stored_keys
-from tablestore.table.write.current import newest_to_change, run_until_current
+from tablestore.table.write.changetasks import ChangeJob, run_changes
+from tablestore.table.write.current import run_until_current, settled
 from tablestore.table.write.rowchange import check_change
 from tablestore.types.arrays import Mask, Places, one_chunk
 from tablestore.types.datatypes import Field
@@ -59,12 +60,13 @@ def run_merge(merge: MergeStatement) -> Snapshot | None:
     return run_until_current(context, partial(_merge, merge, plan, bounds))
 
 
-def _merge(merge: MergeStatement, plan: MergePlan, bounds: Predicate | None) -> Snapshot | None:
+def _merge(merge: MergeStatement, plan: MergePlan, bounds: Predicate | None, base: Snapshot | None) -> Snapshot | None:
     context = merge.context
-    base = newest_to_change(context)
+    base = settled(context, base)
     change = plan.change(FALSE if plan.is_upsert(context) else bounds)
     with context.reading():
-        return apply_changes(context, merge.log, base, change, _Run(merge, plan, bounds, base).changes())
+        job = ChangeJob.of(context, change, base)
+        return run_changes(context, merge.log, job, _Run(merge, plan, bounds, base).changes())
 
 
 class _Run:

@@ -16,8 +16,9 @@ from tablestore.store.context import TableContext
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.scan.splits import plan_scan
 from tablestore.table.change.assigning import Assignments
-from tablestore.table.change.landing import apply_changes, change_rows
-from tablestore.table.write.current import newest_to_change, run_until_current
+from tablestore.table.change.changedrows import change_rows
+from tablestore.table.write.changetasks import ChangeJob, run_changes
+from tablestore.table.write.current import run_until_current, settled
 from tablestore.table.write.rowchange import RowChange, check_change
 from tablestore.types.expression.evaluate import Rows
 from tablestore.types.expression.sqlexpression import column_finder
@@ -41,12 +42,16 @@ def update_where(context: TableContext, log: ChangeLog, given: Mapping[str, Any]
 
 
 def _update(
-    context: TableContext, log: ChangeLog, change: RowChange, sets: Assignments, predicate: Predicate | None
+    context: TableContext,
+    log: ChangeLog,
+    change: RowChange,
+    sets: Assignments,
+    predicate: Predicate | None,
+    base: Snapshot | None,
 ) -> Snapshot | None:
-    base = newest_to_change(context)
-    if base is None:
+    if (base := settled(context, base)) is None:
         return None
-    return apply_changes(context, log, base, change, _rows(context, base, sets, predicate))
+    return run_changes(context, log, ChangeJob.of(context, change, base), _rows(context, base, sets, predicate))
 
 
 def _rows(context: TableContext, base: Snapshot, sets: Assignments, predicate: Predicate | None) -> Iterator[pa.Table]:

@@ -15,7 +15,8 @@ from tablestore.io.wrapped import WrappedFileStore
 from tablestore.log.opening import ChangeLogs
 from tablestore.names import Names
 from tablestore.options import option_texts
-from tablestore.store.context import Shared, TableContext, open_context
+from tablestore.remembered import RecentlyUsed
+from tablestore.store.context import Shared, TableContext, newest_schema, open_context
 from tablestore.store.schemas import Schemas, table_uuid_of
 from tablestore.store.settings import check_writable, table_settings
 from tablestore.table.table import Table
@@ -25,6 +26,9 @@ from tablestore.types.schema import TableSchema
 
 if TYPE_CHECKING:
     from tablestore.log.port import ChangeLog
+
+# The tables of a catalog whose contexts are kept.
+_MOST_OPEN = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +96,12 @@ class CreationTools:
 
     def open(self, identifier: Identifier) -> Table:
         """The table of that name. Raises NotFoundError."""
-        return Table(self.context(self.meta.table_files(identifier)), str(identifier), self.logs)
+        files = self.meta.table_files(identifier)
+        schema = newest_schema(files, self.shared)
+        # A table that is opened again, and has the schema that it had, is the same context: what is known of it stays known.
+        key = (files.root_uri, schema.id, schema.time_millis, table_uuid_of(schema))
+        context = self.shared.once(_opened_lately).find(key, lambda: self.context(files, schema))
+        return Table(context if context.schema == schema else self.context(files, schema), str(identifier), self.logs)
 
     def context(self, files: FileStore, schema: TableSchema | None = None) -> TableContext:
         """The table whose directory this is, at its newest schema, or at ``schema``, known to be that."""
@@ -109,6 +118,10 @@ class CreationTools:
         if not self.meta.has_table(identifier):
             return None
         return table_uuid_of(Schemas(self.meta.files.at(identifier.directory)).latest())
+
+
+def _opened_lately() -> RecentlyUsed[TableContext]:
+    return RecentlyUsed(lambda _: 1, most=_MOST_OPEN, most_weight=_MOST_OPEN)
 
 
 @dataclass(frozen=True)

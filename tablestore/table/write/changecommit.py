@@ -38,11 +38,13 @@ def commit_change(
     replaced: Sequence[ManifestEntry] = (),
     *,
     note: CommitNote | None = None,
+    prepared: bool = False,
 ) -> Snapshot | None:
     """Commit the messages of a statement's tasks; None if no row changed.
 
     ``replaced``: the ADD entries of files of ``base`` that the message has without their ``removed`` rows; where there are none,
-    the rows are marked. Raises StalePlan, ConflictError, and InvalidInputError of kind ``second-match``; nothing is visible then.
+    the rows are marked. ``prepared``: the messages have crossed processes. Raises StalePlan, ConflictError, InvalidInputError of
+    kind ``second-match``; nothing is visible then.
     """
     if context.schema.is_keyed:
         try:
@@ -65,11 +67,10 @@ def commit_change(
         effect = replace(effect, kind=CommitKind.OVERWRITE)
     elif removed:
         marking = MarkingDelete(context, matching)
-        effect = replace(
-            effect, kind=CommitKind.OVERWRITE, plan_deletes=marking.plan_deletes, plan_index=marking.plan_index
-        )
+        effect = replace(effect, kind=CommitKind.OVERWRITE, plan_deletes=marking.plan_deletes, plan_index=marking.plan_index)
     # A message without files could not be known again.
-    origin = Origin(user=context.ids.uuid(), prepared=bool(message.new_files), note=note or CommitNote())
+    prepared = prepared and bool(message.new_files)
+    origin = Origin(user=context.ids.uuid(), is_new_user=True, prepared=prepared, note=note or CommitNote())
     return commit_message(context, log, message, effect, origin)
 
 

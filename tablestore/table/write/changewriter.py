@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.errors import InvalidInputError
+from tablestore.format.snapshot import Snapshot
 from tablestore.log.port import ChangeLog
 from tablestore.lsm.functions.survivors import comes_before
 from tablestore.lsm.gather import take_rows
@@ -34,13 +35,15 @@ from tablestore.types.rowposition import DATA_FILE_COLUMN, POSITION_COLUMNS, ROW
 class ChangeWriter:
     """Writes one task's share of a statement's rows. One writer, one thread; its files go if its ``with`` block fails.
 
-    ``first_sequence`` as of :class:`TableWriter`.
+    ``start`` as of :class:`TableWriter`.
     """
 
-    def __init__(self, context: TableContext, log: ChangeLog, change: RowChange, *, first_sequence: int | None = None) -> None:
+    def __init__(
+        self, context: TableContext, log: ChangeLog, change: RowChange, *, start: tuple[Snapshot | None, int] | None = None
+    ) -> None:
         self._context, self._change = context, change
         self._columns = ChangeColumns.of(context)
-        self._writer = TableWriter(context, log, first_sequence=first_sequence, once=context.schema.is_keyed)
+        self._writer = TableWriter(context, log, start=start, once=context.schema.is_keyed)
         self.removed = RemovedRows()
 
     def write(self, rows: pa.RecordBatch | pa.Table) -> None:

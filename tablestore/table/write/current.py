@@ -16,6 +16,7 @@ from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.store.commit.conflict import StalePlan
 from tablestore.store.context import TableContext
 from tablestore.store.scan.splits import plan_splits
+from tablestore.store.snapshots import follows, same_snapshot
 from tablestore.table.upkeep.compaction import compact_level_zero
 from tablestore.types.filter.predicate import Predicate, keep_only
 from tablestore.types.schema import POSTPONE_BUCKET
@@ -23,8 +24,9 @@ from tablestore.types.schema import POSTPONE_BUCKET
 T = TypeVar("T")
 
 
-def run_until_current(context: TableContext, attempt: Callable[[], T]) -> T:
-    """Calls ``attempt`` and returns its result, again while it raises StalePlan, for ``commit.timeout`` at most.
+def run_until_current(context: TableContext, attempt: Callable[[Snapshot | None], T]) -> T:
+    """Calls ``attempt`` with the newest snapshot (None: there is none) and returns its result, again while it raises StalePlan, for
+    ``commit.timeout`` at most.
 
     Raises ConflictError when others change rows faster than it can plan.
     """
@@ -34,7 +36,7 @@ def run_until_current(context: TableContext, attempt: Callable[[], T]) -> T:
         latest = context.snapshots.latest()
         context.check_is_there()
         try:
-            return attempt()
+            return attempt(latest)
         except (StalePlan, NotFoundError) as error:
             # Its files expired while they were read, which takes a newer snapshot. Without one a file is missing.
             if isinstance(error, NotFoundError) and not context.snapshots.has_moved_on(latest):
@@ -47,14 +49,12 @@ def run_until_current(context: TableContext, attempt: Callable[[], T]) -> T:
                 ) from error
 
 
-def newest_to_change(context: TableContext) -> Snapshot | None:
-    """The newest snapshot, of which a reader sees all rows; None if there is none. Raises StalePlan if there will be a newer one.
+def settled(context: TableContext, latest: Snapshot | None) -> Snapshot | None:
+    """The newest snapshot, of which a reader sees all rows. Raises StalePlan if there will be a newer one.
 
     Rows of level 0 count although readers of some tables skip it: a row must not be changed because its old version matches. So
     they are compacted first.
     """
-    latest = context.snapshots.latest()
-    context.check_is_there()
     if context.settings.skips_level_zero and any(entry.file.level == 0 for entry in context.manifests.live(latest)):
         compact_level_zero(context)
         raise StalePlan(f"table {context.files.root_uri} had rows in level 0, which readers skip")
@@ -71,12 +71,23 @@ def check_unchanged(
     """
     first = base.id + 1 if base else 1
     newest = latest.id if latest else 0
-    if newest < first - 1:
-        raise StalePlan(f"table {context.files.root_uri} lost snapshot {first - 1}")
+    lost = StalePlan(f"table {context.files.root_uri} lost snapshot {first - 1}")
+    if newest < first - 1 or (base is not None and latest is not None and newest == base.id and not same_snapshot(latest, base)):
+        raise lost
     for snapshot_id in range(first, newest + 1):
-        snapshot = context.snapshots.find(snapshot_id)
+        snapshot = latest if snapshot_id == newest else context.snapshots.find(snapshot_id)
+        if snapshot_id == first and base is not None and snapshot is not None and not _was_built_on(context, snapshot, base):
+            raise lost
         if snapshot is None or (snapshot.commit_kind is not CommitKind.COMPACT and _may_add(context, snapshot, reads)):
             raise StalePlan(f"snapshot {snapshot_id} of table {context.files.root_uri} came after the plan")
+
+
+def _was_built_on(context: TableContext, snapshot: Snapshot, base: Snapshot) -> bool:
+    """True if ``base`` is what the snapshot of the next id followed: it may have been rolled back, and its id used again."""
+    if (built := follows(snapshot, base)) is not None:
+        return built
+    there = context.snapshots.find(base.id)
+    return there is not None and same_snapshot(there, base)
 
 
 def _may_add(context: TableContext, snapshot: Snapshot, reads: Predicate | None) -> bool:

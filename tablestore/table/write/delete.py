@@ -18,7 +18,7 @@ from tablestore.store.context import TableContext
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.scan.splits import plan_scan
 from tablestore.table.write.committing import Effect
-from tablestore.table.write.current import check_unchanged, newest_to_change, run_until_current
+from tablestore.table.write.current import check_unchanged, run_until_current, settled
 from tablestore.table.write.deletemarks import MarkingDelete, MatchingRows
 from tablestore.table.write.rewriting import rewrite_without
 from tablestore.table.write.writer import TableWriter
@@ -32,9 +32,8 @@ def delete_where(context: TableContext, log: ChangeLog, predicate: Predicate) ->
     return run_until_current(context, partial(_delete, context, log, predicate))
 
 
-def _delete(context: TableContext, log: ChangeLog, predicate: Predicate) -> Snapshot | None:
-    base = newest_to_change(context)
-    if base is None:
+def _delete(context: TableContext, log: ChangeLog, predicate: Predicate, base: Snapshot | None) -> Snapshot | None:
+    if (base := settled(context, base)) is None:
         return None
     with TableWriter(context, log) as writer:
         if context.schema.is_keyed:

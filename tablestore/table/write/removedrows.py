@@ -76,10 +76,18 @@ class RemovedRows:
         """The positions of each file, as bytes."""
         return {name: encode_deletion_vector(self.positions(name)) for name in self.files}
 
-    def add_encoded(self, encoded: Mapping[str, bytes]) -> None:
-        """Add the rows of :meth:`encoded`. Raises FormatError, and InvalidInputError as :meth:`add`."""
+    @classmethod
+    def decoded(cls, encoded: Mapping[str, bytes]) -> "RemovedRows":
+        """The rows of :meth:`encoded`. Raises FormatError."""
+        removed = cls()
         for name, data in encoded.items():
-            self._unite(name, BitMap(decode_deletion_vector(data, "change message")))
+            removed._positions[name] = BitMap(decode_deletion_vector(data, "change message"))
+        return removed
+
+    def unite(self, other: "RemovedRows") -> None:
+        """Add the rows of another set. Raises InvalidInputError of kind ``second-match`` for a row that is in both."""
+        for name, positions in other._positions.items():
+            self._unite(name, positions)
 
     def items(self) -> Iterator[tuple[str, npt.NDArray[np.uint32]]]:
         """Each file with its positions."""

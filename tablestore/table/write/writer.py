@@ -44,9 +44,10 @@ class TableWriter:
     """Collects rows for one table and commits them. One writer, one thread.
 
     ``commit_user`` names the job: with it, and an increasing ``identifier`` per commit, a commit that is repeated after a crash is
-    applied once. ``first_sequence`` is for tasks of a distributed write, which the driver numbers. ``replaces``: the rows replace
-    those of their partitions; ``overwrites``: the same, in a task whose driver commits. ``log``: the table's change log. ``early``:
-    send it the rows before they land, if it shows such rows. ``once``: each key is changed at most once (:meth:`change`).
+    applied once. ``start``: the snapshot on which it begins and its first sequence number, for tasks that are numbered together
+    (None: the newest snapshot). ``replaces``: the rows replace those of their partitions; ``overwrites``: the same, in a task whose
+    driver commits. ``log``: the table's change log. ``early``: send it the rows before they land, if it shows such rows. ``once``:
+    each key is changed at most once (:meth:`change`).
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class TableWriter:
         log: ChangeLog,
         *,
         commit_user: str | None = None,
-        first_sequence: int | None = None,
+        start: tuple[Snapshot | None, int] | None = None,
         replaces: bool = False,
         overwrites: bool = False,
         early: bool = False,
@@ -66,7 +67,7 @@ class TableWriter:
         self._context, self._log = context, log
         self._user = commit_user or context.ids.uuid()
         self._is_new_user = commit_user is None
-        self._first_sequence, self._replaces, self._once = first_sequence, replaces, once
+        self._start, self._replaces, self._once = start, replaces, once
         tracking = context.settings.tracking
         self._is_tracked = tracking.tracked and (tracking.overwrites or not (replaces or overwrites))
         self._writer: DataWriter | None = None
@@ -248,7 +249,7 @@ class TableWriter:
         self._check_usable()
         writer = self._writer
         if writer is None:
-            return self._context.message(self._context.snapshots.latest())
+            return self._context.message(self._context.snapshots.latest() if self._start is None else self._start[0])
         entries = writer.finish()
         message = self._context.message(self._base, created_millis=writer.created_millis)
         self._writer = None
@@ -284,9 +285,11 @@ class TableWriter:
     def _data_writer(self) -> DataWriter:
         self._check_usable()
         if self._writer is None:
-            self._base, first = self._context.sequence.start()
-            self._context.check_is_there()
-            first = first if self._first_sequence is None else self._first_sequence
+            if self._start is not None:
+                self._base, first = self._start
+            else:
+                self._base, first = self._context.sequence.start()
+                self._context.check_is_there()
             self._writer = data_writer(self._context, first, replaces=self._replaces, once=self._once)
         return self._writer
 

@@ -71,6 +71,12 @@ def pin(table: Table, **when: Any) -> ReadPin:
     return pin_read(table, spec_of(table), **when)
 
 
+def target_of(table: Table, change: RowChange) -> ChangeTarget:
+    """The target of a change of a table as it is."""
+    pin = pin_change(table, spec_of(table), change, table.context.snapshots.latest())
+    return ChangeTarget(table=table, pin=pin, change=change)
+
+
 def managed(
     table: Table, *, name: str = "t", snapshot_id: int | None = None, filter: str | None = None, **pruned: Any
 ) -> ManagedRelation:
@@ -264,7 +270,7 @@ class QueryEngineContract:
     def test_the_rows_of_a_query_become_one_snapshot(self, engine: QueryEngine, orders: Table) -> None:
         query = bound("SELECT id + 5 AS id, note FROM {0} AS o WHERE id < 3", managed(orders))
         before = len(orders.snapshots())
-        snapshot = engine.insert(query, InsertTarget(table=orders, pin=pin(orders)))
+        snapshot = engine.insert(query, InsertTarget(table=orders, spec=spec_of(orders)))
         assert [one for one in orders.snapshots()[before:] if one.commit_kind is not CommitKind.COMPACT] == [snapshot]
         found = orders.scan(filter="id >= 5 AND id <= 7").to_arrow().sort_by("id").to_pylist()
         # Columns that the rows lack are NULL.
@@ -273,17 +279,17 @@ class QueryEngineContract:
     def test_no_rows_make_no_snapshot(self, engine: QueryEngine, orders: Table) -> None:
         before = orders.snapshots()[-1].id
         nothing = bound("SELECT * FROM {0} AS o WHERE id < 0", managed(orders))
-        assert engine.insert(nothing, InsertTarget(table=orders, pin=pin(orders))) is None
+        assert engine.insert(nothing, InsertTarget(table=orders, spec=spec_of(orders))) is None
         assert orders.snapshots()[-1].id == before
 
     def test_rows_with_kinds_are_changes(self, engine: QueryEngine, orders: Table) -> None:
         query = bound("SELECT *, CASE WHEN id = 1 THEN '-D' ELSE '+I' END AS _row_kind FROM {0} AS o WHERE id < 3", managed(orders))
-        engine.insert(query, InsertTarget(table=orders, pin=pin(orders)))
+        engine.insert(query, InsertTarget(table=orders, spec=spec_of(orders)))
         assert sorted(orders.scan().to_arrow()["id"].to_pylist()) == [0, 2, 3, 4, 5, 7, 8, 9]
 
     def test_a_numbered_insert_is_applied_once(self, engine: QueryEngine, orders: Table, catalog: Catalog) -> None:
         log = catalog.create_table("shop.log", schema=pa.schema([("id", pa.int64())]))
-        target = InsertTarget(table=log, pin=pin(log), commit_user="job", commit_identifier=7)
+        target = InsertTarget(table=log, spec=spec_of(log), commit_user="job", commit_identifier=7)
         query = bound("SELECT id FROM {0} AS o", managed(orders))
         first = engine.insert(query, target)
         again = engine.insert(query, target)
@@ -301,7 +307,7 @@ class QueryEngineContract:
 
         def after(table: Table, **how: Any) -> list[tuple[str, int]]:
             query = bound("SELECT day, id + 10 AS id FROM {0} AS d WHERE day = 'tue'", managed(table))
-            engine.insert(query, InsertTarget(table=table, pin=pin(table), **how))
+            engine.insert(query, InsertTarget(table=table, spec=spec_of(table), **how))
             return sorted((row["day"], row["id"]) for row in table.scan().to_arrow().to_pylist())
 
         assert after(fresh("whole"), overwrite={}) == [("tue", 12)]
@@ -318,7 +324,7 @@ class QueryEngineContract:
         nulls = "SELECT CAST(NULL AS BIGINT) AS id, price, note FROM {0} AS o"
         for query in ("SELECT id, note AS price, note FROM {0} AS o", nulls):
             with pytest.raises(TablestoreError):
-                engine.insert(bound(query, managed(orders)), InsertTarget(table=orders, pin=pin(orders)))
+                engine.insert(bound(query, managed(orders)), InsertTarget(table=orders, spec=spec_of(orders)))
         assert orders.snapshots()[-1].id == before
 
     # -- changing
@@ -330,8 +336,7 @@ class QueryEngineContract:
             "UNION ALL SELECT '-D', id, price, note FROM {0} AS o WHERE id IN (0, 1) "
             "UNION ALL SELECT '+I', id + 100, price, note FROM {0} AS o WHERE id = 9"
         )
-        read = pin_change(orders, spec_of(orders), change)
-        snapshot = engine.change(bound(text, managed(orders)), ChangeTarget(table=orders, pin=read, change=change))
+        snapshot = engine.change(bound(text, managed(orders)), target_of(orders, change))
         assert snapshot is not None
         assert snapshot.operation == "MERGE"
         found = orders.scan().to_arrow().sort_by("id")
@@ -354,9 +359,7 @@ class QueryEngineContract:
             ),
         ):
             change = RowChange(operation=operation, deletes=operation == "DELETE", sets=("id",) * (operation == "UPDATE"))
-            read = pin_change(table, spec_of(table), change)
-            query = bound(text, managed(table, positions=True))
-            engine.change(query, ChangeTarget(table=table, pin=read, change=change))
+            engine.change(bound(text, managed(table, positions=True)), target_of(table, change))
             assert sorted(table.scan().to_arrow()["id"].to_pylist()) == ids
         assert table.scan(filter="id = 17").to_arrow()["note"].to_pylist() == ["n7"]
 
@@ -364,7 +367,7 @@ class QueryEngineContract:
         self, engine: QueryEngine, orders: Table
     ) -> None:
         change = RowChange(operation="UPDATE", sets=("note",))
-        target = ChangeTarget(table=orders, pin=pin_change(orders, spec_of(orders), change), change=change)
+        target = target_of(orders, change)
         twice = "SELECT '+U' AS _row_kind, id, price, 'x' AS note FROM {0} AS o WHERE id < 3"
         with pytest.raises(InvalidInputError) as refused:
             engine.change(bound(f"{twice} UNION ALL {twice}", managed(orders)), target)
@@ -374,7 +377,7 @@ class QueryEngineContract:
 
     def test_a_change_of_rows_that_others_changed_meanwhile_is_planned_again(self, engine: QueryEngine, orders: Table) -> None:
         change = RowChange(operation="UPDATE", sets=("price",))
-        target = ChangeTarget(table=orders, pin=pin_change(orders, spec_of(orders), change), change=change)
+        target = target_of(orders, change)
         query = bound("SELECT '+U' AS _row_kind, id, price + 1 AS price, note FROM {0} AS o", managed(orders))
         orders.upsert(orders_rows([3]))
         before = orders.scan().to_arrow()

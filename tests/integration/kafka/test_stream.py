@@ -52,7 +52,8 @@ def test_restarts_lose_and_double_nothing(
         engine.restart()
         for number in unread:
             start, end = (json.loads(text) for text in engine.log[number - 1 : number + 1])
-            sources |= {kind for task in engine.planner.tasks(start, end) for kind in ("log", "splits") if kind in json.loads(task)}
+            tasks = engine.planner.tasks(start, end)
+            sources |= {kind for task in tasks for kind in ("log", "splits") if getattr(task, kind) is not None}
         engine.finish()
         assert engine.batches[len(engine.batches) - len(seen) :] == seen
     engine.run()

@@ -6,12 +6,13 @@ import pyarrow as pa
 import pytest
 
 from tablestore import InvalidInputError
-from tablestore.distributed.change import commit_changes, pin_change, prepare_change
+from tablestore.distributed.change import pin_change, prepare_change
 from tablestore.distributed.read import ReadPin
 from tablestore.distributed.spec import TableSpec
 from tablestore.store.commit.conflict import StalePlan
 from tablestore.table.catalog import Catalog
 from tablestore.table.table import Table
+from tablestore.table.write.changetasks import commit_changes
 from tablestore.table.write.rowchange import RowChange
 
 if TYPE_CHECKING:
@@ -43,11 +44,12 @@ def commit(rows: "DataFrame", table: Table, pin: ReadPin) -> "Snapshot | None":
     from pyspark_tablestore.change import change_messages
 
     job = prepare_change(table, pin, MERGE)
-    return commit_changes(table, job, change_messages(rows, job, table))
+    messages = change_messages(rows, pin.spec, job, table)
+    return commit_changes(table.context, table.change_log, job, messages, prepared=True)
 
 
 def merged(spark: "SparkSession", table: Table, ids: range, *, copies: int = 1) -> "tuple[DataFrame, ReadPin]":
-    pin = pin_change(table, TableSpec(location=table.location, storage_options={}), MERGE)
+    pin = pin_change(table, TableSpec(location=table.location, storage_options={}), MERGE, table.context.snapshots.latest())
     source = spark.range(ids.start, ids.stop)
     for _ in range(copies - 1):
         source = source.union(spark.range(ids.start, ids.stop))
@@ -105,7 +107,7 @@ def test_positions_are_those_of_the_files_whoever_reads_them(spark: "SparkSessio
     table.append(rows(range(300)))
     table.append(rows(range(300, 310)))
     table.delete("id = 301")
-    pin = pin_change(table, TableSpec(location=table.location, storage_options={}), MERGE)
+    pin = pin_change(table, TableSpec(location=table.location, storage_options={}), MERGE, table.context.snapshots.latest())
     frame = target(spark, pin, positions=True).where("id > 250")
     found = sorted(tuple(row) for row in frame.collect())
     assert found == sorted(tuple(row.values()) for row in table.scan(filter="id > 250", positions=True).to_arrow().to_pylist())

@@ -17,7 +17,7 @@ SCHEMA = pa.schema([("id", pa.int64()), ("x", pa.int64())])
 
 def foreign_upsert(table: ts.Table, ids: list[int], first_sequence: int) -> None:
     """A commit with numbers of its own and without our properties, as another engine makes it."""
-    with TableWriter(table.context, table.change_log, first_sequence=first_sequence) as writer:
+    with TableWriter(table.context, table.change_log, start=(table.context.snapshots.latest(), first_sequence)) as writer:
         writer.write(pa.table({"id": ids, "x": [0] * len(ids)}))
         snapshot = writer.commit()
     assert snapshot is not None

@@ -8,7 +8,7 @@ from tablestore.distributed.spec import TableSpec
 from tablestore.distributed.stream.streamoffset import START, parse_offset
 from tablestore.distributed.stream.streamplanner import StreamPlanner
 from tablestore.distributed.stream.streamrequest import BatchLimits, StreamRequest
-from tablestore.distributed.stream.streamtask import read_stream_task
+from tablestore.distributed.stream.streamtask import StreamTask, read_stream_task
 
 Row = dict[str, Any]
 
@@ -40,7 +40,7 @@ class Engine:
     def read(self, number: int) -> list[Row]:
         """The rows of a batch, counted from 1."""
         start, end = (json.loads(text) for text in self.log[number - 1 : number + 1])
-        tasks = self.planner.tasks(start, end)
+        tasks = [StreamTask.from_bytes(task.to_bytes()) for task in self.planner.tasks(start, end)]
         return [row for task in tasks for batch in read_stream_task(self.spec, task) for row in batch.to_pylist()]
 
     def finish(self) -> None:

@@ -22,13 +22,13 @@ USERS: tuple[Names, ...] = ({}, {"commit_user": "job"}, {"commit_user": "job", "
 Meanwhile = Callable[[Lab], object]
 
 
-def written(lab: Lab, *parts: Sequence[tuple[Any, ...]]) -> list[bytes]:
+def written(lab: Lab, *parts: Sequence[tuple[Any, ...]]) -> list[CommitMessage]:
     """The messages of as many tasks that wrote these rows, and did not commit."""
     messages = []
     for part in parts:
         writer = lab.open().new_writer()
         writer.write(lab.rows(*part))
-        messages.append(writer.prepare().to_bytes())
+        messages.append(CommitMessage.from_bytes(writer.prepare().to_bytes()))
     return messages
 
 
@@ -63,7 +63,7 @@ MEANWHILE: dict[str, Meanwhile] = {
 }
 
 
-def replayed(lab: Lab, messages: list[bytes], landed: Snapshot, how: Names) -> None:
+def replayed(lab: Lab, messages: list[CommitMessage], landed: Snapshot, how: Names) -> None:
     before = state(lab)
     for table in (lab.open(), lab.open()):
         again = commit_messages(table, messages, **how)
@@ -170,7 +170,7 @@ def two_commits_of_the_same_messages_at_once_are_one(files: FileStore) -> None:
             slow, faults = lab.faulty()
             found: list[Snapshot | None] = []
 
-            def other(lab: Lab = lab, found: list[Snapshot | None] = found, messages: list[bytes] = messages) -> None:
+            def other(lab: Lab = lab, found: list[Snapshot | None] = found, messages: list[CommitMessage] = messages) -> None:
                 found.append(commit_messages(lab.open(), messages))
 
             once(faults, "before" if when == "before" else "after", "publish_if_absent", other)

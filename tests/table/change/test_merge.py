@@ -239,14 +239,14 @@ def test_nested_values_of_python_rows_are_taken_as_the_columns_have_them(sql: ts
 def test_a_merge_sees_the_rows_that_others_wrote_before_it_landed(table: ts.Table, monkeypatch: pytest.MonkeyPatch) -> None:
     from tablestore.table.change import merging
 
-    once, apply = [table], merging.apply_changes
+    once, apply = [table], merging.run_changes
 
     def after_another(*given: Any) -> Any:
         if once:
             once.pop().upsert([{"id": 1, "day": "new", "i": 41}], missing_columns="null")
         return apply(*given)
 
-    monkeypatch.setattr(merging, "apply_changes", after_another)
+    monkeypatch.setattr(merging, "run_changes", after_another)
     table.merge([{"id": 1}], "id").when_matched_update({"i": "t.i + 1"}).execute()
     assert table.scan(["day", "i"], "id = 1").to_arrow().to_pylist() == [{"day": "new", "i": 42}]
 
@@ -270,7 +270,7 @@ def test_a_merge_is_planned_again_for_what_others_wrote_among_its_keys(
 
     one, twin = twins(sql, shape, rows(random.Random(1), [1, 50, 500]))
     other = rows(random.Random(2), foreign)
-    calls, apply = 0, merging.apply_changes
+    calls, apply = 0, merging.run_changes
 
     def write(table: ts.Table) -> None:
         if not table.primary_key:
@@ -293,7 +293,7 @@ def test_a_merge_is_planned_again_for_what_others_wrote_among_its_keys(
 
     write(twin)
     merge(twin)
-    monkeypatch.setattr(merging, "apply_changes", after_another)
+    monkeypatch.setattr(merging, "run_changes", after_another)
     merge(one)
     assert (calls, rows_of(one)) == (plans, rows_of(twin))
 
@@ -301,7 +301,7 @@ def test_a_merge_is_planned_again_for_what_others_wrote_among_its_keys(
 def test_a_merge_that_writes_its_rows_lands_beside_any_others(table: ts.Table, monkeypatch: pytest.MonkeyPatch) -> None:
     from tablestore.table.change import merging
 
-    calls, apply = 0, merging.apply_changes
+    calls, apply = 0, merging.run_changes
 
     def after_another(*given: Any) -> Any:
         nonlocal calls
@@ -309,7 +309,7 @@ def test_a_merge_that_writes_its_rows_lands_beside_any_others(table: ts.Table, m
         table.upsert(rows(random.Random(calls), [1, 2]))
         return apply(*given)
 
-    monkeypatch.setattr(merging, "apply_changes", after_another)
+    monkeypatch.setattr(merging, "run_changes", after_another)
     given = rows(random.Random(9), [1, 3])
     table.merge(given, "id").when_matched_update_all().when_not_matched_insert_all().execute()
     found = {row["id"]: str(row) for row in table.to_arrow().to_pylist()}

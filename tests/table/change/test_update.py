@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.format.paths import snapshot_path
 
 ROWS = pa.table(
     {
@@ -192,16 +194,40 @@ def test_an_update_sees_the_rows_that_others_wrote_before_it_landed(
     from tablestore.table.change import update
 
     once = [mine]
-    apply = update.apply_changes
+    apply = update.run_changes
 
     def after_another(*given: Any) -> Any:
         if once:
             once.pop().upsert([{**ROWS.slice(0, 1).to_pylist()[0], "i": 41}])
         return apply(*given)
 
-    monkeypatch.setattr(update, "apply_changes", after_another)
+    monkeypatch.setattr(update, "run_changes", after_another)
     mine.update({"i": "i + 1"}, "i >= 40 AND i < 100")
     assert mine.scan(["i"], "id = 0").to_arrow().column("i").to_pylist() == [42]
+
+
+def test_an_update_sees_that_its_snapshot_was_rolled_back_and_another_has_its_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tablestore.table.change import update
+
+    catalog = ts.open_catalog(str(tmp_path))
+    catalog.create_database("shop")
+    table = catalog.create_table("shop.orders", "id BIGINT NOT NULL, i INT", primary_key=["id"])
+    for i in (1, 2):
+        table.upsert([{"id": 1, "i": i}])
+    once, read = [catalog.table("shop.orders")], update._rows
+
+    def before_a_rollback(*given: Any) -> Iterator[pa.Table]:
+        yield from read(*given)
+        if once:
+            # Other engines roll back by removing the newest snapshots, and use their ids again.
+            table.context.files.delete(snapshot_path(2))
+            once.pop().upsert([{"id": 1, "i": 40}])
+
+    monkeypatch.setattr(update, "_rows", before_a_rollback)
+    table.update({"i": "i + 1"}, "id = 1")
+    assert table.to_arrow()["i"].to_pylist() == [41]
 
 
 @pytest.mark.parametrize("filter", ["upper(s) = 'INK'", "x * 2 > 4", "i = `odd ``name`", "length(s) > 2 AND id < 5", "i % 2 = 1"])

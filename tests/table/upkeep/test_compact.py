@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.distributed.compact import commit_tasks, plan_compaction, run_task
+from tablestore.distributed.compact import CompactTask, commit_tasks, plan_compaction, run_task
 from tablestore.distributed.spec import TableSpec
 from tablestore.errors import InvalidInputError, StorageError, TablestoreError
 from tablestore.format.manifest.manifestfile import EntryKind
@@ -388,15 +388,16 @@ def test_tasks_run_anywhere_and_are_committed_by_the_driver(tmp_path: object) ->
         table.upsert(pa.table({"id": list(range(100)), "v": [version] * 100}))
     plan = plan_compaction(table, full=True)
     assert len(plan.tasks) == 4
-    spec = TableSpec(location=table.location, storage_options={})
-    messages = [message for task in plan.tasks if (message := run_task(spec, task)) is not None]
+    context = TableSpec(location=table.location, storage_options={}).open()
+    sent = [CompactTask.from_bytes(task.to_bytes()) for task in plan.tasks]
+    messages = [message for task in sent if (message := run_task(context, task)) is not None]
     table.upsert(pa.table({"id": [5], "v": [9]}))
     report = commit_tasks(table, messages, full=True)
     assert (report.tasks, report.buckets, report.dropped) == (4, 4, 0)
     assert sorted(table.scan().to_arrow()["v"].to_pylist()) == [2] * 99 + [9]
     assert commit_tasks(table, messages).dropped == 4, "done already"
     with pytest.raises(TablestoreError, match="not a compaction task"):
-        run_task(spec, b"{}")
+        CompactTask.from_bytes(b"{}")
 
 
 @pytest.mark.parametrize("full", [True, False])

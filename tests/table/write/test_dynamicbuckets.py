@@ -132,7 +132,7 @@ def test_tasks_of_one_write_that_chose_different_buckets_are_put_right() -> None
     table = lab.open()
     messages: list[CommitMessage] = []
     for task, keys in enumerate([range(8), range(7, -1, -1), (7, 100, 0)]):
-        with TableWriter(table.context, table.change_log, first_sequence=task * TASK_STRIDE) as writer:
+        with TableWriter(table.context, table.change_log, start=(None, task * TASK_STRIDE)) as writer:
             # Small batches: each task sees the keys in another order.
             for key in keys:
                 writer.write(lab.rows((key, f"task {task}")))

@@ -220,7 +220,7 @@ def test_files_whose_keys_nobody_else_wrote_are_not_written_again() -> None:
         writer.write(part({"id": 1, "n": 5}), missing_columns="keep")
         message = writer.prepare()
         lab.open().upsert(part({**ONE, "id": 5, "s": "elsewhere"}))
-        landed = commit_messages(lab.open(), [message.to_bytes()])
+        landed = commit_messages(lab.open(), [CommitMessage.from_bytes(message.to_bytes())])
     assert landed is not None
     names = {entry.file.file_name for entry in lab.open().context.manifests.delta(landed)}
     assert names == {entry.file.file_name for entry in message.entries}
@@ -233,7 +233,7 @@ def test_tasks_of_a_distributed_write_keep_what_lands_before_they_are_committed(
     given = part(*({"id": number, "n": 50} for number in range(6)))
     job = prepare_write(table, TableSpec(location=table.location, storage_options={}), rows=given.schema, missing_columns="keep")
     messages = [write_partition(job, given.slice(start, 3).to_batches(), task) for task, start in enumerate((0, 3))]
-    assert all(CommitMessage.from_bytes(message).kept for message in messages)
+    assert all(message.kept for message in messages)
     lab.open().upsert(part({**ONE, "id": 4, "s": "meanwhile"}))
     landed = commit_messages(lab.open(), messages)
     for _ in range(2):

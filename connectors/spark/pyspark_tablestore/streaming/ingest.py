@@ -22,7 +22,7 @@ from pyspark_tablestore.tasks import run_each
 from tablestore.cdc.ingest.ingestrequest import IngestCommit, IngestReport, IngestRequest
 from tablestore.cdc.topicsource import TopicSource
 from tablestore.distributed.ingest.ingestrounds import IngestRounds, Place
-from tablestore.distributed.ingest.ingesttask import IngestJob, RangeDone, encode_range, run_range
+from tablestore.distributed.ingest.ingesttask import IngestJob, RangeDone, decode_range, encode_range, ingest_range
 from tablestore.distributed.ingest.topicranges import TopicRange
 from tablestore.distributed.spec import TableSpec
 from tablestore.errors import TablestoreError
@@ -91,7 +91,7 @@ def _run(
 
 
 def _run_range(job: IngestJob, task: bytes) -> bytes:
-    return run_range(job, task).to_bytes()
+    return ingest_range(job, *decode_range(task)).to_bytes()
 
 
 def _parallelism(spark: SparkSession) -> int:

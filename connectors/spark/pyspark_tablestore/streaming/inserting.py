@@ -75,7 +75,7 @@ def start_insert(
             "'execution.checkpointing.dir' to another folder",
             kind="streaming",
         )
-    writer = BatchWriter(target.table, target.pin.spec, missing_columns=target.missing_columns)
+    writer = BatchWriter(target.table, target.spec, missing_columns=target.missing_columns)
     sink = frame.writeStream.foreachBatch(writer).option("checkpointLocation", checkpoint)
     if interval_ms is not None:
         sink = sink.trigger(processingTime=f"{interval_ms} milliseconds")

@@ -35,7 +35,7 @@ from tablestore.distributed.read import ReadPin
 from tablestore.distributed.stream.streamoffset import START
 from tablestore.distributed.stream.streamplanner import StreamPlanner
 from tablestore.distributed.stream.streamrequest import MOST_FILES, StreamRequest
-from tablestore.distributed.stream.streamtask import read_stream_task
+from tablestore.distributed.stream.streamtask import StreamTask, read_stream_task
 from tablestore.errors import UnsupportedError
 from tablestore.types.rowkind import ROW_KIND_COLUMN
 
@@ -78,7 +78,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
         """The tasks of a batch."""
         with plain_errors():
-            return [InputPartition(task) for task in self._planned().tasks(start, end)]
+            return [InputPartition(task.to_bytes()) for task in self._planned().tasks(start, end)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """A task's rows in Spark's layout."""
@@ -92,7 +92,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _rows(self, task: bytes) -> Iterator[pa.RecordBatch]:
         with plain_errors():
-            for batch in read_stream_task(self._pin.spec, task):
+            for batch in read_stream_task(self._pin.spec, StreamTask.from_bytes(task)):
                 yield to_spark(batch.select(list(self._columns)), self._target)
 
     def _planned(self) -> StreamPlanner:
