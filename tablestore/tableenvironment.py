@@ -130,7 +130,7 @@ class TableEnvironment(DeprecatedNames):
 
         A query is checked, and its snapshots are fixed; it runs when its rows are read. Raises TablestoreError, with the place.
         """
-        return self._execute(parse_statement(text), Source(text), _parameters(text, args, params))
+        return self._execute(parse_statement(self._checked(text)), Source(text), _parameters(text, args, params))
 
     def execute_script(self, text: str, each: Callable[[str, Result], None] | None = None) -> Result | None:
         """Runs statements that ``;`` separates, one after another, and returns the last result.
@@ -138,7 +138,7 @@ class TableEnvironment(DeprecatedNames):
         ``each`` is called with the text and the result of each statement before the next one runs. All are parsed before the first
         one runs. The first error ends it, and says where in the script it is and how many statements ran before it.
         """
-        source, result = Source(checked_text(text, "SQL text")), None
+        source, result = Source(self._checked(text)), None
         pieces = split_script(text)
         statements = [parse_statement(text, piece.span) for piece in pieces]
         for number, (piece, statement) in enumerate(zip(pieces, statements, strict=True)):
@@ -167,7 +167,7 @@ class TableEnvironment(DeprecatedNames):
 
     def sql_query(self, text: str, /, *args: Any, **params: Any) -> Query:
         """A query to be read later, maybe several times. Raises InvalidInputError for another statement."""
-        return Query(self._session, query_text(checked_text(text, "SQL text"), _parameters(text, args, params), what="sql_query"))
+        return Query(self._session, query_text(self._checked(text), _parameters(text, args, params), what="sql_query"))
 
     def from_path(self, path: str) -> Query:
         """The rows of a table or view by its name, such as ``orders`` or ``lake.shop.`odd-name```."""
@@ -194,6 +194,12 @@ class TableEnvironment(DeprecatedNames):
 
     def _as_query(self, query: Query | str, what: str) -> Query:
         return Query(self._session, as_query_text(query, what))
+
+    def _checked(self, text: str) -> str:
+        checked_text(text, "SQL text")
+        if self._session.restrictions is not None:
+            self._session.restrictions.check_text(text)
+        return text
 
     def _execute(self, statement: "Statement", source: Source, parameters: Parameters) -> Result:
         return execute(self._session, statement, source, parameters, ALL_STATEMENT_FUNCTIONS)

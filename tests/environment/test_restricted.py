@@ -12,6 +12,7 @@ from tablestore.environment.restricted.restrictions import Restrictions
 from tablestore.sql.parse.statement import parse_statement
 from tablestore.sql.statements.anystatement import Statement
 from tablestore.sql.statements.session import Describe, ShowKind
+from tablestore.sql.stored.sparkreach import HOST_FUNCTIONS, HOST_WORDS
 from tests.support.sql.filetexts import file_texts, host_texts
 
 ENGINES = ("duckdb", pytest.param("spark", marks=pytest.mark.spark))
@@ -176,6 +177,113 @@ def test_one_value_that_is_as_long_as_a_number_says_is_refused(env: ts.TableEnvi
     assert error.kind == "restricted" and "how long one value is" in str(error)
 
 
+TWO_THOUSAND = "a" * 2000
+LONG_VALUES = (
+    f"replace(replace('{TWO_THOUSAND}', 'a', '{TWO_THOUSAND}'), 'a', '{TWO_THOUSAND}')",
+    f"regexp_replace(regexp_replace('{TWO_THOUSAND}', 'a', '{TWO_THOUSAND}'), 'a', '{TWO_THOUSAND}')",
+    "replace(v, 'a', v)",
+    "regexp_replace(v, 'a', v)",
+    "levenshtein(v, v || 'x')",
+    "levenshtein(repeat('a', 60000), repeat('b', 60000))",
+    "reduce(sequence(1, 40), 'x', (a, x) -> a || a)",
+    "aggregate(sequence(1, 32), array(1), (a, x) -> flatten(array(a, a)))",
+    "aggregate(split(v, ''), '', (a, x) -> concat(a, x))",
+    "array_join(transform(sequence(1, 1000000), x -> 'abcdefghij'), 'yyyyyyyyyy')",
+    "array_join(split(v, ','), v)",
+    "concat_ws(v, split(v, ','))",
+    "transform(split(v, ''), x -> concat(x, v))",
+    "filter(split(v, ''), x -> upper(v) = x)",
+    "regexp_replace(v, '(?=(.*))', '$1')",
+    "(SELECT max(s || s) FROM (SELECT repeat('x', 15000) AS s FROM t))",
+    "(SELECT max(s || s) FROM t)",
+)
+
+
+@pytest.mark.parametrize("value", LONG_VALUES)
+def test_what_multiplies_values_without_a_bound_is_refused_by_its_name(env: ts.TableEnvironment, value: str) -> None:
+    error = refused(env, f"SELECT {value} AS x FROM (SELECT id, v, repeat('x', 15000) AS s FROM t) AS t")
+    assert error.kind == "restricted" and "how long one value is: expected" in str(error)
+    if "(SELECT" not in value:
+        error = refused(env, f"SELECT id FROM t ORDER BY {value}")
+        assert error.kind == "restricted"
+
+
+def test_what_grows_from_one_query_to_the_next_is_refused(env: ts.TableEnvironment) -> None:
+    doubled = ", ".join(f"c{i + 1} AS (SELECT s || s || s || s AS s FROM c{i})" for i in range(8))
+    recursive = "WITH RECURSIVE r AS (SELECT 'x' AS s, 1 AS n UNION ALL SELECT s || s, n + 1 FROM r WHERE n < 40) SELECT s FROM r"
+    for text in (
+        f"WITH c0 AS (SELECT repeat('x', 100) AS s FROM t), {doubled} SELECT length(s) AS n FROM c8",
+        f"WITH c0 AS (SELECT v AS s FROM t), {doubled} SELECT length(s) AS n FROM c8",
+        "SELECT repeat('x', 10000) AS a, a || a AS b, b || b AS c, c || c AS d, d || d AS e FROM t",
+        "SELECT b || b FROM (SELECT repeat('x', 15000) FROM t) AS a(b)",
+        "SELECT length(s) FROM (SELECT 'a' AS s UNION ALL SELECT repeat('x', 15000) FROM t) WHERE s || s = 'b'",
+        recursive,
+    ):
+        assert refused(env, text).kind == "restricted", text
+
+
+def test_ordinary_texts_and_lists_are_computed_within_the_limits(tmp_path: Path) -> None:
+    with ts.TableEnvironment.create(tmp_path, engine="duckdb") as own:
+        own.execute_sql("CREATE TABLE t (id BIGINT, v STRING, w STRING)")
+        own.execute_sql("INSERT INTO t VALUES (1, 'a&b', 'c')")
+    with ts.TableEnvironment.create(tmp_path, engine="duckdb", restricted=True) as env:
+        for value, wanted in (
+            ("replace(replace(replace(replace(v, '&', '&amp;'), '<', '&lt;'), '\"', '&quot;'), '>', '&gt;')", "a&amp;b"),
+            ("replace(v, 'a', left(w, 10))", "c&b"),
+            ("levenshtein(v, 'a')", 2),
+            ("levenshtein(left(v, 100), left(w, 100))", 3),
+            ("array_join(transform(split(v, '&'), x -> upper(x)), ', ')", "A, B"),
+            ("aggregate(array(id, 2), 0L, (a, x) -> a + x)", 3),
+            ("aggregate(array(id, 2), 0L, (a, x) -> greatest(a, x))", 2),
+            ("aggregate(array(id, 2), '', (a, x) -> a || 'x')", "xx"),
+            ("CASE WHEN v LIKE 'a%' THEN v || w ELSE w END", "a&bc"),
+            ("length(repeat('x', 1000000))", 1_000_000),
+        ):
+            assert env.execute_sql(f"SELECT {value} AS x FROM t").to_arrow()["x"].to_pylist() == [wanted], value
+        steps = "SELECT 1, '/' UNION ALL SELECT n + 1, p || n || '/' FROM r WHERE n < 3"
+        path = f"WITH RECURSIVE r(n, p) AS ({steps}) SELECT max(p) AS p FROM r"
+        assert env.execute_sql(path).to_arrow()["p"].to_pylist() == ["/1/2/"]
+
+
+def test_a_text_that_is_too_long_to_be_translated_is_refused_before_it_is(env: ts.TableEnvironment) -> None:
+    for text in (
+        f"SELECT count(*) FROM t WHERE id IN ({','.join(map(str, range(20_000)))})",
+        f"SELECT {', '.join(f'id + {i} AS a{i}' for i in range(5000))} FROM t",
+        "SELECT " + "/*+ a */ " * 20_001 + "id FROM t",
+    ):
+        error = refused(env, text)
+        assert error.kind == "limit-exceeded" and "words = 20,000" in str(error)
+    for run in (env.execute_sql, env.execute_script, env.sql_query):
+        with pytest.raises(ts.UnsupportedError, match="characters = 1,000,000"):
+            run(f"SELECT '{'x' * 1_000_000}'")
+
+
+def test_a_text_computes_few_snapshots_of_tables(env: ts.TableEnvironment) -> None:
+    one = "(SELECT 1 FROM t VERSION AS OF length('a'))"
+    error = refused(env, f"SELECT {', '.join([one] * 9)}")
+    assert error.kind == "limit-exceeded" and "VERSION AS OF" in str(error)
+    error = refused(env, "SELECT * FROM t VERSION AS OF length(replace(repeat('a', 100000), 'a', repeat('b', 1000)))")
+    assert error.kind == "restricted"
+
+
+@pytest.mark.parametrize("name", sorted(HOST_FUNCTIONS))
+def test_a_query_calls_nothing_that_tells_of_the_host(env: ts.TableEnvironment, name: str) -> None:
+    words = (
+        f"SELECT {name} AS x FROM t",
+        f"SELECT id FROM t WHERE {name} = 'root'",
+        f"SELECT {name}, 1 AS {name} FROM t",
+        f"SELECT id FROM t LEFT SEMI JOIN (SELECT 1 AS {name}) AS s ON true WHERE {name} = 'root'",
+        f"SELECT * FROM (SELECT 1 AS {name}) AS s WHERE EXISTS (SELECT 1 FROM t WHERE {name} = 'root')",
+    )
+    for text in (f"SELECT {name}() AS x FROM t", *(words if name in HOST_WORDS else ())):
+        assert refused(env, text).kind in ("restricted", "sql-syntax"), text
+
+
+def test_a_column_may_have_the_name_of_a_word_that_tells_of_the_host(env: ts.TableEnvironment) -> None:
+    text = "SELECT user, s.user AS again FROM (SELECT id AS user FROM t) AS s WHERE user = 1 ORDER BY user"
+    assert env.execute_sql(text).to_arrow().to_pylist() == [{"user": 1, "again": 1}]
+
+
 def test_values_of_a_written_length_are_made(tmp_path: Path) -> None:
     with ts.TableEnvironment.create(tmp_path, engine="duckdb", restricted=True) as env:
         text = "SELECT repeat('ab', least(id, 2)) AS r, lpad('x', 3, '-') AS l, size(sequence(1, 100)) AS s FROM range(3)"
@@ -184,8 +292,21 @@ def test_values_of_a_written_length_are_made(tmp_path: Path) -> None:
         assert error.kind == "engine", "dates that are written are a matter of the engine"
 
 
+def test_results_come_in_small_batches_so_that_their_size_is_looked_at_early(tmp_path: Path) -> None:
+    with ts.TableEnvironment.create(tmp_path, engine="duckdb", restricted=True) as env:
+        batches = env.execute_sql("SELECT * FROM range(10000)").to_arrow().to_batches()
+        assert max(batch.num_rows for batch in batches) == 2048
+    with ts.TableEnvironment.create(tmp_path, engine="duckdb") as env:
+        env.execute_sql("SET 'duckdb.batch-rows' = '4096'")
+        assert max(one.num_rows for one in env.execute_sql("SELECT * FROM range(10000)").to_arrow().to_batches()) == 4096
+        env.execute_sql("RESET 'duckdb.batch-rows'")
+        assert env.execute_sql("SELECT * FROM range(10000)").to_arrow().to_batches()[0].num_rows == 10_000
+        with pytest.raises(ts.InvalidInputError, match="a whole number above 0"):
+            env.execute_sql("SET 'duckdb.batch-rows' = '0'")
+
+
 def test_limits_are_numbers_above_zero_and_an_open_engine_is_not_restricted(tmp_path: Path) -> None:
-    for wrong in ({"rows": 0}, {"time_s": -1}, {"memory_bytes": "much"}, {"threads": 0}):
+    for wrong in ({"rows": 0}, {"time_s": -1}, {"memory_bytes": "much"}, {"threads": 0}, {"characters": 0}, {"words": 0}):
         with pytest.raises(ts.InvalidInputError, match="above 0"):
             Restrictions(**wrong)  # type: ignore[arg-type]
     with pytest.raises(ts.InvalidInputError, match="True, False or Restrictions"):

@@ -26,9 +26,10 @@ from tablestore_duckdb.columntypes import arrow_type
 from tablestore_duckdb.prepared import Placed, Prepared, is_view_name, prepare
 from tablestore_duckdb.quoting import identifier
 from tablestore_duckdb.resultrows import DuckDBRows, KeptRows
-from tablestore_duckdb.sessions import Run, Sessions
+from tablestore_duckdb.sessions import BATCH_ROWS, Run, Sessions
 
 VERIFY_CHECKSUMS = "duckdb.verify-checksums"
+RESULT_BATCH_ROWS = "duckdb.batch-rows"
 # The time zone of a connection of our own.
 TIME_ZONE = "UTC"
 
@@ -142,13 +143,20 @@ class DuckDBEngine:
             return None if relation is None else KeptRows(relation)
 
     def set_option(self, key: str, value: str | None) -> None:
-        """Sets a setting of DuckDB's, or ``duckdb.verify-checksums`` (``checksums``); None resets it.
+        """Sets a setting of DuckDB's, ``duckdb.verify-checksums`` (``checksums``), or ``duckdb.batch-rows``: how many rows of a
+        result are in memory at once. None resets it.
 
         Raises InvalidInputError for one that DuckDB does not have.
         """
         key = key.lower()
         if key == VERIFY_CHECKSUMS:
             self._sessions.checked = Checked() if value is None or parse_bool(value) else None
+            return
+        if key == RESULT_BATCH_ROWS:
+            rows = str(BATCH_ROWS) if value is None else value
+            if not (rows.isascii() and rows.isdecimal() and 0 < int(rows[:9]) == int(rows)):
+                raise InvalidInputError(f"{key}: expected a whole number above 0, found {value!r:.80}", kind="invalid-option")
+            self._sessions.batch_rows = int(rows)
             return
         with self._alone(key) as run:
             known = [name.lower() for (name,) in run.connection.sql("SELECT name FROM duckdb_settings()").fetchall()]

@@ -13,9 +13,6 @@ from tablestore_duckdb.prepared import Prepared
 from tablestore_duckdb.rowtypes import cast, plain_rows_out, rows_out
 from tablestore_duckdb.sessions import Run, Sessions
 
-# DuckDB fills a batch before it hands it out.
-BATCH_ROWS = 65_536
-
 
 class DuckDBRows:
     """The rows of a query. Each reading runs it again, streamed: memory does not grow with the number of rows that come out.
@@ -62,7 +59,7 @@ def run_batches(sessions: Sessions, run: Run, schema: pa.Schema | None = None) -
     schema = schema_of(relation) if schema is None else schema
     # Not from lists of Python: Arrow would look for pandas first, and load it.
     yield pa.RecordBatch.from_arrays([pa.nulls(0, column.type) for column in schema], schema=schema)
-    with closing(relation.to_arrow_reader(BATCH_ROWS)) as reader:
+    with closing(relation.to_arrow_reader(sessions.batch_rows)) as reader:
         while True:
             run.check()
             batch = next(reader, None)

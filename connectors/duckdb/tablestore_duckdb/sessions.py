@@ -95,6 +95,10 @@ class Run:
         return identifier(view) if stream is None else f"({stream.sql_query()})"
 
 
+# DuckDB fills a batch before it hands it out.
+BATCH_ROWS = 65_536
+
+
 @dataclass(eq=False)
 class Sessions:
     """Holds the connection of an engine, and what runs on it and on its copies.
@@ -107,6 +111,7 @@ class Sessions:
     reopen: Callable[[], duckdb.DuckDBPyConnection] | None = None
     settings: dict[str, str] = field(default_factory=dict)
     checked: Checked | None = field(default_factory=Checked)
+    batch_rows: int = BATCH_ROWS
     ids: Ids = field(default_factory=SystemIds)
     _running: set[Run] = field(default_factory=set)
     _closed: bool = False

@@ -6,13 +6,14 @@ is no query are refused.
 """
 
 import re
-from datetime import date
+from collections.abc import Sequence
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from tablestore.environment.engine import BoundQuery
+from tablestore.environment.engine import BoundQuery, ManagedRelation, QueryRelation, Relation, SelectList
+from tablestore.environment.restricted.querylengths import HostWord, QueryLengths
 from tablestore.errors import TablestoreError, UnsupportedError
 from tablestore.sql.binding.binder import tables_of_others
 from tablestore.sql.depth import deep
@@ -21,14 +22,9 @@ from tablestore.sql.query.dialect import CALL, Call, Spark4
 from tablestore.sql.query.extent import Tokens
 from tablestore.sql.query.functions import FUNCTION_PREFIX, function_edits, is_spark_function
 from tablestore.sql.source import Path
-from tablestore.sql.stored.sparkreach import REACHING_FUNCTIONS, reaches
+from tablestore.sql.stored.sparkreach import HOST_FUNCTIONS, REACHING_FUNCTIONS, reaches
+from tablestore.sql.stored.valuelengths import TooLong
 
-# Functions whose result is as long as a number says, and where that stands. No engine stops inside of one call.
-_COUNTED = {"repeat": 1, "array_repeat": 1, "lpad": 1, "rpad": 1, "space": 0, "randstr": 0}
-MOST_COUNTED = 10_000_000
-"""The product of the counts of a query that such functions may name."""
-_FORMATS = ("format_string", "printf")
-_WIDE = re.compile(r"[0-9]{5,}")
 _NO_QUERIES = (
     *(exp.DML, exp.Command, exp.Create, exp.Drop, exp.Alter, exp.Describe, exp.Into, exp.MultitableInserts, exp.Set, exp.Use),
     *(exp.QueryTransform, exp.Cache, exp.Uncache, exp.Refresh, exp.LoadData, exp.Pragma, exp.Parameter, exp.SessionParameter),
@@ -36,7 +32,10 @@ _NO_QUERIES = (
 
 
 def check_contained(query: BoundQuery) -> None:
-    """Raises UnsupportedError of kind ``restricted`` for a query that reaches out of its relations. Pure."""
+    """Raises UnsupportedError of kind ``restricted`` for a query that reaches out of its relations, or may make long values.
+
+    Pure.
+    """
     if query.engine_tables:
         raise _refused(f"the table {'.'.join(query.engine_tables[0])} of the engine's own")
     prefix = fresh_name("__relation_", query.text)
@@ -47,7 +46,9 @@ def check_contained(query: BoundQuery) -> None:
     for _ in function_edits(tokens, _check_place):
         pass
     with deep():
-        _check_tree(_parsed(text), prefix)
+        tree = _parsed(text)
+        _check_tree(tree, prefix)
+        _check_lengths(tree, query, prefix)
 
 
 def _check_place(path: Path) -> None:
@@ -81,54 +82,29 @@ def _check_tree(tree: exp.Expr, prefix: str) -> None:
         name = _called(node)
         if name is None or name.startswith(FUNCTION_PREFIX):
             continue
-        if name in REACHING_FUNCTIONS or not is_spark_function(name):
+        if name in REACHING_FUNCTIONS or name in HOST_FUNCTIONS or not is_spark_function(name):
             raise _refused(f"the function {name}")
-    _check_lengths(tree)
 
 
-def _check_lengths(tree: exp.Expr) -> None:
-    """Refuses what makes one value as long as a number says, unless that is written and small: limits do not end one call."""
-    product = 1
-    for node in tree.walk():
-        name = _called(node) or ""
-        arguments = list(node.expressions) if isinstance(node, exp.Anonymous) else list(node.iter_expressions())
-        if name in _COUNTED:
-            count = _written(arguments[_COUNTED[name]]) if len(arguments) > _COUNTED[name] else 1
-            wanted = f"a count of {name} that is written, or least(…, a written number)"
-        elif name == "sequence":
-            first, last = (_written(one) for one in arguments[:2]) if len(arguments) > 1 else (None, None)
-            count = None if first is None or last is None else abs(last - first) + 1
-            wanted = "the ends of sequence as written whole numbers or dates; the table function range takes any"
-        elif name in _FORMATS and arguments:
-            is_narrow = isinstance(arguments[0], exp.Literal) and not _WIDE.search(arguments[0].name)
-            count, wanted = (1 if is_narrow else None), f"a written format of {name}, whose widths have at most four digits"
-        else:
-            continue
-        product *= max(count or 0, 1)
-        if count is None or product > MOST_COUNTED:
-            raise UnsupportedError(
-                f"a restricted environment bounds how long one value is: expected {wanted}, and all such counts of a query "
-                f"multiplied at most {MOST_COUNTED:,}, found {node.sql(dialect=Spark4)[:80]}",
-                kind="restricted",
-            )
-
-
-def _written(number: exp.Expr) -> int | None:
-    """A whole number, or the day of a date, that is written, or the least of such a number and others."""
-    plain = number.unnest()
-    if isinstance(plain, exp.Neg):
-        inner = _written(plain.this)
-        return None if inner is None else -inner
-    if isinstance(plain, exp.Least):
-        known = [one for one in map(_written, (plain.this, *plain.expressions)) if one is not None]
-        return min(known, default=None)
-    if isinstance(plain, exp.Literal) and not plain.is_string and plain.name.isdecimal():
-        return int(plain.name)
-    is_date = isinstance(plain, exp.Cast) and plain.to.is_type("date") and isinstance(plain.this, exp.Literal)
+def _check_lengths(tree: exp.Expr, query: BoundQuery, prefix: str) -> None:
+    """Refuses what may make long values, and words that tell of the host: limits do not end one call."""
+    columns = {f"{prefix}{number}": _columns(relation) for number, relation in enumerate(query.relations)}
     try:
-        return date.fromisoformat(plain.this.name).toordinal() if is_date else None
-    except ValueError:
-        return None
+        QueryLengths(columns).check(tree)
+    except TooLong as error:
+        raise UnsupportedError(f"a restricted environment bounds how long one value is: {error}", kind="restricted") from error
+    except HostWord as error:
+        raise _refused(f"the function {error}; a column of this name has its table in front: t.{error}") from error
+
+
+def _columns(relation: Relation) -> Sequence[str]:
+    """The names of the columns of a relation, as far as they are known."""
+    match relation:
+        case ManagedRelation():
+            return relation.columns or [field.name for field in relation.schema.fields]
+        case QueryRelation(selected=SelectList() as selected):
+            return tuple(selected.columns)
+    return ()
 
 
 def _called(node: exp.Expr) -> str | None:

@@ -18,6 +18,8 @@ from tablestore.errors import TablestoreError, UnsupportedError
 from tablestore.format.snapshot import Snapshot
 
 _DUCKDB_MEMORY_BYTES = 1 << 30
+# As many as DuckDB computes at once: no more of a result is made before its size is looked at.
+_DUCKDB_BATCH_ROWS = "2048"
 _SPILLED_PER_MEMORY = 4
 # A query may only begin to run when its time is over: so often it is ended.
 _AGAIN_S = 0.2
@@ -29,6 +31,7 @@ def limited(engine: QueryEngine, restrictions: Restrictions) -> "LimitedEngine":
         memory = restrictions.memory_bytes or _DUCKDB_MEMORY_BYTES
         engine.set_option("memory_limit", f"{memory}B")
         engine.set_option("max_temp_directory_size", f"{memory * _SPILLED_PER_MEMORY}B")
+        engine.set_option("duckdb.batch-rows", _DUCKDB_BATCH_ROWS)
         if restrictions.threads is not None:
             engine.set_option("threads", str(restrictions.threads))
         return LimitedEngine(engine, restrictions, memory)

@@ -21,7 +21,11 @@ _SHOWN = frozenset({
     "CURRENT_DATABASE",
 })  # fmt: skip
 # The least value of each that is as much as no limit.
-_ENDLESS = {"time_s": 1_000_000, "rows": 2**62, "memory_bytes": 2**60, "threads": 65_536}
+_ENDLESS = {
+    "time_s": 1_000_000, "rows": 2**62, "memory_bytes": 2**60, "threads": 65_536,
+    "characters": 100_000_000, "words": 100_000_000,
+}
+_MOST_COMPUTED = 5
 _DESCRIBED = frozenset({"table", "database"})
 
 
@@ -31,13 +35,17 @@ class Restrictions:
 
     ``time_s``: seconds from its begin to its last row, those in which the reader rests too. ``rows``: of its result.
     ``memory_bytes``: of DuckDB and of the result, with four times as much on disk; None: 1 GiB on DuckDB. ``threads``: of DuckDB;
-    None: one for each core. Memory and threads of Spark are its session's: numbers for them are refused there.
+    None: one for each core. Memory and threads of Spark are its session's: numbers for them are refused there. ``characters``: of
+    its text. ``words``: those, numbers and signs of it, which are read and translated before the time counts: some seconds for as
+    many as there may be by default.
     """
 
     time_s: float = 60.0
     rows: int = 1_000_000
     memory_bytes: int | None = None
     threads: int | None = None
+    characters: int = 1_000_000
+    words: int = 20_000
 
     def __post_init__(self) -> None:
         for name in _ENDLESS:
@@ -48,6 +56,25 @@ class Restrictions:
                     kind="invalid-option",
                 )
 
+    def check_text(self, text: str) -> None:
+        """Raises UnsupportedError of kind ``limit-exceeded`` for a text that is too long to be read."""
+        if len(text) > self.characters:
+            raise _exceeded(f"characters = {self.characters:,}", f"{len(text):,}")
+
+    def check_words(self, number: int) -> None:
+        """Raises UnsupportedError of kind ``limit-exceeded`` for a text of so many words, numbers and signs."""
+        if number > self.words:
+            raise _exceeded(f"words = {self.words:,} (with numbers and signs)", f"{number:,}")
+
+    def check_values(self, number: int) -> None:
+        """Raises UnsupportedError of kind ``limit-exceeded`` where a text has computed so many snapshots: each has its time."""
+        if number >= _MOST_COMPUTED:
+            raise UnsupportedError(
+                f"a text of a restricted environment computes at most {_MOST_COMPUTED} values of VERSION AS OF, TIMESTAMP AS OF "
+                "and table_changes; write them as numbers, texts or parameters",
+                kind="limit-exceeded",
+            )
+
     def check(self, statement: "Statement") -> None:
         """Raises UnsupportedError of kind ``restricted`` for a statement that does not run here."""
         what = _refused(statement)
@@ -56,6 +83,13 @@ class Restrictions:
                 f"{what} is not run in a restricted environment: it runs queries, EXPLAIN of a query, SHOW, DESCRIBE and USE",
                 kind="restricted",
             )
+
+
+def _exceeded(limit: str, found: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"the text is over the limit {limit} of its environment, found {found}; ask in parts, or read long lists from a table",
+        kind="limit-exceeded",
+    )
 
 
 def _refused(statement: object) -> str | None:

@@ -60,6 +60,7 @@ class Relations:
     ``where`` leads from a place in the text that is bound to the place in the source that it comes from, or nowhere.
     ``reads_rows``: not only its columns are asked for, so a materialized table that was not filled yet is refused.
     ``given_places``: which of its relations are given ones, by their names in the text that was bound last.
+    ``computed``: how many values the engine has computed to find snapshots.
     """
 
     session: Session
@@ -73,6 +74,7 @@ class Relations:
     reads_rows: bool = False
     text: str = ""
     given_places: dict[str, int] = field(default_factory=dict)
+    computed: int = 0
 
     def bind(self, text: str, given: Mapping[str, Relation] | None = None) -> BoundQuery:
         """A query with its tables resolved; ``given`` are relations by their names in text that is not the user's.
@@ -80,6 +82,9 @@ class Relations:
         Raises InvalidInputError, NotFoundError, UnsupportedError.
         """
         self.text, self.given_places = text, {}
+        if self.session.restrictions is not None:
+            tokens = Tokens(text)
+            self.session.restrictions.check_words(len(tokens) + sum(map(len, tokens.hints.values())))
         resolved: list[Relation] = []
 
         def resolve(reference: Reference) -> Relation | None:
@@ -304,11 +309,16 @@ class Relations:
         value = literal_value(self.text, fragment, self.parameters)
         if value is not None or self.session.engine is None:
             return value
+        if self.session.restrictions is not None:
+            self.session.restrictions.check_values(self.computed)
+        self.computed += 1
         try:
             # No table: an engine's own may be a file of the host.
             bound = self._contained(bind(f"SELECT {fragment.text} AS `value`", _no_table))
             rows = self.session.engine.read(bound).read_all()
         except (InvalidInputError, UnsupportedError) as error:
+            if error.kind in ("restricted", "limit-exceeded"):
+                raise
             # The place that the engine names is one in another text.
             said = f" ({error.message.splitlines()[0]})" if isinstance(error, UnsupportedError) else ""
             raise InvalidInputError(

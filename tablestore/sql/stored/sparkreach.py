@@ -24,6 +24,13 @@ REACHING_FUNCTIONS = frozenset({
     "from_avro", "from_protobuf", "from_xml", "schema_of_avro", "schema_of_xml", "to_avro", "to_protobuf", "to_xml",
 })  # fmt: skip
 """Functions of Spark's that run what an argument names, or open what one does."""
+HOST_FUNCTIONS = frozenset({
+    "current_path", "current_user", "input_file_block_length", "input_file_block_start", "input_file_name", "session_user", "user",
+    "version",
+})  # fmt: skip
+"""Functions of Spark's that tell of the host: who runs it, where files lie, and what is installed."""
+HOST_WORDS = frozenset({"current_path", "current_user", "session_user", "user"})
+"""Those that Spark also calls by their name alone, where no column has it."""
 
 _VARIABLE = re.compile(r"\$\{\S+?\}")
 # Formats of files that Spark reads by a path in the place of a table, but for those that are named by their class.

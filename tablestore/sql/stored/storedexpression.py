@@ -4,7 +4,7 @@ Whoever can write into a warehouse can write any text in their place, and each r
 
 - is one: no second item, no name, no subquery, no star, no parameter, nothing behind a comment
 - names columns of its table, its own lambdas' arguments, and functions of :data:`FUNCTIONS`
-- is short, not deep, and does not multiply what it is given (``hex(hex(hex(…)))``, ``repeat('x', 1000000000)``)
+- is short, not deep, and makes no long values (``hex(hex(hex(…)))``, ``replace(v, 'a', v)``): :mod:`valuelengths`
 
 The time that a pattern takes in Java is not bounded.
 """
@@ -12,7 +12,6 @@ The time that a pattern takes in Java is not bounded.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from math import prod
 
 import sqlglot
 from sqlglot import exp
@@ -23,12 +22,11 @@ from tablestore.sql.depth import deep
 from tablestore.sql.query.dialect import CALL, OPERATORS, Call, Spark4
 from tablestore.sql.query.extent import QUERY_WORDS, Tokens
 from tablestore.sql.stored.sparkreach import reaches
+from tablestore.sql.stored.valuelengths import ROW, Length, TooLong, ValueLengths, of_row
 from tablestore.types.expression.sqltree import shorten
 
 MOST_CHARACTERS = 10_000
 MOST_LEVELS = 500
-MOST_GROWTH = 1_000_000
-"""The most times that the values of one row may stand in what is computed of them, if each is as long as it can be."""
 
 FUNCTIONS = frozenset("""
     abs acos acosh add_months array array_append array_compact array_contains array_distinct array_except array_insert
@@ -69,11 +67,6 @@ _OPERATORS = (
     *(exp.Paren, exp.Tuple, exp.Unary, exp.Binary, exp.Between, exp.In, exp.If, exp.Bracket, exp.Slice, exp.Lambda),
     *(exp.DataType, exp.DataTypeParam, exp.ColumnDef, exp.IntervalSpan),
 )
-_NUMBERED = {"repeat": 1, "array_repeat": 1, "lpad": 1, "rpad": 1, "space": 0}
-_ADDED = ("lpad", "rpad")
-_GROWING = {"hex": 2, "base64": 2, "to_base32": 2, "bin": 8, "encode": 4, "quote": 2, "to_json": 6, "url_encode": 3}
-_UNKNOWN_GROWTH = 100
-_TOO_MUCH = MOST_GROWTH + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +93,10 @@ def check_expressions(columns: tuple[str, ...], texts: tuple[tuple[str, str], ..
                 found[name] = Checked(line)
             except InvalidInputError as error:
                 found[name] = Checked(refusal=error.message)
-        growth = _Growth(trees)
+        lengths = _Lengths(trees)
         for name, _ in texts:
-            if found[name].refusal is None and growth.of_column(name.casefold()) > MOST_GROWTH:
-                found[name] = Checked(refusal=f"it multiplies its values more than {MOST_GROWTH:,} times, or names itself")
+            if found[name].refusal is None and (why := lengths.refusal(name.casefold())) is not None:
+                found[name] = Checked(refusal=why)
     return found
 
 
@@ -201,69 +194,38 @@ def _name_of(node: exp.Expr) -> str:
 
 
 @dataclass(slots=True)
-class _Growth:
-    """Computes how often the values of a row may stand in what the expressions of a table give; ``_TOO_MUCH`` for a circle."""
+class _Lengths:
+    """Computes how long the values are that the expressions of a table give, by the names of its columns in small letters."""
 
     trees: Mapping[str, exp.Expr]
-    _known: dict[str, int] = field(default_factory=dict)
+    _known: dict[str, Length | str] = field(default_factory=dict)
 
-    def of_column(self, name: str) -> int:
-        """The growth of a column by its name in small letters."""
+    def refusal(self, name: str) -> str | None:
+        """The reason for which the values of a column may be too long; None if they are not."""
+        found = self._of(name)
+        return found if isinstance(found, str) else None
+
+    def _of(self, name: str) -> Length | str:
         if name not in self.trees:
-            return 1
+            return of_row()
         if name not in self._known:
             # What it is until it is known: whoever asks meanwhile stands in a circle.
-            self._known[name] = _TOO_MUCH
-            self._known[name] = self._of(self.trees[name])
+            self._known[name] = "it names itself"
+            try:
+                found = ValueLengths(self._column).of(self.trees[name])
+                self._known[name] = Length({ROW: 0, **found.parts})
+            except TooLong as error:
+                self._known[name] = f"it multiplies its values, or is long: {error}"
+            except _Refused as error:
+                self._known[name] = str(error)
         return self._known[name]
 
-    def _of(self, node: exp.Expr) -> int:
-        if isinstance(node, exp.Column):
-            return self.of_column(node.parts[0].name.casefold())
-        parts = [part for part in node.iter_expressions() if not isinstance(part, exp.DataType)]
-        values = [self._of(part) for part in parts]
-        # A lambda is computed for each element of what stands beside it.
-        total = prod(values) if any(isinstance(part, exp.Lambda) for part in parts) else sum(values) or 1
-        if isinstance(node, exp.Lambda):
-            names = {parameter.name for parameter in node.expressions}
-            total *= max(1, sum(one.name in names for one in node.this.find_all(exp.Identifier)))
-        call = node.meta.get(CALL)
-        if isinstance(call, Call):
-            total = _called(call.name, node, total)
-        return min(total, _TOO_MUCH)
+    def _column(self, node: exp.Column) -> Length:
+        found = self._of(node.parts[0].name.casefold())
+        if isinstance(found, str):
+            raise _Refused(found)
+        return found
 
 
-def _called(name: str, node: exp.Expr, total: int) -> int:
-    """The growth behind a function, from that of its arguments."""
-    if name in _NUMBERED:
-        number = _number(node, _NUMBERED[name])
-        return total + number if name in _ADDED else total * number
-    if name in ("replace", "regexp_replace"):
-        return total * _replaced(node)
-    return total * _GROWING.get(name, 1)
-
-
-def _arguments(node: exp.Expr) -> list[exp.Expr]:
-    return list(node.expressions) if isinstance(node, exp.Anonymous) else list(node.iter_expressions())
-
-
-def _number(node: exp.Expr, place: int) -> int:
-    """The number that an argument is; more than is allowed for one that is not written."""
-    arguments = _arguments(node)
-    number = arguments[place].unnest() if place < len(arguments) else None
-    is_written = isinstance(number, exp.Literal) and not number.is_string and number.name.isdecimal() and len(number.name) < 9
-    return max(1, int(number.name)) if is_written and number is not None else _TOO_MUCH
-
-
-def _replaced(node: exp.Expr) -> int:
-    """The factor by which a text can grow where parts of it are replaced."""
-    texts = [one.name if isinstance(one, exp.Literal) and one.is_string else None for one in _arguments(node)[1:3]]
-    if len(texts) < 2:
-        return 1
-    old, new = texts
-    if new is None:
-        return _UNKNOWN_GROWTH
-    if isinstance(node, exp.RegexpReplace):
-        # A pattern may match between any two characters, which stay.
-        return len(new) + 1 if new else 1
-    return max(1, -(-len(new) // max(1, len(old or ""))))
+class _Refused(Exception):
+    """Signals an expression that names one which is refused, with the reason."""

@@ -57,6 +57,14 @@ EXPRESSIONS = [
         "v LIKE ANY ('a%', 'b%')",
         "v NOT LIKE ALL ('a%', 'b%')",
         "v ILIKE SOME ('a%', 'b%')",
+        "levenshtein(v, 'abc')",
+        "levenshtein(left(v, 100), left(d, 100))",
+        "replace(v, 'a', left(d, 10))",
+        "replace(replace(replace(replace(replace(v, '&', '&amp;'), '<', '&lt;'), '>', '&gt;'), '\"', '&quot;'), '\\'', '&#39;')",
+        "regexp_replace(v, '(a)(b)', '$2$1')",
+        "array_join(transform(xs, x -> upper(x)), ', ')",
+        "round(id / 3, -2)",
+        "format_number(id, 2)",
     ),
 ]
 
