@@ -7,9 +7,9 @@ that change what the files mean (:func:`refuse_unsupported`).
 """
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeVar
 
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.names import did_you_mean, split_names
@@ -17,6 +17,7 @@ from tablestore.redaction import is_harmless, is_telling, shown_options
 
 OptionKind = Literal["text", "int", "bool", "bytes", "duration", "choice", "names"]
 Value = str | int | bool | tuple[str, ...] | None
+T = TypeVar("T")
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 MINUTE_MS, HOUR_MS, DAY_MS = 60_000, 3_600_000, 86_400_000
@@ -32,6 +33,12 @@ KEY_CONSTRAINT = "tablestore.primary-key-constraint"
 SESSION_PREFIX = "table-storage."
 # Another spelling of log.scan.timestamp-mills.
 LOG_SCAN_TIMESTAMP_ALIAS = "log.scan.timestamp-millis"
+# Other spellings of options, those of Kafka's client among them.
+SPELLINGS = {
+    LOG_SCAN_TIMESTAMP_ALIAS: "log.scan.timestamp-mills",
+    "log.kafka.compression.codec": "log.kafka.compression.type",
+    "log.kafka.fetch.message.max.bytes": "log.kafka.max.partition.fetch.bytes",
+}
 # What a string partition column holds: `#` stands for it.
 PARTITION_DATE_FORMATTER = "partition.fields.#.date-formatter"
 _PARTITION_DATE_PARTS = tuple(PARTITION_DATE_FORMATTER.split("#"))
@@ -491,6 +498,27 @@ class TableOptions(Mapping[str, str]):
             raise InvalidInputError(f"option {key}: {error}", kind="invalid-option") from error
 
 
+def other_spellings(key: str) -> frozenset[str]:
+    """The other keys of the same option."""
+    first = SPELLINGS.get(key, key)
+    return frozenset((first, *(one for one, meant in SPELLINGS.items() if meant == first))) - {key}
+
+
+def refuse_two_spellings(keys: Iterable[str], *, kind: str = "invalid-option") -> None:
+    """Raises InvalidInputError if two of the keys name one option: nobody could say which of them counts."""
+    found: dict[str, str] = {}
+    for key in sorted(keys, key=lambda one: (one in SPELLINGS, one)):
+        first = found.setdefault(SPELLINGS.get(key, key), key)
+        if first != key:
+            raise InvalidInputError(f"{first} and {key} are one option; give one of them", kind=kind)
+
+
+def with_options(options: Mapping[str, T], given: Mapping[str, T]) -> dict[str, T]:
+    """The options with those ``given``, each in place of all spellings of it."""
+    replaced = {other for key in given for other in other_spellings(key)}
+    return {**{key: value for key, value in options.items() if key not in replaced}, **given}
+
+
 def option_texts(options: Mapping[str, object]) -> dict[str, Any]:
     """The options as they are stored: ``True`` as ``true``, numbers as texts. What else is no text is left to the check."""
     if not isinstance(options, Mapping):
@@ -523,9 +551,16 @@ def validate_options(options: Mapping[str, str]) -> None:
     refuse_unsupported(options)
     parsed = TableOptions(options)
     for key in options:
-        if key in TABLE_OPTIONS:
-            parsed.value(TABLE_OPTIONS[key])
+        if (option := _parsed_as(key)) is not None:
+            option.parse(options[key])
+    refuse_two_spellings(options)
     _check_together(parsed)
+
+
+def _parsed_as(key: str) -> Option | None:
+    """The option that says what the values of a key are."""
+    option = TABLE_OPTIONS.get(SPELLINGS.get(key, key))
+    return None if option is None else replace(option, key=key)
 
 
 def is_table_option(key: str) -> bool:

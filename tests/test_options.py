@@ -100,6 +100,10 @@ def test_good_options_pass(options: dict[str, str]) -> None:
         ({"data-file.prefix": "../x"}, "invalid-option", "letters"),
         ({"partition.default-name": "a/b"}, "invalid-option", "letters"),
         ({"partition.default-name": ".."}, "invalid-option", "letters"),
+        ({"log.scan.timestamp-millis": "noon"}, "invalid-option", "log.scan.timestamp-millis: expected a number"),
+        ({"log.scan.timestamp-millis": "-1"}, "invalid-option", "log.scan.timestamp-millis: expected at least 0"),
+        ({"log.scan.timestamp-mills": "5", "log.scan.timestamp-millis": "6"}, "invalid-option", "are one option; give one"),
+        ({"log.kafka.compression.type": "lz4", "log.kafka.compression.codec": "lz4"}, "invalid-option", "are one option; give one"),
     ],
     ids=str,
 )

@@ -283,7 +283,7 @@ class WritesConnectors(Protocol):
     ) -> None:
         """Writes the rows of a query, as additions or in place of what is there: in a partitioned table, of the partitions that
         they fall into. ``partition``, the texts of all partition values, is emptied where there are no rows. A write that fails
-        leaves no folder that it made.
+        leaves no folder that it made, above its path neither.
         """
         ...
 

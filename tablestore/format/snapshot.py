@@ -39,6 +39,7 @@ ROW_CHANGE_PROPERTY = "tablestore.row-change"
 
 # The operations that our snapshots name.
 _OPERATIONS = ("WRITE", "OVERWRITE", "DELETE", "COMPACT", "ALTER", "TRUNCATE", "UPDATE", "MERGE", "ANALYZE")
+_CHANGES_OF_ROWS = frozenset({"DELETE", "UPDATE", "MERGE"})
 _TAG_KEYS = frozenset({"tagCreateTime", "tagTimeRetained"})
 
 
@@ -99,11 +100,13 @@ class Snapshot:
     def size_text(self) -> str:
         """The number of rows, ``5 rows (-5)``; where nobody counted them the records in files, ``15 records in files (+5)``.
 
-        Files also hold rows that later ones replace or delete, and the deletes.
+        Files also hold rows that later ones replace or delete, and the deletes: a statement that changes rows adds records,
+        whatever becomes of the rows, so its text has no change of them.
         """
         rows, change = self.rows, self.row_change
         if rows is None and change is None:
-            return f"{self.total_record_count:,} records in files ({self.delta_record_count:+,})"
+            records = f"{self.total_record_count:,} records in files"
+            return records if self.operation in _CHANGES_OF_ROWS else f"{records} ({self.delta_record_count:+,})"
         if rows is None:
             return f"{change:+,} {'row' if change in (-1, 1) else 'rows'}"
         counted = f"{rows:,} {'row' if rows == 1 else 'rows'}"

@@ -49,7 +49,7 @@ from tablestore.materialized.storing import (
 )
 from tablestore.materialized.upkeep import keeping_fresh
 from tablestore.materialized.workflows import check_scheduler
-from tablestore.options import is_materialized
+from tablestore.options import is_materialized, with_options
 from tablestore.sql.source import Fragment, Path
 from tablestore.sql.statements.alter import ResetOptions, SetOptions
 from tablestore.sql.statements.materialized import (
@@ -125,7 +125,7 @@ def alter_declared(session: Session, statement: AlterMaterializedTable, source: 
             new = replace(old, freshness=freshness, logical_mode=logical, refresh_mode=mode)
         case SetOptions(options=options):
             check_own_options(options, source)
-            new = replace(old, options={**old.options, **options})
+            new = replace(old, options=with_options(old.options, options))
         case ResetOptions(keys=keys):
             check_own_options(dict.fromkeys(keys, ""), source)
             new = replace(old, options={key: value for key, value in old.options.items() if key not in keys})

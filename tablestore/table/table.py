@@ -272,9 +272,11 @@ class Table(Maintenance):
             from tablestore.table.write.delete import delete_where
 
             return delete_where(context, self.change_log, predicate)
+        from tablestore.table.write.committing import Effect
+
         with self.new_writer() as writer:
             writer.delete(keys_or_predicate)
-            return writer.commit()
+            return writer.commit_as(Effect(operation="DELETE"))
 
     def update(self, set: Mapping[str, Any], where: Filter = None) -> Snapshot | None:
         """Set columns of the rows that fulfil a condition (as a ``filter`` of ``scan``; None: of all rows), as SQL's UPDATE does.

@@ -278,6 +278,12 @@ def test_the_hook_of_a_creation_travels_to_another_process(env: ts.TableEnvironm
     assert "other" in env.list_tables()
 
 
+def test_a_session_takes_one_name_of_a_setting() -> None:
+    both = {"table.rtas-ctas.atomicity-enabled": "true", "table.ctas.atomicity-enabled": "false"}
+    with pytest.raises(ts.InvalidInputError, match="are one setting; give one of them"):
+        ts.TableEnvironment.create(ts.open_catalog(metastore="memory"), config=both)
+
+
 def test_a_catalog_in_memory_is_refused_before_anything_is_made() -> None:
     catalog = ts.open_catalog(metastore="memory")
     with ts.TableEnvironment.create(catalog, engine="duckdb", config={"table.rtas-ctas.atomicity-enabled": "true"}) as env:

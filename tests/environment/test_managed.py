@@ -145,6 +145,26 @@ def test_options_that_say_how_one_table_is_read_or_written_are_its_own(env: ts.T
     assert env.catalog().table("default.t").options()[key] == value
 
 
+def test_an_option_of_two_spellings_is_stored_once(tmp_path: Path) -> None:
+    one, other = "log.scan.timestamp-mills", "log.scan.timestamp-millis"
+    catalog = ts.open_catalog(tmp_path / "wh", **{f"table-default.{one}": "4"})
+    with ts.TableEnvironment.create(catalog) as env:
+        with pytest.raises(ts.InvalidInputError, match=f"{one} and {other} are one option; give one of them"):
+            env.execute_sql(f"CREATE TABLE t (id INT) WITH ('{one}' = '5', '{other}' = '6')")
+        env.execute_sql(f"CREATE TABLE t (id INT) WITH ('{other}' = '6')")
+        with pytest.raises(ts.InvalidInputError, match="are one option; give one of them"):
+            env.execute_sql(f"ALTER TABLE t SET ('{one}' = '5', '{other}' = '6')")
+        with pytest.raises(ts.InvalidInputError, match=f"INCLUDING OPTIONS.*{other}.*OVERWRITING"):
+            env.execute_sql(f"CREATE TABLE u WITH ('{one}' = '5') LIKE t (INCLUDING OPTIONS)")
+        env.execute_sql(f"CREATE TABLE u WITH ('{one}' = '7') LIKE t")
+        stored = [env.catalog().table(f"default.{name}").options() for name in "tu"]
+        assert [(options.get(one), options.get(other)) for options in stored] == [(None, "6"), ("7", None)]
+        env.execute_sql(f"ALTER TABLE t SET ('{one}' = '5')")
+        assert other not in str(env.execute_sql("SHOW CREATE TABLE t").to_arrow().to_pylist())
+        env.execute_sql(f"ALTER TABLE t RESET ('{other}')")
+        assert one not in env.catalog().table("default.t").options()
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [

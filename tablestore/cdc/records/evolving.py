@@ -6,7 +6,9 @@
 
 Only records that become rows count, here or with a wider type: what goes to the dead letters changes no table. A table takes a
 thousand columns, further names are skipped. The schema of a record says the type of a column. Without one it is what JSON says:
-BOOLEAN, BIGINT, DOUBLE, or STRING, also for objects, lists and what looks like a time. Columns of the key are never widened.
+BOOLEAN, BIGINT, DOUBLE, or STRING, also for objects, lists and what looks like a time. Whole numbers beyond BIGINT are
+DECIMAL(38, 0), longer ones STRING, and so are numbers that need a DOUBLE beside a whole one that it would change. Columns of the
+key are never widened.
 """
 
 from collections.abc import Container, Mapping, Sequence, Set
@@ -32,12 +34,14 @@ Found = Mapping[str, Set[DataType]]
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """Values of one type in the column ``name`` of the records at ``places``. ``is_new``: the table has no such column."""
+    """Values of one type in the column ``name`` of the records at ``places``. ``is_new``: the table has no such column.
+    ``beyond_double``: numbers that a DOUBLE would change."""
 
     name: str
     type: DataType
     places: Places
     is_new: bool
+    beyond_double: bool = False
 
     def at(self, places: Places) -> "Sighting":
         """The same, its places being those of some among all records."""
@@ -48,11 +52,17 @@ def types_seen(sightings: Sequence[Sighting], faults: Container[int], narrow: Co
     """The types that count: of new columns in records that are not at fault, of others also in those at fault only because a column
     is too ``narrow``. Of new columns no more than a table takes."""
     found: dict[str, set[DataType]] = {}
+    beyond_double = set()
     for one in sightings:
         if one.is_new and one.name not in found and len(found) >= MOST_COLUMNS:
             continue
         if any(place not in faults or (not one.is_new and place in narrow) for place in one.places.tolist()):
             found.setdefault(one.name, set()).add(one.type)
+            if one.is_new and one.beyond_double:
+                beyond_double.add(one.name)
+    for name in beyond_double:
+        if _DOUBLE in found[name]:
+            found[name].add(_STRING)
     return found
 
 
@@ -93,6 +103,8 @@ _NAMES: Mapping[str, str] = {
 }
 _OF_SCHEMA = {name: parse_type(text) for name, text in _NAMES.items()}
 _BIGINT, _DOUBLE, _STRING = parse_type("BIGINT"), parse_type("DOUBLE"), parse_type("STRING")
+_WIDE = parse_type("DECIMAL(38, 0)")
+_IN_BIGINT, _IN_WIDE = range(-(2**63), 2**63), range(1 - 10**38, 10**38)
 
 
 def type_of_schema(field: Mapping[str, Any]) -> DataType:
@@ -136,7 +148,9 @@ def type_of_value(value: Any) -> DataType | None:
         return None
     if isinstance(value, bool):
         return parse_type("BOOLEAN")
-    return _BIGINT if isinstance(value, int) else _STRING if isinstance(value, (str, dict, list)) else _DOUBLE
+    if isinstance(value, int):
+        return _BIGINT if value in _IN_BIGINT else _WIDE if value in _IN_WIDE else _STRING
+    return _STRING if isinstance(value, (str, dict, list)) else _DOUBLE
 
 
 def widened(old: DataType, found: DataType) -> DataType | None:
@@ -171,7 +185,9 @@ def _one_for(kinds: Set[DataType]) -> DataType:
     """The type of a new column with values of several kinds."""
     if len(kinds) == 1:
         return next(iter(kinds))
-    return _DOUBLE if kinds <= {_BIGINT, _DOUBLE} else _STRING
+    if kinds <= {_BIGINT, _WIDE}:
+        return _WIDE
+    return _DOUBLE if kinds <= {_BIGINT, _WIDE, _DOUBLE} else _STRING
 
 
 def _is_text(old: AtomicType, new: AtomicType) -> bool:

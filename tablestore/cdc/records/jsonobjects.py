@@ -21,6 +21,7 @@ import pyarrow.json as pj
 from tablestore.cdc.records.avrolimits import MOST_NESTED
 from tablestore.cdc.records.evolving import MOST_COLUMNS, Sighting, type_of_json, type_of_value, why_no_column, widened
 from tablestore.cdc.records.faults import Faults, at_places, convert_each
+from tablestore.cdc.records.wholenumbers import beyond_double, is_beyond_double, may_be_changed, refuse_changed
 from tablestore.cdc.records.wirevalues import PLAIN, Meaning, Wire, conform_column, to_column, usual_wire, wire_type
 from tablestore.cdc.records.writtennumbers import json_text, parse_json, whole_number
 from tablestore.log.json.jsonrows import NamedTwice, read_objects, values_to_array
@@ -36,6 +37,9 @@ _MOST_NAMES = 2 * MOST_COLUMNS
 _TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _NAME, _NAME_WITH_ESCAPES = re.compile(rb'"([^"]*)"[ \t\r\n]*:'), re.compile(rb'"((?:[^"\\]|\\.)*)"[ \t\r\n]*:', re.DOTALL)
 _INT64 = range(-(2**63), 2**63)
+
+_Kind = tuple[DataType | None, bool]
+"""The type of values, and whether a DOUBLE would change them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +128,8 @@ class ObjectReader:
                 array = raw.pop(field.name)
                 if pa.types.is_float64(array.type) and pc.any(pc.is_inf(array)).as_py():
                     raise ValueError("a number that is too large")
+                if may_be_changed(array, to_arrow_type(field.type), data):
+                    raise ValueError("a whole number that was rounded")
                 column, wrong = _converted(array, field, meanings.get(field.name, PLAIN))
                 columns.append(column)
                 faults.update(wrong)
@@ -136,8 +142,12 @@ class ObjectReader:
             if place == self._looks_at:
                 for name, array in raw.items():
                     if name not in self._texts:
-                        places = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False))
-                        faults.update(told.note_new(name, {type_of_json(array.type): places}, meanings.get(name, PLAIN)))
+                        if may_be_changed(array, array.type, data):
+                            raise ValueError("a whole number that was rounded")
+                        there, kind = array.is_valid().to_numpy(zero_copy_only=False), type_of_json(array.type)
+                        beyond = beyond_double(array) if pa.types.is_int64(array.type) else np.zeros(len(array), dtype=np.bool_)
+                        where = {(kind, large): np.flatnonzero(there & (beyond == large)) for large in (False, True)}
+                        faults.update(told.note_new(name, where, meanings.get(name, PLAIN)))
         texts = {name: _one(found.column(name)) for name in self._texts}
         return Objects(rows=rows, texts=texts, faults=faults, seen=told.seen, narrow=told.narrow)
 
@@ -177,16 +187,17 @@ class ObjectReader:
                 )
             if place == self._looks_at:
                 asked = {field.name for field in fields}
-                others: dict[str, dict[DataType | None, list[int]]] = {}
+                others: dict[str, dict[_Kind, list[int]]] = {}
                 for number, row in enumerate(found):
                     for name in (row or {}).keys() - asked:
                         if isinstance(row[name], NamedTwice):
                             faults.setdefault(number, f"field {name!r}: found {row[name]}")
                             told.hard.add(number)
                             continue
-                        others.setdefault(name, {}).setdefault(type_of_value(row[name]), []).append(number)
+                        seen = (type_of_value(row[name]), is_beyond_double(row[name]))
+                        others.setdefault(name, {}).setdefault(seen, []).append(number)
                 for name, kinds in others.items():
-                    where = {kind: np.array(numbers) for kind, numbers in kinds.items()}
+                    where = {one: np.array(numbers) for one, numbers in kinds.items()}
                     for number, reason in told.note_new(name, where, meanings.get(name, PLAIN)).items():
                         faults.setdefault(number, reason)
             rows[place] = Row(columns=columns, present=np.array([row is not None for row in found], dtype=np.bool_))
@@ -234,6 +245,7 @@ class _PartOf:
         wire = _wire_of(self.python)
         if self.python is bytes:
             return to_column(pa.array(values, pa.binary()), self.field, self.meaning)
+        refuse_changed(values, self.kind)
         if pa.types.is_nested(self.kind):
             return conform_column(values_to_array(values, self.kind), self.field)
         if wire == "nested":
@@ -278,15 +290,15 @@ class _Told:
         """The records at fault only because columns are too narrow."""
         return self._narrow - self.hard
 
-    def note_new(self, name: str, kinds: Mapping[DataType | None, Places], meaning: Meaning) -> Faults:
+    def note_new(self, name: str, kinds: Mapping[_Kind, Places], meaning: Meaning) -> Faults:
         """Values of a name that the table lacks; those are at fault for which it can have no column."""
         faults: Faults = {}
-        for kind, places in kinds.items():
+        for (kind, beyond), places in kinds.items():
             if kind is None or not len(places):
                 continue
             if (why := why_no_column(name) or meaning.wrong) is not None:
                 faults.update(dict.fromkeys(places.tolist(), f"field {name!r} cannot become a column: {why}"))
-            self.seen.append(Sighting(name, kind, places, is_new=True))
+            self.seen.append(Sighting(name, kind, places, is_new=True, beyond_double=beyond))
         self.hard.update(faults)
         return faults
 

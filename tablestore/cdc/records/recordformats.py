@@ -27,7 +27,7 @@ from tablestore.cdc.records.schemaenvelope import by_schema
 from tablestore.cdc.records.target import Decoded, Part, Target, decoded
 from tablestore.cdc.records.wirevalues import Meaning
 from tablestore.types.arrays import Kinds, Mask, Places
-from tablestore.types.datatypes import Field
+from tablestore.types.datatypes import AtomicType, DataType, Field, TypeRoot
 from tablestore.types.rowkind import RowKind
 
 Bytes = Sequence[bytes | None]
@@ -72,7 +72,10 @@ class SeenColumns:
         """Takes the types that schemas describe, each of some of the records at ``places``."""
         for described, some in types:
             for name, kinds in described.items():
-                self._sightings += [Sighting(name, kind, places[some], is_new=name not in self._known) for kind in kinds]
+                self._sightings += [
+                    Sighting(name, kind, places[some], is_new=name not in self._known, beyond_double=_is_decimal(kind))
+                    for kind in kinds
+                ]
 
     def told(self, rows: Decoded) -> Decoded:
         """The rows, with the types that count."""
@@ -240,6 +243,10 @@ def _part(fields: Sequence[Field], row: Row, places: Places, kinds: Kinds | RowK
 def _note(faults: Faults, wrong: Mask, reason: Callable[[int], str]) -> None:
     for place in np.flatnonzero(wrong).tolist():
         faults.setdefault(place, reason(place))
+
+
+def _is_decimal(kind: DataType) -> bool:
+    return isinstance(kind, AtomicType) and kind.root is TypeRoot.DECIMAL
 
 
 def _mask(array: pa.Array) -> Mask:

@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablestore.cdc.records.wholenumbers import refuse_changed_texts
 from tablestore.log.json.jsonrows import carrier, decode_base64, from_carrier
 from tablestore.log.json.jsontext import content
 from tablestore.log.json.jsontimes import times_from_texts
@@ -127,6 +128,8 @@ def _from_texts(array: pa.Array, kind: pa.DataType, meaning: Meaning) -> pa.Arra
         return _moments(array, kind)
     if types.is_integer(kind) or types.is_boolean(kind):
         return array.cast(kind)
+    if types.is_floating(kind):
+        refuse_changed_texts(array, kind)
     return from_carrier(array, kind)
 
 

@@ -33,6 +33,8 @@ from tablestore.options import (
     OWN_MATERIALIZED_PREFIX,
     SCHEMA_PREFIX,
     TYPE,
+    other_spellings,
+    with_options,
 )
 from tablestore.sql.query.extent import Tokens
 from tablestore.sql.query.functions import function_edits
@@ -104,7 +106,7 @@ def define(session: Session, statement: CreateTable, source: Source, of_query: S
         constraint=statement.constraint if statement.primary_key else base.constraint,
         partition_by=statement.partitioned_by or base.partition_by,
         comment=statement.comment if statement.comment is not None else base.comment,
-        options={**base.options, **statement.options},
+        options=with_options(base.options, statement.options),
     )
 
 
@@ -266,13 +268,14 @@ def _like(session: Session, like: Like, given: Mapping[str, str], source: Source
         return "distribution" if key in _DISTRIBUTION and "distribution" in choices else "options"
 
     options = {key: value for key, value in base.options.items() if takes(about(key))}
-    both = sorted(key for key in set(options) & set(given) if choices.get(about(key)) == "including")
+    again = {key for key in options if key in given or other_spellings(key) & given.keys()}
+    both = sorted(key for key in again if choices.get(about(key)) == "including")
     if both:
         what = about(both[0]).upper()
         raise InvalidInputError(
             source.mark(
                 f"LIKE … (INCLUDING {what}): both tables set {', '.join(both)}; OVERWRITING {what} takes those given here",
-                source.word(both[0]),
+                source.word(next(key for key in given if key == both[0] or key in other_spellings(both[0]))),
             ),
             kind="like",
         )

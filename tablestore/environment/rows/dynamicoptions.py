@@ -18,7 +18,7 @@ from typing import Any
 from tablestore.errors import InvalidInputError, TablestoreError, UnsupportedError
 from tablestore.lazy import imported
 from tablestore.names import did_you_mean
-from tablestore.options import LOG_SCAN, LOG_SCAN_TIMESTAMP, LOG_SCAN_TIMESTAMP_ALIAS, TABLE_OPTIONS, Option
+from tablestore.options import LOG_SCAN, LOG_SCAN_TIMESTAMP, LOG_SCAN_TIMESTAMP_ALIAS, TABLE_OPTIONS, Option, refuse_two_spellings
 from tablestore.sql.query.hints import DynamicOption
 from tablestore.store.context import TableContext
 from tablestore.timepoint import epoch_millis
@@ -110,8 +110,7 @@ def scanned_at(context: TableContext, table: str, options: Sequence[DynamicOptio
 def _followed(context: TableContext, given: Mapping[str, str]) -> Mapping[str, dict[str, Any]]:
     """The snapshot that options of readers which follow changes name: by the option, where they name one."""
     times = {key: DYNAMIC_OPTIONS[key].parse(given[key]) for key in (SCAN_TIMESTAMP.key, SCAN_TIMESTAMP_ALIAS.key) if key in given}
-    if len(times) > 1:
-        raise InvalidInputError(f"{' and '.join(times)} are one option; give one of them", kind="invalid-option")
+    refuse_two_spellings(times)
     mode = SCAN.parse(given.get(SCAN.key, "full"))
     time = next(iter(times.values()), None)
     assert isinstance(mode, str) and (time is None or isinstance(time, int))

@@ -137,6 +137,8 @@ class Settings:
         self._initial: dict[str, str] = {}
         self._values: dict[str, str] = {}
         for key, value in (initial or {}).items():
+            if (meant := ALIASES.get(key, key)) != key and meant in (initial or {}):
+                raise InvalidInputError(f"{meant} and {key} are one setting; give one of them", kind="invalid-option")
             self.set(key, value)
         self._initial = dict(self._values)
 

@@ -57,7 +57,7 @@ from tablestore.materialized.tableversions import (
     version_path,
 )
 from tablestore.materialized.upkeep import Prepared, end_upkeep, prepare_upkeep
-from tablestore.options import partition_date_column
+from tablestore.options import partition_date_column, with_options
 from tablestore.sql.source import Path
 from tablestore.sql.statements.materialized import Compare, Discard, EvolutionAction, Promote, Rollback, Stage
 from tablestore.types.datatypes import with_nullable
@@ -167,7 +167,7 @@ def _restated(session: Session, found: Found, action: Stage, source: Source) -> 
         new = replace(new, partition_by=declared.partitioned_by)
     if "COMMENT" in given:
         new = replace(new, comment=declared.comment)
-    new = replace(new, options={**old.options, **declared.options})
+    new = replace(new, options=with_options(old.options, declared.options))
     if declared.freshness is not None or declared.refresh_mode is not None:
         freshness = None if old.default_freshness else old.freshness
         if declared.freshness is not None:

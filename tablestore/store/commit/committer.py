@@ -43,7 +43,7 @@ from tablestore.store.commit.conflict import (
 from tablestore.store.commit.landings import LANDINGS_PROPERTY, Landings, digest_of, encode_landings
 from tablestore.store.commit.metadata import merged_base, row_delta
 from tablestore.store.commit.outcome import Outcome, Publisher
-from tablestore.store.commit.rowcount import count_keyed, count_unkeyed, keep_count
+from tablestore.store.commit.rowcount import count_change, count_keyed, count_unkeyed, keep_count
 from tablestore.store.followup import Chore, attempt
 from tablestore.store.history.references import BranchMetadata
 from tablestore.store.manifests import Manifests, WrittenMetadata, max_sequence_number
@@ -79,12 +79,14 @@ is taken back with the round."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitSettings:
-    """The commit options of a table. ``shows_new_rows``: readers see rows before a compaction has taken them up."""
+    """The commit options of a table. ``shows_new_rows``: readers see rows before a compaction has taken them up.
+    ``takes_up_new_rows``: the writer that commits them compacts them."""
 
     timeout_s: float = 600.0
     orphan_age_s: float = 86_400.0
     tombstone_retention_ms: int | None = None
     shows_new_rows: bool = True
+    takes_up_new_rows: bool = True
     merge_policy: MergePolicy = field(default_factory=MergePolicy)
     tracking: Tracking
     writer_version: str
@@ -460,7 +462,8 @@ class Committer:
         if not self.is_keyed:
             return count_unkeyed(latest, total, delta.index_before, delta.index_before if delta.index is None else delta.index)
         if not self.settings.shows_new_rows:
-            return {}
+            is_counted = self.settings.takes_up_new_rows and request.kind is CommitKind.APPEND and request.adds_no_row
+            return count_change(delta.entries) if is_counted else {}
         if request.kind is CommitKind.COMPACT:
             return keep_count(latest)
         replaced = request.count_replaced()

@@ -7,6 +7,7 @@ from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.snapshot import WRITER_VERSION
 from tablestore.lsm.keyorder import KeyOrder
+from tablestore.options import WRITE_ONLY, TableOptions
 from tablestore.store.changes.changeplan import change_rule
 from tablestore.store.commit.committer import CommitSettings, Committer
 from tablestore.store.context import TableContext
@@ -30,6 +31,7 @@ def committer(context: TableContext) -> Committer:
             orphan_age_s=context.settings.orphan_age_s,
             tombstone_retention_ms=context.settings.tombstone_retention_ms,
             shows_new_rows=not context.settings.skips_level_zero,
+            takes_up_new_rows=context.once(_takes_up_new_rows),
             merge_policy=context.settings.manifest_merge,
             tracking=context.settings.tracking,
             writer_version=WRITER_VERSION,
@@ -41,6 +43,10 @@ def committer(context: TableContext) -> Committer:
         remove_file=context.remove_file,
         has_file=lambda entry: context.files.exists(entry_path(context.paths, entry, context.schema)),
     )
+
+
+def _takes_up_new_rows(context: TableContext) -> bool:
+    return not TableOptions(context.schema.options).flag(WRITE_ONLY)
 
 
 def _rewrite(context: TableContext, entry: ManifestEntry, number: int) -> DataFileMeta:

@@ -6,7 +6,8 @@
                       the rows before it and the new ones, where the commit has looked up which of its keys were there
                       the rows before it, for a compaction
 
-A plain upsert is not counted: its rows may replace others. Nor is a table whose readers see a row only after a compaction. Pure.
+A plain upsert is not counted: its rows may replace others. Where readers see a row only after a compaction, the table is not
+counted either: of a commit whose rows were all in the table the change is known, once the writer has compacted them. Pure.
 """
 
 from collections import defaultdict
@@ -54,6 +55,12 @@ def count_keyed(
     if deleted is None or (entries and not adds_no_row):
         return {}
     return _properties(rows_before, None if rows_before is None else rows_before - deleted, -deleted)
+
+
+def count_change(entries: Sequence[ManifestEntry]) -> dict[str, str]:
+    """The property that says by how many rows a commit changes a keyed table, all of whose rows were in it."""
+    deleted = _deleted_rows([entry for entry in entries if entry.kind is EntryKind.ADD])
+    return {} if deleted is None else _properties(None, None, -deleted)
 
 
 def keep_count(before: Snapshot | None) -> dict[str, str]:

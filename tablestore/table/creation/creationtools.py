@@ -14,7 +14,7 @@ from tablestore.io.filestore import FileStore
 from tablestore.io.wrapped import WrappedFileStore
 from tablestore.log.opening import ChangeLogs
 from tablestore.names import Names
-from tablestore.options import option_texts
+from tablestore.options import option_texts, with_options
 from tablestore.remembered import RecentlyUsed
 from tablestore.store.context import Shared, TableContext, newest_schema, open_context
 from tablestore.store.schemas import Schemas, table_uuid_of
@@ -65,7 +65,7 @@ class CreationTools:
             schema=columns_of(schema),
             primary_key=primary_key or (),
             partition_by=partition_by or (),
-            options={**self.defaults, **option_texts(options or {})},
+            options=with_options(self.defaults, option_texts(options or {})),
             comment=comment,
             time_millis=self.clock.now_ms(),
         )

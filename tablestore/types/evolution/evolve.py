@@ -27,6 +27,8 @@ from tablestore.options import (
     TABLE_OPTIONS,
     is_materialized,
     option_text,
+    other_spellings,
+    refuse_two_spellings,
     validate_options,
 )
 from tablestore.types.evolution import columnchanges as columns
@@ -90,7 +92,12 @@ def evolve(
     given = _checked(changes)
     if is_materialized(schema.options) and not rescaling:
         _check_definition(given)
+    options = {change.key for change in given if isinstance(change, SetOption)}
+    refuse_two_spellings(options)
     for change in given:
+        if isinstance(change, RemoveOption) and other_spellings(change.key) & options:
+            # What is set takes the place of it.
+            continue
         _APPLY[type(change)](state, change)
     made = replace(state.schema, id=schema.id + 1, time_millis=time_millis)
     before = {**state.options_before, BUCKET.key: made.options[BUCKET.key]} if rescaling else state.options_before
@@ -159,9 +166,11 @@ def _set_option(state: columns.State, change: SetOption) -> None:
 
 def _remove_option(state: columns.State, change: RemoveOption) -> None:
     check_never_changed(change.key)
-    options = dict(state.schema.options)
-    if options.pop(change.key, None) is None:
-        if change.key not in TABLE_OPTIONS:
+    options = state.schema.options
+    # An option goes in whatever spelling it was set.
+    stored = options.keys() & {change.key, *other_spellings(change.key)}
+    if not stored:
+        if change.key not in TABLE_OPTIONS and not other_spellings(change.key):
             # Misspelt: says so, and names the nearest one.
             validate_options({change.key: ""})
         return
@@ -171,7 +180,7 @@ def _remove_option(state: columns.State, change: RemoveOption) -> None:
             "number instead",
             kind="invalid-option",
         )
-    state.change(options=options)
+    state.change(options={key: text for key, text in options.items() if key not in stored})
 
 
 def _require_option(state: columns.State, change: RequireOption) -> None:

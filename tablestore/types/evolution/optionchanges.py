@@ -38,6 +38,7 @@ from tablestore.options import (
     is_materialized,
     option_text,
     validate_options,
+    with_options,
 )
 from tablestore.types.evolution.schemachanges import SetOption
 from tablestore.types.partitionspec import parse_partition_specs, partition_values, print_partition_specs
@@ -79,14 +80,14 @@ def check_never_changed(key: str) -> None:
 
 
 def with_option(schema: TableSchema, change: SetOption) -> dict[str, str]:
-    """The options with one set; that of a partition joins the list of exceptions. Raises InvalidInputError."""
+    """The options with one set, in all spellings; that of a partition joins the list of exceptions. Raises InvalidInputError."""
     value = option_text(change.value)
     if not isinstance(value, str):
         # Says what it should be.
         validate_options({change.key: value})
     options = dict(schema.options)
     if change.partition is None:
-        return {**options, change.key: value}
+        return with_options(options, {change.key: value})
     if change.key != CHANGE_TRACKING.key:
         raise InvalidInputError(
             f"the option {change.key!r} belongs to the table and cannot be set for a partition; only {CHANGE_TRACKING.key} can",

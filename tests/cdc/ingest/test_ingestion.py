@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +144,41 @@ def test_a_table_follows_the_columns_of_its_records_if_asked_to(table: ts.Table)
     found = {one["id"]: one for one in table.scan().to_arrow().to_pylist()}
     assert (found[2]["n"], found[2]["at"], found[1]["paid"]) == (70_000, "2024-01-01 00:00:00", None)
     assert (found[3]["price"], found[3]["more"]) == (1.5, '{"x":[1]}')
+
+
+@pytest.mark.parametrize("rest", [[], [b"no JSON"]], ids=["together", "one by one"])
+@pytest.mark.parametrize(
+    ("numbers", "kind", "stored"),
+    [
+        (["9007199254740993", "7"], "int64", [2**53 + 1, 7]),
+        (["9007199254740992", "1.5"], "double", [2.0**53, 1.5]),
+        (["9007199254740993", "1.5"], "string", ["9007199254740993", "1.5"]),
+        (["1.50", "12345678901234567890", "null"], "string", ["1.50", "12345678901234567890", None]),
+        (["12345678901234567890", "7"], "decimal128(38, 0)", [Decimal(12345678901234567890), Decimal(7)]),
+        (["-12345678901234567890"], "decimal128(38, 0)", [Decimal(-12345678901234567890)]),
+        (["1" * 39, "7"], "string", ["1" * 39, "7"]),
+    ],
+)
+def test_a_new_column_holds_every_whole_number_as_it_is(
+    table: ts.Table, numbers: list[str], kind: str, stored: list[Any], rest: list[bytes]
+) -> None:
+    topic = MemoryTopic()
+    topic.partitions[0] += [(None, f'{{"id":{number},"new":{text}}}'.encode()) for number, text in enumerate(numbers)]
+    topic.partitions[0] += [(None, text) for text in rest]
+    run_ingest(table, topic, request(on_error="skip", evolve=True))
+    found = table.refresh().scan(columns=["id", "new"]).to_arrow().sort_by("id")
+    assert (str(found.schema.field("new").type), found["new"].to_pylist()) == (kind, stored)
+
+
+def test_a_whole_number_that_a_column_would_change_widens_it_or_is_a_dead_letter(catalog: ts.Catalog) -> None:
+    table, letters = catalog.create_table("shop.n", "id INT, b BIGINT, d DOUBLE"), ts.dead_letter_table(catalog, "shop.dead")
+    topic = MemoryTopic()
+    topic.partitions[0] += [row(id=1, b=7, d=1.5), row(id=2, b=12345678901234567890), row(id=3, d=2**53 + 1)]
+    assert run_ingest(table, topic, request(on_error="dead-letter", evolve=True), letters).bad_records == 1
+    rows = table.refresh().scan().to_arrow().sort_by("id").to_pylist()
+    assert [(one["b"], one["d"]) for one in rows] == [(Decimal(7), 1.5), (Decimal(12345678901234567890), None)]
+    (letter,) = letters.refresh().scan().to_arrow().to_pylist()
+    assert "9007199254740993 would become 9007199254740992.0" in letter["reason"]
 
 
 def test_a_record_that_goes_to_the_dead_letters_changes_no_table(catalog: ts.Catalog, table: ts.Table) -> None:

@@ -17,6 +17,8 @@ from tablestore.types.typestring import parse_type, type_to_sql
         ("INT", "BIGINT", "BIGINT"),
         ("SMALLINT NOT NULL", "INT", "INT NOT NULL"),
         ("INT", "DOUBLE", "DOUBLE"),
+        ("BIGINT", "DECIMAL(38, 0)", "DECIMAL(38, 0)"),
+        ("DOUBLE", "DECIMAL(38, 0)", None),
         ("FLOAT", "DOUBLE", "DOUBLE"),
         ("VARCHAR(3)", "STRING", "STRING"),
         ("DECIMAL(5, 2)", "DECIMAL(10, 4)", "DECIMAL(10, 4)"),

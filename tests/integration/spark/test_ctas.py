@@ -182,6 +182,14 @@ def test_a_write_into_files_that_fails_leaves_no_folder_that_it_made(env: ts.Tab
             env.execute_sql(f"CREATE TABLE x {clause} WITH ('connector' = 'filesystem', 'path' = '{tmp_path}/x') AS {query}")
         assert not (tmp_path / "x").exists()
         env.execute_sql("DROP TABLE IF EXISTS x")
+    for there in ((), ("a",), ("a", "b")):
+        tmp_path.joinpath(*there).mkdir(parents=True, exist_ok=True)
+        with pytest.raises(ts.TablestoreError):
+            env.execute_sql(f"CREATE TABLE y WITH ('connector' = 'filesystem', 'path' = '{tmp_path}/a/b/c/d') AS {query}")
+        assert [path.relative_to(tmp_path).parts for path in tmp_path.rglob("*") if path.name in "abcd"] == [
+            there[:depth] for depth in range(1, len(there) + 1)
+        ]
+        env.execute_sql("DROP TABLE IF EXISTS y")
     env.execute_sql(
         f"CREATE TABLE x PARTITIONED BY (n) WITH ('connector' = 'filesystem', 'path' = '{tmp_path}/x') AS SELECT 1 AS id, 2 AS n"
     )

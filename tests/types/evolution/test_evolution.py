@@ -343,6 +343,18 @@ def test_options_that_only_go_together_are_set_together() -> None:
     }
 
 
+def test_an_option_of_two_spellings_is_set_and_removed_as_one() -> None:
+    one, other = "log.scan.timestamp-mills", "log.scan.timestamp-millis"
+    with pytest.raises(InvalidInputError, match=f"{one} and {other} are one option; give one of them"):
+        after(SetOption(one, "5"), SetOption(other, "6"))
+    begun = evolve(base(), SetOption(one, "5"), has_data=True, time_millis=0).schema
+    for change in (SetOption(other, "6"), [SetOption(other, "6"), RemoveOption(one)]):
+        options = evolve(begun, change, has_data=True, time_millis=0).schema.options
+        assert options[other] == "6" and one not in options
+    assert one not in evolve(begun, RemoveOption(other), has_data=True, time_millis=0).schema.options
+    assert evolve(base(), RemoveOption(other), has_data=True, time_millis=0).schema.options == base().options
+
+
 def test_a_column_that_an_option_names_is_dropped_after_the_option() -> None:
     schema = base(**{"sequence.field": "price"})
     with pytest.raises(InvalidInputError, match="RemoveOption"):

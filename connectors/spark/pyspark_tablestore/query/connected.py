@@ -10,7 +10,7 @@ table lie in folders that are named by the values of its partition columns (``da
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pyarrow as pa
@@ -121,8 +121,9 @@ def write_connected(
     """Writes rows, as additions or in place of what is there. Declared columns that they lack are NULL.
 
     In a partitioned table of files the partitions are replaced that the rows fall into; ``partition``, the texts of all partition
-    values, is emptied where there are no rows. A write that fails leaves the rows that were there, and removes the folder that it
-    made (but not through Spark Connect, which has no hand on files: there Spark deletes those of an unpartitioned table first).
+    values, is emptied where there are no rows. A write that fails leaves the rows that were there, and removes the folders that it
+    made, those above the path too (but not through Spark Connect, which has no hand on files: there Spark deletes those of an
+    unpartitioned table first).
     """
     source, options = _source(target)
     if fields := _declared(target):
@@ -206,18 +207,35 @@ def _replacing(spark: SparkSession, path: str) -> Iterator[str]:
 
 @contextmanager
 def _removed_if_failing(spark: SparkSession, path: str) -> Iterator[str]:
-    """The folder itself; it is removed if it was not there before and what runs inside fails."""
+    """The folder itself; what was not there before of it and of those above it is removed if what runs inside fails.
+
+    Those above it only where they are empty: others may have come to lie in them.
+    """
     if is_remote():
         yield path
         return
     files, folder = _files(spark, path)
-    was_there = files.exists(folder)
+    missing = _missing(files, folder)
     try:
         yield path
     except BaseException:
-        if not was_there:
-            files.delete(folder, True)
+        if missing:
+            files.delete(missing[0], True)
+        # What cannot be removed must not hide why the write failed; a folder with files refuses by itself.
+        with suppress(Exception):
+            for above in missing[1:]:
+                if not files.exists(above) or files.listStatus(above) or not files.delete(above, False):
+                    break
         raise
+
+
+def _missing(files: Any, folder: Any) -> list[Any]:
+    """The folder and those above it that are not there, the innermost first."""
+    missing = []
+    while folder is not None and not files.exists(folder):
+        missing.append(folder)
+        folder = folder.getParent()
+    return missing
 
 
 def _is_folder(spark: SparkSession, path: str) -> bool:

@@ -29,16 +29,15 @@ def stream_request(options: SourceOptions, parallelism: int = 1) -> StreamReques
         files=_number(given, "max-files-per-trigger"),
     )
     ways: Any = given.get("on-discontinuity") or "raise"
-    times = [time for key in _TIME if (time := parsed(given, key, parse_int, "milliseconds since the epoch")) is not None]
-    if len(times) > 1:
-        raise InvalidInputError(f"{' and '.join(_TIME)} are one option; give one of them", kind="scan-mode")
+    times = {key: time for key in _TIME if (time := parsed(given, key, parse_int, "milliseconds since the epoch")) is not None}
+    opt.refuse_two_spellings(times, kind="scan-mode")
     return StreamRequest(
         columns=options.columns,
         filter=options.filter,
         row_kinds=_flag(given, "row-kinds"),
         pairs=_flag(given, "pairs"),
         scan=given.get(opt.LOG_SCAN.key) or None,
-        time_millis=next(iter(times), None),
+        time_millis=next(iter(times.values()), None),
         from_snapshot=parsed(given, "from-snapshot", parse_int, "the id of a snapshot, or 0"),
         consumer_id=given.get("consumer-id") or None,
         on_discontinuity=ways,
