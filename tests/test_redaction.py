@@ -4,7 +4,8 @@ import pytest
 
 from tablestore.errors import StorageError
 from tablestore.options import holds_no_secret
-from tablestore.redaction import masked_statement, shown_options, without_secrets
+from tablestore.redaction import shown_options, without_secrets
+from tablestore.sql.statementmask import masked_statement
 from tests.support.attacks.canary import CANARY, SECRETS, URLS
 
 
