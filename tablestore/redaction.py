@@ -105,14 +105,22 @@ _URL = re.compile(r"(?P<scheme>(?<![\w+.-])[A-Za-z][\w+.-]{0,60}+)://(?P<rest>[^
 # Their paths may hold any character, and they take no parameters.
 _STORES = frozenset(["file", "local", "memory", "s3", "s3a", "gs", "gcs", "hdfs", "viewfs"])
 _CONTAINERS = frozenset(["abfs", "abfss", "wasb", "wasbs"])  # container@account
+_IN_PATHS = frozenset(["teradata"])  # host/USER=me,PASSWORD=x
 _AUTHORITY, _PATH = re.compile(r"[^/?;#]*"), re.compile(r"[^?;#]*")
+_NO_PORT = re.compile(r":(?!\d*$)")
 # jdbc:oracle:thin:user/password@host has no //.
-_SLASHLESS = re.compile(r"\b(?P<scheme>jdbc:[\w+:.-]{1,60}:)(?!/)(?P<user>[^\s'\"`@?;/]{0,200}/[^\s'\"`@]{0,200})@", re.IGNORECASE)
+_SLASHLESS = re.compile(
+    r"\b(?P<scheme>jdbc:[\w+:.-]{1,60}:)(?!/)"
+    r"(?P<user>[^\s'\"`@?;/]{0,200}/(?:\"[^\"]{0,200}\"|[^\s'\"`@]{0,200}))@",
+    re.IGNORECASE,
+)
 # The value of an option may leave the scheme out: user:password@host, //user:password@host.
 _SCHEMELESS = re.compile(r"(?P<before>(?:^|,)(?://)?)(?P<user>[^\s/@,:]*:[^\s/@,]*)@")
 _TEXT = r"'(?:[^'\\]|\\.|'')*'?|\"(?:[^\"\\]|\\.|\"\")*\"?"
 _ASSIGNED = re.compile(
-    rf"(?P<key>(?<![\w.-])[\w.-]++)(?P<sign>(?:['\"`]?\s*+=>?|['\"]\s*+:)\s*+)(?P<value>{_TEXT}|[^\s'\",;&)]+)", re.DOTALL
+    rf"(?P<key>(?<![\w.-])[\w.-]++)(?P<sign>(?:['\"`]?\s*+=>?|['\"]\s*+:)\s*+)"
+    rf"(?P<value>{_TEXT}|\{{[^}}]*+\}}?|[^\s'\",;&)]+)",
+    re.DOTALL,
 )
 
 
@@ -184,12 +192,18 @@ def _of_url(scheme: str, rest: str, hide: Callable[[str], str]) -> str:
     if at and (scheme not in _CONTAINERS or ":" in user):
         user = hide(user)
     if scheme in _STORES:
+        if not at and _NO_PORT.search(host) and "@" in behind:
+            # key:secret@bucket, where the secret holds a slash.
+            return hide(rest)
         return f"{user}{at}{host}{behind}"
     path = _PATH.match(behind)
     assert path is not None, "it matches the empty text"
     if not at and "@" in path[0]:
         # A password that was not escaped holds a slash.
         return hide(rest)
+    if scheme in _IN_PATHS and "=" in path[0]:
+        named, sign, values = path[0].partition("=")
+        return f"{user}{at}{host}{named}{sign}{hide(values + behind[path.end() :])}"
     mark, parameters = behind[path.end() : path.end() + 1], behind[path.end() + 1 :]
     return f"{user}{at}{host}{path[0]}{mark}{hide(parameters) if parameters else ''}"
 
