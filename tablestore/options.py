@@ -11,11 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
+from tablestore.brokers import parse_brokers
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.names import did_you_mean, split_names
 from tablestore.redaction import is_harmless, is_telling, shown_options
 
-OptionKind = Literal["text", "int", "bool", "bytes", "duration", "choice", "names"]
+OptionKind = Literal["text", "int", "bool", "bytes", "duration", "choice", "names", "brokers"]
 Value = str | int | bool | tuple[str, ...] | None
 T = TypeVar("T")
 
@@ -138,6 +139,9 @@ class Option:
                 if word not in self.choices:
                     raise InvalidInputError(f"expected one of {', '.join(self.choices)}, found {text!r:.200}")
                 return word
+            case "brokers":
+                parse_brokers(text)
+                return text
             case "text":
                 return text
 
@@ -372,7 +376,7 @@ UNTRACKED_PARTITIONS = _option("change-tracking.untracked-partitions", "text", N
     "Partitions whose changes do not, as JSON: `[{\"day\": \"2026-01-31\"}]`; set by `change-tracking` of a partition.")
 LOG_SYSTEM = _option("log.system", "choice", None,
     "Where changes are published; kafka if brokers are configured, else filestore.", choices=("kafka", "filestore"))
-LOG_KAFKA_BOOTSTRAP_SERVERS = _option("log.kafka.bootstrap.servers", "text", None,
+LOG_KAFKA_BOOTSTRAP_SERVERS = _option("log.kafka.bootstrap.servers", "brokers", None,
     "Kafka brokers, such as localhost:9092.")
 LOG_KAFKA_TOPIC = _option("log.kafka.topic", "text", None,
     "Topic of the table; named after the table if unset.")

@@ -4,7 +4,7 @@
     a reference     ``env:NAME`` and ``file:PATH`` are names of secrets and shown as they are (:mod:`tablestore.secretnames`)
     a URL           loses user, password and the values behind ``?`` and ``;``, which drivers take passwords from
     a message       loses those parts of its URLs, and what follows ``password=`` and its kin
-    a statement     loses the values of its options, by the rule for options; its characters keep their places
+    a statement     loses the values of its options, by the rule for options (:mod:`tablestore.sql.statementmask`)
 
 A list of names that tell a secret is never complete, so it decides only where text has no keys that could be known.
 """
@@ -67,6 +67,10 @@ HARMLESS = frozenset(
         "recursivefilelookup",
         "rowspersecond",
         "rowtag",
+        "scan.snapshot-id",
+        "scan.tag-name",
+        "scan.timestamp",
+        "scan.timestamp-millis",
         "sep",
         "startingoffsets",
         "subscribe",
@@ -92,7 +96,7 @@ REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:(?:/|~/)[^\s'\"*?;]+")
 
 # What a key is called that surely holds a secret, spelled in any way: accessKey, access.key, ACCESS_KEY.
 _TELLING = re.compile(
-    r"passw|passphrase|\bpass\b|\bpwd\b|secret|token|credential|jaas|\bsas\b|bearer|\bapi[._-]?key|access[._-]?key|private[._-]?key"
+    r"passw|passphrase|passcode|\bpass\b|\bpw\b|\bpin\b|\bpwd\b|secret|token|credential|jaas|\bsas\b|bearer|\bapi[._-]?key|access[._-]?key|private[._-]?key"
     r"|account[._-]?key|ssl[._-]?key|key[._-]?pem|(?:\b|_)auth(?:\b|_)|authorization|connection[._-]?string|\bpat\b|signature",
     re.IGNORECASE,
 )
@@ -101,19 +105,21 @@ _URL = re.compile(r"(?P<scheme>(?<![\w+.-])[A-Za-z][\w+.-]{0,60}+)://(?P<rest>[^
 # Their paths may hold any character, and they take no parameters.
 _STORES = frozenset(["file", "local", "memory", "s3", "s3a", "gs", "gcs", "hdfs", "viewfs"])
 _CONTAINERS = frozenset(["abfs", "abfss", "wasb", "wasbs"])  # container@account
+_IN_PATHS = frozenset(["teradata"])  # host/USER=me,PASSWORD=x
 _AUTHORITY, _PATH = re.compile(r"[^/?;#]*"), re.compile(r"[^?;#]*")
+_NO_PORT = re.compile(r":(?!\d*$)")
 # jdbc:oracle:thin:user/password@host has no //.
-_SLASHLESS = re.compile(r"\b(?P<scheme>jdbc:[\w+:.-]{1,60}:)(?!/)(?P<user>[^\s'\"`@?;/]{0,200}/[^\s'\"`@]{0,200})@", re.IGNORECASE)
+_SLASHLESS = re.compile(
+    r"\b(?P<scheme>jdbc:[\w+:.-]{1,60}:)(?!/)"
+    r"(?P<user>[^\s'\"`@?;/]{0,200}/(?:\"[^\"]{0,200}\"|[^\s'\"`@]{0,200}))@",
+    re.IGNORECASE,
+)
 # The value of an option may leave the scheme out: user:password@host, //user:password@host.
 _SCHEMELESS = re.compile(r"(?P<before>(?:^|,)(?://)?)(?P<user>[^\s/@,:]*:[^\s/@,]*)@")
 _TEXT = r"'(?:[^'\\]|\\.|'')*'?|\"(?:[^\"\\]|\\.|\"\")*\"?"
 _ASSIGNED = re.compile(
-    rf"(?P<key>(?<![\w.-])[\w.-]++)(?P<sign>(?:['\"`]?\s*+=>?|['\"]\s*+:)\s*+)(?P<value>{_TEXT}|[^\s'\",;&)]+)", re.DOTALL
-)
-_BLANK = r"(?:\s|--[^\n]*|/\*.*?\*/)"
-# 'key' = 'value', key = 'value', key 'value'; else one text or one word, so that a search never begins inside of a text.
-_TOKEN = re.compile(
-    rf"(?P<key>{_TEXT}|`[^`]*`?|\b[A-Za-z_][\w.-]*+)(?:(?P<sign>{_BLANK}*+(?:(?:=>?|:){_BLANK}*+)?)(?=(?P<value>{_TEXT})))?",
+    rf"(?P<key>(?<![\w.-])[\w.-]++)(?P<sign>(?:['\"`]?\s*+=>?|['\"]\s*+:)\s*+)"
+    rf"(?P<value>{_TEXT}|\{{[^}}]*+\}}?|[^\s'\",;&)]+)",
     re.DOTALL,
 )
 
@@ -143,7 +149,7 @@ def shown_option(key: str, value: str, is_known: Callable[[str], bool] = is_harm
     """The value of one option as it may be shown."""
     if is_reference(value):
         return value
-    return _without_addresses(without_secrets(value), lambda _: HIDDEN) if is_known(key) else HIDDEN
+    return without_addresses(without_secrets(value), lambda _: HIDDEN) if is_known(key) else HIDDEN
 
 
 def without_secrets(text: str, values: Collection[str] = ()) -> str:
@@ -151,41 +157,24 @@ def without_secrets(text: str, values: Collection[str] = ()) -> str:
     for value in sorted(values, key=len, reverse=True):
         text = text.replace(value, HIDDEN) if value else text
     if ":" in text:
-        text = _without_urls(text, lambda _: HIDDEN)
-    return _without_assigned(text, lambda _: HIDDEN)
+        text = without_urls(text, lambda _: HIDDEN)
+    return without_assigned(text, lambda _: HIDDEN)
 
 
-def masked_statement(text: str, is_known: Callable[[str], bool] = is_harmless) -> str:
-    """A statement in which every character of a secret is ``*``; all others keep their places."""
-    parts, at = [], 0
-    for found in _TOKEN.finditer(text):
-        if found["value"] is None:
-            continue
-        key = found["key"].strip("'\"`")
-        # Two texts side by side are one text, and a name before a text is a column, a function or a type.
-        is_option = found["key"][0] == "'" and "=" in found["sign"]
-        is_shown = not is_telling(key) and (not is_option or is_known(key))
-        if is_shown and not is_option:
-            continue
-        start, value = found.start("value"), found["value"]
-        inside = value[1:-1] if len(value) > 1 and value[-1] == value[0] else value[1:]
-        if not is_reference(inside):
-            shown = _without_addresses(_without_assigned(inside, _stars), _stars) if is_shown else _stars(inside)
-            parts += [text[at : start + 1], shown]
-            at = start + 1 + len(inside)
-    return _without_urls("".join([*parts, text[at:]]), _stars)
-
-
-def _without_urls(text: str, hide: Callable[[str], str]) -> str:
+def without_urls(text: str, hide: Callable[[str], str]) -> str:
+    """A text whose URLs have lost user, password and parameters."""
     text = _URL.sub(lambda found: f"{found['scheme']}://{_of_url(found['scheme'].lower(), found['rest'], hide)}", text)
     return _SLASHLESS.sub(lambda found: f"{found['scheme']}{hide(found['user'])}@", text)
 
 
-def _without_addresses(value: str, hide: Callable[[str], str]) -> str:
+def without_addresses(value: str, hide: Callable[[str], str]) -> str:
+    """The value of an option without user and password of addresses that have no scheme."""
     return _SCHEMELESS.sub(lambda found: f"{found['before']}{hide(found['user'])}@", value) if "@" in value else value
 
 
-def _without_assigned(text: str, hide: Callable[[str], str]) -> str:
+def without_assigned(text: str, hide: Callable[[str], str]) -> str:
+    """A text without what follows ``password=`` and its kin."""
+
     def assigned(found: re.Match[str]) -> str:
         if not is_telling(found["key"]) or is_reference(found["value"].strip("'\"")):
             return found[0]
@@ -203,15 +192,22 @@ def _of_url(scheme: str, rest: str, hide: Callable[[str], str]) -> str:
     if at and (scheme not in _CONTAINERS or ":" in user):
         user = hide(user)
     if scheme in _STORES:
+        if not at and _NO_PORT.search(host) and "@" in behind:
+            # key:secret@bucket, where the secret holds a slash.
+            return hide(rest)
         return f"{user}{at}{host}{behind}"
     path = _PATH.match(behind)
     assert path is not None, "it matches the empty text"
     if not at and "@" in path[0]:
         # A password that was not escaped holds a slash.
         return hide(rest)
+    if scheme in _IN_PATHS and "=" in path[0]:
+        named, sign, values = path[0].partition("=")
+        return f"{user}{at}{host}{named}{sign}{hide(values + behind[path.end() :])}"
     mark, parameters = behind[path.end() : path.end() + 1], behind[path.end() + 1 :]
     return f"{user}{at}{host}{path[0]}{mark}{hide(parameters) if parameters else ''}"
 
 
-def _stars(text: str) -> str:
+def stars(text: str) -> str:
+    """As many ``*`` as there are characters; lines stay."""
     return "".join("\n" if character == "\n" else "*" for character in text)

@@ -4,7 +4,8 @@ import pytest
 
 from tablestore.errors import StorageError
 from tablestore.options import holds_no_secret
-from tablestore.redaction import masked_statement, shown_options, without_secrets
+from tablestore.redaction import shown_options, without_secrets
+from tablestore.sql.statementmask import masked_statement
 from tests.support.attacks.canary import CANARY, SECRETS, URLS
 
 
@@ -37,6 +38,7 @@ def test_a_url_loses_user_password_and_parameters(url: str) -> None:
         f"jdbc:mysql://address=(host=h)(user=me)(password={CANARY})/db",
         f"host=h user=me password={CANARY}",
         f"DRIVER={{x}};SERVER=h;UID=me;PWD={CANARY}",
+        f"DRIVER={{x}};SERVER=h;UID=me;PWD={{a;{CANARY}}};",
     ],
 )
 def test_an_address_that_is_no_url_loses_its_password_where_it_is_an_option(value: str) -> None:

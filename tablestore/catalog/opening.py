@@ -29,8 +29,9 @@ def open_meta_catalog(settings: CatalogSettings, ids: Ids) -> tuple[MetaCatalog,
         lock_url,
     )
 
-    url, storage = database_url(settings), settings.storage
+    url, warehouse = database_url(settings), settings.warehouse
     if not store.can_publish:
-        storage = {**storage, lockoptions.TYPE.key: "sql", lockoptions.LOCATION.key: lock_url(url)}
-        store = open_store(settings.warehouse, storage)
-    return SqlCatalog(store, ids, url=url, key=settings.key), replace(settings, warehouse=store.root_uri, storage=storage)
+        settings = replace(settings, lock={lockoptions.TYPE.key: "sql", lockoptions.LOCATION.key: lock_url(url)})
+        # The store pickles with the tables: it keeps the lock's address without a password, which this process knows.
+        store = open_store(warehouse, settings.without_password().storage_options)
+    return SqlCatalog(store, ids, url=url, key=settings.key), replace(settings, warehouse=store.root_uri)

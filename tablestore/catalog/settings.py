@@ -55,7 +55,8 @@ _SHOWN = {"endpoint_url", "profile", "anon", "use_ssl", "requester_pays", *locko
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogSettings:
-    """The options of one catalog. The two addresses and ``storage`` may hold secrets."""
+    """The options of one catalog. The two addresses and ``storage`` may hold secrets. ``lock``: that in the catalog's own database,
+    where the store needs one and none is named."""
 
     metastore: str = FILESYSTEM
     warehouse: str | None = field(default=None, repr=False)
@@ -65,11 +66,22 @@ class CatalogSettings:
     password: str | None = field(default=None, repr=False)
     table_defaults: Mapping[str, str] = field(default_factory=dict)
     storage: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    lock: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def storage_options(self) -> Mapping[str, Any]:
+        """The options of the file system, with those of the lock."""
+        return {**self.storage, **self.lock}
 
     def without_password(self) -> "CatalogSettings":
         """The settings as they leave this process: a password stays, unless it is named (``env:NAME``, ``file:PATH``)."""
         password = self.password if self.password is None or is_reference(self.password) else HIDDEN
-        return replace(self, uri=None if self.uri is None else without_secrets(self.uri), password=password)
+        lock = self.lock
+        if lock:
+            from tablestore.io.lock.databaseurl import portable_url  # it loads SQLAlchemy
+
+            lock = {**lock, lockoptions.LOCATION.key: portable_url(lock[lockoptions.LOCATION.key], lockoptions.LOCATION.key)}
+        return replace(self, uri=None if self.uri is None else without_secrets(self.uri), password=password, lock=lock)
 
     def shown(self) -> Mapping[str, str]:
         """The options as one may show them: passwords, and what may hold a secret, are hidden."""
@@ -84,7 +96,7 @@ class CatalogSettings:
             if self.password is not None:
                 found[JDBC_PASSWORD.key] = shown_option(JDBC_PASSWORD.key, self.password)
         found |= {f"{TABLE_DEFAULT}{key}": value for key, value in sorted(self.table_defaults.items())}
-        for key, value in sorted(self.storage.items()):
+        for key, value in sorted(self.storage_options.items()):
             if key == lockoptions.LOCATION.key:
                 found[key] = without_secrets(str(value))
             elif value is not None:

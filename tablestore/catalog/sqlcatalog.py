@@ -31,10 +31,9 @@ from tablestore.errors import AlreadyExistsError, InvalidInputError, NotFoundErr
 from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore, RenamesDirectories
 from tablestore.io.lock.cataloglock import CatalogLock
-from tablestore.io.lock.databaseurl import ensure_table, exc, open_engine, parse_url, reason, sa
+from tablestore.io.lock.databaseurl import complete_url, ensure_table, exc, open_engine, parse_url, portable_url, reason, sa
 from tablestore.lazy import lazy
 from tablestore.names import check_name
-from tablestore.redaction import HIDDEN, is_reference
 from tablestore.types.schema import TableSchema
 
 T = TypeVar("T")
@@ -71,8 +70,6 @@ _EXISTS = "exists"
 _SQLITE = {"timeout": 60, "isolation_level": "IMMEDIATE"}
 # A row that was there can be gone before it is locked, once for each who removed the table meanwhile.
 _ATTEMPTS = 20
-# By their URLs without them, for catalogs that come back to the process that pickled them.
-_PASSWORDS: dict[str, str] = {}
 
 
 def database_url(settings: CatalogSettings) -> str:
@@ -119,7 +116,7 @@ class SqlCatalog:
 
     def __reduce__(self) -> tuple[object, ...]:
         self._directories.__reduce__()  # refuses a warehouse in memory
-        return _unpickled, (self._files, self._ids, _without_password(self._url), self._key)
+        return _unpickled, (self._files, self._ids, portable_url(self._url, URI.key), self._key)
 
     # ---- databases
 
@@ -388,15 +385,5 @@ class SqlCatalog:
         return StorageError(f"others create and remove {identifier} all the time; repeat when they have done", kind="catalog-busy")
 
 
-def _without_password(url: str) -> str:
-    """The URL as it leaves this process, which keeps the password unless it is named."""
-    parsed = parse_url(url, URI.key)
-    if parsed.password is None or is_reference(parsed.password):
-        return url
-    plain = parsed.set(password=HIDDEN).render_as_string(hide_password=False)
-    _PASSWORDS[plain] = url
-    return plain
-
-
 def _unpickled(files: FileStore, ids: Ids, url: str, key: str) -> SqlCatalog:
-    return SqlCatalog(files, ids, url=_PASSWORDS.get(url, url), key=key)
+    return SqlCatalog(files, ids, url=complete_url(url), key=key)

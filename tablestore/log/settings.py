@@ -62,7 +62,8 @@ def log_settings(schema: TableSchema, *, name: str) -> LogSettings:
     keyed = schema.is_keyed
     asked = options.text(opt.LOG_CHANGELOG_MODE)
     transactional = options.text(opt.LOG_CONSISTENCY) == "transactional"
-    brokers = options.value(opt.LOG_KAFKA_BOOTSTRAP_SERVERS)
+    # As it is stored: a table whose brokers nobody can ask is still read, and altered.
+    brokers = options.get(opt.LOG_KAFKA_BOOTSTRAP_SERVERS.key)
     system = options.value(opt.LOG_SYSTEM) or ("kafka" if brokers else "filestore")
     if asked == "upsert" and not keyed:
         raise _invalid(

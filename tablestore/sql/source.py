@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from tablestore.errors import InvalidInputError
 from tablestore.options import holds_no_secret
-from tablestore.redaction import masked_statement
+from tablestore.sql.statementmask import masked_statement
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -96,6 +96,12 @@ def _unedited(edits: list[Edit], place: int, length: Callable[[int], int], end: 
 def syntax_error(text: str, span: Span, message: str) -> InvalidInputError:
     """The error of a statement, with line, column and the place marked below its line."""
     return InvalidInputError(f"{message}\n{marked(text, span)}", kind="sql-syntax")
+
+
+def shown_part(text: str, span: Span) -> str:
+    """The characters of a place as they may be shown: of values that may be secrets nothing."""
+    first = max(span.start - _LOOKED_AT, 0)
+    return masked_statement(text[first : span.end + SHOWN], holds_no_secret)[span.start - first : span.end - first]
 
 
 def marked(text: str, span: Span) -> str:

@@ -65,7 +65,7 @@ class Catalog:
     def storage_options(self) -> Mapping[str, Any]:
         """The options of the file system, with those of the lock, as ``open_table`` takes them beside a path. May hold
         secrets."""
-        return self._settings.storage
+        return self._settings.storage_options
 
     def list_databases(self) -> tuple[str, ...]:
         """Database names, ascending."""

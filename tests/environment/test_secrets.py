@@ -1,5 +1,6 @@
 """A secret that a statement holds is in nothing that is printed, kept or stored."""
 
+import itertools
 from pathlib import Path
 
 import pyarrow as pa
@@ -8,6 +9,7 @@ import pytest
 
 from tablestore import TableEnvironment
 from tablestore.errors import TablestoreError
+from tests.sql.test_statementmask import PLACES, VALUES
 from tests.support.attacks.canary import CANARY, SECRETS, URLS
 
 pytest.importorskip("duckdb")
@@ -48,6 +50,14 @@ def test_a_table_with_a_connector_shows_no_secret(env: TableEnvironment, tmp_pat
         assert CANARY not in printed(env, query), query
     assert "'password' = '***'" in env.execute_sql("SHOW CREATE TABLE c").to_reader().read_all().column(0)[0].as_py()
     assert CANARY not in repr(env._session.objects.connector_tables())
+
+
+@pytest.mark.parametrize("key", ["password", "sasl.jaas.config", "spark.hadoop.fs.s3a.secret.key", "k", "execution.pin"])
+def test_a_statement_that_fails_does_not_repeat_a_value_of_its_options(env: TableEnvironment, key: str) -> None:
+    env.execute_sql("CREATE TABLE there (id INT)")
+    for value, place in itertools.product(VALUES, PLACES):
+        statement = place.format(key=key, value=value)
+        assert CANARY not in printed(env, statement), statement
 
 
 @pytest.mark.parametrize("key", SECRETS)

@@ -5,19 +5,20 @@
 
 Whoever may write into a warehouse names the brokers of its tables. So credentials go only to brokers that the environment names
 (``TABLESTORE_KAFKA_BOOTSTRAP_SERVERS``), that it trusts (``TABLESTORE_KAFKA_TRUSTED_BROKERS``), or that the caller of a function
-of Python names itself.
+of Python names itself. Addresses that a table names are parsed, and the client is given what was parsed: it reads a text that is no
+plain list of brokers in a way of its own.
 """
 
 import re
 from collections.abc import Mapping
 
+from tablestore.brokers import DEFAULT_PORT, Broker, parse_brokers
 from tablestore.errors import InvalidInputError
 from tablestore.options import KAFKA_CLIENT_SETTINGS
 
 BOOTSTRAP = "bootstrap.servers"
 PREFIX = "TABLESTORE_KAFKA_"
 _TRUSTED = "trusted.brokers"
-_DEFAULT_PORT = "9092"
 
 # What a property's name holds that may give somebody away, and those of them that do not.
 _TELLING = re.compile(r"sasl|ssl|oauth|password|secret|token|credential|\bkey\b|plugin")
@@ -44,8 +45,9 @@ def client_settings(
     """The settings of a client for ``owner`` (``table shop.orders``, ``topic orders``): its ``properties``, and the environment's.
 
     ``named_by_caller``: the brokers come from a call of Python or a command, not from a table or a text of SQL. Raises
-    InvalidInputError of kind ``invalid-option`` (a property that only the environment may set), ``missing-option`` (no brokers) or
-    ``untrusted-brokers`` (the environment has credentials, and does not trust the brokers that ``properties`` name).
+    InvalidInputError of kind ``invalid-option`` (a property that only the environment may set, a table's brokers that are no
+    addresses), ``missing-option`` (no brokers) or ``untrusted-brokers`` (the environment has credentials, and does not trust the
+    brokers that ``properties`` name).
     """
     for key in properties:
         if key not in KAFKA_CLIENT_SETTINGS:
@@ -58,13 +60,12 @@ def client_settings(
     added = environment_settings(environ)
     trusted = added.pop(_TRUSTED, "")
     settings = {**properties, **added}
+    if not named_by_caller and BOOTSTRAP not in added:
+        credentials = sorted(key for key in added if _TELLING.search(key) and key not in _HARMLESS)
+        settings[BOOTSTRAP] = _checked(properties.get(BOOTSTRAP, ""), trusted, credentials, owner)
     if not settings.get(BOOTSTRAP):
         raise InvalidInputError(
             f"{owner}: no brokers are named; give {BOOTSTRAP}, or set {variable(BOOTSTRAP)}", kind="missing-option"
-        )
-    if not named_by_caller and BOOTSTRAP not in added:
-        _check_trust(
-            settings[BOOTSTRAP], trusted, sorted(key for key in added if _TELLING.search(key) and key not in _HARMLESS), owner
         )
     return settings
 
@@ -84,9 +85,12 @@ def variable(key: str) -> str:
     return PREFIX + key.upper().replace(".", "_")
 
 
-def _check_trust(brokers: str, trusted: str, credentials: list[str], owner: str) -> None:
-    known = {one for name in _listed(trusted) for one in (name, _with_port(name))}
-    strangers = [name for name in _listed(brokers) if known.isdisjoint((_host(name), _with_port(name)))]
+def _checked(text: str, trusted: str, credentials: list[str], owner: str) -> str:
+    """The brokers that a table names, as they were parsed."""
+    brokers = _parsed(text, owner)
+    # A host without a port is trusted at all of them.
+    known = {(one.host, one.port) for one in _parsed(trusted, variable(_TRUSTED))}
+    strangers = [one.text for one in brokers if known.isdisjoint({(one.host, None), (one.host, one.port or DEFAULT_PORT)})]
     if credentials and strangers:
         raise InvalidInputError(
             f"{owner} names the brokers {', '.join(strangers)}, and the environment has credentials for Kafka "
@@ -95,17 +99,11 @@ def _check_trust(brokers: str, trusted: str, credentials: list[str], owner: str)
             f"them in {variable(_TRUSTED)}; no broker was asked",
             kind="untrusted-brokers",
         )
+    return ",".join(one.text for one in brokers)
 
 
-def _listed(brokers: str) -> list[str]:
-    # librdkafka takes protocol://host:port, too.
-    return [one.strip().lower().rpartition("://")[2] for one in brokers.split(",") if one.strip()]
-
-
-def _host(broker: str) -> str:
-    host, separator, port = broker.rpartition(":")
-    return host if separator and port.isdigit() and not (host.count(":") and not host.endswith("]")) else broker
-
-
-def _with_port(broker: str) -> str:
-    return broker if _host(broker) != broker else f"{broker}:{_DEFAULT_PORT}"
+def _parsed(text: str, where: str) -> tuple[Broker, ...]:
+    try:
+        return parse_brokers(text)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{where}: {error}; no broker was asked", kind=error.kind) from None

@@ -17,9 +17,10 @@ from pygments.lexers.sql import SqlLexer
 from tablestore.cli.shell.completion import SqlCompleter
 from tablestore.errors import TablestoreError
 from tablestore.options import holds_no_secret
-from tablestore.redaction import is_telling, masked_statement
+from tablestore.redaction import is_telling
 from tablestore.sql.parse.script import split_script
 from tablestore.sql.parse.tokens import tokenize
+from tablestore.sql.statementmask import masked_statement
 
 LEAVE = ("quit", "exit", r"\q")
 HELP = ("help", r"\h", "?")

@@ -96,7 +96,7 @@ def _table_rows(session: Session, path: ObjectPath, table: Table, more: Details)
     kafka = settings.system == "kafka"
     yield "name", "String", path
     yield "log.system", "String", settings.system
-    yield "log.kafka.bootstrap.servers", "String", options.value(opt.LOG_KAFKA_BOOTSTRAP_SERVERS) if kafka else None
+    yield "log.kafka.bootstrap.servers", "String", stored.get(opt.LOG_KAFKA_BOOTSTRAP_SERVERS.key) if kafka else None
     yield "log.retention", "Duration", stored.get(opt.LOG_RETENTION.key)
     yield "file.path", "String", table.location
     yield "log.kafka.topic", "String", settings.topic if kafka else None

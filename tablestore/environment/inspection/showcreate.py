@@ -10,9 +10,10 @@ from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.session.objects import ConnectorTable, View
 from tablestore.errors import FormatError, TablestoreError
 from tablestore.options import holds_no_secret
-from tablestore.redaction import masked_statement, shown_options
+from tablestore.redaction import shown_options
 from tablestore.sql.parse.cursor import Cursor
 from tablestore.sql.parse.datatype import data_type
+from tablestore.sql.statementmask import masked_statement
 from tablestore.sql.stored.storedexpression import check_expression, check_expressions
 from tablestore.table.table import Table
 from tablestore.types.datatypes import DataType, Field, with_nullable

@@ -18,13 +18,30 @@ except ImportError as error:
     ) from error
 
 from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.redaction import HIDDEN, is_reference
 from tablestore.secretnames import resolved
 
 # SQLAlchemy is imported here alone, so that its absence is our error everywhere.
-__all__ = ["ensure_table", "exc", "open_engine", "parse_url", "reason", "sa"]
+__all__ = ["complete_url", "ensure_table", "exc", "open_engine", "parse_url", "portable_url", "reason", "sa"]
 
 # Packages to install for modules that a database needs, where they have other names.
 _PACKAGES = {"psycopg": "'tablestore[postgresql]'", "psycopg2": "psycopg2-binary", "MySQLdb": "mysqlclient"}
+
+# Parameters of URLs whose values are no secret. Drivers take passwords under many names.
+_HARMLESS = frozenset(
+    {
+        *("application_name", "autocommit", "cache", "channel_binding", "charset", "check_same_thread"),
+        *("client_encoding", "connect_timeout", "dbname", "driver", "fallback_application_name", "gssencmode", "host"),
+        *("hostaddr", "isolation_level", "keepalives", "keepalives_count", "keepalives_idle", "keepalives_interval"),
+        *("load_balance_hosts", "local_infile", "mode", "options", "passfile", "port", "read_timeout", "require_auth"),
+        *("requiressl", "service", "ssl_ca", "ssl_cert", "ssl_key", "ssl_max_protocol_version"),
+        *("ssl_min_protocol_version", "sslcert", "sslcrl", "sslcrldir", "sslkey", "sslmode", "sslnegotiation"),
+        *("sslrootcert", "sslsni", "target_session_attrs", "tcp_user_timeout", "timeout", "unix_socket", "uri"),
+        *("use_unicode", "user", "write_timeout"),
+    }
+)
+# By their URLs without secrets, for catalogs and locks that come back to the process that pickled them.
+_COMPLETE: dict[str, str] = {}
 
 
 def parse_url(url: str, option: str) -> sa.URL:
@@ -43,10 +60,14 @@ def parse_url(url: str, option: str) -> sa.URL:
 def open_engine(url: sa.URL, option: str, *, sqlite: Mapping[str, Any]) -> sa.Engine:
     """An engine for the database; ``sqlite`` are connection arguments for that one. Nothing is asked yet.
 
-    The password of the URL may be the name of one: ``postgresql://me:env:DB_PASSWORD@host/name``.
+    The password of the URL may be the name of one, ``postgresql://me:env:DB_PASSWORD@host/name``, and so may parameters that take
+    secrets.
     """
     if url.password is not None:
         url = url.set(password=resolved(str(url.password), f"the password in {option}"))
+    if secret := {key: value for key, value in url.query.items() if key.lower() not in _HARMLESS}:
+        found = {key: resolved(value, f"the parameter {key} in {option}") for key, value in secret.items()}
+        url = url.set(query={**url.query, **found})
     try:
         arguments = dict(sqlite) if url.get_backend_name() == "sqlite" else {}
         return sa.create_engine(url, poolclass=sa.NullPool, connect_args=arguments)
@@ -59,6 +80,31 @@ def open_engine(url: sa.URL, option: str, *, sqlite: Mapping[str, Any]) -> sa.En
             "(postgresql+psycopg://…)",
             kind="missing-package",
         ) from error
+
+
+def portable_url(url: str, option: str) -> str:
+    """The URL as it leaves this process, which keeps the password, and the values of parameters that may be one, unless they are
+    named (``env:NAME``, ``file:PATH``)."""
+    parsed = parse_url(url, option)
+    query = dict(parsed.query)
+    for key, value in parsed.query.items():
+        if key.lower() not in _HARMLESS:
+            query[key] = _portable(value) if isinstance(value, str) else tuple(map(_portable, value))
+    password = None if parsed.password is None else _portable(str(parsed.password))
+    if (password, query) == (parsed.password, dict(parsed.query)):
+        return url
+    portable = parsed.set(password=password, query=query).render_as_string(hide_password=False)
+    _COMPLETE[portable] = url
+    return portable
+
+
+def complete_url(url: str) -> str:
+    """The URL that a portable one was made from, in the process that made it; elsewhere that itself."""
+    return _COMPLETE.get(url, url)
+
+
+def _portable(value: str) -> str:
+    return value if is_reference(value) else HIDDEN
 
 
 def ensure_table(connection: sa.Connection, table: sa.Table) -> None:

@@ -21,7 +21,7 @@ from typing import TypeVar
 from tablestore.clock import Clock, SystemClock
 from tablestore.errors import StorageError
 from tablestore.io.lock.cataloglock import LONGEST_WAIT_S, TIMEOUT_S, timed_out, wait_for
-from tablestore.io.lock.databaseurl import ensure_table, exc, open_engine, parse_url, reason, sa
+from tablestore.io.lock.databaseurl import complete_url, ensure_table, exc, open_engine, parse_url, reason, sa
 
 T = TypeVar("T")
 
@@ -54,7 +54,7 @@ class SqlCatalogLock:
     def run_with_lock(self, place: str, run: Callable[[], T]) -> T:
         name = place[-_MOST_CHARACTERS:]
         # SQLite is not to wait by itself: there is one loop that waits, for every database.
-        engine = open_engine(parse_url(self.url, _OPTION), _OPTION, sqlite={"timeout": 0})
+        engine = open_engine(parse_url(complete_url(self.url), _OPTION), _OPTION, sqlite={"timeout": 0})
         where = f"{name} in {engine.url.render_as_string(hide_password=True)}"
         connection = self._acquired(engine, name, where)
         try:

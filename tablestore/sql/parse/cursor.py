@@ -9,7 +9,7 @@ from dataclasses import replace
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.names import did_you_mean
 from tablestore.sql.parse.tokens import Kind, Token, name_of, text_of, tokenize
-from tablestore.sql.source import Fragment, Path, Span, marked, syntax_error
+from tablestore.sql.source import Fragment, Path, Span, marked, shown_part, syntax_error
 
 MOST_PARTS = 3
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
@@ -230,7 +230,19 @@ class Cursor:
         hopes = hoped if place == self.at else []
         words = [hope for hope in hopes if hope.isupper()]
         near = did_you_mean(self.next.text, words) if self.next.kind is Kind.WORD else ""
-        return syntax_error(self.text, self.next.span, f"expected {either(hopes)}, found {shown(self.next)}{near}")
+        return syntax_error(self.text, self.next.span, f"expected {either(hopes)}, found {self._shown(self.next)}{near}")
+
+    def _shown(self, token: Token) -> str:
+        text = shown_part(self.text, token.span)
+        match token.kind:
+            case Kind.END:
+                return "the end of the statement"
+            case Kind.HINT:
+                return "a hint; hints stand in queries, OPTIONS behind the name of a table that is read"
+            case Kind.TEXT | Kind.NAME:
+                return text if len(text) <= 40 else f"{text[:37]}…{text[-1]}"
+            case _:
+                return repr(text[:40])
 
     def wrong(self, message: str, start: int | None = None) -> InvalidInputError:
         """An error about the next token, or about what was taken from ``start`` on."""
@@ -240,19 +252,6 @@ class Cursor:
         """The error for syntax that is known and not supported."""
         span = self.next.span if start is None else self.span_from(start)
         return UnsupportedError(f"{message}\n{marked(self.text, span)}", kind="sql")
-
-
-def shown(token: Token) -> str:
-    """A token in an error."""
-    match token.kind:
-        case Kind.END:
-            return "the end of the statement"
-        case Kind.HINT:
-            return "a hint; hints stand in queries, OPTIONS behind the name of a table that is read"
-        case Kind.TEXT | Kind.NAME:
-            return token.text if len(token.text) <= 40 else f"{token.text[:37]}…{token.text[-1]}"
-        case _:
-            return repr(token.text[:40])
 
 
 def either(hopes: list[str]) -> str:

@@ -59,6 +59,7 @@ def test_history_is_the_users_own_and_holds_no_secrets(tmp_path: Path) -> None:
     path = history_file({"XDG_STATE_HOME": str(tmp_path)}, Path("/nowhere"))
     statements = [f"CREATE TABLE c WITH ('connector' = 'x', '{key}' = '{CANARY}');" for key in SECRETS]
     statements += [f"CREATE CATALOG c WITH ('uri' = '{url}');" for url in URLS]
+    statements += [f"SET opensesame = {CANARY};", f"CALL sys.ingest('t', properties => map('k', '{CANARY}'));"]
     entered("\r".join(["SELECT 1;", *statements, "CREATE TABLE t (id INT) WITH ('bucket' = '2');"]) + "\r\x04", path)
     assert "SELECT 1;" in path.read_text() and "'bucket' = '2'" in path.read_text()
     assert CANARY not in path.read_text()

@@ -46,4 +46,7 @@ URLS = (
     f"jdbc:oracle:thin:scott/{CANARY}@//host:1521/x",
     f"mysql://me:a/{CANARY}@host/db",
     f"s3://key:{CANARY}@bucket/path",
+    f"s3a://key:a/{CANARY}@bucket/path",
+    f"jdbc:teradata://host/LOGMECH=JWT,LOGDATA={CANARY}",
+    f'jdbc:oracle:thin:scott/"{CANARY}"@//host:1521/x',
 )
