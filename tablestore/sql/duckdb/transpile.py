@@ -54,7 +54,20 @@ from tablestore.errors import InvalidInputError
 from tablestore.names import did_you_mean
 from tablestore.sql.binding.binder import Bound, bind_types, tables_of_others
 from tablestore.sql.binding.scopes import Columns
-from tablestore.sql.binding.sqltypes import BIGINT, BOOLEAN, DATE, DOUBLE, FLOAT, INT, INTERVAL, STRING, VOID, SqlType, Type
+from tablestore.sql.binding.sqltypes import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    INTERVAL,
+    STRING,
+    TIMESTAMP,
+    VOID,
+    SqlType,
+    Type,
+)
 from tablestore.sql.depth import deep
 from tablestore.sql.duckdb.calls import (
     MOST_SHOWN,
@@ -82,7 +95,15 @@ from tablestore.sql.duckdb.clauses import (
 from tablestore.sql.duckdb.floats import ROUNDED, round_as_spark, widened_operands
 from tablestore.sql.duckdb.lateralaliases import write_out_aliases
 from tablestore.sql.duckdb.lists import subscript
-from tablestore.sql.duckdb.moments import in_microseconds, months_between, seconds, strict_date
+from tablestore.sql.duckdb.moments import (
+    as_moments,
+    counts_months,
+    in_microseconds,
+    months_between,
+    months_later,
+    seconds,
+    strict_date,
+)
 from tablestore.sql.duckdb.numbertypes import Widened, cast_to, casts_of, widen, widened_queries
 from tablestore.sql.duckdb.quotients import average, average_of_doubles, averaged, quotient, whole_quotient
 from tablestore.sql.duckdb.resultnames import name_results
@@ -359,6 +380,7 @@ def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None, 
     changes: list[Callable[[], exp.Expr]] = []
     casts: dict[int, SqlType] = {}
     numbers: dict[int, SqlType] = {}
+    moments: dict[int, SqlType] = {}
     widened: list[Widened] = []
     for node in nodes:
         if isinstance(node, exp.Literal):
@@ -381,6 +403,7 @@ def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None, 
         for operand in widened_operands(node, bound):
             casts.setdefault(id(operand), DOUBLE)
         numbers |= texts_as_numbers(node, bound)
+        moments |= as_moments(node, bound)
         widened += widened_queries(node, bound)
     failing = failing_nodes(tree, bound, numbers.keys())
     columns, conditions = bound.columns(tree), row_conditions(tree, bound, failing)
@@ -395,6 +418,8 @@ def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None, 
             made = in_order(made)
         if (number := numbers.get(id(node))) is not None:
             made = cast(cast_to(number, made), STRING)
+        if (kind := moments.get(id(node))) is not None:
+            made = cast(cast_to(TIMESTAMP, made), kind)
         if (wanted := casts.get(id(node))) is not None:
             made = cast_to(wanted, made)
         if key == "partition_by":
@@ -576,6 +601,8 @@ def _node(node: exp.Expr, kind: Type) -> exp.Expr:
             return seconds(node, kind)
         case exp.Add() | exp.Sub() if kind == DATE:
             return as_date(node)
+        case exp.Add() | exp.Sub() if kind == TIMESTAMP and counts_months(node):
+            return months_later(node)
         case exp.Sub() if kind == INTERVAL:
             raise refusal("the difference of two dates (datediff(a, b) counts the days)")
         case exp.Nullif() if kind == FLOAT:
