@@ -93,7 +93,7 @@ from tablestore.sql.duckdb.clauses import (
     table_function,
 )
 from tablestore.sql.duckdb.floats import ROUNDED, round_as_spark, widened_operands
-from tablestore.sql.duckdb.lateralaliases import write_out_aliases
+from tablestore.sql.duckdb.lateralaliases import field_of_alias, write_out_aliases
 from tablestore.sql.duckdb.lists import subscript
 from tablestore.sql.duckdb.moments import (
     as_moments,
@@ -479,6 +479,8 @@ def _put(parent: exp.Expr, key: str, index: int | None, made: exp.Expr) -> None:
 def _change(node: exp.Expr, bound: Bound) -> Callable[[], exp.Expr]:
     """The function that makes a node one of DuckDB's when its parts are done."""
     match node:
+        case exp.Column() if (field := field_of_alias(node, bound)) is not None:
+            return lambda: field
         case exp.Div():
             return partial(quotient, node, bound.of(node), bound.of(node.this), bound.of(node.expression))
         case exp.IntDiv():
