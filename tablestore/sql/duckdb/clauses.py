@@ -41,6 +41,18 @@ def sets_of_groups(node: exp.Select) -> exp.Select:
     return node
 
 
+def name_columns(rows: exp.Values) -> None:
+    """Gives the columns of VALUES in FROM the names that Spark has for them: DuckDB counts from 0."""
+    alias = rows.args.get("alias")
+    if not isinstance(rows.parent, (exp.From, exp.Join)) or (alias is not None and alias.columns):
+        return
+    first = rows.expressions[0]
+    count = len(first.expressions) if isinstance(first, exp.Tuple) else 1
+    name = rows.alias or _unused("_values", rows)
+    columns = [exp.to_identifier(f"col{place}") for place in range(1, count + 1)]
+    rows.set("alias", exp.TableAlias(this=exp.to_identifier(name, quoted=True), columns=columns))
+
+
 def table_function(node: exp.Table) -> exp.Expr:
     """Writes ``range``, whose column has the name ``id`` in Spark, and ``explode``, whose column is ``col``."""
     function = node.this

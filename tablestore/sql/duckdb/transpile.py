@@ -30,6 +30,7 @@ gives other rows in silence.
     patterns are RE2's                                      those with look-around and back references are refused
     a UNION of texts and numbers has texts                  refused
     what FILTER leaves out is computed, and may fail        a CASE computes the rest
+    equal rows show -0.0 if it is the first zero    0.0
     all sides of AND and OR are computed, and may fail      a CASE goes by their order, but in WHERE, where DuckDB does
     a written text beside a number is rounded               cast to a BIGINT or a DOUBLE, as any text
 
@@ -87,12 +88,13 @@ from tablestore.sql.duckdb.clauses import (
     exploded,
     group,
     in_order,
+    name_columns,
     of_counted_rows,
     sets_of_groups,
     sort_whole,
     table_function,
 )
-from tablestore.sql.duckdb.floats import ROUNDED, round_as_spark, widened_operands
+from tablestore.sql.duckdb.floats import ROUNDED, Zeros, round_as_spark, widened_operands, without_signs
 from tablestore.sql.duckdb.lateralaliases import field_of_alias, write_out_aliases
 from tablestore.sql.duckdb.lists import subscript
 from tablestore.sql.duckdb.moments import (
@@ -368,6 +370,8 @@ def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None, 
         joins = [exp.Join(this=lateral, side="LEFT" if lateral.args.get("outer") else None) for lateral in laterals]
         select.set("laterals", None)
         select.set("joins", [*(select.args.get("joins") or []), *joins])
+    for rows in list(tree.find_all(exp.Values)):
+        name_columns(rows)
     for sorted_query in list(tree.find_all(exp.Query)):
         sort_whole(sorted_query)
     for cast_node in list(tree.find_all(exp.Cast)):
@@ -381,6 +385,7 @@ def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None, 
     casts: dict[int, SqlType] = {}
     numbers: dict[int, SqlType] = {}
     moments: dict[int, SqlType] = {}
+    zeros = Zeros()
     widened: list[Widened] = []
     for node in nodes:
         if isinstance(node, exp.Literal):
@@ -404,6 +409,7 @@ def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None, 
             casts.setdefault(id(operand), DOUBLE)
         numbers |= texts_as_numbers(node, bound)
         moments |= as_moments(node, bound)
+        zeros.note(node, bound)
         widened += widened_queries(node, bound)
     failing = failing_nodes(tree, bound, numbers.keys())
     columns, conditions = bound.columns(tree), row_conditions(tree, bound, failing)
@@ -418,10 +424,14 @@ def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None, 
             made = in_order(made)
         if (number := numbers.get(id(node))) is not None:
             made = cast(cast_to(number, made), STRING)
-        if (kind := moments.get(id(node))) is not None:
-            made = cast(cast_to(TIMESTAMP, made), kind)
+        if (compared := moments.get(id(node))) is not None:
+            made = cast(cast_to(TIMESTAMP, made), compared)
         if (wanted := casts.get(id(node))) is not None:
             made = cast_to(wanted, made)
+        if (signed := zeros.values.get(id(node))) is not None:
+            made = without_signs(made, signed)
+            if isinstance(node, exp.Column) and isinstance(parent, exp.Select) and key == "expressions":
+                made = exp.alias_(made, node.name, quoted=True, copy=False)
         if key == "partition_by":
             made = as_partition(made)
         counted.note(made)
@@ -433,6 +443,7 @@ def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None, 
             _put(parent, key, index, made)
     for query, own, types in reversed(widened):
         widen(query, own, types)
+    zeros.take_signs()
     return tree, columns, conditions
 
 
