@@ -216,7 +216,7 @@ class Zeros:
                 star = item.this if isinstance(item, exp.Column) else item
                 if replaced := _replaced(query, item, star, bound):
                     self.stars.append((star, replaced))
-            elif not isinstance(item, exp.Aliases):
+            elif not isinstance(item.unalias(), (exp.Aliases, exp.Explode, exp.Inline)):
                 self._note_value(item.unalias(), bound)
 
 

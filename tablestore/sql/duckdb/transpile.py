@@ -84,10 +84,11 @@ from tablestore.sql.duckdb.calls import (
 )
 from tablestore.sql.duckdb.clauses import (
     chains_in_order,
-    counted_columns,
     exploded,
+    generated_columns,
     group,
     in_order,
+    map_function,
     name_columns,
     of_counted_rows,
     sets_of_groups,
@@ -492,6 +493,13 @@ def _change(node: exp.Expr, bound: Bound) -> Callable[[], exp.Expr]:
     match node:
         case exp.Column() if (field := field_of_alias(node, bound)) is not None:
             return lambda: field
+        case exp.Select():
+            of_maps = [at for at, item in enumerate(node.expressions) if _takes_map(_generator(item), bound)]
+            return lambda: sets_of_groups(generated_columns(node, of_maps))
+        case exp.Table(this=exp.Explode()) if type(node.this) is exp.Explode and _takes_map(node.this, bound):
+            return partial(map_function, node)
+        case exp.Join(this=exp.Lateral(this=exp.Func())):
+            return partial(exploded, node, of_map=_takes_map(node.this.this, bound))
         case exp.Div():
             return partial(quotient, node, bound.of(node), bound.of(node.this), bound.of(node.expression))
         case exp.IntDiv():
@@ -505,6 +513,16 @@ def _change(node: exp.Expr, bound: Bound) -> Callable[[], exp.Expr]:
         if kind is not None and of.is_decimal:
             return partial(average, node, kind, of)
     return partial(_node, node, bound.of(node.this) if isinstance(node, _OF_ITS_OPERAND) else bound.of(node))
+
+
+def _generator(item: exp.Expr) -> exp.Expr:
+    return item.this if isinstance(item, (exp.Alias, exp.Aliases)) else item
+
+
+def _takes_map(function: exp.Expr, bound: Bound) -> bool:
+    """True if a function makes rows of the entries of a map."""
+    kind = bound.of(function.this) if isinstance(function, exp.Explode) else None
+    return kind is not None and kind.name == "map"
 
 
 _MOST_NODES = 50_000
@@ -638,14 +656,10 @@ def _node(node: exp.Expr, kind: Type) -> exp.Expr:
             return round_as_spark(node, kind)
         case exp.Bracket():
             return subscript(node, kind)
-        case exp.Select():
-            return sets_of_groups(counted_columns(node))
         case exp.Group():
             return group(node)
         case exp.Table(this=exp.Func()):
             return table_function(node)
-        case exp.Join(this=exp.Lateral(this=exp.Func())):
-            return exploded(node)
         case exp.Star() if isinstance(node.parent, exp.Func) and not isinstance(node.parent, exp.Count):
             raise refusal("a star inside of a function")
         case exp.Not() if isinstance(node.this.unnest(), exp.NullSafeEQ):
