@@ -1,6 +1,10 @@
 """Builds the parts of DuckDB's SQL that many rewrites need."""
 
+from functools import cache
+
+import sqlglot
 from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
 
 from tablestore.errors import UnsupportedError
 from tablestore.sql.binding.sqltypes import SqlType
@@ -15,6 +19,15 @@ RAISED = "_tablestore_error: "
 """The beginning of a text whose cast raises the rest of it as an error."""
 REFUSED = "DuckDB does not run"
 """The beginning of each refusal."""
+STEADY = ("UTC", "Etc/UTC", "GMT")
+"""The time zones whose clocks never go back, by the names that are most written."""
+# Of two moments that clocks show alike Java takes the first, DuckDB the second. The first is what clocks
+# show a day before, and a day later; if they are set forward in between, what is found shows something else.
+_FIRST_SHOWN = """LIST_TRANSFORM([:at], LAMBDA _at: CASE
+    WHEN ((_at::TIMESTAMP - INTERVAL 1 DAY)::TIMESTAMPTZ + INTERVAL 24 HOUR)::TIMESTAMP = _at::TIMESTAMP
+    THEN (_at::TIMESTAMP - INTERVAL 1 DAY)::TIMESTAMPTZ + INTERVAL 24 HOUR
+    ELSE _at
+END)[1]"""
 
 
 def refusal(what: str) -> UnsupportedError:
@@ -40,6 +53,31 @@ def as_date(node: exp.Expr) -> exp.Expr:
 def as_zoned(node: exp.Expr) -> exp.Expr:
     """A timestamp of the session's time zone."""
     return exp.Cast(this=node, to=exp.DataType.build("TIMESTAMPTZ"))
+
+
+def written(text: str, **parts: exp.Expr) -> exp.Expr:
+    """An expression in DuckDB's words, with parts in the place of ``:names``."""
+    return exp.replace_placeholders(_parsed(text), **parts)
+
+
+@cache
+def _parsed(text: str) -> exp.Expr:
+    return sqlglot.parse_one(text, read=DuckDB)
+
+
+def in_steady_zone(moment: exp.Expr, other: exp.Expr) -> exp.Expr:
+    """A moment if the clocks of the session's time zone never go back, else another one: DuckDB knows before it reads a row."""
+    zone = call("CURRENT_SETTING", exp.Literal.string("TimeZone"))
+    is_steady = exp.In(this=zone, expressions=[exp.Literal.string(name) for name in STEADY])
+    return exp.Case(ifs=[exp.If(this=is_steady, true=moment)], default=other)
+
+
+def first_shown(moment: exp.Expr, condition: exp.Expr | None = None) -> exp.Expr:
+    """The first of the moments that clocks of the session's time zone show as they show this one, if a condition holds."""
+    first = written(_FIRST_SHOWN, at=moment)
+    if condition is not None:
+        first = exp.Case(ifs=[exp.If(this=condition, true=first)], default=moment.copy())
+    return in_steady_zone(moment, first)
 
 
 def as_decimal(node: exp.Expr, kind: SqlType) -> exp.Expr:

@@ -1,9 +1,10 @@
 """Rewrites clauses of a query whose form is another one in DuckDB."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from sqlglot import exp
 
+from tablestore.errors import InvalidInputError
 from tablestore.sql.duckdb.calls import call, refusal
 from tablestore.sql.freshnames import fresh_name
 
@@ -41,6 +42,18 @@ def sets_of_groups(node: exp.Select) -> exp.Select:
     return node
 
 
+def name_columns(rows: exp.Values) -> None:
+    """Gives the columns of VALUES in FROM the names that Spark has for them: DuckDB counts from 0."""
+    alias = rows.args.get("alias")
+    if not isinstance(rows.parent, (exp.From, exp.Join)) or (alias is not None and alias.columns):
+        return
+    first = rows.expressions[0]
+    count = len(first.expressions) if isinstance(first, exp.Tuple) else 1
+    name = rows.alias or _unused("_values", rows)
+    columns = [exp.to_identifier(f"col{place}") for place in range(1, count + 1)]
+    rows.set("alias", exp.TableAlias(this=exp.to_identifier(name, quoted=True), columns=columns))
+
+
 def table_function(node: exp.Table) -> exp.Expr:
     """Writes ``range``, whose column has the name ``id`` in Spark, and ``explode``, whose column is ``col``."""
     function = node.this
@@ -54,7 +67,7 @@ def table_function(node: exp.Table) -> exp.Expr:
     return node
 
 
-def exploded(join: exp.Join) -> exp.Expr:
+def exploded(join: exp.Join, *, of_map: bool = False) -> exp.Expr:
     """A generator beside its rows: ``LATERAL VIEW explode(a) t AS c``, ``JOIN LATERAL explode(a) AS t (c)``."""
     lateral = join.this
     function = lateral.this
@@ -62,19 +75,14 @@ def exploded(join: exp.Join) -> exp.Expr:
     columns = [column.name for column in alias.columns] if alias is not None else []
     table = alias.name if alias is not None and alias.name else _unused("_generated", join)
     array = function.this
-    if isinstance(function, exp.Posexplode) and join.side != "LEFT" and len(columns) in (0, 2):
+    # An array has no two columns.
+    of_map |= type(function) is exp.Explode and len(columns) == 2
+    if of_map and (type(function) is exp.Explode or (isinstance(function, exp.Posexplode) and join.side != "LEFT")):
+        rows = exp.select(*_entries(array, columns, has_place=isinstance(function, exp.Posexplode)))
+    elif isinstance(function, exp.Posexplode) and join.side != "LEFT" and len(columns) in (0, 2):
         rows = exp.select(*_counted(array, *(columns or ("pos", "col"))))
     elif type(function) is exp.Explode and len(columns) < 2:
         rows = exp.select(exp.alias_(call("UNNEST", array), columns[0] if columns else "col", quoted=True))
-    elif type(function) is exp.Explode and len(columns) == 2:
-        entry = _unused("_entry", join)
-        entries = exp.select(exp.alias_(call("UNNEST", call("MAP_ENTRIES", array)), entry))
-        rows = exp.select(
-            *[
-                exp.alias_(exp.column(part, table=entry), name, quoted=True)
-                for part, name in zip(("key", "value"), columns, strict=True)
-            ]
-        ).from_(entries.subquery("_entries"))
     else:
         raise refusal(f"the generator {function.sql_name().lower() if not isinstance(function, exp.Anonymous) else function.this}")
     named = exp.TableAlias(this=exp.to_identifier(table, quoted=True))
@@ -92,18 +100,45 @@ def _unused(wanted: str, node: exp.Expr) -> str:
     return fresh_name(wanted, *(name.name for name in node.root().find_all(exp.Identifier)))
 
 
-def counted_columns(node: exp.Select) -> exp.Select:
-    """Writes ``posexplode`` in a list of columns as its two columns: the place is an INT, and counts from 0."""
+def generated_columns(node: exp.Select, of_maps: Collection[int]) -> exp.Select:
+    """Writes generators in a list of columns as their columns: a place is an INT, and counts from 0.
+
+    ``of_maps``: where those that take a map stand.
+    """
     columns: list[exp.Expr] = []
-    for column in node.expressions:
-        function = column.this if isinstance(column, exp.Aliases) else column
-        if isinstance(function, exp.Posexplode):
-            names = [name.name for name in column.expressions] if column is not function else ("pos", "col")
-            columns += _counted(function.this, *names)
+    for at, column in enumerate(node.expressions):
+        function = column.this if isinstance(column, (exp.Alias, exp.Aliases)) else column
+        has_place = isinstance(function, exp.Posexplode)
+        names = [name.name for name in column.expressions] if isinstance(column, exp.Aliases) else []
+        if at in of_maps:
+            # A single alias that says so is that of a generator without one.
+            named = [column.alias] if isinstance(column, exp.Alias) and column.alias != "col" else names
+            columns += _entries(function.this, named, has_place=has_place)
+        elif has_place:
+            columns += _counted(function.this, *(names or ("pos", "col")))
         else:
             columns.append(column)
     node.set("expressions", columns)
     return node
+
+
+def _entries(entries: exp.Expr, names: Sequence[str], *, has_place: bool = False) -> list[exp.Expr]:
+    """The columns of a generator that takes a map."""
+    own = ["pos", "key", "value"] if has_place else ["key", "value"]
+    if names and len(names) != len(own):
+        raise InvalidInputError(
+            f"expected {len(own)} names for the columns of a map ({', '.join(own)}), found {len(names)}", kind="query"
+        )
+    keys, values = (call(parts, entries.copy()) for parts in ("MAP_KEYS", "MAP_VALUES"))
+    *place, key, value = names or own
+    columns = [_counted(keys.copy(), place[0], "_")[0]] if place else []
+    return [*columns, *(exp.alias_(call("UNNEST", of), name, quoted=True) for of, name in ((keys, key), (values, value)))]
+
+
+def map_function(node: exp.Table) -> exp.Expr:
+    """Writes ``explode`` of a map in FROM."""
+    alias = node.args.get("alias") or exp.TableAlias(this=exp.to_identifier("explode"))
+    return exp.Subquery(this=exp.select(*_entries(node.this.this, [])), alias=alias)
 
 
 def _counted(array: exp.Expr, place: str, value: str) -> list[exp.Expr]:

@@ -22,6 +22,8 @@ from sqlglot import exp
 from tablestore.errors import InvalidInputError
 from tablestore.sql.binding.binder import Bound
 from tablestore.sql.binding.scopes import Meaning
+from tablestore.sql.duckdb.calls import call
+from tablestore.sql.duckdb.resultnames import sources
 
 PREFIX = "_tablestore_alias_"
 """The beginning of the names of the columns of queries below."""
@@ -52,6 +54,23 @@ def _written_out(query: exp.Select, names: "_Names") -> bool:
     except _StaysAsItIs:
         return False
     return True
+
+
+def field_of_alias(name: exp.Column, bound: Bound) -> exp.Expr | None:
+    """A field of a struct that an alias names, in ORDER BY or HAVING: DuckDB would look for a table of that name.
+
+    None for every other name.
+    """
+    meaning, names = bound.meaning(name), name.parts
+    if meaning is None or not meaning.is_known or len(names) == 1 or isinstance(name.this, exp.Star):
+        return None
+    is_of_having = meaning.is_alias and isinstance(name.find_ancestor(exp.Having, exp.Query), exp.Having)
+    if meaning.query is not None and not is_of_having:
+        return None
+    made: exp.Expr = exp.column(names[0].copy())
+    for part in names[1:]:
+        made = call("STRUCT_EXTRACT", made, exp.Literal.string(part.name))
+    return made
 
 
 class _StaysAsItIs(Exception):
@@ -125,13 +144,16 @@ class _Aliases:
         return aliases
 
     def _hides_in_order(self, names: _Names) -> bool:
-        """True if an expression in ORDER BY uses an alias that hides a column: DuckDB takes the column there."""
-        order = self.query.args.get("order")
+        """True if an expression in ORDER BY uses an alias that hides a column, or a field of one that is called like a table.
+
+        DuckDB takes the column or the table there.
+        """
+        order, tables = self.query.args.get("order"), {part.alias_or_name.casefold() for part in sources(self.query)}
         return order is not None and any(
-            names.meaning(name).hides
-            and any(_is_named(item, name.name) and not _is_column(item) for item in self.query.expressions)
+            (names.meaning(name).hides or (names.meaning(name).query is None and name.parts[0].name.casefold() in tables))
+            and any(_is_named(item, name.parts[0].name) and not _is_column(item) for item in self.query.expressions)
             for name in order.find_all(exp.Column)
-            if not isinstance(name.parent, exp.Ordered) and self._is_outside_of_aggregates(name)
+            if (name.parts[1:] or not isinstance(name.parent, exp.Ordered)) and self._is_outside_of_aggregates(name)
         )
 
     def _prefer_aliases(self, having: exp.Expr | None, names: _Names) -> None:

@@ -2,14 +2,12 @@
 
 import re
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.dialects.duckdb import DuckDB
 
 from tablestore.sql.binding.binder import Bound
 from tablestore.sql.binding.functiontypes import alternatives
-from tablestore.sql.binding.sqltypes import DATE, STRING, VOID, SqlType, Type
-from tablestore.sql.duckdb.calls import as_date, as_zoned, call, failing, refusal
+from tablestore.sql.binding.sqltypes import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, VOID, SqlType, Type
+from tablestore.sql.duckdb.calls import STEADY, as_date, as_zoned, call, failing, first_shown, in_steady_zone, refusal, written
 from tablestore.sql.duckdb.textnumbers import COMPARISONS
 
 # Nodes that hand values on as they are.
@@ -35,6 +33,25 @@ _LAST_DAY = """:last::DATE - CASE
     WHEN :last::DATE < :first::DATE AND :last::TIME > :first::TIME THEN -1
     ELSE 0
 END"""
+# As ``calls.first_shown``, of the clocks of a region.
+_FIRST_IN_REGION = """LIST_TRANSFORM([:shown], LAMBDA _shown: CASE
+    WHEN TIMEZONE(:region, TIMEZONE(:region, _shown - INTERVAL 1 DAY) + INTERVAL 24 HOUR) = _shown
+    THEN TIMEZONE(:region, _shown - INTERVAL 1 DAY) + INTERVAL 24 HOUR
+    ELSE TIMEZONE(:region, _shown)
+END)[1]"""
+# As long before a moment as its clocks say, if they were not set in between.
+_TRUNCATED = """LIST_TRANSFORM([:at], LAMBDA _at: CASE
+    WHEN (_at - (_at::TIMESTAMP - DATE_TRUNC(:unit, _at::TIMESTAMP)))::TIMESTAMP = DATE_TRUNC(:unit, _at::TIMESTAMP)
+    THEN _at - (_at::TIMESTAMP - DATE_TRUNC(:unit, _at::TIMESTAMP))
+    ELSE :earliest
+END)[1]"""
+# The first of two moments, unless clocks are set at the other one as they were at the moment that it is counted from.
+_AS_THEY_WERE_SET = """CASE
+    WHEN :start::TIMESTAMP - TIMEZONE('UTC', :start) = :at::TIMESTAMP - TIMEZONE('UTC', :at) THEN :at
+    ELSE :earliest
+END"""
+_HOURS_AND_DAYS = ("HOUR", "DAY", "DD")
+_SHORT = ("MINUTE", "SECOND", "MILLISECOND", "MICROSECOND")
 _DIGITS = {
     "%Y": "[0-9]{4}",
     **dict.fromkeys(("%y", "%m", "%d", "%H", "%I", "%M", "%S"), "[0-9]{2}"),
@@ -93,13 +110,47 @@ def truncated_date(node: exp.DateTrunc) -> exp.Expr:
 
 def truncated_timestamp(node: exp.TimestampTrunc) -> exp.Expr:
     """Writes ``date_trunc``, which gives a TIMESTAMP WITH TIME ZONE whatever is cut."""
-    node.set("this", as_zoned(node.this))
-    return node
+    at = as_zoned(node.this)
+    node.set("this", at)
+    name = str(node.args["unit"].name).upper()
+    if name not in _HOURS_AND_DAYS:
+        return node if name in _SHORT else first_shown(node)
+    own = exp.TimestampTrunc(this=exp.column("_at"), unit=node.args["unit"].copy())
+    unit = exp.Literal.string(node.args["unit"].name)
+    return in_steady_zone(node, written(_TRUNCATED, at=at.copy(), unit=unit, earliest=first_shown(own)))
+
+
+def counts_months(node: exp.Expr) -> bool:
+    """True if a sum or difference adds a written number of months or years."""
+    unit = node.expression.args.get("unit") if isinstance(node.expression, exp.Interval) else None
+    return isinstance(unit, exp.Var) and unit.name.upper().removesuffix("S") in _MONTHS_OF
+
+
+def months_later(node: exp.Expr) -> exp.Expr:
+    """A TIMESTAMP to which months are added."""
+    later = written(_AS_THEY_WERE_SET, start=node.this.copy(), at=node.copy(), earliest=first_shown(node.copy()))
+    return in_steady_zone(node, later)
+
+
+def as_moments(node: exp.Expr, bound: Bound) -> dict[int, SqlType]:
+    """The operands of a comparison with a TIMESTAMP that are cast to one, with their types, by their ids."""
+    if not isinstance(node, (*COMPARISONS, exp.Between, exp.In)):
+        return {}
+    kinds = {id(one): (one, bound.of(one)) for one in node.iter_expressions() if not isinstance(one, exp.Query)}
+    if TIMESTAMP not in [kind for _, kind in kinds.values()]:
+        return {}
+    return {
+        at: kind
+        for at, (one, kind) in kinds.items()
+        if kind in (DATE, TIMESTAMP_NTZ) or (kind == STRING and isinstance(one, exp.Literal))
+        if kind is not None
+    }
 
 
 def seconds(node: exp.Expr, kind: Type) -> exp.Expr:
     """Writes ``unix_timestamp``: whole seconds since 1970. ``kind``: the type of the moment; a text has to have each digit."""
-    count = exp.Cast(this=call("TRUNC", call("EPOCH", as_zoned(node.this))), to=exp.DataType.build("BIGINT"))
+    moment = as_zoned(node.this) if kind == TIMESTAMP else first_shown(as_zoned(node.this))
+    count = exp.Cast(this=call("TRUNC", call("EPOCH", moment)), to=exp.DataType.build("BIGINT"))
     return _in_form(count, node.this, "%Y-%m-%d %H:%M:%S") if kind == STRING else count
 
 
@@ -115,7 +166,7 @@ def formatted(node: exp.Expr) -> exp.Expr:
 
 def parsed(node: exp.StrToTime) -> exp.Expr:
     """A timestamp of the session's time zone, of a text and its pattern."""
-    return _in_form(as_zoned(formatted(node)), node.this, node.args["format"].name)
+    return _in_form(first_shown(as_zoned(formatted(node))), node.this, node.args["format"].name)
 
 
 def _in_form(value: exp.Expr, text: exp.Expr, pattern: str) -> exp.Expr:
@@ -134,13 +185,9 @@ def difference(node: exp.TimestampDiff) -> exp.Expr:
     first, last = (exp.Cast(this=end, to=exp.DataType.build("TIMESTAMP")) for end in (node.expression, node.this))
     if unit not in _MONTHS_OF:
         return call("DATE_SUB", exp.Literal.string(unit.lower()), first, last)
-    day = exp.paren(_written(_LAST_DAY, first=first, last=last))
-    months = _written(_WHOLE_MONTHS, day=day, first=first, size=exp.Literal.number(_MONTHS_OF[unit]))
+    day = exp.paren(written(_LAST_DAY, first=first, last=last))
+    months = written(_WHOLE_MONTHS, day=day, first=first, size=exp.Literal.number(_MONTHS_OF[unit]))
     return exp.Cast(this=exp.paren(months), to=exp.DataType.build("BIGINT"))
-
-
-def _written(text: str, **parts: exp.Expr) -> exp.Expr:
-    return exp.replace_placeholders(sqlglot.parse_one(text, read=DuckDB), **parts)
 
 
 def date_difference(node: exp.DateDiff) -> exp.Expr:
@@ -171,8 +218,9 @@ def from_utc(node: exp.AtTimeZone) -> exp.Expr:
 
 def to_utc(node: exp.FromTimeZone) -> exp.Expr:
     """Writes ``to_utc_timestamp``: the other way round. Of two moments that clocks of the region show alike, the first."""
+    region = _region(node)
     shown = call("TIMEZONE", exp.Literal.string("UTC"), node.this)
-    return call("TIMEZONE", _region(node), shown)
+    return call("TIMEZONE", region, shown) if region.name in STEADY else written(_FIRST_IN_REGION, region=region, shown=shown)
 
 
 def _region(node: exp.Expr) -> exp.Expr:

@@ -41,11 +41,18 @@ _CASTS = {
     "float": "FLOAT", "double": "DOUBLE", "date": "DATE", "timestamp": "TIMESTAMP", "binary": "BINARY",
 }  # fmt: skip
 _TYPES = {"INTEGER": "INT", "LONG": "BIGINT", "SHORT": "SMALLINT", "BYTE": "TINYINT", "REAL": "FLOAT", "DEC": "DECIMAL"}
-_CAPITALS = frozenset({"ceil", "floor"})
+_CAPITALS = frozenset({
+    "atan2", "cbrt", "ceil", "cos", "degrees", "exp", "floor", "log", "log10", "log2", "pi", "power", "radians", "regexp_like",
+    "rlike", "signum", "sin", "sqrt", "tan",
+})  # fmt: skip
+_OTHER_NAMES = {"array_agg": "collect_list", "curdate": "current_date", "dateadd": "date_add"}
 # Arguments that Spark adds, by the number of those that are there.
 _ADDED = {
     ("round", 1): "0", ("percentile", 2): "1", ("percentile_approx", 2): "10000", ("split", 2): "-1",
-    ("sort_array", 1): "true",
+    ("sort_array", 1): "true", ("substring", 2): "2147483647", ("substr", 2): "2147483647", ("position", 2): "1",
+    ("locate", 2): "1", ("lpad", 2): " ", ("rpad", 2): " ", ("regexp_extract", 2): "1", ("regexp_replace", 3): "1",
+    ("replace", 2): "", ("overlay", 3): "-1", ("months_between", 2): "true", ("unix_timestamp", 1): "yyyy-MM-dd HH:mm:ss",
+    ("to_unix_timestamp", 1): "yyyy-MM-dd HH:mm:ss",
 }  # fmt: skip
 
 
@@ -349,6 +356,9 @@ class _Naming:
         arguments = ["1"] if name == "count" and self._take("*", ")") else self._list(aliases=name == "struct")
         if name in _CASTS and len(arguments) == 1:
             return self._made(f"CAST({arguments[0]} AS {_CASTS[name]})", cast=self._column)
+        name = _OTHER_NAMES.get(name, name)
+        if name == "log" and len(arguments) == 1:
+            arguments.insert(0, "E()")
         if (added := _ADDED.get((name, len(arguments)))) is not None:
             arguments.append(added)
         text = "DISTINCT " * is_distinct + ", ".join(arguments)

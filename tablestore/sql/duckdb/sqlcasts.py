@@ -20,13 +20,15 @@ from tablestore.sql.binding.sqltypes import (
     engine_words,
     written_type,
 )
-from tablestore.sql.duckdb.calls import call, in_own_text, is_not_null, refusal, refused_where, unknown_operand
+from tablestore.sql.duckdb.calls import call, first_shown, in_own_text, is_not_null, refusal, refused_where, unknown_operand
 
 _INTEGERS = {exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT}
 _FLOATS = {exp.DType.FLOAT, exp.DType.DOUBLE}
 _TEXTS = {exp.DType.TEXT, exp.DType.VARCHAR, exp.DType.CHAR}
 # Spark cuts off whatever is behind the day.
 _DAY = re.compile(r"\s*([+-]?[0-9]{4,7}-[0-9]{1,2}-[0-9]{1,2})(?:[ T].*)?\s*")
+# A text of a moment that has no time zone: it is the first one that clocks of the session's show so.
+_LOCAL = re.compile(r"\s*[+-]?[0-9]{1,7}(?:-[0-9]{1,2}){0,2}(?:[ T][0-9]{1,2}(?::[0-9]{1,2}){0,2}(?:\.[0-9]*)?)?\s*")
 _FORMS = (
     (_INTEGERS, re.compile(r"\s*[+-]?[0-9]+\s*"), "the digits of a whole number"),
     ({*_FLOATS, exp.DType.DECIMAL}, re.compile(r"[^_]*"), "a number without underscores"),
@@ -49,11 +51,17 @@ def cast(node: exp.Cast, kind: Type) -> exp.Expr:
         # A TIMESTAMP has a time zone, and a DECIMAL without digits ten.
         node.set("to", engine_words(to))
     if isinstance(inner, exp.Literal) and inner.is_string:
+        if to == TIMESTAMP:
+            return first_shown(node) if _LOCAL.fullmatch(inner.name) else node
         return call("ENCODE", inner) if to == BINARY else _of_literal(node, inner.name)
     if kind is None:
         raise unknown_operand(f"CAST AS {node.to.sql(dialect='spark')}", node)
     if kind in (to, VOID):
         return node
+    if to == TIMESTAMP and kind in (DATE, TIMESTAMP_NTZ):
+        return first_shown(node)
+    if to == TIMESTAMP and kind == STRING:
+        return first_shown(node, call("REGEXP_FULL_MATCH", inner.copy(), exp.Literal.string(_LOCAL.pattern)))
     if kind.is_nested and to is not None and to.is_nested:
         return _converted(node, kind, to)
     if to is not None:

@@ -30,6 +30,7 @@ gives other rows in silence.
     patterns are RE2's                                      those with look-around and back references are refused
     a UNION of texts and numbers has texts                  refused
     what FILTER leaves out is computed, and may fail        a CASE computes the rest
+    equal rows show -0.0 if it is the first zero    0.0
     all sides of AND and OR are computed, and may fail      a CASE goes by their order, but in WHERE, where DuckDB does
     a written text beside a number is rounded               cast to a BIGINT or a DOUBLE, as any text
 
@@ -54,7 +55,20 @@ from tablestore.errors import InvalidInputError
 from tablestore.names import did_you_mean
 from tablestore.sql.binding.binder import Bound, bind_types, query_of_with, tables_of_others
 from tablestore.sql.binding.scopes import Columns
-from tablestore.sql.binding.sqltypes import BIGINT, BOOLEAN, DATE, DOUBLE, FLOAT, INT, INTERVAL, STRING, VOID, SqlType, Type
+from tablestore.sql.binding.sqltypes import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    INTERVAL,
+    STRING,
+    TIMESTAMP,
+    VOID,
+    SqlType,
+    Type,
+)
 from tablestore.sql.depth import deep
 from tablestore.sql.duckdb.calls import (
     MOST_SHOWN,
@@ -70,19 +84,29 @@ from tablestore.sql.duckdb.calls import (
 )
 from tablestore.sql.duckdb.clauses import (
     chains_in_order,
-    counted_columns,
     exploded,
+    generated_columns,
     group,
     in_order,
+    map_function,
+    name_columns,
     of_counted_rows,
     sets_of_groups,
     sort_whole,
     table_function,
 )
-from tablestore.sql.duckdb.floats import ROUNDED, round_as_spark, widened_operands
-from tablestore.sql.duckdb.lateralaliases import write_out_aliases
+from tablestore.sql.duckdb.floats import ROUNDED, Zeros, round_as_spark, widened_operands, without_signs
+from tablestore.sql.duckdb.lateralaliases import field_of_alias, write_out_aliases
 from tablestore.sql.duckdb.lists import subscript
-from tablestore.sql.duckdb.moments import in_microseconds, months_between, seconds, strict_date
+from tablestore.sql.duckdb.moments import (
+    as_moments,
+    counts_months,
+    in_microseconds,
+    months_between,
+    months_later,
+    seconds,
+    strict_date,
+)
 from tablestore.sql.duckdb.numbertypes import Widened, cast_to, casts_of, widen, widened_queries
 from tablestore.sql.duckdb.quotients import average, average_of_doubles, averaged, quotient, whole_quotient
 from tablestore.sql.duckdb.resultnames import name_results
@@ -371,6 +395,8 @@ def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None, 
         joins = [exp.Join(this=lateral, side="LEFT" if lateral.args.get("outer") else None) for lateral in laterals]
         select.set("laterals", None)
         select.set("joins", [*(select.args.get("joins") or []), *joins])
+    for rows in list(tree.find_all(exp.Values)):
+        name_columns(rows)
     for sorted_query in list(tree.find_all(exp.Query)):
         sort_whole(sorted_query)
     for cast_node in list(tree.find_all(exp.Cast)):
@@ -383,6 +409,8 @@ def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None, 
     changes: list[Callable[[], exp.Expr]] = []
     casts: dict[int, SqlType] = {}
     numbers: dict[int, SqlType] = {}
+    moments: dict[int, SqlType] = {}
+    zeros = Zeros()
     widened: list[Widened] = []
     for node in nodes:
         if isinstance(node, exp.Literal):
@@ -405,6 +433,8 @@ def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None, 
         for operand in widened_operands(node, bound):
             casts.setdefault(id(operand), DOUBLE)
         numbers |= texts_as_numbers(node, bound)
+        moments |= as_moments(node, bound)
+        zeros.note(node, bound)
         widened += widened_queries(node, bound)
     failing = failing_nodes(tree, bound, numbers.keys())
     columns, conditions = bound.columns(tree), row_conditions(tree, bound, failing)
@@ -419,8 +449,14 @@ def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None, 
             made = in_order(made)
         if (number := numbers.get(id(node))) is not None:
             made = cast(cast_to(number, made), STRING)
+        if (compared := moments.get(id(node))) is not None:
+            made = cast(cast_to(TIMESTAMP, made), compared)
         if (wanted := casts.get(id(node))) is not None:
             made = cast_to(wanted, made)
+        if (signed := zeros.values.get(id(node))) is not None:
+            made = without_signs(made, signed)
+            if isinstance(node, exp.Column) and isinstance(parent, exp.Select) and key == "expressions":
+                made = exp.alias_(made, node.name, quoted=True, copy=False)
         if key == "partition_by":
             made = as_partition(made)
         counted.note(made)
@@ -432,6 +468,7 @@ def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None, 
             _put(parent, key, index, made)
     for query, own, types in reversed(widened):
         widen(query, own, types)
+    zeros.take_signs()
     return tree, columns, conditions
 
 
@@ -478,6 +515,15 @@ def _put(parent: exp.Expr, key: str, index: int | None, made: exp.Expr) -> None:
 def _change(node: exp.Expr, bound: Bound) -> Callable[[], exp.Expr]:
     """The function that makes a node one of DuckDB's when its parts are done."""
     match node:
+        case exp.Column() if (field := field_of_alias(node, bound)) is not None:
+            return lambda: field
+        case exp.Select():
+            of_maps = [at for at, item in enumerate(node.expressions) if _takes_map(_generator(item), bound)]
+            return lambda: sets_of_groups(generated_columns(node, of_maps))
+        case exp.Table(this=exp.Explode()) if type(node.this) is exp.Explode and _takes_map(node.this, bound):
+            return partial(map_function, node)
+        case exp.Join(this=exp.Lateral(this=exp.Func())):
+            return partial(exploded, node, of_map=_takes_map(node.this.this, bound))
         case exp.Div():
             return partial(quotient, node, bound.of(node), bound.of(node.this), bound.of(node.expression))
         case exp.IntDiv():
@@ -491,6 +537,16 @@ def _change(node: exp.Expr, bound: Bound) -> Callable[[], exp.Expr]:
         if kind is not None and of.is_decimal:
             return partial(average, node, kind, of)
     return partial(_node, node, bound.of(node.this) if isinstance(node, _OF_ITS_OPERAND) else bound.of(node))
+
+
+def _generator(item: exp.Expr) -> exp.Expr:
+    return item.this if isinstance(item, (exp.Alias, exp.Aliases)) else item
+
+
+def _takes_map(function: exp.Expr, bound: Bound) -> bool:
+    """True if a function makes rows of the entries of a map."""
+    kind = bound.of(function.this) if isinstance(function, exp.Explode) else None
+    return kind is not None and kind.name == "map"
 
 
 _MOST_NODES = 50_000
@@ -600,6 +656,8 @@ def _node(node: exp.Expr, kind: Type) -> exp.Expr:
             return seconds(node, kind)
         case exp.Add() | exp.Sub() if kind == DATE:
             return as_date(node)
+        case exp.Add() | exp.Sub() if kind == TIMESTAMP and counts_months(node):
+            return months_later(node)
         case exp.Sub() if kind == INTERVAL:
             raise refusal("the difference of two dates (datediff(a, b) counts the days)")
         case exp.Nullif() if kind == FLOAT:
@@ -622,14 +680,10 @@ def _node(node: exp.Expr, kind: Type) -> exp.Expr:
             return round_as_spark(node, kind)
         case exp.Bracket():
             return subscript(node, kind)
-        case exp.Select():
-            return sets_of_groups(counted_columns(node))
         case exp.Group():
             return group(node)
         case exp.Table(this=exp.Func()):
             return table_function(node)
-        case exp.Join(this=exp.Lateral(this=exp.Func())):
-            return exploded(node)
         case exp.Star() if isinstance(node.parent, exp.Func) and not isinstance(node.parent, exp.Count):
             raise refusal("a star inside of a function")
         case exp.Not() if isinstance(node.this.unnest(), exp.NullSafeEQ):

@@ -6,7 +6,7 @@ import duckdb
 import pytest
 
 from tablestore.errors import InvalidInputError
-from tablestore.sql.binding.sqltypes import INT, STRING, SqlType
+from tablestore.sql.binding.sqltypes import INT, STRING, SqlType, struct
 from tablestore.sql.duckdb.lateralaliases import PREFIX
 from tablestore.sql.duckdb.transpile import to_duckdb
 from tablestore.sql.query.functions import FUNCTION_PREFIX
@@ -118,3 +118,37 @@ def test_an_alias_that_hides_a_column_counts_in_having_if_the_rows_are_not_group
     query: str, rows: list[tuple[object, ...]]
 ) -> None:
     assert _rows(query) == rows
+
+
+ROWS = "CREATE TABLE t AS SELECT 1 AS id, {'p': 3, 'q': {'r': 1}} AS st UNION ALL SELECT 2, {'p': 1, 'q': {'r': 5}}"
+ROW_TYPES = {"t": [("id", INT), ("st", struct(p=INT, q=struct(r=INT)))]}
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("SELECT struct(id AS p) AS s2 FROM t ORDER BY s2.p DESC", [({"p": 2},), ({"p": 1},)]),
+        ("SELECT st.p AS n, st AS z FROM t ORDER BY Z.P", [(1, {"p": 1, "q": {"r": 5}}), (3, {"p": 3, "q": {"r": 1}})]),
+        ("SELECT st AS z, z.p AS zz, z.q.r AS r FROM t ORDER BY z.q.r + 1 DESC", [(..., 1, 5), (..., 3, 1)]),
+        ("SELECT struct(-id AS p) AS st FROM t ORDER BY st.p", [({"p": -2},), ({"p": -1},)]),
+        ("SELECT struct(-id AS p) AS t FROM t ORDER BY t.p", [({"p": -2},), ({"p": -1},)]),
+        ("SELECT DISTINCT struct(id AS p) AS s2 FROM t ORDER BY s2.p DESC", [({"p": 2},), ({"p": 1},)]),
+        ("SELECT struct(id AS p) AS s2 FROM t UNION ALL SELECT struct(9 AS p) ORDER BY s2.p DESC LIMIT 1", [({"p": 9},)]),
+        ("SELECT *, struct(-id AS p) AS z FROM t ORDER BY z.p LIMIT 1", [(2, ..., {"p": -2})]),
+        ("SELECT struct(max(id) AS a) AS z FROM t HAVING z.a > 1", [({"a": 2},)]),
+        ("SELECT struct(max(id) AS a) AS z FROM t HAVING z.a > 2", []),
+        (
+            "SELECT id AS k, struct(sum(st.p) AS a) AS z FROM t GROUP BY id HAVING z.a > 0 ORDER BY z.a",
+            [(2, {"a": 1}), (1, {"a": 3})],
+        ),
+        ("SELECT struct(id AS p) AS z, count(*) AS c FROM t GROUP BY z HAVING z.p > 1 ORDER BY z.p", [({"p": 2}, 1)]),
+        ("SELECT st AS z FROM t AS x ORDER BY x.st.p DESC LIMIT 1", [({"p": 3, "q": {"r": 1}},)]),
+    ],
+)
+def test_a_field_of_an_alias_orders_rows_and_chooses_groups(query: str, rows: list[tuple[object, ...]]) -> None:
+    with duckdb.connect() as connection:
+        connection.execute(ROWS)
+        found = connection.execute(to_duckdb(query, ROW_TYPES)).fetchall()
+    assert [
+        tuple(... if want is ... else value for value, want in zip(*pair, strict=True)) for pair in zip(found, rows, strict=True)
+    ] == rows

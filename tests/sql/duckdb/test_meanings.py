@@ -183,3 +183,31 @@ def test_texts_are_cast_to_their_bytes_in_utf8_and_back(connection: duckdb.DuckD
         assert made == {"b": [text.encode(), b"", None], "s": [text, "", None], "c": ["é".encode()] * 3}
         with pytest.raises(duckdb.Error, match="bytes that are no UTF-8"):
             connection.sql(to_duckdb(f"SELECT {name}(X'FF' AS STRING)")).fetchall()
+
+
+@pytest.mark.parametrize(
+    ("query", "names", "rows"),
+    [
+        ("SELECT explode(map(1, 2))", ["key", "value"], [(1, 2)]),
+        ("SELECT explode(map(1, 2)), 3 AS x", ["key", "value", "x"], [(1, 2, 3)]),
+        ("SELECT DISTINCT explode(map('a', 2D)) AS (k, v), 3 AS x", ["k", "v", "x"], [("a", 2.0, 3)]),
+        ("SELECT id, explode(map('a', id)) FROM t ORDER BY value DESC LIMIT 1", ["id", "key", "value"], [(3, "a", 3)]),
+        ("SELECT key, value + 1 AS v FROM (SELECT explode(map('a', 1, 'b', 2)))", ["key", "v"], [("a", 2), ("b", 3)]),
+        ("SELECT explode(CAST(NULL AS MAP<INT, INT>))", ["key", "value"], []),
+        ("SELECT posexplode(map('a', 1, 'b', 2))", ["pos", "key", "value"], [(0, "a", 1), (1, "b", 2)]),
+        ("SELECT * FROM explode(map(1, 2))", ["key", "value"], [(1, 2)]),
+        ("SELECT v FROM explode(map(1, 2)) AS x (k, v)", ["v"], [(2,)]),
+        ("SELECT x.* FROM t LATERAL VIEW explode(map(id, 2)) x WHERE id = 1", ["key", "value"], [(1, 2)]),
+        ("SELECT k, v FROM t LATERAL VIEW explode(map(id, 2)) x AS k, v WHERE id = 1", ["k", "v"], [(1, 2)]),
+    ],
+)
+def test_a_generator_gives_keys_and_values_of_a_map(
+    query: str, names: list[str], rows: list[tuple[object, ...]], connection: duckdb.DuckDBPyConnection
+) -> None:
+    found = connection.sql(to_duckdb(query, KINDS))
+    assert (found.columns, found.fetchall()) == (names, rows)
+
+
+def test_entries_of_a_map_have_two_names() -> None:
+    with pytest.raises(InvalidInputError, match=r"expected 2 names for the columns of a map \(key, value\), found 1"):
+        to_duckdb("SELECT explode(map(1, 2)) AS a")

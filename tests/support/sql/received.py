@@ -53,6 +53,8 @@ _REACHING = re.compile(
     r"^(?:read_.*|.*_scan|scan_.*|glob|sniff_.*|query|query_table|duckdb_.*|pragma_.*|parquet_.*|getenv|current_setting|getvariable"
     r"|set_config|write_.*|which_secret|current_query|nextval|currval)$"
 )
+# Whether its clocks are set back decides what a cast to a TIMESTAMP is.
+_TIME_ZONE = exp.Anonymous(this="CURRENT_SETTING", expressions=[exp.Literal.string("TimeZone")])
 # Views of DataFrames, and in Spark Connect what stands for one.
 _FRAME = re.compile(r"\b_pyspark_[0-9a-f]{32}\b|\{m\d+\}")
 _SPARK_SETUP = re.compile(
@@ -147,7 +149,8 @@ def unplanned(text: str) -> tuple[str, str | None] | None:
         return f"{type(node).__name__} in a query", None
     for call in tree.find_all(exp.Func):
         name = call.name.lower() if isinstance(call, exp.Anonymous) else call.sql_name().lower()
-        if _REACHING.match(name) or (isinstance(call.parent, exp.Table) and name not in _TABLE_FUNCTIONS):
+        reaches = _REACHING.match(name) and call != _TIME_ZONE
+        if reaches or (isinstance(call.parent, exp.Table) and name not in _TABLE_FUNCTIONS):
             return f"the call {name}", None
     for table in tree.find_all(exp.Table):
         if isinstance(table.this, exp.Func):
