@@ -116,6 +116,7 @@ def error_kind(env: ts.TableEnvironment, statement: str) -> str | None:
 @settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(edited=edits())
 @example(edited={"options": {"schema.0.name": "a", "schema.0.data-type": "STRING", "schema.0.metadata": "a"}})
+@example(edited={"options": {"schema.0.name": "a", "schema.0.data-type": "STRING", "schema.0.metadata": ""}})
 def test_what_is_printed_makes_the_same_table_and_nothing_else(
     fresh: ts.TableEnvironment, tmp_path_factory: pytest.TempPathFactory, edited: dict[str, Any]
 ) -> None:

@@ -46,7 +46,7 @@ def computed_column(name: str, expression: str, comment: str | None) -> object:
 
 def metadata_column(name: str, of: DataType, key: str | None, virtual: bool, comment: str | None) -> object:
     """A metadata column, as a part."""
-    return name, _type(of), "METADATA", key or name, virtual, comment
+    return name, _type(of), "METADATA", name if key is None else key, virtual, comment
 
 
 def _not_printed(name: str, why: str) -> FormatError:

@@ -96,7 +96,8 @@ def unstored_options(unstored: Unstored) -> dict[str, str]:
         if column.expression is not None:
             options[f"{prefix}.expr"] = column.expression
         else:
-            options |= {f"{prefix}.metadata": column.metadata or column.name, f"{prefix}.virtual": str(column.virtual).lower()}
+            key = column.name if column.metadata is None else column.metadata
+            options |= {f"{prefix}.metadata": key, f"{prefix}.virtual": str(column.virtual).lower()}
         if column.comment is not None:
             options[f"{prefix}.comment"] = column.comment
     if unstored.watermark is not None:
