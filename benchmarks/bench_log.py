@@ -31,7 +31,7 @@ from tablestore.log.publish.publisher import MAX_BYTES, MAX_RECORDS, LogPublishe
 from tablestore.log.publish.slotlocks import SlotLocks, user_lock_folder
 from tablestore.log.record import KIND_HEADER, ORDINAL_HEADER, SNAPSHOT_HEADER, TABLE_HEADER, LogRecords
 from tablestore.log.settings import log_settings
-from tablestore.store.history.holds import LOG_HOLD, Holds
+from tablestore.store.history.retentionleases import LOG_HOLD, RetentionLeases
 from tablestore.testing.kafka import BrokerUnavailable, KafkaBroker, ensure_jars
 
 PUBLISHED_ROWS = 200_000
@@ -152,7 +152,7 @@ def _publish(setting: Setting, space: Path, broker: KafkaBroker) -> None:
         log.create(partitions=1, retention_ms=None, ignore_if_exists=False)
         # Progress is recorded in the table: every run begins without any.
         LogProgress(table.context.files).forget()
-        Holds(table.context.files).release(LOG_HOLD)
+        RetentionLeases(table.context.files).release(LOG_HOLD)
         outbox = LogPublisher(table.context, log, settings, SlotLocks(user_lock_folder()))
         outbox.open()
         sample, report = stopwatch(outbox.publish)

@@ -12,9 +12,9 @@ from benchmarks.report import Bar, Result
 from benchmarks.setting import Setting
 from benchmarks.tpc import load, prepare
 from tablestore.sql.parse.statement import parse_statement
-from tablestore.sql.query.extent import Tokens
 from tablestore.sql.query.plan import Replacement, plan_query
 from tablestore.sql.query.tablereferences import references_in
+from tablestore.sql.query.tokenstream import Tokens
 from tablestore.sql.statements.rows import Query
 from tablestore.types.datatypes import Field
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from tablestore.store.history.orphans import CleanReport
     from tablestore.table.catalog import Catalog
     from tablestore.table.change.merge import Merge
-    from tablestore.table.creation.deadholds import DeadHold
+    from tablestore.table.creation.deadleases import DeadHold
     from tablestore.table.creation.stagedtable import StagedTable
     from tablestore.table.creation.sweep import SweepReport
     from tablestore.table.history.partitionexpiry import PartitionReport
@@ -90,7 +90,7 @@ _LAZY = {
     "CommitKind": "tablestore.format.snapshot",
     "CompactReport": "tablestore.table.upkeep.compaction",
     "Consumer": "tablestore.store.history.consumers",
-    "DeadHold": "tablestore.table.creation.deadholds",
+    "DeadHold": "tablestore.table.creation.deadleases",
     "DeliveryReport": "tablestore.cdc.deliver.delivering",
     "DropColumn": "tablestore.types.evolution.schemachanges",
     "ExpireReport": "tablestore.store.history.expire",

@@ -21,7 +21,7 @@ import pytest
 
 # The layers from left to right; of those in one step neither imports the other, but for the base.
 LAYERS = (
-    "bounds brokers errors clock htmltext ids lazy names options progress recursion redaction remembered secretnames timepoint",
+    "bounds brokers errors clock htmltext ids lazy memo names options progress recursion redaction secretnames timepoint",
     "types",
     "format",
     "lsm io",
@@ -41,7 +41,7 @@ LAYERS = (
 # The rooms of a layer from left to right, and single modules that lie to the right of a room; "*": all its other modules. What is
 # in one step may import each other.
 ROOMS = {
-    "types": ("*", "given", "expression", "filter", "evolution"),
+    "types": ("*", "userschema", "expression", "filter", "evolution"),
     "format": ("*", "manifest", "index", "parquet"),
     "lsm": ("*", "functions", "merge", "write", "compaction"),
     "io": ("*", "lock", "opening"),
@@ -114,6 +114,7 @@ SAME_THING = {
     "writer": "what takes the rows of one commit, in this process and in Spark's tasks",
     "engine queryerrors native": "an engine of queries: the port and its two implementations",
     "functions": "functions of the user's own: found in a text, registered, called by each engine",
+    "coercion": "values of several types made one: of the engine's own expressions, of Spark's SQL",
     "topicsource": "the port to a topic of others, and Kafka behind it",
     "logstore": "the port to a log system, and Kafka behind it",
     "settings": "options parsed once into a frozen value: of a catalog, of a table's store, of its log",

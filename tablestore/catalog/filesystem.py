@@ -2,7 +2,7 @@
 
 There is no registry to disagree with the files. A table exists if it has a schema file; publishing ``schema-0`` if absent is the
 one step that creates it, so two creators cannot both win and a failed creation leaves nothing that counts. A table that was made
-elsewhere in the warehouse comes to its name in one step too (:mod:`tablestore.catalog.arrival`). A removal takes the directory
+elsewhere in the warehouse comes to its name in one step too (:mod:`tablestore.catalog.tablepublish`). A removal takes the directory
 away in one step, to a name beside the databases that nobody reads, and removes it there. Where the store cannot, it begins with the
 schemas and ends with the snapshots: a directory with snapshots and without schemas is what a removal that died has left. Over a
 memory store this is the in-memory catalog.
@@ -13,9 +13,9 @@ from contextlib import suppress
 from dataclasses import replace
 
 from tablestore.catalog import refusals
-from tablestore.catalog.arrival import Arrival, claim_path, has_claim
 from tablestore.catalog.identifier import DATABASE_SUFFIX, Identifier, database_directory
 from tablestore.catalog.tabledirectory import others_files
+from tablestore.catalog.tablepublish import TablePublish, claim_path, has_claim
 from tablestore.errors import AlreadyExistsError, CommitOutcomeUnknown, NotFoundError, StorageError, UnsupportedError
 from tablestore.format.paths import SCHEMA_DIR, SNAPSHOT_DIR, parse_schema_id, schema_path
 from tablestore.format.schemafile import encode_schema
@@ -148,27 +148,27 @@ class FileSystemCatalog:
             return False
 
     def publish_table(self, identifier: Identifier, directory: str, *, is_wanted: Callable[[], bool] = lambda: True) -> None:
-        with self.arrival(identifier, directory, is_wanted) as arrival:
-            arrival.bring()
-            self.reveal(identifier, arrival)
+        with self.publishing(identifier, directory, is_wanted) as publish:
+            publish.bring()
+            self.reveal(identifier, publish)
 
-    def arrival(self, identifier: Identifier, directory: str, is_wanted: Callable[[], bool]) -> Arrival:
+    def publishing(self, identifier: Identifier, directory: str, is_wanted: Callable[[], bool]) -> TablePublish:
         """The way of a table from a directory of the warehouse to its name. Raises AlreadyExistsError, NotFoundError."""
         self._check_free(identifier)
-        return Arrival(self._files, directory, identifier.directory, is_wanted=is_wanted)
+        return TablePublish(self._files, directory, identifier.directory, is_wanted=is_wanted)
 
-    def reveal(self, identifier: Identifier, arrival: Arrival) -> None:
-        """The last step of an arrival, which makes the table."""
+    def reveal(self, identifier: Identifier, publish: TablePublish) -> None:
+        """The last step of publishing, which makes the table."""
         self._check_database(identifier)
         try:
-            arrival.reveal()
+            publish.reveal()
         except (AlreadyExistsError, UnsupportedError) as error:
-            if self.has_table(identifier) or arrival.has_claimed:
+            if self.has_table(identifier) or publish.has_claimed:
                 raise refusals.table_exists(identifier, self._files.root_uri) from error
             # The files there are no table: a creation or a removal that died has left them.
             self._check_free(identifier)
-            arrival.copy()
-            arrival.reveal()
+            publish.copy()
+            publish.reveal()
 
     def _check_free(self, identifier: Identifier) -> None:
         self._check_database(identifier)

@@ -23,10 +23,10 @@ from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 from tablestore.catalog import refusals
-from tablestore.catalog.arrival import has_claim
 from tablestore.catalog.filesystem import FileSystemCatalog
 from tablestore.catalog.identifier import Identifier
 from tablestore.catalog.settings import URI, CatalogSettings
+from tablestore.catalog.tablepublish import has_claim
 from tablestore.errors import AlreadyExistsError, InvalidInputError, NotFoundError, StorageError
 from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore, RenamesDirectories
@@ -190,9 +190,9 @@ class SqlCatalog:
         if self.has_table(identifier):
             raise refusals.table_exists(identifier, self._files.root_uri)
         self._with_row(identifier, lambda: self._remove_rest(identifier), take_over=False)
-        with self._directories.arrival(identifier, directory, is_wanted) as arrival:
-            arrival.bring()  # copies can take long: the row is locked afterwards
-            self._with_row(identifier, lambda: self._directories.reveal(identifier, arrival), take_over=False)
+        with self._directories.publishing(identifier, directory, is_wanted) as publish:
+            publish.bring()  # copies can take long: the row is locked afterwards
+            self._with_row(identifier, lambda: self._directories.reveal(identifier, publish), take_over=False)
 
     def _with_row(self, identifier: Identifier, make: Callable[[], T], *, take_over: bool) -> T:
         """Calls ``make``, which makes the table of a name, while the name's row is locked."""

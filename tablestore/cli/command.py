@@ -2,7 +2,7 @@
 
     command(app, "list", "tablestore table list shop")      turns a function into a command
 
-A command is a function whose first argument is a :class:`Session`. The decorator adds the options that all commands have, the
+A command is a function whose first argument is a :class:`CommandRun`. The decorator adds the options that all commands have, the
 examples in the help, and the one place where errors become an exit code:
 
     0    done
@@ -83,7 +83,7 @@ class FoundProblems(Exception):
 
 
 @dataclass(kw_only=True)
-class Session:
+class CommandRun:
     """One run of one command."""
 
     out: Output
@@ -186,7 +186,7 @@ class Session:
         self.out.flush()
 
 
-def completing(find: "Callable[[Session, Mapping[str, Any], str], Iterable[str]]") -> Callable[[typer.Context, str], list[str]]:
+def completing(find: "Callable[[CommandRun, Mapping[str, Any], str], Iterable[str]]") -> Callable[[typer.Context, str], list[str]]:
     """What a shell may put in place of a word: of what ``find`` knows by the words before it. Completion shows no errors."""
 
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -194,7 +194,7 @@ def completing(find: "Callable[[Session, Mapping[str, Any], str], Iterable[str]]
         arguments = (param.name for param in ctx.command.params if param.param_type_name == "argument")
         given = {**dict(zip(arguments, ctx.args, strict=False)), **{key: value for key, value in ctx.params.items() if value}}
         try:
-            session = Session(
+            session = CommandRun(
                 out=Output(as_json=False, now_millis=0),
                 warehouse=given.get("warehouse") or os.environ.get(WAREHOUSE_VARIABLE),
                 storage=parse_storage(given.get("storage") or ()),
@@ -207,7 +207,7 @@ def completing(find: "Callable[[Session, Mapping[str, Any], str], Iterable[str]]
 
 
 @completing
-def complete_table(session: Session, given: Mapping[str, Any], incomplete: str) -> Iterable[str]:
+def complete_table(session: CommandRun, given: Mapping[str, Any], incomplete: str) -> Iterable[str]:
     """Names of tables, and behind a name and ``$`` those of its branches."""
     base, sign, _ = incomplete.rpartition("$")
     if sign:
@@ -247,7 +247,7 @@ def command(app: typer.Typer, name: str, *examples: str) -> Callable[[Callable[.
         @wraps(function)
         def run(*args: Any, warehouse: str | None, storage: list[str] | None, json_output: bool, debug: bool, **given: Any) -> None:
             output = Output(as_json=json_output, now_millis=SystemClock().now_ms())
-            session = Session(out=output, warehouse=warehouse, storage=parse_storage(storage or ()))
+            session = CommandRun(out=output, warehouse=warehouse, storage=parse_storage(storage or ()))
             for key in _given_openly(storage or ()):
                 output.note(
                     f"other users of this machine see --storage {key}=… in its list of processes: give its name, {key}=env:NAME or "
@@ -309,7 +309,7 @@ def parse_storage(pairs: Sequence[str]) -> dict[str, Any]:
     return found
 
 
-def _guarded(work: Callable[[], None], session: Session, debug: bool) -> None:
+def _guarded(work: Callable[[], None], session: CommandRun, debug: bool) -> None:
     output = session.out
     raise_at_ctrl_c(session.ids)
     try:
@@ -360,7 +360,7 @@ def _message(error: Exception) -> str:
     return str(error)
 
 
-def _say_interrupted(session: Session) -> None:
+def _say_interrupted(session: CommandRun) -> None:
     message = f"Interrupted: {session.what_landed(session.ids.given)}."
     if session.out.as_json:
         session.out.error_line({"error": {"type": "KeyboardInterrupt", "kind": "interrupted", "message": message}})

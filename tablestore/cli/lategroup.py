@@ -20,7 +20,7 @@ from tablestore.lazy import imported
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LateCommand:
     """Where a command comes from: ``load`` makes the command of a name, ``line`` is what the list of commands says about it.
 
     ``group``: its commands are known without loading them.
@@ -31,12 +31,12 @@ class Place:
     group: "type[LateGroup] | None" = None
 
 
-def verb(module: str, line: str, app: str = "app") -> Place:
+def verb(module: str, line: str, app: str = "app") -> LateCommand:
     """One of several commands that a ``typer.Typer`` of a module holds."""
-    return Place(lambda name: get_group(_typer(module, app)).commands[name], line)
+    return LateCommand(lambda name: get_group(_typer(module, app)).commands[name], line)
 
 
-def noun(module: str, line: str, app: str = "app") -> Place:
+def noun(module: str, line: str, app: str = "app") -> LateCommand:
     """All commands that a ``typer.Typer`` of a module holds, as one group."""
 
     def load(name: str) -> Any:
@@ -44,18 +44,18 @@ def noun(module: str, line: str, app: str = "app") -> Place:
         group.name = name
         return group
 
-    return Place(load, line)
+    return LateCommand(load, line)
 
 
-def inner(group: "type[LateGroup]", line: str) -> Place:
+def inner(group: "type[LateGroup]", line: str) -> LateCommand:
     """A group whose commands come from several modules."""
-    return Place(lambda name: group(name=name, no_args_is_help=True, help=line), line, group)
+    return LateCommand(lambda name: group(name=name, no_args_is_help=True, help=line), line, group)
 
 
 class LateGroup(TyperGroup):
     """A group whose commands stand in ``places``."""
 
-    places: ClassVar[Mapping[str, Place]]
+    places: ClassVar[Mapping[str, LateCommand]]
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
@@ -95,7 +95,7 @@ class LateGroup(TyperGroup):
 class _Late(Mapping[str, Any]):
     """Commands by name, made at the first use."""
 
-    def __init__(self, places: Mapping[str, Place]) -> None:
+    def __init__(self, places: Mapping[str, LateCommand]) -> None:
         self._places, self._loaded = places, dict[str, Any]()
 
     def __getitem__(self, name: str) -> Any:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from tablestore.cli.command import Session, complete_table, completing
+from tablestore.cli.command import CommandRun, complete_table, completing
 
 if TYPE_CHECKING:
     from tablestore.cli.tableparts import TableParts
@@ -19,7 +19,7 @@ _WORD = re.compile(r"\w*$")
 
 
 @completing
-def databases(session: Session, given: Given, incomplete: str) -> Iterable[str]:
+def databases(session: CommandRun, given: Given, incomplete: str) -> Iterable[str]:
     """The databases of the warehouse."""
     return session.names().list_databases()
 
@@ -37,13 +37,13 @@ def system_table(incomplete: str) -> list[str]:
 
 
 @completing
-def column(session: Session, given: Given, incomplete: str) -> Iterable[str]:
+def column(session: CommandRun, given: Given, incomplete: str) -> Iterable[str]:
     """One column."""
     return _columns(session, given)
 
 
 @completing
-def columns(session: Session, given: Given, incomplete: str) -> Iterable[str]:
+def columns(session: CommandRun, given: Given, incomplete: str) -> Iterable[str]:
     """Columns that commas separate: the last one may be any that is not yet named."""
     before, comma, _ = incomplete.rpartition(",")
     taken = {name.strip() for name in before.split(",")}
@@ -51,38 +51,38 @@ def columns(session: Session, given: Given, incomplete: str) -> Iterable[str]:
 
 
 @completing
-def condition(session: Session, given: Given, incomplete: str) -> Iterable[str]:
+def condition(session: CommandRun, given: Given, incomplete: str) -> Iterable[str]:
     """The columns of a condition: its last word may be any."""
     before = _WORD.sub("", incomplete, count=1)
     return [f"{before}{name}" for name in _columns(session, given)]
 
 
 @completing
-def setting(session: Session, given: Given, incomplete: str) -> Iterable[str]:
+def setting(session: CommandRun, given: Given, incomplete: str) -> Iterable[str]:
     """``column=``, as values are set by."""
     return [f"{name}=" for name in _columns(session, given)]
 
 
 @completing
-def tag(session: Session, given: Given, incomplete: str) -> Iterable[str]:
+def tag(session: CommandRun, given: Given, incomplete: str) -> Iterable[str]:
     """The tags of the table."""
     return _parts(session, given).tags()
 
 
 @completing
-def snapshot(session: Session, given: Given, incomplete: str) -> Iterable[str]:
+def snapshot(session: CommandRun, given: Given, incomplete: str) -> Iterable[str]:
     """The retained snapshots, newest first."""
     return _parts(session, given).snapshots()
 
 
 @completing
-def branch(session: Session, given: Given, incomplete: str) -> Iterable[str]:
+def branch(session: CommandRun, given: Given, incomplete: str) -> Iterable[str]:
     """The branches of the table."""
     return _parts(session, given).branches()
 
 
 @completing
-def consumer(session: Session, given: Given, incomplete: str) -> Iterable[str]:
+def consumer(session: CommandRun, given: Given, incomplete: str) -> Iterable[str]:
     """The consumers of the table."""
     return _parts(session, given).consumers()
 
@@ -100,16 +100,16 @@ def option(incomplete: str) -> list[str]:
 
 
 @completing
-def set_option(session: Session, given: Given, incomplete: str) -> Iterable[str]:
+def set_option(session: CommandRun, given: Given, incomplete: str) -> Iterable[str]:
     """The options that the table has set."""
     return _parts(session, given).options()
 
 
-def _columns(session: Session, given: Given) -> list[str]:
+def _columns(session: CommandRun, given: Given) -> list[str]:
     return _parts(session, given).columns()
 
 
-def _parts(session: Session, given: Given) -> "TableParts":
+def _parts(session: CommandRun, given: Given) -> "TableParts":
     """Of the table that the words before name."""
     name, system = given.get("name"), given.get("system")
     return session.parts(f"{name}${system}" if system else str(name))

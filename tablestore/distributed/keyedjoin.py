@@ -37,7 +37,7 @@ from tablestore.table.table import Table
 from tablestore.types.arrays import Mask, Places, one_chunk
 from tablestore.types.arrowtypes import to_arrow_schema, to_arrow_type
 from tablestore.types.datatypes import DataType, Field
-from tablestore.types.pieces import gathered
+from tablestore.types.rebatch import rebatched
 from tablestore.types.schema import TableSchema
 
 JoinKind = Literal["left", "inner"]
@@ -133,7 +133,7 @@ def join_batches(
     """
     lookup = (shared or Shared()).once(OpenedJoins).lookup(join, pin)
     names = _at(join, lookup.context)
-    for rows in gathered(batches, max_rows=WINDOW_KEYS, max_bytes=GIVEN_BYTES):
+    for rows in rebatched(batches, max_rows=WINDOW_KEYS, max_bytes=GIVEN_BYTES):
         keys = {names[field.id]: _as_key(rows.column(name), field.type) for name, field in join.keys}
         for given, found, places in rows_beside(lookup, rows, pa.table(keys)):
             if found is not None or join.how == "left":

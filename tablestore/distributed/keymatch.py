@@ -27,7 +27,7 @@ from tablestore.store.scan.lookupcache import LookupCache
 from tablestore.table.read.keylookup import KeyLookup, stored_keys
 from tablestore.types.arrays import one_chunk
 from tablestore.types.arrowtypes import to_arrow_schema
-from tablestore.types.pieces import gathered
+from tablestore.types.rebatch import rebatched
 
 GIVEN_BYTES = WINDOW_BYTES
 # The bytes of decoded row groups that a process keeps: Spark's workers take turns, so each of them may come to keep the same.
@@ -85,7 +85,7 @@ def matched_rows(
     cache = None if shared is None else shared.once(_cache)
     lookup = KeyLookup(context, match.pin.read_snapshot(context), match.columns, cache)
     schema = to_arrow_schema([context.schema.field(name) for name in match.columns])
-    for rows in gathered(batches, max_rows=WINDOW_KEYS, max_bytes=GIVEN_BYTES):
+    for rows in rebatched(batches, max_rows=WINDOW_KEYS, max_bytes=GIVEN_BYTES):
         keys = _stored(match, [rows.column(place) for place in match.keys])
         assert keys is not None, "other types of keys were refused at first"
         for given, found, places in rows_beside(lookup, rows, keys):

@@ -35,7 +35,7 @@ from tablestore.types.filter.filters import parse_filter
 from tablestore.types.filter.predicate import Predicate
 from tablestore.types.filter.predicate import columns as filter_columns
 from tablestore.types.filter.predicatetext import to_sql
-from tablestore.types.pieces import gathered
+from tablestore.types.rebatch import rebatched
 from tablestore.types.rowposition import POSITION_FIELDS
 
 _KIND = "read task"
@@ -309,7 +309,7 @@ def read_task(spec: TableSpec, task: ReadTask) -> Iterator[pa.RecordBatch]:
             for split in task.splits:
                 yield from reader.read(split)
 
-    return gathered(batches(), max_rows=2 * BATCH_ROWS, max_bytes=BATCH_BYTES, small_rows=BATCH_ROWS)
+    return rebatched(batches(), max_rows=2 * BATCH_ROWS, max_bytes=BATCH_BYTES, small_rows=BATCH_ROWS)
 
 
 def pack_tasks(splits: Sequence[Split], *, task_bytes: int, parallelism: int) -> tuple[tuple[Split, ...], ...]:

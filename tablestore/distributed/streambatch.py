@@ -11,7 +11,7 @@ one stream. Both can be wrong, and rows would be lost without a word, so both ar
 * Two streams have one query id, because somebody copied a checkpoint: the table keeps which checkpoint numbers the batches.
 
 Two streams that run beside each other by mistake take turns, and nobody would see it. So the one that began first is ended by an
-error at its next batch (:class:`~tablestore.distributed.succession.Succession`):
+error at its next batch (:class:`~tablestore.distributed.writerfencing.WriterFence`):
 
 * Both run from one checkpoint. Nothing is lost: what the one has not written the other one finds in the checkpoint.
 * Both replace all rows of the table with every batch, each what the other one wrote.
@@ -20,8 +20,8 @@ error at its next batch (:class:`~tablestore.distributed.succession.Succession`)
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tablestore.distributed.succession import Succession
 from tablestore.distributed.write import abort_messages, commit_messages
+from tablestore.distributed.writerfencing import WriterFence
 from tablestore.errors import ConflictError, InvalidInputError
 from tablestore.format.snapshot import Snapshot
 from tablestore.log.port import ChangeLog
@@ -63,7 +63,7 @@ def has_landed(table: Table, batch: StreamBatch) -> bool:
             raise _copied(table, batch, min(origins))
     if batch.checkpoint is not None and origins != {batch.checkpoint}:
         replays.keep_origin(batch.query_id, batch.checkpoint)
-    if batch.run is not None and (newer := Succession(context.files, batch.query_id).enter(batch.run)) is not None:
+    if batch.run is not None and (newer := WriterFence(context.files, batch.query_id).enter(batch.run)) is not None:
         raise _followed(table, batch, newer)
     return highest is not None and batch.batch_id <= highest
 
@@ -107,7 +107,7 @@ def no_checkpoint(table: str, way_out: str) -> InvalidInputError:
 
 
 def _check_alone(table: Table, batch: StreamBatch) -> None:
-    newer = Succession(table.context.files, _ALL_ROWS).enter(batch.query_id, again=batch.adopts)
+    newer = WriterFence(table.context.files, _ALL_ROWS).enter(batch.query_id, again=batch.adopts)
     if newer is not None:
         raise ConflictError(
             f"query {batch.query_id} replaces all rows of table {table.name} with each of its batches, and query {newer} has "

@@ -20,7 +20,7 @@ from tablestore.errors import InvalidInputError
 from tablestore.format.snapshot import Snapshot
 from tablestore.log.port import ChangeLog
 from tablestore.lsm.missingchoice import MissingColumns
-from tablestore.store.commit.landings import digest_of
+from tablestore.store.commit.deduplication import digest_of
 from tablestore.store.compact.bucketcompaction import discard_unnamed
 from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage, merge_messages

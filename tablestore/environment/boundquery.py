@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from tablestore.environment.engine import BoundQuery, ManagedRelation, QueryRelation, Relation, SelectList
-from tablestore.remembered import Remembered
-from tablestore.sql.query.extent import Tokens
+from tablestore.memo import Memo
 from tablestore.sql.query.parameters import Parameters
-from tablestore.sql.query.plan import QueryPlan, Replacement, View, plan_query
+from tablestore.sql.query.plan import QueryPlan, QueryView, Replacement, plan_query
 from tablestore.sql.query.tablereferences import Reference, references_in
+from tablestore.sql.query.tokenstream import Tokens
 from tablestore.sql.query.use import Use
 from tablestore.sql.source import Path
 from tablestore.types.rowposition import POSITION_COLUMNS
@@ -20,18 +20,18 @@ def bind(
     resolve: Callable[[Reference], Relation | None],
     parameters: Parameters = (),
     functions: Callable[[Path], str | None] | None = None,
-    remembered: Remembered | None = None,
+    memo: Memo | None = None,
 ) -> BoundQuery:
     """Binds a query. ``resolve`` gives what a table reference reads, None if the engine knows the name itself; so ``functions``.
-    ``remembered``: what was found out of this text before."""
-    remembered = remembered or Remembered()
-    read = remembered(_read, text)
+    ``memo``: what was found out of this text before."""
+    memo = memo or Memo()
+    read = memo(_read, text)
     resolved = [resolve(reference) for reference in read.references]
     made = tuple(None if relation is None else _replacement(relation) for relation in resolved)
     if parameters or functions is not None:
         plan = plan_query(read.tokens, read.references, made, parameters, functions)
     else:
-        plan = remembered(_planned, text, read, made)
+        plan = memo(_planned, text, read, made)
     uses = iter(plan.uses)
     relations = tuple(_pruned(relation, uses) for relation in resolved if relation is not None)
     by_engine = tuple(
@@ -75,7 +75,7 @@ def _replacement(relation: Relation) -> Replacement:
         case QueryRelation(query=query):
             made = tuple(_replacement(inner) for inner in query.relations)
             return Replacement(
-                path=tuple(relation.name.split(".")), view=View(text=query.text, edits=query.edits, replacements=made)
+                path=tuple(relation.name.split(".")), view=QueryView(text=query.text, edits=query.edits, replacements=made)
             )
         case _:
             return Replacement(path=tuple(relation.name.split(".")))

@@ -51,7 +51,7 @@ class Notice:
     message: str
 
 
-class Rows(Protocol):
+class RereadableRows(Protocol):
     """Rows that can be read several times."""
 
     @property
@@ -65,7 +65,7 @@ class Result(ArrowSource):
 
     def __init__(
         self,
-        rows: Rows | pa.Table,
+        rows: RereadableRows | pa.Table,
         *,
         kind: ResultKind = "rows",
         snapshot: Snapshot | None = None,

@@ -26,8 +26,8 @@ from tablestore.log.settings import EARLY_CONCERNS, LogSettings, named_log, sett
 from tablestore.options import TableOptions
 from tablestore.store.commit.alterschema import alter_schema
 from tablestore.store.context import TableContext
-from tablestore.store.followup import Chore, attempt
-from tablestore.store.history.holds import LOG_HOLD, Holds
+from tablestore.store.history.retentionleases import LOG_HOLD, RetentionLeases
+from tablestore.store.postcommit import PostCommitTask, attempt
 from tablestore.types.evolution.optionchanges import with_option
 from tablestore.types.evolution.schemachanges import RemoveOption, SchemaChange, SetOption
 from tablestore.types.schema import TableSchema
@@ -133,7 +133,7 @@ def _begin(context: TableContext, settings: LogSettings, land: Callable[[], Tabl
         # The topic is ours: it was made above. It is of no use to a table that has no such log.
         with suppress(TablestoreError):
             if _choice(context, context.schemas.refreshed_latest()).settings.system == "filestore":
-                Holds(context.files).release(LOG_HOLD)
+                RetentionLeases(context.files).release(LOG_HOLD)
                 LogProgress(context.files).forget()
                 log.drop(ignore_if_not_exists=True)
         raise
@@ -142,11 +142,11 @@ def _begin(context: TableContext, settings: LogSettings, land: Callable[[], Tabl
 def _end(context: TableContext, publishers: Publishers, settings: LogSettings, land: Callable[[], TableSchema]) -> TableSchema:
     made = land()
     where = f"schema {made.id} of table {context.files.root_uri}, whose log was topic {settings.topic},"
-    attempt(Chore.END_LOG, lambda: publishers.close(context.files.root_uri), where=where)
+    attempt(PostCommitTask.END_LOG, lambda: publishers.close(context.files.root_uri), where=where)
     # Whose log it is, is known before the table forgets it.
-    attempt(Chore.DROP_LOG, lambda: remove_log(context, open_log_store(settings), settings), where=where)
-    attempt(Chore.END_LOG, LogProgress(context.files).forget, where=where)
-    attempt(Chore.END_LOG, lambda: Holds(context.files).release(LOG_HOLD), where=where)
+    attempt(PostCommitTask.DROP_LOG, lambda: remove_log(context, open_log_store(settings), settings), where=where)
+    attempt(PostCommitTask.END_LOG, LogProgress(context.files).forget, where=where)
+    attempt(PostCommitTask.END_LOG, lambda: RetentionLeases(context.files).release(LOG_HOLD), where=where)
     return made
 
 

@@ -29,7 +29,7 @@ from tablestore.log.settings import LogSettings
 from tablestore.lsm.merge.rowdiff import equal_values
 from tablestore.store.changes.changeplan import change_rule
 from tablestore.store.context import TableContext
-from tablestore.store.followup import Chore, read_undone
+from tablestore.store.postcommit import PostCommitTask, read_undone
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.scan.splits import plan_scan
 from tablestore.types.rowkind import ROW_KIND_COLUMN
@@ -114,7 +114,7 @@ def _problem(context: TableContext, log: LogStore, settings: LogSettings, *, pub
         return str(found)
     if latest is None or published >= latest.id:
         return None
-    return next((one.error for one in read_undone(context.files) if one.chore == Chore.PUBLISH.label), None)
+    return next((one.error for one in read_undone(context.files) if one.task == PostCommitTask.PUBLISH.label), None)
 
 
 def _lag_records(context: TableContext, settings: LogSettings, bucket: int, published: int, latest: Snapshot | None) -> int:

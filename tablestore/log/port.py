@@ -94,7 +94,7 @@ class ChangeLog(Protocol):
         ...
 
     def after_commit(self) -> None:
-        """Publish the commits of this process that have landed. Raises LeftAlone while the log does not answer,
+        """Publish the commits of this process that have landed. Raises Skipped while the log does not answer,
         TablestoreError."""
         ...
 

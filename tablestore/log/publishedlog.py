@@ -4,7 +4,7 @@
     commit   the snapshot notes where later records begin; after it has landed this process publishes what the log lacks
     DROP     the log goes with the table, if it is this table's (:mod:`tablestore.log.publish.claim`)
 
-A publish that fails never fails the write that it follows (:mod:`tablestore.store.followup`): the next publisher catches up.
+A publish that fails never fails the write that it follows (:mod:`tablestore.store.postcommit`): the next publisher catches up.
 """
 
 import logging
@@ -33,12 +33,12 @@ from tablestore.log.publish.claim import adopt_log, fence_slots, hold_for_log, o
 from tablestore.log.publish.ownercheck import foreign_log, log_problem, owner_here
 from tablestore.log.publish.ownerfile import LogOwner
 from tablestore.log.publish.publisher import LogPublisher, PublishReport
-from tablestore.log.publish.publishers import Publisher, Publishers
+from tablestore.log.publish.publishers import Publishers, SlotPublisher
 from tablestore.log.recordlimit import refuse_large_rows
 from tablestore.log.settings import LogSettings
 from tablestore.store.context import TableContext
-from tablestore.store.followup import LeftAlone
-from tablestore.store.history.holds import LOG_HOLD, Holds
+from tablestore.store.history.retentionleases import LOG_HOLD, RetentionLeases
+from tablestore.store.postcommit import Skipped
 from tablestore.store.snapshots import LOG_OFFSETS_PROPERTY
 from tablestore.types.evolution.schemachanges import SchemaChange
 from tablestore.types.schema import TableSchema
@@ -74,7 +74,7 @@ class PublishedLog:
         """Make the log of a new table. Raises AlreadyExistsError, StorageError, InvalidInputError; then there is no log."""
         context, settings, log = self._context, self.settings, self._open()
         made = log.create(partitions=settings.partitions, retention_ms=settings.retention_ms, ignore_if_exists=ignore_if_exists)
-        if Holds(context.files).find(LOG_HOLD) is not None:
+        if RetentionLeases(context.files).find(LOG_HOLD) is not None:
             return
         try:
             own_log(context, log, settings)
@@ -149,7 +149,7 @@ class PublishedLog:
     def after_commit(self) -> None:
         """Publish, unless the log did not answer a moment ago (:mod:`tablestore.log.publish.circuitbreaker`)."""
         if self._is_silent():
-            raise LeftAlone(f"the log of {self._address} was silent and is left alone")
+            raise Skipped(f"the log of {self._address} was silent and is left alone")
         try:
             self._publish()
         except TablestoreError as error:
@@ -174,7 +174,7 @@ class PublishedLog:
         latest = self._context.snapshots.latest()
         return max(latest.id - published, 0) if latest is not None else 0
 
-    def use(self, slot: int) -> AbstractContextManager[Publisher]:
+    def use(self, slot: int) -> AbstractContextManager[SlotPublisher]:
         """The publisher of a slot, open from one call to the next."""
         context, settings = self._context, self.settings
         make = EarlyPublisher if settings.eventual else LogPublisher
@@ -242,7 +242,7 @@ class PublishedLog:
         # A process that still has the old log open must not write to the new one.
         fence_slots(log, range(max((settings.slots, *LogProgress(context.files).layouts()))))
         LogProgress(context.files).forget()
-        Holds(context.files).release(LOG_HOLD)
+        RetentionLeases(context.files).release(LOG_HOLD)
         log.create(partitions=settings.partitions, retention_ms=settings.retention_ms, ignore_if_exists=False)
         own_log(context, log, settings)
         ids = context.snapshots.live_ids()

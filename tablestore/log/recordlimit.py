@@ -22,7 +22,7 @@ from tablestore.log.record import LogRecords, sizes_of
 from tablestore.log.settings import LogSettings
 from tablestore.store.context import TableContext
 from tablestore.types.arrays import Kinds
-from tablestore.types.pieces import pieces
+from tablestore.types.rebatch import slices_of
 
 _SHOWN_KEY_BYTES = 200
 
@@ -69,14 +69,14 @@ class LargeRow:
 def large_rows(rows: pa.Table, kinds: Kinds | None, *, key: Sequence[str], mode: ChangelogMode, limit: int) -> Iterator[LargeRow]:
     """The rows whose records have more than ``limit`` bytes, in order. ``kinds`` are row kind codes, None: all are inserts."""
     first = 0
-    for part in pieces(rows, max_rows=BATCH_ROWS, max_bytes=BATCH_BYTES):
+    for part in slices_of(rows, max_rows=BATCH_ROWS, max_bytes=BATCH_BYTES):
         batch = part.combine_chunks()
         # The key has two texts, one in the value.
         bounds = text_bounds(batch) + text_bounds(batch.select(list(key))) + ENVELOPE_BYTES
         places = np.flatnonzero(bounds > limit)
         of_part = np.zeros(batch.num_rows, dtype=np.int8) if kinds is None else kinds[first : first + batch.num_rows]
         stop = 0
-        for suspects in pieces(batch.take(places), max_rows=BATCH_ROWS, max_bytes=TEXT_BYTES, size_of=text_bytes):
+        for suspects in slices_of(batch.take(places), max_rows=BATCH_ROWS, max_bytes=TEXT_BYTES, size_of=text_bytes):
             start, stop = stop, stop + suspects.num_rows
             chosen = places[start:stop]
             messages = encode_changes(suspects, of_part[chosen], key=key, mode=mode)

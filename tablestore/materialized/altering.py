@@ -18,14 +18,14 @@ from tablestore.environment.pipelines.pipeline import run_work
 from tablestore.environment.result import Result, done
 from tablestore.environment.session.session import Session
 from tablestore.errors import ConflictError, NotFoundError, TablestoreError, UnsupportedError
-from tablestore.materialized.difference import ModifyOptions, Plan, validate
+from tablestore.materialized.difference import AlterationPlan, ModifyOptions, validate
 from tablestore.materialized.freshness import RefreshMode
 from tablestore.materialized.incremental.holding import held_sources, release
 from tablestore.materialized.lasterror import forget_error, keep_error
 from tablestore.materialized.materializedtable import RefreshStatus, Upkeep
 from tablestore.materialized.newversion import Version, build, changed_meanwhile
 from tablestore.materialized.refreshing import check_formats, refresh_newest, refresh_session
-from tablestore.materialized.storing import Found, check_storable, store
+from tablestore.materialized.storing import StoredTable, check_storable, store
 from tablestore.materialized.tableversions import VERSION
 from tablestore.materialized.upkeep import end_upkeep, keeping_fresh
 from tablestore.materialized.workflows import check_scheduler
@@ -56,7 +56,7 @@ def run_act(session: Session, act: Act) -> Result:
     return done()
 
 
-def plan_act(session: Session, found: Found, plan: Plan) -> Act:
+def plan_act(session: Session, found: StoredTable, plan: AlterationPlan) -> Act:
     """The action that makes a table what a plan says. Raises InvalidInputError, UnsupportedError for a plan that cannot be carried
     out."""
     shown = f"== Alters ==\n{found.path}\n{plan}"
@@ -79,14 +79,14 @@ def plan_act(session: Session, found: Found, plan: Plan) -> Act:
     return Act(shown=shown, run=lambda: _active(session, found, plan, replaces=replaces), fills=fills)
 
 
-def _store(session: Session, found: Found, upkeep: Upkeep, plan: Plan) -> None:
+def _store(session: Session, found: StoredTable, upkeep: Upkeep, plan: AlterationPlan) -> None:
     """Stores what a plan changes. What another query reads is held from its first refresh on."""
     held = held_sources(refresh_session(session), found.table, found.definition.expanded_query) if plan.changes_query else {}
     store(found, upkeep, plan)
     release(found.table, held)
 
 
-def _suspended(session: Session, found: Found, plan: Plan) -> None:
+def _suspended(session: Session, found: StoredTable, plan: AlterationPlan) -> None:
     upkeep = found.upkeep
     if plan.restarts:
         # RESUME makes what it needs.
@@ -96,7 +96,7 @@ def _suspended(session: Session, found: Found, plan: Plan) -> None:
         end_upkeep(session, found)
 
 
-def _active(session: Session, found: Found, plan: Plan, *, replaces: bool) -> None:
+def _active(session: Session, found: StoredTable, plan: AlterationPlan, *, replaces: bool) -> None:
     with _explained(session, found, plan), keeping_fresh(session, found.path, plan.new) as prepared:
         upkeep = replace(found.upkeep, status=RefreshStatus.ACTIVATED, handler=prepared.handler, since_ms=session.clock.now_ms())
         if plan.new.refresh_mode is RefreshMode.FULL:
@@ -109,7 +109,7 @@ def _active(session: Session, found: Found, plan: Plan, *, replaces: bool) -> No
     end_upkeep(session, found)
 
 
-def _replace(session: Session, found: Found, upkeep: Upkeep, plan: Plan) -> None:
+def _replace(session: Session, found: StoredTable, upkeep: Upkeep, plan: AlterationPlan) -> None:
     """Puts a version with the rows of another query in the place of the table. Its columns stay as they are, with their
     comments."""
     version = Version(
@@ -128,7 +128,7 @@ def _replace(session: Session, found: Found, upkeep: Upkeep, plan: Plan) -> None
         raise changed_meanwhile(found.path) from error
 
 
-def _check_log_stays(found: Found, plan: Plan) -> None:
+def _check_log_stays(found: StoredTable, plan: AlterationPlan) -> None:
     for change in plan.changes:
         keys = (*change.set, *change.reset) if isinstance(change, ModifyOptions) else ()
         if log := sorted(key for key in keys if key.startswith("log.")):
@@ -140,7 +140,7 @@ def _check_log_stays(found: Found, plan: Plan) -> None:
 
 
 @contextmanager
-def _explained(session: Session, found: Found, plan: Plan) -> Iterator[None]:
+def _explained(session: Session, found: StoredTable, plan: AlterationPlan) -> Iterator[None]:
     try:
         yield
     except TablestoreError as error:

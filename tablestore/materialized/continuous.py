@@ -23,7 +23,7 @@ from tablestore.environment.session.session import Session
 from tablestore.errors import ConflictError, NotFoundError, TablestoreError
 from tablestore.materialized.materializedtable import RefreshHandler, RefreshStatus
 from tablestore.materialized.refreshing import CONFLICTS, last_refresh, refresh_once
-from tablestore.materialized.storing import Found, open_materialized
+from tablestore.materialized.storing import StoredTable, open_materialized
 
 LOG = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class ContinuousRefresh:
             found = self._refreshed(job)
         return done()
 
-    def _refreshed(self, job: Job[Result]) -> Found | None:
+    def _refreshed(self, job: Job[Result]) -> StoredTable | None:
         """Refreshes the table as it is now; None if another one refreshes it, or nobody."""
         while (found := self._mine(job.id)) is not None:
             try:
@@ -66,7 +66,7 @@ class ContinuousRefresh:
             return found
         return None
 
-    def _mine(self, job_id: str) -> Found | None:
+    def _mine(self, job_id: str) -> StoredTable | None:
         """The table, if this job is the one that refreshes it."""
         try:
             found = open_materialized(self.session, self.path)

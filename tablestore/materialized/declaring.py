@@ -20,7 +20,7 @@ from tablestore.environment.session.session import Session, placing
 from tablestore.environment.source import Source
 from tablestore.errors import AlreadyExistsError, CommitOutcomeUnknown, InvalidInputError, NotFoundError, TablestoreError
 from tablestore.materialized.altering import Act, plan_act, run_act
-from tablestore.materialized.difference import DRIFTED, Plan, check_declared, diff, settled
+from tablestore.materialized.difference import DRIFTED, AlterationPlan, check_declared, diff, settled
 from tablestore.materialized.expansion import check_lasts, expand_query, fill_names
 from tablestore.materialized.freshness import (
     Freshness,
@@ -40,7 +40,7 @@ from tablestore.materialized.newversion import Version, build
 from tablestore.materialized.refreshing import check_formats
 from tablestore.materialized.sametext import same_query
 from tablestore.materialized.storing import (
-    Found,
+    StoredTable,
     check_not_initializing,
     find_materialized,
     open_materialized,
@@ -132,7 +132,7 @@ def alter_declared(session: Session, statement: AlterMaterializedTable, source: 
     return run_act(session, plan_act(session, found, diff(old, new, same_query=same)))
 
 
-def plan_declared(session: Session, statement: CreateMaterializedTable, source: Source, found: Found) -> Plan:
+def plan_declared(session: Session, statement: CreateMaterializedTable, source: Source, found: StoredTable) -> AlterationPlan:
     """The changes after which a table is what a statement declares, whether or not that can be done in its place.
 
     A statement that says nothing of the layout of the rows leaves it as it is, unless it declares another key or partitioning.
@@ -161,7 +161,7 @@ def plan_declared(session: Session, statement: CreateMaterializedTable, source: 
     return diff(old, new, same_query=same)
 
 
-def _there(session: Session, statement: CreateMaterializedTable, source: Source) -> tuple[ObjectPath, Found | None]:
+def _there(session: Session, statement: CreateMaterializedTable, source: Source) -> tuple[ObjectPath, StoredTable | None]:
     """The whole name, and the table that has it."""
     path = session.expand(statement.path, source)
     with placing(source, statement.path.span):

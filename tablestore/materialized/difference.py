@@ -152,7 +152,7 @@ Change = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class AlterationPlan:
     """The plan that leads from one definition to another, change by change."""
 
     old: MaterializedTable
@@ -194,7 +194,7 @@ class Plan:
         return "\n".join(map(str, self.changes)) if self.changes else "no change"
 
 
-def diff(old: MaterializedTable, new: MaterializedTable, *, same_query: bool) -> Plan:
+def diff(old: MaterializedTable, new: MaterializedTable, *, same_query: bool) -> AlterationPlan:
     """The plan that leads from ``old`` to ``new``. ``same_query``: their queries say the same, whatever their texts."""
     changes: list[Change] = []
     new = replace(new, fields=_aligned(old.fields, new.fields))
@@ -216,7 +216,7 @@ def diff(old: MaterializedTable, new: MaterializedTable, *, same_query: bool) ->
         changes.append(ModifyConstraint(before=old.primary_key, after=new.primary_key, name=new.constraint))
     if old.partition_by != new.partition_by:
         changes.append(ModifyPartitioning(before=old.partition_by, after=new.partition_by))
-    return Plan(old=old, new=new, changes=tuple(changes))
+    return AlterationPlan(old=old, new=new, changes=tuple(changes))
 
 
 def settled(
@@ -229,7 +229,7 @@ def settled(
     return pick_mode(freshness, logical, rules)
 
 
-def validate(plan: Plan) -> None:
+def validate(plan: AlterationPlan) -> None:
     """Raises InvalidInputError or UnsupportedError for a plan that cannot be carried out."""
     if plan.old.expanded_query == plan.new.expanded_query:
         _check_drift(plan)
@@ -280,7 +280,7 @@ def check_columns(original: tuple[Field, ...], derived: tuple[Field, ...]) -> No
             )
 
 
-def _check_drift(plan: Plan) -> None:
+def _check_drift(plan: AlterationPlan) -> None:
     """Raises InvalidInputError where the query is the same, and its columns are others than those that the table may get."""
     old, new = plan.old.fields, plan.new.fields
     kept = [before.name for before in old] == [after.name for after in new[: len(old)]]

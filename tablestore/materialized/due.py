@@ -34,7 +34,7 @@ from tablestore.materialized.refreshing import (
     refresh_until_landed,
     zone_of,
 )
-from tablestore.materialized.storing import Found, check_not_initializing, open_materialized
+from tablestore.materialized.storing import StoredTable, check_not_initializing, open_materialized
 from tablestore.materialized.tableversions import drop_expired
 from tablestore.materialized.workflows import EMBEDDED, scheduler_of
 from tablestore.options import is_materialized, partition_date_column
@@ -54,7 +54,7 @@ class DueRefresh:
     error: TablestoreError | None = None
 
 
-def due(found: Found, last: RefreshNote | None, now_ms: int) -> int | None:
+def due(found: StoredTable, last: RefreshNote | None, now_ms: int) -> int | None:
     """The time that a refresh of an active table is due for; None if none is."""
     if found.upkeep.status is not RefreshStatus.ACTIVATED:
         return None
@@ -98,7 +98,7 @@ def _begin(session: Session, paths: Sequence[ObjectPath], now: int, this_round: 
             _hold_sources(session, found, this_round)
 
 
-def _hold_sources(session: Session, found: Found, this_round: Round) -> None:
+def _hold_sources(session: Session, found: StoredTable, this_round: Round) -> None:
     sources = find_sources(refresh_session(session), found.definition.expanded_query, this_round)
     if isinstance(sources, Sources):
         hold_back(found.table, sources.sources)
@@ -117,7 +117,7 @@ def refresh_chain(session: Session, path: ObjectPath) -> Iterator[DueRefresh]:
         with suppress(TablestoreError):
             _hold_sources(session, open_materialized(session, one), this_round)
 
-    def once(found: Found) -> RefreshReport:
+    def once(found: StoredTable) -> RefreshReport:
         return refresh_once(session, found, before=last_refresh(found), in_round=this_round)
 
     for one in chain:
@@ -154,7 +154,7 @@ def _is_refreshed_with_others(session: Session, path: ObjectPath) -> bool:
 
 
 def refresh_scheduled(
-    session: Session, found: Found, last: RefreshNote | None, schedule_ms: int, in_round: Round | None = None
+    session: Session, found: StoredTable, last: RefreshNote | None, schedule_ms: int, in_round: Round | None = None
 ) -> RefreshReport:
     """The refresh that a table has at a time of its schedule: of the partition that has just closed, where it says so."""
     partition = None if found.definition.refresh_mode is RefreshMode.CONTINUOUS else partition_of_schedule(found, schedule_ms)
@@ -188,7 +188,7 @@ def _refresh_table(session: Session, path: ObjectPath, now: int, this_round: Rou
             return
 
 
-def _is_left_to_others(session: Session, found: Found) -> bool:
+def _is_left_to_others(session: Session, found: StoredTable) -> bool:
     """True if a running job, or another scheduler, refreshes the table."""
     handler = found.upkeep.handler
     if found.definition.refresh_mode is RefreshMode.CONTINUOUS:

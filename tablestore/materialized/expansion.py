@@ -16,9 +16,9 @@ from tablestore.environment.source import Source
 from tablestore.errors import InvalidInputError, TablestoreError, UnsupportedError
 from tablestore.materialized.materializedtable import definition_of
 from tablestore.options import is_materialized
-from tablestore.sql.query.extent import Tokens
 from tablestore.sql.query.functions import function_edits
 from tablestore.sql.query.tablereferences import Reference, references_in
+from tablestore.sql.query.tokenstream import Tokens
 from tablestore.sql.source import NOWHERE, Edit, Fragment, Span, apply_edits
 from tablestore.table.table import Table
 

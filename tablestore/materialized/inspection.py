@@ -17,7 +17,7 @@ from tablestore.materialized.freshness import LogicalRefreshMode
 from tablestore.materialized.lasterror import last_error
 from tablestore.materialized.materializedtable import default_constraint
 from tablestore.materialized.refreshing import last_refresh, wall_time, zone_of
-from tablestore.materialized.storing import Found, find_materialized, read_found
+from tablestore.materialized.storing import StoredTable, find_materialized, read_found
 from tablestore.options import holds_no_secret, is_materialized
 from tablestore.redaction import shown_options
 from tablestore.sql.query.parameters import Parameters
@@ -63,7 +63,7 @@ def explain(session: Session, statement: Explain, source: Source, parameters: Pa
     return explain_others(session, statement, source, parameters)
 
 
-def _details(found: Found, now_ms: int) -> Details:
+def _details(found: StoredTable, now_ms: int) -> Details:
     definition, upkeep, last, zone = found.definition, found.upkeep, last_refresh(found), zone_of(found)
     yield "original-query", "String", definition.original_query
     yield "expanded-query", "String", definition.expanded_query
@@ -82,7 +82,7 @@ def _details(found: Found, now_ms: int) -> Details:
     yield "last-error-time", "Timestamp", None if error is None else wall_time(error.at_ms, zone)
 
 
-def _create_statement(found: Found) -> str:
+def _create_statement(found: StoredTable) -> str:
     """A statement that makes the same table. Raises FormatError where none does."""
     definition = found.definition
     lines = [f"CREATE MATERIALIZED TABLE {found.path.quoted}"]
@@ -108,8 +108,7 @@ def _create_statement(found: Found) -> str:
         "the comment": definition.comment is not None and (definition.comment,),
         "the partitions": definition.partition_by,
         "the options": shown_options(definition.options, holds_no_secret),
-        "the freshness": not definition.default_freshness
-        and (str(definition.freshness.interval), definition.freshness.unit.value),
+        "the freshness": not definition.default_freshness and (str(definition.freshness.interval), definition.freshness.unit.value),
         "the refresh mode": definition.logical_mode is not LogicalRefreshMode.AUTOMATIC and definition.logical_mode.value,
         "the query": query.strip().rstrip(";").rstrip(),
     }

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 from tablestore.errors import NotFoundError, TablestoreError
-from tablestore.materialized.storing import Found
+from tablestore.materialized.storing import StoredTable
 
 # Stored, never renamed.
 LAST_ERROR_FILE = "tablestore-materialized/last-error.json"
@@ -31,7 +31,7 @@ class LastError:
     message: str
 
 
-def keep_error(found: Found, error: TablestoreError, *, during: During, now_ms: int) -> None:
+def keep_error(found: StoredTable, error: TablestoreError, *, during: During, now_ms: int) -> None:
     """Keeps an error with its table. It is on its way to somebody: that it cannot be kept is no error."""
     kept = LastError(at_ms=now_ms, epoch=found.upkeep.epoch, during=during, message=str(error)[:_MOST_CHARACTERS])
     with suppress(TablestoreError):
@@ -40,7 +40,7 @@ def keep_error(found: Found, error: TablestoreError, *, during: During, now_ms: 
         context.files.overwrite(LAST_ERROR_FILE, json.dumps(asdict(kept), sort_keys=True).encode(), lasting=False)
 
 
-def forget_error(found: Found, *, during: During) -> None:
+def forget_error(found: StoredTable, *, during: During) -> None:
     """Forgets the last error, if it came up ``during`` this: all is well with that again."""
     kept = last_error(found)
     if kept is not None and kept.during == during:
@@ -48,7 +48,7 @@ def forget_error(found: Found, *, during: During) -> None:
             found.table.context.files.delete(LAST_ERROR_FILE)
 
 
-def last_error(found: Found) -> LastError | None:
+def last_error(found: StoredTable) -> LastError | None:
     """The error that still counts; None if all is well."""
     try:
         kept = LastError(**json.loads(found.table.context.files.read(LAST_ERROR_FILE)))

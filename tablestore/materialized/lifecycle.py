@@ -36,7 +36,7 @@ from tablestore.materialized.refreshing import (
     refresh_until_landed,
 )
 from tablestore.materialized.storing import (
-    Found,
+    StoredTable,
     check_not_initializing,
     find_materialized,
     open_materialized,
@@ -115,7 +115,7 @@ def drop_database(session: Session, statement: DropDatabase, source: Source) -> 
     return drop_plain_database(session, statement, source)
 
 
-def _suspend(session: Session, found: Found) -> Result:
+def _suspend(session: Session, found: StoredTable) -> Result:
     check_not_initializing(found, "suspend")
     continuous = found.definition.refresh_mode is RefreshMode.CONTINUOUS
     if found.upkeep.status is RefreshStatus.SUSPENDED:
@@ -129,7 +129,7 @@ def _suspend(session: Session, found: Found) -> Result:
     return done()
 
 
-def _resume(session: Session, found: Found, resume: Resume) -> Result:
+def _resume(session: Session, found: StoredTable, resume: Resume) -> Result:
     check_not_initializing(found, "resume")
     upkeep = found.upkeep
     active = upkeep.status is RefreshStatus.ACTIVATED
@@ -158,14 +158,14 @@ def _resume(session: Session, found: Found, resume: Resume) -> Result:
     return run_act(session, Act(run=act, fills=continuous))
 
 
-def _has_been(found: Found, what: str) -> str:
+def _has_been(found: StoredTable, what: str) -> str:
     if found.definition.refresh_mode is RefreshMode.FULL:
         return f"Materialized table {found.path} refresh workflow has been {what}."
     job = job_of(found.upkeep.handler)
     return f"Materialized table {found.path} continuous refresh job has been {what}, jobId is {job}."
 
 
-def _refresh(session: Session, found: Found, refresh: Refresh, source: Source) -> Result:
+def _refresh(session: Session, found: StoredTable, refresh: Refresh, source: Source) -> Result:
     check_not_initializing(found, "refresh")
     if refresh.partition is not None:
         with placing(source, refresh.span):
@@ -176,7 +176,7 @@ def _refresh(session: Session, found: Found, refresh: Refresh, source: Source) -
         )
 
     def work(job: Job[Result]) -> Result:
-        def once(now: Found) -> RefreshReport:
+        def once(now: StoredTable) -> RefreshReport:
             return refresh_once(session, now, before=last_refresh(now), partition=refresh.partition)
 
         report = refresh_until_landed(session, found, once)
@@ -191,7 +191,7 @@ def _verified(session: Session, path: ObjectPath) -> VerifyReport:
         return verify(inner, found.table, found.definition.expanded_query, spec=inner.spec(path, found.table))
 
 
-def _reported(found: Found, job_id: str, report: RefreshReport, verified: VerifyReport | None) -> Result:
+def _reported(found: StoredTable, job_id: str, report: RefreshReport, verified: VerifyReport | None) -> Result:
     row = {
         "job_id": job_id,
         "mode": report.mode,
@@ -241,7 +241,7 @@ def _drop(session: Session, path: ObjectPath) -> None:
     drop_whole(session, found)
 
 
-def _whole(session: Session, path: ObjectPath) -> Found:
+def _whole(session: Session, path: ObjectPath) -> StoredTable:
     """The table, once nobody is about to make it: an older version of tablestore lets it be seen before."""
     found = open_materialized(session, path)
     if found.upkeep.status is RefreshStatus.INITIALIZING:

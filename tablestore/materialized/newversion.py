@@ -22,7 +22,7 @@ from tablestore.errors import CommitOutcomeUnknown, ConflictError, NotFoundError
 from tablestore.materialized.incremental.holding import held_sources, hold_cursor, release
 from tablestore.materialized.materializedtable import MaterializedTable, Upkeep, options_of
 from tablestore.materialized.refreshing import last_refresh, refresh_once, refresh_session
-from tablestore.materialized.storing import Found, read_found
+from tablestore.materialized.storing import StoredTable, read_found
 from tablestore.materialized.tableversions import drop_found, is_version
 from tablestore.options import MATERIALIZED_PREFIX, OWN_MATERIALIZED_PREFIX, TYPE
 from tablestore.sql.incremental.shapes import TARGET
@@ -48,7 +48,7 @@ class Version:
     path: ObjectPath
     definition: MaterializedTable
     upkeep: Upkeep
-    like: Found | None = None
+    like: StoredTable | None = None
     marks: Mapping[str, str] = field(default_factory=dict)
 
     def context(self, session: Session) -> ManagedTableContext:
@@ -75,7 +75,7 @@ class Version:
     def _with_definition(self, context: ManagedTableContext) -> ManagedTableContext:
         return context.with_options({**context.options, **options_of(self.definition, self.upkeep), **self.marks})
 
-    def _options_as(self, like: Found) -> dict[str, str]:
+    def _options_as(self, like: StoredTable) -> dict[str, str]:
         declared, before = self.definition.options, like.definition.options
         options = {key: text for key, text in like.table.options().items() if key in declared or key not in before}
         options |= {key: text for key, text in declared.items() if before.get(key) != text}
@@ -86,11 +86,11 @@ def build(
     session: Session,
     version: Version,
     *,
-    over: Found | None = None,
-    rows: Found | None = None,
+    over: StoredTable | None = None,
+    rows: StoredTable | None = None,
     refreshes: bool = True,
     once_whole: Callable[[], object] = lambda: None,
-) -> Found:
+) -> StoredTable:
     """Makes a version, in the place of the table ``over`` if there is one.
 
     ``rows``: the version that it has its rows from; ``refreshes``: it is refreshed before anybody sees it; ``once_whole``: what is
@@ -126,7 +126,7 @@ def build(
     return read_found(version.path, table)
 
 
-def _staged(session: Session, context: ManagedTableContext, over: Found | None) -> StagedTable:
+def _staged(session: Session, context: ManagedTableContext, over: StoredTable | None) -> StagedTable:
     factory, job_id = session.factory, session.jobs.ids.uuid()
     if not isinstance(factory, StagesTables):
         raise UnsupportedError(
@@ -167,7 +167,7 @@ def _stamp(table: object) -> object:
     return (table.table_schema.id, table.context.table_uuid) if isinstance(table, Table) else None
 
 
-def _copy(session: Session, rows: Found, into: Found) -> None:
+def _copy(session: Session, rows: StoredTable, into: StoredTable) -> None:
     """Gives a staged table the newest rows of a version, and what its snapshot says of them."""
     source, target = rows.table, into.table
     snapshot = source.context.snapshots.latest()

@@ -27,11 +27,11 @@ from tablestore.materialized.difference import check_kinds, drifted, is_text
 from tablestore.materialized.incremental.holding import let_go
 from tablestore.materialized.incremental.refresh import refresh
 from tablestore.materialized.incremental.refreshreport import RefreshReport
+from tablestore.materialized.incremental.sources import RefreshSource as SourceTable
 from tablestore.materialized.incremental.sources import Round, Sources, find_sources
-from tablestore.materialized.incremental.sources import Source as SourceTable
 from tablestore.materialized.lasterror import forget_error, keep_error
 from tablestore.materialized.materializedtable import EPOCH
-from tablestore.materialized.storing import Found, check_there, open_materialized
+from tablestore.materialized.storing import StoredTable, check_there, open_materialized
 from tablestore.options import OWN_MATERIALIZED_PREFIX, PROCESS_TIME_ZONE, TableOptions, partition_date_column
 from tablestore.sql.source import Fragment, Path, Span
 from tablestore.sql.statements.rows import Insert
@@ -60,7 +60,7 @@ class RefreshNote:
     rows_out: int | None = None
 
 
-def last_refresh(found: Found) -> RefreshNote | None:
+def last_refresh(found: StoredTable) -> RefreshNote | None:
     """The refresh that the newest rows are from; None where there is none, or somebody else has written."""
     return note_in(found.table.context.snapshots.latest())
 
@@ -87,7 +87,7 @@ def refresh_session(session: Session) -> Session:
 
 def refresh_once(
     session: Session,
-    found: Found,
+    found: StoredTable,
     *,
     before: RefreshNote | None = None,
     schedule_ms: int | None = None,
@@ -114,7 +114,7 @@ def refresh_once(
     return report
 
 
-def _check_same_definition(found: Found, error: TablestoreError) -> None:
+def _check_same_definition(found: StoredTable, error: TablestoreError) -> None:
     """Raises in place of an error that may be one of an old query over the rows and columns of another definition.
 
     Raises ConflictError for another definition or table, NotFoundError where it was dropped.
@@ -126,7 +126,7 @@ def _check_same_definition(found: Found, error: TablestoreError) -> None:
 
 def _refreshed(
     session: Session,
-    found: Found,
+    found: StoredTable,
     before: RefreshNote | None,
     schedule_ms: int | None,
     partition: Mapping[str, str | None] | None,
@@ -161,7 +161,7 @@ def _refreshed(
 
 
 @contextmanager
-def _naming_keys(found: Found) -> Iterator[None]:
+def _naming_keys(found: StoredTable) -> Iterator[None]:
     """Engines do not know which columns of a query may be NULL; so it is only found out here that those of a key are."""
     try:
         yield
@@ -180,7 +180,7 @@ def note_text(note: RefreshNote) -> dict[str, str]:
     return {REFRESH_PROPERTY: json.dumps(asdict(note), sort_keys=True)}
 
 
-def guard_of(found: Found, before: RefreshNote | None) -> Guard:
+def guard_of(found: StoredTable, before: RefreshNote | None) -> Guard:
     """Refuses a snapshot on which the newest refresh is another one than ``before``, and a definition that is another one now."""
     schemas, epoch = found.table.context.schemas, str(found.upkeep.epoch)
 
@@ -197,7 +197,7 @@ def guard_of(found: Found, before: RefreshNote | None) -> Guard:
     return check
 
 
-def _left_behind(found: Found, what: str) -> ConflictError:
+def _left_behind(found: StoredTable, what: str) -> ConflictError:
     return ConflictError(
         f"Materialized table {found.path} was {what} meanwhile; nothing of this refresh is visible, the next one goes on from "
         "what is there",
@@ -205,7 +205,7 @@ def _left_behind(found: Found, what: str) -> ConflictError:
     )
 
 
-def refresh_until_landed(session: Session, found: Found, refresh: Callable[[Found], RefreshReport]) -> RefreshReport:
+def refresh_until_landed(session: Session, found: StoredTable, refresh: Callable[[StoredTable], RefreshReport]) -> RefreshReport:
     """Refreshes again where another refresh was faster, for ``commit.timeout`` at most."""
     context = found.table.context
     deadline_s = context.clock.steady_s() + context.settings.commit_timeout_s
@@ -218,14 +218,14 @@ def refresh_until_landed(session: Session, found: Found, refresh: Callable[[Foun
         found = open_materialized(session, found.path)
 
 
-def refresh_newest(session: Session, found: Found, options: Mapping[str, str] | None = None) -> None:
+def refresh_newest(session: Session, found: StoredTable, options: Mapping[str, str] | None = None) -> None:
     """Brings a table up to date as it is now declared; ``options`` as in :func:`refresh_once`. Raises as this."""
     refresh_until_landed(session, found, lambda now: refresh_once(session, now, before=last_refresh(now), options=options))
 
 
 def _overwritten(
     session: Session,
-    found: Found,
+    found: StoredTable,
     partition: Mapping[str, str | None],
     note: CommitNote,
     sources: Sequence[SourceTable],
@@ -256,7 +256,7 @@ def _overwritten(
     return session.engine_for("REFRESH").insert(query, target)
 
 
-def check_partition(found: Found, partition: Mapping[str, str | None]) -> None:
+def check_partition(found: StoredTable, partition: Mapping[str, str | None]) -> None:
     """Raises InvalidInputError for a partition that REFRESH does not take."""
     keys = found.definition.partition_by
     if unknown := [name for name in partition if name not in keys]:
@@ -274,7 +274,7 @@ def check_partition(found: Found, partition: Mapping[str, str | None]) -> None:
         )
 
 
-def partition_of_schedule(found: Found, schedule_ms: int) -> dict[str, str] | None:
+def partition_of_schedule(found: StoredTable, schedule_ms: int) -> dict[str, str] | None:
     """The partition that a refresh for this time is of: the period that has just closed. None: the whole table."""
     definition = found.definition
     formats = {column: text for key, text in definition.options.items() if (column := partition_date_column(key))}
@@ -295,7 +295,7 @@ def check_formats(options: Mapping[str, str]) -> None:
             strptime_format(text, key)
 
 
-def zone_of(found: Found) -> ZoneInfo | None:
+def zone_of(found: StoredTable) -> ZoneInfo | None:
     """The time zone of the times of refreshes; None: that of the machine. Raises InvalidInputError."""
     name = TableOptions(found.table.options()).value(PROCESS_TIME_ZONE)
     try:

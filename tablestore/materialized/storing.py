@@ -12,7 +12,7 @@ from tablestore.environment.session.session import Session, placing
 from tablestore.environment.session.sessionsettings import CONTINUOUS_FRESHNESS, FRESHNESS_THRESHOLD, FULL_FRESHNESS, Settings
 from tablestore.environment.source import NO_SOURCE, Source
 from tablestore.errors import ConflictError, InvalidInputError, NotFoundError, TablestoreError, UnsupportedError
-from tablestore.materialized.difference import WAY_OUT, ModifyColumns, ModifyComment, ModifyOptions, Plan
+from tablestore.materialized.difference import WAY_OUT, AlterationPlan, ModifyColumns, ModifyComment, ModifyOptions
 from tablestore.materialized.freshness import FreshnessRules
 from tablestore.materialized.materializedtable import (
     EPOCH,
@@ -33,7 +33,7 @@ _NOT_THERE = ("no-such-table", "no-such-database", "no-such-catalog")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class StoredTable:
     """A materialized table as it was read. ``table`` is a handle at the schema that carries the other two."""
 
     path: ObjectPath
@@ -42,14 +42,14 @@ class Found:
     upkeep: Upkeep
 
 
-def find_materialized(session: Session, written: Path, source: Source = NO_SOURCE) -> Found:
+def find_materialized(session: Session, written: Path, source: Source = NO_SOURCE) -> StoredTable:
     """The materialized table of a name. Raises NotFoundError, InvalidInputError for another table."""
     path = session.expand(written, source)
     with placing(source, written.span):
         return open_materialized(session, path)
 
 
-def open_materialized(session: Session, path: ObjectPath) -> Found:
+def open_materialized(session: Session, path: ObjectPath) -> StoredTable:
     """The materialized table of a whole name, as it is now. Raises as :func:`find_materialized`."""
     try:
         table = session.open_table(path) if session.objects.permanent(path) is None else None
@@ -68,7 +68,7 @@ def open_materialized(session: Session, path: ObjectPath) -> Found:
 
 
 @contextmanager
-def while_there(*tables: Found) -> Iterator[None]:
+def while_there(*tables: StoredTable) -> Iterator[None]:
     """Guards what only reads materialized tables, where a table that is gone reads like an empty one.
 
     Raises NotFoundError where one was dropped meanwhile, and ConflictError where another table is in its place, whether or not
@@ -84,7 +84,7 @@ def while_there(*tables: Found) -> Iterator[None]:
         check_there(found)
 
 
-def check_there(found: Found, error: TablestoreError | None = None) -> None:
+def check_there(found: StoredTable, error: TablestoreError | None = None) -> None:
     """Raises NotFoundError for a table that was dropped since it was read, ConflictError for one that was replaced.
 
     ``error``: what came of it.
@@ -101,13 +101,13 @@ def check_there(found: Found, error: TablestoreError | None = None) -> None:
         raise replaced from error
 
 
-def read_found(path: ObjectPath, table: Table) -> Found:
+def read_found(path: ObjectPath, table: Table) -> StoredTable:
     """The materialized table that the schema of a handle carries."""
     schema = table.table_schema
-    return Found(path=path, table=table, definition=definition_of(schema), upkeep=upkeep_of(schema))
+    return StoredTable(path=path, table=table, definition=definition_of(schema), upkeep=upkeep_of(schema))
 
 
-def store(found: Found, upkeep: Upkeep, plan: Plan | None = None) -> Found:
+def store(found: StoredTable, upkeep: Upkeep, plan: AlterationPlan | None = None) -> StoredTable:
     """Writes the state of a table, and what a plan changes in its definition, with the next epoch, and returns what is there then.
 
     Raises ConflictError if another session has changed it since it was read, and what altering a table raises.
@@ -116,7 +116,7 @@ def store(found: Found, upkeep: Upkeep, plan: Plan | None = None) -> Found:
         return read_found(found.path, found.table.alter(_changes(found, upkeep, plan)))
 
 
-def check_storable(found: Found, plan: Plan, *, filled: bool) -> None:
+def check_storable(found: StoredTable, plan: AlterationPlan, *, filled: bool) -> None:
     """Raises what storing a plan would raise, as far as the table decides that: nothing is changed. ``filled``: the table is
     refreshed before."""
     try:
@@ -130,7 +130,7 @@ def check_storable(found: Found, plan: Plan, *, filled: bool) -> None:
 
 
 @contextmanager
-def _not_faster(found: Found) -> Iterator[None]:
+def _not_faster(found: StoredTable) -> Iterator[None]:
     """Says of a table that is not as it was read that another session has changed it, in place of the option that shows it."""
     try:
         yield
@@ -153,7 +153,7 @@ def rules_of(settings: Settings) -> FreshnessRules:
     )
 
 
-def check_not_initializing(found: Found, operation: str) -> None:
+def check_not_initializing(found: StoredTable, operation: str) -> None:
     """Raises InvalidInputError for a table that another session is about to make."""
     if found.upkeep.status is RefreshStatus.INITIALIZING:
         raise InvalidInputError(
@@ -162,7 +162,7 @@ def check_not_initializing(found: Found, operation: str) -> None:
         )
 
 
-def _changes(found: Found, upkeep: Upkeep, plan: Plan | None) -> list[to.SchemaChange]:
+def _changes(found: StoredTable, upkeep: Upkeep, plan: AlterationPlan | None) -> list[to.SchemaChange]:
     definition = found.definition if plan is None else plan.new
     before = found.table.options()
     after = options_of(definition, replace(upkeep, epoch=found.upkeep.epoch + 1))
@@ -175,13 +175,13 @@ def _changes(found: Found, upkeep: Upkeep, plan: Plan | None) -> list[to.SchemaC
     return changes
 
 
-def _unchanged(found: Found) -> to.RequireOption:
+def _unchanged(found: StoredTable) -> to.RequireOption:
     epoch = found.upkeep.epoch
     # A table that another engine made has none.
     return to.RequireOption(EPOCH, str(epoch) if epoch else None)
 
 
-def _of_plan(plan: Plan) -> list[to.SchemaChange]:
+def _of_plan(plan: AlterationPlan) -> list[to.SchemaChange]:
     changes: list[to.SchemaChange] = [to.AddColumn((one.name,), one.type) for one in plan.appended]
     for change in plan.changes:
         match change:

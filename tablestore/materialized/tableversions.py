@@ -19,7 +19,7 @@ from tablestore.environment.session.session import Session
 from tablestore.errors import AlreadyExistsError, InvalidInputError, NotFoundError, TablestoreError
 from tablestore.materialized.incremental.holding import release_sources
 from tablestore.materialized.refreshing import refresh_session
-from tablestore.materialized.storing import Found, open_materialized, read_found
+from tablestore.materialized.storing import StoredTable, open_materialized, read_found
 from tablestore.materialized.upkeep import end_upkeep
 from tablestore.options import OWN_MATERIALIZED_PREFIX, PREVIOUS_VERSION_RETAINED, TableOptions, is_materialized
 from tablestore.table.table import Table
@@ -44,7 +44,7 @@ def version_path(path: ObjectPath, role: Role) -> ObjectPath:
     return replace(path, name=f"{path.name}__{role}")
 
 
-def version_id(found: Found) -> str:
+def version_id(found: StoredTable) -> str:
     """The id of a version."""
     return found.table.options().get(VERSION, _FIRST)
 
@@ -54,7 +54,7 @@ def is_version(table: Table) -> bool:
     return VERSION_OF in table.options()
 
 
-def find_version(session: Session, found: Found, role: Role) -> Found | None:
+def find_version(session: Session, found: StoredTable, role: Role) -> StoredTable | None:
     """The version of a table, None if there is none; what an interrupted statement has left of one is dropped.
 
     Raises AlreadyExistsError if another table has its name.
@@ -66,7 +66,7 @@ def find_version(session: Session, found: Found, role: Role) -> Found | None:
     return version
 
 
-def look_for_version(session: Session, found: Found, role: Role) -> Found | None:
+def look_for_version(session: Session, found: StoredTable, role: Role) -> StoredTable | None:
     """The table that lies at the name of a version. Raises AlreadyExistsError if another table has its name."""
     path = version_path(found.path, role)
     if not session.exists(path):
@@ -83,7 +83,7 @@ def look_for_version(session: Session, found: Found, role: Role) -> Found | None
     return read_found(path, table)
 
 
-def get_version(session: Session, found: Found, role: Role) -> Found:
+def get_version(session: Session, found: StoredTable, role: Role) -> StoredTable:
     """The version of a table. Raises NotFoundError if there is none."""
     version = find_version(session, found, role)
     if version is None:
@@ -95,7 +95,7 @@ def get_version(session: Session, found: Found, role: Role) -> Found:
     return version
 
 
-def check_is_no_version(found: Found) -> None:
+def check_is_no_version(found: StoredTable) -> None:
     """Raises InvalidInputError for a table that is a version of another one itself."""
     of = found.table.options().get(VERSION_OF)
     if of is not None:
@@ -105,14 +105,14 @@ def check_is_no_version(found: Found) -> None:
         )
 
 
-def drop_found(session: Session, found: Found) -> None:
+def drop_found(session: Session, found: StoredTable) -> None:
     """Drops a materialized table, and ends what refreshes it; one that is gone already is fine."""
     end_upkeep(session, found)
     release_sources(refresh_session(session), found.table)
     session.factory.on_drop_table(stored_context(session, found.path), True)
 
 
-def drop_whole(session: Session, found: Found) -> None:
+def drop_whole(session: Session, found: StoredTable) -> None:
     """Drops a table with the versions that lie beside it."""
     drop_versions(session, found)
     drop_found(session, found)
@@ -138,7 +138,7 @@ def drop_expired(session: Session, path: ObjectPath, now_ms: int) -> None:
         LOG.warning("the previous version of %s could not be dropped, it is tried again: %s", path, error)
 
 
-def drop_versions(session: Session, found: Found) -> None:
+def drop_versions(session: Session, found: StoredTable) -> None:
     """Drops what lies beside a table, which is about to be dropped itself."""
     if is_version(found.table):
         return

@@ -19,7 +19,7 @@ from tablestore.errors import CommitOutcomeUnknown
 from tablestore.materialized.continuous import ContinuousRefresh, handler_of, stop_local
 from tablestore.materialized.freshness import RefreshMode, cron
 from tablestore.materialized.materializedtable import MaterializedTable, RefreshHandler
-from tablestore.materialized.storing import Found
+from tablestore.materialized.storing import StoredTable
 from tablestore.materialized.workflows import RefreshWorkflow, create_workflow, modify_workflow
 
 
@@ -89,7 +89,7 @@ def prepare_upkeep(
     return Prepared(session=session, handler=handler_of(job.id), job=job, loop=loop)
 
 
-def end_upkeep(session: Session, found: Found) -> None:
+def end_upkeep(session: Session, found: StoredTable) -> None:
     """Ends what keeps a table fresh."""
     if found.definition.refresh_mode is RefreshMode.FULL:
         modify_workflow(found.upkeep.handler, "delete")

@@ -97,9 +97,7 @@ class CommitMessage:
                 "created": self.created_millis,
                 **{name: _text(encode_manifest(getattr(self, name), _MARKER)) for name in _FILE_LISTS},
                 "index_changes": _text(encode_index_manifest(self.index_changes, _MARKER)),
-                "kept": [
-                    [kept.file_name, kept.columns, kept.snapshot_id, kept.snapshot_uuid, kept.replaced] for kept in self.kept
-                ],
+                "kept": [[kept.file_name, kept.columns, kept.snapshot_id, kept.snapshot_uuid, kept.replaced] for kept in self.kept],
             },
             separators=(",", ":"),
         ).encode()

@@ -132,7 +132,7 @@ def check_writable(schema: TableSchema, settings: TableSettings, table: str, *, 
     """Refuse to write what others would read wrong. Raises UnsupportedError that names the option, InvalidInputError for
     options of columns that name what is not there. A compaction brings no ``new_rows``."""
     from tablestore.lsm.functions.mergeoptions import check_column_options
-    from tablestore.store.producer import check_producer
+    from tablestore.store.changelogproducer import check_producer
     from tablestore.store.tombstones import check_retention
 
     options = TableOptions(schema.options)

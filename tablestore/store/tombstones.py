@@ -19,7 +19,7 @@ from tablestore.errors import UnsupportedError
 from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.compaction.compactiontask import KeptRetractions
 from tablestore.options import TableOptions
-from tablestore.store.producer import FULL_COMPACTION, LOOKUP
+from tablestore.store.changelogproducer import FULL_COMPACTION, LOOKUP
 from tablestore.store.sequence import NEXT_SEQUENCE_PROPERTY
 from tablestore.types.schema import TableSchema
 

@@ -20,12 +20,12 @@ from tablestore.table.system.systemkinds import SEPARATOR
 from tablestore.table.system.systemtable import SystemTable
 from tablestore.table.table import Table
 from tablestore.table.tablenames import named_part
-from tablestore.types.given.givenschema import GivenSchema
+from tablestore.types.userschema.usercolumns import GivenSchema
 
 if TYPE_CHECKING:
     from tablestore.catalog.creations import CreationKind, CreationRecord
     from tablestore.log.port import ChangeLog
-    from tablestore.table.creation.deadholds import DeadHold
+    from tablestore.table.creation.deadleases import DeadHold
     from tablestore.table.creation.stagedtable import StagedTable
     from tablestore.table.creation.sweep import SweepReport
     from tablestore.table.creation.visiblecreation import VisibleCreation
@@ -247,7 +247,7 @@ class Catalog:
         What a creation on record needs stays: call :meth:`sweep_creations` before. This looks at every table. With ``dry_run``
         nothing is released. Print what is returned.
         """
-        from tablestore.table.creation.deadholds import release_dead_holds
+        from tablestore.table.creation.deadleases import release_dead_holds
 
         return release_dead_holds(self._tools, dry_run=dry_run)
 

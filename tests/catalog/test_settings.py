@@ -96,10 +96,7 @@ def test_what_is_shown_of_a_catalog_holds_no_secret() -> None:
     settings = parse_catalog_settings(options)
     shown = settings.shown()
     assert "canary" not in str(dict(shown)) and "canary" not in repr(settings)
-    assert (
-        shown["uri"] == "jdbc:postgresql://***@host/db?***"
-        and shown["catalog.lock.location"] == "postgresql://***@host/locks"
-    )
+    assert shown["uri"] == "jdbc:postgresql://***@host/db?***" and shown["catalog.lock.location"] == "postgresql://***@host/locks"
     assert (shown["secret"], shown["jdbc.password"], shown["table-default.bucket"]) == ("***", "***", "2")
     assert shown["endpoint_url"] == "http://localhost:9000"
 

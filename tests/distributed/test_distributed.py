@@ -12,7 +12,7 @@ from tablestore.distributed.compact import commit_tasks, plan_compaction, run_ta
 from tablestore.distributed.read import ReadTask, at_newest, pin_read, pinned_fields, plan_read, read_task
 from tablestore.distributed.spec import TableSpec
 from tablestore.distributed.write import abort_messages, commit_messages, prepare_write, write_partition
-from tablestore.store.commit.landings import LANDINGS_IN_SNAPSHOT
+from tablestore.store.commit.deduplication import LANDINGS_IN_SNAPSHOT
 from tablestore.store.message import CommitMessage
 from tablestore.table.catalog import Catalog
 from tablestore.table.table import Table

@@ -14,7 +14,7 @@ import pytest
 import tablestore as ts
 from tablestore.cdc.ingest.ingesting import run_ingest
 from tablestore.cdc.ingest.ingestrequest import IngestRequest
-from tablestore.distributed.ingest.ingestrounds import IngestRounds, Place
+from tablestore.distributed.ingest.ingestrounds import IngestRounds, IngestTarget
 from tablestore.distributed.ingest.ingesttask import IngestJob, RangeDone, decode_range, encode_range, ingest_range
 from tablestore.distributed.ingest.topicranges import LEAST_OF_A_TASK, TopicRange, behind, plan_ranges
 from tablestore.distributed.spec import TableSpec
@@ -54,8 +54,8 @@ def change(op: str, id: object, v: object = None, **more: object) -> Record:
     return None, json.dumps({"before": row if op == "d" else None, "after": None if op == "d" else row, "op": op}).encode()
 
 
-def place(table: ts.Table) -> Place:
-    return Place(table.refresh(), TableSpec(location=table.location, storage_options={}))
+def place(table: ts.Table) -> IngestTarget:
+    return IngestTarget(table.refresh(), TableSpec(location=table.location, storage_options={}))
 
 
 def run_tasks(

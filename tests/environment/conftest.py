@@ -16,9 +16,7 @@ def _entry_points(project: Path, tmp_path_factory: pytest.TempPathFactory) -> It
     """What pyproject.toml says, also where the checkout was installed before it said so."""
     groups = tomllib.loads((project / "pyproject.toml").read_text())["project"]["entry-points"]
     missing = {
-        group: points
-        for group, points in groups.items()
-        if set(points) - {point.name for point in entry_points(group=group)}
+        group: points for group, points in groups.items() if set(points) - {point.name for point in entry_points(group=group)}
     }
     folder = tmp_path_factory.mktemp("installed")
     if missing:

@@ -7,7 +7,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.errors import InvalidInputError
-from tablestore.sql.query.extent import Tokens
+from tablestore.sql.query.tokenstream import Tokens
 
 
 def listed(item: str, separator: str = ", ") -> Callable[[int], str]:

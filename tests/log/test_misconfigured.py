@@ -10,7 +10,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.errors import InvalidInputError, StorageError
-from tablestore.store.followup import read_undone
+from tablestore.store.postcommit import read_undone
 from tablestore.types.evolution.schemachanges import SetOption
 
 pytest.importorskip("confluent_kafka")
@@ -79,7 +79,7 @@ def test_writes_land_with_a_mistyped_property_of_the_client(
     assert table.upsert(rows(1)) is not None and table.scan().count() == 1
     assert mistyped in caplog.text and "hunter2" not in caplog.text
     (undone,) = read_undone(table.context.files)
-    assert (undone.chore, undone.error_kind) == ("publish", "kafka-settings") and mistyped in undone.error
+    assert (undone.task, undone.error_kind) == ("publish", "kafka-settings") and mistyped in undone.error
 
 
 @pytest.mark.parametrize("mistyped", [("SASL_MECHANSIM", "PLAIN")], indirect=True)

@@ -61,11 +61,11 @@ def schema(definition: MaterializedTable, upkeep: Upkeep, **more: str) -> TableS
     )
 
 
-def changed(**changes: Any) -> d.Plan:
+def changed(**changes: Any) -> d.AlterationPlan:
     return d.diff(OLD, replace(OLD, **changes), same_query="fields" not in changes and "expanded_query" not in changes)
 
 
-def evolved(*columns: str) -> d.Plan:
+def evolved(*columns: str) -> d.AlterationPlan:
     return changed(fields=fields(*columns), expanded_query="SELECT …")
 
 

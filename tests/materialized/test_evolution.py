@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.store.history.holds import Holds
+from tablestore.store.history.retentionleases import RetentionLeases
 from tablestore.testing.deterministic import ManualClock
 
 SALES = """CREATE MATERIALIZED TABLE sales (PRIMARY KEY (item) NOT ENFORCED) COMMENT 'sold' FRESHNESS = INTERVAL '1' DAY
@@ -227,7 +227,7 @@ def test_a_promotion_that_fails_leaves_the_table_and_both_versions_beside_it_as_
 
 def test_no_version_that_went_keeps_snapshots_of_its_sources(env: ts.TableEnvironment) -> None:
     def held() -> list[str]:
-        return [one.owner for one in Holds(table_of(env, "orders").context.files).all()]
+        return [one.owner for one in RetentionLeases(table_of(env, "orders").context.files).all()]
 
     env.execute_sql("CREATE TABLE prices (item STRING, price BIGINT, PRIMARY KEY (item) NOT ENFORCED)")
     alter(env, "STAGE AS SELECT item, count(*) AS pieces FROM prices GROUP BY item")
@@ -245,7 +245,7 @@ def test_another_query_lets_go_of_the_sources_that_it_does_not_read(
     duck: ts.TableEnvironment, refreshes: str, suspended: bool
 ) -> None:
     def held() -> list[int]:
-        return [len(Holds(table_of(duck, name).context.files).all()) for name in ("one", "two")]
+        return [len(RetentionLeases(table_of(duck, name).context.files).all()) for name in ("one", "two")]
 
     for name in ("one", "two"):
         duck.execute_sql(f"CREATE TABLE {name} (id BIGINT)")

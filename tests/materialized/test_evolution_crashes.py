@@ -19,7 +19,7 @@ from tablestore.io.filestore import FileStore
 from tablestore.io.local import LocalFileStore
 from tablestore.io.wrapped import WrappedFileStore
 from tablestore.materialized.materializedtable import definition_of
-from tablestore.store.history.holds import Holds
+from tablestore.store.history.retentionleases import RetentionLeases
 from tablestore.table.catalog import Catalog
 from tablestore.testing.deterministic import ManualClock, SeededIds
 from tablestore.testing.files import Call, Faults, FaultyFileStore, SimulatedCrash
@@ -122,7 +122,7 @@ def uuid_of(files: FileStore, clock: ManualClock, name: str) -> str:
 
 def held(files: FileStore, clock: ManualClock) -> set[str]:
     """The tables that the source keeps snapshots for."""
-    holds = Holds(opened(files, clock).table("shop.src").context.files).all()
+    holds = RetentionLeases(opened(files, clock).table("shop.src").context.files).all()
     return {one.target_uuid for one in holds if one.target_uuid is not None}
 
 
@@ -367,7 +367,7 @@ def test_a_promotion_in_place_that_dies_keeps_no_snapshots_of_what_only_the_new_
     faults.after(die, op="publish_if_absent")
     with pytest.raises(SimulatedCrash):
         run(opened(faulty, clock), "PROMOTE")
-    there = Holds(opened(files, clock).table("shop.src2").context.files)
+    there = RetentionLeases(opened(files, clock).table("shop.src2").context.files)
     assert uuid in {one.target_uuid for one in there.all()} and opened(files, clock).release_dead_holds() == ()
     clock.advance(7200)
     opened(files, clock).sweep_creations()

@@ -21,7 +21,7 @@ from tablestore.materialized.continuous import handler_of
 from tablestore.materialized.difference import diff
 from tablestore.materialized.materializedtable import RefreshStatus, definition_of, upkeep_of
 from tablestore.materialized.refreshing import CONFLICTS, last_refresh, refresh_once
-from tablestore.materialized.storing import Found, check_storable, open_materialized, store
+from tablestore.materialized.storing import StoredTable, check_storable, open_materialized, store
 
 Rows = Callable[[Any], list[tuple[Any, ...]]]
 CONTINUOUS = "CREATE OR ALTER MATERIALIZED TABLE t FRESHNESS = INTERVAL '5' MINUTE AS SELECT id, v FROM s WHERE v > 1"
@@ -43,7 +43,7 @@ def other(env: ts.TableEnvironment, tmp_path: Path) -> Iterator[ts.TableEnvironm
         yield made
 
 
-def found(env: ts.TableEnvironment) -> Found:
+def found(env: ts.TableEnvironment) -> StoredTable:
     return open_materialized(env._session, PATH)
 
 

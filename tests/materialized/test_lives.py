@@ -30,7 +30,7 @@ from tablestore.materialized.freshness import RefreshMode
 from tablestore.materialized.incremental.verify import verify
 from tablestore.materialized.materializedtable import RefreshStatus
 from tablestore.materialized.refreshing import refresh_session
-from tablestore.materialized.storing import Found, open_materialized
+from tablestore.materialized.storing import StoredTable, open_materialized
 from tablestore.materialized.tableversions import VERSION, Role, version_path
 from tablestore.sql.parse.statement import parse_statement
 from tablestore.sql.statements.materialized import (
@@ -49,7 +49,7 @@ from tablestore.sql.statements.materialized import (
     Stage,
     Suspend,
 )
-from tablestore.store.history.holds import Holds
+from tablestore.store.history.retentionleases import RetentionLeases
 from tablestore.testing.deterministic import ManualClock
 from tablestore.testing.files import Call, Faults, SimulatedCrash
 from tests.materialized.test_evolution_crashes import opened
@@ -372,7 +372,7 @@ class Life:
 
     # -- what there is
 
-    def found(self, path: ObjectPath) -> Found:
+    def found(self, path: ObjectPath) -> StoredTable:
         return open_materialized(self.actors[0].env._session, path)
 
     def observed(self) -> Tables:
@@ -444,7 +444,7 @@ class Life:
         tables = [catalog.table(f"default.{name}") for name in ("s", *names)]
         uuids = {one.context.table_uuid.replace("-", "") for one in tables if isinstance(one, ts.Table) and one.context.table_uuid}
         assert isinstance(tables[0], ts.Table)
-        assert {one.target_uuid for one in Holds(tables[0].context.files).all()} <= uuids, self.story()
+        assert {one.target_uuid for one in RetentionLeases(tables[0].context.files).all()} <= uuids, self.story()
 
     def story(self) -> str:
         return "\n".join([f"seed {self.seed}", *self.said])
@@ -485,7 +485,7 @@ def state_of(env: ts.TableEnvironment, path: ObjectPath) -> State:
     )
 
 
-def declared_by(found: Found) -> Definition:
+def declared_by(found: StoredTable) -> Definition:
     made = found.definition
     return Definition(made.original_query, str(made.freshness), str(made.logical_mode), made.options.get("write-only") == "true")
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.store.history.holds import Holds
+from tablestore.store.history.retentionleases import RetentionLeases
 from tablestore.types.evolution.schemachanges import RequireOption
 
 TABLE = "CREATE MATERIALIZED TABLE t (PRIMARY KEY (id) NOT ENFORCED) REFRESH_MODE = FULL AS SELECT id, v FROM s"
@@ -293,7 +293,7 @@ def test_a_database_goes_with_its_materialized_tables_and_what_refreshes_them(en
     env.execute_sql("CREATE MATERIALIZED TABLE mart.b FRESHNESS = INTERVAL '1' DAY AS SELECT id FROM mart.a")
     env.execute_sql("ALTER MATERIALIZED TABLE mart.b STAGE AS SELECT id, v FROM mart.a")
     env.execute_sql("CREATE TABLE mart.plain (id INT)")
-    holds = Holds(table_of(env, "s").context.files)
+    holds = RetentionLeases(table_of(env, "s").context.files)
     assert len(holds.all()) == env.execute_sql("SHOW JOBS").to_arrow().num_rows == 1
     assert "database 'mart' holds 4 table(s)" in error_of(env, "DROP DATABASE mart")
     env.execute_sql("DROP DATABASE mart CASCADE")
@@ -311,4 +311,4 @@ def test_a_table_whose_definition_is_damaged_is_dropped(env: ts.TableEnvironment
     assert "damaged" in error_of(env, "ALTER MATERIALIZED TABLE t REFRESH")
     assert list(table_of(env, "t").context.files.list("schema"))
     env.execute_sql("DROP MATERIALIZED TABLE t")
-    assert env.list_tables() == ("s",) and Holds(table_of(env, "s").context.files).all() == ()
+    assert env.list_tables() == ("s",) and RetentionLeases(table_of(env, "s").context.files).all() == ()

@@ -10,7 +10,7 @@ import tablestore as ts
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.materialized import due as dues
 from tablestore.materialized.due import refresh_chain
-from tablestore.store.history.holds import Holds
+from tablestore.store.history.retentionleases import RetentionLeases
 from tablestore.testing.deterministic import ManualClock
 
 Rows = Callable[[Any], list[tuple[Any, ...]]]
@@ -104,7 +104,7 @@ def test_snapshots_of_a_round_do_not_expire_before_the_first_refresh_of_a_table(
 
 
 def test_a_refresh_of_a_partition_leaves_no_hold_and_no_cursor(env: ts.TableEnvironment, rows_of: Rows) -> None:
-    holds = Holds(env.catalog().table("default.s").context.files)
+    holds = RetentionLeases(env.catalog().table("default.s").context.files)
     env.execute_sql(
         "CREATE MATERIALIZED TABLE p PARTITIONED BY (day) FRESHNESS = INTERVAL '1' HOUR AS "
         "SELECT id, x, CAST(id AS STRING) AS day FROM s"

@@ -16,20 +16,20 @@ from tablestore.errors import StorageError
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.memory import MemoryFileStore
 from tablestore.store.commit.committer import Committer
-from tablestore.store.followup import FollowUp, read_undone
+from tablestore.store.postcommit import PostCommit, read_undone
 from tablestore.table.table import Table
 from tablestore.table.upkeep import aftercommit as aftercommit_module
 from tablestore.testing.deterministic import ManualClock
 from tablestore.testing.files import Call, Faults
 from tests.support.auditor import walk
-from tests.support.changelogs import landingsweep
+from tests.support.changelogs import commitsweep
 from tests.support.holdings import Holdings
 from tests.support.lab import Lab
 
 Rows = list[tuple[Any, ...]]
 Write = Callable[[Lab, Table], object]
 
-BUSY = {"write-only": "false", "sink.process-time-zone": "UTC", **landingsweep.BUSY}
+BUSY = {"write-only": "false", "sink.process-time-zone": "UTC", **commitsweep.BUSY}
 _NAMES = itertools.count()
 
 
@@ -55,7 +55,7 @@ WRITES: dict[str, tuple[Write, Rows]] = {
     "fast-forward": (lambda _, table: table.fast_forward("work", discard_newer=True), [(0, "a"), (1, "a"), (2, "a"), (9, "work")]),
     "compact": (compact, OLD),
 }
-ERRORS: dict[str, Callable[[str], Exception]] = {"ours": lambda message: StorageError(message), "foreign": landingsweep.Foreign}
+ERRORS: dict[str, Callable[[str], Exception]] = {"ours": lambda message: StorageError(message), "foreign": commitsweep.Foreign}
 
 # So that there is something to compact on demand.
 LATER = {**BUSY, "num-sorted-run.compaction-trigger": "5"}
@@ -127,7 +127,7 @@ def test_whatever_fails_behind_a_landed_commit_the_writer_hears_of_its_snapshot(
         failed = run.behind[n - 1] if len(run.behind) >= n else None
         assert what == "compact" or isinstance(run.made, Snapshot), f"{failed} failed: it returned {run.made}"
         assert run.lab.read() == after, f"{failed} failed"
-        if undone := {one.chore for one in read_undone(run.store)} - noted:
+        if undone := {one.task for one in read_undone(run.store)} - noted:
             noted |= undone
             run.lab.write_new((100, "next"))
             assert read_undone(run.store) == (), f"{failed} failed, and the next write left it undone"
@@ -144,12 +144,12 @@ def test_what_ends_the_process_passes() -> None:
         Run(build(clock, write), clock, write, 12, lambda _: KeyboardInterrupt())
 
 
-def _raises(self: FollowUp, _: object, step: Callable[[], object]) -> bool:
+def _raises(self: PostCommit, _: object, step: Callable[[], object]) -> bool:
     step()
     return True
 
 
-def _raises_what_is_not_ours(self: FollowUp, _: object, step: Callable[[], object]) -> bool:
+def _raises_what_is_not_ours(self: PostCommit, _: object, step: Callable[[], object]) -> bool:
     with suppress(StorageError):
         step()
     return True
@@ -160,8 +160,8 @@ def test_a_follow_up_that_raises_is_caught_by_the_sweep(planted: str, monkeypatc
     if planted == "the hint":
         monkeypatch.setattr(Committer, "_acknowledge", lambda self, _, snapshot, __: self.snapshots.write_latest_hint(snapshot.id))
     else:
-        monkeypatch.setattr(FollowUp, "do", _raises if planted == "every error" else _raises_what_is_not_ours)
-    with pytest.raises((landingsweep.Foreign, StorageError)):
+        monkeypatch.setattr(PostCommit, "do", _raises if planted == "every error" else _raises_what_is_not_ours)
+    with pytest.raises((commitsweep.Foreign, StorageError)):
         test_whatever_fails_behind_a_landed_commit_the_writer_hears_of_its_snapshot("upsert", "foreign")
 
 
@@ -172,12 +172,12 @@ def test_a_compaction_that_cannot_be_done_is_said_where_the_table_is_described(
     with monkeypatch.context() as broken:
 
         def overflow(*_: object, **__: object) -> None:
-            raise landingsweep.Foreign("offset overflow while concatenating arrays, of user hunter2")
+            raise commitsweep.Foreign("offset overflow while concatenating arrays, of user hunter2")
 
         broken.setattr(aftercommit_module, "compact_after_write", overflow)
         made = lab.write_new((1, "a"))
     (undone,) = read_undone(lab.files)
-    assert (undone.chore, undone.snapshot_id, undone.error_kind) == ("compaction", made.id, "Foreign")
+    assert (undone.task, undone.snapshot_id, undone.error_kind) == ("compaction", made.id, "Foreign")
     assert "offset overflow" in caplog.text and "hunter2" not in undone.error
     lab.write_new((2, "b"))
     assert read_undone(lab.files) == ()

@@ -10,7 +10,7 @@ from tablestore.errors import StorageError
 from tablestore.io.memory import MemoryFileStore
 from tablestore.log.publish.publisher import LogPublisher
 from tablestore.testing.deterministic import ManualClock
-from tests.support.changelogs.landingsweep import Foreign, make_busy, sweep
+from tests.support.changelogs.commitsweep import Foreign, make_busy, sweep
 from tests.support.changelogs.memorylog import MemoryBroker, memory_logs
 
 

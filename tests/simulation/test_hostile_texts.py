@@ -15,8 +15,8 @@ from tablestore.cdc.records.target import Target
 from tablestore.cdc.sourceposition import SourcePosition
 from tablestore.cdc.sourceposition import parse_position as parse_source
 from tablestore.distributed.stream.streamoffset import parse_offset
-from tablestore.distributed.succession import Succession
 from tablestore.distributed.taskjson import decode_error, encode_error
+from tablestore.distributed.writerfencing import WriterFence
 from tablestore.errors import ConflictError, TablestoreError
 from tablestore.ids import SystemIds
 from tablestore.io.memory import MemoryFileStore
@@ -24,10 +24,10 @@ from tablestore.log.logprogress import LogProgress, decode_log_offsets, encode_l
 from tablestore.log.position import parse_position, parse_stored
 from tablestore.log.publish.ownerfile import read_log_owner
 from tablestore.materialized.incremental.refreshcursor import parse_cursor
-from tablestore.store.commit.landings import LANDINGS_PROPERTY, landings_of
+from tablestore.store.commit.deduplication import LANDINGS_PROPERTY, noted_commits
 from tablestore.store.history.consumers import Consumers
 from tablestore.store.history.expiryintents import damaged_intents, read_intents
-from tablestore.store.history.holds import Holds
+from tablestore.store.history.retentionleases import RetentionLeases
 from tablestore.store.replay import MARKS_PROPERTY, Replays, marks_directory, marks_of
 from tablestore.store.snapshots import Snapshots
 from tablestore.table.write.retractions import RetractionNeeds
@@ -125,7 +125,7 @@ TEXTS: dict[str, tuple[Any, Parse]] = {
     ),
     "cursor": ({"query": "q", "sources": {"a": ["u", 1, 2, "v"]}}, text(parse_cursor)),
     "marks": ({"job": 7, "other": 9}, text(lambda one: marks_of({MARKS_PROPERTY: one}))),
-    "landings": ({"00ff": 7}, text(lambda one: landings_of({LANDINGS_PROPERTY: one}))),
+    "landings": ({"00ff": 7}, text(lambda one: noted_commits({LANDINGS_PROPERTY: one}))),
     "offsets of a log": (json.loads(encode_log_offsets("l", {0: 5})), text(decode_log_offsets)),
     "error of a task": (json.loads(encode_error(ConflictError("why"))), decode_error),
     "progress of a log": (
@@ -138,7 +138,10 @@ TEXTS: dict[str, tuple[Any, Parse]] = {
     ),
     "hold": (
         {"nextSnapshot": 7, "owner": "log", "token": "t", "target": "/x"},
-        kept("tablestore-holds/log-00000000000000000001", lambda files: (Holds(files).all(), Holds(files).floor())),
+        kept(
+            "tablestore-holds/log-00000000000000000001",
+            lambda files: (RetentionLeases(files).all(), RetentionLeases(files).floor()),
+        ),
     ),
     "consumer": (
         {"nextSnapshot": 7, "tablestore.position": FRAME},
@@ -199,7 +202,7 @@ def test_a_file_whose_name_is_no_number_is_none_of_ours(name: str, path: str) ->
     with suppress(TablestoreError):
         FileSink(files, "json", SystemIds()).position()
     with suppress(TablestoreError):
-        Succession(files, "job").enter("me")
+        WriterFence(files, "job").enter("me")
 
 
 def test_folders_of_made_up_slots_do_not_count() -> None:

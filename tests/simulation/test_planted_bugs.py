@@ -17,8 +17,8 @@ from tablestore.store.commit import committer as commit_module
 from tablestore.store.commit import conflict as conflict_module
 from tablestore.store.commit import outcome as publish_module
 from tablestore.store.commit.committer import Committer
-from tablestore.store.commit.landings import Landings
-from tablestore.store.commit.outcome import Outcome, Publisher
+from tablestore.store.commit.deduplication import CommitDeduplication
+from tablestore.store.commit.outcome import Outcome, SnapshotPublisher
 from tablestore.store.history import expire as expire_module
 from tablestore.store.history import orphans as orphans_module
 from tablestore.store.history import references as references_module
@@ -28,7 +28,7 @@ from tablestore.store.sequence import SequenceNumbers
 from tablestore.store.snapshots import Snapshots
 from tablestore.store.write.datawriter import DataWriter
 from tablestore.store.write.dynamicbuckets import DynamicCommit
-from tablestore.store.write.keepcolumns import KeepCommit
+from tablestore.store.write.storedvalues import KeepCommit
 from tablestore.table.write import delete as delete_module
 from tablestore.table.write import overwrite as overwrite_module
 from tablestore.table.write.deletemarks import MarkingDelete
@@ -74,17 +74,17 @@ def publish_by_a_rename_that_overwrites(m: pytest.MonkeyPatch) -> None:
     "a_dead_snapshot_right_below_the_history_is_told_from_a_landed_one",
 )
 def skip_the_look_at_the_base(m: pytest.MonkeyPatch) -> None:
-    m.setattr(Publisher, "_look_back", lambda *_, **__: Outcome.LANDED)
+    m.setattr(SnapshotPublisher, "_look_back", lambda *_, **__: Outcome.LANDED)
 
 
 @caught_by("a_writer_paused_after_the_link_while_others_expire_its_base_has_landed_once")
 def take_a_missing_base_for_a_dead_id(m: pytest.MonkeyPatch) -> None:
-    def settle(self: Publisher, snapshot: Snapshot, base: Snapshot | None, *_: Any, **__: Any) -> Outcome:
+    def settle(self: SnapshotPublisher, snapshot: Snapshot, base: Snapshot | None, *_: Any, **__: Any) -> Outcome:
         if base is None or self.snapshots.find(base.id) is not None:
             return Outcome.LANDED
         return self._dead(snapshot, doubtful=False)
 
-    m.setattr(Publisher, "_look_back", settle)
+    m.setattr(SnapshotPublisher, "_look_back", settle)
 
 
 @caught_by("a_base_that_a_late_duplicate_brought_back_proves_nothing")
@@ -95,18 +95,18 @@ def trust_the_base_alone(m: pytest.MonkeyPatch) -> None:
 @caught_by("a_publish_that_was_applied_but_reported_failed_lands_once")
 def take_every_occupant_for_another(m: pytest.MonkeyPatch) -> None:
     outcomes = iter([Outcome.LANDED, Outcome.LOST])
-    m.setattr(Publisher, "_look_back", lambda *_, **__: next(outcomes, Outcome.LANDED))
+    m.setattr(SnapshotPublisher, "_look_back", lambda *_, **__: next(outcomes, Outcome.LANDED))
 
 
 @caught_by("an_unknown_outcome_deletes_nothing_and_lands_whole_when_it_lands_late")
 def clean_up_after_an_unknown_outcome(m: pytest.MonkeyPatch) -> None:
-    real = Publisher._unknown
+    real = SnapshotPublisher._unknown
 
-    def unknown(self: Publisher, snapshot: Snapshot, why: str) -> Exception:
+    def unknown(self: SnapshotPublisher, snapshot: Snapshot, why: str) -> Exception:
         self.files.delete(f"manifest/{snapshot.delta_manifest_list}")
         return real(self, snapshot, why)
 
-    m.setattr(Publisher, "_unknown", unknown)
+    m.setattr(SnapshotPublisher, "_unknown", unknown)
 
 
 @caught_by("the_newest_snapshot_is_found_in_a_listing_and_not_in_a_hint")
@@ -402,23 +402,23 @@ def mark_by_a_stale_plan(m: pytest.MonkeyPatch) -> None:
     "a_part_of_messages_that_landed_is_not_committed_with_others",
 )
 def commit_messages_whatever_has_landed(m: pytest.MonkeyPatch) -> None:
-    m.setattr(Landings, "find", nothing)
-    m.setattr(Landings, "check_files", nothing)
+    m.setattr(CommitDeduplication, "find", nothing)
+    m.setattr(CommitDeduplication, "check_files", nothing)
 
 
 @caught_by("messages_that_are_committed_again_change_nothing")
 def take_no_note_of_what_landed(m: pytest.MonkeyPatch) -> None:
-    m.setattr(Landings, "known", lambda *_: {})
+    m.setattr(CommitDeduplication, "known", lambda *_: {})
 
 
 @caught_by("a_replay_that_is_refused_removes_nothing_that_landed")
 def discard_what_the_table_names(m: pytest.MonkeyPatch) -> None:
-    m.setattr(Landings, "named", lambda *_: frozenset())
+    m.setattr(CommitDeduplication, "named", lambda *_: frozenset())
 
 
 @caught_by("messages_whose_files_are_gone_are_refused")
 def commit_files_that_are_gone(m: pytest.MonkeyPatch) -> None:
-    m.setattr(Landings, "check_files", nothing)
+    m.setattr(CommitDeduplication, "check_files", nothing)
 
 
 @caught_by("two_commits_of_the_same_messages_at_once_are_one")

@@ -26,7 +26,7 @@ from tablestore.table.upkeep import compactplan
 from tablestore.table.write import writer
 from tablestore.types.conform import conform
 from tablestore.types.filter import arrowfilter
-from tablestore.types.pieces import pieces
+from tablestore.types.rebatch import slices_of
 from tests.format import test_limits
 from tests.format.parquet import test_parquetsizes
 from tests.log.json import test_every_value
@@ -118,7 +118,7 @@ def compare_wide_keys_as_floats(m: pytest.MonkeyPatch) -> None:
 
 @found_by(plain(test_parquetsizes.test_a_row_group_is_bounded_by_the_bytes_of_its_rows, width=10_000, rows=1_600))
 def bound_row_groups_by_rows(m: pytest.MonkeyPatch) -> None:
-    m.setattr(parquet, "pieces", lambda rows, *, max_rows, max_bytes: pieces(rows, max_rows=max_rows, max_bytes=2**62))
+    m.setattr(parquet, "slices_of", lambda rows, *, max_rows, max_bytes: slices_of(rows, max_rows=max_rows, max_bytes=2**62))
 
 
 @found_by(
@@ -143,7 +143,7 @@ def give_each_run_a_window_of_its_own(m: pytest.MonkeyPatch) -> None:
 @found_by(plain(test_many_runs.run, tmp_path=Path, step="scan"))
 def open_the_files_of_all_runs(m: pytest.MonkeyPatch) -> None:
     # The process is another one.
-    first = "from tablestore.store import read\nread.TakingTurns = lambda store, _: store\n"
+    first = "from tablestore.store import read\nread.HandlePool = lambda store, _: store\n"
     m.setattr(test_many_runs, "SCRIPT", first + test_many_runs.SCRIPT)
 
 

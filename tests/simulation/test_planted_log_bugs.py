@@ -18,7 +18,7 @@ from tablestore.log.publish import publisher as publisher_module
 from tablestore.log.publish.ownerfile import LogOwner
 from tablestore.log.recordlimit import RecordTooLarge
 from tablestore.store.context import TableContext
-from tablestore.store.history.holds import Holds
+from tablestore.store.history.retentionleases import RetentionLeases
 from tests.simulation.test_log_lives import play
 
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -167,7 +167,7 @@ def a_raised_limit_is_not_heard_of_by_writers(m: pytest.MonkeyPatch) -> None:
 
 @first_tried_at(29)
 def a_log_that_ended_holds_expiry_back(m: pytest.MonkeyPatch) -> None:
-    m.setattr(Holds, "release", nothing)
+    m.setattr(RetentionLeases, "release", nothing)
 
 
 @pytest.mark.parametrize("name", BUGS)

@@ -1,7 +1,7 @@
 """A table as a plain dict or list: what the engine has to agree with after every operation.
 
-    keyed    {primary key: row}                 of one key the last row counts, also within one call
-    append   [row, ...]                         a row is a dict of column name to value
+keyed    {primary key: row}                 of one key the last row counts, also within one call
+append   [row, ...]                         a row is a dict of column name to value
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -15,9 +15,9 @@ from tablestore.distributed.read import ReadPin
 from tablestore.environment.engine import BoundQuery, ChangeTarget, Function, InsertTarget
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.format.snapshot import Snapshot
+from tablestore.memo import Memo
 from tablestore.names import did_you_mean
 from tablestore.options import parse_bool
-from tablestore.remembered import Remembered
 from tablestore.sql.binding.sqltypes import Type
 from tablestore.sql.query.functions import is_spark_function
 from tablestore.table.table import Table
@@ -42,7 +42,7 @@ class DuckDBEngine:
 
     def __init__(self, connection: duckdb.DuckDBPyConnection | None = None) -> None:
         self._owns = connection is None
-        self._remembered = Remembered()
+        self._remembered = Memo()
         self._functions: dict[str, Type] = {}
         self._registered: dict[str, Function] = {}
         self._sessions = Sessions(self._own_connection(), reopen=self._reopened) if connection is None else Sessions(connection)

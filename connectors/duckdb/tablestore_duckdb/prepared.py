@@ -26,7 +26,7 @@ from tablestore.environment.engine import (
     RowsRelation,
 )
 from tablestore.errors import InvalidInputError, TablestoreError
-from tablestore.remembered import Remembered
+from tablestore.memo import Memo
 from tablestore.sql.binding.scopes import Columns
 from tablestore.sql.binding.sqltypes import Type
 from tablestore.sql.duckdb.rowconditions import RowConditions
@@ -116,18 +116,18 @@ Describe: TypeAlias = Callable[[Sequence[Sql], Prepared], Sequence[Columns | Non
 def prepare(
     query: BoundQuery,
     new_name: Callable[[], str],
-    remembered: Remembered,
+    memo: Memo,
     describe: Describe,
     functions: Mapping[str, Type],
     made: Mapping[int, Placed] | None = None,
 ) -> Prepared:
-    """Plans the relations of a query and writes it in DuckDB's SQL; ``new_name`` gives names for views, ``remembered`` knows how
+    """Plans the relations of a query and writes it in DuckDB's SQL; ``new_name`` gives names for views, ``memo`` knows how
     texts were written before, ``describe`` asks DuckDB. ``functions``: the types that functions of the user's give. ``made``:
     what has the rows of relations already, by their places.
 
     Raises InvalidInputError, UnsupportedError.
     """
-    preparing = _Preparing(new_name=new_name, remembered=remembered, describe=describe, functions=functions)
+    preparing = _Preparing(new_name=new_name, memo=memo, describe=describe, functions=functions)
     text = query.text if query.statement is None else query.statement
     try:
         sql, _ = preparing.query(query, made or {})
@@ -151,7 +151,7 @@ class _Preparing:
     """Collects what the relations of a query become in DuckDB's SQL: the views, and the text in their places."""
 
     new_name: Callable[[], str]
-    remembered: Remembered
+    memo: Memo
     describe: Describe
     functions: Mapping[str, Type]
     views: list[View] = field(default_factory=list)
@@ -228,7 +228,7 @@ class _Preparing:
         # Types are equal whether or not they count nanoseconds, and the text is another one.
         fine = tuple(kind is not None and kind.has_fine for _, columns in known for _, kind in columns or ())
         functions, parameters = tuple(self.functions.items()), parameter_types(query.parameters)
-        return self.remembered(_written, text, known, query.engine_tables, fine, functions, parameters, prefix, whole)
+        return self.memo(_written, text, known, query.engine_tables, fine, functions, parameters, prefix, whole)
 
     def _placed(self, relation: Relation, conditions: RowConditions) -> Placed:
         """The text that stands for a relation, and its columns."""

@@ -45,8 +45,8 @@ from tablestore.distributed.write import WriteJob, abort_messages, commit_messag
 from tablestore.errors import InvalidInputError
 from tablestore.format.bucket import bucket_of
 from tablestore.format.snapshot import Snapshot
+from tablestore.memo import RecentlyUsed
 from tablestore.options import MIB
-from tablestore.remembered import RecentlyUsed
 from tablestore.store.message import CommitMessage
 from tablestore.table.table import Table
 from tablestore.table.write.committing import CommitNote

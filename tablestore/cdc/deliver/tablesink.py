@@ -1,8 +1,8 @@
 """Writes changes into another table: rows and their position are one snapshot.
 
-    key and order as in the source    +I, +U, -D: a row of a key takes the place of the one before
-    another key or order              -U too: the row before may have another key there, or another order than the key alone says
-    another key                       of each snapshot all rows that go, then all others: of two rows that swap their keys both stay
+key and order as in the source    +I, +U, -D: a row of a key takes the place of the one before
+another key or order              -U too: the row before may have another key there, or another order than the key alone says
+another key                       of each snapshot all rows that go, then all others: of two rows that swap their keys both stay
 """
 
 import json
@@ -17,8 +17,8 @@ from tablestore.format.limits import parse_json_bounded
 from tablestore.format.sealed import JsonObject
 from tablestore.lsm.functions.mergefunction import SequenceField
 from tablestore.lsm.write.removalorder import updates_in_place
+from tablestore.store.changelogproducer import INPUT
 from tablestore.store.context import TableContext
-from tablestore.store.producer import INPUT
 from tablestore.store.replay import SOURCE_POSITION_PROPERTY, Replays
 from tablestore.table.table import Table
 from tablestore.table.write.committing import Effect

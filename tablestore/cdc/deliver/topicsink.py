@@ -24,7 +24,7 @@ from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.log.json.debezium import encode_changes
 from tablestore.log.json.jsontext import rows_to_json, text_bytes
 from tablestore.types.arrays import Kinds
-from tablestore.types.pieces import pieces
+from tablestore.types.rebatch import slices_of
 from tablestore.types.rowkind import ROW_KIND_COLUMN, RowKind, kinds_from_symbols
 
 GROUP = "tablestore.topic_sinks"
@@ -69,7 +69,7 @@ def open_topic_sink(to: Topic, delivery: str, key: Sequence[str], columns: Seque
 
 def encode(rows: pa.RecordBatch, key: Sequence[str], form: TopicFormat) -> Iterator[Messages]:
     """The messages of changes, in their order. Raises UnsupportedError for a change that ``json`` without a key cannot say."""
-    for part in pieces(pa.Table.from_batches([rows]), max_rows=BATCH_ROWS, max_bytes=TEXT_BYTES, size_of=text_bytes):
+    for part in slices_of(pa.Table.from_batches([rows]), max_rows=BATCH_ROWS, max_bytes=TEXT_BYTES, size_of=text_bytes):
         batch = part.combine_chunks()
         kinds = np.asarray(kinds_from_symbols(batch.column(ROW_KIND_COLUMN)).to_numpy(), dtype=np.int8)
         batch = batch.drop_columns([ROW_KIND_COLUMN])

@@ -6,8 +6,8 @@ import typer
 
 import tablestore as ts
 from tablestore.cli import wordcompletion
-from tablestore.cli.command import Session, TableName, Yes, command, parse_pairs, parse_partition
-from tablestore.types.given.schematext import parse_column
+from tablestore.cli.command import CommandRun, TableName, Yes, command, parse_pairs, parse_partition
+from tablestore.types.userschema.schematext import parse_column
 
 if TYPE_CHECKING:
     from tablestore.types.evolution.schemachanges import SchemaChange
@@ -35,7 +35,7 @@ Before = Annotated[
 
 @command(app, "add-column", 'tablestore table alter add-column shop.orders "note STRING" --after price')
 def add_column(
-    session: Session,
+    session: CommandRun,
     name: TableName,
     column: Annotated[
         list[str], typer.Argument(metavar="COLUMN", help='Name and type, such as "note STRING". In a row: "address.zip INT".')
@@ -65,7 +65,7 @@ def add_column(
 
 
 @command(app, "drop-column", "tablestore table alter drop-column shop.orders note --yes")
-def drop_column(session: Session, name: TableName, column: ColumnArgument, yes: Yes = False) -> None:
+def drop_column(session: CommandRun, name: TableName, column: ColumnArgument, yes: Yes = False) -> None:
     """Drop a column. Time travel still shows it."""
     if not yes:
         from tablestore.types.evolution.evolve import evolve
@@ -79,7 +79,7 @@ def drop_column(session: Session, name: TableName, column: ColumnArgument, yes: 
 
 @command(app, "rename-column", "tablestore table alter rename-column shop.orders price net_price")
 def rename_column(
-    session: Session,
+    session: CommandRun,
     name: TableName,
     column: ColumnArgument,
     new_name: Annotated[str, typer.Argument(metavar="NEW_NAME", help="Its new name.")],
@@ -90,7 +90,7 @@ def rename_column(
 
 @command(app, "move-column", "tablestore table alter move-column shop.orders note --after id")
 def move_column(
-    session: Session,
+    session: CommandRun,
     name: TableName,
     column: ColumnArgument,
     first: First = False,
@@ -104,7 +104,7 @@ def move_column(
 
 @command(app, "change-type", "tablestore table alter change-type shop.orders quantity BIGINT")
 def change_type(
-    session: Session,
+    session: CommandRun,
     name: TableName,
     column: ColumnArgument,
     kind: Annotated[str, typer.Argument(metavar="TYPE", help="A wider type, such as BIGINT or DECIMAL(12, 2).")],
@@ -117,7 +117,7 @@ def change_type(
     app, "set-null", "tablestore table alter set-null shop.orders price", "tablestore table alter set-null shop.orders price --not"
 )
 def set_null(
-    session: Session,
+    session: CommandRun,
     name: TableName,
     column: ColumnArgument,
     no: Annotated[bool, typer.Option("--not", help="Make it NOT NULL: only while the table is empty.")] = False,
@@ -129,7 +129,7 @@ def set_null(
 
 @command(app, "set-default", "tablestore table alter set-default shop.orders price 0.0")
 def set_default(
-    session: Session,
+    session: CommandRun,
     name: TableName,
     column: ColumnArgument,
     value: Annotated[str | None, typer.Argument(metavar="[VALUE]", help="What they put there; left out: nothing.")] = None,
@@ -145,7 +145,7 @@ def set_default(
     'tablestore table alter comment shop.orders "without tax" --column price',
 )
 def comment(
-    session: Session,
+    session: CommandRun,
     name: TableName,
     text: Annotated[str | None, typer.Argument(metavar="[TEXT]", help="The comment; left out: none.")] = None,
     column: Annotated[
@@ -164,7 +164,7 @@ def comment(
     "tablestore table alter set shop.visits change-tracking=false --partition day=2026-01-31",
 )
 def set_options(
-    session: Session,
+    session: CommandRun,
     name: TableName,
     options: Annotated[
         list[str], typer.Argument(metavar="KEY=VALUE...", help="Options of the table.", autocompletion=wordcompletion.option)
@@ -183,7 +183,7 @@ def set_options(
 
 @command(app, "unset", "tablestore table alter unset shop.orders write-only")
 def unset_options(
-    session: Session,
+    session: CommandRun,
     name: TableName,
     keys: Annotated[
         list[str], typer.Argument(metavar="KEY...", help="Options of the table.", autocompletion=wordcompletion.set_option)
@@ -195,7 +195,7 @@ def unset_options(
 
 @command(table_app, "rescale", "tablestore table rescale shop.orders 8 --yes")
 def rescale(
-    session: Session,
+    session: CommandRun,
     name: TableName,
     buckets: Annotated[int, typer.Argument(metavar="BUCKETS", min=1, help="How many buckets a partition has from now on.")],
     yes: Yes = False,
@@ -210,6 +210,6 @@ def rescale(
     session.out.done({"table": table.name, "buckets": buckets}, f"{table.name} has {buckets} bucket(s) now.")
 
 
-def _alter(session: Session, name: str, changes: "list[SchemaChange]", done: str) -> None:
+def _alter(session: CommandRun, name: str, changes: "list[SchemaChange]", done: str) -> None:
     table = session.table(name).alter(changes)
     session.out.done({"table": table.name, "schema_id": table.table_schema.id}, f"{done} (schema {table.table_schema.id}).")

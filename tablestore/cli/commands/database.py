@@ -6,7 +6,7 @@ import typer
 
 import tablestore as ts
 from tablestore.cli import wordcompletion
-from tablestore.cli.command import Session, Yes, command
+from tablestore.cli.command import CommandRun, Yes, command
 from tablestore.cli.text.render import Column
 from tablestore.types.typestring import quote_identifier
 
@@ -16,7 +16,7 @@ Database = Annotated[str, typer.Argument(metavar="DATABASE", help="Name of the d
 
 
 @command(app, "list", "tablestore db list --warehouse /data/warehouse")
-def list_databases(session: Session) -> None:
+def list_databases(session: CommandRun) -> None:
     """List the databases with the number of their tables."""
     catalog = session.catalog()
     records = [{"name": name, "tables": len(catalog.list_tables(name))} for name in catalog.list_databases()]
@@ -26,7 +26,7 @@ def list_databases(session: Session) -> None:
 
 @command(app, "create", "tablestore db create shop --warehouse /data/warehouse")
 def create_database(
-    session: Session,
+    session: CommandRun,
     name: Database,
     if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="An existing one is fine.")] = False,
 ) -> None:
@@ -37,7 +37,7 @@ def create_database(
 
 @command(app, "drop", "tablestore db drop shop --cascade --yes")
 def drop_database(
-    session: Session,
+    session: CommandRun,
     name: Database,
     cascade: Annotated[bool, typer.Option("--cascade", help="Drop its tables too.")] = False,
     if_exists: Annotated[bool, typer.Option("--if-exists", help="A missing one is fine.")] = False,

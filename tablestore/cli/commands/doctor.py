@@ -6,22 +6,22 @@ from dataclasses import asdict
 import typer
 
 from tablestore.catalog.settings import WAREHOUSE, parse_catalog_settings
-from tablestore.cli.command import FoundProblems, Session, command
-from tablestore.cli.environment import Look, look_around, look_at_catalog
+from tablestore.cli.command import CommandRun, FoundProblems, command
+from tablestore.cli.doctorchecks import Check, check_catalog, check_machine
 from tablestore.cli.text.render import STATUS_STYLES
 
 app = typer.Typer()
 
 
 @command(app, "doctor", "tablestore doctor", "tablestore doctor --warehouse s3://bucket/warehouse --json")
-def doctor(session: Session) -> None:
+def doctor(session: CommandRun) -> None:
     """Check Python, Java, libraries and the warehouse; `tablestore verify` checks a table.
 
     Returns 3 if something has to be done.
     """
-    looks = list(look_around())
+    looks = list(check_machine())
     if session.warehouse:
-        looks += look_at_catalog(parse_catalog_settings({**session.storage, WAREHOUSE.key: session.warehouse}))
+        looks += check_catalog(parse_catalog_settings({**session.storage, WAREHOUSE.key: session.warehouse}))
     problems = [look for look in looks if look.status == "problem"]
     if session.out.as_json:
         session.out.document({"healthy": not problems, "checks": [asdict(look) for look in looks]})
@@ -33,7 +33,7 @@ def doctor(session: Session) -> None:
         raise FoundProblems
 
 
-def _show_looks(session: Session, looks: Sequence[Look]) -> None:
+def _show_looks(session: CommandRun, looks: Sequence[Check]) -> None:
     from rich.text import Text
 
     width = max(len(look.name) for look in looks)

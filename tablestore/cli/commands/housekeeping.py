@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 import tablestore as ts
-from tablestore.cli.command import Session, TableName, Yes, command, complete_table, parse_partition
+from tablestore.cli.command import CommandRun, TableName, Yes, command, complete_table, parse_partition
 from tablestore.clock import Clock, SystemClock
 from tablestore.options import parse_duration
 
@@ -31,7 +31,7 @@ _SHOWN_ORPHANS = 10
     "tablestore compact shop.orders shop.visits --watch --interval '30 s'",
 )
 def compact(
-    session: Session,
+    session: CommandRun,
     tables: Annotated[
         list[str],
         typer.Argument(metavar="TABLE...", help="database.table of the warehouse, or paths.", autocompletion=complete_table),
@@ -62,7 +62,7 @@ def compact(
 
 
 def run_service(
-    session: Session,
+    session: CommandRun,
     tables: "Sequence[ts.Table]",
     partitions: Sequence[list[dict[str, object]] | None],
     clock: Clock,
@@ -95,7 +95,7 @@ def run_service(
     "tablestore expire snapshots shop.orders --retain-max 20 --older-than '7 d'",
 )
 def expire_snapshots(
-    session: Session,
+    session: CommandRun,
     name: TableName,
     retain_max: Annotated[int | None, typer.Option("--retain-max", min=1, help="Above so many they go whatever their age.")] = None,
     retain_min: Annotated[int | None, typer.Option("--retain-min", min=1, help="So many always stay.")] = None,
@@ -115,7 +115,7 @@ def expire_snapshots(
 
 
 @command(expire_app, "partitions", "tablestore expire partitions shop.visits --older-than '90 d' --yes")
-def expire_partitions(session: Session, name: TableName, older_than: OlderThan = None, yes: Yes = False) -> None:
+def expire_partitions(session: CommandRun, name: TableName, older_than: OlderThan = None, yes: Yes = False) -> None:
     """Drop the partitions that are older than an age, else than the table's option partition.expiration-time."""
     table = session.table(name)
     age = _age(older_than)
@@ -126,7 +126,7 @@ def expire_partitions(session: Session, name: TableName, older_than: OlderThan =
 
 @command(table_app, "drop-partition", "tablestore table drop-partition shop.visits day=2026-01-31 --yes")
 def drop_partition(
-    session: Session,
+    session: CommandRun,
     name: TableName,
     partition: Annotated[list[str], typer.Argument(metavar="COLUMN=VALUE,…", help="Some or all of the partition's values.")],
     yes: Yes = False,
@@ -141,7 +141,7 @@ def drop_partition(
 
 @command(app, "clean", "tablestore clean shop.orders --yes", "tablestore clean --older-than '1 h' --yes")
 def clean(
-    session: Session,
+    session: CommandRun,
     name: Annotated[
         str | None,
         typer.Argument(metavar="[TABLE]", help="database.table, or a path; without it: creations.", autocompletion=complete_table),
@@ -169,7 +169,7 @@ def clean(
     _done(session, table, table.remove_orphan_files(age, dry_run=False))
 
 
-def _clean_creations(session: Session, age: timedelta | None, yes: bool) -> None:
+def _clean_creations(session: CommandRun, age: timedelta | None, yes: bool) -> None:
     catalog = session.catalog()
     plan, kept = catalog.sweep_creations(age, dry_run=True), catalog.release_dead_holds(dry_run=True)
     if plan.creations or kept:
@@ -188,13 +188,13 @@ def _age(older_than: str | None) -> timedelta | None:
     return None if older_than is None else timedelta(milliseconds=parse_duration(older_than))
 
 
-def _confirm(session: Session, table: "ts.Table", yes: bool, plan: Any, is_due: object, listed: str = "") -> None:
+def _confirm(session: CommandRun, table: "ts.Table", yes: bool, plan: Any, is_due: object, listed: str = "") -> None:
     """Show what would be done, unless there is nothing to do or ``--yes`` was given."""
     if is_due:
         session.confirm(yes, f"{table.name}: {plan}{listed}", _document(table, plan))
 
 
-def _done(session: Session, table: "ts.Table", report: Any) -> None:
+def _done(session: CommandRun, table: "ts.Table", report: Any) -> None:
     session.out.done(_document(table, report), f"{table.name}: {report}")
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 import tablestore as ts
-from tablestore.cli.command import FoundProblems, Session, TableName, Yes, command
+from tablestore.cli.command import CommandRun, FoundProblems, TableName, Yes, command
 from tablestore.cli.text.render import Column
 from tablestore.clock import SystemClock
 from tablestore.options import parse_duration
@@ -24,7 +24,7 @@ _STATUS = (
 
 
 @command(app, "status", "tablestore log status shop.orders")
-def status(session: Session, name: TableName) -> None:
+def status(session: CommandRun, name: TableName) -> None:
     """Show per bucket up to which snapshot the topic holds the changes, and what it lacks."""
     found = session.table(name).change_log.status()
     if session.out.as_json:
@@ -40,7 +40,7 @@ def status(session: Session, name: TableName) -> None:
 
 @command(app, "publish", "tablestore log publish shop.orders", "tablestore log publish shop.orders --watch --interval '1 s'")
 def publish(
-    session: Session,
+    session: CommandRun,
     name: TableName,
     slot: Annotated[int | None, typer.Option("--slot", min=0, help="Only this publisher slot; else all.")] = None,
     watch: Annotated[bool, typer.Option("--watch", help="Go on for ever: look again after every interval.")] = False,
@@ -75,7 +75,7 @@ def publish(
 
 
 @command(app, "verify", "tablestore log verify shop.orders")
-def verify(session: Session, name: TableName) -> None:
+def verify(session: CommandRun, name: TableName) -> None:
     """Read the topic and compare what it adds up to with the table. Exit code 3 if they differ."""
     table = session.table(name)
     with session.out.progress(f"reading the log of {table.name}", None):
@@ -93,7 +93,7 @@ def verify(session: Session, name: TableName) -> None:
 
 
 @command(app, "rebuild", "tablestore log rebuild shop.orders --yes")
-def rebuild(session: Session, name: TableName, yes: Yes = False) -> None:
+def rebuild(session: CommandRun, name: TableName, yes: Yes = False) -> None:
     """Delete the topic, make it again, and publish the changes of all retained snapshots."""
     table = session.table(name)
     settings = table.change_log.settings
@@ -105,7 +105,7 @@ def rebuild(session: Session, name: TableName, yes: Yes = False) -> None:
 
 
 @command(app, "adopt", "tablestore log adopt shop.orders --yes")
-def adopt_log(session: Session, name: TableName, yes: Yes = False) -> None:
+def adopt_log(session: CommandRun, name: TableName, yes: Yes = False) -> None:
     """Let a table whose directory was moved publish to its topic again.
 
     Not for a copy: only one place may publish to a topic, and the other one is refused from then on. Give a copy its own topic.

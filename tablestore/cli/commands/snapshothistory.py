@@ -7,7 +7,7 @@ import typer
 
 import tablestore as ts
 from tablestore.cli import wordcompletion
-from tablestore.cli.command import Session, TableName, Yes, command
+from tablestore.cli.command import CommandRun, TableName, Yes, command
 from tablestore.cli.text.render import Column
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ _DIFFERENCE = (
 
 @command(app, "list", "tablestore snapshot list shop.orders --limit 10")
 def list_snapshots(
-    session: Session,
+    session: CommandRun,
     name: TableName,
     limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, help="Only the newest so many.")] = None,
 ) -> None:
@@ -62,7 +62,7 @@ def list_snapshots(
 
 
 @command(app, "show", "tablestore snapshot show shop.orders 7")
-def show_snapshot(session: Session, name: TableName, snapshot_id: SnapshotArgument) -> None:
+def show_snapshot(session: CommandRun, name: TableName, snapshot_id: SnapshotArgument) -> None:
     """Show one snapshot with the files of its metadata and its properties."""
     snapshot = session.table(name).context.snapshots.live(snapshot_id)
     document: dict[str, Any] = {
@@ -88,7 +88,7 @@ def show_snapshot(session: Session, name: TableName, snapshot_id: SnapshotArgume
 
 @command(app, "diff", "tablestore snapshot diff shop.orders 3 7")
 def diff_snapshots(
-    session: Session,
+    session: CommandRun,
     name: TableName,
     from_snapshot: Annotated[
         int, typer.Argument(metavar="FROM", min=1, help="The older snapshot.", autocompletion=wordcompletion.snapshot)
@@ -133,7 +133,7 @@ def diff_snapshots(
     "tablestore snapshot rollback shop.orders --tag before-import --yes",
 )
 def rollback(
-    session: Session,
+    session: CommandRun,
     name: TableName,
     snapshot_id: Annotated[
         int | None, typer.Argument(metavar="[SNAPSHOT]", min=1, help="Id of the snapshot.", autocompletion=wordcompletion.snapshot)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import tablestore as ts
-from tablestore.cli.command import Session, command, parse_pairs
+from tablestore.cli.command import CommandRun, command, parse_pairs
 from tablestore.cli.interruption import INTERRUPTED
 from tablestore.cli.rows.rowformat import RowFormat
 from tablestore.cli.shell.interrupt import Interrupted, run_interruptibly
@@ -43,7 +43,7 @@ EngineOption = Annotated[
     "tablestore sql --json -e 'SHOW TABLES IN shop' | jq .",
 )
 def sql(
-    session: Session,
+    session: CommandRun,
     execute: Annotated[
         list[str] | None, typer.Option("--execute", "-e", metavar="SQL", help="Run these statements. May be repeated.")
     ] = None,
@@ -78,7 +78,7 @@ def sql(
 
 
 def open_environment(
-    session: Session, engine: Engine | None, config: Mapping[str, str] | None = None, *, restricted: bool = False
+    session: CommandRun, engine: Engine | None, config: Mapping[str, str] | None = None, *, restricted: bool = False
 ) -> "ts.TableEnvironment":
     """An environment over the warehouse of a command. ``engine`` None: one that is installed."""
     return ts.TableEnvironment.create(
@@ -89,7 +89,7 @@ def open_environment(
 class Runner:
     """Runs statements and shows what they give."""
 
-    def __init__(self, session: Session, environment: "ts.TableEnvironment", row_format: RowFormat | None) -> None:
+    def __init__(self, session: CommandRun, environment: "ts.TableEnvironment", row_format: RowFormat | None) -> None:
         self._session, self._environment, self._format = session, environment, row_format
         self._out = session.out
         # How many ids were drawn before the statement that runs.
@@ -161,7 +161,7 @@ def _what_was_done(done: "Sequence[Result]") -> str:
     return f"Interrupted: {len(done)} statement(s) are done, {landed}; the next one was cancelled"
 
 
-def _ask(session: Session, environment: "ts.TableEnvironment", runner: Runner) -> None:
+def _ask(session: CommandRun, environment: "ts.TableEnvironment", runner: Runner) -> None:
     if find_spec("prompt_toolkit") is None:
         raise ts.UnsupportedError(
             "the prompt needs the package prompt_toolkit: pip install 'tablestore[shell]'; -e and --file do without it",

@@ -9,7 +9,7 @@ import typer
 from rich.text import Text
 
 import tablestore as ts
-from tablestore.cli.command import Session, TableName, command
+from tablestore.cli.command import CommandRun, TableName, command
 from tablestore.cli.text.render import Column
 from tablestore.cli.text.safetext import safe
 from tablestore.cli.text.units import human_bytes, iso_time
@@ -19,7 +19,7 @@ from tablestore.types.typestring import type_to_sql
 
 if TYPE_CHECKING:
     from tablestore.table.inspect.bucketpicture import BucketPicture
-    from tablestore.table.upkeep.undone import Upkeep
+    from tablestore.table.upkeep.undone import UpkeepReport
 
 app = typer.Typer()
 
@@ -36,7 +36,7 @@ SVG_WIDTH = 120
     "tablestore table describe shop.orders --json | jq .totals.debt_bytes",
 )
 def describe(
-    session: Session,
+    session: CommandRun,
     name: TableName,
     every: Annotated[bool, typer.Option("--all", help="Draw every bucket, not only those with the most work left.")] = False,
     svg: Annotated[Path | None, typer.Option("--svg", metavar="FILE", help="Write the picture as SVG too.")] = None,
@@ -74,7 +74,7 @@ def _chosen(pictures: "Sequence[BucketPicture]", every: bool) -> "Sequence[Bucke
 
 
 def _document(
-    table: "ts.Table", latest: "ts.Snapshot | None", pictures: "Sequence[BucketPicture]", left: "Upkeep"
+    table: "ts.Table", latest: "ts.Snapshot | None", pictures: "Sequence[BucketPicture]", left: "UpkeepReport"
 ) -> dict[str, Any]:
     return {
         "name": table.name,
@@ -100,7 +100,7 @@ def _document(
         "upkeep": {
             "undone": [
                 {
-                    "chore": one.chore,
+                    "chore": one.task,
                     "snapshot": one.snapshot_id,
                     "time": iso_time(one.time_millis),
                     "kind": one.error_kind,
@@ -149,7 +149,7 @@ def _totals(pictures: "Sequence[BucketPicture]") -> dict[str, int]:
 
 
 def _facts(
-    session: Session, table: "ts.Table", latest: "ts.Snapshot | None", pictures: "Sequence[BucketPicture]", left: "Upkeep"
+    session: CommandRun, table: "ts.Table", latest: "ts.Snapshot | None", pictures: "Sequence[BucketPicture]", left: "UpkeepReport"
 ) -> None:
     totals = _totals(pictures)
     debt, due, buckets = totals["debt_bytes"], human_bytes(totals["due_bytes"]), totals["due_buckets"]
@@ -166,7 +166,7 @@ def _facts(
         "debt": f"{human_bytes(debt)} to rewrite until nothing is merged: tablestore compact --full {table.name}" if debt else None,
         "due": f"{due} of that in {buckets} bucket(s) now: tablestore compact {table.name}" if buckets else None,
         "undone": "\n".join(
-            f"{one.chore} after snapshot {one.snapshot_id}, {session.out.age(one.time_millis)}: {one.error}; {one.way_out}"
+            f"{one.task} after snapshot {one.snapshot_id}, {session.out.age(one.time_millis)}: {one.error}; {one.way_out}"
             for one in left.undone
         )
         or None,
@@ -179,12 +179,12 @@ def _facts(
     session.out.facts(facts, columns)
 
 
-def _expiry(left: "Upkeep", name: str) -> str | None:
+def _expiry(left: "UpkeepReport", name: str) -> str | None:
     due = f"{left.due_snapshots} snapshot(s) are due: tablestore expire snapshots {name}" if left.due_snapshots else None
     return "; ".join(text for text in (due, f"held back by {left.held_by}" if left.held_by else None) if text) or None
 
 
-def _columns(session: Session, table: "ts.Table") -> None:
+def _columns(session: CommandRun, table: "ts.Table") -> None:
     records = []
     for field in table.table_schema.fields:
         roles = [

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from tablestore.cli import wordcompletion
-from tablestore.cli.command import Session, TableName, command
+from tablestore.cli.command import CommandRun, TableName, command
 from tablestore.cli.rows.rowformat import RowFormat
 from tablestore.cli.text.render import Column
 from tablestore.cli.text.units import parse_time
@@ -49,7 +49,7 @@ OutputFile = Annotated[Path | None, typer.Option("--output", metavar="FILE", hel
     "tablestore table read shop.orders --json | jq .price",
 )
 def read(
-    session: Session,
+    session: CommandRun,
     name: SourceName,
     columns: Columns = None,
     filter: FilterOption = None,
@@ -73,7 +73,7 @@ def read(
     "tablestore table show 'shop.orders$files' --json",
 )
 def show(
-    session: Session,
+    session: CommandRun,
     name: SourceName,
     system: Annotated[
         str | None,
@@ -105,7 +105,7 @@ def show(
 
 @command(app, "count", "tablestore table count shop.orders --filter \"day = '2026-01-31'\"")
 def count(
-    session: Session,
+    session: CommandRun,
     name: TableName,
     filter: FilterOption = None,
     snapshot: SnapshotOption = None,
@@ -120,7 +120,7 @@ def count(
 
 @command(app, "explain", 'tablestore table explain shop.orders --filter "id = 7"')
 def explain(
-    session: Session,
+    session: CommandRun,
     name: TableName,
     columns: Columns = None,
     filter: FilterOption = None,
@@ -144,7 +144,7 @@ def explain(
     session.out.done(document, scan.explain())
 
 
-def _write(session: Session, scan: Any, row_format: RowFormat | None, output: Path | None, limit: int | None) -> None:
+def _write(session: CommandRun, scan: Any, row_format: RowFormat | None, output: Path | None, limit: int | None) -> None:
     # Not for help and completion: it loads Arrow.
     from tablestore.cli.rows.rowsink import write_rows
 
@@ -152,7 +152,7 @@ def _write(session: Session, scan: Any, row_format: RowFormat | None, output: Pa
     say_written(session, rows, "rows", output)
 
 
-def say_written(session: Session, rows: int, what: str, output: Path | None) -> None:
+def say_written(session: CommandRun, rows: int, what: str, output: Path | None) -> None:
     """Say how many rows a file has got; nothing where they were printed."""
     if output is not None and str(output) != "-":
         session.out.done({"rows": rows, "output": str(output)}, f"Wrote {rows:,} {what} to {output}.")

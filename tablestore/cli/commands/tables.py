@@ -9,7 +9,7 @@ import tablestore as ts
 from tablestore.catalog.identifier import parse_identifier
 from tablestore.catalog.refusals import materialized_stays
 from tablestore.cli import wordcompletion
-from tablestore.cli.command import Session, TableName, Yes, command, complete_table, parse_pairs
+from tablestore.cli.command import CommandRun, TableName, Yes, command, complete_table, parse_pairs
 from tablestore.cli.text.render import Column
 from tablestore.cli.text.safetext import safe
 from tablestore.names import split_names
@@ -67,7 +67,7 @@ _HISTORY = (
 
 @command(app, "list", "tablestore table list shop", "tablestore table list --long --json")
 def list_tables(
-    session: Session,
+    session: CommandRun,
     database: Annotated[
         str | None,
         typer.Argument(metavar="[DATABASE]", help="Only the tables of this database.", autocompletion=wordcompletion.databases),
@@ -90,7 +90,7 @@ def list_tables(
     "tablestore table create shop.visits --schema-from visits.parquet --partition-by day",
 )
 def create_table(
-    session: Session,
+    session: CommandRun,
     name: NewTable,
     schema: Annotated[
         str | None, typer.Option("--schema", metavar="COLUMNS", help="Columns as SQL: name TYPE [NOT NULL], …")
@@ -122,7 +122,7 @@ def create_table(
 
 @command(app, "drop", "tablestore table drop shop.orders --yes")
 def drop_table(
-    session: Session,
+    session: CommandRun,
     name: NewTable,
     if_exists: Annotated[bool, typer.Option("--if-exists", help="A missing one is fine.")] = False,
     yes: Yes = False,
@@ -148,7 +148,7 @@ def drop_table(
 
 @command(app, "rename", "tablestore table rename shop.orders shop.orders_2025")
 def rename_table(
-    session: Session, name: NewTable, new_name: Annotated[str, typer.Argument(metavar="NEW_NAME", help="database.table")]
+    session: CommandRun, name: NewTable, new_name: Annotated[str, typer.Argument(metavar="NEW_NAME", help="database.table")]
 ) -> None:
     """Give a table another name."""
     session.catalog().rename_table(name, new_name)
@@ -156,14 +156,14 @@ def rename_table(
 
 
 @command(app, "files", "tablestore table files shop.orders", "tablestore table files shop.orders --json | jq '.files[].file_path'")
-def files(session: Session, name: TableName) -> None:
+def files(session: CommandRun, name: TableName) -> None:
     """List the live data files of the newest snapshot."""
     records = session.table(name).files().to_pylist()
     session.out.listing("files", _FILES, records, empty="No files.")
 
 
 @command(app, "partitions", "tablestore table partitions shop.visits")
-def partitions(session: Session, name: TableName) -> None:
+def partitions(session: CommandRun, name: TableName) -> None:
     """List the partitions of the newest snapshot."""
     records = session.table(name).partitions().to_pylist()
     session.out.listing("partitions", _PARTITIONS, records, empty="No partitions.")
@@ -171,7 +171,7 @@ def partitions(session: Session, name: TableName) -> None:
 
 @command(app, "history", "tablestore table history shop.orders")
 def history(
-    session: Session,
+    session: CommandRun,
     name: TableName,
     limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, help="Only the newest so many events.")] = None,
 ) -> None:

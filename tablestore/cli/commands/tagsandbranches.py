@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from tablestore.cli import wordcompletion
-from tablestore.cli.command import Session, TableName, Yes, command
+from tablestore.cli.command import CommandRun, TableName, Yes, command
 from tablestore.cli.text.render import Column
 from tablestore.options import parse_duration
 
@@ -41,7 +41,7 @@ _CONSUMERS = (Column("name", "consumer"), Column("next_snapshot", "next snapshot
 
 
 @command(tag_app, "list", "tablestore tag list shop.orders")
-def list_tags(session: Session, name: TableName) -> None:
+def list_tags(session: CommandRun, name: TableName) -> None:
     """List the tags in the order of their snapshots."""
     records = [
         {
@@ -66,7 +66,7 @@ def list_tags(session: Session, name: TableName) -> None:
     "tablestore tag create shop.orders v1 -s 7 --retain '30 d'",
 )
 def create_tag(
-    session: Session,
+    session: CommandRun,
     name: TableName,
     tag: TagName,
     snapshot: AtSnapshot = None,
@@ -82,7 +82,7 @@ def create_tag(
 
 @command(tag_app, "rename", "tablestore tag rename shop.orders v1 release-1")
 def rename_tag(
-    session: Session,
+    session: CommandRun,
     name: TableName,
     tag: TagName,
     new_name: Annotated[str, typer.Argument(metavar="NEW_NAME", help="Its new name.")],
@@ -93,7 +93,7 @@ def rename_tag(
 
 
 @command(tag_app, "delete", "tablestore tag delete shop.orders before-import --yes")
-def delete_tag(session: Session, name: TableName, tag: TagName, yes: Yes = False) -> None:
+def delete_tag(session: CommandRun, name: TableName, tag: TagName, yes: Yes = False) -> None:
     """Delete a tag, and the files that only it kept."""
     table = session.table(name)
     snapshot = table.context.snapshots.tagged(tag)
@@ -106,7 +106,7 @@ def delete_tag(session: Session, name: TableName, tag: TagName, yes: Yes = False
 
 
 @command(branch_app, "list", "tablestore branch list shop.orders")
-def list_branches(session: Session, name: TableName) -> None:
+def list_branches(session: CommandRun, name: TableName) -> None:
     """List the branches, without the table itself."""
     records = [{column.key: getattr(branch, column.key) for column in _BRANCHES} for branch in session.table(name).branches()]
     session.out.listing("branches", _BRANCHES, records, empty="No branches.")
@@ -119,7 +119,7 @@ def list_branches(session: Session, name: TableName) -> None:
     "tablestore branch create shop.orders trial --tag before-import",
 )
 def create_branch(
-    session: Session,
+    session: CommandRun,
     name: TableName,
     branch: BranchName,
     snapshot: AtSnapshot = None,
@@ -134,7 +134,7 @@ def create_branch(
 
 
 @command(branch_app, "delete", "tablestore branch delete shop.orders trial --yes")
-def delete_branch(session: Session, name: TableName, branch: BranchName, yes: Yes = False) -> None:
+def delete_branch(session: CommandRun, name: TableName, branch: BranchName, yes: Yes = False) -> None:
     """Delete a branch with what was written to it."""
     from tablestore.store.history.references import BranchMetadata, branch_directories
 
@@ -152,7 +152,7 @@ def delete_branch(session: Session, name: TableName, branch: BranchName, yes: Ye
 
 @command(branch_app, "fast-forward", "tablestore branch fast-forward shop.orders trial --yes")
 def fast_forward(
-    session: Session,
+    session: CommandRun,
     name: TableName,
     branch: BranchName,
     discard_newer: Annotated[
@@ -171,7 +171,7 @@ def fast_forward(
 
 
 @command(consumer_app, "list", "tablestore consumer list shop.orders")
-def list_consumers(session: Session, name: TableName) -> None:
+def list_consumers(session: CommandRun, name: TableName) -> None:
     """List the named consumers: expiry keeps what they still have to read."""
     records = [{"name": one.id, "next_snapshot": one.next_snapshot} for one in session.table(name).consumers()]
     session.out.listing("consumers", _CONSUMERS, records, empty="No consumers.")
@@ -179,7 +179,7 @@ def list_consumers(session: Session, name: TableName) -> None:
 
 @command(consumer_app, "reset", "tablestore consumer reset shop.orders billing --next 12 --yes")
 def reset_consumer(
-    session: Session,
+    session: CommandRun,
     name: TableName,
     consumer: ConsumerName,
     next_snapshot: Annotated[int, typer.Option("--next", min=1, help="The snapshot whose changes it reads next.")],
@@ -194,7 +194,7 @@ def reset_consumer(
 
 
 @command(consumer_app, "delete", "tablestore consumer delete shop.orders billing --yes")
-def delete_consumer(session: Session, name: TableName, consumer: ConsumerName, yes: Yes = False) -> None:
+def delete_consumer(session: CommandRun, name: TableName, consumer: ConsumerName, yes: Yes = False) -> None:
     """Forget a consumer, so that it holds nothing back."""
     table = session.table(name)
     session.confirm(yes, f"Forgets how far consumer {consumer} of {table.name} is.", {"table": table.name, "consumer": consumer})

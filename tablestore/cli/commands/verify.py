@@ -8,7 +8,7 @@ import typer
 from rich.text import Text
 
 import tablestore as ts
-from tablestore.cli.command import FoundProblems, Session, TableName, Yes, command
+from tablestore.cli.command import CommandRun, FoundProblems, TableName, Yes, command
 from tablestore.cli.text.render import STATUS_STYLES
 from tablestore.table.inspect.findings import TABLE, Finding
 
@@ -17,7 +17,7 @@ app = typer.Typer()
 
 @command(app, "verify", "tablestore verify shop.orders", "tablestore verify shop.orders --deep --json")
 def verify(
-    session: Session,
+    session: CommandRun,
     name: TableName,
     deep: Annotated[bool, typer.Option("--deep", help="Read every row, and so check every page.")] = False,
 ) -> None:
@@ -43,7 +43,7 @@ def verify(
 
 @command(app, "repair", "tablestore repair shop.orders --dry-run", "tablestore repair shop.orders --yes")
 def repair(
-    session: Session,
+    session: CommandRun,
     name: TableName,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
     yes: Yes = False,
@@ -77,7 +77,7 @@ def repair(
         raise FoundProblems
 
 
-def _checked(session: Session, table: "ts.Table", *, deep: bool = False) -> tuple[Finding, ...]:
+def _checked(session: CommandRun, table: "ts.Table", *, deep: bool = False) -> tuple[Finding, ...]:
     from tablestore.table.inspect.check import check_table
 
     with session.out.progress("checking", 1) as bar:
@@ -85,7 +85,7 @@ def _checked(session: Session, table: "ts.Table", *, deep: bool = False) -> tupl
     return tuple(replace(finding, fix=finding.fix.replace(TABLE, table.name)) for finding in found)
 
 
-def _show(session: Session, findings: Sequence[Finding]) -> None:
+def _show(session: CommandRun, findings: Sequence[Finding]) -> None:
     if session.out.as_json:
         return
     for finding in findings:

@@ -26,12 +26,12 @@ from tablestore.types.rowkind import ROW_KIND_COLUMN
 
 BLOCK_BYTES = 4 << 20
 
-Lost = Callable[[Collection[str]], Collection[str]]
+MissingValues = Callable[[Collection[str]], Collection[str]]
 """Of rows with these columns only: the columns whose stored values NULL would replace."""
 
 
 def json_batches(
-    stream: Any, where: str, target: pa.Schema | None, *, others: bool = False, lost: Lost | None = None
+    stream: Any, where: str, target: pa.Schema | None, *, others: bool = False, lost: MissingValues | None = None
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """The schema of the first block, and all rows; ``others``: fields beside the target's are skipped, not refused.
 
@@ -127,7 +127,7 @@ def _exact(line: int, block: bytes, where: str, target: pa.Schema, others: bool)
 class _Held:
     """Finds out which columns the lines of one file have: all lines the same, of those whose stored values would be lost."""
 
-    def __init__(self, where: str, names: Sequence[str], lost: Lost) -> None:
+    def __init__(self, where: str, names: Sequence[str], lost: MissingValues) -> None:
         self._where, self._names, self._lost = where, names, lost
         self._absent: frozenset[str] | None = None
 

@@ -22,7 +22,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from tablestore.cli.rows.csvfaults import Fault, fault_in_row, find_fault
-from tablestore.cli.rows.jsonlines import BLOCK_BYTES, Lost, from_text, is_text_first, json_batches
+from tablestore.cli.rows.jsonlines import BLOCK_BYTES, MissingValues, from_text, is_text_first, json_batches
 from tablestore.cli.rows.rowformat import COMPRESSIONS, FileFormat, ReadSettings, format_of
 from tablestore.errors import FormatError, InvalidInputError, StorageError, TablestoreError
 from tablestore.io.opening import open_store
@@ -56,7 +56,7 @@ def schema_of_file(path: str, settings: ReadSettings | None = None) -> pa.Schema
 
 @contextmanager
 def open_rows(
-    path: str, settings: ReadSettings | None = None, *, target: pa.Schema | None = None, lost: Lost | None = None
+    path: str, settings: ReadSettings | None = None, *, target: pa.Schema | None = None, lost: MissingValues | None = None
 ) -> Iterator[RowSource]:
     """Open a file, URL, or ``-`` for standard input. Raises InvalidInputError for other files.
 
@@ -239,7 +239,7 @@ class _CsvPlaces:
 
 
 def _json(
-    stream: Any, path: str, settings: ReadSettings, target: pa.Schema | None, lost: Lost | None
+    stream: Any, path: str, settings: ReadSettings, target: pa.Schema | None, lost: MissingValues | None
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     if settings.columns is None:
         return json_batches(stream, path, target, lost=lost)

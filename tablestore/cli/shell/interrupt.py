@@ -33,10 +33,10 @@ def run_interruptibly(work: Callable[[], T], cancel: Callable[[], None]) -> T:
         except BaseException as error:
             failed.append(error)
 
-    asked: list[None] = []
+    pressed: list[None] = []
 
     def interrupted(*_: object) -> None:
-        asked.append(None)
+        pressed.append(None)
         cancel()
 
     # A daemon: a statement that no engine can end does not keep the program alive.
@@ -50,7 +50,7 @@ def run_interruptibly(work: Callable[[], T], cancel: Callable[[], None]) -> T:
     finally:
         signal.signal(signal.SIGINT, before)
     try:
-        if failed and asked:
+        if failed and pressed:
             raise Interrupted from failed[0]
         if failed:
             raise failed[0]

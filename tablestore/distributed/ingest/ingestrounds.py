@@ -40,7 +40,7 @@ _MOST_CONFLICTS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class IngestTarget:
     """A table here, and how the tasks find it."""
 
     table: Table
@@ -53,10 +53,10 @@ class IngestRounds:
 
     def __init__(
         self,
-        place: Place,
+        place: IngestTarget,
         open_source: Callable[[], TopicSource],
         request: IngestRequest,
-        letters: Place | None,
+        letters: IngestTarget | None,
         *,
         run: RunTasks,
         tasks: int,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tablestore.distributed.read import pack_tasks, pack_weights
-from tablestore.distributed.stream.streampieces import frame_pieces, joined, order_groups, weight_of
+from tablestore.distributed.stream.streamsteps import frame_pieces, joined, order_groups, weight_of
 from tablestore.distributed.stream.streamtask import ChangePart, StreamTask, TaskHead
 from tablestore.errors import NotFoundError
 from tablestore.format.snapshot import Snapshot
@@ -20,7 +20,7 @@ from tablestore.types.filter.predicate import Predicate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cursor:
+class StreamCursor:
     """Between two pieces: so many of the snapshot of ``place`` are done."""
 
     place: StorePlace
@@ -36,9 +36,9 @@ class Cursor:
         """The snapshot that comes next."""
         return self.place.snapshot_id
 
-    def moved(self, pieces: int, of: int) -> "Cursor":
+    def moved(self, pieces: int, of: int) -> "StreamCursor":
         """Behind so many pieces of the snapshot, which has ``of``."""
-        return Cursor(place=self.place.behind()) if pieces == of else replace(self, pieces=pieces)
+        return StreamCursor(place=self.place.behind()) if pieces == of else replace(self, pieces=pieces)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +92,7 @@ class BatchPlans:
         """The part of each piece that the filter leaves."""
         return map(self._pruned, pieces)
 
-    def pieces(self, cursor: Cursor) -> Sequence[Split | Step]:
+    def pieces(self, cursor: StreamCursor) -> Sequence[Split | Step]:
         """The pieces of the snapshot in which a cursor stands; none of one that is still to come."""
         if cursor.in_frame:
             return self.frame(cursor.snapshot_id)
@@ -106,7 +106,7 @@ class BatchPlans:
         if self._frame is not None and self._frame[0] < before:
             self._frame = None
 
-    def tasks(self, begin: Cursor, end: Cursor, *, task_bytes: int, parallelism: int) -> list[StreamTask]:
+    def tasks(self, begin: StreamCursor, end: StreamCursor, *, task_bytes: int, parallelism: int) -> list[StreamTask]:
         """Tasks that together read the rows between the two."""
         if begin.in_frame:
             pieces = self.frame(begin.snapshot_id)[begin.pieces : end.pieces if end.in_frame else None]
@@ -123,7 +123,7 @@ class BatchPlans:
             tasks.append(StreamTask(head=self._head, changes=tuple(parts)))
         return tasks
 
-    def _steps(self, begin: Cursor, end: Cursor) -> Iterator[tuple[SnapshotChanges, Step]]:
+    def _steps(self, begin: StreamCursor, end: StreamCursor) -> Iterator[tuple[SnapshotChanges, Step]]:
         for snapshot_id in range(begin.snapshot_id, end.snapshot_id + (1 if end.pieces else 0)):
             planned = self.changes(snapshot_id)
             if planned is None:

@@ -13,7 +13,7 @@ process. So an offset says all that repeating a batch takes:
      "begin":{…},"consumer":"stream-5d…"}
 
 *Pieces* are what a snapshot is read by: of its rows sections of files, of its changes files, in an order that its manifests alone
-decide (:mod:`~tablestore.distributed.stream.streampieces`). The text of an offset is the same for the same value.
+decide (:mod:`~tablestore.distributed.stream.streamsteps`). The text of an offset is the same for the same value.
 """
 
 import json

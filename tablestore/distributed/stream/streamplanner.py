@@ -21,11 +21,11 @@ from contextlib import contextmanager
 
 from tablestore import options as opt
 from tablestore.distributed.spec import TableSpec
-from tablestore.distributed.stream.batchplan import BatchPlans, Cursor
+from tablestore.distributed.stream.batchplan import BatchPlans, StreamCursor
 from tablestore.distributed.stream.loggedchanges import logged_changes
 from tablestore.distributed.stream.streamoffset import StreamOffset, parse_offset, refused_offset
-from tablestore.distributed.stream.streampieces import files_of, reading_of
 from tablestore.distributed.stream.streamrequest import BatchLimits, Budget, StreamRequest, check_request
+from tablestore.distributed.stream.streamsteps import files_of, reading_of
 from tablestore.distributed.stream.streamtask import StreamTask, TaskHead
 from tablestore.errors import ConflictError, InvalidInputError, NotFoundError, TablestoreError
 from tablestore.format.snapshot import Snapshot
@@ -69,12 +69,12 @@ class StreamPlanner:
         # The table as a named consumer follows it, once the name is known.
         self._store: FileStoreConsumption | None = None
         self._consumer = ""
-        self._first: Cursor | None = None
+        self._first: StreamCursor | None = None
         self._checked: tuple[str, ...] = ()
         self._looked: tuple[float, Snapshot | None] | None = None
         self._upto: int | None = None
         self._alive_s = self._context.clock.steady_s()
-        self._reached: Cursor | None = None
+        self._reached: StreamCursor | None = None
 
     # -- what an engine asks
 
@@ -144,7 +144,7 @@ class StreamPlanner:
 
     # -- offsets and places
 
-    def _begun(self) -> Cursor:
+    def _begun(self) -> StreamCursor:
         """The place where a new stream begins; it is registered with the table first."""
         if self._first is not None:
             return self._first
@@ -171,16 +171,16 @@ class StreamPlanner:
                 "and a stream goes on only between files: let table.consume finish that snapshot, or take another consumer-id",
                 kind="position",
             )
-        self._first = Cursor(place=_store_place(place))
+        self._first = StreamCursor(place=_store_place(place))
         return self._first
 
-    def _resumed(self, offset: StreamOffset, *, is_end: bool = False) -> Cursor:
+    def _resumed(self, offset: StreamOffset, *, is_end: bool = False) -> StreamCursor:
         """The place of an offset. ``is_end``: what comes before it may still be read."""
         if offset.at is None:
             raise refused_offset(offset.to_json())
         place = self._known(offset.at)
         self._open(offset.consumer, None if is_end else place)
-        cursor = Cursor(place=_store_place(place), pieces=offset.pieces)
+        cursor = StreamCursor(place=_store_place(place), pieces=offset.pieces)
         if offset.pieces and self._reading_at(cursor) != offset.reading:
             raise InvalidInputError(
                 f"the offset lies inside of snapshot {cursor.snapshot_id} of table {self._context.files.root_uri}, and was made "
@@ -220,7 +220,7 @@ class StreamPlanner:
         else:
             self._store.find(place.needed_snapshot)
 
-    def _logged(self, start: StreamOffset, begin: Cursor, end: Cursor) -> list[StreamTask] | None:
+    def _logged(self, start: StreamOffset, begin: StreamCursor, end: StreamCursor) -> list[StreamTask] | None:
         """The tasks that read the changes between the two from the log; None where the log does not have them."""
         if self._log is None or begin.in_frame or begin.pieces or end.pieces or begin == end:
             return None
@@ -228,7 +228,7 @@ class StreamPlanner:
         ranges = self._log.ranges(start.at.place, upto=end.snapshot_id - 1)
         return None if ranges is None else [StreamTask(head=self._head, log=one) for one in ranges]
 
-    def _offset(self, end: Cursor, before: Place | None, begin: Cursor | None) -> StreamOffset:
+    def _offset(self, end: StreamCursor, before: Place | None, begin: StreamCursor | None) -> StreamOffset:
         place: Place = end.place
         if self._log is not None and not end.in_frame and not end.pieces:
             place = self._log.place(end.snapshot_id - 1, before) or place
@@ -240,12 +240,12 @@ class StreamPlanner:
             consumer=self._consumer,
         )
 
-    def _reading_at(self, cursor: Cursor) -> str:
+    def _reading_at(self, cursor: StreamCursor) -> str:
         return reading_of(self._reading, self._plans.pieces(cursor)[: cursor.pieces])
 
     # -- how far a batch goes
 
-    def _next(self, cursor: Cursor, newest: int, limits: BatchLimits | None) -> tuple[Cursor, Cursor, Budget]:
+    def _next(self, cursor: StreamCursor, newest: int, limits: BatchLimits | None) -> tuple[StreamCursor, StreamCursor, Budget]:
         """The place where the next batch begins (``cursor``, unless it begins anew), where it ends, and what it has taken."""
         budget = Budget(limits)
         if cursor.in_frame:
@@ -273,7 +273,7 @@ class StreamPlanner:
             end = end.moved(taken, len(steps))
         return cursor, end, budget
 
-    def _through_frame(self, cursor: Cursor, budget: Budget) -> Cursor:
+    def _through_frame(self, cursor: StreamCursor, budget: Budget) -> StreamCursor:
         # Its rows are handed out once: with the columns that they had before, the new ones would never come.
         self._check_columns(self._find_frame(cursor.snapshot_id))
         pieces = self._plans.frame(cursor.snapshot_id)
@@ -284,7 +284,7 @@ class StreamPlanner:
             taken += 1
         return cursor.moved(taken, len(pieces))
 
-    def _anew(self, gap: Discontinuity) -> Cursor:
+    def _anew(self, gap: Discontinuity) -> StreamCursor:
         """The place where all rows begin anew, as of a snapshot that does not say what it changed. Raises NotFoundError unless
         that was asked for."""
         if self._request.on_discontinuity == "raise":
@@ -294,7 +294,7 @@ class StreamPlanner:
                 "new ones) or skip (without those changes)",
                 kind="discontinuity",
             )
-        return Cursor(place=StorePlace(phase="frame", snapshot_id=gap.snapshot_id))
+        return StreamCursor(place=StorePlace(phase="frame", snapshot_id=gap.snapshot_id))
 
     def _check_columns(self, snapshot: Snapshot) -> None:
         """Raise ConflictError where a snapshot has other columns than the stream."""
@@ -353,7 +353,7 @@ class StreamPlanner:
         """The newest snapshot as of the last look."""
         return self._look() if self._looked is None else self._looked[1]
 
-    def _newest_id(self, cursor: Cursor) -> int:
+    def _newest_id(self, cursor: StreamCursor) -> int:
         newest = self._newest()
         found = newest.id if newest is not None else 0
         if found < cursor.place.anchor:

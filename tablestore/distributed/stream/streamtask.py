@@ -30,7 +30,7 @@ from tablestore.store.scan.splits import Split
 from tablestore.table.read.scan import check_columns
 from tablestore.types.arrowtypes import to_arrow_schema
 from tablestore.types.filter.filters import parse_filter
-from tablestore.types.pieces import gathered
+from tablestore.types.rebatch import rebatched
 from tablestore.types.rowkind import ROW_KIND_COLUMN, RowKind, symbols_from_kinds
 
 _KIND = "stream task"
@@ -150,7 +150,7 @@ def read_stream_task(spec: TableSpec, task: StreamTask) -> Iterator[pa.RecordBat
 
 
 def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    return gathered(batches, max_rows=2 * BATCH_ROWS, max_bytes=BATCH_BYTES, small_rows=BATCH_ROWS)
+    return rebatched(batches, max_rows=2 * BATCH_ROWS, max_bytes=BATCH_BYTES, small_rows=BATCH_ROWS)
 
 
 def _parts(context: TableContext, feed: ChangeFeed, changes: Sequence[ChangePart]) -> Iterator[SnapshotChanges]:

@@ -25,9 +25,9 @@ from tablestore.sql.source import Span
 from tablestore.sql.statements.alter import (
     AddColumn,
     AlterAction,
+    ColumnPlacement,
     DropColumn,
     ModifyColumn,
-    Place,
     RenameColumn,
     ResetOptions,
     SetComment,
@@ -107,9 +107,7 @@ class _Alteration:
         if after is not None and len(action.path) == 1 and self._is_unstored(after):
             after = self._stored_before(column.name)
             first = after is None
-        yield to.AddColumn(
-            action.path, column.type, comment=column.comment, default=column.default, first=first, after=after
-        )
+        yield to.AddColumn(action.path, column.type, comment=column.comment, default=column.default, first=first, after=after)
 
     def _drop(self, action: DropColumn) -> Iterator[to.SchemaChange]:
         name = action.path[0]
@@ -209,7 +207,7 @@ class _Alteration:
     def _is_unstored(self, name: str) -> bool:
         return any(isinstance(one, UnstoredColumn) and one.name == name for one in self._columns)
 
-    def _place(self, place: Place | None) -> int:
+    def _place(self, place: ColumnPlacement | None) -> int:
         if place is None:
             return len(self._columns)
         names = self._names()

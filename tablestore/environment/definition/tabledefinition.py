@@ -36,8 +36,8 @@ from tablestore.options import (
     other_spellings,
     with_options,
 )
-from tablestore.sql.query.extent import Tokens
 from tablestore.sql.query.functions import function_edits
+from tablestore.sql.query.tokenstream import Tokens
 from tablestore.sql.source import Fragment, Span
 from tablestore.sql.statements.definition import (
     Column,
@@ -179,7 +179,7 @@ def _unstored(session: Session, column: Column, fields: list[Field], source: Sou
             name=column.name,
             position=0,
             type_text=type_to_sql(column.type),
-            metadata=column.key or column.name,
+            metadata=column.name if column.key is None else column.key,
             virtual=column.virtual,
             comment=column.comment,
         )

@@ -22,7 +22,7 @@ from tablestore.environment.jobs import Job, JobStatusHook, why_not_serializable
 from tablestore.environment.managed.factory import ManagedTableContext, StagesTables
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.pipelines.inserts import OneInsert
-from tablestore.environment.pipelines.pipeline import Plan
+from tablestore.environment.pipelines.pipeline import JobPlan
 from tablestore.environment.pipelines.streams import StreamInsert, StreamSetting
 from tablestore.environment.result import SNAPSHOT_SCHEMA, Result, ResultKind, landed
 from tablestore.environment.rows.insert import Insertion
@@ -62,12 +62,12 @@ class StagedCreation:
     ``when_taken`` plans what is done where another job took the name meanwhile; None: nothing.
     """
 
-    rows: "Rows"
+    rows: "QueryRows"
     context: ManagedTableContext
     factory: StagesTables
     replaces: bool = False
     must_exist: bool = False
-    when_taken: Callable[[], Plan] | None = None
+    when_taken: Callable[[], JobPlan] | None = None
     kind: ResultKind = "snapshot"
     schema: pa.Schema = SNAPSHOT_SCHEMA
     hooks: tuple[JobStatusHook, ...] = ()
@@ -122,9 +122,9 @@ class StagedCreation:
 class HookedCreation:
     """The plan of a managed table that a hook makes before the job runs."""
 
-    rows: "Rows"
+    rows: "QueryRows"
     context: ManagedTableContext
-    when_taken: Callable[[], Plan] | None = None
+    when_taken: Callable[[], JobPlan] | None = None
     kind: ResultKind = "snapshot"
     schema: pa.Schema = SNAPSHOT_SCHEMA
 
@@ -143,7 +143,7 @@ class HookedCreation:
         return self.rows.explain()
 
 
-def hooked_stream(rows: "Rows", context: ManagedTableContext, setting: StreamSetting) -> StreamInsert:
+def hooked_stream(rows: "QueryRows", context: ManagedTableContext, setting: StreamSetting) -> StreamInsert:
     """The plan of a stream into a managed table: a hook makes it before the stream begins, and drops it if that fails or is
     canceled."""
 
@@ -211,7 +211,7 @@ class KeptCreation:
     session: Session
     made: ConnectorTable
     insert: OneInsert
-    when_taken: Callable[[], Plan]
+    when_taken: Callable[[], JobPlan]
     hooks: tuple[JobStatusHook, ...] = ()
 
     @property
@@ -238,7 +238,7 @@ class KeptCreation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
+class QueryRows:
     """The rows of a table that is made when the job runs."""
 
     session: Session

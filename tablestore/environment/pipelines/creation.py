@@ -24,9 +24,16 @@ from tablestore.environment.engine import BoundQuery
 from tablestore.environment.jobs import Job, JobStatusHook
 from tablestore.environment.managed.factory import ManagedTableContext, StagesTables
 from tablestore.environment.objectpath import ObjectPath
-from tablestore.environment.pipelines.atomic import HookedCreation, KeptCreation, Rows, StagedCreation, check_atomic, hooked_stream
+from tablestore.environment.pipelines.atomic import (
+    HookedCreation,
+    KeptCreation,
+    QueryRows,
+    StagedCreation,
+    check_atomic,
+    hooked_stream,
+)
 from tablestore.environment.pipelines.inserts import OneInsert
-from tablestore.environment.pipelines.pipeline import Plan, TablePipeline, run_statement
+from tablestore.environment.pipelines.pipeline import JobPlan, TablePipeline, run_statement
 from tablestore.environment.pipelines.streams import StreamSetting, stream_into, stream_setting
 from tablestore.environment.result import DONE_SCHEMA, SNAPSHOT_SCHEMA, Result, ResultKind, already_there, done, landed
 from tablestore.environment.rows.insert import Insertion, QueryToInsert, check_batch, check_writes
@@ -61,10 +68,10 @@ def pipeline_of(session: Session, statement: CreateTable, source: Source, parame
     """Creates a table, and returns the pipeline that writes the rows of its query, anew at each execution."""
     planned = plan_creation(session, statement, source, parameters)
 
-    def create() -> Plan:
+    def create() -> JobPlan:
         return plan_creation(session, statement, source, parameters).begin()
 
-    def add() -> Plan:
+    def add() -> JobPlan:
         return plan_creation(session, statement, source, parameters, is_own=True).begin()
 
     # A pipeline that has made the table adds rows to it from then on; replacing gives a new one each time.
@@ -159,7 +166,7 @@ class LeftAsItIs:
     def schema(self) -> pa.Schema:
         return SNAPSHOT_SCHEMA if self.kind == "snapshot" else DONE_SCHEMA
 
-    def begin(self) -> Plan:
+    def begin(self) -> JobPlan:
         return self
 
     def run(self, job: Job[Result]) -> Result:
@@ -194,7 +201,7 @@ class Creation:
     is_own: bool
     stream: StreamSetting | None
 
-    def begin(self) -> Plan:
+    def begin(self) -> JobPlan:
         """Makes the table, and returns the plan of the INSERT into it. An atomic one is made when the plan runs."""
         if self.existing is not None:
             return self._insert(self.existing)
@@ -218,8 +225,8 @@ class Creation:
         assert isinstance(table, Table), "the name has no suffix"
         return self._insert(table)
 
-    def _atomic(self, context: ManagedTableContext) -> Plan:
-        rows = Rows(session=self.session, name=str(self.path), query=self.query, source=self.source)
+    def _atomic(self, context: ManagedTableContext) -> JobPlan:
+        rows = QueryRows(session=self.session, name=str(self.path), query=self.query, source=self.source)
         if self.stream is not None:
             return hooked_stream(rows, context, self.stream)
         factory = self.session.factory
@@ -234,7 +241,7 @@ class Creation:
             )
         return HookedCreation(rows=rows, context=context, when_taken=self._when_taken if self.statement.if_not_exists else None)
 
-    def _when_taken(self) -> Plan:
+    def _when_taken(self) -> JobPlan:
         """The plan where another creation has taken the name since. Raises AlreadyExistsError without IF NOT EXISTS."""
         if self.is_own:
             return plan_creation(self.session, self.statement, self.source, self.rows.parameters, is_own=True).begin()
@@ -251,7 +258,7 @@ class Creation:
         what = "Writes into" if self.existing is not None else "Creates or replaces" if self.statement.replace else "Creates"
         return f"== {what} ==\n{self.path}: {columns}\n\n{explained(self.session, self.query)}"
 
-    def _insert(self, into: Table | ConnectorTable) -> Plan:
+    def _insert(self, into: Table | ConnectorTable) -> JobPlan:
         if self.stream is not None:
             return stream_into(self.session, self.stream, self._insertion(into), self.source)
         return self._batch(into)

@@ -16,7 +16,7 @@ from tablestore.environment.session.session import Session
 from tablestore.environment.session.sessionsettings import DML_SYNC
 
 
-class Plan(Protocol):
+class JobPlan(Protocol):
     """The work that a job runs. ``hooks`` are its own; ``kind`` and ``schema`` are those of its result."""
 
     @property
@@ -37,7 +37,7 @@ class Plan(Protocol):
         ...
 
 
-def run_statement(session: Session, plan: Plan) -> Result:
+def run_statement(session: Session, plan: JobPlan) -> Result:
     """Runs a plan as a statement: to its end, or beside what follows where ``table.dml-sync`` is false, or it has no end."""
     if isinstance(plan, StreamInsert):
         return pending(_started(session, plan, plan.hooks), plan.kind, plan.schema)
@@ -62,7 +62,7 @@ class TablePipeline:
     """A write that is ready to run, made by ``query.insert_into(path)``, ``query.save_as(path).create()``. Each execution plans and
     writes anew."""
 
-    def __init__(self, session: Session, plan: Callable[[], Plan], again: Callable[[], Plan] | None = None) -> None:
+    def __init__(self, session: Session, plan: Callable[[], JobPlan], again: Callable[[], JobPlan] | None = None) -> None:
         """``again`` plans what follows an execution that made the table; without it, ``plan`` does."""
         self._session, self._plan, self._again = session, plan, again or plan
         self._hooks: list[JobStatusHook] = []
@@ -96,7 +96,7 @@ class TablePipeline:
         """The plan of the queries, with what it reads of each managed table."""
         return self._plan().explain()
 
-    def _work(self, plan: Plan) -> Callable[[Job[Result]], Result]:
+    def _work(self, plan: JobPlan) -> Callable[[Job[Result]], Result]:
         def run(job: Job[Result]) -> Result:
             result = plan.run(job)
             if all(notice.kind is not NoticeKind.ALREADY_THERE for notice in result.notices):
@@ -106,7 +106,7 @@ class TablePipeline:
         return run
 
 
-def _started(session: Session, plan: Plan, hooks: tuple[JobStatusHook, ...]) -> Job[Result]:
+def _started(session: Session, plan: JobPlan, hooks: tuple[JobStatusHook, ...]) -> Job[Result]:
     if not isinstance(plan, StreamInsert):
         return session.jobs.start(plan.run, hooks)
     job = session.jobs.start(plan.run, hooks, ends=False)

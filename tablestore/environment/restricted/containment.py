@@ -19,8 +19,8 @@ from tablestore.sql.binding.binder import tables_of_others
 from tablestore.sql.depth import deep
 from tablestore.sql.freshnames import fresh_name
 from tablestore.sql.query.dialect import CALL, Call, Spark4
-from tablestore.sql.query.extent import Tokens
 from tablestore.sql.query.functions import FUNCTION_PREFIX, function_edits, is_spark_function
+from tablestore.sql.query.tokenstream import Tokens
 from tablestore.sql.source import Path
 from tablestore.sql.stored.sparkreach import HOST_FUNCTIONS, REACHING_FUNCTIONS, reaches
 from tablestore.sql.stored.valuelengths import TooLong

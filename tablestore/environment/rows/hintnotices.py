@@ -12,9 +12,9 @@ from tablestore.environment.result import Notice, hints_left_out, reads_one_snap
 from tablestore.environment.rows.dynamicoptions import changes_nothing
 from tablestore.environment.session.objects import ConnectorTable, View
 from tablestore.environment.session.session import Place, Session
-from tablestore.sql.query.extent import Tokens
 from tablestore.sql.query.hints import engine_hints
 from tablestore.sql.query.tablereferences import Reference, references_in
+from tablestore.sql.query.tokenstream import Tokens
 from tablestore.sql.source import Fragment
 
 

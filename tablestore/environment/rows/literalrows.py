@@ -13,7 +13,7 @@ from decimal import Decimal
 import pyarrow as pa
 
 from tablestore.sql.parse.tokens import Kind
-from tablestore.sql.query.extent import Tokens
+from tablestore.sql.query.tokenstream import Tokens
 from tablestore.types.datatypes import MAX_PRECISION
 
 # Below, an engine is fast enough, and its errors name a place in the text.

@@ -37,9 +37,9 @@ from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.options import SCHEMA_PREFIX
 from tablestore.sql.parse.cursor import Cursor
 from tablestore.sql.parse.datatype import data_type
-from tablestore.sql.query.extent import Tokens
 from tablestore.sql.query.parameters import Parameters, bind_parameters, literal_value, may_have_markers
 from tablestore.sql.query.tablereferences import Reference, TimeTravel
+from tablestore.sql.query.tokenstream import Tokens
 from tablestore.sql.source import NOWHERE, Fragment, Span
 from tablestore.table.read.scan import check_filled
 from tablestore.table.system.systemkinds import READ_OPTIMIZED
@@ -100,7 +100,7 @@ class Relations:
 
         session = self.session
         functions = (lambda path: session.function(path, self.place)) if session.functions.called() else None
-        return self._contained(bind(text, resolve, self.parameters, functions, session.remembered))
+        return self._contained(bind(text, resolve, self.parameters, functions, session.memo))
 
     def _contained(self, bound: BoundQuery) -> BoundQuery:
         """The query, which in a restricted environment must not reach out of its relations."""

@@ -105,9 +105,7 @@ class Functions:
     def names(self, place: Place) -> tuple[str, ...]:
         """System functions, and the catalog functions of a database."""
         keys = (key for key, _ in self._all.values())
-        return tuple(
-            sorted({key.name for key in keys if key.path is None or (key.path.catalog, key.path.database) == place})
-        )
+        return tuple(sorted({key.name for key in keys if key.path is None or (key.path.catalog, key.path.database) == place}))
 
     def called(self) -> tuple[str, ...]:
         """The names by which the engine calls them."""

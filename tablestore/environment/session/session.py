@@ -1,6 +1,6 @@
 """Defines a session: what a name means in it, and where that is looked up.
 
-    a name -> filled up -> temporary objects -> tables with a connector -> the catalog -> the engine's own tables -> an error
+a name -> filled up -> temporary objects -> tables with a connector -> the catalog -> the engine's own tables -> an error
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,8 +22,8 @@ from tablestore.environment.session.objects import VIEWS, ConnectorTable, RowsVi
 from tablestore.environment.session.sessionsettings import Settings
 from tablestore.environment.source import NO_SOURCE, Source
 from tablestore.errors import InvalidInputError, NotFoundError, TablestoreError
+from tablestore.memo import Memo
 from tablestore.options import is_materialized
-from tablestore.remembered import Remembered
 from tablestore.sql.source import Path, Span
 from tablestore.table.catalog import Catalog
 from tablestore.table.system.systemtable import SystemTable
@@ -51,7 +51,7 @@ class Session:
     engine: QueryEngine | None = None
     objects: SessionObjects = field(default_factory=SessionObjects)
     functions: Functions = field(default_factory=Functions)
-    remembered: Remembered = field(default_factory=Remembered)
+    memo: Memo = field(default_factory=Memo)
     reads_engine: bool = True
     restrictions: Restrictions | None = None
 

@@ -28,7 +28,7 @@ from tablestore.format.parquet.footer import (
     footer_length,
 )
 from tablestore.format.parquet.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN, field_id_of
-from tablestore.types.pieces import pieces
+from tablestore.types.rebatch import slices_of
 from tablestore.types.schema import KEY_PREFIX
 
 _SAMPLE_BLOCKS, _SAMPLE_BLOCK_ROWS = 16, 256
@@ -123,7 +123,7 @@ class DataFileWriter:
             ) from error
         self._rows += rows.num_rows
         options = self._options
-        for piece in pieces(rows, max_rows=max(rows.num_rows, 1), max_bytes=options.row_group_bytes):
+        for piece in slices_of(rows, max_rows=max(rows.num_rows, 1), max_bytes=options.row_group_bytes):
             size = piece.nbytes
             if self._pending_bytes + size > options.row_group_bytes:
                 self._write_pending(whole_groups=False)

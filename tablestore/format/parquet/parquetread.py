@@ -18,7 +18,7 @@ from tablestore.format.parquet import footer as parquetfooter
 from tablestore.format.parquet.chunksizes import DecodedSizes
 from tablestore.format.parquet.footer import FILE_NAME_KEY, PARQUET_MAGIC, TAIL_BYTES, footer_length
 from tablestore.format.parquet.pages import check_pages, check_values
-from tablestore.types.pieces import pieces
+from tablestore.types.rebatch import slices_of
 
 # A row group that is probed: the rows of the first batch, and by how much batches grow.
 _FIRST_ROWS, _GROWTH = 1024, 4
@@ -155,7 +155,7 @@ class DataFileReader:
                 continue
             rows = rows or self._first_rows(part)
             for batch in self._file.iter_batches(rows, row_groups=part.groups, columns=list(names), use_threads=False):
-                yield from pieces(batch, max_rows=BATCH_ROWS, max_bytes=self._batch_bytes)
+                yield from slices_of(batch, max_rows=BATCH_ROWS, max_bytes=self._batch_bytes)
                 seen = batch.nbytes / max(batch.num_rows, 1)
                 allowed = int(self._batch_bytes / max(seen, part.average_row_bytes, 1))
                 rows = min(max(allowed, 1), rows * _GROWTH, BATCH_ROWS)

@@ -127,7 +127,6 @@ def reason(error: exc.SQLAlchemyError) -> str:
 
 def _not_a_database(option: str, found: str) -> InvalidInputError:
     return InvalidInputError(
-        f"option {option}: expected the URL of a database, like postgresql://host/name or "
-        f"sqlite:////shared/locks.db, {found}",
+        f"option {option}: expected the URL of a database, like postgresql://host/name or sqlite:////shared/locks.db, {found}",
         kind="invalid-option",
     )

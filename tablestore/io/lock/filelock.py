@@ -64,9 +64,7 @@ class FileCatalogLock:
                 kind="denied" if isinstance(error, PermissionError) else None,
             ) from error
         if found is None:
-            raise timed_out(
-                path, self.timeout_s, "find its holder (fuser, lsof). Removing the file does not help and is not safe"
-            )
+            raise timed_out(path, self.timeout_s, "find its holder (fuser, lsof). Removing the file does not help and is not safe")
         return found
 
 

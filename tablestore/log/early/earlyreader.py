@@ -97,12 +97,12 @@ class EarlyRowsToo:
         return chosen[new]
 
     def _is_new(self, raw: RawRecords, place: int, early: bool) -> bool:
-        key, value, remembered = raw.keys[place], raw.values[place], self._remembered
+        key, value, memo = raw.keys[place], raw.values[place], self._remembered
         if key is None:
             return True
-        said = key in remembered and remembered[key] == value
+        said = key in memo and memo[key] == value
         if not early or raw.ordinals[place] >= FIRST_REPAIR:
-            remembered.pop(key, None)
-        elif not said and (key in remembered or len(remembered) < _MOST_REMEMBERED):
-            remembered[key] = value
+            memo.pop(key, None)
+        elif not said and (key in memo or len(memo) < _MOST_REMEMBERED):
+            memo[key] = value
         return not said

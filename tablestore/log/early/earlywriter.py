@@ -21,12 +21,12 @@ from tablestore.log.early.earlypublisher import EarlyPublisher
 from tablestore.log.json.debezium import encode_changes
 from tablestore.log.json.jsontext import text_bytes
 from tablestore.log.logstore import SlotFenced
-from tablestore.log.publish.publishers import Publisher
+from tablestore.log.publish.publishers import SlotPublisher
 from tablestore.log.publish.slotlocks import SlotLocks, try_lock
 from tablestore.log.record import EARLY_SNAPSHOT, LogRecords
 from tablestore.log.settings import LogSettings
 from tablestore.store.context import TableContext
-from tablestore.types.pieces import pieces
+from tablestore.types.rebatch import slices_of
 
 LOG = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ _ROWS = 50_000
 class Publishing(Protocol):
     """The operations on the log of the written table that early rows need."""
 
-    def use(self, slot: int) -> AbstractContextManager[Publisher]:
+    def use(self, slot: int) -> AbstractContextManager[SlotPublisher]:
         """The publisher of a slot."""
         ...
 
@@ -123,7 +123,7 @@ class EarlyRows:
         codes = np.zeros(rows.num_rows, dtype=np.int8) if kinds is None else np.asarray(kinds.to_numpy(zero_copy_only=False))
         now = context.clock.now_ms()
         stop = 0
-        for stretch in pieces(rows, max_rows=_ROWS, max_bytes=TEXT_BYTES, size_of=text_bytes):
+        for stretch in slices_of(rows, max_rows=_ROWS, max_bytes=TEXT_BYTES, size_of=text_bytes):
             start, stop = stop, stop + stretch.num_rows
             part, of_part = stretch.combine_chunks(), codes[start:stop].astype(np.int8)
             buckets = bucket_of(

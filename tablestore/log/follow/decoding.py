@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from tablestore.errors import FormatError, NotFoundError, UnsupportedError
 from tablestore.format.parquet.projection import Projection
 from tablestore.log.events import does_not_fit
-from tablestore.log.json.debezium import Changes, decode_changes
+from tablestore.log.json.debezium import DecodedChanges, decode_changes
 from tablestore.log.json.jsonrows import BadJson
 from tablestore.log.position import LogPlace
 from tablestore.log.publish.changerecords import find_changes
@@ -105,7 +105,7 @@ class RecordDecoder:
             )
         return candidates[-1]
 
-    def decoded(self, raw: RawRecords, part: npt.NDArray[np.int64], written: TableSchema) -> tuple[pa.RecordBatch, Changes]:
+    def decoded(self, raw: RawRecords, part: npt.NDArray[np.int64], written: TableSchema) -> tuple[pa.RecordBatch, DecodedChanges]:
         """Records written with one schema as rows of the reader's; the changes say which record each row is of."""
         now = self._context.schema
         predicate = self._predicate

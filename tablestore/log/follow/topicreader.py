@@ -29,7 +29,7 @@ from tablestore.log.publish.changerecords import published_changes, rows_behind
 from tablestore.log.record import Mark, Offsets, RawRecords
 from tablestore.log.settings import LogSettings
 from tablestore.store.context import TableContext
-from tablestore.store.history.holds import LOG_HOLD, Holds
+from tablestore.store.history.retentionleases import LOG_HOLD, RetentionLeases
 from tablestore.store.snapshots import LOG_OFFSETS_PROPERTY
 from tablestore.types.rowkind import RowKind
 from tablestore.types.schema import TableSchema
@@ -256,7 +256,7 @@ class LogReader:
         recorded = self._ever_recorded(incarnation)
         if recorded:
             return max(one.begins for one in recorded)
-        registered = Holds(self._context.files).find(LOG_HOLD)
+        registered = RetentionLeases(self._context.files).find(LOG_HOLD)
         return registered.next_snapshot if registered is not None else 1
 
     def newest_gap(self, place: LogPlace, upto: int) -> int | None:

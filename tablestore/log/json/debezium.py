@@ -46,7 +46,7 @@ class Messages:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Changes:
+class DecodedChanges:
     """Decoded messages. ``places``: which message each row came from. Of a tombstone only the key columns are set."""
 
     places: Places
@@ -88,7 +88,7 @@ def decode_changes(
     *,
     key: Sequence[str],
     kinds: Kinds | None = None,
-) -> Changes:
+) -> DecodedChanges:
     """The changes that messages stand for, in their order.
 
     ``kinds``: what the writer said of each message beside it (-1: nothing), which tells +U from +I. Raises
@@ -114,7 +114,7 @@ def decode_changes(
     if len(without):
         rows = rows.take(pa.array(order))
     places, found = places[order], found[order]
-    return Changes(places=places, kinds=found if kinds is None else _told(kinds, places, found), rows=rows)
+    return DecodedChanges(places=places, kinds=found if kinds is None else _told(kinds, places, found), rows=rows)
 
 
 def _told(kinds: Kinds, places: Places, found: Kinds) -> Kinds:
@@ -130,7 +130,7 @@ def _adds(kinds: Kinds) -> npt.NDArray[np.bool_]:
     return adds
 
 
-def _decode_values(texts: Sequence[bytes], where: Places, schema: pa.Schema, key: Sequence[str]) -> Changes:
+def _decode_values(texts: Sequence[bytes], where: Places, schema: pa.Schema, key: Sequence[str]) -> DecodedChanges:
     if texts and (inserted := _decode_inserts(texts, where, schema, key)) is not None:
         return inserted
     row = pa.struct([field.with_nullable(True) for field in schema])
@@ -163,10 +163,10 @@ def _decode_values(texts: Sequence[bytes], where: Places, schema: pa.Schema, key
     for name in key:
         missing = _mask(pc.is_null(_one_chunk(table.column(name))))
         _refuse(missing, where[places[order]], f"expected a value in the key column {name!r}, found null", None)
-    return Changes(places=where[places[order]], kinds=kinds[order], rows=table)
+    return DecodedChanges(places=where[places[order]], kinds=kinds[order], rows=table)
 
 
-def _decode_inserts(texts: Sequence[bytes], where: Places, schema: pa.Schema, key: Sequence[str]) -> Changes | None:
+def _decode_inserts(texts: Sequence[bytes], where: Places, schema: pa.Schema, key: Sequence[str]) -> DecodedChanges | None:
     """Messages that are all rows added as :func:`encode_changes` writes them; None if they are not."""
     # A JSON reader makes rows of few messages faster than they are compared.
     rows = rows_alike(texts, schema, head=_ADDED_HEAD, tail=_ADDED_TAIL) if len(texts) >= _MANY else None
@@ -174,7 +174,7 @@ def _decode_inserts(texts: Sequence[bytes], where: Places, schema: pa.Schema, ke
         rows = _inserted_rows(texts, schema)
     if rows is None or any(rows.column(name).null_count for name in key):
         return None
-    return Changes(places=where, kinds=np.full(len(texts), int(RowKind.INSERT), dtype=np.int8), rows=rows)
+    return DecodedChanges(places=where, kinds=np.full(len(texts), int(RowKind.INSERT), dtype=np.int8), rows=rows)
 
 
 def _inserted_rows(texts: Sequence[bytes], schema: pa.Schema) -> pa.Table | None:
@@ -188,7 +188,7 @@ def _inserted_rows(texts: Sequence[bytes], schema: pa.Schema) -> pa.Table | None
         return None
 
 
-def _decode_tombstones(keys: Sequence[bytes | None], where: Places, schema: pa.Schema, key: Sequence[str]) -> Changes:
+def _decode_tombstones(keys: Sequence[bytes | None], where: Places, schema: pa.Schema, key: Sequence[str]) -> DecodedChanges:
     fields = [schema.field(name) for name in key]
     for position, text in enumerate(keys):
         if text is None or not key:
@@ -200,7 +200,7 @@ def _decode_tombstones(keys: Sequence[bytes | None], where: Places, schema: pa.S
     columns = [parsed.column(f.name) if f.name in key else pa.nulls(len(keys), f.type) for f in schema]
     for name in key:
         _refuse(_mask(pc.is_null(_one_chunk(parsed.column(name)))), where, f"expected the key column {name!r}, found null", None)
-    return Changes(
+    return DecodedChanges(
         places=where,
         kinds=np.full(len(keys), int(RowKind.DELETE), dtype=np.int8),
         rows=pa.Table.from_arrays(columns, schema=pa.schema([field.with_nullable(True) for field in schema])),

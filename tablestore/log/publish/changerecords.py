@@ -22,7 +22,7 @@ from tablestore.store.changes.changefeed import ChangeFeed, SnapshotChanges
 from tablestore.store.changes.changescope import Discontinuity
 from tablestore.store.changes.expiredchanges import Changelogs
 from tablestore.store.context import TableContext
-from tablestore.types.pieces import pieces
+from tablestore.types.rebatch import slices_of
 
 
 def snapshot_records(
@@ -116,7 +116,7 @@ def _in_stretches(changes: Iterator[OrdinalRows]) -> Iterator[OrdinalRows]:
     """The same changes, so few at a time that their text is bounded."""
     for part in changes:
         start = 0
-        for rows in pieces(part.rows, max_rows=part.rows.num_rows, max_bytes=TEXT_BYTES, size_of=text_bytes):
+        for rows in slices_of(part.rows, max_rows=part.rows.num_rows, max_bytes=TEXT_BYTES, size_of=text_bytes):
             stop = start + rows.num_rows
             yield OrdinalRows(first=part.first + start, kinds=part.kinds[start:stop], rows=rows)
             start = stop

@@ -16,7 +16,7 @@ from tablestore.log.publish.ownercheck import ForeignLog, check_end, foreign_log
 from tablestore.log.publish.ownerfile import LogOwner, read_log_owner, write_log_owner
 from tablestore.log.settings import LogSettings
 from tablestore.store.context import TableContext
-from tablestore.store.history.holds import LOG_HOLD, Holds
+from tablestore.store.history.retentionleases import LOG_HOLD, RetentionLeases
 
 LOG = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ def own_log(context: TableContext, log: LogStore, settings: LogSettings) -> None
 def hold_for_log(context: TableContext, log: LogStore, settings: LogSettings, next_snapshot: int) -> None:
     """Keep snapshots from ``next_snapshot`` on until the log that was just made has their changes."""
     owner = log_owner(log, log.incarnation(partitions=settings.partitions))
-    Holds(context.files).take(LOG_HOLD, next_snapshot, owner=owner, ids=context.ids)
+    RetentionLeases(context.files).take(LOG_HOLD, next_snapshot, owner=owner, ids=context.ids)
 
 
 def log_owner(log: LogStore, incarnation: str) -> str:

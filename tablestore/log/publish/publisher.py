@@ -34,7 +34,7 @@ from tablestore.log.record import LogRecords, Mark, Offsets, Tail
 from tablestore.log.recordlimit import RecordTooLarge, refused_record, within_limit
 from tablestore.log.settings import LogSettings, log_settings
 from tablestore.store.context import TableContext
-from tablestore.store.history.holds import LOG_HOLD, Holds
+from tablestore.store.history.retentionleases import LOG_HOLD, RetentionLeases
 from tablestore.store.schemas import table_uuid_of
 from tablestore.types.schema import TableSchema
 
@@ -353,7 +353,7 @@ class LogPublisher:
 
     def _first(self) -> int:
         """The first snapshot to send to a new log: what the publisher was registered for, else the earliest there is."""
-        registered = Holds(self._context.files).find(LOG_HOLD)
+        registered = RetentionLeases(self._context.files).find(LOG_HOLD)
         ids = self._context.snapshots.live_ids()
         return registered.next_snapshot if registered is not None else (ids[0] if ids else 1)
 
@@ -489,7 +489,7 @@ class LogPublisher:
             self._released = self._done
 
     def _release(self, next_snapshot: int) -> None:
-        holds, owner = Holds(self._context.files), log_owner(self._log, self._incarnation)
+        holds, owner = RetentionLeases(self._context.files), log_owner(self._log, self._incarnation)
         hold = holds.find(LOG_HOLD)
         if hold is None or not hold.epoch:
             # The hold lacks an epoch in a table of an earlier release, and is missing where it was taken away.

@@ -18,7 +18,7 @@ PublisherKey = tuple[str, str | None, str, int, int]
 """Address of the table, its uuid, the log's name, the number of slots, the slot."""
 
 
-class Publisher(Protocol):
+class SlotPublisher(Protocol):
     """Publishes one slot, which it keeps open between calls. Not thread-safe."""
 
     def publish(self, *, look: bool = False) -> PublishReport:
@@ -36,11 +36,11 @@ class Publishers:
     def __init__(self, locks: SlotLocks) -> None:
         self.locks, self.breaker = locks, CircuitBreaker()
         # By process too: a client does not live on in a forked process, and must not be closed there either.
-        self._open: dict[tuple[int, PublisherKey], Publisher] = {}
+        self._open: dict[tuple[int, PublisherKey], SlotPublisher] = {}
         self._lock = Lock()
 
     @contextmanager
-    def use(self, key: PublisherKey, make: Callable[[], Publisher]) -> Iterator[Publisher]:
+    def use(self, key: PublisherKey, make: Callable[[], SlotPublisher]) -> Iterator[SlotPublisher]:
         """The publisher of a slot, for one thread at a time. One that fails is closed and made anew next time."""
         mine = os.getpid(), key
         with self._lock:

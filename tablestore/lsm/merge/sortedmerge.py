@@ -20,7 +20,7 @@ import pyarrow as pa
 from tablestore.lsm.keys import PlainColumn, key_at, plain_columns, rows_up_to, slice_plain
 from tablestore.lsm.merge.mergespec import Chunk, MergeSpec, SortedSource
 from tablestore.lsm.merge.window import fold_window, not_sorted
-from tablestore.types.pieces import gathered
+from tablestore.types.rebatch import rebatched
 
 # Smaller batches are joined, because a batch has a fixed cost for its consumer. A window has one too.
 _SMALL_BATCH_ROWS = 4096
@@ -33,7 +33,7 @@ def merge_section(runs: Sequence[Sequence[SortedSource]], spec: MergeSpec) -> It
     ``runs`` is a list of runs, each a list of sources with disjoint keys in key order. Raises FormatError for a
     source that is not sorted, and whatever the sources raise.
     """
-    return gathered(
+    return rebatched(
         _merge(runs, spec),
         max_rows=spec.batch_rows,
         max_bytes=spec.batch_bytes,

@@ -26,7 +26,7 @@ MAX_LAYERS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class FlushLayer:
     """Rows of one run per bucket: ``counts[g]`` rows of group g, one after the other, in key order."""
 
     rows: pa.Table
@@ -36,7 +36,7 @@ class Layer:
 
 def fold_layers(
     function: MergeFunction, rows: pa.Table, kinds: Kinds | None, done: SortedOrder, counts: list[int]
-) -> Iterator[Layer]:
+) -> Iterator[FlushLayer]:
     """Fold the rows of a buffer; ``done.order`` has them by group, key and version, ``counts`` are the rows per group.
 
     Raises InvalidInputError if a key is added and retracted more often than there may be layers.
@@ -62,13 +62,13 @@ def _folded(
     places: Places,
     key_starts: Mask,
     counts: list[int],
-) -> Layer:
+) -> FlushLayer:
     starts = np.flatnonzero(key_starts)
     several = np.diff(np.append(starts, len(places))) > 1
     row_of_key = places[starts]
     kinds_of_key = None if kinds is None else kinds[row_of_key]
     if not several.any():
-        return Layer(_taken(rows, None, row_of_key), kinds_of_key, counts)
+        return FlushLayer(_taken(rows, None, row_of_key), kinds_of_key, counts)
     key = np.cumsum(key_starts) - 1
     chosen = several[key]
     versions = places[chosen]
@@ -86,7 +86,7 @@ def _folded(
     if kinds_of_key is None:
         kinds_of_key = np.zeros(len(starts), dtype=np.int8)
     kinds_of_key[several] = folded.kinds
-    return Layer(_taken(rows, folded.columns, row_of_key), kinds_of_key if kinds_of_key.any() else None, counts)
+    return FlushLayer(_taken(rows, folded.columns, row_of_key), kinds_of_key if kinds_of_key.any() else None, counts)
 
 
 def _taken(rows: pa.Table, folded: dict[str, pa.Array] | None, places: Places) -> pa.Table:

@@ -28,7 +28,7 @@ from tablestore.types.rowkind import RowKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lost:
+class MissingValues:
     """The values that a write would lose. ``paths``: those lost to rows that add. ``retracted``: by kind the columns whose
     values retractions take back."""
 
@@ -73,10 +73,10 @@ def path_text(path: Path) -> str:
     return "".join(part if part.startswith("[") or not place else f".{part}" for place, part in enumerate(path))
 
 
-def lost_to_nulls(function: MergeFunction | None, fields: Sequence[Field], given: pa.Schema) -> Lost:
+def lost_to_nulls(function: MergeFunction | None, fields: Sequence[Field], given: pa.Schema) -> MissingValues:
     """The values that rows with the columns ``given`` would lose in a table of ``fields``; ``function`` None is an append table."""
     if function is None or function.engine == "first-row":
-        return Lost()
+        return MissingValues()
     names = frozenset(given.names)
     replaced = _replaced_columns(function, fields, names) | {one.name for one in function.sequence_fields}
     paths: list[Path] = []
@@ -88,7 +88,7 @@ def lost_to_nulls(function: MergeFunction | None, fields: Sequence[Field], given
         elif field.name in replaced:
             paths.append((field.name,))
     retractions = (RowKind.UPDATE_BEFORE, RowKind.DELETE)
-    return Lost(paths=tuple(paths), retracted={kind: _retracted(function, kind, names) for kind in retractions})
+    return MissingValues(paths=tuple(paths), retracted={kind: _retracted(function, kind, names) for kind in retractions})
 
 
 def _retracted(function: MergeFunction, kind: RowKind, given: Collection[str]) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ from tablestore.materialized.materializedtable import MaterializedTable, Refresh
 from tablestore.materialized.newversion import Version, build, changed_meanwhile
 from tablestore.materialized.refreshing import check_formats
 from tablestore.materialized.storing import (
-    Found,
+    StoredTable,
     check_not_initializing,
     find_materialized,
     open_materialized,
@@ -99,12 +99,12 @@ def evolve(session: Session, written: Path, action: EvolutionAction, source: Sou
     return _as_job(session, found, act)
 
 
-def stage_definition(session: Session, found: Found, definition: MaterializedTable) -> Result:
+def stage_definition(session: Session, found: StoredTable, definition: MaterializedTable) -> Result:
     """Stages a version of a table that is declared as a whole. Raises as :func:`evolve`."""
     return _as_job(session, found, lambda: _stage(session, found, definition))
 
 
-def _as_job(session: Session, found: Found, act: Callable[[], None]) -> Result:
+def _as_job(session: Session, found: StoredTable, act: Callable[[], None]) -> Result:
     check_not_initializing(found, "alter")
     check_is_no_version(found)
 
@@ -126,7 +126,7 @@ def compare_versions(session: Session, written: Path, source: Source = NO_SOURCE
         return compare(session, found, other, role)
 
 
-def _stage(session: Session, found: Found, definition: MaterializedTable) -> None:
+def _stage(session: Session, found: StoredTable, definition: MaterializedTable) -> None:
     check_declared(definition)
     check_formats(definition.options)
     versions = [version_path(found.path, role) for role in Role]
@@ -146,7 +146,7 @@ def _stage(session: Session, found: Found, definition: MaterializedTable) -> Non
         raise changed_meanwhile(found.path)
 
 
-def _stays(session: Session, found: Found) -> bool:
+def _stays(session: Session, found: StoredTable) -> bool:
     """True if a table is the one that it was: what lies beside another one is no version of it."""
     try:
         now = open_materialized(session, found.path)
@@ -155,7 +155,7 @@ def _stays(session: Session, found: Found) -> bool:
     return now.table.context.table_uuid == found.table.context.table_uuid
 
 
-def _restated(session: Session, found: Found, action: Stage, source: Source) -> MaterializedTable:
+def _restated(session: Session, found: StoredTable, action: Stage, source: Source) -> MaterializedTable:
     """The definition that a statement stages: what it leaves out is as it was."""
     old, declared, given = found.definition, action.declared, action.given
     check_own_options(declared.options, source)
@@ -180,7 +180,9 @@ def _restated(session: Session, found: Found, action: Stage, source: Source) -> 
     return new
 
 
-def _beside(found: Found, role: Role, definition: MaterializedTable, *, like: Found, version: str, now_ms: int) -> Version:
+def _beside(
+    found: StoredTable, role: Role, definition: MaterializedTable, *, like: StoredTable, version: str, now_ms: int
+) -> Version:
     """A version beside a table: nothing refreshes it by itself."""
     return Version(
         path=version_path(found.path, role),
@@ -191,10 +193,10 @@ def _beside(found: Found, role: Role, definition: MaterializedTable, *, like: Fo
     )
 
 
-def _swap(session: Session, found: Found, other: Found, *, kept_as: Role) -> None:
+def _swap(session: Session, found: StoredTable, other: StoredTable, *, kept_as: Role) -> None:
     """Puts a version in the place of the current one, which is kept beside the table."""
     now_ms = session.clock.now_ms()
-    kept: list[Found] = []
+    kept: list[StoredTable] = []
 
     def keep() -> None:
         # Not earlier: what was kept there before stays if the version cannot be made.
@@ -235,7 +237,7 @@ class _Upkeep:
     ends: bool
 
     @classmethod
-    def plan(cls, session: Session, found: Found, after: MaterializedTable, now_ms: int) -> "_Upkeep":
+    def plan(cls, session: Session, found: StoredTable, after: MaterializedTable, now_ms: int) -> "_Upkeep":
         before, upkeep = found.definition, replace(found.upkeep, epoch=found.upkeep.epoch + 1)
         if before.refresh_mode is after.refresh_mode is RefreshMode.FULL and before.freshness == after.freshness:
             # The workflow reads the definition each time.
@@ -250,7 +252,7 @@ class _Upkeep:
         if self.prepared is not None:
             self.prepared.take_back()
 
-    def turn(self, session: Session, found: Found) -> None:
+    def turn(self, session: Session, found: StoredTable) -> None:
         if self.ends:
             end_upkeep(session, found)
         self.begin()
@@ -260,7 +262,7 @@ class _Upkeep:
             self.prepared.begin()
 
 
-def _newest_beside(session: Session, found: Found) -> tuple[Role, Found]:
+def _newest_beside(session: Session, found: StoredTable) -> tuple[Role, StoredTable]:
     """The staged version, or where there is none the previous one. Raises NotFoundError."""
     for role in (Role.STAGED, Role.PREVIOUS):
         if (version := find_version(session, found, role)) is not None:
@@ -272,7 +274,7 @@ def _newest_beside(session: Session, found: Found) -> tuple[Role, Found]:
 
 
 @contextmanager
-def _one_wins(session: Session, found: Found) -> Iterator[None]:
+def _one_wins(session: Session, found: StoredTable) -> Iterator[None]:
     """Turns whatever goes wrong because another session was faster into a ConflictError that says so."""
     try:
         yield

@@ -15,10 +15,10 @@ from tablestore.distributed.read import pin_at
 from tablestore.environment.engine import ManagedRelation, QueryEngine, Relation
 from tablestore.environment.rows.relations import Relations
 from tablestore.environment.session.session import Session
-from tablestore.materialized.incremental.refreshcursor import Cursor, parse_cursor, stored_cursor
+from tablestore.materialized.incremental.refreshcursor import RefreshCursor, parse_cursor, stored_cursor
 from tablestore.materialized.incremental.verify import MOST_EXAMPLES, difference
 from tablestore.materialized.refreshing import refresh_session
-from tablestore.materialized.storing import Found
+from tablestore.materialized.storing import StoredTable
 from tablestore.materialized.tableversions import Role
 from tablestore.sql.query.edits import quote_name
 from tablestore.types.datatypes import with_nullable
@@ -67,7 +67,7 @@ class CompareReport:
         return "\n".join(lines)
 
 
-def compare(session: Session, current: Found, other: Found, role: Role) -> CompareReport:
+def compare(session: Session, current: StoredTable, other: StoredTable, role: Role) -> CompareReport:
     """Compares two versions as they are now. Raises UnsupportedError without an engine, and what reading them raises."""
     inner = refresh_session(session)
     engine = session.engine_for("COMPARE")
@@ -140,14 +140,14 @@ def _equal(names: Sequence[str], sign: str) -> str:
     return " AND ".join(f"h.{quote_name(name)} {sign} t.{quote_name(name)}" for name in names)
 
 
-def _relation(session: Session, found: Found) -> Relation:
+def _relation(session: Session, found: StoredTable) -> Relation:
     table = found.table
     latest = table.context.snapshots.latest()
     pin = pin_at(table.context, session.spec(found.path, table), latest.id if latest else None)
     return ManagedRelation(name=table.name, table=table, pin=pin)
 
 
-def _apart(one: Cursor | None, other: Cursor | None) -> tuple[str, ...]:
+def _apart(one: RefreshCursor | None, other: RefreshCursor | None) -> tuple[str, ...]:
     """The sources of both that were read at different snapshots."""
     if one is None or other is None:
         return ()

@@ -16,11 +16,11 @@ from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.materialized.due import materialized_tables
 from tablestore.materialized.expansion import sources_of
 from tablestore.materialized.freshness import RefreshMode
-from tablestore.materialized.incremental.refreshcursor import Cursor, parse_cursor, stored_cursor
+from tablestore.materialized.incremental.refreshcursor import RefreshCursor, parse_cursor, stored_cursor
 from tablestore.materialized.lasterror import LastError, last_error
 from tablestore.materialized.materializedtable import RefreshStatus
 from tablestore.materialized.refreshing import RefreshNote, note_in
-from tablestore.materialized.storing import Found, read_found
+from tablestore.materialized.storing import StoredTable, read_found
 from tablestore.materialized.tableversions import is_version
 from tablestore.table.table import Table
 
@@ -86,7 +86,7 @@ def figures_of(session: Session, database: str | None = None) -> Iterator[Freshn
         )
 
 
-def past_refreshes(found: Found) -> Iterator[PastRefresh]:
+def past_refreshes(found: StoredTable) -> Iterator[PastRefresh]:
     """The refreshes whose snapshots are still there, newest first."""
     snapshots = found.table.context.snapshots
     for number in reversed(snapshots.live_ids()):
@@ -110,7 +110,7 @@ def _past(snapshot: Snapshot, note: RefreshNote) -> PastRefresh:
     )
 
 
-def _lag(session: Session, found: Found, now: int) -> int | None:
+def _lag(session: Session, found: StoredTable, now: int) -> int | None:
     cursor = parse_cursor(stored_cursor(found.table.context.snapshots.latest()))
     try:
         times = [_first_missing(session, path, cursor) for path in sources_of(found.definition.expanded_query)]
@@ -120,7 +120,7 @@ def _lag(session: Session, found: Found, now: int) -> int | None:
     return max(0, now - min(waiting)) if waiting else 0
 
 
-def _first_missing(session: Session, path: ObjectPath, cursor: Cursor | None) -> int | None:
+def _first_missing(session: Session, path: ObjectPath, cursor: RefreshCursor | None) -> int | None:
     """The time of the oldest commit that the rows do not show; None if they show all."""
     table = session.open_table(path)
     if not isinstance(table, Table):

@@ -23,9 +23,9 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.functions.valuecodes import row_codes
 from tablestore.sql.incremental.shapes import TARGET, WEIGHT
 from tablestore.sql.query.edits import quote_name
+from tablestore.store.changelogproducer import INPUT
 from tablestore.store.commit.committer import Guard
 from tablestore.store.commit.conflict import StalePlan
-from tablestore.store.producer import INPUT
 from tablestore.table.table import Table
 from tablestore.table.write.changetasks import ChangeJob, run_changes
 from tablestore.table.write.committing import CommitNote

@@ -2,7 +2,7 @@
 
 A hold is taken before a snapshot is first read, and moves on some time after the refresh has landed; so a crash leaves it too
 early, never too late. It says where its target lies. That of a target that never came into being, or has gone, is found by this
-(:mod:`tablestore.table.creation.deadholds`).
+(:mod:`tablestore.table.creation.deadleases`).
 """
 
 from collections.abc import Container, Iterator, Mapping, Sequence
@@ -11,14 +11,14 @@ from contextlib import suppress
 from tablestore.environment.session.session import Session
 from tablestore.errors import ConflictError, TablestoreError
 from tablestore.materialized.incremental.refreshcursor import Point, parse_cursor, stored_cursor
-from tablestore.materialized.incremental.sources import Source, Sources, find_sources
+from tablestore.materialized.incremental.sources import RefreshSource, Sources, find_sources
 from tablestore.options import MATERIALIZED_DEFINITION_QUERY
-from tablestore.store.history.holds import Holds, target_hold
 from tablestore.store.history.retention import snapshot_retention
+from tablestore.store.history.retentionleases import RetentionLeases, target_hold
 from tablestore.table.table import Table
 
 
-def hold_back(target: Table, sources: Sequence[Source]) -> None:
+def hold_back(target: Table, sources: Sequence[RefreshSource]) -> None:
     """Sees to it that no snapshot from those of the sources on expires."""
     for source in sources:
         holds, name = _holds(source.table), _name(target)
@@ -27,7 +27,7 @@ def hold_back(target: Table, sources: Sequence[Source]) -> None:
             _take(holds, target, first)
 
 
-def let_go_before(target: Table, sources: Sequence[Source]) -> None:
+def let_go_before(target: Table, sources: Sequence[RefreshSource]) -> None:
     """Lets the snapshots before those of the sources expire: a refresh that read these has landed.
 
     That is two files to be made durable, so it waits while a source would keep them anyway (``snapshot.num-retained.min``).
@@ -41,7 +41,7 @@ def let_go_before(target: Table, sources: Sequence[Source]) -> None:
                 holds.move(held, first)
 
 
-def let_go(target: Table, sources: Sequence[Source]) -> None:
+def let_go(target: Table, sources: Sequence[RefreshSource]) -> None:
     """Lets all snapshots of the sources expire: no cursor points to them any more."""
     for source in sources:
         _holds(source.table).release(_name(target))
@@ -95,13 +95,13 @@ def _of_points(session: Session, points: Sequence[Point]) -> Iterator[tuple[Poin
                 yield point, found
 
 
-def _take(holds: Holds, target: Table, first: int) -> None:
+def _take(holds: RetentionLeases, target: Table, first: int) -> None:
     owner = f"materialized table {target.name}"
     holds.take(_name(target), first, owner=owner, ids=target.context.ids, target=target.location)
 
 
-def _holds(table: Table) -> Holds:
-    return Holds(table.context.files)
+def _holds(table: Table) -> RetentionLeases:
+    return RetentionLeases(table.context.files)
 
 
 def _name(target: Table) -> str:

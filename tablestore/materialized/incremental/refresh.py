@@ -30,7 +30,7 @@ from tablestore.materialized.incremental.applying import NotThereError, apply_ch
 from tablestore.materialized.incremental.holding import hold_back, let_go_before
 from tablestore.materialized.incremental.refreshcursor import (
     CURSOR_PROPERTY,
-    Cursor,
+    RefreshCursor,
     digest_of,
     parse_cursor,
     stored_cursor,
@@ -38,8 +38,8 @@ from tablestore.materialized.incremental.refreshcursor import (
 from tablestore.materialized.incremental.refreshreport import RefreshReport, SourceRange
 from tablestore.materialized.incremental.running import PlanRun
 from tablestore.materialized.incremental.sources import (
+    RefreshSource,
     Round,
-    Source,
     Sources,
     find_sources,
     has_changed,
@@ -112,7 +112,7 @@ class _Refresh:
                 self.guard(self.target.context.snapshots.latest())
         return self._whole(engine, base, found, why, before)
 
-    def _sources(self, before: Cursor | None) -> Sources | FullRefresh:
+    def _sources(self, before: RefreshCursor | None) -> Sources | FullRefresh:
         found = find_sources(self.session, self.query, self.in_round)
         if before is None or isinstance(found, FullRefresh):
             return found
@@ -123,7 +123,13 @@ class _Refresh:
         return find_sources(self.session, self.query, self.in_round) if behind else found
 
     def _why_full(
-        self, base: Snapshot | None, before: Cursor | None, found: Sources, plan: IncrementalPlan | FullRefresh, *, full: bool
+        self,
+        base: Snapshot | None,
+        before: RefreshCursor | None,
+        found: Sources,
+        plan: IncrementalPlan | FullRefresh,
+        *,
+        full: bool,
     ) -> str | RefreshReport | None:
         """The reason why the whole has to be computed; None if the changes will do, a report if there are none."""
         if full:
@@ -140,7 +146,7 @@ class _Refresh:
         return plan.reason if isinstance(plan, FullRefresh) else None
 
     def _from_changes(
-        self, engine: QueryEngine, base: Snapshot | None, before: Cursor, found: Sources, plan: IncrementalPlan
+        self, engine: QueryEngine, base: Snapshot | None, before: RefreshCursor, found: Sources, plan: IncrementalPlan
     ) -> RefreshReport | FullRefresh:
         try:
             return self._incremental(engine, base, before, found, plan)
@@ -151,7 +157,7 @@ class _Refresh:
             return FullRefresh(f"the query over the changes failed: {error.message.splitlines()[0]}")
 
     def _incremental(
-        self, engine: QueryEngine, base: Snapshot | None, before: Cursor, found: Sources, plan: IncrementalPlan
+        self, engine: QueryEngine, base: Snapshot | None, before: RefreshCursor, found: Sources, plan: IncrementalPlan
     ) -> RefreshReport | FullRefresh:
         pin = pin_at(self.target.context, self.spec, base.id if base else None)
         held = ManagedRelation(name=self.target.name, table=self.target, pin=pin)
@@ -174,7 +180,7 @@ class _Refresh:
         return replace(report, snapshot_id=snapshot.id if snapshot else None)
 
     def _whole(
-        self, engine: QueryEngine, base: Snapshot | None, found: Sources | None, why: str, before: Cursor | None = None
+        self, engine: QueryEngine, base: Snapshot | None, found: Sources | None, why: str, before: RefreshCursor | None = None
     ) -> RefreshReport:
         sources = found.sources if found is not None else ()
         hold_back(self.target, sources)
@@ -208,8 +214,8 @@ class _Refresh:
             error.args = (error.message,)
             raise
 
-    def _note(self, base: Snapshot | None, sources: tuple[Source, ...], report: RefreshReport) -> CommitNote:
-        cursor = Cursor(query=digest_of(self.query), points=tuple(source.point for source in sources))
+    def _note(self, base: Snapshot | None, sources: tuple[RefreshSource, ...], report: RefreshReport) -> CommitNote:
+        cursor = RefreshCursor(query=digest_of(self.query), points=tuple(source.point for source in sources))
         return note_of(self.target, base, {CURSOR_PROPERTY: cursor.to_text(), **self.describe(report)}, self.guard)
 
 
@@ -222,7 +228,7 @@ def plan_target(session: Session, query: str, found: Sources, target: Table) -> 
         return FullRefresh("a column of the table says of what kind its rows are (rowkind.field)")
     shapes = tuple(source.shape for source in found.sources)
     target_shape = TargetShape(fields=context.schema.fields, primary_key=context.schema.primary_keys)
-    return session.remembered(_planned, query, found.source_of, shapes, target_shape)
+    return session.memo(_planned, query, found.source_of, shapes, target_shape)
 
 
 def _planned(
@@ -251,7 +257,7 @@ def target_names(schema: pa.Schema, query: str, target: Table) -> list[str]:
     return names
 
 
-def _ranges(before: Cursor | None, sources: tuple[Source, ...]) -> tuple[SourceRange, ...]:
+def _ranges(before: RefreshCursor | None, sources: tuple[RefreshSource, ...]) -> tuple[SourceRange, ...]:
     points = [before.of_source(source.name) if before is not None else None for source in sources]
     return tuple(
         SourceRange(name=source.name, before=point.snapshot_id if point else None, after=source.now.id if source.now else None)

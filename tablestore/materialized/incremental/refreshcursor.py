@@ -29,7 +29,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cursor:
+class RefreshCursor:
     """The points of all sources of a query, by the digest of its text."""
 
     query: str
@@ -55,7 +55,7 @@ def stored_cursor(snapshot: Snapshot | None) -> str | None:
     return None if snapshot is None else snapshot.properties.get(CURSOR_PROPERTY)
 
 
-def parse_cursor(text: str | None) -> Cursor | None:
+def parse_cursor(text: str | None) -> RefreshCursor | None:
     """A stored cursor; None for what is none, also of a later release."""
     try:
         content = json.loads(text or "null")
@@ -63,7 +63,7 @@ def parse_cursor(text: str | None) -> Cursor | None:
             Point(name=name, table_uuid=table, schema_id=schema, snapshot_id=snapshot, snapshot_uuid=uuid)
             for name, (table, schema, snapshot, uuid) in content[_SOURCES].items()
         )
-        return Cursor(query=content[_QUERY], points=points)
+        return RefreshCursor(query=content[_QUERY], points=points)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
 

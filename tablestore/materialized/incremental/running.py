@@ -9,8 +9,8 @@ from tablestore.environment.engine import ManagedRelation, QueryEngine, Relation
 from tablestore.environment.memoryrows import MemoryRows
 from tablestore.environment.rows.relations import Relations
 from tablestore.environment.session.session import Session
-from tablestore.materialized.incremental.refreshcursor import Cursor
-from tablestore.materialized.incremental.sources import Source, read_changes
+from tablestore.materialized.incremental.refreshcursor import RefreshCursor
+from tablestore.materialized.incremental.sources import RefreshSource, read_changes
 from tablestore.sql.incremental.planner import IncrementalPlan
 from tablestore.sql.incremental.shapes import TARGET, FullRefresh, source_at, source_changes
 from tablestore.table.read.scan import Scan
@@ -30,7 +30,7 @@ class PlanRun:
     rows_in: int = 0
 
     def change(
-        self, plan: IncrementalPlan, sources: tuple[Source, ...], cursor: Cursor, changed: frozenset[int]
+        self, plan: IncrementalPlan, sources: tuple[RefreshSource, ...], cursor: RefreshCursor, changed: frozenset[int]
     ) -> pa.Table | FullRefresh | None:
         """The rows that come and go; None if there are none. FullRefresh if they do not fit into memory."""
         self.relations[TARGET] = self.target

@@ -25,7 +25,7 @@ from tablestore.errors import NotFoundError
 from tablestore.format.parquet.parquetschema import KIND_COLUMN
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.lsm.functions.valuecodes import row_codes
-from tablestore.materialized.incremental.refreshcursor import Cursor, Point, point_of
+from tablestore.materialized.incremental.refreshcursor import Point, RefreshCursor, point_of
 from tablestore.sql.incremental.shapes import WEIGHT, FullRefresh, SourceShape
 from tablestore.sql.query.tablereferences import find_references
 from tablestore.store.changes.changefeed import ChangeFeed
@@ -40,7 +40,7 @@ MOST_CHANGES = 5_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class RefreshSource:
     """A table that the query reads. ``now``: the snapshot that a refresh reads of it."""
 
     path: ObjectPath
@@ -76,7 +76,7 @@ class Source:
 class Sources:
     """The sources of a query, each once; ``source_of``: the one that each of its table references reads."""
 
-    sources: tuple[Source, ...]
+    sources: tuple[RefreshSource, ...]
     source_of: tuple[int, ...]
 
 
@@ -102,7 +102,7 @@ def find_sources(session: Session, query: str, in_round: Round | None = None) ->
     """The sources at the snapshots of a round, by default at their newest ones. Raises NotFoundError for one that is gone, or was
     not filled yet."""
     in_round = in_round or Round()
-    found: dict[tuple[str, str], Source] = {}
+    found: dict[tuple[str, str], RefreshSource] = {}
     places: list[tuple[str, str]] = []
     for reference in find_references(query):
         path, table = session.expand(reference.path), session.find(reference.path)
@@ -116,12 +116,12 @@ def find_sources(session: Session, query: str, in_round: Round | None = None) ->
         if place not in found:
             now = in_round.snapshot_of(table)
             check_filled(now, schema, str(path))
-            found[place] = Source(path=path, table=table, now=now)
+            found[place] = RefreshSource(path=path, table=table, now=now)
     numbers = {place: number for number, place in enumerate(found)}
     return Sources(sources=tuple(found.values()), source_of=tuple(numbers[place] for place in places))
 
 
-def why_not_from(cursor: Cursor, sources: Sequence[Source]) -> str | None:
+def why_not_from(cursor: RefreshCursor, sources: Sequence[RefreshSource]) -> str | None:
     """The reason why the changes since a cursor are not all known; None if they are."""
     for source in sources:
         point = cursor.of_source(source.name)
@@ -132,7 +132,7 @@ def why_not_from(cursor: Cursor, sources: Sequence[Source]) -> str | None:
     return None
 
 
-def is_ahead(cursor: Cursor, source: Source) -> bool:
+def is_ahead(cursor: RefreshCursor, source: RefreshSource) -> bool:
     """True if the rows of a cursor were made from a later snapshot than this one of the same table."""
     point = cursor.of_source(source.name)
     if point is None or point.table_uuid != source.table.context.table_uuid or point.snapshot_id is None:
@@ -141,7 +141,7 @@ def is_ahead(cursor: Cursor, source: Source) -> bool:
     return later is not None and later.uuid == point.snapshot_uuid and later.id > (source.now.id if source.now else 0)
 
 
-def has_changed(cursor: Cursor, source: Source) -> bool:
+def has_changed(cursor: RefreshCursor, source: RefreshSource) -> bool:
     """True if anything came since but compactions that changed nothing. The changes up to then are known."""
     point = cursor.of_source(source.name)
     assert point is not None, "a source of the cursor"
@@ -151,7 +151,7 @@ def has_changed(cursor: Cursor, source: Source) -> bool:
     return any(one is None or one.commit_kind is not CommitKind.COMPACT or feed.has_changes(one) for one in snapshots)
 
 
-def read_changes(source: Source, cursor: Cursor, names: frozenset[str]) -> pa.Table | None:
+def read_changes(source: RefreshSource, cursor: RefreshCursor, names: frozenset[str]) -> pa.Table | None:
     """The rows that came and went between a cursor and now, in the columns of these names, with weights; None for too many rows."""
     point = cursor.of_source(source.name)
     assert point is not None, "a source of the cursor"
@@ -207,7 +207,7 @@ def _is_in_frame(table: Table, snapshot: Snapshot) -> bool:
     )
 
 
-def _why_not(point: Point, source: Source) -> str | None:
+def _why_not(point: Point, source: RefreshSource) -> str | None:
     table, now, name = source.table, source.now, source.name
     if point.table_uuid != table.context.table_uuid:
         return f"source {name} is another table than before: it was dropped and made anew, or replaced"
@@ -225,7 +225,7 @@ def _why_not(point: Point, source: Source) -> str | None:
     return _gap(source, old.id)
 
 
-def _gap(source: Source, first: int) -> str | None:
+def _gap(source: RefreshSource, first: int) -> str | None:
     assert source.now is not None, "there is a snapshot"
     try:
         changes = changes_of(source.table.context, first, source.now.id, on_discontinuity="skip", as_written=False)

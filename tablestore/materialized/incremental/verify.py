@@ -18,8 +18,8 @@ from tablestore.environment.rows.relations import Relations
 from tablestore.environment.session.session import Session
 from tablestore.errors import NotFoundError, UnsupportedError
 from tablestore.materialized.incremental.refresh import target_names
-from tablestore.materialized.incremental.refreshcursor import Cursor, parse_cursor, stored_cursor
-from tablestore.materialized.incremental.sources import Source, find_sources
+from tablestore.materialized.incremental.refreshcursor import RefreshCursor, parse_cursor, stored_cursor
+from tablestore.materialized.incremental.sources import RefreshSource, find_sources
 from tablestore.sql.freshnames import fresh_name
 from tablestore.sql.incremental.shapes import TARGET, FullRefresh
 from tablestore.sql.query.edits import quote_name
@@ -94,7 +94,7 @@ def verify(session: Session, target: Table, query: str, *, spec: TableSpec) -> V
     )
 
 
-def _pin(session: Session, relations: Relations, source: Source, cursor: Cursor) -> None:
+def _pin(session: Session, relations: Relations, source: RefreshSource, cursor: RefreshCursor) -> None:
     """Lets the query read a source at the snapshot of the cursor."""
     point = cursor.of_source(source.name)
     if point is None or point.table_uuid != source.table.context.table_uuid:

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from tablestore.sql.binding.coercion import common, literal
 from tablestore.sql.binding.functiontypes import NAMED, RESULTS, element
-from tablestore.sql.binding.scopes import Columns, Meaning, Scope, Source
+from tablestore.sql.binding.scopes import Columns, Meaning, Scope, ScopedTable
 from tablestore.sql.binding.sqltypes import BIGINT, BOOLEAN, INT, STRING, Type, array
 
 _NO_EXPRESSIONS = (exp.DataType, exp.Identifier, exp.Var, exp.TableAlias, exp.Hint, exp.Pivot)
@@ -231,7 +231,7 @@ class _Binder:
         """The source that an item of FROM is. The item sees those before it."""
         columns = self.query(node, scope)
         name = node.alias_or_name if not isinstance(node.this, exp.Func) else node.alias
-        scope.sources.append(Source(name.casefold(), columns))
+        scope.sources.append(ScopedTable(name.casefold(), columns))
 
     def _join(self, joins: Iterable[exp.Join], scope: Scope) -> None:
         for join in joins:
@@ -401,8 +401,8 @@ _NAMES = (exp.PropertyEQ, exp.Column, exp.Table, exp.TableAlias, exp.Alias, exp.
 def _over(columns: Columns | None, outer: Scope, names: Mapping[str, Type] | None = None) -> Scope:
     """The scope behind a query, in which its columns come before what it reads."""
     if columns is None:
-        return Scope(outer, aliases=dict(names)) if names is not None else Scope(outer, sources=[Source("", None)])
-    return Scope(outer, sources=[Source("", columns)])
+        return Scope(outer, aliases=dict(names)) if names is not None else Scope(outer, sources=[ScopedTable("", None)])
+    return Scope(outer, sources=[ScopedTable("", columns)])
 
 
 def _unpivoted(pivot: exp.Pivot, columns: Columns | None) -> Columns | None:

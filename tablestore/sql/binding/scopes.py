@@ -20,7 +20,7 @@ Columns = Sequence[tuple[str, Type]]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ScopedTable:
     """Something that FROM reads, under a name in small letters. ``columns``: None where they are not known."""
 
     name: str
@@ -49,7 +49,7 @@ class Scope:
     columns of USING, which are one for both sides; ``query``: the SELECT that reads its sources."""
 
     outer: "Scope | None" = None
-    sources: list[Source] = field(default_factory=list)
+    sources: list[ScopedTable] = field(default_factory=list)
     joined: dict[str, Type] = field(default_factory=dict)
     aliases: dict[str, Type] = field(default_factory=dict)
     common: Mapping[str, Columns | None] = field(default_factory=dict)

@@ -23,8 +23,8 @@ from sqlglot import exp
 from tablestore.errors import InvalidInputError
 from tablestore.sql.parse.tokens import Kind, Token, name_of
 from tablestore.sql.query.dialect import WRITTEN
-from tablestore.sql.query.extent import QUERY_WORDS, Tokens
 from tablestore.sql.query.functions import as_written, without_prefix
+from tablestore.sql.query.tokenstream import QUERY_WORDS, Tokens
 
 _NAMED = (exp.Alias, exp.Aliases, exp.Column, exp.Star, exp.Posexplode, exp.Inline)
 _COMPARISONS = {"=": "=", "==": "=", "<": "<", ">": ">", "<=": "<=", ">=": ">=", "<=>": "<=>", "<>": "<>", "!=": "<>"}

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from tablestore.errors import InvalidInputError
-from tablestore.sql.duckdb import floats, lists, moments, texts
+from tablestore.sql.duckdb import datetimefunctions, floats, lists, texts
 from tablestore.sql.duckdb.calls import (
     aggregate_of,
     as_date,
@@ -262,14 +262,14 @@ REWRITES: dict[type[exp.Expr], Callable[..., exp.Expr]] = {
     exp.TsOrDsAdd: as_date,
     exp.AddMonths: as_date,
     exp.DateFromUnixDate: as_date,
-    exp.DateTrunc: moments.truncated_date,
-    exp.TimestampTrunc: moments.truncated_timestamp,
-    exp.DateDiff: moments.date_difference,
-    exp.TimestampDiff: moments.difference,
-    exp.AtTimeZone: moments.from_utc,
-    exp.FromTimeZone: moments.to_utc,
-    exp.TimeToStr: moments.formatted,
-    exp.StrToTime: moments.parsed,
+    exp.DateTrunc: datetimefunctions.truncated_date,
+    exp.TimestampTrunc: datetimefunctions.truncated_timestamp,
+    exp.DateDiff: datetimefunctions.date_difference,
+    exp.TimestampDiff: datetimefunctions.difference,
+    exp.AtTimeZone: datetimefunctions.from_utc,
+    exp.FromTimeZone: datetimefunctions.to_utc,
+    exp.TimeToStr: datetimefunctions.formatted,
+    exp.StrToTime: datetimefunctions.parsed,
     exp.ArraySlice: lists.slice_of,
     exp.GenerateSeries: lists.series,
     exp.ArraySize: lambda node: lists.size(node.this),
@@ -295,17 +295,17 @@ REWRITES: dict[type[exp.Expr], Callable[..., exp.Expr]] = {
     exp.AnyValue: _first,
     exp.Decode: _decode,
     exp.Exists: _exists,
-    exp.DayOfWeek: moments.day_of_week,
+    exp.DayOfWeek: datetimefunctions.day_of_week,
     exp.Dayname: texts.short,
     exp.Monthname: texts.short,
-    exp.Extract: moments.extract,
+    exp.Extract: datetimefunctions.extract,
     exp.Count: _count,
     exp.Transform: lists.with_lambda,
     exp.ArrayFilter: lists.with_lambda,
 }
 NAMED: dict[str, Callable[..., exp.Expr]] = {
     "now": exp.CurrentTimestamp,
-    "weekday": moments.weekday,
+    "weekday": datetimefunctions.weekday,
     "cardinality": lists.size,
     "pmod": _positive_modulo,
     "every": lambda condition: exp.LogicalAnd(this=condition),

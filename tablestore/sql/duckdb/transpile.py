@@ -95,10 +95,7 @@ from tablestore.sql.duckdb.clauses import (
     sort_whole,
     table_function,
 )
-from tablestore.sql.duckdb.floats import ROUNDED, Zeros, round_as_spark, widened_operands, without_signs
-from tablestore.sql.duckdb.lateralaliases import field_of_alias, write_out_aliases
-from tablestore.sql.duckdb.lists import subscript
-from tablestore.sql.duckdb.moments import (
+from tablestore.sql.duckdb.datetimefunctions import (
     as_moments,
     counts_months,
     in_microseconds,
@@ -107,6 +104,9 @@ from tablestore.sql.duckdb.moments import (
     seconds,
     strict_date,
 )
+from tablestore.sql.duckdb.floats import ROUNDED, Zeros, round_as_spark, widened_operands, without_signs
+from tablestore.sql.duckdb.lateralaliases import field_of_alias, write_out_aliases
+from tablestore.sql.duckdb.lists import subscript
 from tablestore.sql.duckdb.numbertypes import Widened, cast_to, casts_of, widen, widened_queries
 from tablestore.sql.duckdb.quotients import average, average_of_doubles, averaged, quotient, whole_quotient
 from tablestore.sql.duckdb.resultnames import name_results
@@ -118,9 +118,9 @@ from tablestore.sql.freshnames import fresh_name
 from tablestore.sql.parse.literals import refused_literal
 from tablestore.sql.parse.tokens import Kind as TokenKind
 from tablestore.sql.query.dialect import CALL, OPERATORS, Call, Spark4, spans_of
-from tablestore.sql.query.extent import Tokens
 from tablestore.sql.query.functions import FUNCTION_PREFIX, SPARK_FUNCTIONS, as_written, is_spark_function
 from tablestore.sql.query.tablereferences import references_in
+from tablestore.sql.query.tokenstream import Tokens
 from tablestore.sql.source import Span
 
 # The message of sqlglot's for a call with too many or too few arguments.

@@ -19,9 +19,9 @@ from tablestore.sql.incremental.determinism import check_deterministic
 from tablestore.sql.incremental.shapes import NoRuleError, SourceShape
 from tablestore.sql.query.dialect import Spark4
 from tablestore.sql.query.edits import prefix_edits, quote_name, relation_edits
-from tablestore.sql.query.extent import Tokens
 from tablestore.sql.query.sparktypes import spark_type
 from tablestore.sql.query.tablereferences import references_in
+from tablestore.sql.query.tokenstream import Tokens
 from tablestore.sql.query.use import PREFIX
 from tablestore.sql.source import apply_edits
 

@@ -12,12 +12,12 @@ from tablestore.sql.statements.alter import (
     AddColumn,
     AlterAction,
     AlterTable,
+    ColumnPlacement,
     Compact,
     DropColumn,
     DropPartitions,
     ModifyColumn,
     PartitionSpec,
-    Place,
     RenameColumn,
     RenameTo,
     ResetOptions,
@@ -159,10 +159,10 @@ def _added(cursor: Cursor) -> AddColumn:
     return AddColumn(path=(*above, column.name), column=column, place=_place(cursor))
 
 
-def _place(cursor: Cursor) -> Place | None:
+def _place(cursor: Cursor) -> ColumnPlacement | None:
     if cursor.accept("FIRST"):
-        return Place()
-    return Place(after=cursor.dotted("a column").parts) if cursor.accept("AFTER") else None
+        return ColumnPlacement()
+    return ColumnPlacement(after=cursor.dotted("a column").parts) if cursor.accept("AFTER") else None
 
 
 def _drop(cursor: Cursor) -> tuple[AlterAction, ...]:

@@ -11,7 +11,7 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from tablestore.errors import UnsupportedError
-from tablestore.sql.query.extent import Tokens
+from tablestore.sql.query.tokenstream import Tokens
 
 WRITTEN = "written"
 """Under this key the meta of a column of a result has where it begins and ends in the text."""

@@ -7,8 +7,8 @@ Only at the places of references and of column names that begin with a table's p
 
 from collections.abc import Iterator, Sequence
 
-from tablestore.sql.query.extent import Tokens
 from tablestore.sql.query.tablereferences import Reference
+from tablestore.sql.query.tokenstream import Tokens
 from tablestore.sql.source import Edit, Span
 
 

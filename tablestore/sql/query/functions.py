@@ -9,8 +9,8 @@ A walk over the tokens: a name with a parenthesis behind it, unless it is a word
 import re
 from collections.abc import Callable, Iterator
 
-from tablestore.sql.query.extent import Tokens
 from tablestore.sql.query.tablereferences import CALLS
+from tablestore.sql.query.tokenstream import Tokens
 from tablestore.sql.source import Edit, Path, Span
 
 FUNCTION_PREFIX = "__tablestore_function_"

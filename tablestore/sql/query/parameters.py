@@ -15,7 +15,7 @@ from uuid import UUID
 from tablestore.errors import InvalidInputError
 from tablestore.names import did_you_mean
 from tablestore.sql.parse.tokens import Kind
-from tablestore.sql.query.extent import Tokens
+from tablestore.sql.query.tokenstream import Tokens
 from tablestore.sql.source import Edit, Fragment, Span, apply_edits, marked
 from tablestore.types.datatypes import MAX_PRECISION
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from tablestore.sql.freshnames import fresh_name
 from tablestore.sql.query.edits import prefix_edits, relation_edits
-from tablestore.sql.query.extent import Tokens
 from tablestore.sql.query.functions import function_edits
 from tablestore.sql.query.parameters import Parameters, bind_parameters
 from tablestore.sql.query.tablereferences import Reference
+from tablestore.sql.query.tokenstream import Tokens
 from tablestore.sql.query.use import PREFIX, Use
 from tablestore.sql.source import Edit, Path, apply_edits
 from tablestore.types.datatypes import Field
@@ -26,11 +26,11 @@ class Replacement:
     path: tuple[str, ...]
     fields: tuple[Field, ...] | None = None
     computed: tuple[str, ...] = ()
-    view: "View | None" = None
+    view: "QueryView | None" = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class QueryView:
     """A query that others read like a table: its text, with the replacements that its edits count."""
 
     text: str
@@ -74,7 +74,7 @@ def plan_query(
     if not pairs:
         return QueryPlan(edits=tuple(edits), parameters=values, uses=())
     read: list[Replacement] = []
-    view = View(text=text, edits=tuple(edits), replacements=tuple(made for _, made in pairs))
+    view = QueryView(text=text, edits=tuple(edits), replacements=tuple(made for _, made in pairs))
     prefix = fresh_name(PREFIX, *_texts(view))
     named = _with_names(view, prefix, read)
     # sqlglot takes a while to load; a query that reads no table of ours does without it.
@@ -84,7 +84,7 @@ def plan_query(
     return QueryPlan(edits=tuple(edits), parameters=values, uses=uses)
 
 
-def _texts(view: View) -> Iterator[str]:
+def _texts(view: QueryView) -> Iterator[str]:
     """The texts of a query and of those that it reads like tables."""
     yield view.text
     for made in view.replacements:
@@ -92,7 +92,7 @@ def _texts(view: View) -> Iterator[str]:
             yield from _texts(made.view)
 
 
-def _with_names(view: View, prefix: str, read: list[Replacement]) -> str:
+def _with_names(view: QueryView, prefix: str, read: list[Replacement]) -> str:
     """The text of a query with a name of its own for each relation that it reads, and the text of a view in the place of it."""
 
     def name(relation: int) -> str:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tablestore.sql.query.edits import prefix_edits
-from tablestore.sql.query.extent import Tokens
 from tablestore.sql.query.parameters import find_markers
 from tablestore.sql.query.tablereferences import Reference, references_in
+from tablestore.sql.query.tokenstream import Tokens
 from tablestore.sql.source import NOWHERE, Edit, Fragment, Path, Span
 
 

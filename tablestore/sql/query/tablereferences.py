@@ -20,8 +20,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tablestore.sql.parse.tokens import Kind, Token, name_of, tokenize
-from tablestore.sql.query.extent import Tokens
 from tablestore.sql.query.hints import DynamicOption, gives_options, misplaced, options_of
+from tablestore.sql.query.tokenstream import Tokens
 from tablestore.sql.source import Fragment, Path, Span, syntax_error
 
 

@@ -12,7 +12,7 @@ PartitionSpec = Mapping[str, str | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class ColumnPlacement:
     """``FIRST``, or ``AFTER column``."""
 
     after: tuple[str, ...] | None = None
@@ -24,7 +24,7 @@ class AddColumn:
 
     path: tuple[str, ...]
     column: PhysicalColumn
-    place: Place | None = None
+    place: ColumnPlacement | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ class ModifyColumn:
     comment: str | None = None
     default: str | None = None
     drop_default: bool = False
-    place: Place | None = None
+    place: ColumnPlacement | None = None
     span: Span = field(default=NOWHERE, compare=False)
 
 

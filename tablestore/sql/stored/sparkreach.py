@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tablestore.sql.parse.tokens import Kind
-from tablestore.sql.query.extent import Tokens
+from tablestore.sql.query.tokenstream import Tokens
 from tablestore.sql.source import Span
 
 REACHING_FUNCTIONS = frozenset({

@@ -20,7 +20,7 @@ from sqlglot.errors import SqlglotError
 from tablestore.errors import InvalidInputError
 from tablestore.sql.depth import deep
 from tablestore.sql.query.dialect import CALL, OPERATORS, Call, Spark4
-from tablestore.sql.query.extent import QUERY_WORDS, Tokens
+from tablestore.sql.query.tokenstream import QUERY_WORDS, Tokens
 from tablestore.sql.stored.sparkreach import reaches
 from tablestore.sql.stored.valuelengths import ROW, Length, TooLong, ValueLengths, of_row
 from tablestore.types.expression.sqltree import shorten

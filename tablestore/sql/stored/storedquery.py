@@ -8,7 +8,7 @@ from functools import lru_cache
 from tablestore.errors import InvalidInputError, TablestoreError, UnsupportedError
 from tablestore.sql.depth import too_deep
 from tablestore.sql.parse.statement import parse_statement
-from tablestore.sql.query.extent import Tokens
+from tablestore.sql.query.tokenstream import Tokens
 from tablestore.sql.source import Span, marked
 from tablestore.sql.statements.rows import Query
 from tablestore.sql.stored.sparkreach import reaches

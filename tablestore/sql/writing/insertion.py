@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from tablestore.errors import InvalidInputError
 from tablestore.names import did_you_mean
 from tablestore.sql.query.edits import quote_name
-from tablestore.sql.query.extent import Tokens
 from tablestore.sql.query.querytext import RowText
 from tablestore.sql.query.rowlevel import ROW_KIND, RowQuery
 from tablestore.sql.query.sparktypes import as_type, cast_text, refusal
+from tablestore.sql.query.tokenstream import Tokens
 from tablestore.sql.source import NOWHERE, Fragment, marked
 from tablestore.sql.statements.rows import Insert
 from tablestore.types.datatypes import DataType, Field

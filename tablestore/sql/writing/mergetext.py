@@ -1,14 +1,14 @@
 """Analyses the user's text in a MERGE: columns that are equal, names, and parts that look beyond a row.
 
-    t.id = s.id AND t.x > 1        the columns ("id", "id") are equal, and the condition demands more than that
-    s.x                            is the name of a column, and nothing but that
-    (SELECT max(x) FROM u)         sees more than the row
+t.id = s.id AND t.x > 1        the columns ("id", "id") are equal, and the condition demands more than that
+s.x                            is the name of a column, and nothing but that
+(SELECT max(x) FROM u)         sees more than the row
 """
 
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tablestore.sql.query.extent import Tokens
+from tablestore.sql.query.tokenstream import Tokens
 from tablestore.sql.source import Fragment, Path, Span
 
 # Behind a parenthesis, these begin a query.

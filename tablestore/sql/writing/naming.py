@@ -12,7 +12,7 @@ What sqlglot does not understand is not refused.
 from dataclasses import dataclass
 
 from tablestore.sql.depth import deep
-from tablestore.sql.query.extent import Tokens
+from tablestore.sql.query.tokenstream import Tokens
 from tablestore.sql.source import Fragment, Span
 
 _ENDS = frozenset(["FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "UNION", "EXCEPT", "INTERSECT", "LATERAL", "WINDOW"])

@@ -1,7 +1,7 @@
 """Writes a DELETE or an UPDATE as one query for its changed rows, in which the condition and the values are the user's text.
 
-    UPDATE t SET x = x + 1 WHERE id = 7
-    SELECT '+U' AS `_row_kind`, `t`.`id` AS `id`, CAST(x + 1 AS INT) AS `x` FROM `_tablestore_target` AS `t` WHERE (id = 7)
+UPDATE t SET x = x + 1 WHERE id = 7
+SELECT '+U' AS `_row_kind`, `t`.`id` AS `id`, CAST(x + 1 AS INT) AS `x` FROM `_tablestore_target` AS `t` WHERE (id = 7)
 """
 
 from tablestore.sql.query.edits import quote_name

@@ -20,9 +20,9 @@ from tablestore.format.parquet.projection import Projection
 from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.merge.rowdiff import equal_values
 from tablestore.store.changes.changeplan import (
+    ChangeFiles,
     ChangeRule,
     FoundChanges,
-    Source,
     StoredChanges,
     change_rule,
     found_rule,
@@ -71,24 +71,26 @@ class ChangeFeed:
         """The discontinuity of a snapshot, as its plan has it; for most snapshots their manifests need not be read."""
         then, rule = self._then(snapshot)
         source = source_of(snapshot, rule)
-        if source is Source.FRAMES:
+        if source is ChangeFiles.FRAMES:
             return self.plan(snapshot).gap
         return source if isinstance(source, Discontinuity) else self._scope(snapshot, then).gap(snapshot)
 
     def has_changes(self, snapshot: Snapshot) -> bool:
         """True if a snapshot may have changes, known or not."""
-        return source_of(snapshot, self._then(snapshot)[1]) is not Source.NOWHERE
+        return source_of(snapshot, self._then(snapshot)[1]) is not ChangeFiles.NOWHERE
 
     def looks_up(self, snapshot: Snapshot) -> bool:
         """True if the changes of a snapshot are found by looking up rows that were there before it."""
         rule = self._then(snapshot)[1]
         source = source_of(snapshot, rule)
-        return source in (Source.FRAMES, Source.LEFT_LEVEL_ZERO) or (source is Source.LEVEL_ZERO and (self.pairs or not rule.plain))
+        return source in (ChangeFiles.FRAMES, ChangeFiles.LEFT_LEVEL_ZERO) or (
+            source is ChangeFiles.LEVEL_ZERO and (self.pairs or not rule.plain)
+        )
 
     def is_whole(self, snapshot: Snapshot) -> bool:
         """True if all that the changes of a retained snapshot are found in is still there. Some need the snapshot before it."""
         source = source_of(snapshot, self._then(snapshot)[1])
-        if source not in (Source.FRAMES, Source.LEFT_LEVEL_ZERO) or snapshot.id == 1:
+        if source not in (ChangeFiles.FRAMES, ChangeFiles.LEFT_LEVEL_ZERO) or snapshot.id == 1:
             return True
         return self.context.snapshots.find(snapshot.id - 1) is not None
 

@@ -35,17 +35,17 @@ from tablestore.format.manifest.liveset import live_entries
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.options import TableOptions
+from tablestore.store.changelogproducer import INPUT, NONE, ChangelogSettings, changelog_settings
 from tablestore.store.changes.changescope import ChangeScope, Discontinuity, discontinuity
 from tablestore.store.context import TableContext
 from tablestore.store.manifests import Manifests
-from tablestore.store.producer import INPUT, NONE, ChangelogSettings, changelog_settings
 from tablestore.store.settings import TableSettings
 from tablestore.store.tracking import is_tracked, untracked_text
 from tablestore.types.rowkind import RowKind
 from tablestore.types.schema import POSTPONE_BUCKET, TableSchema
 
 
-class Source(Enum):
+class ChangeFiles(Enum):
     """The kind of files in which a snapshot's changes are found."""
 
     NOWHERE = auto()
@@ -147,7 +147,7 @@ def found_rule(rule: ChangeRule) -> ChangeRule:
     return replace(rule, changelog=replace(rule.changelog, producer=NONE)) if rule.changelog.producer == INPUT else rule
 
 
-def source_of(snapshot: Snapshot, rule: ChangeRule) -> Source | Discontinuity:
+def source_of(snapshot: Snapshot, rule: ChangeRule) -> ChangeFiles | Discontinuity:
     """The files in which the changes of a snapshot are found, or the reason why they are not recorded. Pure."""
     has_changelog = snapshot.changelog_manifest_list is not None
     producer = rule.producer
@@ -157,22 +157,22 @@ def source_of(snapshot: Snapshot, rule: ChangeRule) -> Source | Discontinuity:
         case _ if not is_tracked(snapshot):
             return discontinuity(snapshot, "was written with change-tracking = false")
         case CommitKind.OVERWRITE:
-            return Source.FRAMES
+            return ChangeFiles.FRAMES
         case CommitKind.COMPACT if rule.changelog.on_compaction and has_changelog:
-            return Source.CHANGELOG_FILES
+            return ChangeFiles.CHANGELOG_FILES
         case CommitKind.COMPACT if producer == NONE and rule.hides_level_zero:
-            return Source.LEFT_LEVEL_ZERO
+            return ChangeFiles.LEFT_LEVEL_ZERO
         case CommitKind.COMPACT if producer == NONE and rule.postponed:
-            return Source.LEVEL_ZERO
+            return ChangeFiles.LEVEL_ZERO
         case CommitKind.APPEND if not rule.keyed:
-            return Source.NEW_FILES
+            return ChangeFiles.NEW_FILES
         case CommitKind.APPEND if producer != NONE and has_changelog:
-            return Source.CHANGELOG_FILES
+            return ChangeFiles.CHANGELOG_FILES
         case CommitKind.APPEND if producer == INPUT and snapshot.delta_record_count and untracked_text(snapshot) is None:
             return discontinuity(snapshot, "has no changelog files, although changelog-producer = input")
         case CommitKind.APPEND if producer == NONE and not rule.hides_level_zero:
-            return Source.LEVEL_ZERO
-    return Source.NOWHERE
+            return ChangeFiles.LEVEL_ZERO
+    return ChangeFiles.NOWHERE
 
 
 def looks_back(rule: ChangeRule) -> bool:
@@ -193,18 +193,18 @@ def _steps(snapshot: Snapshot, rule: ChangeRule, manifests: Manifests, *, pairs:
     match source:
         case Discontinuity():
             return source
-        case Source.CHANGELOG_FILES:
+        case ChangeFiles.CHANGELOG_FILES:
             return tuple(StoredChanges(entry=entry) for entry in in_order(manifests.changelog(snapshot)))
-        case Source.NEW_FILES:
+        case ChangeFiles.NEW_FILES:
             return tuple(StoredChanges(entry=e, kind=RowKind.INSERT) for e in in_order(_added(manifests.delta(snapshot))))
-        case Source.LEVEL_ZERO if rule.plain and not pairs:
+        case ChangeFiles.LEVEL_ZERO if rule.plain and not pairs:
             return tuple(StoredChanges(entry=e) for e in in_order(_written(manifests.delta(snapshot))))
-        case Source.LEVEL_ZERO:
+        case ChangeFiles.LEVEL_ZERO:
             own = in_order(_written(manifests.delta(snapshot)))
             return file_by_file(_base(snapshot, manifests, own), own)
-        case Source.LEFT_LEVEL_ZERO | Source.FRAMES:
+        case ChangeFiles.LEFT_LEVEL_ZERO | ChangeFiles.FRAMES:
             delta = manifests.delta(snapshot)
-            if source is Source.FRAMES and _changes_buckets(delta):
+            if source is ChangeFiles.FRAMES and _changes_buckets(delta):
                 return discontinuity(snapshot, "distributed its rows over another number of buckets")
             if not rule.keyed:
                 return _replaced_rows(delta, snapshot)
@@ -213,7 +213,7 @@ def _steps(snapshot: Snapshot, rule: ChangeRule, manifests: Manifests, *, pairs:
                 delta,
                 rule,
                 snapshot_id=snapshot.id,
-                compaction=source is Source.LEFT_LEVEL_ZERO,
+                compaction=source is ChangeFiles.LEFT_LEVEL_ZERO,
             )
     return ()
 

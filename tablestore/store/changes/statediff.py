@@ -29,7 +29,7 @@ from tablestore.lsm.merge.rowdiff import RowState, diff_rows
 from tablestore.lsm.merge.sortedmerge import merge_section
 from tablestore.store.deletionvectors import DeletionVectors
 from tablestore.store.scan.keywindows import WINDOW_KEYS, key_windows
-from tablestore.store.scan.lookup import Found, Positions, SortedKeys, find_rows, in_portions, match_sorted
+from tablestore.store.scan.lookup import FileMatches, Positions, SortedKeys, find_rows, in_portions, match_sorted
 from tablestore.store.scan.lookupcache import LookupCache
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.types.schema import KEY_PREFIX
@@ -89,11 +89,11 @@ class StateDiff:
     ) -> Iterator[tuple[SortedKeys, Callable[[BucketState], RowState]]]:
         """Keys in portions, and what folds a state of some of these files (oldest first) to its row of each key that has one."""
 
-        def find(keys: SortedKeys) -> Iterator[Found]:
+        def find(keys: SortedKeys) -> Iterator[FileMatches]:
             return find_rows(self.reader, self.partition, self.bucket, files, keys, self._read_columns, cache=self.cache)
 
         for keys, hits in in_portions(find, windows, self.reader.bounds.window_bytes // _SHARE):
-            found: dict[str, list[Found]] = {}
+            found: dict[str, list[FileMatches]] = {}
             for hit in hits:
                 found.setdefault(hit.file.file_name, []).append(hit)
             yield keys, self._computed(found, keys) if self._merge.computes else self._chosen(found)
@@ -116,7 +116,7 @@ class StateDiff:
         needed = self._merge.required_columns(self._stored_columns)
         return tuple(name for name in self.reader.schema.field_names if name in needed)
 
-    def _computed(self, found: dict[str, list[Found]], keys: SortedKeys) -> Callable[[BucketState], RowState]:
+    def _computed(self, found: dict[str, list[FileMatches]], keys: SortedKeys) -> Callable[[BucketState], RowState]:
         """Folds a state to its row of each key that has one."""
         fields, schema = self.reader.schema.key_fields, self._folded_schema
 
@@ -133,7 +133,7 @@ class StateDiff:
 
         return fold
 
-    def _chosen(self, found: dict[str, list[Found]]) -> Callable[[BucketState], RowState]:
+    def _chosen(self, found: dict[str, list[FileMatches]]) -> Callable[[BucketState], RowState]:
         """The same where the row of a key is one of those found: they are chosen by number, and lie in one table for all states."""
         deciding = [SEQUENCE_COLUMN, KIND_COLUMN]
         wanted = {*self.reader.schema.trimmed_primary_keys, *self._merge.required_columns(())}
@@ -141,7 +141,7 @@ class StateDiff:
         schema = self._folded_schema
         rows: list[pa.RecordBatch] = []
         numbers: list[Positions] = []
-        numbered: dict[str, list[Found]] = {}
+        numbered: dict[str, list[FileMatches]] = {}
         count = 0
         for name, hits in found.items():
             for hit in hits:
@@ -164,7 +164,9 @@ class StateDiff:
 
         return fold
 
-    def _merged(self, state: BucketState, found: dict[str, list[Found]], columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+    def _merged(
+        self, state: BucketState, found: dict[str, list[FileMatches]], columns: tuple[str, ...]
+    ) -> Iterator[pa.RecordBatch]:
         """The state's row of each key that has one, in key order."""
         spec = MergeSpec(
             key_fields=self.reader.schema.key_fields,
@@ -175,7 +177,7 @@ class StateDiff:
         )
         return merge_section(list(self._runs(state, found)), spec)
 
-    def _runs(self, state: BucketState, found: dict[str, list[Found]]) -> Iterator[list[SortedSource]]:
+    def _runs(self, state: BucketState, found: dict[str, list[FileMatches]]) -> Iterator[list[SortedSource]]:
         """The rows that were found, oldest first: a run for each level, and one for each file of level 0."""
         for _, files in groupby(sorted(state.files, key=_age), key=lambda file: (file.level, file.level or file.file_name)):
             run: list[tuple[int, SortedSource]] = []
@@ -210,7 +212,7 @@ def _as_folded(rows: pa.RecordBatch, file: DataFileMeta, schema: pa.Schema) -> p
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _alive(hit: Found, vectors: DeletionVectors | None) -> pa.RecordBatch | None:
+def _alive(hit: FileMatches, vectors: DeletionVectors | None) -> pa.RecordBatch | None:
     """The rows that are not deleted; None for none."""
     if vectors is None or hit.file.file_name not in vectors:
         return hit.rows

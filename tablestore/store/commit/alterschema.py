@@ -20,13 +20,13 @@ from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.paths import schema_path
 from tablestore.format.schemafile import decode_schema, encode_schema
 from tablestore.format.snapshot import Snapshot
+from tablestore.store.changelogproducer import check_frame_change
 from tablestore.store.commit.committer import CommitRequest
 from tablestore.store.commit.committerfactory import committer
 from tablestore.store.commit.conflict import being_replaced
 from tablestore.store.context import TableContext, counts
 from tablestore.store.history.references import branch_directories
 from tablestore.store.history.tags import Tags
-from tablestore.store.producer import check_frame_change
 from tablestore.store.schemas import table_uuid_of
 from tablestore.store.settings import check_writable, table_settings
 from tablestore.types.evolution.evolve import Evolution, evolve, same_content

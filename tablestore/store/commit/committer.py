@@ -40,14 +40,14 @@ from tablestore.store.commit.conflict import (
     check_table,
     check_vectors,
 )
-from tablestore.store.commit.landings import LANDINGS_PROPERTY, Landings, digest_of, encode_landings
+from tablestore.store.commit.deduplication import LANDINGS_PROPERTY, CommitDeduplication, digest_of, encode_noted_commits
 from tablestore.store.commit.metadata import merged_base, row_delta
-from tablestore.store.commit.outcome import Outcome, Publisher
+from tablestore.store.commit.outcome import Outcome, SnapshotPublisher
 from tablestore.store.commit.rowcount import count_change, count_keyed, count_unkeyed, keep_count
-from tablestore.store.followup import Chore, attempt
 from tablestore.store.history.references import BranchMetadata
 from tablestore.store.manifests import Manifests, WrittenMetadata, max_sequence_number
 from tablestore.store.message import CommitMessage, Revise
+from tablestore.store.postcommit import PostCommitTask, attempt
 from tablestore.store.replay import MARKS_PROPERTY, SOURCE_POSITION_PROPERTY, Replays, encode_marks, marks_of, raised_marks
 from tablestore.store.schemas import Schemas, table_uuid_of
 from tablestore.store.sequence import (
@@ -208,9 +208,9 @@ class Committer:
         return self.branch.files
 
     @property
-    def landings(self) -> Landings:
+    def landings(self) -> CommitDeduplication:
         """The messages that have landed."""
-        return Landings(branch=self.branch, snapshots=self.snapshots, manifests=self.manifests, has_file=self.has_file)
+        return CommitDeduplication(branch=self.branch, snapshots=self.snapshots, manifests=self.manifests, has_file=self.has_file)
 
     def commit(self, request: CommitRequest) -> Snapshot | None:
         """Commits as :meth:`commit_once`; returns the snapshot alone."""
@@ -231,7 +231,7 @@ class Committer:
 
     def _rounds(self, request: CommitRequest, files: _OwnFiles) -> Committed:
         replays = Replays(self.files, self.snapshots)
-        publisher = Publisher(
+        publisher = SnapshotPublisher(
             files=self.files,
             snapshots=self.snapshots,
             manifests=self.manifests,
@@ -450,7 +450,7 @@ class Committer:
         if request.leaves_traces:
             landed[digest_of(request.message)] = latest.id + 1 if latest else 1
         if landed:
-            properties[LANDINGS_PROPERTY] = encode_landings(landed)
+            properties[LANDINGS_PROPERTY] = encode_noted_commits(landed)
         used = max_sequence_number(entry.file for entry in (*delta.message.entries, *delta.message.changelog)) + 1
         if latest is not None and (retention := self.settings.tombstone_retention_ms) is not None:
             properties[SEQUENCE_TIMES_PROPERTY] = noted_times(latest, now_ms=self.clock.now_ms(), retention_ms=retention)
@@ -474,7 +474,7 @@ class Committer:
         if identifier is not None:
             # Until the mark is written, the snapshots show a replay; expiry writes it before it removes them.
             position = request.properties.get(SOURCE_POSITION_PROPERTY)
-            attempt(Chore.MARK, lambda: replays.raise_mark(request.user, identifier, position), where=where)
+            attempt(PostCommitTask.MARK, lambda: replays.raise_mark(request.user, identifier, position), where=where)
         # Only a hint: a reader that finds it missing or stale lists the directory.
         with suppress(Exception):
             self.snapshots.write_latest_hint(snapshot.id)

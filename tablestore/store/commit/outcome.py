@@ -44,7 +44,7 @@ class Outcome(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Publisher:
+class SnapshotPublisher:
     """Publishes the snapshots of one table. ``is_same_table``: it was not dropped and created again."""
 
     files: FileStore

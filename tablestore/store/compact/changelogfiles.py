@@ -16,10 +16,10 @@ from tablestore.format.binaryrow import decode_row
 from tablestore.format.manifest.datafile import DataFileMeta, FileSource
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.parquet.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
+from tablestore.store.changelogproducer import LOOKUP
 from tablestore.store.changes.statediff import BucketState, StateDiff
 from tablestore.store.context import TableContext
 from tablestore.store.deletionvectors import DeletionVectors
-from tablestore.store.producer import LOOKUP
 from tablestore.store.scan.lookupcache import LookupCache
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.write.runwriter import RunTarget, RunWriter

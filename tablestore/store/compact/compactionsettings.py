@@ -6,7 +6,7 @@ from tablestore import options as opt
 from tablestore.errors import InvalidInputError
 from tablestore.lsm.compaction.compactiontask import CompactionPolicy
 from tablestore.options import TableOptions
-from tablestore.store.producer import FULL_COMPACTION, LOOKUP
+from tablestore.store.changelogproducer import FULL_COMPACTION, LOOKUP
 from tablestore.store.settings import TableSettings
 from tablestore.types.schema import TableSchema
 

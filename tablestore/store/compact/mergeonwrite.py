@@ -29,7 +29,7 @@ from tablestore.lsm.gather import take_rows
 from tablestore.lsm.merge.mergespec import SortedSource
 from tablestore.store.deletionvectors import DeletionVectors, Positions
 from tablestore.store.scan.keywindows import key_windows
-from tablestore.store.scan.lookup import Found, SortedKeys, find_rows, in_portions, sorted_keys
+from tablestore.store.scan.lookup import FileMatches, SortedKeys, find_rows, in_portions, sorted_keys
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.settings import TableSettings
 
@@ -124,7 +124,7 @@ class UpperFiles:
     def _windows(self, arriving: Sequence[DataFileMeta]) -> Iterator[SortedKeys]:
         return key_windows(self.reader, self.partition, self.bucket, arriving) if self.files and arriving else iter(())
 
-    def _alive(self, keys: SortedKeys, columns: Sequence[str] | None) -> Iterator[Found]:
+    def _alive(self, keys: SortedKeys, columns: Sequence[str] | None) -> Iterator[FileMatches]:
         """The rows that are found and not deleted."""
         for found in find_rows(self.reader, self.partition, self.bucket, self.files, keys, columns):
             alive = self.vectors.alive(found.file, found.positions)
@@ -132,7 +132,7 @@ class UpperFiles:
                 yield found
             elif alive.any():
                 rows = None if found.rows is None else found.rows.filter(pa.array(alive))
-                yield Found(file=found.file, positions=found.positions[alive], keys=found.keys[alive], rows=rows)
+                yield FileMatches(file=found.file, positions=found.positions[alive], keys=found.keys[alive], rows=rows)
 
-    def _note(self, found: Found) -> None:
+    def _note(self, found: FileMatches) -> None:
         self._marks[found.file.file_name].append(found.positions.astype(np.uint32))

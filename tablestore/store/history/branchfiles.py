@@ -23,9 +23,9 @@ from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore
 from tablestore.io.wrapped import WrappedFileStore
 from tablestore.store.context import Shared, TableContext, open_context
-from tablestore.store.followup import UNDONE_DIR
 from tablestore.store.history.expiryintents import EXPIRY_DIR
-from tablestore.store.history.holds import HOLDS_DIR
+from tablestore.store.history.retentionleases import HOLDS_DIR
+from tablestore.store.postcommit import UNDONE_DIR
 from tablestore.store.replay import MARKS_DIR
 
 # Directories that belong to one history and not to the table.

@@ -18,7 +18,7 @@ from tablestore.io.filestore import FileStore
 
 # Stored, never renamed.
 NEXT_SNAPSHOT_KEY = "nextSnapshot"
-# Consumers that mirror the table's own holds (tablestore.store.history.holds).
+# Consumers that mirror the table's own holds (tablestore.store.history.retentionleases).
 LOG_CONSUMER = "tablestore-log-publisher"
 HOLD_CONSUMER_PREFIX = "tablestore-hold-"
 

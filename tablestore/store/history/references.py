@@ -25,7 +25,7 @@ from tablestore.store.context import TableContext
 from tablestore.store.history.branchfiles import branch_files
 from tablestore.store.history.consumers import Consumers
 from tablestore.store.history.expiryintents import ExpiryIntent, digest_of, read_intents
-from tablestore.store.history.holds import Holds
+from tablestore.store.history.retentionleases import RetentionLeases
 from tablestore.store.history.tags import Tags
 from tablestore.store.manifests import Manifests
 from tablestore.store.schemas import Schemas
@@ -75,7 +75,7 @@ class BranchMetadata:
 
     def needed_from(self, alive_since_ms: int | None) -> tuple[int, str] | None:
         """The oldest snapshot that a consumer or hold needs, and its name. Consumers that last moved before then are dead."""
-        consumer, hold = self.consumers.floor(alive_since_ms=alive_since_ms), Holds(self.files).floor()
+        consumer, hold = self.consumers.floor(alive_since_ms=alive_since_ms), RetentionLeases(self.files).floor()
         needs = [(consumer.next_snapshot, f"consumer {consumer.id!r}")] if consumer is not None else []
         needs += [(hold.next_snapshot, hold.owner)] if hold is not None else []
         return min(needs, default=None)

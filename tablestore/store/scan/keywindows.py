@@ -21,7 +21,7 @@ from tablestore.lsm.merge.mergespec import MergeSpec, SortedSource
 from tablestore.lsm.merge.sortedmerge import merge_section
 from tablestore.store.scan.lookup import SortedKeys
 from tablestore.store.scan.splitreader import SplitReader
-from tablestore.types.pieces import gathered
+from tablestore.types.rebatch import rebatched
 
 # Row groups hold 128 k rows, so a window over dense keys reads each row group at most twice.
 WINDOW_KEYS = 262_144
@@ -53,7 +53,7 @@ def windows_of_keys(
     shared = reader.of_runs(len(files))
     runs = [[_source(shared, directory, file, number)] for number, (directory, file) in enumerate(files)]
     last: tuple[int | bytes, ...] = ()
-    for rows in gathered(merge_section(runs, spec), max_rows=window_keys, max_bytes=reader.bounds.batch_bytes):
+    for rows in rebatched(merge_section(runs, spec), max_rows=window_keys, max_bytes=reader.bounds.batch_bytes):
         plain = plain_columns(rows.columns, [field.type.nullable for field in fields])
         if (last and last >= key_at(plain, 0)) or not WindowKeys([plain]).ascending():
             raise FormatError(

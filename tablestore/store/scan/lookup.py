@@ -57,7 +57,7 @@ class SortedKeys:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FileMatches:
     """The rows found in one stretch of a file: ``positions`` are row numbers in the file, ``keys`` the numbers of the keys found
     there; both ascend. ``rows`` has ``_SEQUENCE_NUMBER``, ``_VALUE_KIND`` and the columns that were asked for."""
 
@@ -98,7 +98,7 @@ def find_rows(
     columns: Sequence[str] | None = None,
     *,
     cache: LookupCache | None = None,
-) -> Iterator[Found]:
+) -> Iterator[FileMatches]:
     """Looks the keys up in these files of one bucket, file by file in the given order, positions ascending.
 
     With ``columns`` (of the table, but not of its partition) the rows come along. ``reader`` is any reader of the table at the
@@ -114,7 +114,7 @@ def find_rows(
             kept = None if cache is None or columns is None else KeptGroups.of(cache, reader, directory, file, columns)
             with _Lookup(reader, directory, file, columns, kept) as lookup:
                 for found in lookup.find(keys.slice(first, last)):
-                    yield Found(file=file, positions=found.positions, keys=found.keys + first, rows=found.rows)
+                    yield FileMatches(file=file, positions=found.positions, keys=found.keys + first, rows=found.rows)
 
 
 def keys_in_range(fields: Sequence[Field], file: DataFileMeta, keys: SortedKeys) -> tuple[int, int]:
@@ -123,8 +123,8 @@ def keys_in_range(fields: Sequence[Field], file: DataFileMeta, keys: SortedKeys)
 
 
 def in_portions(
-    find: Callable[[SortedKeys], Iterator[Found]], windows: Iterable[SortedKeys], most_bytes: int
-) -> Iterator[tuple[SortedKeys, list[Found]]]:
+    find: Callable[[SortedKeys], Iterator[FileMatches]], windows: Iterable[SortedKeys], most_bytes: int
+) -> Iterator[tuple[SortedKeys, list[FileMatches]]]:
     """The keys of the windows in portions, each with all that ``find`` finds: so few that its rows take ``most_bytes``, or one key.
 
     How large rows are shows when they are found; the next portions are as large as the ones before would allow.
@@ -144,17 +144,17 @@ def in_portions(
                 count *= 2
 
 
-def _gathered(found: Iterator[Found], most_bytes: int | None) -> tuple[list[Found], int]:
+def _gathered(found: Iterator[FileMatches], most_bytes: int | None) -> tuple[list[FileMatches], int]:
     """The rows gathered and their bytes: all of them, or the first that are more than ``most_bytes``."""
-    gathered: list[Found] = []
+    rebatched: list[FileMatches] = []
     size = 0
-    with closing(cast(Generator[Found], found)):
+    with closing(cast(Generator[FileMatches], found)):
         for one in found:
-            gathered.append(one)
+            rebatched.append(one)
             size += 0 if one.rows is None else one.rows.nbytes
             if most_bytes is not None and size > most_bytes:
                 break
-    return gathered, size
+    return rebatched, size
 
 
 def match_sorted(left: Sequence[PlainColumn], right: Sequence[PlainColumn]) -> tuple[Positions, Positions]:
@@ -218,7 +218,7 @@ class _Lookup:
         known = () if self._kept is None else self._kept.layout()
         return known or self._source.row_groups
 
-    def find(self, keys: SortedKeys) -> Iterator[Found]:
+    def find(self, keys: SortedKeys) -> Iterator[FileMatches]:
         start, before = 0, None
         for group in self._layout:
             kept = None if self._kept is None else self._kept.get(group.index)
@@ -230,17 +230,17 @@ class _Lookup:
                 if first < last:
                     hits, before = self._hits_in_group(keys.slice(first, last), group, before)
                     for f in self._rows_of_hits(hits, group):
-                        yield Found(file=self._file, positions=f.positions + start, keys=f.keys + first, rows=f.rows)
+                        yield FileMatches(file=self._file, positions=f.positions + start, keys=f.keys + first, rows=f.rows)
             start += group.row_count
 
-    def _find_in_kept(self, keys: SortedKeys, rows: pa.RecordBatch, start: int) -> Iterator[Found]:
+    def _find_in_kept(self, keys: SortedKeys, rows: pa.RecordBatch, start: int) -> Iterator[FileMatches]:
         """The hits of a row group that was decoded, and found to be sorted, before."""
         plain = plain_columns([rows.column(name) for name in self._key_names], [f.type.nullable for f in self._key_fields])
         first, last = _range_of(keys.plain, key_at(plain, 0), key_at(plain, rows.num_rows - 1))
         at_key, at_row = match_sorted(slice_plain(keys.plain, first, last), plain)
         if len(at_row):
             taken = _take(rows.select(self._rows_schema.names), at_row)
-            yield Found(file=self._file, positions=at_row + start, keys=at_key + first, rows=taken)
+            yield FileMatches(file=self._file, positions=at_row + start, keys=at_key + first, rows=taken)
 
     def _hits_in_group(self, keys: SortedKeys, group: RowGroup, before: Key | None) -> tuple[list[_Hits], Key | None]:
         """The keys found in one row group, batch by batch; ``before`` is the last key that was seen."""
@@ -258,12 +258,12 @@ class _Lookup:
             row += batch.num_rows
         return hits, before
 
-    def _rows_of_hits(self, hits: Sequence[_Hits], group: RowGroup) -> Iterator[Found]:
+    def _rows_of_hits(self, hits: Sequence[_Hits], group: RowGroup) -> Iterator[FileMatches]:
         """The hits in one row group, with their rows if they are asked for; positions count from the group's first row."""
         if not hits:
             return
         if self._columns is None:
-            yield from (Found(file=self._file, positions=hit.positions, keys=hit.keys) for hit in hits)
+            yield from (FileMatches(file=self._file, positions=hit.positions, keys=hit.keys) for hit in hits)
             return
         positions = np.concatenate([hit.positions for hit in hits])
         keys = np.concatenate([hit.keys for hit in hits])
@@ -271,7 +271,7 @@ class _Lookup:
             whole = self._whole_group(group)
             self._kept.put(group.index, whole, self._layout)
             taken = _take(whole.select(self._rows_schema.names), positions)
-            yield Found(file=self._file, positions=positions, keys=keys, rows=taken)
+            yield FileMatches(file=self._file, positions=positions, keys=keys, rows=taken)
             return
         key_columns = pa.Table.from_batches([hit.key_columns for hit in hits])
         row = start = 0
@@ -282,7 +282,7 @@ class _Lookup:
                 of_keys = _one_batch(key_columns.slice(start, stop - start))
                 arrays = [(of_keys if name in self._key_names else values).column(name) for name in self._rows_schema.names]
                 rows = pa.RecordBatch.from_arrays(arrays, schema=self._rows_schema)
-                yield Found(file=self._file, positions=positions[start:stop], keys=keys[start:stop], rows=rows)
+                yield FileMatches(file=self._file, positions=positions[start:stop], keys=keys[start:stop], rows=rows)
             row, start = row + batch.num_rows, stop
 
     def _is_small(self, group: RowGroup) -> bool:

@@ -114,10 +114,10 @@ class SplitReader:
 
     def of_runs(self, count: int) -> "SplitReader":
         """A reader for a merge of ``count`` runs: they share the window, and open their files in turns if they are too many."""
-        from tablestore.io.takingturns import TakingTurns
+        from tablestore.io.handlepool import HandlePool
 
         most = self.bounds.open_files
-        files = self.files if count <= most else TakingTurns(self.files, most)
+        files = self.files if count <= most else HandlePool(self.files, most)
         return replace(self, files=files, bounds=self.bounds.of_runs(count))
 
     def directory(self, partition: bytes, bucket: int) -> str:
@@ -284,8 +284,7 @@ class SplitReader:
         values = decode_row(partition, [f.type for f in fields])
         arrow = to_arrow_schema(fields)
         columns = [
-            pa.repeat(scalar_of(value, arrow.field(name).type), batch.num_rows)
-            for name, value in zip(keys, values, strict=True)
+            pa.repeat(scalar_of(value, arrow.field(name).type), batch.num_rows) for name, value in zip(keys, values, strict=True)
         ]
         kept = [name for name in batch.schema.names if name not in keys]
         return pa.RecordBatch.from_arrays(

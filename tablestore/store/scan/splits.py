@@ -95,7 +95,7 @@ class Split:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class ScanPlan:
     """The splits that a scan reads, and totals that show what it left out (for ``explain``)."""
 
     snapshot: Snapshot | None
@@ -117,10 +117,10 @@ def plan_scan(
     *,
     wanted: Callable[[ManifestEntry], bool] | None = None,
     split_bytes: int = SPLIT_BYTES,
-) -> Plan:
+) -> ScanPlan:
     """Plan a read of ``snapshot``; ``wanted``: only these of its files, as if the others were not there."""
     if snapshot is None:
-        return Plan(snapshot=None, splits=(), files_total=0)
+        return ScanPlan(snapshot=None, splits=(), files_total=0)
     manifests, schema = context.manifests, context.schema
     listed = manifests.all_manifests(snapshot)
     chosen = prune_manifests(listed, schema, predicate)
@@ -136,7 +136,7 @@ def plan_scan(
         file_fields=context.fields_by_schema() if predicate is not None else {},
         split_bytes=split_bytes,
     )
-    return Plan(
+    return ScanPlan(
         snapshot=snapshot,
         splits=splits,
         files_total=len(live),

@@ -27,12 +27,12 @@ from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore
 from tablestore.lsm.compaction.compactiontask import CompactionPolicy
 from tablestore.lsm.write.writebuffer import AssignBuckets, SortedRows, WriteBuffer
+from tablestore.store.changelogproducer import changelog_settings
 from tablestore.store.datapaths import DataPaths, entry_directory, entry_path
 from tablestore.store.message import KeptColumns
-from tablestore.store.producer import changelog_settings
 from tablestore.store.tracking import Tracking
-from tablestore.store.write.keepcolumns import Keeper
 from tablestore.store.write.runwriter import RunTarget, RunWriter
+from tablestore.store.write.storedvalues import StoredValueFiller
 from tablestore.types.arrays import Kinds, Mask, Places
 from tablestore.types.evolution.fieldpaths import Path
 from tablestore.types.rowkind import RowKind
@@ -43,7 +43,7 @@ class DataWriter:
 
     ``first_sequence``: the number of the first file; the following ones count on. ``assign`` gives the buckets of rows where the
     table does not fix them. ``changelog``: what is written to the partitions that it includes is kept in changelog files too,
-    unfolded. ``keeper`` looks up what rows lack, and the order of rows that are deleted by key, in the table and in ``own_before``:
+    unfolded. ``filler`` looks up what rows lack, and the order of rows that are deleted by key, in the table and in ``own_before``:
     files of the same commit that were flushed earlier. Without it such a delete has the order of what was written before it.
     ``once``: each key is written at most once (see :class:`WriteBuffer`). The rows handed in must already have the table's schema
     (``types.conform.conform``).
@@ -56,7 +56,7 @@ class DataWriter:
         first_sequence: int,
         assign: AssignBuckets | None = None,
         changelog: Tracking | None = None,
-        keeper: Keeper | None = None,
+        filler: StoredValueFiller | None = None,
         own_before: Sequence[ManifestEntry] = (),
         once: bool = False,
     ) -> None:
@@ -73,14 +73,14 @@ class DataWriter:
             merge=settings.merge,
             keep_input=changelog is not None,
             once=once,
-            stored_order=None if keeper is None else self._stored_order,
+            stored_order=None if filler is None else self._stored_order,
         )
         self._entries: list[ManifestEntry] = []
         self._tracking = changelog
         self._changelog: list[ManifestEntry] = []
         self._started_millis: int | None = None
         self._failed = False
-        self._keeper, self._own_before = keeper, tuple(own_before)
+        self._filler, self._own_before = filler, tuple(own_before)
         self._lacks: tuple[Path, ...] = ()
         self._kept: list[KeptColumns] = []
 
@@ -175,9 +175,9 @@ class DataWriter:
         parts: Iterator[tuple[pa.Table, Kinds]] = iter(((run.rows, run.kinds),))
         looked_up: Snapshot | None = None
         if self._lacks:
-            assert self._keeper is not None, "rows that lack columns need a keeper"
-            before = self._keeper.replaced
-            looked_up, parts = self._keeper.fill(run, self._lacks, (*self._own_before, *self._entries))
+            assert self._filler is not None, "rows that lack columns need a filler"
+            before = self._filler.replaced
+            looked_up, parts = self._filler.fill(run, self._lacks, (*self._own_before, *self._entries))
         with RunWriter(
             self._target,
             partition=run.partition,
@@ -193,10 +193,10 @@ class DataWriter:
                 writer.write(rows, kinds)
             entries = writer.close()
         if self._lacks:
-            assert self._keeper is not None, "they were looked up"
+            assert self._filler is not None, "they were looked up"
             snapshot_id, uuid = (looked_up.id, looked_up.uuid) if looked_up else (0, None)
             # The rows of one run: with its first file all of them are counted.
-            counts = [self._keeper.replaced - before, *[0] * (len(entries) - 1)]
+            counts = [self._filler.replaced - before, *[0] * (len(entries) - 1)]
             self._kept += [
                 KeptColumns(
                     file_name=entry.file.file_name,
@@ -210,8 +210,8 @@ class DataWriter:
         return entries
 
     def _stored_order(self, partition: tuple[object, ...], bucket: int, keys: pa.Table) -> tuple[pa.Table, Places]:
-        assert self._keeper is not None, "a delete by key is looked up"
-        return self._keeper.stored_order(partition, bucket, keys, (*self._own_before, *self._entries))
+        assert self._filler is not None, "a delete by key is looked up"
+        return self._filler.stored_order(partition, bucket, keys, (*self._own_before, *self._entries))
 
     def _file_bytes(self, run: SortedRows) -> int:
         """A large flush is written in pieces, so that a compaction can take them one by one."""

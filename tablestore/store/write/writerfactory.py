@@ -15,15 +15,15 @@ from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.bucketmap import BucketMap
 from tablestore.lsm.write.writebuffer import AssignBuckets
+from tablestore.store.changelogproducer import INPUT
 from tablestore.store.context import TableContext
 from tablestore.store.message import KeptColumns, Revise
-from tablestore.store.producer import INPUT
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.sequence import HEADROOM
 from tablestore.store.write.datawriter import DataWriter
 from tablestore.store.write.dynamicbuckets import Assigner, DynamicCommit, HashIndex
-from tablestore.store.write.keepcolumns import KeepCommit, Keeper
 from tablestore.store.write.runwriter import RunTarget
+from tablestore.store.write.storedvalues import KeepCommit, StoredValueFiller
 from tablestore.types.evolution.fieldpaths import Path
 
 
@@ -34,7 +34,7 @@ def data_writer(
     assign: AssignBuckets | None = None,
     replaces: bool = False,
     changelog: bool = True,
-    keeper: Keeper | None = None,
+    filler: StoredValueFiller | None = None,
     own_before: Sequence[ManifestEntry] = (),
     once: bool = False,
 ) -> DataWriter:
@@ -42,7 +42,7 @@ def data_writer(
 
     ``replaces``: its rows replace those of their partitions, without a changelog. ``assign``: gives the buckets of a table with
     dynamic buckets, in place of its hash indexes. ``changelog`` False: the rows were written before, with their changelog.
-    ``keeper``: looks up missing columns, in place of the newest snapshot. ``own_before``, ``once`` as in :class:`DataWriter`.
+    ``filler``: looks up missing columns, in place of the newest snapshot. ``own_before``, ``once`` as in :class:`DataWriter`.
     """
     context.check_writable()
     if context.settings.dynamic_buckets is not None and assign is None:
@@ -55,7 +55,7 @@ def data_writer(
         changelog=context.settings.tracking
         if changelog and not replaces and context.changelog_settings.producer == INPUT
         else None,
-        keeper=None if replaces else keeper or _keeper(context, None),
+        filler=None if replaces else filler or _filler(context, None),
         own_before=own_before,
         once=once,
     )
@@ -74,8 +74,8 @@ def keep_commit(context: TableContext, kept: tuple[KeptColumns, ...], move: Revi
     )
 
 
-def _keeper(context: TableContext, pinned: Snapshot | None) -> Keeper:
-    return Keeper(
+def _filler(context: TableContext, pinned: Snapshot | None) -> StoredValueFiller:
+    return StoredValueFiller(
         reader=SplitReader.of(context, (), None),
         snapshots=context.snapshots,
         manifests=context.manifests,
@@ -132,7 +132,7 @@ def _keep_again(
         # Where buckets are fixed, the key gives the same one again.
         assign=stay if context.settings.dynamic_buckets is not None else None,
         changelog=False,
-        keeper=_keeper(context, snapshot),
+        filler=_filler(context, snapshot),
         own_before=own_before,
     )
     with writer:

@@ -16,7 +16,7 @@ from tablestore.names import did_you_mean
 from tablestore.types.arrowtypes import to_arrow_type
 from tablestore.types.datatypes import Field
 from tablestore.types.expression.assignment import assigned_values
-from tablestore.types.expression.evaluate import Rows
+from tablestore.types.expression.evaluate import ColumnValues
 from tablestore.types.expression.expression import Column, Expression, columns_of
 from tablestore.types.expression.sqlexpression import ColumnOf, literal_value, parse_expression_text
 
@@ -52,7 +52,7 @@ class Assignments:
             found.values(fields[name], nothing)
         return found
 
-    def values(self, field: Field, rows: Rows) -> pa.Array:
+    def values(self, field: Field, rows: ColumnValues) -> pa.Array:
         """The values that a column is set to in each of the rows."""
         return assigned_values(self.expressions[field.name], field, rows)
 
@@ -61,9 +61,9 @@ class Assignments:
         return frozenset().union(*map(columns_of, self.expressions.values()))
 
 
-def no_rows(type_of: TypeOf) -> Rows:
+def no_rows(type_of: TypeOf) -> ColumnValues:
     """Zero rows of a table: expressions over them have types."""
-    return Rows(0, lambda column: pa.nulls(0, type_of(column)))
+    return ColumnValues(0, lambda column: pa.nulls(0, type_of(column)))
 
 
 def _field(name: object, fields: Mapping[str, Field]) -> Field:

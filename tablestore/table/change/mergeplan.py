@@ -12,13 +12,13 @@ import pyarrow as pa
 
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.names import did_you_mean
+from tablestore.store.changelogproducer import INPUT
 from tablestore.store.context import TableContext
-from tablestore.store.producer import INPUT
 from tablestore.table.change.assigning import Assignments, no_rows
 from tablestore.table.change.mergestatement import Action, Match, MergeClause, MergeStatement
 from tablestore.table.write.rowchange import ChangeColumns, RowChange
 from tablestore.types.datatypes import INTEGER_ROOTS, AtomicType, Field, TypeRoot
-from tablestore.types.expression.datums import together
+from tablestore.types.expression.coercion import together
 from tablestore.types.expression.evaluate import holds
 from tablestore.types.expression.expression import Call, Column, Expression, columns_of
 from tablestore.types.expression.sqlexpression import ColumnOf, column_finder, parse_expression_text

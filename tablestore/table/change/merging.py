@@ -31,8 +31,8 @@ from tablestore.table.write.current import run_until_current, settled
 from tablestore.table.write.rowchange import check_change
 from tablestore.types.arrays import Mask, Places, one_chunk
 from tablestore.types.datatypes import Field
-from tablestore.types.expression.datums import cast_datum
-from tablestore.types.expression.evaluate import Rows, holds
+from tablestore.types.expression.coercion import cast_datum
+from tablestore.types.expression.evaluate import ColumnValues, holds
 from tablestore.types.expression.expression import Call, Column, Expression
 from tablestore.types.filter.equalvalues import where_equal
 from tablestore.types.filter.predicate import FALSE, Predicate, all_of
@@ -130,7 +130,7 @@ class _Run:
             portion = _Portion(portion.rows, portion.places[kept], portion.numbers[kept])
         return portion
 
-    def _pairs(self, portion: _Portion) -> Rows:
+    def _pairs(self, portion: _Portion) -> ColumnValues:
         taken: dict[Column, pa.Array] = {}
 
         def column(wanted: Column) -> pa.Array:
@@ -139,7 +139,7 @@ class _Run:
                 taken[wanted] = one_chunk(table.column(wanted.name)).take(pa.array(places))
             return taken[wanted]
 
-        return Rows(len(portion.places), column)
+        return ColumnValues(len(portion.places), column)
 
     # -- what becomes of them
 
@@ -163,7 +163,7 @@ class _Run:
             for clause, chosen in _choices(clauses, rows):
                 yield self._rows(clause, rows.take(np.flatnonzero(chosen)), None)
 
-    def _rows(self, clause: PlannedClause, rows: Rows, old: pa.Table | None) -> pa.Table:
+    def _rows(self, clause: PlannedClause, rows: ColumnValues, old: pa.Table | None) -> pa.Table:
         columns = {} if old is None else {name: one_chunk(old.column(name)) for name in old.column_names}
         for name in clause.sets.expressions:
             columns[name] = clause.sets.values(self._plan.fields[name], rows)
@@ -173,7 +173,7 @@ class _Run:
 _NO_ROWS = np.zeros(0, np.int64)
 
 
-def _choices(clauses: Sequence[PlannedClause], rows: Rows) -> Iterator[tuple[PlannedClause, Mask]]:
+def _choices(clauses: Sequence[PlannedClause], rows: ColumnValues) -> Iterator[tuple[PlannedClause, Mask]]:
     """Each clause with the rows that it is for: the first clause whose condition is true."""
     left = np.arange(rows.count)
     for clause in clauses:

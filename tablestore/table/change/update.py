@@ -20,7 +20,7 @@ from tablestore.table.change.changedrows import change_rows
 from tablestore.table.write.changetasks import ChangeJob, run_changes
 from tablestore.table.write.current import run_until_current, settled
 from tablestore.table.write.rowchange import RowChange, check_change
-from tablestore.types.expression.evaluate import Rows
+from tablestore.types.expression.evaluate import ColumnValues
 from tablestore.types.expression.sqlexpression import column_finder
 from tablestore.types.filter.predicate import Predicate
 from tablestore.types.rowkind import RowKind
@@ -68,5 +68,5 @@ def _rows(context: TableContext, base: Snapshot, sets: Assignments, predicate: P
                 yield change_rows(context, RowKind.UPDATE_AFTER, columns, batch.num_rows, old)
 
 
-def _rows_of(batch: pa.RecordBatch) -> Rows:
-    return Rows(batch.num_rows, lambda column: batch.column(column.name))
+def _rows_of(batch: pa.RecordBatch) -> ColumnValues:
+    return ColumnValues(batch.num_rows, lambda column: batch.column(column.name))

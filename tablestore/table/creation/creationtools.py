@@ -13,16 +13,16 @@ from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore
 from tablestore.io.wrapped import WrappedFileStore
 from tablestore.log.opening import ChangeLogs
+from tablestore.memo import RecentlyUsed
 from tablestore.names import Names
 from tablestore.options import option_texts, with_options
-from tablestore.remembered import RecentlyUsed
 from tablestore.store.context import Shared, TableContext, newest_schema, open_context
 from tablestore.store.schemas import Schemas, table_uuid_of
 from tablestore.store.settings import check_writable, table_settings
 from tablestore.table.table import Table
-from tablestore.types.given.givenschema import GivenSchema, columns_of
 from tablestore.types.newschema import new_schema
 from tablestore.types.schema import TableSchema
+from tablestore.types.userschema.usercolumns import GivenSchema, columns_of
 
 if TYPE_CHECKING:
     from tablestore.log.port import ChangeLog

@@ -3,7 +3,7 @@
     stage       record ── schema, in a directory that no catalog lists
     write       the ordinary writers, and tasks of any engine; the log is silent
     publish     mark ── log made ── one step gives the table its name ── record gone ── its snapshots go to the log
-                                    (:mod:`tablestore.catalog.arrival`)
+                                    (:mod:`tablestore.catalog.tablepublish`)
     discard     log gone ── files gone ── record gone
 
 A job that dies before the step leaves a record, by which :mod:`~tablestore.table.creation.sweep` removes everything. One that dies
@@ -28,7 +28,7 @@ from tablestore.errors import (
     TablestoreError,
 )
 from tablestore.format.snapshot import Snapshot
-from tablestore.store.followup import Chore, FollowUp
+from tablestore.store.postcommit import PostCommit, PostCommitTask
 from tablestore.store.schemas import TABLE_UUID_OPTION, Schemas, table_uuid_of
 from tablestore.table.creation.creationtools import CreationTools
 from tablestore.table.creation.renewal import renewing
@@ -156,7 +156,9 @@ class StagedTable:
         self.snapshot = latest
         table = self._at_its_name(self._table.table_schema)
         if latest is not None:
-            FollowUp(table.context.files, table.context.clock, latest.id).do(Chore.PUBLISH, table.change_log.after_commit)
+            PostCommit(table.context.files, table.context.clock, latest.id).do(
+                PostCommitTask.PUBLISH, table.change_log.after_commit
+            )
         return table
 
     def _forget(self) -> None:

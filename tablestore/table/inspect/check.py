@@ -45,8 +45,8 @@ from tablestore.store.history.branches import branch_exists
 from tablestore.store.history.branchfiles import open_branch
 from tablestore.store.history.expire import produces_changelog
 from tablestore.store.history.expiryintents import EXPIRY_DIR, damaged_intents, read_intents
-from tablestore.store.history.holds import Holds
 from tablestore.store.history.references import LOOKS, BranchMetadata, metadata_lists, other_branches, own_branch
+from tablestore.store.history.retentionleases import RetentionLeases
 from tablestore.store.history.unfinishedbranches import is_given_up, own_files
 from tablestore.store.snapshots import unbroken_tail
 from tablestore.table.inspect.contents import check_contents
@@ -258,7 +258,7 @@ class _Check:
         ):
             self._branch.consumers.all()
         with self._found.noting("hold", "a hold of the log", f"make it anew with: tablestore log rebuild {TABLE}"):
-            Holds(self._files).all()
+            RetentionLeases(self._files).all()
 
     def _tags(self) -> list[tuple[str, Snapshot]]:
         found = []

@@ -22,7 +22,7 @@ from tablestore.names import did_you_mean
 from tablestore.options import MIB
 from tablestore.table.read.narrowing import Narrowable
 from tablestore.types.filter.weakening import PushedDown, push_expression
-from tablestore.types.pieces import pieces
+from tablestore.types.rebatch import slices_of
 
 PIECE_ROWS = 16_384
 PIECE_BYTES = MIB
@@ -147,4 +147,4 @@ def _both(first: pc.Expression | None, second: pc.Expression | None) -> pc.Expre
 
 def _cut(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        yield from pieces(batch, max_rows=rows, max_bytes=PIECE_BYTES)
+        yield from slices_of(batch, max_rows=rows, max_bytes=PIECE_BYTES)

@@ -21,7 +21,7 @@ from tablestore.names import did_you_mean, names_of
 from tablestore.options import is_materialized
 from tablestore.store.context import TableContext
 from tablestore.store.scan.splitreader import SplitReader
-from tablestore.store.scan.splits import Plan, Split, plan_scan
+from tablestore.store.scan.splits import ScanPlan, Split, plan_scan
 from tablestore.timepoint import TimePoint, utc_text
 from tablestore.types.datatypes import Field
 from tablestore.types.filter.filters import Filter
@@ -237,7 +237,7 @@ class Scan(ArrowSource):
         return self._predicate is None and not self._context.schema.is_keyed
 
     @lazy
-    def plan(self) -> Plan:
+    def plan(self) -> ScanPlan:
         """The splits that are read. Planned once: the snapshot is fixed, so it cannot change."""
         with self._context.reading():
             plan = plan_scan(self._context, self._snapshot, self._predicate, wanted=self._wanted)

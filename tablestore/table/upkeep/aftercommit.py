@@ -3,7 +3,7 @@
     write        end early rows ── publish ── compact a share ── tag ── expire ── publish the changelog of the compaction
     compaction                                                   publish ── tag ── expire
 
-:mod:`tablestore.store.followup` says what a failure leaves behind.
+:mod:`tablestore.store.postcommit` says what a failure leaves behind.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,8 +13,8 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.log.port import ChangeLog, RowsAhead
 from tablestore.store.commit.committer import Committed
 from tablestore.store.context import TableContext
-from tablestore.store.followup import Chore, FollowUp, LeftAlone
 from tablestore.store.history.autotags import tag_automatically
+from tablestore.store.postcommit import PostCommit, PostCommitTask, Skipped
 from tablestore.table.upkeep.compaction import DRIVER_BUDGET_BYTES, MOST_BUDGET_BYTES, compact_after_write, compact_level_zero
 from tablestore.table.upkeep.expiry import expire_after_commit, is_write_only
 
@@ -31,17 +31,17 @@ def after_write(
     """Follow up a write whose commit gave ``snapshot``. A replay is not compacted again, except where readers skip level 0.
     ``prepared``: one process follows up for all tasks of a distributed write, and compacts less."""
     context = _of_today(context, committed)
-    chores = FollowUp(context.files, context.clock, snapshot.id)
+    tasks = PostCommit(context.files, context.clock, snapshot.id)
     if early is not None:
         # A replay returns what landed the first time: these rows are not in it.
-        chores.do(Chore.EARLY, lambda: early.ended(landed=not committed.is_replay))
+        tasks.do(PostCommitTask.EARLY, lambda: early.ended(landed=not committed.is_replay))
     # Readers wait for the changes, so they go first. Those of the compaction follow below.
-    published = chores.do(Chore.PUBLISH, log.after_commit)
+    published = tasks.do(PostCommitTask.PUBLISH, log.after_commit)
 
     def compact() -> None:
         is_waiting = committed.is_replay and context.settings.skips_level_zero
         if not (committed.entries or is_waiting):
-            raise LeftAlone
+            raise Skipped
         _whose_turn(context, snapshot)
         if is_waiting:
             compact_level_zero(context)
@@ -49,30 +49,30 @@ def after_write(
             most_bytes = DRIVER_BUDGET_BYTES if prepared else MOST_BUDGET_BYTES
             compact_after_write(context, committed.entries, landed=snapshot, most_bytes=most_bytes)
 
-    chores.do(Chore.SHOW if context.settings.skips_level_zero else Chore.COMPACT, compact)
-    _keep_house(chores, context, snapshot)
+    tasks.do(PostCommitTask.SHOW if context.settings.skips_level_zero else PostCommitTask.COMPACT, compact)
+    _keep_house(tasks, context, snapshot)
     if published:
-        chores.do(Chore.PUBLISH, log.after_commit)
-    chores.clear_notes()
+        tasks.do(PostCommitTask.PUBLISH, log.after_commit)
+    tasks.clear_notes()
 
 
 def after_compaction(context: TableContext, log: Callable[[], ChangeLog], committed: Sequence[int]) -> None:
     """Follow up a compaction on demand, which alone expires the snapshots of a ``write-only`` table.
 
-    ``log`` opens the log here, because a table with an unknown log can be compacted too: that fails as a chore, with a warning.
+    ``log`` opens the log here, because a table with an unknown log can be compacted too: that fails as a task, with a warning.
     """
     if not committed:
         return
-    chores = FollowUp(context.files, context.clock, committed[-1])
+    tasks = PostCommit(context.files, context.clock, committed[-1])
     # With some changelog producers it is the compaction that writes the changes.
-    chores.do(Chore.PUBLISH, lambda: log().after_commit())
-    _keep_house(chores, context, None)
+    tasks.do(PostCommitTask.PUBLISH, lambda: log().after_commit())
+    _keep_house(tasks, context, None)
     # Compacting on demand also does what a writer's failed compaction left undone.
-    chores.do(Chore.COMPACT, lambda: None)
-    chores.clear_notes()
+    tasks.do(PostCommitTask.COMPACT, lambda: None)
+    tasks.clear_notes()
 
 
-def _keep_house(chores: FollowUp, context: TableContext, written: Snapshot | None) -> None:
+def _keep_house(tasks: PostCommit, context: TableContext, written: Snapshot | None) -> None:
     """Tag and expire after the snapshot of a writer, or (None) after a compaction on demand."""
     tagged: list[str] = []
 
@@ -84,8 +84,8 @@ def _keep_house(chores: FollowUp, context: TableContext, written: Snapshot | Non
     def expire() -> None:
         expire_after_commit(context, _whose_turn(context, written), tagged=bool(tagged))
 
-    chores.do(Chore.TAG, tag)
-    chores.do(Chore.EXPIRE, expire)
+    tasks.do(PostCommitTask.TAG, tag)
+    tasks.do(PostCommitTask.EXPIRE, expire)
 
 
 def _of_today(context: TableContext, committed: Committed) -> TableContext:
@@ -95,11 +95,11 @@ def _of_today(context: TableContext, committed: Committed) -> TableContext:
     try:
         return context.at_schema(committed.schema)
     except TablestoreError:
-        # Another engine has set them to something that only the chores that need them can complain about.
+        # Another engine has set them to something that only the tasks that need them can complain about.
         return context
 
 
 def _whose_turn(context: TableContext, written: Snapshot | None) -> Snapshot | None:
     if written is not None and context.once(is_write_only):
-        raise LeftAlone
+        raise Skipped
     return written

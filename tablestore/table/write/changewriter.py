@@ -20,9 +20,9 @@ from tablestore.log.port import ChangeLog
 from tablestore.lsm.functions.survivors import comes_before
 from tablestore.lsm.gather import take_rows
 from tablestore.lsm.write.writebuffer import shown_row
+from tablestore.store.changelogproducer import INPUT
 from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage
-from tablestore.store.producer import INPUT
 from tablestore.table.write.removedrows import RemovedRows
 from tablestore.table.write.rowchange import ChangeColumns, RowChange, columns_that_keep, sequence_fields
 from tablestore.table.write.writer import TableWriter

@@ -61,9 +61,7 @@ def settled(context: TableContext, latest: Snapshot | None) -> Snapshot | None:
     return latest
 
 
-def check_unchanged(
-    context: TableContext, base: Snapshot | None, latest: Snapshot | None, reads: Predicate | None = None
-) -> None:
+def check_unchanged(context: TableContext, base: Snapshot | None, latest: Snapshot | None, reads: Predicate | None = None) -> None:
     """Raise StalePlan if rows were added or taken away since ``base``. A compaction moves rows and changes none.
 
     ``reads`` holds for all rows that the plan looked at, None: it looked at the whole table. Commits that only added files which

@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 
 from tablestore.errors import InvalidInputError
 from tablestore.lsm.write.removalorder import lacks_order, updates_in_place
+from tablestore.store.changelogproducer import INPUT
 from tablestore.store.context import TableContext
-from tablestore.store.producer import INPUT
 from tablestore.types.arrays import Kinds, Mask, retracts
 from tablestore.types.arrowtypes import zero_of
 from tablestore.types.rowkind import RowKind

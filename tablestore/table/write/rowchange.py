@@ -23,8 +23,8 @@ from dataclasses import dataclass
 
 from tablestore.errors import InvalidInputError
 from tablestore.lsm.functions.mergefunction import MergeFunction, SequenceField
+from tablestore.store.changelogproducer import INPUT
 from tablestore.store.context import TableContext
-from tablestore.store.producer import INPUT
 from tablestore.table.read.scan import check_positions
 from tablestore.types.filter.predicate import Predicate, columns
 from tablestore.types.schema import check_known

@@ -19,10 +19,10 @@ from tablestore.errors import InvalidInputError
 from tablestore.format.snapshot import Snapshot
 from tablestore.log.port import ChangeLog
 from tablestore.lsm.missingchoice import MissingColumns
-from tablestore.lsm.write.missingcolumns import Lost, lost_to_nulls, path_text
+from tablestore.lsm.write.missingcolumns import MissingValues, lost_to_nulls, path_text
+from tablestore.store.changelogproducer import INPUT
 from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage, merge_messages
-from tablestore.store.producer import INPUT
 from tablestore.store.write.datawriter import DataWriter
 from tablestore.store.write.writerfactory import data_writer
 from tablestore.table.write.committing import CommitNote, Effect, Origin, commit_message
@@ -126,7 +126,7 @@ class TableWriter:
                 codes = kinds.to_numpy()
                 lost.check_retractions(codes, where)
                 values, orderless = without_order(context, values, codes)
-            lacks = lost if adds is None or pc.any(adds).as_py() else Lost()
+            lacks = lost if adds is None or pc.any(adds).as_py() else MissingValues()
             if not keeps and values.num_rows:
                 lacks.check(where)
             conformed = conform(_with_nothing(values, absent), fields, where=where, fill=fills and (True if adds is None else adds))
@@ -294,7 +294,9 @@ class TableWriter:
         return self._writer
 
 
-def check_given(context: TableContext, given: pa.Schema, choice: MissingColumns, *, ragged: Collection[str] = frozenset()) -> Lost:
+def check_given(
+    context: TableContext, given: pa.Schema, choice: MissingColumns, *, ragged: Collection[str] = frozenset()
+) -> MissingValues:
     """Check the columns of rows to be written; returns the columns that they lack and that rows of some kinds must have.
 
     ``ragged``: columns that only some rows have. Raises InvalidInputError.
@@ -315,17 +317,17 @@ def lost_columns(context: TableContext, given: Collection[str]) -> frozenset[str
     return frozenset(path[0] for path in lost_to_nulls(context.settings.merge, schema.fields, columns).paths)
 
 
-def _accepted_before(_context: TableContext) -> "dict[tuple[pa.Schema, MissingColumns, frozenset[str]], Lost]":
+def _accepted_before(_context: TableContext) -> "dict[tuple[pa.Schema, MissingColumns, frozenset[str]], MissingValues]":
     """The results of :func:`check_given`, by its arguments: jobs write many batches with the same columns."""
     return {}
 
 
-def _checked(context: TableContext, given: pa.Schema, choice: MissingColumns, ragged: Collection[str]) -> Lost:
+def _checked(context: TableContext, given: pa.Schema, choice: MissingColumns, ragged: Collection[str]) -> MissingValues:
     where, schema = f"table {context.files.root_uri}", context.schema
     has_kinds = ROW_KIND_COLUMN in given.names
     nothing = given.empty_table().drop_columns([ROW_KIND_COLUMN] if has_kinds else [])
     full = pa.schema([field for field in nothing.schema if field.name not in ragged])
-    lost = Lost() if choice is MissingColumns.NULL else lost_to_nulls(context.settings.merge, schema.fields, full)
+    lost = MissingValues() if choice is MissingColumns.NULL else lost_to_nulls(context.settings.merge, schema.fields, full)
     if choice is MissingColumns.KEEP:
         _check_keepable(context, lost, ragged, where)
         nothing = _with_nothing(nothing, _absent(context, lost))
@@ -335,7 +337,7 @@ def _checked(context: TableContext, given: pa.Schema, choice: MissingColumns, ra
     return lost
 
 
-def _check_keepable(context: TableContext, lost: Lost, ragged: Collection[str], where: str) -> None:
+def _check_keepable(context: TableContext, lost: MissingValues, ragged: Collection[str], where: str) -> None:
     lost.check_keepable(where)
     if uneven := sorted(path[0] for path in lost.paths if path[0] in ragged):
         raise InvalidInputError(
@@ -351,7 +353,7 @@ def _check_keepable(context: TableContext, lost: Lost, ragged: Collection[str], 
         )
 
 
-def _absent(context: TableContext, lost: Lost) -> tuple[pa.Field, ...]:
+def _absent(context: TableContext, lost: MissingValues) -> tuple[pa.Field, ...]:
     """The NOT NULL columns to be looked up as a whole, without the one that holds the kinds of rows."""
     names = {path[0] for path in lost.paths if len(path) == 1} - {context.settings.rowkind_field}
     return tuple(field for field in context.schema.arrow_schema if field.name in names and not field.nullable)

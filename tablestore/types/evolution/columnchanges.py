@@ -10,8 +10,8 @@ from typing import Any
 from tablestore.errors import AlreadyExistsError, InvalidInputError, UnsupportedError
 from tablestore.types.datatypes import TEXT_ROOTS, AtomicType, DataType, Field, TypeRoot, with_nullable
 from tablestore.types.defaults import default_scalar
+from tablestore.types.evolution.columntype import type_of
 from tablestore.types.evolution.fieldpaths import Fields, Path, dotted, edit_field, edit_fields, edit_type, find_field, parse_path
-from tablestore.types.evolution.giventypes import type_of
 from tablestore.types.evolution.optionchanges import naming_options, renamed_options, without_column
 from tablestore.types.evolution.schemachanges import (
     AddColumn,

@@ -21,8 +21,8 @@ from tablestore.types.datatypes import (
     TypeRoot,
     as_map,
 )
-from tablestore.types.expression.datums import cast_to
-from tablestore.types.expression.evaluate import Rows, evaluate_expression
+from tablestore.types.expression.coercion import cast_to
+from tablestore.types.expression.evaluate import ColumnValues, evaluate_expression
 from tablestore.types.expression.expression import Expression, expression_text
 from tablestore.types.typestring import type_to_sql
 
@@ -30,7 +30,7 @@ _NUMBERS = INTEGER_ROOTS | FLOAT_ROOTS | {TypeRoot.DECIMAL}
 _MOMENTS = frozenset({TypeRoot.DATE, TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 
 
-def assigned_values(expression: Expression, field: Field, rows: Rows) -> pa.Array:
+def assigned_values(expression: Expression, field: Field, rows: ColumnValues) -> pa.Array:
     """The values of an expression as a column has them. Raises InvalidInputError for a type or a value that it does not take."""
     values = evaluate_expression(expression, rows)
     text = expression_text(expression)

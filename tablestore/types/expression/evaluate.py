@@ -17,7 +17,7 @@ from tablestore.errors import InvalidInputError, TablestoreError, UnsupportedErr
 from tablestore.recursion import deep_stack
 from tablestore.types.arrays import Mask, Places
 from tablestore.types.arrowtypes import says_no_type
-from tablestore.types.expression.datums import Datum, cast_datum, cast_to, together
+from tablestore.types.expression.coercion import Datum, cast_datum, cast_to, together
 from tablestore.types.expression.expression import Call, Cast, Column, Expression, Value, expression_text
 from tablestore.types.expression.functions import FUNCTIONS
 
@@ -25,21 +25,21 @@ CASE = "case"
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class ColumnValues:
     """Rows that expressions are computed over: so many, and the values of their columns."""
 
     count: int
     column: Callable[[Column], pa.Array]
 
-    def take(self, places: Places) -> "Rows":
+    def take(self, places: Places) -> "ColumnValues":
         """Some of the rows."""
         if len(places) == self.count:
             return self
         chosen = pa.array(places)
-        return Rows(len(places), lambda column: self.column(column).take(chosen))
+        return ColumnValues(len(places), lambda column: self.column(column).take(chosen))
 
 
-def evaluate_expression(expression: Expression, rows: Rows) -> pa.Array:
+def evaluate_expression(expression: Expression, rows: ColumnValues) -> pa.Array:
     """The values. Raises InvalidInputError for values that do not fit, UnsupportedError for functions and types without
     support here."""
     with deep_stack():
@@ -54,7 +54,7 @@ def evaluate_expression(expression: Expression, rows: Rows) -> pa.Array:
     return pa.repeat(found, rows.count)
 
 
-def holds(condition: Expression, rows: Rows) -> Mask:
+def holds(condition: Expression, rows: ColumnValues) -> Mask:
     """The mask of the rows for which a condition is true. Raises as :func:`evaluate_expression`, also for what is no condition."""
     found = evaluate_expression(condition, rows)
     if not (pa.types.is_boolean(found.type) or pa.types.is_null(found.type)):
@@ -64,7 +64,7 @@ def holds(condition: Expression, rows: Rows) -> Mask:
     return np.asarray(pc.fill_null(cast_datum(found, pa.bool_()), False))
 
 
-def _datum(expression: Expression, rows: Rows) -> Datum:
+def _datum(expression: Expression, rows: ColumnValues) -> Datum:
     match expression:
         case Column():
             column = rows.column(expression)
@@ -81,7 +81,7 @@ def _datum(expression: Expression, rows: Rows) -> Datum:
             return _guarded(lambda: FUNCTIONS[function](data), expression)
 
 
-def _case(arguments: tuple[Expression, ...], rows: Rows, whole: Expression) -> pa.Array:
+def _case(arguments: tuple[Expression, ...], rows: ColumnValues, whole: Expression) -> pa.Array:
     left = np.arange(rows.count)
     places, values = [], []
     for condition, value in zip(arguments[:-1:2], arguments[1::2], strict=True):

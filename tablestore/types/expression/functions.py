@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.errors import InvalidInputError, UnsupportedError
-from tablestore.types.expression.datums import Datum, Decimals, cast_datum, exact, is_number, is_text, rounded_to, together, wide
+from tablestore.types.expression.coercion import Datum, Decimals, cast_datum, exact, is_number, is_text, rounded_to, together, wide
 
 Function = Callable[[Sequence[Datum]], Datum]
 

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from tablestore.errors import InvalidInputError
 from tablestore.types.arrowtypes import scalar_of
-from tablestore.types.expression.evaluate import Rows, evaluate_expression
+from tablestore.types.expression.evaluate import ColumnValues, evaluate_expression
 from tablestore.types.expression.expression import Expression, columns_of, renamed_columns
 from tablestore.types.expression.functions import like_regex
 
@@ -320,7 +320,7 @@ def _build(predicate: Predicate, column: Callable[[str], pa.Array], rows: int) -
         case Not(child):
             return pc.invert(_build(child, column, rows))
         case Computed(expression):
-            found = evaluate_expression(expression, Rows(rows, lambda wanted: column(wanted.name)))
+            found = evaluate_expression(expression, ColumnValues(rows, lambda wanted: column(wanted.name)))
             return pa.nulls(rows, pa.bool_()) if pa.types.is_null(found.type) else found
         case IsNull(field):
             return pc.is_null(column(field))

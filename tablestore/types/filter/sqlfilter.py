@@ -17,7 +17,7 @@ from sqlglot import exp
 from tablestore.errors import FormatError, InvalidInputError, UnsupportedError
 from tablestore.types.arrowtypes import to_arrow_type
 from tablestore.types.datatypes import FLOAT_ROOTS, TEXT_ROOTS, AtomicType, Field, TypeRoot
-from tablestore.types.expression.evaluate import Rows, evaluate_expression, holds
+from tablestore.types.expression.evaluate import ColumnValues, evaluate_expression, holds
 from tablestore.types.expression.expression import Column, columns_of
 from tablestore.types.expression.instant import Instant, parse_instant
 from tablestore.types.expression.sqlexpression import ExpressionReader
@@ -80,10 +80,10 @@ class _ScanTerms:
     def other(self, node: exp.Expression) -> Predicate:
         """A condition over several columns, with functions, or of literals alone. Raises InvalidInputError for what is none."""
         expression = ExpressionReader(self._text, lambda table, name: Column(self._field(table, name).name)).whole(node)
-        holds(expression, Rows(0, lambda column: pa.nulls(0, to_arrow_type(self._field_of(column.name).type))))
+        holds(expression, ColumnValues(0, lambda column: pa.nulls(0, to_arrow_type(self._field_of(column.name).type))))
         if columns_of(expression):
             return Computed(expression)
-        (value,) = evaluate_expression(expression, Rows(1, lambda column: pa.nulls(1))).to_pylist()
+        (value,) = evaluate_expression(expression, ColumnValues(1, lambda column: pa.nulls(1))).to_pylist()
         return UNKNOWN if value is None else TRUE if value else FALSE
 
     def literal(self, node: exp.Expression) -> LiteralValue | None:

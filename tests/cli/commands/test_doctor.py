@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import tablestore as ts
-from tablestore.cli import environment
-from tablestore.cli.environment import look_around, look_at_warehouse
+from tablestore.cli import doctorchecks
+from tablestore.cli.doctorchecks import check_machine, check_warehouse
 from tablestore.io.fsspec_store import FsspecFileStore
 from tablestore.io.lock.filelock import FileCatalogLock
 from tablestore.io.lock.lockedstore import LockedFileStore
@@ -41,9 +41,9 @@ def test_without_a_warehouse_the_machine_is_checked(run: Run, monkeypatch: pytes
 
 
 def test_everything_that_is_not_in_order_names_its_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(environment, "installed", lambda name: None)
-    monkeypatch.setattr(environment, "java_version", lambda: None)
-    looks = list(look_around())
+    monkeypatch.setattr(doctorchecks, "installed", lambda name: None)
+    monkeypatch.setattr(doctorchecks, "java_version", lambda: None)
+    looks = list(check_machine())
     status = {look.name: look.status for look in looks}
     assert (status["pyarrow"], status["pyspark"], status["java"]) == ("problem", "absent", "absent")
     assert all(look.fix for look in looks if look.status != "ok")
@@ -53,20 +53,20 @@ def test_everything_that_is_not_in_order_names_its_way_out(monkeypatch: pytest.M
     ("spark", "java", "broken"), [("4.3.0", None, "java"), ("4.3.0", "11.0.2", "java"), ("3.5.1", "17", "pyspark")]
 )
 def test_spark_needs_its_java(monkeypatch: pytest.MonkeyPatch, spark: str, java: str | None, broken: str) -> None:
-    monkeypatch.setattr(environment, "installed", lambda name: spark if name == "pyspark" else "1.0")
-    monkeypatch.setattr(environment, "java_version", lambda: java)
-    assert [look.name for look in look_around() if look.status == "problem"] == [broken]
+    monkeypatch.setattr(doctorchecks, "installed", lambda name: spark if name == "pyspark" else "1.0")
+    monkeypatch.setattr(doctorchecks, "java_version", lambda: java)
+    assert [look.name for look in check_machine() if look.status == "problem"] == [broken]
 
 
 def test_a_problem_returns_3(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(environment, "installed", lambda name: None)
+    monkeypatch.setattr(doctorchecks, "installed", lambda name: None)
     assert run("doctor", "--json", code=3).json["healthy"] is False
 
 
 def test_a_store_that_cannot_publish_needs_the_lock_that_is_named(tmp_path: Path) -> None:
     bare = FsspecFileStore(f"file://{tmp_path}")
     stores = (bare, LockedFileStore(bare, FileCatalogLock(directory=f"{tmp_path}/locks")))
-    without, under = ({look.name: look for look in look_at_warehouse(store)}["conditional publish"] for store in stores)
+    without, under = ({look.name: look for look in check_warehouse(store)}["conditional publish"] for store in stores)
     assert (without.status, under.status) == ("problem", "ok")
     assert "catalog.lock.type" in str(without.fix)
 
@@ -80,7 +80,7 @@ class Replacing(MemoryFileStore):
 
 
 def test_a_store_that_breaks_its_promise_is_found() -> None:
-    looks = {look.name: look for look in look_at_warehouse(Replacing("doctor-replacing"))}
+    looks = {look.name: look for look in check_warehouse(Replacing("doctor-replacing"))}
     assert looks["conditional publish"].status == "problem"
 
 
@@ -109,9 +109,9 @@ def test_workers_without_the_data_source_are_warned_of(tmp_path: Path, monkeypat
     other.chmod(0o755)
     monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    (found,) = [look for look in look_around() if look.name == "PYSPARK_PYTHON"]
+    (found,) = [look for look in check_machine() if look.name == "PYSPARK_PYTHON"]
     assert (found.status, found.detail) == ("warning", "not set, and python3 has no pyspark_tablestore")
     assert found.fix is not None
     assert "register(spark)" in found.fix
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
-    assert not [look for look in look_around() if look.name == "PYSPARK_PYTHON"]
+    assert not [look for look in check_machine() if look.name == "PYSPARK_PYTHON"]

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.cli.command import Session
+from tablestore.cli.command import CommandRun
 from tablestore.cli.commands.housekeeping import run_service
 from tablestore.cli.text.render import Output
-from tablestore.store.history.holds import Holds, target_hold
+from tablestore.store.history.retentionleases import RetentionLeases, target_hold
 from tablestore.testing.deterministic import SeededIds
 from tests.support.commandline import Ran
 
@@ -167,7 +167,7 @@ def test_the_service_compacts_what_comes_and_rests_when_nothing_does(
 ) -> None:
     rows = pa.table({"id": [1], "item": ["pen"], "price": [2.0]})
     clock = Slept(lambda: orders.upsert(rows) if len(clock.waits) == 1 else None)
-    session = Session(out=Output(as_json=True, now_millis=0), warehouse=warehouse)
+    session = CommandRun(out=Output(as_json=True, now_millis=0), warehouse=warehouse)
     run_service(session, [orders], [None], clock, full=True, wait_s=5, looks=4)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 2
@@ -179,7 +179,7 @@ def test_the_service_outlives_a_table_that_goes(
     orders: ts.Table, visits: ts.Table, catalog: ts.Catalog, warehouse: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     catalog.drop_table("shop.orders")
-    session = Session(out=Output(as_json=True, now_millis=0), warehouse=warehouse)
+    session = CommandRun(out=Output(as_json=True, now_millis=0), warehouse=warehouse)
     run_service(session, [orders, visits], [None, None], Slept(lambda: None), full=True, wait_s=1, looks=2)
     assert len(visits.files()) == 2
 
@@ -245,7 +245,7 @@ def test_clean_without_a_table_removes_what_creations_that_died_have_left(run: R
 
 
 def test_clean_lets_go_of_snapshots_that_are_kept_for_a_table_that_is_gone_and_of_no_others(run: Run, orders: ts.Table) -> None:
-    warehouse, holds = str(Path(orders.location).parents[1]), Holds(orders.context.files)
+    warehouse, holds = str(Path(orders.location).parents[1]), RetentionLeases(orders.context.files)
     catalog = ts.open_catalog(warehouse)
     there, made = catalog.create_table("shop.totals", orders.schema), SeededIds(1)
     lost, kept = f"{warehouse}/shop.db/lost", target_hold(there.context.table_uuid)

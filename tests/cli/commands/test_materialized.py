@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import tablestore as ts
-from tablestore.cli.command import Session
+from tablestore.cli.command import CommandRun
 from tablestore.cli.commands.materialized.serve import Server
 from tablestore.cli.text.render import Output
 from tests.support.commandline import Ran
@@ -105,7 +105,7 @@ def test_a_version_is_staged_compared_promoted_taken_back_and_discarded(run: Run
 
 
 def server(environment: ts.TableEnvironment) -> Server:
-    return Server(Session(out=Output(as_json=True, now_millis=0)), environment)
+    return Server(CommandRun(out=Output(as_json=True, now_millis=0)), environment)
 
 
 def test_the_server_refreshes_what_is_due_until_it_is_ended(

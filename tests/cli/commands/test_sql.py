@@ -11,7 +11,7 @@ import pytest
 import typer
 
 import tablestore as ts
-from tablestore.cli.command import Session
+from tablestore.cli.command import CommandRun
 from tablestore.cli.commands.sql import Engine, Runner, open_environment
 from tablestore.cli.text.render import Output
 from tablestore.environment.result import Result
@@ -117,7 +117,7 @@ def test_an_interrupted_script_says_what_it_did(
         def _cancel(self) -> None:
             cancelled.set()
 
-    runner = Interrupting(Session(out=Output(as_json=False, now_millis=0)), clock_env(), None)
+    runner = Interrupting(CommandRun(out=Output(as_json=False, now_millis=0)), clock_env(), None)
     with pytest.raises(typer.Exit):
         runner.run_script(script)
     assert said in " ".join(capsys.readouterr().err.split())
@@ -148,7 +148,7 @@ def test_ctrl_c_at_the_prompt_says_what_the_statement_committed(
         def _cancel(self) -> None:
             cancelled.set()
 
-    session = Session(out=Output(as_json=False, now_millis=0), warehouse=warehouse)
+    session = CommandRun(out=Output(as_json=False, now_millis=0), warehouse=warehouse)
     with open_environment(session, Engine.DUCKDB) as environment:
         Runner(session, environment, None).run("INSERT INTO shop.orders VALUES (7, 'cap', 1.0)")
         capsys.readouterr()

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tablestore as ts
-from tablestore.store.history.holds import Holds
+from tablestore.store.history.retentionleases import RetentionLeases
 from tests.support.commandline import Ran
 
 Run = Callable[..., Ran]
@@ -233,7 +233,7 @@ def test_a_materialized_table_is_altered_and_dropped_by_its_own_statements(run: 
         assert "is not for a materialized table" in run("table", "alter", *words, code=1).err
     assert "DROP MATERIALIZED TABLE mart.t drops it" in run("table", "drop", "mart.t", code=1).err
     assert "keeps its name" in run("table", "rename", "mart.t", "mart.u", code=1).err
-    assert Holds(orders.context.files).all()
+    assert RetentionLeases(orders.context.files).all()
     run("db", "drop", "mart", "--cascade", "--yes")
-    assert Holds(orders.context.files).all() == ()
+    assert RetentionLeases(orders.context.files).all() == ()
     assert run("db", "list", "--json").json["databases"] == [{"name": "shop", "tables": 1}]

@@ -13,10 +13,10 @@ import pytest
 
 import tablestore as ts
 from tablestore.errors import StorageError
-from tablestore.store.followup import read_undone
+from tablestore.store.postcommit import read_undone
 from tablestore.testing.kafka import KafkaBroker
 from tests.integration.kafka.topics import records
-from tests.support.changelogs.landingsweep import SCHEMA, Foreign, make_busy, sweep
+from tests.support.changelogs.commitsweep import SCHEMA, Foreign, make_busy, sweep
 
 
 @pytest.mark.deep

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 import tablestore as ts
 from tablestore.errors import InvalidInputError
 from tablestore.log.publish.ownerfile import read_log_owner
-from tablestore.store.followup import read_undone
+from tablestore.store.postcommit import read_undone
 from tablestore.testing.kafka import KafkaBroker
 from tests.integration.kafka.early import make, told
 
@@ -61,7 +61,7 @@ def test_a_topic_whose_limit_was_lowered_names_the_row_and_goes_on_once_it_is_ra
     table.upsert(three_rows())
     assert 'the row with key {"id":3} makes a record of 100,0' in caplog.text and "refused as too large" in caplog.text
     (undone,) = read_undone(table.context.files)
-    assert (undone.chore, undone.error_kind) == ("publish", "log-record-too-large")
+    assert (undone.task, undone.error_kind) == ("publish", "log-record-too-large")
     assert sorted(told(table, broker.servers, "read_committed")) == [1]
     # Opened anew it asks for the limit.
     with pytest.raises(InvalidInputError, match=r'{"id":3} makes a record of 100,0\d\d bytes, expected at most 41,808'):

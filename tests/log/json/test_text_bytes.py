@@ -8,7 +8,7 @@ import pytest
 
 from tablestore.log.json.debezium import encode_changes
 from tablestore.log.json.jsontext import rows_to_json, text_bytes
-from tablestore.types.pieces import pieces
+from tablestore.types.rebatch import slices_of
 
 MIB = 1 << 20
 DAY = datetime.date(2024, 2, 29)
@@ -42,7 +42,7 @@ def test_rows_of_bits_under_long_names_are_encoded_a_few_at_a_time() -> None:
     names = [f"a_column_with_quite_a_long_name_number_{number}" for number in range(200)]
     rows = pa.table({name: pa.repeat(pa.scalar(True), 4_000) for name in names})
     assert rows.nbytes < MIB / 4
-    parts = list(pieces(rows, max_rows=rows.num_rows, max_bytes=2 * MIB, size_of=text_bytes))
+    parts = list(slices_of(rows, max_rows=rows.num_rows, max_bytes=2 * MIB, size_of=text_bytes))
     texts = [encode_changes(part, pa.nulls(part.num_rows, pa.int8()).fill_null(0).to_numpy(), key=(), mode="all") for part in parts]
     assert sum(len(messages.values) for messages in texts) == 4_000
     assert max(sum(map(len, messages.values)) for messages in texts) <= 2 * MIB

@@ -9,7 +9,7 @@ import pytest
 from tablestore.errors import InvalidInputError
 from tablestore.lsm.functions.mergeoptions import merge_function
 from tablestore.lsm.missingchoice import MissingColumns
-from tablestore.lsm.write.missingcolumns import Lost, lost_to_nulls, path_text
+from tablestore.lsm.write.missingcolumns import MissingValues, lost_to_nulls, path_text
 from tablestore.types.newschema import new_schema
 from tablestore.types.rowkind import RowKind
 
@@ -19,12 +19,12 @@ COLUMNS = pa.schema(
 )
 
 
-def lost(given: pa.Schema, options: Mapping[str, str] | None = None, *, keyed: bool = True) -> Lost:
+def lost(given: pa.Schema, options: Mapping[str, str] | None = None, *, keyed: bool = True) -> MissingValues:
     schema = new_schema(schema=COLUMNS, primary_key=["id"] if keyed else [], options={"bucket": "1", **(options or {})})
     return lost_to_nulls(merge_function(schema) if keyed else None, schema.fields, given)
 
 
-def names(found: Lost) -> list[str]:
+def names(found: MissingValues) -> list[str]:
     return [path_text(path) for path in found.paths]
 
 
@@ -60,7 +60,7 @@ def test_a_column_is_lost_where_the_engine_would_take_its_null(
 
 
 def test_nothing_is_lost_in_an_append_table() -> None:
-    assert lost(only("id"), {"bucket": "-1"}, keyed=False) == Lost()
+    assert lost(only("id"), {"bucket": "-1"}, keyed=False) == MissingValues()
 
 
 @pytest.mark.parametrize("engine", ["deduplicate", "partial-update", "aggregation"])

@@ -15,7 +15,7 @@ from tablestore.materialized.incremental.refreshreport import RefreshReport
 from tablestore.materialized.incremental.sources import net_changes
 from tablestore.materialized.incremental.verify import VerifyReport, verify
 from tablestore.sql.incremental.shapes import WEIGHT
-from tablestore.store.history.holds import Holds
+from tablestore.store.history.retentionleases import RetentionLeases
 from tablestore.table.write.committing import CommitNote
 
 QUERY = "SELECT g, count(*) AS n, sum(v) AS s FROM t GROUP BY g"
@@ -273,7 +273,7 @@ def test_snapshots_that_a_source_keeps_anyway_are_let_go_now_and_then(env: ts.Ta
     source, held = env.catalog().table("default.t"), []
     for number in range(12):
         after = run(env).sources[0].after
-        (hold,) = Holds(source.context.files).all()
+        (hold,) = RetentionLeases(source.context.files).all()
         assert after is not None and after - 10 < hold.next_snapshot <= after
         held.append(hold.next_snapshot)
         env.execute_sql(f"INSERT INTO t VALUES (1, 1, {number})")
@@ -294,7 +294,7 @@ def test_sources_keep_what_the_cursor_points_to_until_the_target_lets_go(env: ts
     assert source.snapshots()[0].id == report.sources[0].after
     env.execute_sql("INSERT INTO t VALUES (1, 1, 9)")
     release_sources(env._session, env.catalog().table("default.keyed"))
-    assert Holds(source.context.files).all() == ()
+    assert RetentionLeases(source.context.files).all() == ()
     source.expire_snapshots(retain_max=1, retain_min=1, older_than=timedelta(0))
     assert "which was read last, has expired" in str(run(env).reason) and rows(env) == [(1, 2, 14), (2, 1, 7)]
 

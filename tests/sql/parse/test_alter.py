@@ -8,11 +8,11 @@ from tablestore.sql.statements.alter import (
     AddColumn,
     AlterAction,
     AlterTable,
+    ColumnPlacement,
     Compact,
     DropColumn,
     DropPartitions,
     ModifyColumn,
-    Place,
     RenameColumn,
     RenameTo,
     ResetOptions,
@@ -27,7 +27,9 @@ TABLE = Path(("t",))
 INT, BIGINT, STRING = parse_type("INT"), parse_type("BIGINT"), parse_type("STRING")
 
 
-def added(name: str, type: object = INT, *, above: tuple[str, ...] = (), place: Place | None = None, **more: str) -> AddColumn:
+def added(
+    name: str, type: object = INT, *, above: tuple[str, ...] = (), place: ColumnPlacement | None = None, **more: str
+) -> AddColumn:
     column = PhysicalColumn(name=name, type=type, **more)  # type: ignore[arg-type]
     return AddColumn(path=(*above, name), column=column, place=place)
 
@@ -44,11 +46,14 @@ ACTIONS: list[tuple[str, tuple[AlterAction, ...]]] = [
     (
         "ADD (a INT COMMENT 'x' FIRST, s.b STRING AFTER s.c)",
         (
-            added("a", comment="x", place=Place()),
-            added("b", STRING, above=("s",), place=Place(after=("s", "c"))),
+            added("a", comment="x", place=ColumnPlacement()),
+            added("b", STRING, above=("s",), place=ColumnPlacement(after=("s", "c"))),
         ),
     ),
-    ("ADD a INT NOT NULL DEFAULT 1 AFTER b", (added("a", parse_type("INT NOT NULL"), default="1", place=Place(after=("b",))),)),
+    (
+        "ADD a INT NOT NULL DEFAULT 1 AFTER b",
+        (added("a", parse_type("INT NOT NULL"), default="1", place=ColumnPlacement(after=("b",))),),
+    ),
     ("ADD COLUMN column INT", (added("column"),)),
     ("ADD COLUMN a TIMESTAMP", (added("a", parse_type("TIMESTAMP(6)")),)),
     ("DROP a", (DropColumn(path=("a",)),)),
@@ -71,19 +76,19 @@ ACTIONS: list[tuple[str, tuple[AlterAction, ...]]] = [
     ("MODIFY a BIGINT", (modified("a", type=BIGINT),)),
     (
         "MODIFY COLUMN a BIGINT NOT NULL COMMENT 'x' FIRST",
-        (modified("a", type=BIGINT, nullable=False, comment="x", place=Place()),),
+        (modified("a", type=BIGINT, nullable=False, comment="x", place=ColumnPlacement()),),
     ),
     (
         "MODIFY (a BIGINT NULL, b STRING DEFAULT 'x' AFTER a)",
         (
             modified("a", type=BIGINT, nullable=True),
-            modified("b", type=STRING, default="x", place=Place(after=("a",))),
+            modified("b", type=STRING, default="x", place=ColumnPlacement(after=("a",))),
         ),
     ),
     ("ALTER COLUMN a TYPE BIGINT", (modified("a", type=BIGINT),)),
     (
         "ALTER COLUMN s.a TYPE BIGINT COMMENT 'x' AFTER s.b",
-        (modified("s.a", type=BIGINT, comment="x", place=Place(after=("s", "b"))),),
+        (modified("s.a", type=BIGINT, comment="x", place=ColumnPlacement(after=("s", "b"))),),
     ),
     ("ALTER a COMMENT 'x'", (modified("a", comment="x"),)),
     ("ALTER COLUMN a SET NOT NULL", (modified("a", nullable=False),)),
@@ -91,9 +96,9 @@ ACTIONS: list[tuple[str, tuple[AlterAction, ...]]] = [
     ("ALTER COLUMN a SET DEFAULT -1", (modified("a", default="-1"),)),
     ("ALTER COLUMN a SET DEFAULT NULL", (modified("a", drop_default=True),)),
     ("ALTER COLUMN a DROP DEFAULT", (modified("a", drop_default=True),)),
-    ("ALTER COLUMN a FIRST", (modified("a", place=Place()),)),
-    ("ALTER COLUMN a AFTER b", (modified("a", place=Place(after=("b",))),)),
-    ("ALTER COLUMN a COMMENT 'x', b FIRST", (modified("a", comment="x"), modified("b", place=Place()))),
+    ("ALTER COLUMN a FIRST", (modified("a", place=ColumnPlacement()),)),
+    ("ALTER COLUMN a AFTER b", (modified("a", place=ColumnPlacement(after=("b",))),)),
+    ("ALTER COLUMN a COMMENT 'x', b FIRST", (modified("a", comment="x"), modified("b", place=ColumnPlacement()))),
     ("CHANGE COLUMN a a BIGINT COMMENT 'x'", (modified("a", type=BIGINT, comment="x"),)),
     ("SET ('a' = 'b', c.d = 4)", (SetOptions(options={"a": "b", "c.d": "4"}),)),
     ("SET TBLPROPERTIES ('a' = 'b')", (SetOptions(options={"a": "b"}),)),

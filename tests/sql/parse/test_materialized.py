@@ -81,9 +81,7 @@ def test_a_distribution_becomes_options(clause: str, options: dict[str, str]) ->
         (
             "STAGE () COMMENT 'c' DISTRIBUTED INTO 2 BUCKETS AS SELECT 1",
             m.Stage(
-                declared=m.CreateMaterializedTable(
-                    path=TABLE, query=Fragment("SELECT 1"), comment="c", options={"bucket": "2"}
-                ),
+                declared=m.CreateMaterializedTable(path=TABLE, query=Fragment("SELECT 1"), comment="c", options={"bucket": "2"}),
                 given=frozenset({"(", "COMMENT", "DISTRIBUTED"}),
             ),
         ),

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from tablestore.sql.query.plan import Replacement, View, plan_query
+from tablestore.sql.query.plan import QueryView, Replacement, plan_query
 from tablestore.sql.query.tablereferences import find_references
 from tablestore.sql.query.use import Use
 from tablestore.types.datatypes import Field, RowType
@@ -275,7 +275,7 @@ def test_a_view_is_read_as_its_reader_needs_it() -> None:
     inner = "SELECT *, x * 2 AS twice FROM t WHERE ok"
     (found,) = find_references(inner)
     made = Replacement(path=("t",), fields=FIELDS["t"])
-    view = View(text=inner, edits=plan_query(inner, [found], [made]).edits, replacements=(made,))
+    view = QueryView(text=inner, edits=plan_query(inner, [found], [made]).edits, replacements=(made,))
     text = "SELECT v.id, u.note FROM v JOIN u ON v.id = u.id AND v.k = 3 WHERE twice > 1 AND u.k = 4"
     replacements = [Replacement(path=("v",), view=view), Replacement(path=("u",), fields=FIELDS["u"])]
     plan = plan_query(text, find_references(text), replacements)

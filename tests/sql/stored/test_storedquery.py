@@ -4,7 +4,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.sql.duckdb.transpile import to_duckdb
-from tablestore.sql.query.extent import Tokens
+from tablestore.sql.query.tokenstream import Tokens
 from tablestore.sql.stored.sparkreach import reaches
 from tablestore.sql.stored.storedquery import MOST_CHARACTERS, check_stored_query
 from tests.support.sql.hostile import NO_QUERIES, texts

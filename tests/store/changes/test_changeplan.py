@@ -8,10 +8,10 @@ from tablestore.format.manifest.datafile import DataFileMeta, FileSource
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.format.stats import EMPTY_STATS
+from tablestore.store.changelogproducer import changelog_settings
 from tablestore.store.changes.changefeed import filtered_kinds
-from tablestore.store.changes.changeplan import ChangeRule, Source, file_by_file, frame_by_frame, in_order, source_of
+from tablestore.store.changes.changeplan import ChangeFiles, ChangeRule, file_by_file, frame_by_frame, in_order, source_of
 from tablestore.store.changes.changescope import Discontinuity
-from tablestore.store.producer import changelog_settings
 from tablestore.store.tracking import TRACKED_PROPERTY, is_tracked
 
 EMPTY = b"\0" * 12
@@ -72,25 +72,25 @@ APPEND, COMPACT, OVERWRITE, ANALYZE = CommitKind.APPEND, CommitKind.COMPACT, Com
 @pytest.mark.parametrize(
     ("given", "by", "expected"),
     [
-        (snapshot(), rule(keyed=False), Source.NEW_FILES),
-        (snapshot(), rule(), Source.LEVEL_ZERO),
-        (snapshot(), rule(hides=True), Source.NOWHERE),
-        (snapshot(changelog=True), rule("input"), Source.CHANGELOG_FILES),
-        (snapshot(changelog=True), rule("input", plain=False), Source.LEVEL_ZERO),
-        (snapshot(changelog=True), rule("input", plain=False, hides=True), Source.NOWHERE),
-        (snapshot(COMPACT), rule("input", plain=False, hides=True), Source.LEFT_LEVEL_ZERO),
-        (snapshot(), rule("lookup"), Source.NOWHERE),
-        (snapshot(), rule("full-compaction"), Source.NOWHERE),
-        (snapshot(rows=0), rule("input"), Source.NOWHERE),
-        (snapshot(COMPACT, changelog=True, tracked=True), rule("lookup"), Source.CHANGELOG_FILES),
-        (snapshot(COMPACT), rule("lookup"), Source.NOWHERE),
-        (snapshot(COMPACT), rule(), Source.NOWHERE),
-        (snapshot(COMPACT, tracked=True), rule(hides=True), Source.LEFT_LEVEL_ZERO),
-        (snapshot(COMPACT, tracked=True), rule(postponed=True), Source.LEVEL_ZERO),
-        (snapshot(COMPACT), rule(keyed=False), Source.NOWHERE),
-        (snapshot(OVERWRITE), rule(overwrite=True), Source.FRAMES),
-        (snapshot(OVERWRITE, tracked=True), rule(overwrite=True), Source.FRAMES),
-        (snapshot(ANALYZE), rule(), Source.NOWHERE),
+        (snapshot(), rule(keyed=False), ChangeFiles.NEW_FILES),
+        (snapshot(), rule(), ChangeFiles.LEVEL_ZERO),
+        (snapshot(), rule(hides=True), ChangeFiles.NOWHERE),
+        (snapshot(changelog=True), rule("input"), ChangeFiles.CHANGELOG_FILES),
+        (snapshot(changelog=True), rule("input", plain=False), ChangeFiles.LEVEL_ZERO),
+        (snapshot(changelog=True), rule("input", plain=False, hides=True), ChangeFiles.NOWHERE),
+        (snapshot(COMPACT), rule("input", plain=False, hides=True), ChangeFiles.LEFT_LEVEL_ZERO),
+        (snapshot(), rule("lookup"), ChangeFiles.NOWHERE),
+        (snapshot(), rule("full-compaction"), ChangeFiles.NOWHERE),
+        (snapshot(rows=0), rule("input"), ChangeFiles.NOWHERE),
+        (snapshot(COMPACT, changelog=True, tracked=True), rule("lookup"), ChangeFiles.CHANGELOG_FILES),
+        (snapshot(COMPACT), rule("lookup"), ChangeFiles.NOWHERE),
+        (snapshot(COMPACT), rule(), ChangeFiles.NOWHERE),
+        (snapshot(COMPACT, tracked=True), rule(hides=True), ChangeFiles.LEFT_LEVEL_ZERO),
+        (snapshot(COMPACT, tracked=True), rule(postponed=True), ChangeFiles.LEVEL_ZERO),
+        (snapshot(COMPACT), rule(keyed=False), ChangeFiles.NOWHERE),
+        (snapshot(OVERWRITE), rule(overwrite=True), ChangeFiles.FRAMES),
+        (snapshot(OVERWRITE, tracked=True), rule(overwrite=True), ChangeFiles.FRAMES),
+        (snapshot(ANALYZE), rule(), ChangeFiles.NOWHERE),
     ],
 )
 def test_the_source_of_changes_follows_from_kind_and_producer(given, by, expected):

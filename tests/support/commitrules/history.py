@@ -138,8 +138,9 @@ def the_hint_is_written_after_the_commit_is_certain(files: FileStore) -> None:
     slow, faults = lab.faulty()
     lab.write(slow, (1, "a"))
     operations = [(call.op, call.path) for call in faults.calls if "snapshot/" in call.path]
-    published, hinted = operations.index(("publish_if_absent", "snapshot/snapshot-1")), operations.index(
-        ("overwrite", "snapshot/LATEST")
+    published, hinted = (
+        operations.index(("publish_if_absent", "snapshot/snapshot-1")),
+        operations.index(("overwrite", "snapshot/LATEST")),
     )
     assert published < hinted
     faults.fail_nth(1, op="overwrite")

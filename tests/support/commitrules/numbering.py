@@ -1,6 +1,5 @@
 """Rules of sequence numbers: of one key the row of the later snapshot wins."""
 
-
 from tablestore.io.filestore import FileStore
 from tablestore.store.sequence import NEXT_SEQUENCE_PROPERTY
 from tablestore.testing.files import Call

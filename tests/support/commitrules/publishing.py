@@ -1,6 +1,5 @@
 """Rules of the publish: what is linked, what is dead, and what an unanswered try has become."""
 
-
 from tablestore.errors import CommitOutcomeUnknown, ConflictError, StorageError
 from tablestore.io.filestore import FileStore
 from tablestore.testing.deterministic import ManualClock

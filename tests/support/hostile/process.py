@@ -27,7 +27,7 @@ import pyarrow as pa
 import tablestore as ts
 from tablestore.errors import TablestoreError
 from tablestore.store.history.expiryintents import ExpiryIntent, digest_of, write_intent
-from tablestore.store.history.holds import Holds
+from tablestore.store.history.retentionleases import RetentionLeases
 from tablestore.table.inspect.check import check_table
 from tablestore.types.evolution.schemachanges import AddColumn
 from tests.support.hostile.changed import KINDS, change
@@ -127,8 +127,8 @@ def build(warehouse: Path) -> None:
         plain.append(ROWS[k : k + 2])
     plain.delete("id = 1")
     context = table.context
-    Holds(context.files).take("log", 2, owner="the log", ids=context.ids)
-    Holds(context.files).take("materialized-00ff", 2, owner="m", ids=context.ids, target=f"{warehouse}/shop.db/gone")
+    RetentionLeases(context.files).take("log", 2, owner="the log", ids=context.ids)
+    RetentionLeases(context.files).take("materialized-00ff", 2, owner="m", ids=context.ids, target=f"{warehouse}/shop.db/gone")
     first = context.snapshots.listed_ids()[0]
     digests = {first: digest_of(context.snapshots.read_file(first))}
     write_intent(context.files, ExpiryIntent(first=first, end=first + 1, digests=digests))

@@ -14,7 +14,7 @@ from tablestore.catalog.creations import CREATIONS_DIR, CreationRecord, marked
 from tablestore.errors import ConflictError, InvalidInputError, TablestoreError
 from tablestore.format.schemafile import encode_schema
 from tablestore.format.sealed import CHECKSUM_KEY, object_checksum
-from tablestore.store.history.holds import Holds
+from tablestore.store.history.retentionleases import RetentionLeases
 from tablestore.store.schemas import TABLE_UUID_OPTION, Schemas, table_uuid_of
 from tablestore.table.catalog import Catalog
 from tablestore.table.table import Table
@@ -129,7 +129,7 @@ def test_a_record_in_another_folder_does_not_end_a_living_job(place: Place) -> N
 
 
 def test_what_strangers_left_keeps_nobody_from_creating_sweeping_and_releasing_holds(place: Place, victim: Table) -> None:
-    Holds(victim.context.files).take(
+    RetentionLeases(victim.context.files).take(
         "materialized-0123", 1, owner="gone", ids=victim.context.ids, target=f"{place.files.root_uri}/shop.db/gone"
     )
     plant(place, {"jobId": STRANGER}, sealed=False)
@@ -260,9 +260,7 @@ def test_files_of_another_table_are_not_removed_because_a_stranger_staged_their_
 def test_the_log_of_another_table_is_not_removed_for_a_stranger(place: Place, proven: bool) -> None:
     with broker_of(f"s-{place.files.root_uri}") as broker:
         catalog = place.open()
-        victim = catalog.create_table(
-            NAME, COLUMNS, ["id"], options={"bucket": "1", "log.kafka.bootstrap.servers": broker.address}
-        )
+        victim = catalog.create_table(NAME, COLUMNS, ["id"], options={"bucket": "1", "log.kafka.bootstrap.servers": broker.address})
         victim.upsert(ROWS)
         uuid = victim.context.table_uuid
         record = CreationRecord(job_id=STRANGER, kind="stage", table="shop.free", table_uuid=str(uuid), begun_millis=0)

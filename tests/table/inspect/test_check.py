@@ -191,7 +191,7 @@ def test_what_a_sleeping_committer_published_below_the_earliest_snapshot_is_a_wa
 
 
 def test_a_commit_that_lands_while_the_hints_are_read_is_not_a_lost_snapshot(table: ts.Table) -> None:
-    class Landing(WrappedFileStore):
+    class EarlierCommit(WrappedFileStore):
         landed = False
 
         def names(self, directory: str, prefix: str = "") -> Sequence[str]:
@@ -201,7 +201,7 @@ def test_a_commit_that_lands_while_the_hints_are_read_is_not_a_lost_snapshot(tab
                 table.upsert(pa.table({"k": [77], "v": ["late"]}))
             return found
 
-    context = open_context(Landing(table.context.files), schema=table.table_schema)
+    context = open_context(EarlierCommit(table.context.files), schema=table.table_schema)
     assert check_table(context) == ()
 
 

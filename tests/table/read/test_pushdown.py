@@ -274,8 +274,8 @@ def test_a_dataset_reads_ahead_no_more_than_it_says(tmp_path: Path, monkeypatch:
     table.append(pa.table({"id": range(10_000)}))
     monkeypatch.setattr(dataset, "PIECE_ROWS", 10)
     cut: list[int] = []
-    pieces = dataset.pieces
-    monkeypatch.setattr(dataset, "pieces", lambda *a, **b: (cut.append(piece.num_rows) or piece for piece in pieces(*a, **b)))
+    pieces = dataset.slices_of
+    monkeypatch.setattr(dataset, "slices_of", lambda *a, **b: (cut.append(piece.num_rows) or piece for piece in pieces(*a, **b)))
     reader = table.to_dataset().scanner(filter=pc.field("id") >= 0).to_reader()
     assert reader.read_next_batch().num_rows == 10
     assert len(cut) < 500

@@ -10,7 +10,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.errors import InvalidInputError, TablestoreError, UnsupportedError
-from tablestore.types.expression.evaluate import Rows, evaluate_expression
+from tablestore.types.expression.evaluate import ColumnValues, evaluate_expression
 from tablestore.types.expression.expression import expression_text
 from tablestore.types.expression.sqlexpression import column_finder, parse_expression_text
 
@@ -68,7 +68,7 @@ def sql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ts.TableEnvironmen
 
 
 def value_of(text: str) -> pa.Array:
-    rows = Rows(ROWS.num_rows, lambda column: ROWS.column(column.name).combine_chunks())
+    rows = ColumnValues(ROWS.num_rows, lambda column: ROWS.column(column.name).combine_chunks())
     return evaluate_expression(parse_expression_text(text, COLUMN_OF), rows)
 
 
@@ -88,7 +88,7 @@ def test_an_expression_as_text_is_the_same_expression(text: str) -> None:
     expression = parse_expression_text(text, COLUMN_OF)
     again = parse_expression_text(expression_text(expression), COLUMN_OF)
     assert expression_text(again) == expression_text(expression)
-    rows = Rows(ROWS.num_rows, lambda column: ROWS.column(column.name).combine_chunks())
+    rows = ColumnValues(ROWS.num_rows, lambda column: ROWS.column(column.name).combine_chunks())
     assert str(evaluate_expression(again, rows)) == str(value_of(text))
 
 
@@ -144,7 +144,7 @@ def test_long_sums_and_lists_are_computed() -> None:
 
 def test_a_float_as_a_decimal_has_the_digits_that_it_is_written_with_rounded_half_away_from_zero() -> None:
     floats = [0.125, -0.125, 2.675, 1.005, 0.015, 99999999.99, 1e-300, 5e-324, -0.0, None, 12345678.125]
-    rows = Rows(len(floats), lambda column: pa.array(floats, pa.float64()))
+    rows = ColumnValues(len(floats), lambda column: pa.array(floats, pa.float64()))
     found = evaluate_expression(parse_expression_text("CAST(x AS DECIMAL(10, 2))", COLUMN_OF), rows).to_pylist()
     wanted = ["0.13", "-0.13", "2.68", "1.01", "0.02", "99999999.99", "0.00", "0.00", "0.00", None, "12345678.13"]
     assert [None if value is None else str(value) for value in found] == wanted
@@ -157,7 +157,7 @@ def test_a_float_as_a_decimal_has_the_digits_that_it_is_written_with_rounded_hal
 def test_a_decimal_as_a_float_is_the_nearest_one() -> None:
     cents = [Decimal(number).scaleb(-2) for number in range(-2000, 2000)] + [Decimal("1e-30"), Decimal("99999999.999999999")]
     for kind in (pa.decimal128(38, 30), pa.decimal256(60, 40)):
-        rows = Rows(len(cents), lambda _, kind=kind: pa.array(cents, kind))  # type: ignore[misc]
+        rows = ColumnValues(len(cents), lambda _, kind=kind: pa.array(cents, kind))  # type: ignore[misc]
         found = evaluate_expression(parse_expression_text("CAST(x AS DOUBLE)", COLUMN_OF), rows)
         assert found.to_pylist() == [float(value) for value in cents]
     assert value_of("CAST(0.35 AS DOUBLE)").to_pylist()[0] == 0.35
@@ -165,7 +165,7 @@ def test_a_decimal_as_a_float_is_the_nearest_one() -> None:
 
 
 def test_types_are_checked_without_rows() -> None:
-    rows = Rows(0, lambda column: ROWS.column(column.name).combine_chunks().slice(0, 0))
+    rows = ColumnValues(0, lambda column: ROWS.column(column.name).combine_chunks().slice(0, 0))
     found = {text: str(evaluate_expression(parse_expression_text(text, COLUMN_OF), rows).type) for text in TEXTS}
     assert found["i + 1"] == "int32" and found["i / 4"] == "double" and found["m * 2"] == "decimal128(12, 2)"
     with pytest.raises(TablestoreError, match="takes texts"):

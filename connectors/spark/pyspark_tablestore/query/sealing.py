@@ -8,7 +8,7 @@ queries that need it have it.
 
 from pyspark.sql import DataFrame
 
-from tablestore.sql.query.extent import Tokens
+from tablestore.sql.query.tokenstream import Tokens
 
 # Rows stay in the partitions in which they are read.
 _MORE_THAN_THERE_ARE = 1 << 20

@@ -16,8 +16,8 @@ from tablestore.cdc.deliver.tablesink import asks_for_pairs
 from tablestore.distributed.stream.streamrequest import StreamRequest
 from tablestore.errors import InvalidInputError
 from tablestore.lsm.functions.mergefunction import SequenceField
+from tablestore.store.changelogproducer import INPUT
 from tablestore.store.context import TableContext
-from tablestore.store.producer import INPUT
 from tablestore.types.rowkind import ROW_KIND_COLUMN
 
 _NOTE = "tablestore.changes"

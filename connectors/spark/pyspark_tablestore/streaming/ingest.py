@@ -21,7 +21,7 @@ from pyspark_tablestore.sourceoptions import parse_options, placed
 from pyspark_tablestore.tasks import run_each
 from tablestore.cdc.ingest.ingestrequest import IngestCommit, IngestReport, IngestRequest
 from tablestore.cdc.topicsource import TopicSource
-from tablestore.distributed.ingest.ingestrounds import IngestRounds, Place
+from tablestore.distributed.ingest.ingestrounds import IngestRounds, IngestTarget
 from tablestore.distributed.ingest.ingesttask import IngestJob, RangeDone, decode_range, encode_range, ingest_range
 from tablestore.distributed.ingest.topicranges import TopicRange
 from tablestore.distributed.spec import TableSpec
@@ -56,8 +56,8 @@ class SparkIngest:
         )
         return rounds.commits(stop)
 
-    def _place(self, table: Table) -> Place:
-        return Place(table, TableSpec(location=table.location, storage_options=self._storage, branch=table.branch_name))
+    def _place(self, table: Table) -> IngestTarget:
+        return IngestTarget(table, TableSpec(location=table.location, storage_options=self._storage, branch=table.branch_name))
 
 
 def ingest(

@@ -5,8 +5,8 @@ from typing import Annotated
 import typer
 
 from tablestore.cli import wordcompletion
-from tablestore.cli.command import Session, TableName, command
-from tablestore.cli.commands.changes.asked import Asked, Delivery, Shown, TopicForm
+from tablestore.cli.command import CommandRun, TableName, command
+from tablestore.cli.commands.changes.consumeoptions import ConsumeOptions, Delivery, Shown, TopicForm
 from tablestore.cli.commands.tableread import Columns, FilterOption, Format, Limit, OutputFile
 from tablestore.cli.text.units import parse_time
 from tablestore.names import split_names
@@ -60,7 +60,7 @@ Brokers = Annotated[
     "tablestore consume shop.orders --to-topic order-changes --brokers kafka:9092 --name warehouse",
 )
 def consume(
-    session: Session,
+    session: CommandRun,
     name: TableName,
     from_snapshot: FromSnapshot = None,
     to_snapshot: ToSnapshot = None,
@@ -97,7 +97,7 @@ def consume(
     """
     if skip_gaps and restart_at_gaps:
         raise typer.BadParameter("does not go with --skip-gaps", param_hint="'--restart-at-gaps'")
-    asked = Asked(
+    options = ConsumeOptions(
         from_snapshot=from_snapshot,
         to_snapshot=to_snapshot,
         snapshot_ids=snapshot_ids,
@@ -116,12 +116,12 @@ def consume(
     )
     if delivery.target is None:
         delivery.refuse_options()
-        shown.refuse_mixed(asked)
+        shown.refuse_mixed(options)
         from tablestore.cli.commands.changes.printing import print_changes
 
-        print_changes(session, name, asked, shown)
+        print_changes(session, name, options, shown)
     else:
-        delivery.refuse_mixed(asked, shown)
+        delivery.refuse_mixed(options, shown)
         from tablestore.cli.commands.changes.delivery import deliver
 
-        deliver(session, name, asked, delivery)
+        deliver(session, name, options, delivery)

@@ -4,13 +4,13 @@ from dataclasses import asdict
 from typing import cast
 
 import tablestore as ts
-from tablestore.cli.command import Session
-from tablestore.cli.commands.changes.asked import Asked, Delivery
+from tablestore.cli.command import CommandRun
+from tablestore.cli.commands.changes.consumeoptions import ConsumeOptions, Delivery
 from tablestore.cli.rows.rowformat import RowFormat
 from tablestore.log.follow.request import ScanMode
 
 
-def deliver(session: Session, name: str, asked: Asked, wanted: Delivery) -> None:
+def deliver(session: CommandRun, name: str, asked: ConsumeOptions, wanted: Delivery) -> None:
     """Deliver, and say what was brought; under ``--json`` each commit is a line."""
     table = session.table(name)
     to: ts.Table | ts.Topic | str
@@ -35,7 +35,7 @@ def deliver(session: Session, name: str, asked: Asked, wanted: Delivery) -> None
     session.out.done(asdict(report), f"{name} to {to if isinstance(to, str) else to.name}: {report}.")
 
 
-def _say_delivered(session: Session, done: ts.DeliveryReport) -> None:
+def _say_delivered(session: CommandRun, done: ts.DeliveryReport) -> None:
     if session.out.as_json:
         session.out.line(asdict(done))
         session.out.flush()

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 import tablestore as ts
-from tablestore.cli.command import Session, TableName, command, is_path, parse_pairs
+from tablestore.cli.command import CommandRun, TableName, command, is_path, parse_pairs
 from tablestore.cli.commands.changes.consume import Brokers
 from tablestore.cli.commands.sql import Engine, open_environment
 from tablestore.cli.text.render import Bar
@@ -86,7 +86,7 @@ Properties = Annotated[
     "tablestore ingest shop.orders orders --name orders-eu --dead-letters shop.refused --commit-every 60",
 )
 def ingest(
-    session: Session,
+    session: CommandRun,
     name: TableName,
     topic: Topic,
     brokers: Brokers = None,
@@ -153,7 +153,7 @@ def ingest(
 class _Shown:
     """Shows commits: a line each under ``--json``, else on the bar."""
 
-    def __init__(self, session: Session, bar: Bar) -> None:
+    def __init__(self, session: CommandRun, bar: Bar) -> None:
         self._session, self._bar, self._done = session, bar, 0
 
     def __call__(self, commit: "ts.IngestCommit") -> None:
@@ -167,7 +167,7 @@ class _Shown:
         )
 
 
-def _letters(session: Session, table: "ts.Table", name: str, given: str | None) -> "ts.Table":
+def _letters(session: CommandRun, table: "ts.Table", name: str, given: str | None) -> "ts.Table":
     if given is not None and is_path(given):
         return session.table(given)
     if given is None and is_path(name):

@@ -9,8 +9,8 @@ from typing import Any, Literal, cast
 import pyarrow as pa
 
 import tablestore as ts
-from tablestore.cli.command import Session
-from tablestore.cli.commands.changes.asked import Asked, Shown
+from tablestore.cli.command import CommandRun
+from tablestore.cli.commands.changes.consumeoptions import ConsumeOptions, Shown
 from tablestore.cli.commands.tableread import say_written
 from tablestore.cli.rows.rowformat import RowFormat
 from tablestore.cli.rows.rowsink import write_rows
@@ -21,41 +21,41 @@ from tablestore.table.read.changes import earliest_start
 from tablestore.types.rowkind import ROW_KIND_COLUMN
 
 
-def print_changes(session: Session, name: str, asked: Asked, shown: Shown) -> None:
+def print_changes(session: CommandRun, name: str, options: ConsumeOptions, shown: Shown) -> None:
     """Print the changes between two snapshots, or those from a place on."""
     session.says_itself = True
     table, sink = session.table(name), _Sink(session, shown)
-    if asked.onward:
-        _print_onward(sink, table, asked)
+    if options.onward:
+        _print_onward(sink, table, options)
     else:
-        start = _earliest(session, table, pairs=asked.pairs) if asked.from_snapshot is None else asked.from_snapshot
-        _print_between(sink, table, asked, start)
+        start = _earliest(session, table, pairs=options.pairs) if options.from_snapshot is None else options.from_snapshot
+        _print_between(sink, table, options, start)
 
 
-def _print_onward(sink: "_Sink", table: ts.Table, asked: Asked) -> None:
+def _print_onward(sink: "_Sink", table: ts.Table, options: ConsumeOptions) -> None:
     batches = table.consume(
-        cast("ScanMode | None", asked.scan),
-        consumer_id=asked.consumer,
-        timestamp=asked.timestamp,
-        columns=asked.columns,
-        filter=asked.filter,
-        pairs=asked.pairs,
-        follow=asked.follow,
-        on_discontinuity=asked.gaps,
+        cast("ScanMode | None", options.scan),
+        consumer_id=options.consumer,
+        timestamp=options.timestamp,
+        columns=options.columns,
+        filter=options.filter,
+        pairs=options.pairs,
+        follow=options.follow,
+        on_discontinuity=options.gaps,
     )
-    fields = [table.schema.field(one) for one in (table.schema.names if asked.columns is None else asked.columns)]
-    sink.follow(fields, batches, recorded=asked.consumer is not None)
+    fields = [table.schema.field(one) for one in (table.schema.names if options.columns is None else options.columns)]
+    sink.follow(fields, batches, recorded=options.consumer is not None)
 
 
-def _print_between(sink: "_Sink", table: ts.Table, asked: Asked, start: int) -> None:
-    gaps: Literal["raise", "skip"] = "skip" if asked.gaps == "skip" else "raise"
+def _print_between(sink: "_Sink", table: ts.Table, options: ConsumeOptions, start: int) -> None:
+    gaps: Literal["raise", "skip"] = "skip" if options.gaps == "skip" else "raise"
     changes = table.changes(
         start,
-        asked.to_snapshot,
-        asked.columns,
-        asked.filter,
-        pairs=asked.pairs,
-        snapshot_ids=asked.snapshot_ids,
+        options.to_snapshot,
+        options.columns,
+        options.filter,
+        pairs=options.pairs,
+        snapshot_ids=options.snapshot_ids,
         on_discontinuity=gaps,
     )
     sink.write(changes.schema, changes.to_batches())
@@ -63,7 +63,7 @@ def _print_between(sink: "_Sink", table: ts.Table, asked: Asked, start: int) -> 
         sink.session.out.note(f"some changes are left out: {gap.reason}")
 
 
-def _earliest(session: Session, table: ts.Table, *, pairs: bool) -> int:
+def _earliest(session: CommandRun, table: ts.Table, *, pairs: bool) -> int:
     """The earliest snapshot whose changes are there."""
     start = earliest_start(table.context, pairs=pairs)
     if start:
@@ -75,7 +75,7 @@ def _earliest(session: Session, table: ts.Table, *, pairs: bool) -> int:
 class _Sink:
     """Where the changes go, and how they look there."""
 
-    session: Session
+    session: CommandRun
     shown: Shown
 
     def write(self, schema: pa.Schema, rows: Iterable[pa.RecordBatch], *, draw: bool = True) -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tablestore.cli import wordcompletion
-from tablestore.cli.command import FoundProblems, Session, command
+from tablestore.cli.command import CommandRun, FoundProblems, command
 from tablestore.cli.commands.materialized.refreshes import Name
 from tablestore.cli.commands.sql import EngineOption, open_environment
 
@@ -24,7 +24,7 @@ app = typer.Typer()
     'tablestore mt stage shop.totals "SELECT day, item FROM shop.orders" --primary-key day --primary-key item --option bucket=4',
 )
 def stage(
-    session: Session,
+    session: CommandRun,
     name: Name,
     query: Annotated[str, typer.Argument(metavar="QUERY", help="The query of the new version.")],
     primary_key: Annotated[
@@ -58,7 +58,7 @@ def stage(
 
 
 @command(app, "compare", "tablestore mt compare shop.totals", "tablestore mt compare shop.totals --json")
-def compare(session: Session, name: Name, engine: EngineOption = None) -> None:
+def compare(session: CommandRun, name: Name, engine: EngineOption = None) -> None:
     """Compare a table with its staged version, or else with the previous one.
 
     The exit code is 0 if they are equal, and 3 if not. Nothing is changed.
@@ -77,7 +77,7 @@ def compare(session: Session, name: Name, engine: EngineOption = None) -> None:
 
 
 @command(app, "promote", "tablestore mt promote shop.totals")
-def promote(session: Session, name: Name, engine: EngineOption = None) -> None:
+def promote(session: CommandRun, name: Name, engine: EngineOption = None) -> None:
     """Put the staged version in the place of a table, in one step. The one that was there is kept for rollback."""
     with open_environment(session, engine) as environment:
         environment.evolution(name).promote()
@@ -85,7 +85,7 @@ def promote(session: Session, name: Name, engine: EngineOption = None) -> None:
 
 
 @command(app, "rollback", "tablestore mt rollback shop.totals")
-def rollback(session: Session, name: Name, engine: EngineOption = None) -> None:
+def rollback(session: CommandRun, name: Name, engine: EngineOption = None) -> None:
     """Put the version before the last promotion back in its place, in one step. The one that was there is staged."""
     with open_environment(session, engine) as environment:
         environment.evolution(name).rollback()
@@ -93,7 +93,7 @@ def rollback(session: Session, name: Name, engine: EngineOption = None) -> None:
 
 
 @command(app, "discard", "tablestore mt discard shop.totals")
-def discard(session: Session, name: Name, engine: EngineOption = None) -> None:
+def discard(session: CommandRun, name: Name, engine: EngineOption = None) -> None:
     """Drop the staged version of a table, or else the previous one."""
     with open_environment(session, engine) as environment:
         environment.evolution(name).discard()

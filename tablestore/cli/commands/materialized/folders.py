@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import tablestore as ts
-from tablestore.cli.command import FoundProblems, Session, command
+from tablestore.cli.command import CommandRun, FoundProblems, command
 from tablestore.cli.commands.sql import EngineOption, open_environment
 
 app = typer.Typer()
@@ -21,7 +21,7 @@ BlueGreen = Annotated[
 
 @command(app, "plan", "tablestore mt plan tables/", "tablestore mt plan tables/ --json")
 def plan(
-    session: Session, folder: Folder, database: Database = None, blue_green: BlueGreen = False, engine: EngineOption = None
+    session: CommandRun, folder: Folder, database: Database = None, blue_green: BlueGreen = False, engine: EngineOption = None
 ) -> None:
     """Show what a folder of CREATE OR ALTER MATERIALIZED TABLE statements would change. Nothing is changed.
 
@@ -45,7 +45,7 @@ def plan(
 
 @command(app, "apply", "tablestore mt apply tables/", "tablestore mt apply tables/ --blue-green")
 def apply(
-    session: Session, folder: Folder, database: Database = None, blue_green: BlueGreen = False, engine: EngineOption = None
+    session: CommandRun, folder: Folder, database: Database = None, blue_green: BlueGreen = False, engine: EngineOption = None
 ) -> None:
     """Make materialized tables what a folder of CREATE OR ALTER MATERIALIZED TABLE statements declares.
 

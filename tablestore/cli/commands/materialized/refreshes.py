@@ -6,7 +6,7 @@ import typer
 
 import tablestore as ts
 from tablestore.cli import wordcompletion
-from tablestore.cli.command import FAILED, Session, command, complete_table
+from tablestore.cli.command import FAILED, CommandRun, command, complete_table
 from tablestore.cli.commands.sql import EngineOption, open_environment
 from tablestore.cli.text.render import Column
 from tablestore.cli.text.units import human_duration
@@ -48,7 +48,7 @@ _REFRESHES = (
 
 @command(app, "list", "tablestore mt list", "tablestore mt list shop --json")
 def list_tables(
-    session: Session,
+    session: CommandRun,
     database: Annotated[
         str | None,
         typer.Argument(metavar="[DATABASE]", help="Only the tables of this database.", autocompletion=wordcompletion.databases),
@@ -62,7 +62,7 @@ def list_tables(
 
 
 @command(app, "history", "tablestore mt history shop.totals")
-def history(session: Session, name: Name) -> None:
+def history(session: CommandRun, name: Name) -> None:
     """List the refreshes of a table whose snapshots are still there, newest first."""
     with ts.TableEnvironment.create(session.catalog()) as environment:
         past = environment.refresh_history(name)
@@ -79,7 +79,7 @@ def history(session: Session, name: Name) -> None:
     "tablestore mt refresh --due",
 )
 def refresh(
-    session: Session,
+    session: CommandRun,
     name: Annotated[
         str | None, typer.Argument(metavar="[TABLE]", help="database.table of the warehouse.", autocompletion=complete_table)
     ] = None,
@@ -124,7 +124,7 @@ def refresh(
 
 
 @command(app, "suspend", "tablestore mt suspend shop.totals")
-def suspend(session: Session, name: Name, engine: EngineOption = None) -> None:
+def suspend(session: CommandRun, name: Name, engine: EngineOption = None) -> None:
     """Stop refreshing a table until it is resumed. Its rows stay."""
     with open_environment(session, engine) as environment:
         environment.execute_sql(f"ALTER MATERIALIZED TABLE {_quoted(name)} SUSPEND")
@@ -132,14 +132,14 @@ def suspend(session: Session, name: Name, engine: EngineOption = None) -> None:
 
 
 @command(app, "resume", "tablestore mt resume shop.totals")
-def resume(session: Session, name: Name, engine: EngineOption = None) -> None:
+def resume(session: CommandRun, name: Name, engine: EngineOption = None) -> None:
     """Refresh a suspended table again: whoever runs mt serve or mt refresh --due does so from now on."""
     with open_environment(session, engine) as environment:
         environment.execute_sql(f"ALTER MATERIALIZED TABLE {_quoted(name)} RESUME")
     session.out.done({"resumed": name}, f"{name} is refreshed again.")
 
 
-def say_refresh(session: Session, one: "DueRefresh") -> None:
+def say_refresh(session: CommandRun, one: "DueRefresh") -> None:
     """One line about a refresh that was due: what it did, or why it failed."""
     if session.out.as_json:
         session.out.line(due_record(one))

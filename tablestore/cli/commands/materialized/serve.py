@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 
 import tablestore as ts
-from tablestore.cli.command import Session, command
+from tablestore.cli.command import CommandRun, command
 from tablestore.cli.commands.materialized.refreshes import say_refresh
 from tablestore.cli.commands.sql import EngineOption, open_environment
 from tablestore.environment.objectpath import ObjectPath
@@ -36,7 +36,7 @@ _LONGEST_PAUSE = 64
     "tablestore mt serve --json >> refreshes.jsonl",
 )
 def serve(
-    session: Session,
+    session: CommandRun,
     interval: Annotated[str, typer.Option("--interval", metavar="DURATION", help="Between two looks.")] = "5 s",
     metrics_port: Annotated[
         int | None,
@@ -76,7 +76,7 @@ class _Pause:
 class Server:
     """Looks at the tables again and again. ``metrics`` is what the last look has found."""
 
-    session: Session
+    session: CommandRun
     environment: "ts.TableEnvironment"
     metrics: str = ""
     _failures: Counter[str] = field(default_factory=Counter)

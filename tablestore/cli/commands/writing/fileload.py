@@ -13,9 +13,9 @@ import pyarrow as pa
 import typer
 
 import tablestore as ts
-from tablestore.cli.command import Refused, Session, is_path
+from tablestore.cli.command import CommandRun, Refused, is_path
 from tablestore.cli.rows.filenames import find_files
-from tablestore.cli.rows.jsonlines import Lost
+from tablestore.cli.rows.jsonlines import MissingValues
 from tablestore.cli.rows.rowformat import ReadSettings, looks_like_rows
 from tablestore.cli.rows.rowsource import RowSource, open_rows, schema_of_file
 from tablestore.cli.text.render import Bar
@@ -64,7 +64,7 @@ class Loaded:
             self.snapshot_ids.append(snapshot.id)
 
 
-def load(session: Session, wanted: Load, *, yes: bool) -> None:
+def load(session: CommandRun, wanted: Load, *, yes: bool) -> None:
     """Load, and say what landed, also of a load that fails. ``yes``: an overwrite is not asked about."""
     named = wanted.settings.file_format is None
     files = find_files(wanted.files, looks_like_rows if named else lambda path: True)
@@ -89,7 +89,7 @@ def load(session: Session, wanted: Load, *, yes: bool) -> None:
     session.out.done(document, f"Imported {loaded.rows:,} rows into {table.name} ({commits}).")
 
 
-def _opened(session: Session, name: str, first: str) -> ts.Table:
+def _opened(session: CommandRun, name: str, first: str) -> ts.Table:
     try:
         return session.table(name)
     except ts.NotFoundError as error:
@@ -100,7 +100,7 @@ def _opened(session: Session, name: str, first: str) -> ts.Table:
         ) from error
 
 
-def _created(session: Session, wanted: Load, first: str) -> ts.Table:
+def _created(session: CommandRun, wanted: Load, first: str) -> ts.Table:
     assert wanted.create is not None, "it is only created where that was asked for"
     if first == "-":
         raise typer.BadParameter(
@@ -127,7 +127,7 @@ def _check_way(table: ts.Table, way: Way | None) -> None:
         raise Refused(f"table {table.name} has no primary key to upsert by: leave out --upsert")
 
 
-def _confirm_overwrite(session: Session, table: ts.Table, files: Sequence[str], yes: bool) -> None:
+def _confirm_overwrite(session: CommandRun, table: ts.Table, files: Sequence[str], yes: bool) -> None:
     latest = table.context.snapshots.latest()
     rows = latest.total_record_count if latest else 0
     what = f"the partitions ({', '.join(table.partition_by)}) that the rows fall into" if table.partition_by else "all rows"
@@ -135,7 +135,7 @@ def _confirm_overwrite(session: Session, table: ts.Table, files: Sequence[str], 
     session.confirm(yes, sentence, {"table": table.name, "replaces": what, "records": rows, "files": list(files)})
 
 
-def _write(session: Session, table: ts.Table, files: Sequence[str], wanted: Load, loaded: Loaded) -> None:
+def _write(session: CommandRun, table: ts.Table, files: Sequence[str], wanted: Load, loaded: Loaded) -> None:
     every = wanted.commit_every
     with table.new_writer() as writer:
         lost = None if wanted.missing_columns is MissingColumns.NULL else partial(lost_columns, table.context)
@@ -162,7 +162,7 @@ def _pieces(batch: pa.RecordBatch, commit_every: int | None, pending: int) -> It
         pending = (pending + piece.num_rows) % commit_every
 
 
-def _overwrite(session: Session, table: ts.Table, files: Sequence[str], settings: ReadSettings, loaded: Loaded) -> None:
+def _overwrite(session: CommandRun, table: ts.Table, files: Sequence[str], settings: ReadSettings, loaded: Loaded) -> None:
     stream = _batches(session, files, settings, table.schema, loaded)
     first = next(stream, None)
     if first is None:
@@ -184,12 +184,12 @@ def _chained(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[
 
 
 def _batches(
-    session: Session,
+    session: CommandRun,
     files: Sequence[str],
     settings: ReadSettings,
     target: pa.Schema,
     loaded: Loaded,
-    lost: Lost | None = None,
+    lost: MissingValues | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """All rows of all files, with a bar for each file."""
     for path in files:

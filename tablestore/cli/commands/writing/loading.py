@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from tablestore.cli import wordcompletion
-from tablestore.cli.command import Session, TableName, Yes, command, parse_pairs
+from tablestore.cli.command import CommandRun, TableName, Yes, command, parse_pairs
 from tablestore.cli.commands.tables import Options, PartitionBy, PrimaryKey
 from tablestore.cli.rows.rowformat import FileFormat, ReadSettings
 from tablestore.lsm.missingchoice import MissingColumns
@@ -35,7 +35,7 @@ Files = Annotated[
     "producer | tablestore import shop.visits - --file-format json --commit-every 1000000",
 )
 def import_files(
-    session: Session,
+    session: CommandRun,
     name: TableName,
     files: Files,
     upsert: Annotated[bool, typer.Option("--upsert", help="Replace rows of equal key (what keyed tables do).")] = False,

@@ -8,7 +8,7 @@ import typer
 
 import tablestore as ts
 from tablestore.cli import wordcompletion
-from tablestore.cli.command import Session, TableName, Yes, command, parse_pairs
+from tablestore.cli.command import CommandRun, TableName, Yes, command, parse_pairs
 from tablestore.cli.commands.writing.loading import MissingOption
 from tablestore.lsm.missingchoice import MissingColumns
 
@@ -33,7 +33,7 @@ All = Annotated[bool, typer.Option("--all", help="All rows of the table.")]
     """tablestore insert shop.visits '{"page": "a"}' '{"page": "b", "day": "2026-01-31"}' --json""",
 )
 def insert(
-    session: Session,
+    session: CommandRun,
     name: TableName,
     rows: Annotated[list[str], typer.Argument(metavar="JSON...", help="Rows as JSON objects, each a value by column.")],
     missing_columns: MissingOption = None,
@@ -64,7 +64,7 @@ def insert(
     """tablestore update shop.orders --set "item='pen'" --set "seen=DATE '2026-01-31'" --where "id = 7" --yes""",
 )
 def update(
-    session: Session,
+    session: CommandRun,
     name: TableName,
     set: Annotated[
         list[str],
@@ -97,7 +97,7 @@ def update(
     'tablestore delete shop.orders --where "price < 2"',
     "tablestore delete shop.orders --where \"length(item) = 0 OR day < '2026-01-01'\" --yes --json",
 )
-def delete(session: Session, name: TableName, where: Where = None, every: All = False, yes: Yes = False) -> None:
+def delete(session: CommandRun, name: TableName, where: Where = None, every: All = False, yes: Yes = False) -> None:
     """Delete the rows that fulfil a condition."""
     table = session.table(name)
     condition = _condition(where, every)
@@ -117,7 +117,7 @@ def _rows(count: int, table: "ts.Table", condition: str | None) -> str:
     return f"{count:,} row(s) of {table.name}" + ("" if condition is None else f", those where {condition}")
 
 
-def _say(session: Session, table: "ts.Table", snapshot: "ts.Snapshot | None", sentence: str, rows: int) -> None:
+def _say(session: CommandRun, table: "ts.Table", snapshot: "ts.Snapshot | None", sentence: str, rows: int) -> None:
     document = {"table": table.name, "rows": rows, "snapshot": None if snapshot is None else snapshot.id}
     landed = "no snapshot: nothing changed" if snapshot is None else f"snapshot {snapshot.id}"
     session.out.done(document, f"{sentence} ({landed}).")

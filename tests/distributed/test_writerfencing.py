@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tablestore.distributed.streambatch import StreamBatch, commit_batch, has_landed
-from tablestore.distributed.succession import Succession
+from tablestore.distributed.writerfencing import WriterFence
 from tablestore.errors import ConflictError, FormatError
 from tablestore.io.filestore import FileStore
 from tablestore.io.memory import MemoryFileStore
@@ -48,19 +48,19 @@ def ids(lab: Lab) -> list[int]:
 
 
 def test_the_last_writer_that_nobody_knew_before_is_the_one(files: FileStore) -> None:
-    writers = Succession(files, "job")
+    writers = WriterFence(files, "job")
     assert writers.enter("a") is None and writers.enter("a") is None
     assert writers.enter("b") is None
     assert writers.enter("a") == "b"
     assert writers.enter("b") is None
     assert writers.enter("a", again=True) is None
     assert writers.enter("b") == "a"
-    assert Succession(files, "other job").enter("b") is None
+    assert WriterFence(files, "other job").enter("b") is None
     assert len(files.names(marks_directory("job"))) == 1
 
 
 def test_so_many_writers_are_known_and_a_file_that_is_none_is_refused(files: FileStore) -> None:
-    writers = Succession(files, "job")
+    writers = WriterFence(files, "job")
     for number in range(40):
         assert writers.enter(str(number)) is None
     assert writers.enter("39") is None and writers.enter("24") == "39"

@@ -11,7 +11,7 @@ from tablestore.errors import InvalidInputError
 from tablestore.types.arrowtypes import from_arrow_type
 from tablestore.types.datatypes import ArrayType, AtomicType, DataType, MapType, MultisetType, RowType, with_new_ids
 from tablestore.types.evolution.schemachanges import ColumnType
-from tablestore.types.given.schematext import parse_type_text
+from tablestore.types.userschema.schematext import parse_type_text
 
 
 def type_of(given: ColumnType, next_id: Callable[[], int]) -> DataType:

@@ -5,7 +5,7 @@
                                            └ no schema here?             └ this makes the table
 
 The claim lies among the snapshots, where a creator looks: with one there it refuses, and takes its own schema back if it finds one
-only afterwards. Who arrives looks for a schema once his claim is there. So of an arrival and a creation at least one sees the other
+only afterwards. A publisher looks for a schema once its claim is there. So of a publish and a creation at least one sees the other
 in time. A directory with snapshots and no schema is no table, whatever dies on the way.
 
 At the end the job looks whether it was given up for dead meanwhile (``is_wanted``); whoever gives it up says so before he looks for
@@ -45,7 +45,7 @@ def claim_path(source: str, target: str) -> str:
     return f"{target}/{SNAPSHOT_DIR}/{CLAIM_PREFIX}{hashlib.sha256(source.encode()).hexdigest()[:32]}"
 
 
-class Arrival:
+class TablePublish:
     """One table on its way from ``source`` to ``target``, both relative to ``files``. A context manager: what has been copied is
     removed unless the table was revealed."""
 

@@ -1,14 +1,14 @@
-"""Runs post-commit tasks, the chores, after a commit that has landed: publish, compact, tag, expire. None of them raises.
+"""Runs post-commit tasks after a commit that has landed: publish, compact, tag, expire. None of them raises.
 
     landed ── mark, hint ── publish ── compact ── tag ── expire
                  └ one fails: a warning, a note in the table, then the next
 
-A caller that gets an error repeats its write, so an error after the commit would duplicate rows. Therefore every error of a chore,
+A caller that gets an error repeats its write, so an error after the commit would duplicate rows. Therefore every error of a task,
 of any class, becomes a warning. Only what ends the process (KeyboardInterrupt, SystemExit, GeneratorExit) passes.
 
-    tablestore-undone/<chore>      {"snapshot": 7, "time": …, "kind": "storage", "error": …}
+    tablestore-undone/<task>      {"snapshot": 7, "time": …, "kind": "storage", "error": …}
 
-Other processes read the note (``tablestore table describe``). There is one per chore, the newest. The next commit whose chore
+Other processes read the note (``tablestore table describe``). There is one per task, the newest. The next commit whose task
 succeeds removes it. Success costs one listing of a directory that is mostly missing.
 """
 
@@ -31,8 +31,8 @@ UNDONE_DIR = "tablestore-undone"
 _LONGEST_ERROR = 2_000
 
 
-class Chore(Enum):
-    """A chore: the name of its note (stored), what its failure means, and what does it later."""
+class PostCommitTask(Enum):
+    """A post-commit task: the name of its note (stored), what its failure means, and what does it later."""
 
     MARK = ("replay-mark", "its mark against replays was not written", "expiry writes it before it removes the snapshot")
     EARLY = ("early-rows", "the rows that were sent ahead of it are not marked as landed", "the next publisher does that")
@@ -56,15 +56,15 @@ class Chore(Enum):
         self.label, self.failure, self.way_out = label, failure, way_out
 
 
-class LeftAlone(Exception):
-    """A chore does nothing, because another process or a later commit does it. This is no failure."""
+class Skipped(Exception):
+    """A task does nothing, because another process or a later commit does it. This is no failure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undone:
-    """A chore that failed after ``snapshot_id`` and has not succeeded since. ``error`` is safe to be shown."""
+    """A task that failed after ``snapshot_id`` and has not succeeded since. ``error`` is safe to be shown."""
 
-    chore: str
+    task: str
     snapshot_id: int
     time_millis: int
     error_kind: str
@@ -72,43 +72,43 @@ class Undone:
     way_out: str
 
 
-def attempt(chore: Chore, step: Callable[[], object], *, where: str) -> Exception | None:
-    """Runs one chore after the commit that ``where`` names. An error is logged and returned, not raised."""
+def attempt(task: PostCommitTask, step: Callable[[], object], *, where: str) -> Exception | None:
+    """Runs one task after the commit that ``where`` names. An error is logged and returned, not raised."""
     try:
         step()
-    except LeftAlone as left:
+    except Skipped as left:
         if str(left):
             LOG.info("%s has landed; %s", where, left)
         return left
     except Exception as error:  # Everything that is an error, of whatever library: what has landed is acknowledged.
         ours = isinstance(error, TablestoreError)
-        LOG.warning("%s has landed; %s (%s). What to do: %s", where, chore.failure, _text(error), chore.way_out, exc_info=not ours)
+        LOG.warning("%s has landed; %s (%s). What to do: %s", where, task.failure, _text(error), task.way_out, exc_info=not ours)
         return error
     return None
 
 
-class FollowUp:
-    """The chores after one snapshot of the table in ``files``."""
+class PostCommit:
+    """The post-commit tasks after one snapshot of the table in ``files``."""
 
     def __init__(self, files: FileStore, clock: Clock, snapshot_id: int) -> None:
         self._files, self._clock, self._snapshot_id = files, clock, snapshot_id
         self._done: set[str] = set()
         self._failed: set[str] = set()
 
-    def do(self, chore: Chore, step: Callable[[], object]) -> bool:
-        """Runs a chore; returns whether it succeeded. Raises nothing."""
-        error = attempt(chore, step, where=f"snapshot {self._snapshot_id} of table {self._files.root_uri}")
+    def do(self, task: PostCommitTask, step: Callable[[], object]) -> bool:
+        """Runs a task; returns whether it succeeded. Raises nothing."""
+        error = attempt(task, step, where=f"snapshot {self._snapshot_id} of table {self._files.root_uri}")
         if error is None:
-            self._done.add(chore.label)
-        elif not isinstance(error, LeftAlone):
-            self._failed.add(chore.label)
+            self._done.add(task.label)
+        elif not isinstance(error, Skipped):
+            self._failed.add(task.label)
             # A failing store was logged above.
             with suppress(Exception):
-                _write_note(self._files, self._clock, chore, self._snapshot_id, error)
+                _write_note(self._files, self._clock, task, self._snapshot_id, error)
         return error is None
 
     def clear_notes(self) -> None:
-        """Remove the notes of chores that had failed and were done now."""
+        """Remove the notes of tasks that had failed and were done now."""
         with suppress(Exception):
             for name in self._files.names(UNDONE_DIR):
                 if name in self._done - self._failed:
@@ -122,21 +122,21 @@ class FollowUp:
 
 
 def read_undone(files: FileStore) -> tuple[Undone, ...]:
-    """The chores that have failed and were not done since, by name."""
+    """The tasks that have failed and were not done since, by name."""
     found = [_read(files, info.name) for info in files.list(UNDONE_DIR)]
     return tuple(one for one in found if one is not None)
 
 
-def _write_note(files: FileStore, clock: Clock, chore: Chore, snapshot_id: int, error: Exception) -> None:
+def _write_note(files: FileStore, clock: Clock, task: PostCommitTask, snapshot_id: int, error: Exception) -> None:
     content = {
         "snapshot": snapshot_id,
         "time": clock.now_ms(),
         "kind": error.kind if isinstance(error, TablestoreError) else type(error).__name__,
         # The text of other libraries' errors may hold a secret, which must not be written into the table.
         "error": _text(error)[:_LONGEST_ERROR] if isinstance(error, TablestoreError) else _unknown(error),
-        "way_out": chore.way_out,
+        "way_out": task.way_out,
     }
-    files.overwrite(f"{UNDONE_DIR}/{chore.label}", json.dumps(content, separators=(",", ":")).encode())
+    files.overwrite(f"{UNDONE_DIR}/{task.label}", json.dumps(content, separators=(",", ":")).encode())
 
 
 def _read(files: FileStore, label: str) -> Undone | None:
@@ -145,7 +145,7 @@ def _read(files: FileStore, label: str) -> Undone | None:
         content = parse_json_bounded(files.read(f"{UNDONE_DIR}/{label}"), label)
         assert isinstance(content, dict)
         return Undone(
-            chore=label,
+            task=label,
             snapshot_id=int(content["snapshot"]),
             time_millis=int(content["time"]),
             error_kind=str(content["kind"]),

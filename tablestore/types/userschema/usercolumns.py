@@ -15,7 +15,7 @@ import pyarrow as pa
 from tablestore.errors import InvalidInputError
 from tablestore.types.arrowtypes import from_arrow_type
 from tablestore.types.datatypes import Field
-from tablestore.types.given.schematext import parse_columns, parse_named
+from tablestore.types.userschema.schematext import parse_columns, parse_named
 
 GivenSchema: TypeAlias = pa.Schema | str | Mapping[str, Any] | tuple[Field, ...] | Any
 """A schema as :meth:`Catalog.create_table` takes it."""
@@ -88,4 +88,3 @@ def _no_type(name: str, given: Any) -> InvalidInputError:
         f"{', '.join(one.__name__ for one in _PYTHON)}, found {given!r:.80}",
         kind="invalid-type",
     )
-

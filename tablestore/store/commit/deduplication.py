@@ -37,7 +37,7 @@ LANDINGS_IN_SNAPSHOT = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Landing:
+class EarlierCommit:
     """A commit that has landed. ``snapshot`` None: its snapshot has expired."""
 
     snapshot: Snapshot | None
@@ -51,7 +51,7 @@ def digest_of(message: CommitMessage) -> str:
     return hashlib.sha256("\n".join([str(message.table_uuid), *names]).encode()).hexdigest()[:24]
 
 
-def landings_of(properties: Mapping[str, str]) -> dict[str, int]:
+def noted_commits(properties: Mapping[str, str]) -> dict[str, int]:
     """The landings noted in a snapshot's properties."""
     text = properties.get(LANDINGS_PROPERTY)
     if text is None:
@@ -63,13 +63,13 @@ def landings_of(properties: Mapping[str, str]) -> dict[str, int]:
         raise FormatError(f"snapshot property {LANDINGS_PROPERTY} is not a map of snapshot ids: {text[:80]!r}") from error
 
 
-def encode_landings(landings: Mapping[str, int]) -> str:
+def encode_noted_commits(landings: Mapping[str, int]) -> str:
     """The text of the property, of the newest ones."""
     return json.dumps(dict(list(landings.items())[-LANDINGS_IN_SNAPSHOT:]), separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Landings:
+class CommitDeduplication:
     """The messages that landed in one table. ``has_file``: whether a data file is there."""
 
     branch: BranchMetadata
@@ -81,10 +81,10 @@ class Landings:
         """The landings noted in our newest snapshot; snapshots of other engines drop them."""
         for snapshot in self.snapshots.back_from(latest):
             if LANDINGS_PROPERTY in snapshot.properties or MARKS_PROPERTY in snapshot.properties:
-                return landings_of(snapshot.properties)
+                return noted_commits(snapshot.properties)
         return {}
 
-    def find(self, message: CommitMessage, latest: Snapshot | None) -> Landing | None:
+    def find(self, message: CommitMessage, latest: Snapshot | None) -> EarlierCommit | None:
         """The landing of a message, None if it has not landed.
 
         Raises ConflictError if some of its files landed with other messages, or if its files are gone.
@@ -93,7 +93,7 @@ class Landings:
         if latest is None or latest.id <= message.base_snapshot_id:
             return None
         if (landed_id := self.known(latest).get(digest_of(message))) is not None:
-            return Landing(self.snapshots.find(landed_id) if landed_id in self.snapshots.live_ids() else None)
+            return EarlierCommit(self.snapshots.find(landed_id) if landed_id in self.snapshots.live_ids() else None)
         if not names:
             return self._landing_without_files(message, latest)
         found: Snapshot | None = None
@@ -110,7 +110,7 @@ class Landings:
             found, met, lowest = snapshot if added else found, met | added, snapshot.id
         is_whole = lowest == message.base_snapshot_id + 1
         if met == names and found is not None and (is_whole or found.commit_kind is not CommitKind.COMPACT):
-            return Landing(found)
+            return EarlierCommit(found)
         if not is_whole:
             return self._landing_of_expired(message, names)
         if met:
@@ -140,23 +140,23 @@ class Landings:
                     needs.add_changelogs(branch.changelogs.all(), _always(produced))
         return (needs.data | needs.index) & set(names)
 
-    def _landing_without_files(self, message: CommitMessage, latest: Snapshot) -> Landing | None:
+    def _landing_without_files(self, message: CommitMessage, latest: Snapshot) -> EarlierCommit | None:
         """The landing of a message without files, which only the notes of snapshots show."""
         for snapshot in self.snapshots.back_from(latest):
             if snapshot.id <= message.base_snapshot_id:
                 break
-            if (landed_id := landings_of(snapshot.properties).get(digest_of(message))) is not None:
-                return Landing(self.snapshots.find(landed_id))
+            if (landed_id := noted_commits(snapshot.properties).get(digest_of(message))) is not None:
+                return EarlierCommit(self.snapshots.find(landed_id))
         return None
 
     def _added_by(self, snapshot: Snapshot) -> set[str]:
         entries = (*self.manifests.delta(snapshot), *self.manifests.changelog(snapshot))
         return {entry.file.file_name for entry in entries if entry.kind is EntryKind.ADD}
 
-    def _landing_of_expired(self, message: CommitMessage, names: Collection[str]) -> Landing | None:
+    def _landing_of_expired(self, message: CommitMessage, names: Collection[str]) -> EarlierCommit | None:
         """The landing of a message, where snapshots in which it may have landed have expired."""
         if self.named(names):
-            return Landing(None)
+            return EarlierCommit(None)
         if not all(self.has_file(entry) for entry in message.new_files):
             raise self._gone(message)
         return None

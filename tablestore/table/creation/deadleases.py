@@ -18,8 +18,8 @@ from tablestore.format.paths import MAIN_BRANCH
 from tablestore.io.filestore import FileStore
 from tablestore.options import MATERIALIZED_DEFINITION_QUERY
 from tablestore.store.history.branchfiles import branch_files
-from tablestore.store.history.holds import Hold, Holds, hold_uuid
 from tablestore.store.history.references import branch_directories
+from tablestore.store.history.retentionleases import RetentionLease, RetentionLeases, hold_uuid
 from tablestore.store.schemas import Schemas, table_uuid_of
 from tablestore.table.creation.creationtools import CreationTools
 from tablestore.table.system.systemkinds import SEPARATOR
@@ -55,7 +55,7 @@ def release_dead_holds(tools: CreationTools, *, dry_run: bool) -> tuple[DeadHold
     dead = [one for one in held if one.hold.target_uuid not in making and not _is_read(one, queries)]
     if not dry_run:
         for one in dead:
-            Holds(one.files).release(one.hold.name)
+            RetentionLeases(one.files).release(one.hold.name)
     return tuple(
         DeadHold(table=str(one.table), branch=one.branch, next_snapshot=one.hold.next_snapshot, owner=one.hold.owner)
         for one in dead
@@ -67,7 +67,7 @@ class _Held:
     table: Identifier
     branch: str
     files: FileStore
-    hold: Hold
+    hold: RetentionLease
 
 
 def _held(tools: CreationTools) -> Iterator[_Held]:
@@ -78,7 +78,7 @@ def _held(tools: CreationTools) -> Iterator[_Held]:
             continue  # Its holds went with it.
         for branch in (MAIN_BRANCH, *branch_directories(main)):
             files = branch_files(main, branch)
-            for hold in Holds(files).all():
+            for hold in RetentionLeases(files).all():
                 yield _Held(table, branch, files, hold)
 
 

@@ -1,6 +1,6 @@
 """Checks of the machine: Python, libraries, Java, and whether a warehouse can be written to safely.
 
-Each check gives one :class:`Look`. An extra that is not installed is not a problem but *absent*, with the way to get it.
+Each check gives one :class:`Check`. An extra that is not installed is not a problem but *absent*, with the way to get it.
 """
 
 import importlib.metadata
@@ -31,7 +31,7 @@ LITTLE_SPACE_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class Check:
     """One thing that was looked at."""
 
     name: str
@@ -40,18 +40,18 @@ class Look:
     fix: str | None = None
 
 
-def look_around() -> Iterator[Look]:
+def check_machine() -> Iterator[Check]:
     """The machine, apart from any warehouse."""
     version = platform.python_version()
     if sys.version_info < OLDEST_PYTHON:
-        yield Look(name="python", status="problem", detail=version, fix="install Python 3.11 or later")
+        yield Check(name="python", status="problem", detail=version, fix="install Python 3.11 or later")
     else:
-        yield Look(name="python", status="ok", detail=f"{version} on {platform.system()} {platform.machine()}")
-    yield Look(name="tablestore", status="ok", detail=ts.__version__)
+        yield Check(name="python", status="ok", detail=f"{version} on {platform.system()} {platform.machine()}")
+    yield Check(name="tablestore", status="ok", detail=ts.__version__)
     for name in REQUIRED:
         found = installed(name)
         fix = None if found else "pip install --upgrade tablestore"
-        yield Look(name=name, status="ok" if found else "problem", detail=found or "not installed", fix=fix)
+        yield Check(name=name, status="ok" if found else "problem", detail=found or "not installed", fix=fix)
     yield from _spark()
     yield _optional("confluent-kafka", "kafka", "for the change log on Kafka")
     yield _optional("botocore", "s3", "for tables on S3")
@@ -65,37 +65,37 @@ def installed(name: str) -> str | None:
         return None
 
 
-def _optional(name: str, extra: str, purpose: str) -> Look:
+def _optional(name: str, extra: str, purpose: str) -> Check:
     if found := installed(name):
-        return Look(name=name, status="ok", detail=found)
-    return Look(name=name, status="absent", detail=f"not installed, {purpose}", fix=f"pip install 'tablestore[{extra}]'")
+        return Check(name=name, status="ok", detail=found)
+    return Check(name=name, status="absent", detail=f"not installed, {purpose}", fix=f"pip install 'tablestore[{extra}]'")
 
 
-def _spark() -> Iterator[Look]:
+def _spark() -> Iterator[Check]:
     spark, java = installed("pyspark"), java_version()
     if spark is None:
         yield _optional("pyspark", "spark", "for Spark")
     elif _numbers(spark) < OLDEST_SPARK:
-        yield Look(name="pyspark", status="problem", detail=spark, fix="pip install 'tablestore[spark]' (4.3 or later)")
+        yield Check(name="pyspark", status="problem", detail=spark, fix="pip install 'tablestore[spark]' (4.3 or later)")
     else:
-        yield Look(name="pyspark", status="ok", detail=spark)
+        yield Check(name="pyspark", status="ok", detail=spark)
     if java is None:
         status: Status = "problem" if spark else "absent"
-        yield Look(name="java", status=status, detail="not found, for Spark", fix="install a JDK 17 or later, or set JAVA_HOME")
+        yield Check(name="java", status=status, detail="not found, for Spark", fix="install a JDK 17 or later, or set JAVA_HOME")
     elif _numbers(java)[:1] < (OLDEST_JAVA,):
         fix = "install a JDK 17 or later, and point JAVA_HOME at it"
-        yield Look(name="java", status="problem" if spark else "warning", detail=java, fix=fix)
+        yield Check(name="java", status="problem" if spark else "warning", detail=java, fix=fix)
     else:
-        yield Look(name="java", status="ok", detail=java)
+        yield Check(name="java", status="ok", detail=java)
     worker = os.environ.get("PYSPARK_PYTHON")
     if spark and worker and shutil.which(worker) is None:
-        yield Look(
+        yield Check(
             name="PYSPARK_PYTHON", status="problem", detail=f"{worker} cannot be run", fix="set it to a Python with tablestore"
         )
     elif spark and not _has_source(worker or "python3"):
         detail = f"{worker} has no pyspark_tablestore" if worker else "not set, and python3 has no pyspark_tablestore"
         fix = f"Spark's workers run it: export PYSPARK_PYTHON={sys.executable}, or pyspark_tablestore.register(spark) in local mode"
-        yield Look(name="PYSPARK_PYTHON", status="warning", detail=detail, fix=fix)
+        yield Check(name="PYSPARK_PYTHON", status="warning", detail=detail, fix=fix)
 
 
 def _has_source(python: str) -> bool:
@@ -126,30 +126,30 @@ def java_version() -> str | None:
     return match[1] if match else None
 
 
-def look_at_catalog(settings: CatalogSettings) -> Iterator[Look]:
+def check_catalog(settings: CatalogSettings) -> Iterator[Check]:
     """The warehouse of a catalog, and the database that keeps its names, if one does (where its tables are made, if need be)."""
     try:
         catalog, settings = open_meta_catalog(settings, SystemIds())
     except ts.UnsupportedError as error:
-        yield Look(name="catalog", status="problem", detail=error.message, fix="install the package that is missing")
+        yield Check(name="catalog", status="problem", detail=error.message, fix="install the package that is missing")
         return
     assert settings.warehouse is not None, "a catalog in memory has none and is not looked at"
     in_database = settings.metastore == JDBC
-    yield from look_at_warehouse(open_store(settings.warehouse, settings.storage), counts=not in_database)
+    yield from check_warehouse(open_store(settings.warehouse, settings.storage), counts=not in_database)
     if in_database:
         yield _names(catalog, settings.shown()[URI.key])
 
 
-def _names(catalog: MetaCatalog, where: str) -> Look:
+def _names(catalog: MetaCatalog, where: str) -> Check:
     try:
         databases = catalog.list_databases()
     except ts.TablestoreError as error:
         fix = f"start the database, or correct {URI.key}, {JDBC_USER.key} and {JDBC_PASSWORD.key}"
-        return Look(name="names", status="problem", detail=error.message, fix=fix)
-    return Look(name="names", status="ok", detail=f"{len(databases)} database(s) in {where}")
+        return Check(name="names", status="problem", detail=error.message, fix=fix)
+    return Check(name="names", status="ok", detail=f"{len(databases)} database(s) in {where}")
 
 
-def look_at_warehouse(files: FileStore, *, counts: bool = True) -> Iterator[Look]:
+def check_warehouse(files: FileStore, *, counts: bool = True) -> Iterator[Check]:
     """Whether a warehouse can be reached, written and published to. What is written for that is removed again.
 
     ``counts``: its directories are its databases.
@@ -158,37 +158,39 @@ def look_at_warehouse(files: FileStore, *, counts: bool = True) -> Iterator[Look
     try:
         entries = files.list("")
     except ts.TablestoreError as error:
-        yield Look(name="warehouse", status="problem", detail=error.message, fix="check the address, and the rights to list it")
+        yield Check(name="warehouse", status="problem", detail=error.message, fix="check the address, and the rights to list it")
         return
     local = "://" not in where
     if local and not os.path.isdir(where):
-        yield Look(name="warehouse", status="warning", detail=f"{where} is not there yet", fix="tablestore db create NAME makes it")
+        yield Check(
+            name="warehouse", status="warning", detail=f"{where} is not there yet", fix="tablestore db create NAME makes it"
+        )
         return
     databases = sum(info.is_dir and info.name.endswith(".db") for info in entries)
-    yield Look(name="warehouse", status="ok", detail=f"{where}, {databases} database(s)" if counts else where)
+    yield Check(name="warehouse", status="ok", detail=f"{where}, {databases} database(s)" if counts else where)
     yield _publishing(files)
     if local and (free := shutil.disk_usage(where).free) < LITTLE_SPACE_BYTES:
-        yield Look(name="space", status="warning", detail=f"{free >> 20} MB free", fix="make room: writes fail on a full disk")
+        yield Check(name="space", status="warning", detail=f"{free >> 20} MB free", fix="make room: writes fail on a full disk")
 
 
-def _publishing(files: FileStore) -> Look:
+def _publishing(files: FileStore) -> Check:
     """A commit creates one file if it is absent: the store has to guarantee that."""
     name = "conditional publish"
     if not files.can_publish:
         fix = "use a store that can (local files, S3, Google Cloud, Azure), or a lock: catalog.lock.type and catalog.lock.location"
-        return Look(name=name, status="problem", detail="the store cannot create a file only if it is absent", fix=fix)
+        return Check(name=name, status="problem", detail="the store cannot create a file only if it is absent", fix=fix)
     path = f"{TEMPORARY_PREFIX}doctor-{SystemIds().uuid()}"
     try:
         first, second = files.publish_if_absent(path, b"first"), files.publish_if_absent(path, b"second")
         kept = files.read(path)
     except ts.TablestoreError as error:
-        return Look(name=name, status="problem", detail=error.message, fix="check the rights to write")
+        return Check(name=name, status="problem", detail=error.message, fix="check the rights to write")
     finally:
         _remove(files, path)
     if (first, second, kept) != (True, False, b"first"):
         fix = "do not write here from two processes: acknowledged rows would be lost; use another store"
-        return Look(name=name, status="problem", detail="the store replaced a file that was there", fix=fix)
-    return Look(name=name, status="ok", detail="a second writer of one name is refused")
+        return Check(name=name, status="problem", detail="the store replaced a file that was there", fix=fix)
+    return Check(name=name, status="ok", detail="a second writer of one name is refused")
 
 
 def _remove(files: FileStore, path: str) -> None:

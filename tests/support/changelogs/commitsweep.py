@@ -13,7 +13,7 @@ import tablestore as ts
 from tablestore.clock import Clock
 from tablestore.log.opening import ChangeLogs
 from tablestore.store.context import open_context
-from tablestore.store.followup import read_undone
+from tablestore.store.postcommit import read_undone
 from tablestore.testing.files import Call, Faults, FaultyFileStore
 from tests.support.holdings import Holdings
 
@@ -61,7 +61,7 @@ def sweep(
         failed = behind[n - 1] if len(behind) >= n else None
         assert isinstance(landed, ts.Snapshot), f"{failed} failed: it returned {landed}"
         assert table.scan().to_arrow()["v"].to_pylist() == [f"failing {n}"], f"{failed} failed"
-        noted |= {one.chore for one in read_undone(files)}
+        noted |= {one.task for one in read_undone(files)}
         write(_table(catalog), f"next {n}")
         undone = read_undone(files)
         assert undone == (), f"{failed} failed, and the next write left it undone: {[one.error for one in undone]}"

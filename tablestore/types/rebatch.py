@@ -14,7 +14,7 @@ def _nbytes(rows: pa.RecordBatch | pa.Table) -> int:
 _Rows = TypeVar("_Rows", pa.RecordBatch, pa.Table)
 
 
-def pieces(rows: _Rows, *, max_rows: int, max_bytes: int, size_of: Callable[[_Rows], int] = _nbytes) -> Iterator[_Rows]:
+def slices_of(rows: _Rows, *, max_rows: int, max_bytes: int, size_of: Callable[[_Rows], int] = _nbytes) -> Iterator[_Rows]:
     """Splits rows, in order, into slices within both bounds; a row of more than ``max_bytes`` comes alone. No rows give no slices.
 
     ``size_of``: how many bytes rows count as; by default what they take in memory.
@@ -35,13 +35,13 @@ def pieces(rows: _Rows, *, max_rows: int, max_bytes: int, size_of: Callable[[_Ro
         if piece.num_rows > 1 and size_of(piece) > max_bytes:
             # Rows differ in size: half of this piece may be within the bound.
             half = piece.num_rows // 2
-            yield from pieces(piece.slice(0, half), max_rows=max_rows, max_bytes=max_bytes, size_of=size_of)
-            yield from pieces(piece.slice(half), max_rows=max_rows, max_bytes=max_bytes, size_of=size_of)
+            yield from slices_of(piece.slice(0, half), max_rows=max_rows, max_bytes=max_bytes, size_of=size_of)
+            yield from slices_of(piece.slice(half), max_rows=max_rows, max_bytes=max_bytes, size_of=size_of)
         else:
             yield piece
 
 
-def gathered(
+def rebatched(
     batches: Iterable[pa.RecordBatch],
     *,
     max_rows: int,
@@ -49,7 +49,7 @@ def gathered(
     small_rows: int | None = None,
     small_bytes: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Rebatches rows, in order: large batches are cut as :func:`pieces` cuts them, small ones in a row put together as far as the
+    """Rebatches rows, in order: large batches are cut as :func:`slices_of` does, small ones in a row put together as far as the
     bounds allow.
 
     A batch is small if it has at most ``small_rows`` rows (half of ``max_rows`` if not given) and ``small_bytes`` (``max_bytes``).
@@ -60,7 +60,7 @@ def gathered(
     small: list[pa.RecordBatch] = []
     rows = size = 0
     for whole in batches:
-        for batch in pieces(whole, max_rows=max_rows, max_bytes=max_bytes):
+        for batch in slices_of(whole, max_rows=max_rows, max_bytes=max_bytes):
             count, nbytes = batch.num_rows, batch.nbytes
             is_small = count <= small_rows and nbytes <= small_bytes
             if small and (not is_small or rows + count > max_rows or size + nbytes > max_bytes):

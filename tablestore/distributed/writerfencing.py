@@ -23,7 +23,7 @@ _KEPT = 16
 _TRIES = 100
 
 
-class Succession:
+class WriterFence:
     """The writers that stand for one ``user``."""
 
     def __init__(self, files: FileStore, user: str) -> None:

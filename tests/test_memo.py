@@ -2,7 +2,7 @@ from functools import partial
 
 import pytest
 
-from tablestore.remembered import MOST_CHARACTERS, MOST_RESULTS, RecentlyUsed, Remembered
+from tablestore.memo import MOST_CHARACTERS, MOST_RESULTS, Memo, RecentlyUsed
 
 
 def test_what_was_asked_before_is_not_computed_again() -> None:
@@ -12,12 +12,12 @@ def test_what_was_asked_before_is_not_computed_again() -> None:
         asked.append((text, number))
         return [text] * number
 
-    remembered = Remembered()
-    first = remembered(made, "a", 2)
-    assert remembered(made, "a", 2) is first == ["a", "a"]
-    assert remembered(made, "a", 3) == ["a"] * 3
-    assert remembered(len, "a") == 1
-    assert Remembered()(made, "a", 2) is not first
+    memo = Memo()
+    first = memo(made, "a", 2)
+    assert memo(made, "a", 2) is first == ["a", "a"]
+    assert memo(made, "a", 3) == ["a"] * 3
+    assert memo(len, "a") == 1
+    assert Memo()(made, "a", 2) is not first
     assert asked == [("a", 2), ("a", 3), ("a", 2)]
 
 
@@ -27,21 +27,21 @@ def test_an_error_and_what_comes_of_a_long_text_are_not_kept() -> None:
         raise ValueError(text)
 
     asked: list[str] = []
-    remembered = Remembered()
+    memo = Memo()
     for _ in range(2):
         with pytest.raises(ValueError, match="no"):
-            remembered(refuse, "no")
+            memo(refuse, "no")
     assert asked == ["no", "no"]
     long = "x" * (MOST_CHARACTERS + 1)
-    assert remembered(list, long) is not remembered(list, long)
+    assert memo(list, long) is not memo(list, long)
 
 
 def test_only_the_newest_results_are_kept() -> None:
-    remembered = Remembered()
-    first = remembered(list, "0")
+    memo = Memo()
+    first = memo(list, "0")
     for number in range(1, MOST_RESULTS + 1):
-        remembered(list, str(number))
-    assert remembered(list, "0") is not first
+        memo(list, str(number))
+    assert memo(list, "0") is not first
 
 
 def test_values_used_last_are_kept_up_to_a_number_and_a_weight() -> None:

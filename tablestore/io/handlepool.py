@@ -1,11 +1,11 @@
 """Pools file handles: reads more files side by side than a process may have open.
 
     many readers, each where it stands    a  b  c  d  e  f  …
-    open at a time                        at most ``handles``: who reads next opens its file again, and who read longest ago
-                                          is closed
+    open at a time                        at most ``handles``: the next to read opens its file again, and the one least
+                                          recently read is closed
 
 Data files never change, so a file that is opened again goes on where it was left; one that was removed meanwhile is an error as it
-is for any reader that comes late. Only reads are wrapped. One set of turns belongs to one merge, in one thread.
+is for any reader that comes late. Only reads are wrapped. One pool belongs to one merge, in one thread.
 """
 
 from collections import OrderedDict
@@ -19,7 +19,7 @@ from tablestore.io.wrapped import WrappedFileStore
 
 
 @dataclass(frozen=True, eq=False)
-class TakingTurns(WrappedFileStore):
+class HandlePool(WrappedFileStore):
     """A file store whose inputs share ``handles`` open files; everything else is that of ``inner``."""
 
     handles: int
@@ -27,7 +27,7 @@ class TakingTurns(WrappedFileStore):
     _open: "OrderedDict[_Input, pa.NativeFile]" = field(default_factory=OrderedDict, init=False)
 
     def open_input(self, path: str) -> "pa.NativeFile | BinaryIO":
-        """A random-access file, as :meth:`FileStore.open_input`; it is open only while it has its turn."""
+        """A random-access file, as :meth:`FileStore.open_input`; it is open only while the pool has it open."""
         self._make_room()
         found = self.inner.open_input(path)
         # A file of a far store is asked for piece by piece: it holds nothing open.
@@ -37,7 +37,7 @@ class TakingTurns(WrappedFileStore):
         self._open[reader] = found
         return cast(BinaryIO, reader)
 
-    def turn_of(self, reader: "_Input") -> pa.NativeFile:
+    def file_of(self, reader: "_Input") -> pa.NativeFile:
         """The reader's file, opened again if it had to go meanwhile."""
         if reader in self._open:
             self._open.move_to_end(reader)
@@ -60,22 +60,22 @@ class TakingTurns(WrappedFileStore):
 
 
 class _Input(RangedFile):
-    """One file, open while it has its turn. ``round_trips``: no read is a request to a far store."""
+    """One file, open while the pool has it open. ``round_trips``: no read is a request to a far store."""
 
     round_trips = False
     __hash__ = object.__hash__
 
-    def __init__(self, turns: TakingTurns, path: str, *, size: int) -> None:
+    def __init__(self, pool: HandlePool, path: str, *, size: int) -> None:
         super().__init__(size=size, fetch=self._read_range)
-        self._turns, self.path = turns, path
+        self._pool, self.path = pool, path
 
     def close(self) -> None:
         if not self.closed:
-            self._turns.leave(self)
+            self._pool.leave(self)
         super().close()
 
     def _read_range(self, start: int, end: int) -> bytes:
-        file = self._turns.turn_of(self)
+        file = self._pool.file_of(self)
         file.seek(start)
         data: bytes = file.read(end - start)
         return data

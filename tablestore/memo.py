@@ -1,6 +1,6 @@
 """Memo tables: results that were computed lately, by their arguments, in least-recently-used order.
 
-:class:`Remembered` is for pure functions of a text, :class:`RecentlyUsed` for values of which some are large.
+:class:`Memo` is for pure functions of a text, :class:`RecentlyUsed` for values of which some are large.
 
 An object of these classes belongs to one environment, engine or session; there is none for the whole process. Threads may share it:
 two that ask for one thing at once may both compute it.
@@ -20,7 +20,7 @@ MOST_CHARACTERS = 20_000
 _T = TypeVar("_T")
 
 
-class Remembered:
+class Memo:
     """Calls functions whose results follow from their arguments alone and are never changed. Arguments are compared by value."""
 
     def __init__(self) -> None:

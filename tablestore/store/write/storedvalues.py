@@ -42,7 +42,7 @@ _OWN_NUMBERS = 2**62
 
 
 @dataclass(slots=True, kw_only=True)
-class Keeper:
+class StoredValueFiller:
     """Looks up missing columns in the newest snapshot, or in ``pinned``. Reads a newer snapshot once its files have expired.
 
     ``replaced``: how many rows that add were found by their keys, so far.

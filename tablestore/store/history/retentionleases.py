@@ -31,7 +31,7 @@ _NAME = re.compile(r"([a-z][a-z0-9]*(?:-[a-z0-9]+)*?)-(\d{20})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hold:
+class RetentionLease:
     """Snapshots from ``next_snapshot`` on are needed. ``owner`` names the holder, ``epoch`` and ``token`` the taking.
 
     ``target``: where the table that is made from these snapshots lay then; None if no table is, or an earlier release took it.
@@ -52,43 +52,43 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True)
-class Holds:
+class RetentionLeases:
     """The holds of the table in ``files`` (or a branch's view of it)."""
 
     files: FileStore
 
-    def find(self, name: str) -> Hold | None:
+    def find(self, name: str) -> RetentionLease | None:
         """The hold of that name, None if there is none. Raises FormatError if its file is damaged."""
         return next((hold for hold in self.all() if hold.name == name), None)
 
-    def all(self) -> tuple[Hold, ...]:
+    def all(self) -> tuple[RetentionLease, ...]:
         """The holds, by name."""
-        found: dict[str, Hold] = {}
+        found: dict[str, RetentionLease] = {}
         for hold in self._recorded():
             if hold.name not in found or found[hold.name].epoch < hold.epoch:
                 found[hold.name] = hold
         if LOG_HOLD not in found and (old := Consumers(self.files).find(LOG_CONSUMER)) is not None:
-            found[LOG_HOLD] = Hold(name=LOG_HOLD, next_snapshot=old.next_snapshot, owner="the log", epoch=0, token="")
+            found[LOG_HOLD] = RetentionLease(name=LOG_HOLD, next_snapshot=old.next_snapshot, owner="the log", epoch=0, token="")
         return tuple(found[name] for name in sorted(found))
 
-    def floor(self) -> Hold | None:
+    def floor(self) -> RetentionLease | None:
         """The hold that needs the oldest snapshot."""
         return min(self.all(), key=lambda hold: (hold.next_snapshot, hold.name), default=None)
 
-    def take(self, name: str, next_snapshot: int, *, owner: str, ids: Ids, target: str | None = None) -> Hold:
+    def take(self, name: str, next_snapshot: int, *, owner: str, ids: Ids, target: str | None = None) -> RetentionLease:
         """Hold snapshots from ``next_snapshot`` on. Ends the hold of an earlier owner of that name."""
         token = ids.uuid()
         while True:
             before = self.find(name)
             epoch = before.epoch + 1 if before is not None else 1
             first = _checked(next_snapshot)
-            hold = Hold(name=name, next_snapshot=first, owner=owner, epoch=epoch, token=token, target=target)
+            hold = RetentionLease(name=name, next_snapshot=first, owner=owner, epoch=epoch, token=token, target=target)
             if self.files.publish_if_absent(_path(hold), _encode(hold)):
                 self._mirror(hold)
                 self._forget(name, below=epoch)
                 return hold
 
-    def move(self, hold: Hold, next_snapshot: int) -> Hold:
+    def move(self, hold: RetentionLease, next_snapshot: int) -> RetentionLease:
         """Let expiry have the snapshots before ``next_snapshot``. Raises ConflictError if another owner has taken the hold."""
         now = self.find(hold.name)
         if now is None or (now.epoch, now.token) != (hold.epoch, hold.token):
@@ -110,7 +110,7 @@ class Holds:
         Consumers(self.files).delete(mirror_of(name))
         self._forget(name)
 
-    def _recorded(self) -> Iterator[Hold]:
+    def _recorded(self) -> Iterator[RetentionLease]:
         for info in self.files.list(HOLDS_DIR):
             if (match := _NAME.fullmatch(info.name)) is None:
                 continue
@@ -120,7 +120,7 @@ class Holds:
                 continue  # A newer epoch is in its place.
             where = f"{self.files.root_uri}/{HOLDS_DIR}/{info.name}"
             source = JsonObject(parse_json_bounded(data, where), where)
-            yield Hold(
+            yield RetentionLease(
                 name=match[1],
                 epoch=int(match[2]),
                 next_snapshot=source.integer(NEXT_SNAPSHOT_KEY),
@@ -129,7 +129,7 @@ class Holds:
                 target=source.optional_text("target"),
             )
 
-    def _mirror(self, hold: Hold) -> None:
+    def _mirror(self, hold: RetentionLease) -> None:
         Consumers(self.files).write(mirror_of(hold.name), hold.next_snapshot)
 
     def _forget(self, name: str, *, below: int = 10**20) -> None:
@@ -160,13 +160,13 @@ def _checked(next_snapshot: int) -> int:
     return next_snapshot
 
 
-def _path(hold: Hold) -> str:
+def _path(hold: RetentionLease) -> str:
     name = f"{hold.name}-{hold.epoch:020d}"
     assert _NAME.fullmatch(name), name
     return f"{HOLDS_DIR}/{name}"
 
 
-def _encode(hold: Hold) -> bytes:
+def _encode(hold: RetentionLease) -> bytes:
     content = {NEXT_SNAPSHOT_KEY: hold.next_snapshot, "owner": hold.owner, "token": hold.token}
     if hold.target is not None:
         content["target"] = hold.target

@@ -4,8 +4,8 @@ import pytest
 
 from tablestore.errors import InvalidInputError
 from tablestore.types.datatypes import ArrayType, MapType, MultisetType, RowType, with_nullable
-from tablestore.types.given.schematext import parse_column, parse_columns, parse_named, parse_type_text
 from tablestore.types.typestring import MAX_TYPE_DEPTH, parse_type
+from tablestore.types.userschema.schematext import parse_column, parse_columns, parse_named, parse_type_text
 
 INT, STRING = parse_type("INT"), parse_type("STRING")
 

@@ -1,4 +1,4 @@
-"""What ``tablestore consume`` is asked for: which changes, how they are shown, or where they are brought. Pure."""
+"""Describes a consume command: which changes, how they are shown, or where they are brought. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class TopicForm(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class ConsumeOptions:
     """Which changes of a table."""
 
     from_snapshot: int | None
@@ -58,21 +58,21 @@ class Shown:
         """Whether the output is complete only at the end."""
         return self.format is RowFormat.PARQUET or (self.output is not None and str(self.output) != "-")
 
-    def refuse_mixed(self, asked: Asked) -> None:
+    def refuse_mixed(self, options: ConsumeOptions) -> None:
         """Raise BadParameter for what does not go together."""
-        if asked.is_range and asked.onward:
+        if options.is_range and options.onward:
             raise typer.BadParameter(
                 "--from-snapshot and --to-snapshot name a range; --scan, --timestamp, --consumer and --follow go on from a place",
                 param_hint="'--from-snapshot'",
             )
-        if asked.onward and asked.snapshot_ids:
+        if options.onward and options.snapshot_ids:
             raise typer.BadParameter("only a range of snapshots has them: use --from-snapshot", param_hint="'--snapshot-ids'")
-        if asked.follow and self.at_end:
+        if options.follow and self.at_end:
             raise typer.BadParameter(
                 "a file is complete at the end, and --follow has none: leave --output and --format parquet out",
                 param_hint="'--follow'",
             )
-        if asked.gaps == "restart" and not asked.onward:
+        if options.gaps == "restart" and not options.onward:
             raise typer.BadParameter("goes with --scan, --consumer or --follow", param_hint="'--restart-at-gaps'")
 
 
@@ -98,15 +98,15 @@ class Delivery:
         if self.name is not None:
             raise typer.BadParameter("names a delivery: it goes with --to, --to-files or --to-topic", param_hint="'--name'")
 
-    def refuse_mixed(self, asked: Asked, shown: Shown) -> None:
+    def refuse_mixed(self, options: ConsumeOptions, shown: Shown) -> None:
         """Raise BadParameter for what does not go with a delivery."""
         _, *others = self._named()
         printed = {
-            "--from-snapshot": asked.is_range,
-            "--snapshot-ids": asked.snapshot_ids,
-            "--after-only": not asked.pairs,
-            "--restart-at-gaps": asked.gaps == "restart",
-            "--timestamp": asked.timestamp is not None,
+            "--from-snapshot": options.is_range,
+            "--snapshot-ids": options.snapshot_ids,
+            "--after-only": not options.pairs,
+            "--restart-at-gaps": options.gaps == "restart",
+            "--timestamp": options.timestamp is not None,
             "--limit": shown.limit is not None,
             "--output": shown.output is not None,
             **dict.fromkeys(others, True),
