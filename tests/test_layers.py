@@ -137,6 +137,8 @@ PLAINLY_DESCRIBED = (
     "environment",
     "materialized",
     "tableenvironment",
+    "cli",
+    "testing",
 )
 RIDDLE = re.compile(
     r"(What|How|Which|Where|When|Who|Whose|Why|Whether|Of|Does|Do|Is|Are|Can|May|Might|Should)\b|[^\n]*(\n[^\n]+)*\?(\n\n|\s*$)"

@@ -1,4 +1,4 @@
-"""What every command shares: which warehouse, how to show, how to fail.
+"""Gives every command its warehouse, its output and its way to fail.
 
     command(app, "list", "tablestore table list shop")      turns a function into a command
 

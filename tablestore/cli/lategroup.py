@@ -21,7 +21,7 @@ from tablestore.lazy import imported
 
 @dataclass(frozen=True, slots=True)
 class LateCommand:
-    """Where a command comes from: ``load`` makes the command of a name, ``line`` is what the list of commands says about it.
+    """The origin of a command: ``load`` makes the command of a name, ``line`` is what the list of commands says about it.
 
     ``group``: its commands are known without loading them.
     """
@@ -81,7 +81,7 @@ class LateGroup(TyperGroup):
         TyperGroup.format_help(self._listed(), ctx, formatter)
 
     def shell_complete(self, ctx: Any, incomplete: str) -> Any:
-        """What a word may become, without loading the commands."""
+        """Completes a word without loading the commands."""
         ctx.command = self._listed()
         return TyperGroup.shell_complete(ctx.command, ctx, incomplete)
 

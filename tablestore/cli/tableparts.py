@@ -1,4 +1,4 @@
-"""What a table is made of, by name alone: columns, tags, snapshots, branches, consumers, options.
+"""Lists the parts of a table by name alone: columns, tags, snapshots, branches, consumers, options.
 
 For the completion of a word, which must not keep the user waiting. Neither is the table opened nor Arrow loaded: the names of files
 say what there is, and a schema file which columns. In an object store or an SQL catalog it takes as long as that takes to answer.

@@ -1,4 +1,4 @@
-"""What a shell offers for a word that stands for a part of a table: columns, tags, options and the like.
+"""Completes a word that stands for a part of a table: columns, tags, options and the like.
 
 Each is an ``autocompletion`` of an argument or option, and looks at the table that the words before it name. Names of tables are
 completed by :func:`~tablestore.cli.command.complete_table`.

@@ -72,7 +72,7 @@ class _Rule:
 
 @dataclass
 class Faults:
-    """What to do at which call, and the counts of what happened; shared by a store and those made from it."""
+    """The actions at chosen calls, and the counts of what happened; shared by a store and those made from it."""
 
     calls: list[Call] = field(default_factory=list)
     injected: Counter[str] = field(default_factory=Counter)
@@ -84,7 +84,7 @@ class Faults:
 
     @property
     def injected_total(self) -> int:
-        """How many faults really happened."""
+        """The number of faults that really happened."""
         return self.injected.total()
 
     def before(self, hook: Hook, *, op: str | None = None) -> None:

@@ -23,7 +23,7 @@ app = typer.Typer()
 
 
 class Engine(StrEnum):
-    """What runs queries."""
+    """The engine that runs queries."""
 
     SPARK = "spark"
     DUCKDB = "duckdb"

@@ -1,4 +1,4 @@
-"""Where in a CSV file is the value that Arrow's reader refuses? It names a column by number, and no line.
+"""Finds the value in a CSV file that Arrow's reader refuses. It names a column by number, and no line.
 
 The file is read once more, by the reader of the standard library, up to the record at fault: a Python loop over records, for an
 error only. A pipe cannot be read again: there the row counts that Arrow's message has if it reads with one thread. A fault of

@@ -1,4 +1,4 @@
-"""Which files does a command line name? Files, folders and patterns, here or in an object store.
+"""Lists the files that a command line names. Files, folders and patterns, here or in an object store.
 
     orders.csv                the file, whatever characters its name has
     exports/                  all files below the folder that look like rows, without hidden ones (. and _ in front)

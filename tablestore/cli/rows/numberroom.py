@@ -1,4 +1,4 @@
-"""What is to be done about a number in a file for which its column has no room?"""
+"""Says what is to be done about a number in a file for which its column has no room."""
 
 import re
 

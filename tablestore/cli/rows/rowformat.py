@@ -12,7 +12,7 @@ COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
 
 
 class RowFormat(StrEnum):
-    """How rows leave."""
+    """The format in which rows are written."""
 
     TABLE = "table"
     JSON = "json"
@@ -21,7 +21,7 @@ class RowFormat(StrEnum):
 
 
 class FileFormat(StrEnum):
-    """What a file of rows may be."""
+    """The formats that a file of rows may have."""
 
     PARQUET = "parquet"
     ARROW = "arrow"
@@ -45,7 +45,7 @@ _SUFFIXES = {
 
 @dataclass(kw_only=True)
 class ReadSettings:
-    """How to read a file: which format (None: by name), and how its CSV is written."""
+    """The way to read a file: its format (None: by name), and how its CSV is written."""
 
     file_format: FileFormat | None = None
     delimiter: str | None = None

@@ -1,1 +1,1 @@
-"""How the command line shows things."""
+"""Shows things on the command line."""

@@ -1,4 +1,4 @@
-"""What a command shows: one JSON document, a table for eyes, or plain lines for other programs.
+"""Shows the results of a command: one JSON document, a table for eyes, or plain lines for other programs.
 
     --json        one JSON document on standard output; sizes in bytes, times ISO 8601 in UTC
     terminal      rich tables, human sizes, relative times
@@ -47,7 +47,7 @@ class Column:
 
 
 class Output:
-    """Where the results of one command go."""
+    """The place that the results of one command go to."""
 
     def __init__(self, *, as_json: bool, now_millis: int) -> None:
         self.as_json, self._now = as_json, now_millis

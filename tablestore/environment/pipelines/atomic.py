@@ -62,7 +62,7 @@ class StagedCreation:
     ``when_taken`` plans what is done where another job took the name meanwhile; None: nothing.
     """
 
-    rows: "QueryRows"
+    rows: "PendingRows"
     context: ManagedTableContext
     factory: StagesTables
     replaces: bool = False
@@ -122,7 +122,7 @@ class StagedCreation:
 class HookedCreation:
     """The plan of a managed table that a hook makes before the job runs."""
 
-    rows: "QueryRows"
+    rows: "PendingRows"
     context: ManagedTableContext
     when_taken: Callable[[], JobPlan] | None = None
     kind: ResultKind = "snapshot"
@@ -143,7 +143,7 @@ class HookedCreation:
         return self.rows.explain()
 
 
-def hooked_stream(rows: "QueryRows", context: ManagedTableContext, setting: StreamSetting) -> StreamInsert:
+def hooked_stream(rows: "PendingRows", context: ManagedTableContext, setting: StreamSetting) -> StreamInsert:
     """The plan of a stream into a managed table: a hook makes it before the stream begins, and drops it if that fails or is
     canceled."""
 
@@ -238,7 +238,7 @@ class KeptCreation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueryRows:
+class PendingRows:
     """The rows of a table that is made when the job runs."""
 
     session: Session

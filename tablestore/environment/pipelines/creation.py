@@ -27,7 +27,7 @@ from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.pipelines.atomic import (
     HookedCreation,
     KeptCreation,
-    QueryRows,
+    PendingRows,
     StagedCreation,
     check_atomic,
     hooked_stream,
@@ -226,7 +226,7 @@ class Creation:
         return self._insert(table)
 
     def _atomic(self, context: ManagedTableContext) -> JobPlan:
-        rows = QueryRows(session=self.session, name=str(self.path), query=self.query, source=self.source)
+        rows = PendingRows(session=self.session, name=str(self.path), query=self.query, source=self.source)
         if self.stream is not None:
             return hooked_stream(rows, context, self.stream)
         factory = self.session.factory

@@ -1,4 +1,4 @@
-"""What file stores, logs and catalog locks promise, as tests: subclass them for an implementation of your own."""
+"""Holds file stores, logs and catalog locks to what they promise: subclass them for an implementation of your own."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What every catalog lock promises, as tests to subclass.
+"""Holds a catalog lock to what it promises: tests to subclass.
 
     class TestMine(CatalogLockContract):
         @pytest.fixture

@@ -1,4 +1,4 @@
-"""What every file store promises, as tests to subclass.
+"""Holds a file store to what it promises: tests to subclass.
 
     class TestMine(FileStoreContract, PublishContract):
         @pytest.fixture
@@ -87,7 +87,7 @@ NAMES_THAT_ARE_FINE = [
 
 
 class FileStoreContract:
-    """What holds for every store, whether it can publish or not."""
+    """The promises of every store, whether it can publish or not."""
 
     entries = 35
     """Of the directory that takes more than one page to list."""
@@ -405,7 +405,7 @@ class FileStoreContract:
 
 
 class PublishContract:
-    """What holds for ``publish_if_absent``, the one atomic step of a commit."""
+    """The promises of ``publish_if_absent``, the one atomic step of a commit."""
 
     races = 50
 

@@ -1,4 +1,4 @@
-"""What everybody who follows a table may rely on, whatever system its log is.
+"""Holds a log to what everybody who follows a table may rely on, whatever system it is.
 
     class TestKafka(Following): ...        pytest runs every test of the class; the fixture `new_table` makes tables
 

@@ -1,4 +1,4 @@
-"""What every log store promises, as tests to subclass; what readers of a table get from it is in ``following``.
+"""Holds a log store to what it promises: tests to subclass; what readers of a table get from it is in ``following``.
 
     class TestMine(LogStoreContract):
         @pytest.fixture

@@ -1,4 +1,4 @@
-"""What every catalog promises, as tests to subclass.
+"""Holds a catalog to what it promises: tests to subclass.
 
     class TestMine(MetaCatalogContract):
         @pytest.fixture

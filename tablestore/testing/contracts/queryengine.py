@@ -1,4 +1,4 @@
-"""What every query engine promises, as tests to subclass.
+"""Holds a query engine to what it promises: tests to subclass.
 
     class TestMine(QueryEngineContract):
         @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Where the broker's jars come from: Maven, pinned to one version and to the SHA-256 of every jar.
+"""Fetches the broker's jars from Maven, pinned to one version and to the SHA-256 of every jar.
 
     <cache>/kafka-<version>/libs/*.jar    46 jars, 44 MiB
     <cache>/kafka-<version>/checked       written when every jar is there and is what jars.sha256 says

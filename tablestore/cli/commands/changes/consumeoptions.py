@@ -12,7 +12,7 @@ from tablestore.cli.rows.rowformat import RowFormat
 
 
 class TopicForm(StrEnum):
-    """What the messages of a topic are."""
+    """The form of the messages of a topic."""
 
     JSON = "json"
     DEBEZIUM_JSON = "debezium-json"
@@ -20,7 +20,7 @@ class TopicForm(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ConsumeOptions:
-    """Which changes of a table."""
+    """The changes of a table that are wanted."""
 
     from_snapshot: int | None
     to_snapshot: int | None
@@ -47,7 +47,7 @@ class ConsumeOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class Shown:
-    """How changes are printed, or written to a file."""
+    """The way in which changes are printed, or written to a file."""
 
     format: RowFormat | None
     output: Path | None
@@ -78,7 +78,7 @@ class Shown:
 
 @dataclass(frozen=True, kw_only=True)
 class Delivery:
-    """Where changes are brought: into a table, the files of a folder, or a topic."""
+    """The place that changes are brought to: a table, the files of a folder, or a topic."""
 
     table: str | None
     folder: str | None

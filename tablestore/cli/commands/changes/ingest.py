@@ -20,7 +20,7 @@ _SUFFIX = "_dead_letters"
 
 
 class RecordFormat(StrEnum):
-    """What records are."""
+    """The format of records."""
 
     DEBEZIUM_JSON = "debezium-json"
     JSON = "json"
@@ -29,14 +29,14 @@ class RecordFormat(StrEnum):
 
 
 class StartAt(StrEnum):
-    """Where the first run begins."""
+    """The place where the first run begins."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
 
 
 class BadRecords(StrEnum):
-    """What happens to records that cannot become rows."""
+    """The fate of records that cannot become rows."""
 
     DEAD_LETTER = "dead-letter"
     SKIP = "skip"

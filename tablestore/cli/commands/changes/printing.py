@@ -73,7 +73,7 @@ def _earliest(session: CommandRun, table: ts.Table, *, pairs: bool) -> int:
 
 @dataclass(frozen=True)
 class _Sink:
-    """Where the changes go, and how they look there."""
+    """The place that changes go to, and their form there."""
 
     session: CommandRun
     shown: Shown

@@ -66,7 +66,7 @@ def serve(
 
 @dataclass(slots=True, kw_only=True)
 class _Pause:
-    """So many more looks at a table are left out, and so many after its next failure."""
+    """The looks at a table that are still left out, and those after its next failure."""
 
     left: int
     length: int

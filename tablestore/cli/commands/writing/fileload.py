@@ -29,7 +29,7 @@ Way: TypeAlias = Literal["upsert", "append", "overwrite"]
 
 @dataclass(frozen=True, kw_only=True)
 class NewTable:
-    """What a table that is to be made has besides the columns of the first file."""
+    """The parts of a table to be made besides the columns of the first file."""
 
     primary_key: Sequence[str]
     partition_by: Sequence[str]
@@ -38,7 +38,7 @@ class NewTable:
 
 @dataclass(frozen=True)
 class Load:
-    """Which files go into which table, and how. ``way`` None: what the table does by itself."""
+    """The files that go into a table, and the way in which they do. ``way`` None: what the table does by itself."""
 
     table: str
     files: Sequence[str]
@@ -51,7 +51,7 @@ class Load:
 
 @dataclass(kw_only=True)
 class Loaded:
-    """How far a load has come."""
+    """The progress of a load."""
 
     rows: int = 0
     committed_rows: int = 0
