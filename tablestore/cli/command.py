@@ -128,13 +128,13 @@ class CommandRun:
         return open_names(self.warehouse, self.storage, self.ids)
 
     def parts(self, name: str) -> "TableParts":
-        """What a table is made of, by name alone, without opening it."""
+        """The parts of a table by name alone, without opening it."""
         from tablestore.cli.tableparts import find_parts
 
         return find_parts(name, self.warehouse, self.storage, self.ids, is_path=is_path(name))
 
     def what_landed(self, uuids: Collection[str]) -> str:
-        """What was committed under these uuids to the tables that were opened; it raises nothing."""
+        """The commits under these uuids to the tables that were opened; it raises nothing."""
         try:
             return what_landed(self.opened.values(), uuids)
         except ts.TablestoreError as error:
@@ -187,7 +187,7 @@ class CommandRun:
 
 
 def completing(find: "Callable[[CommandRun, Mapping[str, Any], str], Iterable[str]]") -> Callable[[typer.Context, str], list[str]]:
-    """What a shell may put in place of a word: of what ``find`` knows by the words before it. Completion shows no errors."""
+    """Completes a word by what ``find`` knows of the words before it. Completion shows no errors."""
 
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:
         # Behind an option whose value is being completed, arguments are not yet taken apart.
@@ -227,7 +227,7 @@ TableName = Annotated[
 
 
 def is_path(name: str) -> bool:
-    """Whether a table is named by where it lies. ``db.table`` is never a path: write ``./db.table`` for a folder of that name."""
+    """True if a table is named by where it lies. ``db.table`` is never a path: write ``./db.table`` for a folder of that name."""
     return "/" in name or os.sep in name or name in (".", "..") or name.startswith("~")
 
 
@@ -345,7 +345,7 @@ def _guarded(work: Callable[[], None], session: CommandRun, debug: bool) -> None
 
 
 def _is_said(error: Exception) -> bool:
-    """Whether an error is shown as one message: ours, and those of a file that the user named. Any other is our mistake."""
+    """True if an error is shown as one message: ours, and those of a file that the user named. Any other is our mistake."""
     if isinstance(error, ts.TablestoreError | OSError):
         return True
     # A command that has not loaded pyarrow cannot have an error of it.

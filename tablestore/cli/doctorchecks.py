@@ -99,7 +99,7 @@ def _spark() -> Iterator[Check]:
 
 
 def _has_source(python: str) -> bool:
-    """Whether Spark's workers find the data source with this interpreter."""
+    """True if Spark's workers find the data source with this interpreter."""
     found = shutil.which(python)
     if found is not None and os.path.samefile(found, sys.executable) and os.path.dirname(found) == os.path.dirname(sys.executable):
         return True
@@ -150,7 +150,7 @@ def _names(catalog: MetaCatalog, where: str) -> Check:
 
 
 def check_warehouse(files: FileStore, *, counts: bool = True) -> Iterator[Check]:
-    """Whether a warehouse can be reached, written and published to. What is written for that is removed again.
+    """True if a warehouse can be reached, written and published to. What is written for that is removed again.
 
     ``counts``: its directories are its databases.
     """

@@ -40,7 +40,7 @@ class RememberedIds:
         return made
 
     def since(self, count: int) -> frozenset[str]:
-        """What was given out after so many."""
+        """The ids that were given out after so many."""
         return frozenset(islice(self.given, count, None))
 
     def nonce(self) -> bytes:
@@ -53,7 +53,7 @@ class RememberedIds:
 
 
 def what_landed(tables: Iterable["Table"], uuids: Collection[str]) -> str:
-    """What was committed to these tables under these uuids: "nothing was committed", "snapshot 5 of shop.orders was committed"."""
+    """The commits to these tables under these uuids: "nothing was committed", "snapshot 5 of shop.orders was committed"."""
     found = [f"{_numbers(ours)} of {table.name}" for table in tables if (ours := _ours(table, uuids))]
     if not found:
         return NOTHING
@@ -72,7 +72,7 @@ def _numbers(ours: list[int]) -> str:
 
 
 def unknown(error: TablestoreError) -> str:
-    """What is said where the tables do not answer."""
+    """The message where the tables do not answer."""
     return f"what was committed is not known ({error}); look with: tablestore snapshot list TABLE"
 
 

@@ -25,7 +25,7 @@ def databases(session: CommandRun, given: Given, incomplete: str) -> Iterable[st
 
 
 def source(ctx: Any, incomplete: str) -> list[str]:
-    """What can be read: a table, and behind its name and ``$`` a branch or a system table."""
+    """Completes what can be read: a table, and behind its name and ``$`` a branch or a system table."""
     base, system, _ = incomplete.rpartition("$")
     found = complete_table(ctx, incomplete)
     return [*found, *(f"{base}${name}" for name in _system_tables())] if system else found
@@ -110,7 +110,7 @@ def _columns(session: CommandRun, given: Given) -> list[str]:
 
 
 def _parts(session: CommandRun, given: Given) -> "TableParts":
-    """Of the table that the words before name."""
+    """The parts of the table that the words before name."""
     name, system = given.get("name"), given.get("system")
     return session.parts(f"{name}${system}" if system else str(name))
 

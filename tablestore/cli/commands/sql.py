@@ -153,7 +153,7 @@ class Runner:
 
 
 def _what_was_done(done: "Sequence[Result]") -> str:
-    """What a script did before the statement that was cancelled."""
+    """The statements that a script had done before the one that was cancelled."""
     if not done:
         return "Interrupted: the first statement of the script was cancelled"
     snapshots = [str(result.snapshot.id) for result in done if result.kind == "snapshot" and result.snapshot is not None]

@@ -175,7 +175,7 @@ def history(
     name: TableName,
     limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, help="Only the newest so many events.")] = None,
 ) -> None:
-    """What happened to a table, newest first: commits that are still retained, and changes of its schema."""
+    """Show what happened to a table, newest first: commits that are still retained, and changes of its schema."""
     table = session.table(name)
     context = table.context
     events: list[dict[str, Any]] = [

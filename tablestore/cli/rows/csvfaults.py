@@ -36,7 +36,7 @@ class Fault:
     found: str | None
 
     def sentence(self, path: str, expected: str) -> str:
-        """What is wrong, where, and what to do where that can be guessed."""
+        """A sentence that says what is wrong, where, and what to do where that can be guessed."""
         if self.column is None:
             return f"{path}, {self.place}: expected {expected}, found {self.found}"
         where = f"{path}, {self.place}, column {self.column!r}"
@@ -69,7 +69,7 @@ def find_fault(message: str, text: TextIO, *, delimiter: str, header: Sequence[s
 
 
 def fault_in_row(message: str, names: Sequence[str], *, header: bool) -> Fault | None:
-    """What ``message`` says by itself. ``names``: those of the columns, as far as they are known; ``header``: they are a row."""
+    """The fault that ``message`` names by itself. ``names``: those of columns that are known; ``header``: they are a row."""
     match = _VALUE.search(message) or _COUNT.search(message)
     if match is None or match["row"] is None:
         return None
@@ -82,7 +82,7 @@ def fault_in_row(message: str, names: Sequence[str], *, header: bool) -> Fault |
 
 
 def _way_out(found: str, expected: str) -> str:
-    """What to do about a value, where that can be guessed."""
+    """Advice about a value, where it can be guessed."""
     if found.lower() in _NULLS:
         return f"; if that means NULL, pass --null '{found}'"
     return no_room(found, expected)

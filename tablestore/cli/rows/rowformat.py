@@ -55,7 +55,7 @@ class ReadSettings:
 
 
 def looks_like_rows(path: str) -> bool:
-    """Whether the name says that it is a file of rows."""
+    """True if the name says that it is a file of rows."""
     return _named_format(path) is not None
 
 
@@ -67,7 +67,7 @@ def _named_format(path: str) -> FileFormat | None:
 
 
 def format_of(path: str) -> FileFormat:
-    """What the name says that a file is. Raises InvalidInputError where it does not say so."""
+    """The format that the name of a file says. Raises InvalidInputError where it does not say so."""
     found = _named_format(path)
     if found is None:
         raise InvalidInputError(

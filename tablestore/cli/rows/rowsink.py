@@ -89,7 +89,7 @@ def _write(chosen: RowFormat, schema: pa.Schema, batches: Iterable[pa.RecordBatc
 
 @contextmanager
 def _writer(chosen: RowFormat, schema: pa.Schema, stream: BinaryIO) -> Iterator[Callable[[pa.RecordBatch], object]]:
-    """What writes rows in this format; what it needs is loaded only then."""
+    """The writer of rows in this format; what it needs is loaded only then."""
     match chosen:
         case RowFormat.TABLE:
             stream.write("\t".join(safe(name) for name in schema.names).encode() + b"\n")

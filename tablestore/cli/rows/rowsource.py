@@ -169,7 +169,7 @@ def _csv(
 
 
 def _check_header(found: Sequence[str], wanted: Sequence[str]) -> None:
-    """Whether the first line has names: one that has none of the table's is cut at the wrong places, or is a row."""
+    """True if the first line has names: one that has none of the table's is cut at the wrong places, or is a row."""
     if any(name in wanted for name in found):
         return
     first = found[0] if found else ""

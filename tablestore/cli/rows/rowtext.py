@@ -49,7 +49,7 @@ def to_csv_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def csv_schema(schema: pa.Schema) -> pa.Schema:
-    """What Arrow writes to CSV as numbers and dates stays as it is; everything else is text there, and so between quotes."""
+    """The schema of CSV: numbers and dates stay as Arrow writes them; everything else is text there, and so between quotes."""
     return pa.schema([pa.field(field.name, field.type if _is_csv(field.type) else pa.string()) for field in schema])
 
 

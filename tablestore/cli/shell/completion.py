@@ -41,7 +41,7 @@ class SqlCompleter(Completer):
         self._known.clear()
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
-        """What the word before the cursor may become."""
+        """Completes the word before the cursor."""
         word = _WORD.search(document.text_before_cursor)
         typed = word[0] if word else ""
         for candidate in self._candidates(document.text, typed):

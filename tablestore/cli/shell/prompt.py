@@ -35,7 +35,7 @@ class SafeHistory(FileHistory):
 
 
 def history_file(environ: Mapping[str, str], home: Path) -> Path:
-    """Where the history lies: the user's state folder (XDG)."""
+    """The file of the history, in the user's state folder (XDG)."""
     state = environ.get("XDG_STATE_HOME")
     return (Path(state) if state else home / ".local" / "state") / "tablestore" / "history"
 
@@ -48,7 +48,7 @@ def open_history(path: Path) -> FileHistory:
 
 
 def is_complete(text: str) -> bool:
-    """Whether Enter ends the input: it is empty, a word of the shell's, or its last statement ends with ``;``.
+    """True if Enter ends the input: it is empty, a word of the shell's, or its last statement ends with ``;``.
 
     So does it behind ``.tables`` and ``\\dt``, words of other shells: the error says what they are called here.
     """

@@ -54,17 +54,17 @@ class Output:
 
     @lazy
     def console(self) -> "Console":
-        """What draws on standard output."""
+        """The console of standard output."""
         return _console(sys.stdout)
 
     @lazy
     def errors(self) -> "Console":
-        """What draws on standard error."""
+        """The console of standard error."""
         return _console(sys.stderr)
 
     @lazy
     def is_terminal(self) -> bool:
-        """Whether the result is for eyes."""
+        """True if the result is for eyes."""
         return not self.as_json and self._draws
 
     @lazy
@@ -107,14 +107,14 @@ class Output:
         _print(self.errors, safe_lines(text), style="dim")
 
     def notice(self, kind: str, message: str) -> None:
-        """What a command that succeeded did not do, on standard error: a document of its own under ``--json``."""
+        """Notes on standard error what a command that succeeded did not do: a document of its own under ``--json``."""
         if self.as_json:
             self.error_line({"notice": {"kind": kind, "message": message}})
         else:
             self.note(f"Notice: {message}")
 
     def refuse(self, refusal: BaseException) -> None:
-        """Why nothing is done, on standard error."""
+        """Says on standard error why nothing is done."""
         _print(self.errors, safe_lines(refusal))
 
     def error_line(self, value: Any) -> None:
@@ -132,7 +132,7 @@ class Output:
         self.console.print(renderable)
 
     def done(self, document: Record, sentence: str) -> None:
-        """What a command has done: a document under ``--json``, else a sentence."""
+        """Says what a command has done: a document under ``--json``, else a sentence."""
         if self.as_json:
             self.document(document)
         else:
@@ -188,7 +188,7 @@ class Output:
 
     @property
     def now_millis(self) -> int:
-        """When the command began."""
+        """The time when the command began."""
         return self._now
 
     def age(self, time_millis: int) -> str:

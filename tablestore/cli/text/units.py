@@ -18,7 +18,7 @@ def human_bytes(size: int) -> str:
 
 
 def human_age(time_millis: int, now_millis: int) -> str:
-    """How long ago, or how far ahead, a time is."""
+    """The distance of a time from now, as people say it."""
     seconds = (now_millis - time_millis) / 1000
     ahead = seconds < 0
     for length, unit in _STEPS:

@@ -58,7 +58,7 @@ def keys(ids: Iterable[int], *, day: str = "mon") -> pa.Table:
 
 
 def told(batches: Iterable[ChangeBatch], text: str = "v") -> list[Change]:
-    """What was handed out: (snapshot, kind, id, v). A row that is put in a table's place may be called +I or +U: here +I."""
+    """The changes handed out: (snapshot, kind, id, v). A row that is put in a table's place may be called +I or +U: here +I."""
     return [
         (batch.snapshot_id, row["_row_kind"].replace("+U", "+I"), row["id"], row[text])
         for batch in batches
@@ -72,7 +72,7 @@ def exactly(batches: Iterable[ChangeBatch]) -> list[Change]:
 
 
 def folded(changes: Iterable[tuple[Any, ...]], state: dict[int, str | None] | None = None) -> dict[int, str | None]:
-    """What the changes add up to; every key's snapshots must ascend."""
+    """The rows that the changes add up to; every key's snapshots must ascend."""
     state = {} if state is None else state
     newest: dict[int, int] = {}
     for snapshot_id, kind, key, value in changes:
@@ -86,7 +86,7 @@ def folded(changes: Iterable[tuple[Any, ...]], state: dict[int, str | None] | No
 
 
 def once(changes: Iterable[tuple[Any, ...]]) -> bool:
-    """Whether no (snapshot, kind, key) comes twice."""
+    """True if no (snapshot, kind, key) comes twice."""
     places = [change[:3] for change in changes]
     return len(places) == len(set(places))
 

@@ -376,7 +376,7 @@ def stored(catalog: MetaCatalog, identifier: Identifier) -> TableSchema:
 
 
 def at_once(*calls: Callable[[], object]) -> list[object]:
-    """What each call returns or raises, all begun together in threads of their own."""
+    """The results or errors of calls, all begun together in threads of their own."""
     barrier = threading.Barrier(len(calls))
 
     def run(call: Callable[[], object]) -> object:

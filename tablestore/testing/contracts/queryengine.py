@@ -62,7 +62,7 @@ def bound(text: str, *relations: Relation, parameters: Mapping[str, Any] | Seque
 
 
 def spec_of(table: Table) -> TableSpec:
-    """How other processes find a table."""
+    """The specification by which other processes find a table."""
     return TableSpec(location=table.location, storage_options={})
 
 

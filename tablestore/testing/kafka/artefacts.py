@@ -54,7 +54,7 @@ def java_command() -> str:
 
 
 def default_cache() -> Path:
-    """Where jars are kept: TABLESTORE_CACHE, else ``.cache`` of the working directory's checkout, else of the user."""
+    """The folder that keeps jars: TABLESTORE_CACHE, else ``.cache`` of the working directory's checkout, else of the user."""
     if given := os.environ.get("TABLESTORE_CACHE"):
         return Path(given)
     if Path("pyproject.toml").is_file():

@@ -83,7 +83,7 @@ class KafkaBroker:
 
     @property
     def servers(self) -> str:
-        """What clients put into ``bootstrap.servers``."""
+        """The address that clients put into ``bootstrap.servers``."""
         return f"127.0.0.1:{self._port}"
 
     @property
@@ -94,7 +94,7 @@ class KafkaBroker:
 
     @property
     def output(self) -> str:
-        """What the broker has printed: warnings and errors."""
+        """The lines that the broker has printed: warnings and errors."""
         log = self._directory / "output.log"
         return log.read_text(errors="replace") if log.is_file() else ""
 

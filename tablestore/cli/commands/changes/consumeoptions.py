@@ -36,7 +36,7 @@ class ConsumeOptions:
 
     @property
     def is_range(self) -> bool:
-        """Whether a range of snapshots is named."""
+        """True if a range of snapshots is named."""
         return self.from_snapshot is not None or self.to_snapshot is not None
 
     @property
@@ -55,7 +55,7 @@ class Shown:
 
     @property
     def at_end(self) -> bool:
-        """Whether the output is complete only at the end."""
+        """True if the output is complete only at the end."""
         return self.format is RowFormat.PARQUET or (self.output is not None and str(self.output) != "-")
 
     def refuse_mixed(self, options: ConsumeOptions) -> None:
@@ -90,7 +90,7 @@ class Delivery:
 
     @property
     def target(self) -> str | None:
-        """What was named; None: the changes are printed."""
+        """The target that was named; None: the changes are printed."""
         return next(iter(self._named().values()), None)
 
     def refuse_options(self) -> None:

@@ -73,7 +73,7 @@ class _MetricsHandler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def version_string(self) -> str:
-        """What goes into the header ``Server``."""
+        """The text of the header ``Server``."""
         return "tablestore"
 
     def log_message(self, format: str, *args: Any) -> None:
