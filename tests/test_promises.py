@@ -60,7 +60,7 @@ def test_every_option_is_read_by_some_code_or_refused(product: dict[str, set[str
         "store.settings.TableSettings",
         "store.settings.MergePolicy",
         "store.compact.compactionsettings.CompactionSettings",
-        "store.producer.ChangelogSettings",
+        "store.changelogproducer.ChangelogSettings",
         "log.settings.LogSettings",
         "format.parquet.parquetfile.ParquetOptions",
     ],

@@ -16,7 +16,7 @@ from tablestore.catalog import settings
 from tablestore.cli.main import program_app
 from tablestore.environment.session import sessionsettings
 from tablestore.io.lock import lockoptions
-from tablestore.options import TABLE_OPTIONS, partition_date_column
+from tablestore.options import SPELLINGS, TABLE_OPTIONS, partition_date_column
 
 # Sentences about the program, at a place where a command could stand; the demo gives Spark its name.
 PROSE = {"demo", "does", "has", "is", "reads", "writes"}
@@ -99,7 +99,7 @@ def test_documents_name_every_extra(project: Path) -> None:
 
 @pytest.mark.parametrize("page", pages.documents(), ids=pages.name_of)
 def test_documents_name_options_that_exist(page: Path) -> None:
-    known = {*TABLE_OPTIONS, *lockoptions.OPTIONS, *settings.OPTIONS}
+    known = {*TABLE_OPTIONS, *SPELLINGS, *lockoptions.OPTIONS, *settings.OPTIONS}
     families = {key.partition(".")[0] for key in known if "." in key}
     named = {span.partition(" = ")[0] for span in re.findall(r"`([a-z][a-z-]*(?:\.[a-z-]+)+\*?(?: = [^`]+)?)`", page.read_text())}
     unknown = [

@@ -1,5 +1,6 @@
 """Warehouses in which creations are tested: over stores that rename directories or not, with names in directories or a database."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -75,8 +76,8 @@ class Place:
 
 @contextmanager
 def broker_of(name: str) -> Iterator[MemoryBroker]:
-    """A broker in memory that tables with ``log.kafka.bootstrap.servers`` = ``name`` have their log at."""
-    broker = MemoryBroker(name)
+    """A broker in memory of a name of its own; tables whose ``log.kafka.bootstrap.servers`` are its address have their log there."""
+    broker = MemoryBroker(re.sub(r"[^a-z0-9]+", "-", name.lower()))
     try:
         with memory_logs():
             yield broker
