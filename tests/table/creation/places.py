@@ -76,7 +76,7 @@ class Place:
 
 @contextmanager
 def broker_of(name: str) -> Iterator[MemoryBroker]:
-    """A broker in memory of a name of its own; tables whose ``log.kafka.bootstrap.servers`` are its address have their log there."""
+    """A broker in memory of a name of its own; tables that name its address have their log there."""
     broker = MemoryBroker(re.sub(r"[^a-z0-9]+", "-", name.lower()))
     try:
         with memory_logs():
