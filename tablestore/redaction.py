@@ -97,11 +97,14 @@ REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:(?:/|~/)[^\s'\"*?;]+")
 # What a key is called that surely holds a secret, spelled in any way: accessKey, access.key, ACCESS_KEY.
 _TELLING = re.compile(
     r"passw|passphrase|passcode|\bpass\b|\bpw\b|\bpin\b|\bpwd\b|secret|token|credential|jaas|\bsas\b|bearer|\bapi[._-]?key|access[._-]?key|private[._-]?key"
-    r"|account[._-]?key|ssl[._-]?key|key[._-]?pem|(?:\b|_)auth(?:\b|_)|authorization|connection[._-]?string|\bpat\b|signature",
+    r"|account[._-]?key|encryption[._-]?key|ssl[._-]?key|key[._-]?pem|(?:\b|_)auth(?:\b|_)|authorization|connection[._-]?string|\bpat\b|signature",
     re.IGNORECASE,
 )
 # scheme://user:password@host:1,host:2/path?query
-_URL = re.compile(r"(?P<scheme>(?<![\w+.-])[A-Za-z][\w+.-]{0,60}+)://(?P<rest>[^\s'\"`<>|)]*)")
+# A password may hold what ends a URL in a message.
+_URL = re.compile(r"(?P<scheme>(?<![\w+.-])[A-Za-z][\w+.-]{0,60}+)://(?P<rest>(?:[^\s/@]{0,200}@)?[^\s'\"`<>|)]*)")
+# A value that is one URL, whatever its password holds.
+_WHOLE_URL = re.compile(r"(?P<scheme>[A-Za-z][\w+.:-]{0,60})://(?P<user>.*)@", re.DOTALL)
 # Their paths may hold any character, and they take no parameters.
 _STORES = frozenset(["file", "local", "memory", "s3", "s3a", "gs", "gcs", "hdfs", "viewfs"])
 _CONTAINERS = frozenset(["abfs", "abfss", "wasb", "wasbs"])  # container@account
@@ -149,7 +152,9 @@ def shown_option(key: str, value: str, is_known: Callable[[str], bool] = is_harm
     """The value of one option as it may be shown."""
     if is_reference(value):
         return value
-    return without_addresses(without_secrets(value), lambda _: HIDDEN) if is_known(key) else HIDDEN
+    if not is_known(key):
+        return HIDDEN
+    return without_addresses(without_secrets(without_user(value, lambda _: HIDDEN)), lambda _: HIDDEN)
 
 
 def without_secrets(text: str, values: Collection[str] = ()) -> str:
@@ -165,6 +170,14 @@ def without_urls(text: str, hide: Callable[[str], str]) -> str:
     """A text whose URLs have lost user, password and parameters."""
     text = _URL.sub(lambda found: f"{found['scheme']}://{_of_url(found['scheme'].lower(), found['rest'], hide)}", text)
     return _SLASHLESS.sub(lambda found: f"{found['scheme']}{hide(found['user'])}@", text)
+
+
+def without_user(value: str, hide: Callable[[str], str]) -> str:
+    """A value that is one URL without user and password: all up to the last ``@``. Paths in stores may hold one."""
+    found = _WHOLE_URL.match(value)
+    if found is None or found["scheme"].lower() in _STORES | _CONTAINERS:
+        return value
+    return f"{found['scheme']}://{hide(found['user'])}@{value[found.end() :]}"
 
 
 def without_addresses(value: str, hide: Callable[[str], str]) -> str:
@@ -198,8 +211,8 @@ def _of_url(scheme: str, rest: str, hide: Callable[[str], str]) -> str:
         return f"{user}{at}{host}{behind}"
     path = _PATH.match(behind)
     assert path is not None, "it matches the empty text"
-    if not at and "@" in path[0]:
-        # A password that was not escaped holds a slash.
+    if not at and ("@" in path[0] or (":" in host and "@" in behind)):
+        # A password that was not escaped holds a slash, or what begins parameters.
         return hide(rest)
     if scheme in _IN_PATHS and "=" in path[0]:
         named, sign, values = path[0].partition("=")

@@ -4,7 +4,7 @@ import pytest
 
 from tablestore.errors import StorageError
 from tablestore.options import holds_no_secret
-from tablestore.redaction import shown_options, without_secrets
+from tablestore.redaction import shown_option, shown_options, without_secrets
 from tablestore.sql.statementmask import masked_statement
 from tests.support.attacks.canary import CANARY, SECRETS, URLS
 
@@ -94,3 +94,20 @@ def test_an_error_has_lost_what_another_library_says_of_an_address() -> None:
     error = StorageError(f"failed: no server at postgresql://me:{CANARY}@host/db, password={CANARY}, {{'token': '{CANARY}'}}")
     assert CANARY not in str(error) + repr(error) + error.message + str(error.args)
     assert "postgresql://***@host/db" in str(error)
+
+
+@pytest.mark.parametrize(
+    "password", ["p)canary", "p|canary", "p<canary", "p`canary", "p'canary", 'p"canary', "canary#x", "canary?x", "canary;x"]
+)
+def test_a_password_may_hold_what_ends_a_url(password: str) -> None:
+    url = f"postgresql://u:{password}@h/d"
+    assert "canary" not in shown_option("uri", url, lambda _: True)
+    assert "canary" not in without_secrets(f"cannot connect to {url}, try again")
+    quoted = url.replace("'", "''")
+    assert "canary" not in masked_statement(f"CREATE CATALOG c WITH ('uri' = '{quoted}')", lambda _: True)
+
+
+def test_a_password_may_hold_a_blank_where_the_value_is_known_to_be_a_url() -> None:
+    assert shown_option("uri", "postgresql://u:p canary@h/d", lambda _: True) == "postgresql://***@h/d"
+    assert "canary" not in masked_statement("CREATE CATALOG c WITH ('uri' = 'postgresql://u:p canary@h/d')", lambda _: True)
+    assert shown_option("path", "s3://bucket/a@b", lambda _: True) == "s3://bucket/a@b"

@@ -81,7 +81,8 @@ class CatalogSettings:
             from tablestore.io.lock.databaseurl import portable_url  # it loads SQLAlchemy
 
             lock = {**lock, lockoptions.LOCATION.key: portable_url(lock[lockoptions.LOCATION.key], lockoptions.LOCATION.key)}
-        return replace(self, uri=None if self.uri is None else without_secrets(self.uri), password=password, lock=lock)
+        uri = None if self.uri is None else shown_option(URI.key, self.uri, lambda _: True)
+        return replace(self, uri=uri, password=password, lock=lock)
 
     def shown(self) -> Mapping[str, str]:
         """The options as one may show them: passwords, and what may hold a secret, are hidden."""
@@ -89,7 +90,7 @@ class CatalogSettings:
         if self.warehouse is not None:
             found[WAREHOUSE.key] = without_secrets(self.warehouse)
         if self.metastore == JDBC:
-            found[URI.key] = without_secrets(self.uri or "")
+            found[URI.key] = shown_option(URI.key, self.uri or "", lambda _: True)
             found[CATALOG_KEY.key] = self.key
             if self.user is not None:
                 found[JDBC_USER.key] = self.user

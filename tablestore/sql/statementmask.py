@@ -25,6 +25,7 @@ from tablestore.redaction import (
     without_addresses,
     without_assigned,
     without_urls,
+    without_user,
 )
 
 _LEXEME = re.compile(
@@ -34,12 +35,12 @@ _LEXEME = re.compile(
     | (?P<TEXT> [rR]'[^']*+'? | '(?: [^'\\]++ | \\(?: . | \Z ) | '' )*+'?
               | [rR]"[^"]*+"? | "(?: [^"\\]++ | \\(?: . | \Z ) | "" )*+"? )
     | (?P<WORD> `(?: [^`]++ | `` )*+`? | [\w$](?: [\w.$] | -(?!-) )*+ )
-    | (?P<SIGN> => | . )""",
+    | (?P<SIGN> => | := | . )""",
     re.VERBOSE | re.DOTALL,
 )
 _BORDER = re.compile(r"/\*|\*/")
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
-_ASSIGNING = frozenset(["=", "=>", ":"])
+_ASSIGNING = frozenset(["=", "=>", ":", ":="])
 # Words that a list of properties follows, unless they are the name of something.
 _LISTS = frozenset(["OPTIONS", "WITH", "TBLPROPERTIES", "PROPERTIES", "SERDEPROPERTIES", "DBPROPERTIES", "SET"])
 _BEFORE_NAMES = frozenset(["TABLE", "INTO", "EXISTS", "VIEW", "FROM", "JOIN", "UPDATE", "UNSET", "RESET"])
@@ -272,7 +273,7 @@ class _Mask:
         """Masks what any message masks; ``address``: user and password of one without a scheme, too."""
         if self._text[start] in "'\"":
             start, end = self._inside(_Token(_Kind.TEXT, start, end, ""))
-        shown = without_assigned(self._text[start:end], stars)
+        shown = without_assigned(without_user(self._text[start:end], stars), stars)
         self._write(start, without_addresses(shown, stars) if address else shown)
 
     def _write(self, start: int, masked: str) -> None:

@@ -196,6 +196,10 @@ LONG_VALUES = (
     "regexp_replace(v, '(?=(.*))', '$1')",
     "(SELECT max(s || s) FROM (SELECT repeat('x', 15000) AS s FROM t))",
     "(SELECT max(s || s) FROM t)",
+    # In length they are short, in time they are a product.
+    "size(filter(split(v, ''), x -> array_contains(split(v, ''), x || 'y')))",
+    "size(filter(split(v, ''), x -> instr(v, x) > 0))",
+    "size(filter(split(v, ''), x -> v LIKE x))",
 )
 
 
@@ -218,6 +222,11 @@ def test_what_grows_from_one_query_to_the_next_is_refused(env: ts.TableEnvironme
         "SELECT b || b FROM (SELECT repeat('x', 15000) FROM t) AS a(b)",
         "SELECT length(s) FROM (SELECT 'a' AS s UNION ALL SELECT repeat('x', 15000) FROM t) WHERE s || s = 'b'",
         recursive,
+        # A value that is computed once is copied for each row that it stands beside.
+        "SELECT t.id FROM t JOIN (SELECT 0 AS k, sequence(1, 200000) AS s) AS q ON t.id = q.k WHERE array_contains(s, t.id)",
+        "SELECT t.id FROM t, (VALUES (sequence(1, 200000))) AS q(s)",
+        "WITH q AS (SELECT sequence(1, 200000) AS s) SELECT t.id FROM t CROSS JOIN q",
+        "SELECT explode(sequence(1, 1000)) AS i, sequence(1, 200000) AS s",
     ):
         assert refused(env, text).kind == "restricted", text
 
@@ -238,6 +247,8 @@ def test_ordinary_texts_and_lists_are_computed_within_the_limits(tmp_path: Path)
             ("aggregate(array(id, 2), '', (a, x) -> a || 'x')", "xx"),
             ("CASE WHEN v LIKE 'a%' THEN v || w ELSE w END", "a&bc"),
             ("length(repeat('x', 1000000))", 1_000_000),
+            ("transform(array(named_struct('a', v, 'b', id)), x -> x.a)", ["a&b"]),
+            ("size(filter(array(named_struct('a', v, 'b', id)), x -> x.b > 0 AND x.a LIKE 'a%'))", 1),
         ):
             assert env.execute_sql(f"SELECT {value} AS x FROM t").to_arrow()["x"].to_pylist() == [wanted], value
         steps = "SELECT 1, '/' UNION ALL SELECT n + 1, p || n || '/' FROM r WHERE n < 3"

@@ -174,6 +174,7 @@ class QueryLengths:
     def _read(self, frame: _Frame, tables: Sequence[exp.Expr]) -> None:
         """Makes the tables known that a SELECT reads."""
         conditions: list[exp.Expr] = []
+        rows: list[tuple[exp.Expr, Columns]] = []
         left = list(reversed(tables))
         while left:
             table = left.pop()
@@ -185,7 +186,13 @@ class QueryLengths:
             # What is only looked up names no column.
             is_hidden = isinstance(table.parent, exp.Join) and table.parent.kind in ("SEMI", "ANTI")
             frame.sources.append((table.alias_or_name.lower(), found.hidden() if is_hidden else found))
+            if isinstance(table, (exp.Subquery, exp.Values, exp.Table)):
+                rows.append((table, found))
             left += reversed([*(table.args.get("joins") or ()), *(table.args.get("laterals") or ())])
+        for table, columns in rows if len(frame.sources) > 1 else ():
+            # A value that is computed once stands beside each row of the others.
+            for length in columns.names.values():
+                self._values.check(table, Length(length.parts), "a column beside the rows of another table")
         for condition in conditions:
             self._values.of(condition)
 
@@ -254,7 +261,8 @@ class QueryLengths:
                 found.append((name, length))
                 frame.items[name] = longest([length, frame.items[name]]) if name in frame.items else length
         # Of rows that are many; what stands without a table is one.
-        together = Length(total(computed).parts, is_written=not frame.sources)
+        gives_rows = any(item.find(exp.Explode, exp.Posexplode, exp.Inline, exp.Stack, exp.Unnest) for item in node.expressions)
+        together = Length(total(computed).parts, is_written=not frame.sources and not gives_rows)
         self._values.check(node, together, "columns of one SELECT that are together")
         return Columns(tuple(found), is_whole, longest([*others, *(length for _, length in found)]))
 

@@ -113,7 +113,8 @@ class Scope:
             return columns
         first = {name.casefold(): name for name, _ in reversed(columns)}
         return [
-            *((first[name], kind) for name, kind in self.joined.items()),
+            # An engine refuses USING of a column that no table has.
+            *((first.get(name, name), kind) for name, kind in self.joined.items()),
             *((name, kind) for name, kind in columns if name.casefold() not in self.joined),
         ]
 

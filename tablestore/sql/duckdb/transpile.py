@@ -195,6 +195,7 @@ def translated(text: str, known: Known, *, whole: bool = False, relations: str =
         _refuse_aliases(tree)
         for hint in list(tree.find_all(exp.Hint)):
             hint.pop()
+        _refuse_equal_names(tree)
         others = list(tables_of_others(tree, known.tables))
         _refuse_unplanned(others, known, relations)
         if whole and others:
@@ -231,6 +232,19 @@ def _refuse_aliases(tree: exp.Expr) -> None:
         if isinstance(paren.this, exp.Alias) and isinstance(name := paren.this.args["alias"], exp.Identifier):
             place = _Misplaced(Span(name.meta.get("start", 0), name.meta.get("end", -1) + 1))
             raise InvalidInputError(f"{_UNPARSED}{_near_to(name.this)}", kind="sql-syntax") from place
+
+
+def _refuse_equal_names(tree: exp.Expr) -> None:
+    """Refuses two queries of one WITH that have one name, and tables that a LATERAL names."""
+    for clause in tree.find_all(exp.With):
+        seen: set[str] = set()
+        for query in clause.expressions:
+            if (folded := query.alias.casefold()) in seen:
+                raise InvalidInputError(f"two queries of one WITH are called {query.alias!r:.80}; rename one", kind="query")
+            seen.add(folded)
+    for lateral in tree.find_all(exp.Lateral):
+        if isinstance(lateral.this, exp.Identifier):
+            raise InvalidInputError(f"{_UNPARSED}: expected a query or a call after LATERAL", kind="query")
 
 
 def _refuse_unplanned(tables: Iterable[exp.Table], known: Known, relations: str) -> None:

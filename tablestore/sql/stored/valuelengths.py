@@ -55,6 +55,12 @@ _SHORT_RESULTS = frozenset("""
     row_number second sha sha1 sha2 sign size sqrt startswith stddev sum typeof unix_timestamp variance weekday weekofyear xxhash64
     year
 """.split())  # noqa: SIM905
+# Functions and operators whose results are short, and which look through all that they are given.
+_LOOKING_THROUGH = frozenset("""
+    array_contains array_position arrays_overlap char_length character_length contains crc32 endswith find_in_set hash instr length
+    locate map_contains_key md5 position regexp regexp_count regexp_instr regexp_like rlike sha sha1 sha2 startswith xxhash64
+""".split())  # noqa: SIM905
+_PATTERNS = (exp.Like, exp.ILike, exp.RegexpLike, exp.In)
 _SHORT_OPERATORS = (
     *(exp.Predicate, exp.Connector, exp.Not, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Neg),
     *(exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, exp.BitwiseNot, exp.BitwiseLeftShift, exp.BitwiseRightShift),
@@ -152,6 +158,9 @@ class ValueLengths:
                 return written(1)
             case exp.Paren() | exp.Alias() | exp.Ordered():
                 return self.of(node.this)
+            case exp.Dot() if isinstance(node.expression, exp.Identifier):
+                # A field is no longer than what it is a part of.
+                return self.of(node.this)
             case exp.Query() if not isinstance(node, exp.Subquery) or isinstance(node.this, exp.Query):
                 return self.query(node)
             case exp.Table() | exp.Star():
@@ -203,6 +212,9 @@ class ValueLengths:
         if name == "levenshtein":
             self.check(node, _product(lengths[:1], lengths[1:2], node, f"levenshtein of {_CUT_HINT}"))
             return _short(lengths)
+        if self._peaks and (name in _LOOKING_THROUGH or isinstance(node, _PATTERNS)):
+            # A lambda does so for each element: this is the time that it takes.
+            self._peaks[-1].append(total(lengths))
         if isinstance(node, _SHORT_OPERATORS) or name in _SHORT_RESULTS:
             return _short(lengths)
         if isinstance(node, exp.Cast):

@@ -109,3 +109,21 @@ def test_a_query_of_a_with_may_have_any_name_and_has_it_alone(env: ts.TableEnvir
     )
     assert env.execute_sql(deep).to_arrow().to_pylist() == [{"s": 6, "m": 3}]
     refused(env, f"WITH RECURSIVE `{name}` AS (SELECT * FROM `{name}`) SELECT * FROM `{name}`")
+
+
+def test_two_queries_of_one_with_have_two_names(env: ts.TableEnvironment) -> None:
+    for text in (
+        "WITH x AS (SELECT 1 AS a), X AS (SELECT 2 AS a) SELECT * FROM x",
+        "INSERT INTO t WITH a AS (SELECT 100 AS id, 'b' AS v), a AS (SELECT 200 AS id, 'c' AS v) SELECT * FROM a",
+        "SELECT * FROM (WITH a AS (SELECT 1), b AS (SELECT 2), A AS (SELECT 3) SELECT * FROM b)",
+    ):
+        assert "two queries of one WITH" in str(refused(env, text)), text
+    assert env.execute_sql("SELECT id FROM t").to_arrow().to_pylist() == [{"id": 1}]
+
+
+def test_a_lateral_names_no_table(env: ts.TableEnvironment) -> None:
+    assert refused(env, "SELECT * FROM t, LATERAL t").kind == "query"
+
+
+def test_using_of_a_column_that_no_table_has_is_an_error_of_ours(env: ts.TableEnvironment) -> None:
+    assert "nosuch" in str(refused(env, "SELECT * FROM t JOIN t AS u USING (nosuch)"))
