@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 _EXAMPLE = re.compile(r"^\s*> (SELECT\b.*?);\s*$", re.MULTILINE | re.DOTALL | re.IGNORECASE)
-# They say the same twice within a second.
-_OF_THE_MOMENT = re.compile(r"(?:current_time|localtime|unix_timestamp)\((?:0)?\)")
+# They say the same twice within a second, or a day.
+_OF_THE_MOMENT = re.compile(r"(?:current_time|localtime|unix_timestamp)\((?:0)?\)|current_date|curdate")
 _NOT_OUT = ("NOT_IMPLEMENTED", "UNSUPPORTED_DATA_TYPE_FOR_ARROW_CONVERSION")
 # A share of them where time is short.
 _STEP = 12
