@@ -14,7 +14,7 @@ from itertools import count
 
 from sqlglot import exp
 
-from tablestore.sql.query.dialect import CALL
+from tablestore.sql.query.dialect import CALL, STACK
 from tablestore.sql.stored.sparkreach import HOST_WORDS
 from tablestore.sql.stored.valuelengths import ROW, Length, TooLong, ValueLengths, longest, of_row, total
 
@@ -256,12 +256,12 @@ class QueryLengths:
             called = [one.name.lower() for one in item.expressions] if isinstance(item, exp.Aliases) else [item.output_name.lower()]
             length = self._item(value.this if isinstance(value, exp.Aliases) else value)
             computed.append(Length({"": length.added}) if isinstance(value, exp.Column) else length)
-            is_whole = is_whole and not isinstance(value, (exp.Inline, exp.Posexplode, exp.Stack))
+            is_whole = is_whole and not isinstance(value, (exp.Inline, exp.Posexplode, STACK))
             for name in called:
                 found.append((name, length))
                 frame.items[name] = longest([length, frame.items[name]]) if name in frame.items else length
         # Of rows that are many; what stands without a table is one.
-        gives_rows = any(item.find(exp.Explode, exp.Posexplode, exp.Inline, exp.Stack, exp.Unnest) for item in node.expressions)
+        gives_rows = any(item.find(exp.Explode, exp.Posexplode, exp.Inline, STACK, exp.Unnest) for item in node.expressions)
         together = Length(total(computed).parts, is_written=not frame.sources and not gives_rows)
         self._values.check(node, together, "columns of one SELECT that are together")
         return Columns(tuple(found), is_whole, longest([*others, *(length for _, length in found)]))

@@ -15,6 +15,7 @@ from tablestore.sql.binding.coercion import common, literal
 from tablestore.sql.binding.functiontypes import NAMED, RESULTS, element
 from tablestore.sql.binding.scopes import Columns, Meaning, Scope, ScopedTable
 from tablestore.sql.binding.sqltypes import BIGINT, BOOLEAN, INT, STRING, Type, array
+from tablestore.sql.query.dialect import STACK
 
 _NO_EXPRESSIONS = (exp.DataType, exp.Identifier, exp.Var, exp.TableAlias, exp.Hint, exp.Pivot)
 
@@ -276,7 +277,7 @@ class _Binder:
             return [(name, replaced.get(name.casefold(), kind)) for name, kind in columns if name.casefold() not in left_out]
         kind = self.expression(one, scope)
         inner = one.this if isinstance(one, (exp.Alias, exp.Aliases)) else one
-        if isinstance(inner, (exp.Explode, exp.Posexplode, exp.Inline, exp.Stack)):
+        if isinstance(inner, (exp.Explode, exp.Posexplode, exp.Inline, STACK)):
             columns = self._of_generator(inner)
             names = [part.name for part in one.expressions] if isinstance(one, exp.Aliases) else []
             names = [one.alias] if isinstance(one, exp.Alias) else names

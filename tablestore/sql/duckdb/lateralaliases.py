@@ -24,12 +24,13 @@ from tablestore.sql.binding.binder import Bound
 from tablestore.sql.binding.scopes import Meaning
 from tablestore.sql.duckdb.calls import call
 from tablestore.sql.duckdb.resultnames import sources
+from tablestore.sql.query.dialect import STACK
 
 PREFIX = "_tablestore_alias_"
 """The beginning of the names of the columns of queries below."""
 _BELOW = ("from_", "joins", "where", "group", "having", "sample", "windows")
 _ABOVE = ("qualify", "order", "cluster", "sort", "distribute")
-_OF_MANY_COLUMNS = (exp.Aliases, exp.Posexplode, exp.Inline, exp.Stack)
+_OF_MANY_COLUMNS = (exp.Aliases, exp.Posexplode, exp.Inline, STACK)
 _WRAPPERS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 _AROUND_KEYS = (exp.Group, exp.Rollup, exp.Cube, exp.GroupingSets, exp.Tuple, exp.Paren)
 _AGGREGATES = ("every", "some")

@@ -31,6 +31,8 @@ def check_extensible(parser_file: str) -> None:
 check_extensible(parser.__file__)
 
 
+STACK: type[exp.Expression] = getattr(exp, "Stack", exp.Inline)
+"""The node of ``stack(…)``, which older versions of sqlglot read as a call of any function."""
 CALL = "call"
 """Under this key the meta of what is written as a call of a function has the :class:`Call`."""
 OPERATORS = frozenset({
