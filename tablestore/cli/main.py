@@ -25,7 +25,7 @@ class TableGroup(LateGroup):
         "files": verb("tables", "List the live data files of the newest snapshot."),
         "partitions": verb("tables", "List the partitions of the newest snapshot."),
         "history": verb(
-            "tables", "What happened to a table, newest first: commits that are still retained, and changes of its schema."
+            "tables", "Show what happened to a table, newest first: commits that are still retained, and changes of its schema."
         ),
         "describe": verb(
             "tabledescribe",
