@@ -14,6 +14,7 @@ from tablestore import errors
 from tablestore.distributed.taskjson import decode_error, encode_error, encode_task
 from tablestore.errors import ConflictError, FormatError, TablestoreError
 from tablestore.log.publish.ownercheck import ForeignLog
+from tests.support.syntax import parsed
 
 ROOT = Path(__file__).parents[1]
 MODULES = {"pickle", "cloudpickle", "dill", "marshal", "shelve", "joblib", "yaml", "code", "codeop", "runpy", "imp", "ctypes"}
@@ -45,7 +46,7 @@ def sources() -> Iterator[tuple[str, ast.Module]]:
         for path in sorted((ROOT / folder).rglob("*.py")):
             place = path.relative_to(ROOT).as_posix()
             if not place.startswith("tablestore/testing/"):
-                yield place, ast.parse(path.read_text())
+                yield place, parsed(path)
 
 
 def uses(tree: ast.Module) -> Iterator[str]:
@@ -87,7 +88,7 @@ def test_every_place_that_could_run_what_it_is_given_is_named_with_its_reason() 
     ],
 )
 def test_each_way_to_run_text_is_seen(text: str) -> None:
-    assert list(uses(ast.parse(text)))
+    assert list(uses(parsed(text)))
 
 
 # ---- errors on their way between processes

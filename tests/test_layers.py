@@ -19,6 +19,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.syntax import parsed
+
 # The layers from left to right; of those in one step neither imports the other, but for the base.
 LAYERS = (
     "bounds brokers errors clock htmltext ids lazy memo names options progress recursion redaction secretnames timepoint",
@@ -210,7 +212,7 @@ def test_the_engine_knows_neither_spark_nor_kafka_nor_a_connector(project: Path)
 def test_a_description_says_what_is_there_and_asks_nothing(project: Path, layer: str) -> None:
     place = project / layer if layer in CONNECTORS else project / "tablestore" / layer
     for file in place.rglob("*.py") if place.is_dir() else [place.with_suffix(".py")]:
-        wrong = [name for name, text in descriptions_in(ast.parse(file.read_text())) if RIDDLE.match(text)]
+        wrong = [name for name, text in descriptions_in(parsed(file)) if RIDDLE.match(text)]
         assert not wrong, f"{file}: these descriptions begin with a question or a riddle: {', '.join(wrong)}"
 
 
@@ -336,7 +338,7 @@ def imports_of_ours(project: Path) -> list[Import]:
     return [
         found
         for name, file in modules.items()
-        for found in imports_in(ast.parse(file.read_text(), str(file)), name, file, project, set(modules))
+        for found in imports_in(parsed(file), name, file, project, set(modules))
     ]
 
 

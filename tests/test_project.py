@@ -17,6 +17,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 import tablestore
+from tests.support.syntax import parsed
 
 # SHA-256 of https://www.apache.org/licenses/LICENSE-2.0.txt
 APACHE_2 = "cfc7749b96f63bd31c3c42b5c471bf756814053e847c10f3eb003417bc523d30"
@@ -133,7 +134,7 @@ def test_wheel_has_what_tests_of_other_stores_need_and_its_extra_brings_all_of_i
     imported = {
         target.partition(".")[0]
         for name in modules
-        for node in ast.walk(ast.parse(wheel.read(name)))
+        for node in ast.walk(parsed(wheel.read(name)))
         for target in (
             [alias.name for alias in node.names]
             if isinstance(node, ast.Import)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tablestore import options
+from tests.support.syntax import parsed
 
 # What these say of an option does not make it do anything: the registry, its checks, and which options may be altered.
 _SAYS_ONLY = ("tablestore/options.py", "tablestore/types/evolution/optionchanges.py")
@@ -29,7 +30,7 @@ _WITHOUT_IMPORT = {
 
 def _names_read(path: Path) -> Iterator[str]:
     """Every name that a module reads, and every attribute with a point before it; not those of its messages and imports."""
-    waiting: list[ast.AST] = [ast.parse(path.read_text("utf-8"))]
+    waiting: list[ast.AST] = [parsed(path)]
     while waiting:
         node = waiting.pop()
         if isinstance(node, ast.JoinedStr):
@@ -75,7 +76,7 @@ def _imported(paths: Iterable[Path]) -> set[str]:
     """The packages that modules import, wherever in them; by name too, or to find their files (``find_spec("x")``)."""
     found = set()
     for path in paths:
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.Import):
                 found.update(alias.name.partition(".")[0] for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and not node.level:

@@ -17,6 +17,7 @@ from tablestore.cli.main import program_app
 from tablestore.environment.session import sessionsettings
 from tablestore.io.lock import lockoptions
 from tablestore.options import SPELLINGS, TABLE_OPTIONS, partition_date_column
+from tests.support.syntax import parsed
 
 # Sentences about the program, at a place where a command could stand; the demo gives Spark its name.
 PROSE = {"demo", "does", "has", "is", "reads", "writes"}
@@ -57,7 +58,7 @@ def wrong(words: list[str]) -> str | None:
 def strings(file: Path) -> Iterator[str]:
     """The texts of a module, those with values in them whole."""
     inside: set[int] = set()
-    for node in ast.walk(ast.parse(file.read_text())):
+    for node in ast.walk(parsed(file)):
         if isinstance(node, ast.JoinedStr):
             inside.update(map(id, node.values))
             yield "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values)

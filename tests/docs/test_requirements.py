@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.syntax import parsed
+
 REQUIREMENTS = tomllib.loads((Path(__file__).parents[2] / "docs" / "requirements.toml").read_text())["requirement"]
 
 
 @cache
 def names_in(file: Path) -> frozenset[str]:
     """The names of the tests of a module."""
-    nodes = ast.walk(ast.parse(file.read_text()))
+    nodes = ast.walk(parsed(file))
     return frozenset(node.name for node in nodes if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"))
 
 

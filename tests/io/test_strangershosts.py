@@ -16,6 +16,7 @@ from tablestore.errors import TablestoreError
 from tablestore.ids import SystemIds
 from tests.support.attacks.canary import CANARY
 from tests.support.attacks.listener import Listener, listening
+from tests.support.syntax import parsed
 
 CREDENTIALS = {
     **dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"), CANARY),
@@ -49,7 +50,7 @@ def test_only_modules_that_are_known_make_clients_of_networks(project: Path) -> 
     networked = set()
     for file in (project / "tablestore").rglob("*.py"):
         name = ".".join(file.relative_to(project).with_suffix("").parts)
-        for node in ast.walk(ast.parse(file.read_text())):
+        for node in ast.walk(parsed(file)):
             modules = [one.name for one in node.names] if isinstance(node, ast.Import) else []
             modules += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             if NETWORK & {module.partition(".")[0] for module in modules} or "urllib.request" in modules:

@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tests.support.syntax import parsed
+
 ROOT = Path(__file__).parents[3]
 FOLDERS = (
     "tablestore/sql",
@@ -24,7 +26,7 @@ _OWN = re.compile(r"_|tablestore|.*_0")
 
 def internal_names() -> tuple[str, ...]:
     """All of them, in order."""
-    trees = [ast.parse(path.read_text()) for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
+    trees = [parsed(path) for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
     constants = {name: value for tree in trees for name, value in _constants(tree)}
     return tuple(sorted({name for tree in trees for name in _texts(tree, constants) if _NAME.fullmatch(name)}))
 
