@@ -1,6 +1,6 @@
 """The order of the layers and of the rooms in them, read from the source: an import points left, and never in a circle.
 
-    base -> types -> format -> lsm || io -> store -> log -> catalog -> table -> cdc -> distributed -> sql
+    base -> types -> json -> format -> lsm || io -> store -> log -> catalog -> table -> cdc -> distributed -> sql
     -> environment -> materialized -> tableenvironment -> cli, connectors
 
 Every import counts, also one inside a function, behind TYPE_CHECKING, or by a text ("tablestore.lazy:imported"): who needs the name
@@ -25,6 +25,7 @@ from tests.support.syntax import parsed
 LAYERS = (
     "bounds brokers errors clock htmltext ids lazy memo names options progress recursion redaction secretnames timepoint",
     "types",
+    "json",
     "format",
     "lsm io",
     "store",
@@ -50,7 +51,6 @@ ROOMS = {
     "store": ("*", "scan", "changes", "write", "history", "commit", "compact"),
     "log": (
         "*",
-        "json",
         "settings",
         "recordlimit connector",
         "publish",
@@ -126,6 +126,7 @@ SAME_THING = {
 PLAINLY_DESCRIBED = (
     *LAYERS[0].split(),
     "types",
+    "json",
     "format",
     "lsm",
     "io",

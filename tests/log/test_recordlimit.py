@@ -4,13 +4,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from tablestore.json.jsontext import rows_to_json, text_bounds
 from tablestore.log import recordlimit
-from tablestore.log.json.debezium import encode_changes
-from tablestore.log.json.jsontext import rows_to_json, text_bounds
+from tablestore.log.debezium import encode_changes
 from tablestore.log.record import sizes_of
 from tablestore.log.recordlimit import large_rows
 from tablestore.types.rowkind import RowKind
-from tests.log.json.test_text_bytes import VALUES
+from tests.json.test_text_bytes import VALUES
 
 EDGES = {
     **VALUES,

@@ -19,7 +19,7 @@ from tablestore.format import limits, stats
 from tablestore.format.manifest import avro
 from tablestore.format.parquet import parquetfile as parquet
 from tablestore.format.parquet import parquetread
-from tablestore.log.json import jsonrows
+from tablestore.json import jsonrows
 from tablestore.lsm import keys
 from tablestore.lsm.compaction.compactiontask import KeptRetractions
 from tablestore.table.upkeep import compactplan
@@ -29,7 +29,7 @@ from tablestore.types.filter import arrowfilter
 from tablestore.types.rebatch import slices_of
 from tests.format import test_limits
 from tests.format.parquet import test_parquetsizes
-from tests.log.json import test_every_value
+from tests.json import test_every_value
 from tests.lsm import test_keys
 from tests.lsm.merge import test_merge
 from tests.model import test_partial_compactions

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tablestore.log.json.jsonrows import BadJson, rows_from_json
+from tablestore.json.jsonrows import BadJson, rows_from_json
 from tablestore.types.numbercast import to_decimal, to_float
 
 EXACT = Context(prec=200)

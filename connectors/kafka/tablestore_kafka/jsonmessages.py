@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tablestore.clock import SystemClock
 from tablestore.errors import InvalidInputError, StorageError, UnsupportedError
-from tablestore.log.json.jsontext import rows_to_json
+from tablestore.json.jsontext import rows_to_json
 from tablestore.names import did_you_mean
 from tablestore_kafka.client import (
     ADMIN,

@@ -18,7 +18,7 @@ from tablestore.format.limits import parse_json_bounded
 from tablestore.format.sealed import JsonObject
 from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore
-from tablestore.log.json.jsontext import concat, content, rows_to_json
+from tablestore.json.jsontext import concat, content, rows_to_json
 from tablestore.names import check_name, is_number
 
 FileFormat = Literal["json", "parquet"]

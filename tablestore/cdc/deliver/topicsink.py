@@ -21,8 +21,8 @@ from tablestore.bounds import BATCH_ROWS, TEXT_BYTES
 from tablestore.cdc.deliver.changesink import ChangeSink
 from tablestore.cdc.topicsource import load_topic_connector
 from tablestore.errors import InvalidInputError, UnsupportedError
-from tablestore.log.json.debezium import encode_changes
-from tablestore.log.json.jsontext import rows_to_json, text_bytes
+from tablestore.json.jsontext import rows_to_json, text_bytes
+from tablestore.log.debezium import encode_changes
 from tablestore.types.arrays import Kinds
 from tablestore.types.rebatch import slices_of
 from tablestore.types.rowkind import ROW_KIND_COLUMN, RowKind, kinds_from_symbols

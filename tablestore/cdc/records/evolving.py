@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from tablestore.cdc.records.wirevalues import WIDEST_DIGITS
 from tablestore.errors import InvalidInputError, TablestoreError
+from tablestore.json.jsonvalues import WrittenNumber
 from tablestore.types.arrays import Places
 from tablestore.types.datatypes import AtomicType, DataType, TypeRoot, with_nullable
 from tablestore.types.evolution.evolve import evolve
@@ -150,7 +151,9 @@ def type_of_value(value: Any) -> DataType | None:
         return parse_type("BOOLEAN")
     if isinstance(value, int):
         return _BIGINT if value in _IN_BIGINT else _WIDE if value in _IN_WIDE else _STRING
-    return _STRING if isinstance(value, (str, dict, list)) else _DOUBLE
+    if isinstance(value, (str, dict, list)) and not isinstance(value, WrittenNumber):
+        return _STRING
+    return _DOUBLE
 
 
 def widened(old: DataType, found: DataType) -> DataType | None:

@@ -16,20 +16,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.json as pj
 
 from tablestore.cdc.records.avrolimits import MOST_NESTED
 from tablestore.cdc.records.evolving import MOST_COLUMNS, Sighting, type_of_json, type_of_value, why_no_column, widened
 from tablestore.cdc.records.faults import Faults, at_places, convert_each
 from tablestore.cdc.records.wholenumbers import beyond_double, is_beyond_double, may_be_changed, refuse_changed
 from tablestore.cdc.records.wirevalues import PLAIN, Meaning, Wire, conform_column, to_column, usual_wire, wire_type
-from tablestore.cdc.records.writtennumbers import json_text, parse_json, whole_number
-from tablestore.log.json.jsonrows import NamedTwice, read_objects, values_to_array
+from tablestore.json.jsonrows import has_map, read_objects, values_to_array
+from tablestore.json.jsonvalues import NamedTwice, json_text, parse_object, whole_number
 from tablestore.types.arrays import Mask, Places
 from tablestore.types.arrowtypes import to_arrow_type
 from tablestore.types.datatypes import DataType, Field
 
-_BLOCK_BYTES = 16 * 1024 * 1024
 _OPENING, _CLOSING = ord("{"), ord("}")
 # The step in the level that a byte outside of texts makes.
 _STEPS = np.array([(byte in b"{[") - (byte in b"}]") for byte in range(256)], dtype=np.int8)
@@ -80,7 +78,7 @@ class ObjectReader:
         self._wires = {
             (place, field.name): usual_wire(to_arrow_type(field.type)) for place, fields in places.items() for field in fields
         }
-        self._has_map = any(_has_map(to_arrow_type(field.type)) for fields in places.values() for field in fields)
+        self._has_map = any(has_map(to_arrow_type(field.type)) for fields in places.values() for field in fields)
 
     def read(self, values: Sequence[bytes], meanings: Mapping[str, Meaning]) -> Objects:
         """The objects in ``values``. ``meanings``: what their schema says of columns."""
@@ -108,13 +106,11 @@ class ObjectReader:
             asked += wires if not place else [pa.field(place, pa.struct(wires))]
         found = read_objects(
             data,
-            read_options=pj.ReadOptions(use_threads=False, block_size=max(_BLOCK_BYTES, 2 * max(map(len, values)))),
-            parse_options=pj.ParseOptions(
-                explicit_schema=pa.schema(asked), unexpected_field_behavior="ignore" if self._looks_at is None else "infer"
-            ),
+            pa.schema(asked),
+            others="ignore" if self._looks_at is None else "infer",
+            longest=max(map(len, values)),
+            count=len(values),
         ).combine_chunks()
-        if found.num_rows != len(values):
-            raise ValueError("not one object per text")
         rows, faults, told = {}, Faults(), _Told()
         for place, fields in self._places.items():
             if place:
@@ -157,7 +153,7 @@ class ObjectReader:
         faults: Faults = {}
         for number, value in enumerate(values):
             try:
-                objects.append(parse_object(value))
+                objects.append(parse_record(value))
             except ValueError as error:
                 faults[number] = str(error)
                 objects.append({})
@@ -204,7 +200,7 @@ class ObjectReader:
         texts = {}
         for name in self._texts:
             said = [one.get(name) for one in objects]
-            texts[name] = pa.array([one if isinstance(one, str) and _is_unicode(one) else None for one in said], pa.string())
+            texts[name] = pa.array([one if type(one) is str and _is_unicode(one) else None for one in said], pa.string())
         return Objects(rows=rows, texts=texts, faults=faults, seen=told.seen, narrow=told.narrow)
 
     def _by_kind(self, place: str, cells: Sequence[Any], field: Field, meaning: Meaning) -> tuple[pa.Array, Faults]:
@@ -331,18 +327,13 @@ def _check_cut(data: bytes, values: Sequence[bytes]) -> None:
         raise ValueError("a text that is no object")
 
 
-def parse_object(value: bytes) -> dict[str, Any]:
+def parse_record(value: bytes) -> dict[str, Any]:
+    """The object that a record is. Raises ValueError for any other text, also for one that is nested deeper than any column."""
     if not value:
         raise ValueError("the value is empty")
     if _is_deep(value):
         raise ValueError(f"nested more than {MOST_NESTED} levels deep: {value[:100]!r}")
-    try:
-        found = parse_json(value.decode())
-    except ValueError as error:
-        raise ValueError(f"not JSON: {value[:100]!r} ({error})") from error
-    if not isinstance(found, dict):
-        raise ValueError(f"expected a JSON object, found {value[:100]!r}")
-    return found
+    return parse_object(value)
 
 
 def _is_unicode(text: str) -> bool:
@@ -370,12 +361,6 @@ def _wire_of(python: type) -> Wire:
     if python is bool:
         return "boolean"
     return "nested" if python in (dict, list) else "number"
-
-
-def _has_map(kind: pa.DataType) -> bool:
-    if pa.types.is_map(kind):
-        return True
-    return pa.types.is_nested(kind) and any(_has_map(kind.field(place).type) for place in range(kind.num_fields))
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from tablestore.cdc.records.avroobjects import AvroReader, AvroSchema
 from tablestore.cdc.records.evolving import Found, Sighting, types_seen
 from tablestore.cdc.records.faults import Faults, at_places
-from tablestore.cdc.records.jsonobjects import ObjectReader, Objects, Row, parse_object
+from tablestore.cdc.records.jsonobjects import ObjectReader, Objects, Row, parse_record
 from tablestore.cdc.records.recordkeys import KeyReader
 from tablestore.cdc.records.schemaenvelope import by_schema
 from tablestore.cdc.records.target import Decoded, Part, Target, decoded
@@ -190,7 +190,7 @@ class DebeziumChanges:
             if field.name not in self._target.key:
                 more |= _mask(column.is_valid())
         for place in np.flatnonzero(chosen & ~more).tolist() if self._is_json else ():
-            row = parse_object(payloads[place])["before"]
+            row = parse_record(payloads[place])["before"]
             members = row.items() if isinstance(row, dict) else ()
             more[place] = any(value is not None for name, value in members if name not in self._target.key)
         return more

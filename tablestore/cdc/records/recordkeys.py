@@ -15,7 +15,7 @@ from tablestore.cdc.records.faults import Faults, at_places
 from tablestore.cdc.records.jsonobjects import ObjectReader
 from tablestore.cdc.records.schemaenvelope import Group, by_schema
 from tablestore.cdc.records.target import Part, Target
-from tablestore.cdc.records.writtennumbers import parse_json
+from tablestore.json.jsonvalues import parse_json
 from tablestore.types.arrays import Places
 from tablestore.types.rowkind import RowKind
 

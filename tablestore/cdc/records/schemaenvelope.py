@@ -14,7 +14,7 @@ import numpy as np
 
 from tablestore.cdc.records.evolving import DECIMAL, Found, digits_of, parameters_of, type_of_schema
 from tablestore.cdc.records.wirevalues import WIDEST_DIGITS, Meaning
-from tablestore.cdc.records.writtennumbers import JSON, parse_json
+from tablestore.json.jsonvalues import JSON, parse_json
 from tablestore.types.arrays import Places
 
 _HEADS = (b'{"schema":', b'{"payload":')

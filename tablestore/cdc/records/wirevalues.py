@@ -24,9 +24,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.cdc.records.wholenumbers import refuse_changed_texts
-from tablestore.log.json.jsonrows import carrier, decode_base64, from_carrier
-from tablestore.log.json.jsontext import content
-from tablestore.log.json.jsontimes import times_from_texts
+from tablestore.json.jsonrows import carrier, decode_base64, from_carrier
+from tablestore.json.jsontext import content
+from tablestore.json.jsontimes import times_from_texts
 from tablestore.types.arrowtypes import to_arrow_type
 from tablestore.types.conform import conform
 from tablestore.types.datatypes import AtomicType, Field, with_nullable

@@ -22,10 +22,11 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from tablestore.cli.rows.csvfaults import Fault, fault_in_row, find_fault
-from tablestore.cli.rows.jsonlines import BLOCK_BYTES, MissingValues, from_text, is_text_first, json_batches
+from tablestore.cli.rows.jsonlines import BLOCK_BYTES, MissingValues, json_batches
 from tablestore.cli.rows.rowformat import COMPRESSIONS, FileFormat, ReadSettings, format_of
 from tablestore.errors import FormatError, InvalidInputError, StorageError, TablestoreError
 from tablestore.io.opening import open_store
+from tablestore.json.jsonrows import from_carrier
 from tablestore.types.arrowtypes import from_arrow_type
 from tablestore.types.typestring import type_to_sql
 
@@ -270,8 +271,8 @@ def _typed(
 
     def convert(array: pa.Array, one: pa.Field, row: int) -> pa.Array:
         try:
-            return from_text(array, one.type)
-        except pa.ArrowInvalid as error:
+            return from_carrier(array, one.type)
+        except ValueError as error:
             wrong = _first_wrong(array, one.type)
             # As Arrow says it of the types that it converts itself, but for the number of the column.
             place = f"In CSV column named {one.name}: Row #{row + wrong}"
@@ -286,9 +287,9 @@ def _first_wrong(array: pa.Array, kind: pa.DataType) -> int:
     while length > 1:
         half = length // 2
         try:
-            from_text(array.slice(start, half), kind)
+            from_carrier(array.slice(start, half), kind)
             start, length = start + half, length - half
-        except pa.ArrowInvalid:
+        except ValueError:
             length = half
     return start
 
@@ -304,8 +305,9 @@ def _text_type(kind: pa.DataType, name: str) -> pa.DataType:
             "with --columns",
             kind="file-format",
         )
-    # As text, since Arrow's reader makes infinity of a number that is too large.
-    return pa.string() if is_text_first(kind) or pa.types.is_floating(kind) else kind
+    # Bytes are base64; Arrow's reader makes infinity of a number that is too large, and other decimals of some.
+    is_text_first = pa.types.is_binary(kind) or pa.types.is_decimal(kind) or pa.types.is_floating(kind)
+    return pa.string() if is_text_first else kind
 
 
 def _chosen(names: Sequence[str], settings: ReadSettings) -> list[str]:

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.cli.text.safetext import UNSAFE, UNSAFE_CLASS
-from tablestore.log.json.jsontext import concat, content, plain_texts, rows_to_json, text_bytes
-from tablestore.log.json.jsontimes import time_texts
+from tablestore.json.jsontext import concat, content, plain_texts, rows_to_json, text_bytes
+from tablestore.json.jsontimes import time_texts
 from tablestore.types.arrays import text_scalar
 
 # The texts of a slice stay below the 2 GiB that one Arrow array can hold, whatever the rows are and however they are escaped.

@@ -12,9 +12,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tablestore.format.snapshot import Snapshot
+from tablestore.json.jsonrows import rows_from_json
+from tablestore.log.debezium import encode_changes
 from tablestore.log.identity import snapshot_name
-from tablestore.log.json.debezium import encode_changes
-from tablestore.log.json.jsonrows import rows_from_json
 from tablestore.log.record import EARLY_SNAPSHOT, LogRecords
 from tablestore.store.context import TableContext
 from tablestore.store.scan.splitreader import SplitReader

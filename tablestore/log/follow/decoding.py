@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 
 from tablestore.errors import FormatError, NotFoundError, UnsupportedError
 from tablestore.format.parquet.projection import Projection
+from tablestore.json.jsonrows import BadJson
+from tablestore.log.debezium import DecodedChanges, decode_changes
 from tablestore.log.events import does_not_fit
-from tablestore.log.json.debezium import DecodedChanges, decode_changes
-from tablestore.log.json.jsonrows import BadJson
 from tablestore.log.position import LogPlace
 from tablestore.log.publish.changerecords import find_changes
 from tablestore.log.record import Mark, RawRecords

@@ -8,11 +8,10 @@ the text that is at fault. Both accept what other writers of Debezium JSON send:
 null.
 """
 
-import json
 import math
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +20,8 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from tablestore.errors import FormatError
-from tablestore.log.json.jsontimes import times_from_texts
+from tablestore.json.jsontimes import times_from_texts
+from tablestore.json.jsonvalues import WrittenNumber, parse_object
 from tablestore.types.arrowtypes import from_arrow_type
 from tablestore.types.numbercast import to_decimal, to_float
 from tablestore.types.typestring import type_to_sql
@@ -38,34 +38,6 @@ _REVERSE_BASE64[ord("=")] = 0
 
 class _WrongValue(ValueError):
     """A value that is not of its column, of which nothing else is to be said."""
-
-
-class Digits(str):
-    """A number with a point or an exponent, as it is written."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return str(self)
-
-
-class NamedTwice:
-    """Stands for the value of a name that an object has twice, which fits no column: JSON leaves open which of them counts."""
-
-    def __repr__(self) -> str:
-        return "two values of one name"
-
-
-def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The members of an object, as Python's JSON reader hands them in."""
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        seen: set[str] = set()
-        for name, _ in pairs:
-            if name in seen:
-                members[name] = NamedTwice()
-            seen.add(name)
-    return members
 
 
 class BadJson(FormatError):
@@ -87,7 +59,7 @@ def rows_from_json(texts: Sequence[bytes], schema: pa.Schema) -> pa.Table:
     """The objects in ``texts`` as rows of ``schema``. Raises :class:`BadJson` for a text that does not fit it."""
     if not texts:
         return schema.empty_table()
-    if not any(_has_map(field.type) for field in schema):
+    if not any(has_map(field.type) for field in schema):
         try:
             return _fast(texts, schema)
         except (pa.ArrowException, ValueError):
@@ -98,37 +70,52 @@ def rows_from_json(texts: Sequence[bytes], schema: pa.Schema) -> pa.Table:
 def _fast(texts: Sequence[bytes], schema: pa.Schema) -> pa.Table:
     table = read_objects(
         b"\n".join(texts),
-        read_options=pj.ReadOptions(use_threads=False, block_size=max(_BLOCK_BYTES, 2 * max(len(text) for text in texts))),
-        parse_options=pj.ParseOptions(
-            explicit_schema=pa.schema([pa.field(f.name, carrier(f.type)) for f in schema]), unexpected_field_behavior="ignore"
-        ),
+        pa.schema([pa.field(f.name, carrier(f.type)) for f in schema]),
+        others="ignore",
+        longest=max(map(len, texts)),
+        count=len(texts),
     )
-    if table.num_rows != len(texts):
-        raise ValueError("not one object per text")
     columns = [from_carrier(table.column(f.name).combine_chunks(), f.type) for f in schema]
     return pa.Table.from_arrays(columns, schema=pa.schema([f.with_nullable(True) for f in schema]))
 
 
 def read_objects(
-    data: bytes, *, read_options: pj.ReadOptions | None = None, parse_options: pj.ParseOptions | None = None
+    data: bytes,
+    carriers: pa.Schema | None = None,
+    *,
+    others: Literal["ignore", "infer"] = "infer",
+    longest: int = 0,
+    count: int | None = None,
 ) -> pa.Table:
-    """Reads as ``pyarrow.json.read_json``, text that others wrote. Raises ValueError (ArrowInvalid is one) for any other text."""
+    """Objects behind each other as columns of the types ``carriers``, and as what they look like where ``others`` are inferred.
+
+    ``longest``: the bytes of the longest object; ``count``: how many there have to be. Raises ValueError (ArrowInvalid is one).
+    """
     # Where an object has to be, a null makes Arrow crash the process.
     if _NULL_AT_START.match(data) or _NULL_FOR_OBJECT.search(data):
         raise ValueError("expected JSON objects, found null")
     # Arrow does not look at the encoding of texts.
     data.decode()
-    return pj.read_json(pa.BufferReader(data), read_options=read_options, parse_options=parse_options)
+    table = pj.read_json(
+        pa.BufferReader(data),
+        read_options=pj.ReadOptions(use_threads=False, block_size=max(_BLOCK_BYTES, 2 * longest)),
+        parse_options=pj.ParseOptions(explicit_schema=carriers, unexpected_field_behavior=others),
+    )
+    if count not in (None, table.num_rows):
+        raise ValueError("not one object per text")
+    return table
 
 
-def carrier(kind: pa.DataType) -> pa.DataType:
-    """The type in which JSON carries values of ``kind``."""
+def carrier(kind: pa.DataType, *, zones: bool = True) -> pa.DataType:
+    """The type in which JSON carries values of ``kind``. Without ``zones`` a text may have a zone or none, as Arrow reads it."""
     if pa.types.is_list(kind):
-        return pa.list_(carrier(kind.value_type))
+        return pa.list_(carrier(kind.value_type, zones=zones))
     if pa.types.is_struct(kind):
-        return pa.struct([pa.field(kind.field(i).name, carrier(kind.field(i).type)) for i in range(kind.num_fields)])
+        return pa.struct([pa.field(field.name, carrier(field.type, zones=zones)) for field in kind])
     if pa.types.is_map(kind):
-        return pa.map_(carrier(kind.key_type), carrier(kind.item_type))
+        return pa.map_(carrier(kind.key_type, zones=zones), carrier(kind.item_type, zones=zones))
+    if pa.types.is_timestamp(kind) and not zones:
+        return kind
     if pa.types.is_floating(kind):
         # Arrow's reader makes infinity of a number that is too large for 32 bits.
         return pa.float64()
@@ -139,6 +126,8 @@ def from_carrier(array: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Arr
     """Values as JSON carries them, as values of ``kind``."""
     if isinstance(array, pa.ChunkedArray):
         array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
+    if array.type.equals(kind) and not pa.types.is_nested(kind):
+        return array
     if pa.types.is_list(kind):
         values = from_carrier(array.values, kind.value_type)
         validity, offsets = array.buffers()[:2]
@@ -163,10 +152,10 @@ def from_carrier(array: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Arr
     if pa.types.is_temporal(kind):
         return times_from_texts(array, kind)
     if pa.types.is_decimal(kind):
-        return to_decimal(array, kind)
+        return to_decimal(pc.utf8_trim_whitespace(array) if pa.types.is_string(array.type) else array, kind)
     if pa.types.is_floating(kind):
         return to_float(array, kind)
-    return array if array.type.equals(kind) else array.cast(kind)
+    return array.cast(kind)
 
 
 def _children(array: pa.Array) -> Sequence[pa.Array]:
@@ -239,7 +228,7 @@ def _bad_value(position: int, field: pa.Field, value: Any, cause: Exception) -> 
     expected = _sql(field.type)
     shown = str(value).lower() if isinstance(value, bool) else f"{value!r:.100}"
     reason = f"column {field.name!r}: expected {expected}, found {shown}{_why(cause)}"
-    number = str(value) if isinstance(value, (int, Digits)) and not isinstance(value, bool) else ""
+    number = str(value) if isinstance(value, (int, WrittenNumber)) and not isinstance(value, bool) else ""
     return _bad(position, reason, expected=expected, number=number)
 
 
@@ -260,12 +249,9 @@ def values_to_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 def _object(text: bytes, position: int) -> dict[str, Any]:
     try:
-        value = json.loads(text.decode(), parse_float=Digits, object_pairs_hook=object_of)
-    except (ValueError, RecursionError) as error:
-        raise _bad(position, f"not JSON: {text[:100]!r} ({error})") from error
-    if not isinstance(value, dict):
-        raise _bad(position, f"expected a JSON object, found {text[:100]!r}")
-    return value
+        return parse_object(text)
+    except ValueError as error:
+        raise _bad(position, str(error)) from error
 
 
 def _reader(kind: pa.DataType) -> Callable[[Any], Any]:
@@ -290,7 +276,8 @@ def _reader(kind: pa.DataType) -> Callable[[Any], Any]:
     if pa.types.is_decimal(kind):
         # Others send decimals as numbers.
         return lambda value: str(value)
-    return lambda value: _expect(value, str)
+    # A number with a point is a text too.
+    return lambda value: str(_expect(value, str))
 
 
 def _float(value: Any) -> float:
@@ -299,7 +286,7 @@ def _float(value: Any) -> float:
     if isinstance(value, bool):
         raise _WrongValue
     if math.isinf(number := float(value)) and not isinstance(value, float):
-        raise _WrongValue if isinstance(value, Digits) else ValueError("it is too large")
+        raise _WrongValue if isinstance(value, WrittenNumber) else ValueError("it is too large")
     return number
 
 
@@ -313,12 +300,11 @@ def _expect(value: Any, kind: type) -> Any:
     return value
 
 
-def _has_map(kind: pa.DataType) -> bool:
+def has_map(kind: pa.DataType) -> bool:
+    """True of maps and of what holds one: Arrow reads none."""
     if pa.types.is_map(kind):
         return True
-    if pa.types.is_list(kind):
-        return _has_map(kind.value_type)
-    return pa.types.is_struct(kind) and any(_has_map(kind.field(i).type) for i in range(kind.num_fields))
+    return pa.types.is_nested(kind) and any(has_map(kind.field(i).type) for i in range(kind.num_fields))
 
 
 def _bad(position: int, reason: str, *, expected: str = "", number: str = "") -> BadJson:

@@ -6,8 +6,8 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from tablestore.log.json.debezium import encode_changes
-from tablestore.log.json.jsontext import rows_to_json, text_bytes
+from tablestore.json.jsontext import rows_to_json, text_bytes
+from tablestore.log.debezium import encode_changes
 from tablestore.types.rebatch import slices_of
 
 MIB = 1 << 20

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tablestore.log.json.debezium import decode_changes, encode_changes
-from tablestore.log.json.jsonrows import BadJson, rows_from_json
-from tablestore.log.json.jsontext import rows_to_json
+from tablestore.json.jsonrows import BadJson, rows_from_json
+from tablestore.json.jsontext import rows_to_json
+from tablestore.log.debezium import decode_changes, encode_changes
 from tablestore.types.rowkind import RowKind
 
 

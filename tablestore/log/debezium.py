@@ -20,9 +20,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.log.json.jsonlayout import rows_alike
-from tablestore.log.json.jsonrows import BadJson, rows_from_json
-from tablestore.log.json.jsontext import concat, rows_to_json
+from tablestore.json.jsonlayout import rows_alike
+from tablestore.json.jsonrows import BadJson, rows_from_json
+from tablestore.json.jsontext import concat, rows_to_json
 from tablestore.types.arrays import Kinds, Places
 from tablestore.types.rowkind import RowKind
 
@@ -92,7 +92,7 @@ def decode_changes(
     """The changes that messages stand for, in their order.
 
     ``kinds``: what the writer said of each message beside it (-1: nothing), which tells +U from +I. Raises
-    :class:`~tablestore.log.json.jsonrows.BadJson` that names the first message that cannot be understood.
+    :class:`~tablestore.json.jsonrows.BadJson` that names the first message that cannot be understood.
     """
     # Mostly all are there, and this is told faster than they are looked through.
     texts = cast("Sequence[bytes]", values) if all(values) else [value for value in values if value is not None]

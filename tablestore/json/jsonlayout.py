@@ -5,7 +5,7 @@
 
 The separators ``,"`` of all texts are found at once, as many in each. Between two of them lie a name and a value; all that is no
 value has to be the same bytes in every text. The values are then cut out and cast as whole columns. That is how
-:mod:`tablestore.log.json.jsontext` writes rows.
+:mod:`tablestore.json.jsontext` writes rows.
 
 Whatever is written otherwise (spaces, other orders, escapes, nested values, special numbers, strings that end with a comma, damage)
 gives None: the caller reads it with a real JSON reader, which also says what is wrong. What a JSON reader accepts is read as it
@@ -21,8 +21,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.log.json.jsonrows import carrier, from_carrier
-from tablestore.log.json.jsontext import content
+from tablestore.json.jsonrows import carrier, from_carrier
+from tablestore.json.jsontext import content
 from tablestore.types.arrays import Mask, Places
 
 Bytes = npt.NDArray[np.uint8]
@@ -140,7 +140,7 @@ def _all_begin(data: pa.Buffer, places: Places, expected: bytes) -> bool:
 
 
 def _column(data: pa.Buffer, values: _Values, kind: pa.DataType) -> pa.Array | None:
-    """The values as an array of ``kind``; None if they are not written as :mod:`tablestore.log.json.jsontext` writes that type."""
+    """The values as an array of ``kind``; None if they are not written as :mod:`tablestore.json.jsontext` writes that type."""
     if pa.types.is_nested(kind):
         return None
     is_bare = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablestore.log.json.jsonlayout import rows_alike
-from tablestore.log.json.jsonrows import BadJson, rows_from_json
-from tablestore.log.json.jsontext import rows_to_json
-from tests.log.json.test_json import COLUMNS
+from tablestore.json.jsonlayout import rows_alike
+from tablestore.json.jsonrows import BadJson, rows_from_json
+from tablestore.json.jsontext import rows_to_json
+from tests.json.test_json import COLUMNS
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("price", pa.float64()), ("paid", pa.bool_())])
 HEAD, TAIL = b'{"before":null,"after":', b',"op":"c"}'

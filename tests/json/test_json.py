@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablestore.log.json.jsonrows import BadJson, decode_base64, rows_from_json
-from tablestore.log.json.jsontext import encode_base64, rows_to_json, to_json
+from tablestore.json.jsonrows import BadJson, decode_base64, rows_from_json
+from tablestore.json.jsontext import encode_base64, rows_to_json, to_json
 
 COLUMNS: dict[str, tuple[pa.DataType, list[Any], list[str]]] = {
     "boolean": (pa.bool_(), [True, False, None], ["true", "false", "null"]),

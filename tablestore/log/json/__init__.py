@@ -1,1 +1,0 @@
-"""Encodes rows as the JSON that the log carries, and decodes it."""
