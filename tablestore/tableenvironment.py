@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from tablestore.environment.pipelines.pipeline import TablePipeline
     from tablestore.environment.statementset import StatementSet
     from tablestore.materialized.due import DueRefresh
-    from tablestore.materialized.evolution.evolution import Evolution
+    from tablestore.materialized.evolution.evolution import TableEvolution
     from tablestore.materialized.figures.freshnessfigures import FreshnessFigures, PastRefresh
     from tablestore.materialized.folder.folderplan import FolderPlan, PlannedStatement
     from tablestore.materialized.folder.sqlfolder import Declaration
@@ -212,11 +212,11 @@ class TableEnvironment(DeprecatedNames):
 
         return find_materialized(self._session, parse_path(path)).definition
 
-    def evolution(self, path: str) -> "Evolution":
+    def evolution(self, path: str) -> "TableEvolution":
         """The versions of a materialized table: stage another one, compare it, promote it, go back."""
-        from tablestore.materialized.evolution.evolution import Evolution
+        from tablestore.materialized.evolution.evolution import TableEvolution
 
-        return Evolution(self._session, path)
+        return TableEvolution(self._session, path)
 
     def refresh_due(self, now_ms: int | None = None) -> "tuple[DueRefresh, ...]":
         """Refreshes the materialized tables of the current catalog that are due now, sources before what is made from them.

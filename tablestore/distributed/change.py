@@ -27,7 +27,7 @@ from tablestore.store.scan.splits import Split
 from tablestore.table.table import Table
 from tablestore.table.write.changetasks import ChangeJob, ChangeMessage, files_to_rewrite, rewrite_files
 from tablestore.table.write.current import settled
-from tablestore.table.write.deletemarks import Match
+from tablestore.table.write.deletemarks import MatchedRows
 from tablestore.table.write.removedrows import RemovedRows
 from tablestore.table.write.rowchange import ChangeColumns, RowChange, check_change
 
@@ -61,7 +61,7 @@ class RewriteTask:
     """Files to be written again without the rows that match; ``index``: its place among the tasks of the statement."""
 
     index: int
-    matches: tuple[Match, ...]
+    matches: tuple[MatchedRows, ...]
 
     def to_bytes(self) -> bytes:
         """Versioned JSON."""
@@ -78,7 +78,7 @@ class RewriteTask:
         parsed = decode_task(_REWRITE, data, {"index", "splits", "removed"})
         entries = [entry for split in decode_splits(parsed["splits"]) for entry in split.entries]
         vectors = [decode_deletion_vector(text_to_bytes(_REWRITE, text), _REWRITE) for text in parsed["removed"]]
-        return cls(int(parsed["index"]), tuple(Match(*pair) for pair in zip(entries, vectors, strict=True)))
+        return cls(int(parsed["index"]), tuple(MatchedRows(*pair) for pair in zip(entries, vectors, strict=True)))
 
 
 def plan_rewrites(

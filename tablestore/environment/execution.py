@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 STATEMENT_FUNCTIONS: Mapping[str, str] = {
     "Query": "tablestore.environment.rows.queries:run_query",
     "Insert": "tablestore.environment.pipelines.inserts:insert",
-    "StatementSet": "tablestore.environment.pipelines.inserts:insert_all",
+    "ExecuteStatementSet": "tablestore.environment.pipelines.inserts:insert_all",
     "Delete": "tablestore.environment.rows.change:change",
     "Update": "tablestore.environment.rows.change:change",
     "Merge": "tablestore.environment.rows.change:change",
@@ -37,17 +37,17 @@ STATEMENT_FUNCTIONS: Mapping[str, str] = {
     "DropDatabase": "tablestore.environment.definition.databases:drop_database",
     "CreateCatalog": "tablestore.environment.definition.databases:create_catalog",
     "DropCatalog": "tablestore.environment.definition.databases:drop_catalog",
-    "Use": "tablestore.environment.definition.databases:use",
+    "UseNames": "tablestore.environment.definition.databases:use",
     "Explain": "tablestore.environment.inspection.explaining:explain",
     "Show": "tablestore.environment.inspection.show:show",
     "Describe": "tablestore.environment.inspection.describe:describe",
-    "SetOption": "tablestore.environment.session.statements:set_option",
-    "ResetOption": "tablestore.environment.session.statements:reset_option",
+    "SetSessionOption": "tablestore.environment.session.statements:set_option",
+    "ResetSessionOption": "tablestore.environment.session.statements:reset_option",
     "EngineStatement": "tablestore.environment.session.statements:by_engine",
-    "Call": "tablestore.environment.procedures.call:call",
+    "CallProcedure": "tablestore.environment.procedures.call:call",
 }
 # Statements whose text may have parameters.
-_WITH_PARAMETERS = frozenset(("Query", "Insert", "StatementSet", "Delete", "Update", "Merge", "CreateTableAs", "Explain"))
+_WITH_PARAMETERS = frozenset(("Query", "Insert", "ExecuteStatementSet", "Delete", "Update", "Merge", "CreateTableAs", "Explain"))
 # Kinds of errors that are about an expression somewhere in the statement.
 _OF_QUERIES = ("query", "engine", "cancelled")
 

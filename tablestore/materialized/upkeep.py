@@ -24,7 +24,7 @@ from tablestore.materialized.workflows import RefreshWorkflow, create_workflow, 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
+class PreparedRefresh:
     """The job or workflow that is going to keep a table fresh."""
 
     session: Session
@@ -50,7 +50,7 @@ class Prepared:
 @contextmanager
 def keeping_fresh(
     session: Session, path: ObjectPath, definition: MaterializedTable, options: Mapping[str, str] | None = None
-) -> Iterator[Prepared]:
+) -> Iterator[PreparedRefresh]:
     """Prepares what keeps a table fresh; it begins after the block, in which the table gets the handler. An error takes it back.
 
     ``options`` hold for what this job writes. Raises UnsupportedError without an engine or a scheduler, and what a scheduler
@@ -71,7 +71,7 @@ def keeping_fresh(
 
 def prepare_upkeep(
     session: Session, path: ObjectPath, definition: MaterializedTable, options: Mapping[str, str] | None = None
-) -> Prepared:
+) -> PreparedRefresh:
     """Prepares what keeps a table fresh, as :func:`keeping_fresh`; the caller lets it begin or takes it back."""
     if definition.refresh_mode is RefreshMode.FULL:
         name = f"Materialized_table_{path}_periodic_refresh_job"
@@ -81,12 +81,12 @@ def prepare_upkeep(
             cron=cron(definition.freshness),
             statement=f"ALTER MATERIALIZED TABLE {path.quoted} REFRESH",
         )
-        return Prepared(session=session, handler=create_workflow(session, workflow))
+        return PreparedRefresh(session=session, handler=create_workflow(session, workflow))
     session.engine_for("a continuous refresh")
     loop = ContinuousRefresh(session=session, path=path, options=dict(options or {}))
     job = session.jobs.prepare(loop.run)
     session.jobs.launch(job, ends=False)
-    return Prepared(session=session, handler=handler_of(job.id), job=job, loop=loop)
+    return PreparedRefresh(session=session, handler=handler_of(job.id), job=job, loop=loop)
 
 
 def end_upkeep(session: Session, found: StoredTable) -> None:

@@ -30,7 +30,7 @@ When = Literal["before", "after"]
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class FileCall:
     """One call of the wrapped store."""
 
     op: str
@@ -57,7 +57,7 @@ class CapturedPublish:
         return self._publish()
 
 
-Hook = Callable[[Call], object]
+Hook = Callable[[FileCall], object]
 
 
 @dataclass
@@ -66,7 +66,7 @@ class _Rule:
     op: str | None
     run: Hook
 
-    def meets(self, call: Call, when: When) -> bool:
+    def meets(self, call: FileCall, when: When) -> bool:
         return self.when == when and self.op in (None, call.op)
 
 
@@ -74,7 +74,7 @@ class _Rule:
 class Faults:
     """The actions at chosen calls, and the counts of what happened; shared by a store and those made from it."""
 
-    calls: list[Call] = field(default_factory=list)
+    calls: list[FileCall] = field(default_factory=list)
     injected: Counter[str] = field(default_factory=Counter)
     open_handles: int = 0
     crashed: bool = False
@@ -106,7 +106,7 @@ class Faults:
         """Fail the ``n``-th matching call from now on (1 is the next), once; ``error`` makes it from a message."""
         seen = 0
 
-        def hook(call: Call) -> None:
+        def hook(call: FileCall) -> None:
             nonlocal seen
             with self._lock:
                 seen += 1
@@ -121,7 +121,7 @@ class Faults:
         chance = random.Random(seed)
 
         def hook(when: When, share: float) -> Hook:
-            def strike(call: Call) -> None:
+            def strike(call: FileCall) -> None:
                 with self._lock:
                     due = chance.random() < rate * share
                 if due:
@@ -154,17 +154,17 @@ class Faults:
 
     # ---- for FaultyFileStore
 
-    def begin(self, op: str, path: str) -> Call:
+    def begin(self, op: str, path: str) -> FileCall:
         """Note a call and run what comes before it."""
         if self.crashed:
             raise SimulatedCrash(f"{op} {path} after the crash")
         with self._lock:
-            call = Call(op, path, len(self.calls) + 1)
+            call = FileCall(op, path, len(self.calls) + 1)
             self.calls.append(call)
         self._run(call, "before")
         return call
 
-    def end(self, call: Call) -> None:
+    def end(self, call: FileCall) -> None:
         """Run what comes after a call that was applied."""
         if self.crashed:
             raise SimulatedCrash(f"{call.op} {call.path} after the crash")
@@ -180,23 +180,23 @@ class Faults:
         with self._lock:
             self.open_handles += change
 
-    def count_fault(self, call: Call, when: str) -> None:
+    def count_fault(self, call: FileCall, when: str) -> None:
         """Note that a fault struck."""
         with self._lock:
             self.injected[f"{call.op} {when}"] += 1
 
-    def _run(self, call: Call, when: When) -> None:
+    def _run(self, call: FileCall, when: When) -> None:
         for rule in tuple(self._rules):
             if rule.meets(call, when):
                 rule.run(call)
 
-    def _inject(self, call: Call, when: When, error: Callable[[str], BaseException] | None) -> None:
+    def _inject(self, call: FileCall, when: When, error: Callable[[str], BaseException] | None) -> None:
         self.count_fault(call, when)
         message = f"injected fault {when} call {call.number}: {call.op} {call.path}"
         raise error(message) if error is not None else _default_error(call, message)
 
 
-def _default_error(call: Call, message: str) -> StorageError:
+def _default_error(call: FileCall, message: str) -> StorageError:
     # A publish that fails in an unclear way is "unknown" to its caller, whether it was applied or not.
     kind = "unknown-outcome" if call.op == "publish_if_absent" else None
     return StorageError(f"{message}; expected it, this is a test", kind=kind)

@@ -8,7 +8,7 @@ import pytest
 import tablestore as ts
 from tablestore.environment.jobs import JobStatus
 from tablestore.errors import StorageError
-from tablestore.testing.files import Call, Faults, FaultyFileStore, SimulatedCrash
+from tablestore.testing.files import Faults, FaultyFileStore, FileCall, SimulatedCrash
 from tests.table.creation.creationsteps import Step, step_at, steps_of
 from tests.table.creation.places import Place, RenamingFaultyStore
 
@@ -35,7 +35,7 @@ def come_to(faults: Faults, wanted: Step, act: Callable[[], object]) -> list[Ste
     """Act when the step is first come to; the steps that are come to."""
     came: list[Step] = []
 
-    def note(when: str, call: Call) -> None:
+    def note(when: str, call: FileCall) -> None:
         step = step_at(when, call.op, call.path)
         if step is not None and step not in came:
             came.append(step)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import tablestore as ts
-from tablestore.testing.files import Call, Faults, FaultyFileStore, SimulatedCrash, When
+from tablestore.testing.files import Faults, FaultyFileStore, FileCall, SimulatedCrash, When
 from tests.table.creation.places import Place, RenamingFaultyStore
 
 WHENS: tuple[When, ...] = ("before", "after")
@@ -74,6 +74,6 @@ def test_a_statement_that_dies_anywhere_leaves_the_old_state_or_the_new_one(
     assert before in seen
 
 
-def _poll(call: Call, place: Place, states: list[str]) -> None:
+def _poll(call: FileCall, place: Place, states: list[str]) -> None:
     if call.op not in READING:
         states.append(state(place))

@@ -13,7 +13,7 @@ from tablestore.io.local import LocalFileStore
 from tablestore.materialized.materializedtable import RefreshStatus
 from tablestore.materialized.storing import open_materialized
 from tablestore.testing.deterministic import ManualClock
-from tablestore.testing.files import Call, Faults
+from tablestore.testing.files import Faults, FileCall
 from tests.materialized.test_evolution_crashes import opened
 from tests.table.creation.places import RenamingFaultyStore
 
@@ -39,7 +39,7 @@ class Sessions:
     def while_filling(self, act: Callable[[], object]) -> None:
         """Do this once in the middle of the next statement of the first session that fills a table."""
 
-        def once(call: Call) -> None:
+        def once(call: FileCall) -> None:
             if call.path.startswith("_ctas") and "/schema/" in call.path:
                 self.faults.clear()
                 act()
@@ -298,7 +298,7 @@ def test_a_table_that_another_session_drops_anywhere_meanwhile_is_said_to_be_gon
             sessions.first.execute_sql(before)
         calls = 0
 
-        def drop(call: Call, sessions: Sessions = sessions, nth: int = nth) -> None:
+        def drop(call: FileCall, sessions: Sessions = sessions, nth: int = nth) -> None:
             nonlocal calls
             calls += 1
             if calls == nth:

@@ -22,7 +22,7 @@ from tablestore.materialized.materializedtable import definition_of
 from tablestore.store.history.retentionleases import RetentionLeases
 from tablestore.table.catalog import Catalog
 from tablestore.testing.deterministic import ManualClock, SeededIds
-from tablestore.testing.files import Call, Faults, FaultyFileStore, SimulatedCrash
+from tablestore.testing.files import Faults, FaultyFileStore, FileCall, SimulatedCrash
 from tests.support.changelogs.memorylog import MemoryBroker
 from tests.table.creation.places import RenamingFaultyStore, broker_of
 
@@ -143,14 +143,14 @@ def copies(saved: Saved, *, renames: bool) -> Iterator[tuple[FileStore, FileStor
 
 def deaths(
     saved: Saved, action: str, *, renames: bool, nths: Iterable[int]
-) -> Iterator[tuple[FileStore, ManualClock, list[str], tuple[int, Call]]]:
+) -> Iterator[tuple[FileStore, ManualClock, list[str], tuple[int, FileCall]]]:
     """Let an action die at these calls of the store, until it does not: the files that it leaves, which versions readers saw
     meanwhile and see after a sweep, and where it died."""
     for nth, (files, faulty, faults) in zip(nths, copies(saved, renames=renames), strict=False):
         clock, states = ManualClock(), list[str]()
         clock.advance(7200)
 
-        def poll(call: Call, files: FileStore = files, clock: ManualClock = clock, states: list[str] = states) -> None:
+        def poll(call: FileCall, files: FileStore = files, clock: ManualClock = clock, states: list[str] = states) -> None:
             if call.op in ("publish_if_absent", "rename_directory", "exchange_directories"):
                 states.append(state(opened(files, clock)))
 
@@ -289,7 +289,7 @@ def test_of_two_statements_at_one_time_one_wins_and_the_other_changes_nothing(pr
     clock = ManualClock()
     staged = []
 
-    def come_first(call: Call) -> None:
+    def come_first(call: FileCall) -> None:
         # The version that takes the place of the table is staged: now the other one does all of its work.
         if call.path.endswith("intent.json"):
             staged.append(call)
@@ -325,7 +325,7 @@ def test_what_dies_while_it_builds_a_version_keeps_no_snapshots_of_the_sources_f
     if action == "STAGE":
         run(opened(files, clock), "DISCARD")
 
-    def die(call: Call) -> None:
+    def die(call: FileCall) -> None:
         # A promotion first makes the previous version, which has no hold yet.
         if re.search(path, call.path) and (not lost or held(files, clock) - living(files, clock)):
             faults.crashed = True
@@ -359,7 +359,7 @@ def test_a_promotion_in_place_that_dies_keeps_no_snapshots_of_what_only_the_new_
     run(opened(files, clock), STAGES["in place"].replace("shop.src", "shop.src2"))
     uuid = uuid_of(files, clock, "t")
 
-    def die(call: Call) -> None:
+    def die(call: FileCall) -> None:
         if re.search(rf"src2/tablestore-holds/materialized-{uuid}", call.path):
             faults.crashed = True
             raise SimulatedCrash

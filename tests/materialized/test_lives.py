@@ -51,7 +51,7 @@ from tablestore.sql.statements.materialized import (
 )
 from tablestore.store.history.retentionleases import RetentionLeases
 from tablestore.testing.deterministic import ManualClock
-from tablestore.testing.files import Call, Faults, SimulatedCrash
+from tablestore.testing.files import Faults, FileCall, SimulatedCrash
 from tests.materialized.test_evolution_crashes import opened
 from tests.table.creation.places import RenamingFaultyStore
 
@@ -310,7 +310,7 @@ class Life:
         # The call may be one of the session's job, in a thread of its own.
         counting, within = threading.Lock(), threading.Lock()
 
-        def at_once(call: Call) -> None:
+        def at_once(call: FileCall) -> None:
             nonlocal when
             with counting:
                 when -= 1

@@ -20,7 +20,7 @@ from tablestore.store.postcommit import PostCommit, read_undone
 from tablestore.table.table import Table
 from tablestore.table.upkeep import aftercommit as aftercommit_module
 from tablestore.testing.deterministic import ManualClock
-from tablestore.testing.files import Call, Faults
+from tablestore.testing.files import Faults, FileCall
 from tests.support.auditor import walk
 from tests.support.changelogs import commitsweep
 from tests.support.holdings import Holdings
@@ -94,18 +94,18 @@ class Run:
         for path, data in files.items():
             self.store.write(path, data)
         table, faults = self.lab.faulty()
-        self.behind: list[Call] = []
+        self.behind: list[FileCall] = []
         self._arm(faults, n, error)
         self.made = write(self.lab, table)
 
     def _arm(self, faults: Faults, n: int, error: Callable[[str], BaseException]) -> None:
         linked = False
 
-        def look(call: Call) -> None:
+        def look(call: FileCall) -> None:
             nonlocal linked
             linked = linked or (call.op == "publish_if_absent" and call.path.startswith("snapshot/snapshot-"))
 
-        def strike(call: Call) -> None:
+        def strike(call: FileCall) -> None:
             if linked:
                 self.behind.append(call)
                 if len(self.behind) == n:

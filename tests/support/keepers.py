@@ -29,7 +29,7 @@ from tablestore.table.write.committing import Origin
 from tablestore.table.write.overwrite import commit_overwrite
 from tablestore.table.write.writer import TableWriter
 from tablestore.testing.deterministic import ManualClock
-from tablestore.testing.files import Call, Faults, FaultyFileStore
+from tablestore.testing.files import Faults, FaultyFileStore, FileCall
 from tests.support.holdings import Holdings
 from tests.support.lab import Lab
 from tests.support.schedules import Scheduler
@@ -144,14 +144,14 @@ class Keepers:
     def _open(self, name: str) -> Table:
         faults = Faults()
 
-        def before(call: Call) -> None:
+        def before(call: FileCall) -> None:
             # Its age was checked just before: from here on the publish takes no hours.
             if call.op == "publish_if_absent":
                 self._committing.add(name)
             if call.op not in ("input.read", "output.write", "output.close", "sync", "open_output", "size"):
                 self._scheduler.step(f"{call.op} {call.path}")
 
-        def after(_: Call) -> None:
+        def after(_: FileCall) -> None:
             self._committing.discard(name)
 
         faults.before(before)

@@ -19,7 +19,7 @@ from tablestore.store.context import open_context
 from tablestore.store.schemas import TABLE_UUID_OPTION, Schemas
 from tablestore.table.table import Table
 from tablestore.testing.deterministic import ManualClock, SeededIds
-from tablestore.testing.files import Call, Faults, FaultyFileStore
+from tablestore.testing.files import Faults, FaultyFileStore, FileCall
 from tablestore.types.newschema import new_schema
 from tests.support.auditor import Auditor
 from tests.support.expirer import expire
@@ -149,6 +149,6 @@ def _with_one_snapshot_a_commit(options: Mapping[str, str]) -> dict[str, str]:
     return {"write-only": "true", **options}
 
 
-def is_snapshot(call: Call) -> bool:
+def is_snapshot(call: FileCall) -> bool:
     """Whether a call is about a snapshot file (not a hint, not the directory)."""
     return "snapshot/snapshot-" in call.path

@@ -23,7 +23,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.io.filestore import FileStore
 from tablestore.store.message import CommitMessage
 from tablestore.table.table import Table
-from tablestore.testing.files import Call, CapturedPublish, Faults, FaultyFileStore
+from tablestore.testing.files import CapturedPublish, Faults, FaultyFileStore, FileCall
 from tests.support.expirer import expire
 from tests.support.lab import Lab, is_snapshot
 
@@ -301,7 +301,7 @@ class Play:
     # faults
 
     def _answer_wrongly(self, faults: Faults) -> None:
-        def before(call: Call) -> None:
+        def before(call: FileCall) -> None:
             if self._late and self._chance.random() < 0.2:
                 self._late.pop(self._chance.randrange(len(self._late))).apply()
             if not is_snapshot(call) or self._chance.random() >= self.ambiguous:
@@ -357,5 +357,5 @@ class UnsettledPlay(Play):
         assert sorted((row["id"], row["v"]) for row in auditor.rows()) == wanted, "the auditor sees other rows"
 
 
-def _worth_a_pause(call: Call) -> bool:
+def _worth_a_pause(call: FileCall) -> bool:
     return call.op not in ("input.read", "output.write", "output.close", "sync", "open_output")

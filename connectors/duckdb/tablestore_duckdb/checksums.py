@@ -17,7 +17,7 @@ from tablestore_duckdb.scans import NativeFile, PlannedScan
 _MOST_KNOWN = 100_000
 
 
-class Checked:
+class ScanChecks:
     """The files and columns that an engine has checked. Safe from several threads."""
 
     def __init__(self) -> None:

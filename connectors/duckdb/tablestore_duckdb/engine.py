@@ -21,12 +21,12 @@ from tablestore.options import parse_bool
 from tablestore.sql.binding.sqltypes import Type
 from tablestore.sql.query.functions import is_spark_function
 from tablestore.table.table import Table
-from tablestore_duckdb.checksums import Checked
+from tablestore_duckdb.checksums import ScanChecks
 from tablestore_duckdb.columntypes import arrow_type
-from tablestore_duckdb.prepared import Placed, Prepared, is_view_name, prepare
+from tablestore_duckdb.prepared import Placed, PreparedQuery, is_view_name, prepare
 from tablestore_duckdb.quoting import identifier
 from tablestore_duckdb.resultrows import DuckDBRows, KeptRows
-from tablestore_duckdb.sessions import BATCH_ROWS, Run, Sessions
+from tablestore_duckdb.sessions import BATCH_ROWS, QueryRun, Sessions
 
 VERIFY_CHECKSUMS = "duckdb.verify-checksums"
 RESULT_BATCH_ROWS = "duckdb.batch-rows"
@@ -150,7 +150,7 @@ class DuckDBEngine:
         """
         key = key.lower()
         if key == VERIFY_CHECKSUMS:
-            self._sessions.checked = Checked() if value is None or parse_bool(value) else None
+            self._sessions.checked = ScanChecks() if value is None or parse_bool(value) else None
             return
         if key == RESULT_BATCH_ROWS:
             rows = str(BATCH_ROWS) if value is None else value
@@ -170,10 +170,10 @@ class DuckDBEngine:
             else:
                 self._set(run, key, value)
 
-    def _prepared(self, query: BoundQuery, made: Mapping[int, Placed] | None = None) -> Prepared:
+    def _prepared(self, query: BoundQuery, made: Mapping[int, Placed] | None = None) -> PreparedQuery:
         return prepare(query, self._sessions.new_name, self._remembered, self._sessions.columns, self._functions, made)
 
-    def _set(self, run: Run, key: str, value: str) -> None:
+    def _set(self, run: QueryRun, key: str, value: str) -> None:
         run.connection.execute(f"SET {identifier(key)} = $1", [value]).complete()
         self._sessions.settings[key] = value
 
@@ -205,9 +205,9 @@ class DuckDBEngine:
         return connection
 
     @contextmanager
-    def _alone(self, text: str) -> Iterator[Run]:
+    def _alone(self, text: str) -> Iterator[QueryRun]:
         """A run of a statement that is none of tablestore's."""
-        with self._sessions.run(Prepared(sql=(text,), text=text)) as run:
+        with self._sessions.run(PreparedQuery(sql=(text,), text=text)) as run:
             yield run
 
     def _names(self) -> list[tuple[str, str, str, bool]]:

@@ -18,7 +18,7 @@ from tablestore.types.datatypes import INTEGER_ROOTS, AtomicType, Field, TypeRoo
 from tablestore.types.filter.equalvalues import MOST_VALUES, where_between, where_equal
 from tablestore.types.filter.predicate import TRUE, Predicate
 from tablestore_duckdb.columntypes import columns_of
-from tablestore_duckdb.prepared import Prepared
+from tablestore_duckdb.prepared import PreparedQuery
 from tablestore_duckdb.quoting import ViewPlace, identifier
 from tablestore_duckdb.resultrows import run_batches
 from tablestore_duckdb.rowtypes import duckdb_type
@@ -42,7 +42,7 @@ def can_say(query: BoundQuery, matching: Matching) -> bool:
 
 @contextmanager
 def merged_rows(
-    sessions: Sessions, prepared: Callable[..., Prepared], query: BoundQuery, target: ChangeTarget, matching: Matching
+    sessions: Sessions, prepared: Callable[..., PreparedQuery], query: BoundQuery, target: ChangeTarget, matching: Matching
 ) -> Iterator[tuple[pa.RecordBatchReader, ChangeTarget]]:
     """The rows of a MERGE's query, and its target with what it reads of that. They keep a connection busy until the end.
 

@@ -37,7 +37,7 @@ from tablestore.sql.source import unedited
 from tablestore_duckdb.columntypes import Parameters, parameter_types, relation_columns
 from tablestore_duckdb.connectors import connector_sql
 from tablestore_duckdb.quoting import Sql, ViewPlace, identifier, joined, sql_text
-from tablestore_duckdb.scans import PlannedScan, Stream, plan_managed
+from tablestore_duckdb.scans import PlannedScan, RowStream, plan_managed
 
 VIEW_PREFIX = "__tablestore_"
 RELATION_PREFIX = "__relation_"
@@ -48,7 +48,7 @@ _NAMED = re.compile(rf'"?({_VIEW.pattern})"?')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class TemporaryView:
     """A temporary view: SQL, or an object that is registered under the name. ``kept``: a temporary table of the rows of the SQL."""
 
     name: str
@@ -82,7 +82,7 @@ class View:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
+class PreparedQuery:
     """A query in DuckDB's SQL, and the views that it needs, each after those that it uses itself.
 
     ``text`` is the query as it was written, for messages, ``names`` are those of relations by the names in their place,
@@ -91,7 +91,7 @@ class Prepared:
 
     sql: Sql
     text: str
-    views: tuple[View, ...] = ()
+    views: tuple[TemporaryView, ...] = ()
     scans: tuple[tuple[str, PlannedScan], ...] = ()
     names: Mapping[str, str] = field(default_factory=dict)
     parameters: Parameters = field(default_factory=dict)
@@ -102,14 +102,14 @@ class Prepared:
         return without_prefix(_NAMED.sub(lambda found: self.names.get(found[1], found[0]), message))
 
     @property
-    def streams(self) -> tuple[Stream, ...]:
+    def streams(self) -> tuple[RowStream, ...]:
         """The streams that DuckDB pulls."""
-        return tuple(view.source for view in self.views if isinstance(view.source, Stream))
+        return tuple(view.source for view in self.views if isinstance(view.source, RowStream))
 
 
 Placed: TypeAlias = "tuple[Sql, Columns | None]"
 """The text that stands for a relation, and its columns."""
-Describe: TypeAlias = Callable[[Sequence[Sql], Prepared], Sequence[Columns | None]]
+Describe: TypeAlias = Callable[[Sequence[Sql], PreparedQuery], Sequence[Columns | None]]
 """Gives the columns of what stands in FROM as SQL, which may name views of a prepared query."""
 
 
@@ -120,7 +120,7 @@ def prepare(
     describe: Describe,
     functions: Mapping[str, Type],
     made: Mapping[int, Placed] | None = None,
-) -> Prepared:
+) -> PreparedQuery:
     """Plans the relations of a query and writes it in DuckDB's SQL; ``new_name`` gives names for views, ``memo`` knows how
     texts were written before, ``describe`` asks DuckDB. ``functions``: the types that functions of the user's give. ``made``:
     what has the rows of relations already, by their places.
@@ -135,7 +135,7 @@ def prepare(
         from tablestore_duckdb.queryerrors import placed
 
         raise placed(error, text) from error.__cause__
-    return Prepared(
+    return PreparedQuery(
         sql=sql,
         text=text,
         views=tuple(preparing.views),
@@ -154,7 +154,7 @@ class _Preparing:
     memo: Memo
     describe: Describe
     functions: Mapping[str, Type]
-    views: list[View] = field(default_factory=list)
+    views: list[TemporaryView] = field(default_factory=list)
     scans: list[tuple[str, PlannedScan]] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
 
@@ -208,7 +208,7 @@ class _Preparing:
             except OtherTables as others:
                 placed = {name: sql for name, (sql, _) in zip(names, relations, strict=True)}
                 asked = [placed.get(name[0]) or (".".join(map(identifier, name)),) for name in others.names]
-                views = Prepared(sql=(), text=query.text, views=tuple(self.views), names=self.names)
+                views = PreparedQuery(sql=(), text=query.text, views=tuple(self.views), names=self.names)
                 found = self.describe(asked, views)
                 tables |= {".".join(name).casefold(): columns for name, columns in zip(others.names, found, strict=True)}
                 return self._written(text, tables, query, prefix, whole=False)
@@ -240,7 +240,7 @@ class _Preparing:
                 sql = planned.to_sql(lambda stream: self._view(relation, source=stream), conditions)
                 return joined("(", sql, ")"), columns
             case RowsRelation():
-                return (self._view(relation, source=Stream(relation.rows.schema, relation.rows.to_batches)),), columns
+                return (self._view(relation, source=RowStream(relation.rows.schema, relation.rows.to_batches)),), columns
             case QueryRelation(query=query):
                 sql, columns = self.query(query, outer=conditions)
                 # A view takes no parameters.
@@ -253,7 +253,7 @@ class _Preparing:
                 return (self._view(relation, source=relation.value),), columns
 
     def _view(self, relation: Relation, *, sql: Sql | None = None, source: Any = None) -> ViewPlace:
-        self.views.append(View(name=self._named(relation), sql=sql, source=source))
+        self.views.append(TemporaryView(name=self._named(relation), sql=sql, source=source))
         return ViewPlace(self.views[-1].name)
 
     def _named(self, relation: Relation) -> str:

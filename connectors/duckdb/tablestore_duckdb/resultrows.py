@@ -9,9 +9,9 @@ import duckdb
 import pyarrow as pa
 
 from tablestore.lazy import lazy
-from tablestore_duckdb.prepared import Prepared
+from tablestore_duckdb.prepared import PreparedQuery
 from tablestore_duckdb.rowtypes import cast, plain_rows_out, rows_out
-from tablestore_duckdb.sessions import Run, Sessions
+from tablestore_duckdb.sessions import QueryRun, Sessions
 
 
 class DuckDBRows:
@@ -20,7 +20,7 @@ class DuckDBRows:
     A reading that is not at its end keeps its connection busy; others run on connections of their own until then.
     """
 
-    def __init__(self, sessions: Sessions, prepared: Prepared) -> None:
+    def __init__(self, sessions: Sessions, prepared: PreparedQuery) -> None:
         self._sessions, self._prepared = sessions, prepared
 
     @lazy
@@ -51,7 +51,7 @@ class DuckDBRows:
             yield from run_batches(self._sessions, run, schema)
 
 
-def run_batches(sessions: Sessions, run: Run, schema: pa.Schema | None = None) -> Generator[pa.RecordBatch, None, None]:
+def run_batches(sessions: Sessions, run: QueryRun, schema: pa.Schema | None = None) -> Generator[pa.RecordBatch, None, None]:
     """A batch without rows, which has the columns, and those with the rows of a run's query. ``schema``: the columns, if they are
     known."""
     sessions.check_files(run)

@@ -42,7 +42,7 @@ from tablestore_duckdb.rowtypes import cast, rows_in
 _WIDTHS = {TypeRoot.BOOLEAN: 1, TypeRoot.TINYINT: 1, TypeRoot.SMALLINT: 2, TypeRoot.INT: 4, TypeRoot.DATE: 4, TypeRoot.FLOAT: 4}
 
 
-class Stream(ArrowSource):
+class RowStream(ArrowSource):
     """Rows that DuckDB pulls; every scan reads them anew. ``failure``: what went wrong in it, before DuckDB made a text of it."""
 
     def __init__(self, schema: pa.Schema, batches: Callable[[], Iterator[pa.RecordBatch]]) -> None:
@@ -117,7 +117,7 @@ class PlannedScan:
         key = layer_key(self.scan.context) if self.layers else None
         return self.read_columns if key is None or key.name in self.read_columns else (*self.read_columns, key.name)
 
-    def to_sql(self, view: Callable[[Stream], ViewPlace], conditions: RowConditions) -> Sql:
+    def to_sql(self, view: Callable[[RowStream], ViewPlace], conditions: RowConditions) -> Sql:
         """The rows as a query; ``view`` makes a view of a stream. ``conditions``: those that are put to them."""
         columns, reader = self.scan.columns, self.scan.reader
         parts: list[Sql] = []
@@ -127,7 +127,7 @@ class PlannedScan:
         parts += [self._layer_sql(layer, view, conditions) for layer in self.layers if layer.base]
         if self.rest or not parts:
             # Filtered as far as the plan was, so DuckDB sees fewer rows.
-            rows = Stream(reader.arrow_schema, lambda: self._merged(reader))
+            rows = RowStream(reader.arrow_schema, lambda: self._merged(reader))
             parts.append(("SELECT * FROM ", view(rows)))
         return joined(parts[0], *(piece for part in parts[1:] for piece in (" UNION ALL ", *part)))
 
@@ -136,7 +136,7 @@ class PlannedScan:
             for split in self.rest:
                 yield from reader.read(split)
 
-    def _layer_sql(self, layer: LayeredFiles, view: Callable[[Stream], ViewPlace], conditions: RowConditions) -> Sql:
+    def _layer_sql(self, layer: LayeredFiles, view: Callable[[RowStream], ViewPlace], conditions: RowConditions) -> Sql:
         columns = self.scan.columns
         key = layer_key(self.scan.context)
         assert key is not None, "layers have a key"
@@ -145,7 +145,7 @@ class PlannedScan:
         if not layer.newer:
             return (f"SELECT {names_of(columns)} FROM ({base})",)
         reader = SplitReader.of(self.scan.context, (key.name,), None)
-        hidden = Stream(
+        hidden = RowStream(
             reader.arrow_schema,
             lambda: (batch for one in layer.newer for batch in reader.file_rows(one.directory, one.file, (key.name,), ())),
         )

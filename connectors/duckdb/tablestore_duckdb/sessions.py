@@ -16,22 +16,22 @@ import pyarrow as pa
 from tablestore.errors import InvalidInputError, StorageError, TablestoreError
 from tablestore.ids import Ids, SystemIds
 from tablestore.sql.binding.scopes import Columns
-from tablestore_duckdb.checksums import Checked
+from tablestore_duckdb.checksums import ScanChecks
 from tablestore_duckdb.columntypes import Parameters, columns_of
-from tablestore_duckdb.prepared import VIEW_PREFIX, Prepared, View, asked_for
+from tablestore_duckdb.prepared import VIEW_PREFIX, PreparedQuery, TemporaryView, asked_for
 from tablestore_duckdb.quoting import Sql, identifier, joined, sql_text
-from tablestore_duckdb.scans import Stream
+from tablestore_duckdb.scans import RowStream
 
 # The errors that rise from DuckDB, or from a stream that DuckDB fills.
 RAW_ERRORS = (duckdb.Error, pa.ArrowException, OSError, ValueError, TypeError)
 
 
 @dataclass(eq=False, slots=True)
-class Run:
+class QueryRun:
     """One run of a query on a connection. ``thread``: the one that asked for it."""
 
     connection: duckdb.DuckDBPyConnection
-    prepared: Prepared
+    prepared: PreparedQuery
     thread: int
     cancelled: bool = False
     _streams: dict[str, duckdb.DuckDBPyRelation] = field(default_factory=dict)
@@ -42,11 +42,11 @@ class Run:
 
     def keep(self, name: str) -> None:
         """Runs the query, and keeps its rows in a table of this name."""
-        made = View(name=name, sql=self.prepared.sql, kept=True, parameters=self.prepared.parameters)
+        made = TemporaryView(name=name, sql=self.prepared.sql, kept=True, parameters=self.prepared.parameters)
         made.create(self.connection, self._text)
         self.prepared = replace(self.prepared, views=(*self.prepared.views, made))
 
-    def then(self, prepared: Prepared) -> None:
+    def then(self, prepared: PreparedQuery) -> None:
         """Go on with another query, which may name what was kept."""
         before = self.prepared
         self.prepared = replace(
@@ -57,9 +57,9 @@ class Run:
         )
         self._make(prepared.views)
 
-    def _make(self, views: Sequence[View]) -> None:
+    def _make(self, views: Sequence[TemporaryView]) -> None:
         for view in views:
-            if isinstance(view.source, Stream):
+            if isinstance(view.source, RowStream):
                 # It costs a quarter of a view, and only this run names it.
                 self._streams[view.name] = self.connection.from_arrow(view.source)
             else:
@@ -76,7 +76,7 @@ class Run:
     def end(self) -> None:
         """Takes back what :meth:`begin` made."""
         for view in reversed(self.prepared.views):
-            if not isinstance(view.source, Stream):
+            if not isinstance(view.source, RowStream):
                 view.drop(self.connection)
         self._streams.clear()
 
@@ -110,12 +110,12 @@ class Sessions:
     connection: duckdb.DuckDBPyConnection
     reopen: Callable[[], duckdb.DuckDBPyConnection] | None = None
     settings: dict[str, str] = field(default_factory=dict)
-    checked: Checked | None = field(default_factory=Checked)
+    checked: ScanChecks | None = field(default_factory=ScanChecks)
     batch_rows: int = BATCH_ROWS
     ids: Ids = field(default_factory=SystemIds)
-    _running: set[Run] = field(default_factory=set)
+    _running: set[QueryRun] = field(default_factory=set)
     _closed: bool = False
-    _kept: list[View] = field(default_factory=list)
+    _kept: list[TemporaryView] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def new_name(self) -> str:
@@ -123,7 +123,7 @@ class Sessions:
         return f"{VIEW_PREFIX}{self.ids.uuid().replace('-', '')}"
 
     @contextmanager
-    def run(self, prepared: Prepared, thread: int | None = None) -> Iterator[Run]:
+    def run(self, prepared: PreparedQuery, thread: int | None = None) -> Iterator[QueryRun]:
         """A connection with the views of a query; what goes wrong on it leaves as an error of tablestore's.
 
         ``thread``: the one that asked for it, by default this one.
@@ -132,7 +132,7 @@ class Sessions:
         thread = threading.get_ident() if thread is None else thread
         with self._lock:
             is_free = all(run.connection is not self.connection for run in self._running)
-            run = Run(self.connection if is_free else self.connection.cursor(), prepared, thread)
+            run = QueryRun(self.connection if is_free else self.connection.cursor(), prepared, thread)
             self._running.add(run)
         try:
             with translating(run):
@@ -147,7 +147,7 @@ class Sessions:
         finally:
             self._end(run, copy=not is_free)
 
-    def columns(self, sources: Sequence[Sql], views: Prepared) -> list[Columns | None]:
+    def columns(self, sources: Sequence[Sql], views: PreparedQuery) -> list[Columns | None]:
         """The columns of what stands in FROM as SQL, which DuckDB binds; None where it cannot.
 
         ``views``: a query with those that it may name.
@@ -162,15 +162,15 @@ class Sessions:
                     found.append(None)
         return found
 
-    def check_files(self, run: Run) -> None:
+    def check_files(self, run: QueryRun) -> None:
         """Checks the files that DuckDB reads itself, if that is asked for. Raises FormatError."""
         if self.checked is not None:
             self.checked.check([scan for _, scan in run.prepared.scans], run.check)
 
-    def native(self, prepared: Prepared) -> duckdb.DuckDBPyRelation:
+    def native(self, prepared: PreparedQuery) -> duckdb.DuckDBPyRelation:
         """A query as a relation on the session's own connection; its views stay until the session is closed."""
         self._check_open()
-        run = Run(self.connection, prepared, threading.get_ident())
+        run = QueryRun(self.connection, prepared, threading.get_ident())
         with translating(run):
             self.check_files(run)
             for view in prepared.views:
@@ -230,7 +230,7 @@ class Sessions:
         for key, value in self.settings.items():
             copy.execute(f"SET {identifier(key)} = $1", [value]).complete()
 
-    def _end(self, run: Run, *, copy: bool) -> None:
+    def _end(self, run: QueryRun, *, copy: bool) -> None:
         if not copy:
             with suppress(duckdb.Error):
                 run.end()
@@ -243,7 +243,7 @@ class Sessions:
 
 
 @contextmanager
-def translating(run: Run) -> Iterator[None]:
+def translating(run: QueryRun) -> Iterator[None]:
     """Translates errors of DuckDB, and of streams that it fills or pulls, to tablestore's."""
     try:
         yield

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark_tablestore.streaming.sink import StreamWriter
     from pyspark_tablestore.streaming.streamreader import StreamReader
     from pyspark_tablestore.systemtables import MetadataPin, MetadataReader
-    from pyspark_tablestore.writer import TableWriter
+    from pyspark_tablestore.writer import SparkTableWriter
     from tablestore.cdc.ingest.ingestrequest import IngestReport
     from tablestore.distributed.read import ReadPin
     from tablestore.format.snapshot import Snapshot
@@ -91,7 +91,7 @@ class DefaultSource(DataSource):
         return streamreader.make_stream_reader(self.options, schema, self._pin)
 
     @_without_frames
-    def writer(self, schema: "StructType", overwrite: bool) -> "TableWriter":
+    def writer(self, schema: "StructType", overwrite: bool) -> "SparkTableWriter":
         from pyspark_tablestore import writer
 
         return writer.make_writer(self.options, schema, overwrite=overwrite)

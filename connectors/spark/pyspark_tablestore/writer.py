@@ -33,7 +33,7 @@ class Written(WriterCommitMessage):
     data: bytes | TablestoreError
 
 
-class TableWriter(DataSourceArrowWriter):
+class SparkTableWriter(DataSourceArrowWriter):
     """One write job. The same value, pickled, serves tasks, commit and abort."""
 
     def __init__(self, job: WriteJob, options: SourceOptions, *, overwrite: bool) -> None:
@@ -66,11 +66,11 @@ class TableWriter(DataSourceArrowWriter):
         abort(self._job, messages)
 
 
-def make_writer(options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> TableWriter:
+def make_writer(options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> SparkTableWriter:
     """A writer of rows of ``schema``; everything that can be said against them is said here."""
     with plain_errors():
         parsed = parse_options(options)
-        return TableWriter(prepare(parsed, schema, overwrite=overwrite), parsed, overwrite=overwrite)
+        return SparkTableWriter(prepare(parsed, schema, overwrite=overwrite), parsed, overwrite=overwrite)
 
 
 def prepare(options: SourceOptions, schema: StructType, *, overwrite: bool) -> WriteJob:

@@ -22,7 +22,7 @@ from tablestore.cdc.records.evolving import Found
 from tablestore.cdc.records.faults import Faults
 from tablestore.cdc.records.jsonobjects import ObjectReader, Objects
 from tablestore.cdc.records.schemaenvelope import column_types, meanings
-from tablestore.cdc.records.wirevalues import Meaning
+from tablestore.cdc.records.wirevalues import ColumnMeaning
 from tablestore.errors import InvalidInputError
 
 _MAGIC, _HEADER_BYTES = 0, 5
@@ -73,10 +73,10 @@ class AvroReader:
 
     def __init__(self, columns: ObjectReader, schema: AvroSchema, *, inside: Sequence[str] = ()) -> None:
         self._columns, self._schema, self._limits = columns, schema, AvroLimits(schema.parsed)
-        self._meanings: Mapping[str, Meaning] = meanings(schema.described, inside=inside)
+        self._meanings: Mapping[str, ColumnMeaning] = meanings(schema.described, inside=inside)
         self._types: Found = column_types(schema.described, inside=inside)
 
-    def read(self, values: Sequence[bytes], _: Mapping[str, Meaning]) -> Objects:
+    def read(self, values: Sequence[bytes], _: Mapping[str, ColumnMeaning]) -> Objects:
         """Their rows. No reader takes several records at once, so this goes one by one."""
         objects: list[dict[str, Any]] = []
         faults: Faults = {}

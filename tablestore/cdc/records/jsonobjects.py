@@ -21,7 +21,7 @@ from tablestore.cdc.records.avrolimits import MOST_NESTED
 from tablestore.cdc.records.evolving import MOST_COLUMNS, Sighting, type_of_json, type_of_value, why_no_column, widened
 from tablestore.cdc.records.faults import Faults, at_places, convert_each
 from tablestore.cdc.records.wholenumbers import beyond_double, is_beyond_double, may_be_changed, refuse_changed
-from tablestore.cdc.records.wirevalues import PLAIN, Meaning, Wire, conform_column, to_column, usual_wire, wire_type
+from tablestore.cdc.records.wirevalues import PLAIN, ColumnMeaning, Wire, conform_column, to_column, usual_wire, wire_type
 from tablestore.json.jsonrows import has_map, read_objects, values_to_array
 from tablestore.json.jsonvalues import NamedTwice, json_text, parse_object, whole_number
 from tablestore.types.arrays import Mask, Places
@@ -80,7 +80,7 @@ class ObjectReader:
         }
         self._has_map = any(has_map(to_arrow_type(field.type)) for fields in places.values() for field in fields)
 
-    def read(self, values: Sequence[bytes], meanings: Mapping[str, Meaning]) -> Objects:
+    def read(self, values: Sequence[bytes], meanings: Mapping[str, ColumnMeaning]) -> Objects:
         """The objects in ``values``. ``meanings``: what their schema says of columns."""
         if not self._has_map and all(values):
             try:
@@ -89,7 +89,7 @@ class ObjectReader:
                 pass
         return self._slow(values, meanings)
 
-    def _fast(self, values: Sequence[bytes], meanings: Mapping[str, Meaning]) -> Objects:
+    def _fast(self, values: Sequence[bytes], meanings: Mapping[str, ColumnMeaning]) -> Objects:
         data = b"\n".join(values)
         _check_cut(data, values)
         if any(map(_is_deep, values)) or (self._looks_at is not None and _has_many_names(data)):
@@ -147,7 +147,7 @@ class ObjectReader:
         texts = {name: _one(found.column(name)) for name in self._texts}
         return Objects(rows=rows, texts=texts, faults=faults, seen=told.seen, narrow=told.narrow)
 
-    def _slow(self, values: Sequence[bytes], meanings: Mapping[str, Meaning]) -> Objects:
+    def _slow(self, values: Sequence[bytes], meanings: Mapping[str, ColumnMeaning]) -> Objects:
         # One by one: what is at fault has to be found, and nothing vectorised says where it is.
         objects: list[dict[str, Any]] = []
         faults: Faults = {}
@@ -159,7 +159,7 @@ class ObjectReader:
                 objects.append({})
         return self.columns(objects, faults, meanings)
 
-    def columns(self, objects: Sequence[dict[str, Any]], faults: Faults, meanings: Mapping[str, Meaning]) -> Objects:
+    def columns(self, objects: Sequence[dict[str, Any]], faults: Faults, meanings: Mapping[str, ColumnMeaning]) -> Objects:
         """Objects that were parsed as columns. ``faults``: of texts that were not, in whose place there is an empty one."""
         rows, told = {}, _Told(hard=faults)
         for place, fields in self._places.items():
@@ -203,7 +203,7 @@ class ObjectReader:
             texts[name] = pa.array([one if type(one) is str and _is_unicode(one) else None for one in said], pa.string())
         return Objects(rows=rows, texts=texts, faults=faults, seen=told.seen, narrow=told.narrow)
 
-    def _by_kind(self, place: str, cells: Sequence[Any], field: Field, meaning: Meaning) -> tuple[pa.Array, Faults]:
+    def _by_kind(self, place: str, cells: Sequence[Any], field: Field, meaning: ColumnMeaning) -> tuple[pa.Array, Faults]:
         """A column of values of several kinds: those of one kind are converted together."""
         kind = to_arrow_type(field.type)
         by_kind: dict[type, list[int]] = {}
@@ -233,7 +233,7 @@ class _PartOf:
     python: type
     field: Field
     kind: pa.DataType
-    meaning: Meaning
+    meaning: ColumnMeaning
 
     def __call__(self, values: Sequence[Any]) -> pa.Array:
         if self.python is NamedTwice:
@@ -286,7 +286,7 @@ class _Told:
         """The records at fault only because columns are too narrow."""
         return self._narrow - self.hard
 
-    def note_new(self, name: str, kinds: Mapping[_Kind, Places], meaning: Meaning) -> Faults:
+    def note_new(self, name: str, kinds: Mapping[_Kind, Places], meaning: ColumnMeaning) -> Faults:
         """Values of a name that the table lacks; those are at fault for which it can have no column."""
         faults: Faults = {}
         for (kind, beyond), places in kinds.items():
@@ -308,7 +308,7 @@ class _Told:
                 self.seen.append(Sighting(field.name, kind, np.array([place]), is_new=False))
 
 
-def _converted(array: pa.Array, field: Field, meaning: Meaning) -> tuple[pa.Array, Faults]:
+def _converted(array: pa.Array, field: Field, meaning: ColumnMeaning) -> tuple[pa.Array, Faults]:
     column, faults = convert_each(array, lambda part: to_column(part, field, meaning), to_arrow_type(field.type))
     return column, _of_column(field, faults)
 

@@ -25,7 +25,7 @@ from tablestore.cdc.records.jsonobjects import ObjectReader, Objects, Row, parse
 from tablestore.cdc.records.recordkeys import KeyReader
 from tablestore.cdc.records.schemaenvelope import by_schema
 from tablestore.cdc.records.target import Decoded, Part, Target, decoded
-from tablestore.cdc.records.wirevalues import Meaning
+from tablestore.cdc.records.wirevalues import ColumnMeaning
 from tablestore.types.arrays import Kinds, Mask, Places
 from tablestore.types.datatypes import AtomicType, DataType, Field, TypeRoot
 from tablestore.types.rowkind import RowKind
@@ -50,7 +50,7 @@ class Decoder(Protocol):
 class Reader(Protocol):
     """Makes columns out of texts."""
 
-    def read(self, values: Sequence[bytes], meanings: Mapping[str, Meaning], /) -> Objects:
+    def read(self, values: Sequence[bytes], meanings: Mapping[str, ColumnMeaning], /) -> Objects:
         """The objects in ``values``. ``meanings``: what their schema says of columns."""
         ...
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tablestore.cdc.records.evolving import DECIMAL, Found, digits_of, parameters_of, type_of_schema
-from tablestore.cdc.records.wirevalues import WIDEST_DIGITS, Meaning
+from tablestore.cdc.records.wirevalues import WIDEST_DIGITS, ColumnMeaning
 from tablestore.json.jsonvalues import JSON, parse_json
 from tablestore.types.arrays import Places
 
@@ -21,15 +21,15 @@ _HEADS = (b'{"schema":', b'{"payload":')
 _MEMBERS = {"schema", "payload"}
 _RECENT = 8
 _CONNECT, _DEBEZIUM = "org.apache.kafka.connect.data.", "io.debezium.time."
-_BY_NAME: Mapping[str, Meaning] = {
-    f"{_CONNECT}Timestamp": Meaning(ticks="ms"),
-    f"{_CONNECT}Time": Meaning(ticks="ms"),
-    f"{_DEBEZIUM}Timestamp": Meaning(ticks="ms"),
-    f"{_DEBEZIUM}Time": Meaning(ticks="ms"),
-    f"{_DEBEZIUM}MicroTimestamp": Meaning(ticks="us"),
-    f"{_DEBEZIUM}MicroTime": Meaning(ticks="us"),
-    f"{_DEBEZIUM}NanoTimestamp": Meaning(ticks="ns"),
-    f"{_DEBEZIUM}NanoTime": Meaning(ticks="ns"),
+_BY_NAME: Mapping[str, ColumnMeaning] = {
+    f"{_CONNECT}Timestamp": ColumnMeaning(ticks="ms"),
+    f"{_CONNECT}Time": ColumnMeaning(ticks="ms"),
+    f"{_DEBEZIUM}Timestamp": ColumnMeaning(ticks="ms"),
+    f"{_DEBEZIUM}Time": ColumnMeaning(ticks="ms"),
+    f"{_DEBEZIUM}MicroTimestamp": ColumnMeaning(ticks="us"),
+    f"{_DEBEZIUM}MicroTime": ColumnMeaning(ticks="us"),
+    f"{_DEBEZIUM}NanoTimestamp": ColumnMeaning(ticks="ns"),
+    f"{_DEBEZIUM}NanoTime": ColumnMeaning(ticks="ns"),
 }
 
 
@@ -40,7 +40,7 @@ class Group:
 
     places: Places
     payloads: Sequence[bytes]
-    meanings: Mapping[str, Meaning] = field(default_factory=dict)
+    meanings: Mapping[str, ColumnMeaning] = field(default_factory=dict)
     types: Sequence[tuple[Found, Places]] = ()
 
 
@@ -77,7 +77,7 @@ def by_schema(values: Sequence[bytes], *, inside: Sequence[str] = (), alone: str
         places.setdefault(envelope, []).append(place)
         payloads.append(value if envelope is None else envelope.payload(value))
     # Schemas that differ elsewhere are read together: each reading has its price.
-    alike: dict[frozenset[tuple[str, Meaning]], list[tuple[Found, Places]]] = {}
+    alike: dict[frozenset[tuple[str, ColumnMeaning]], list[tuple[Found, Places]]] = {}
     for envelope, numbers in places.items():
         schema = envelope.schema if envelope is not None else None
         if schema is not None and alone is not None and "fields" not in schema:
@@ -87,12 +87,12 @@ def by_schema(values: Sequence[bytes], *, inside: Sequence[str] = (), alone: str
     return [_group(dict(meaning), types, payloads) for meaning, types in alike.items()]
 
 
-def _group(meanings: Mapping[str, Meaning], types: Sequence[tuple[Found, Places]], payloads: Sequence[bytes]) -> Group:
+def _group(meanings: Mapping[str, ColumnMeaning], types: Sequence[tuple[Found, Places]], payloads: Sequence[bytes]) -> Group:
     places = np.sort(np.concatenate([where for _, where in types]))
     return Group(places=places, payloads=[payloads[place] for place in places.tolist()], meanings=meanings, types=types)
 
 
-def meanings(schema: Mapping[str, Any] | None, *, inside: Sequence[str] = ()) -> dict[str, Meaning]:
+def meanings(schema: Mapping[str, Any] | None, *, inside: Sequence[str] = ()) -> dict[str, ColumnMeaning]:
     """The meanings that a schema gives to columns, those of the struct below the first of the names ``inside`` that there is."""
     found = {}
     for one in _columns(schema, inside):
@@ -113,12 +113,12 @@ def column_types(schema: Mapping[str, Any] | None, *, inside: Sequence[str] = ()
     return {one["field"]: {type_of_schema(one)} for one in columns if one["field"] not in wrong}
 
 
-def _of_decimal(field: Mapping[str, Any]) -> Meaning:
+def _of_decimal(field: Mapping[str, Any]) -> ColumnMeaning:
     scale = parameters_of(field).get("scale", "0")
     digits = digits_of(scale)
     if digits is None:
-        return Meaning(wrong=f"its schema has to say a scale of 0 to {WIDEST_DIGITS} digits, found {str(scale)[:50]!r}")
-    return Meaning(scale=digits)
+        return ColumnMeaning(wrong=f"its schema has to say a scale of 0 to {WIDEST_DIGITS} digits, found {str(scale)[:50]!r}")
+    return ColumnMeaning(scale=digits)
 
 
 def _columns(schema: Mapping[str, Any] | None, inside: Sequence[str]) -> list[Mapping[str, Any]]:

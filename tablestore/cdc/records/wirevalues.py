@@ -42,7 +42,7 @@ _TICKS_PER_MS = {"ms": 1, "us": 1_000, "ns": 1_000_000}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Meaning:
+class ColumnMeaning:
     """The meaning that the schema of a record gives to a column beyond its JSON. ``ticks``: the unit of its numbers. ``scale``: its
     texts are decimals of this scale, the whole number of their digits as base64 of big-endian bytes. ``wrong``: why its texts
     cannot be understood."""
@@ -52,7 +52,7 @@ class Meaning:
     wrong: str | None = None
 
 
-PLAIN = Meaning()
+PLAIN = ColumnMeaning()
 
 
 def usual_wire(kind: pa.DataType) -> Wire:
@@ -64,7 +64,7 @@ def usual_wire(kind: pa.DataType) -> Wire:
     return "number" if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind) else "text"
 
 
-def wire_type(kind: pa.DataType, wire: Wire, meaning: Meaning) -> pa.DataType:
+def wire_type(kind: pa.DataType, wire: Wire, meaning: ColumnMeaning) -> pa.DataType:
     """The type that a JSON reader is asked for, for a column of ``kind`` that comes as ``wire``."""
     if wire == "nested":
         return carrier(kind) if pa.types.is_nested(kind) else pa.string()
@@ -77,7 +77,7 @@ def wire_type(kind: pa.DataType, wire: Wire, meaning: Meaning) -> pa.DataType:
     return pa.bool_() if wire == "boolean" else pa.string()
 
 
-def to_column(array: pa.Array, field: Field, meaning: Meaning) -> pa.Array:
+def to_column(array: pa.Array, field: Field, meaning: ColumnMeaning) -> pa.Array:
     """Values as JSON carries them as values of a column, nulls also where it takes none. Raises ValueError, ArrowInvalid,
     InvalidInputError for one that does not fit."""
     return conform_column(_typed(array, field, meaning), field)
@@ -90,7 +90,7 @@ def conform_column(array: pa.Array, field: Field) -> pa.Array:
     return found.chunk(0) if found.num_chunks == 1 else pa.concat_arrays(found.chunks)
 
 
-def _typed(array: pa.Array, field: Field, meaning: Meaning) -> pa.Array:
+def _typed(array: pa.Array, field: Field, meaning: ColumnMeaning) -> pa.Array:
     source, kind = array.type, to_arrow_type(field.type)
     if array.null_count == len(array):
         # A null is a value of any type, whatever the others came as.
@@ -120,7 +120,7 @@ def _typed(array: pa.Array, field: Field, meaning: Meaning) -> pa.Array:
     return array
 
 
-def _from_texts(array: pa.Array, kind: pa.DataType, meaning: Meaning) -> pa.Array:
+def _from_texts(array: pa.Array, kind: pa.DataType, meaning: ColumnMeaning) -> pa.Array:
     types = pa.types
     if types.is_decimal(kind):
         return array.cast(pa.decimal256(WIDEST_DIGITS, kind.scale))
@@ -141,7 +141,7 @@ def _moments(array: pa.Array, kind: pa.DataType) -> pa.Array:
     return times_from_texts(array, kind)
 
 
-def _from_numbers(array: pa.Array, field: Field, kind: pa.DataType, meaning: Meaning) -> pa.Array:
+def _from_numbers(array: pa.Array, field: Field, kind: pa.DataType, meaning: ColumnMeaning) -> pa.Array:
     types = pa.types
     if types.is_boolean(kind):
         if not pc.all(pc.is_in(array, value_set=pa.array([0, 1, None]))).as_py():

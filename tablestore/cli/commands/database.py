@@ -7,7 +7,7 @@ import typer
 import tablestore as ts
 from tablestore.cli import wordcompletion
 from tablestore.cli.command import CommandRun, Yes, command
-from tablestore.cli.text.render import Column
+from tablestore.cli.text.render import OutputColumn
 from tablestore.types.typestring import quote_identifier
 
 app = typer.Typer(no_args_is_help=True, help="The databases of a warehouse.")
@@ -20,7 +20,7 @@ def list_databases(session: CommandRun) -> None:
     """List the databases with the number of their tables."""
     catalog = session.catalog()
     records = [{"name": name, "tables": len(catalog.list_tables(name))} for name in catalog.list_databases()]
-    columns = (Column("name", "database"), Column("tables", "tables", "count"))
+    columns = (OutputColumn("name", "database"), OutputColumn("tables", "tables", "count"))
     session.out.listing("databases", columns, records, empty=f"No databases in {session.warehouse}.")
 
 

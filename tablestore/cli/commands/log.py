@@ -7,19 +7,19 @@ import typer
 
 import tablestore as ts
 from tablestore.cli.command import CommandRun, FoundProblems, TableName, Yes, command
-from tablestore.cli.text.render import Column
+from tablestore.cli.text.render import OutputColumn
 from tablestore.clock import SystemClock
 from tablestore.options import parse_duration
 
 app = typer.Typer(no_args_is_help=True, help="The topic of a table: how far it is, publish, verify, rebuild, adopt.")
 
 _STATUS = (
-    Column("bucket", "bucket", "count"),
-    Column("published", "published up to", "count"),
-    Column("end_offset", "end offset", "count"),
-    Column("lag_snapshots", "snapshots behind", "count"),
-    Column("lag_records", "records behind", "count"),
-    Column("lag_seconds", "seconds behind"),
+    OutputColumn("bucket", "bucket", "count"),
+    OutputColumn("published", "published up to", "count"),
+    OutputColumn("end_offset", "end offset", "count"),
+    OutputColumn("lag_snapshots", "snapshots behind", "count"),
+    OutputColumn("lag_records", "records behind", "count"),
+    OutputColumn("lag_seconds", "seconds behind"),
 )
 
 

@@ -8,7 +8,7 @@ import typer
 import tablestore as ts
 from tablestore.cli import wordcompletion
 from tablestore.cli.command import CommandRun, TableName, Yes, command
-from tablestore.cli.text.render import Column
+from tablestore.cli.text.render import OutputColumn
 
 if TYPE_CHECKING:
     from tablestore.format.manifest.manifestfile import ManifestEntry
@@ -20,29 +20,29 @@ SnapshotArgument = Annotated[
 ]
 
 _COLUMNS = (
-    Column("id", "id", "count"),
-    Column("time", "when", "time"),
-    Column("kind", "kind"),
-    Column("operation", "operation"),
-    Column("row_change", "rows changed", "count"),
-    Column("rows", "rows", "count"),
-    Column("delta_records", "records written", "count"),
-    Column("total_records", "records in files", "count"),
-    Column("changelog_records", "changes", "count"),
-    Column("schema_id", "schema", "count"),
-    Column("user", "by"),
-    Column("tags", "tags", "names"),
+    OutputColumn("id", "id", "count"),
+    OutputColumn("time", "when", "time"),
+    OutputColumn("kind", "kind"),
+    OutputColumn("operation", "operation"),
+    OutputColumn("row_change", "rows changed", "count"),
+    OutputColumn("rows", "rows", "count"),
+    OutputColumn("delta_records", "records written", "count"),
+    OutputColumn("total_records", "records in files", "count"),
+    OutputColumn("changelog_records", "changes", "count"),
+    OutputColumn("schema_id", "schema", "count"),
+    OutputColumn("user", "by"),
+    OutputColumn("tags", "tags", "names"),
 )
 _DIFFERENCE = (
-    Column("from_snapshot", "from", "count"),
-    Column("to_snapshot", "to", "count"),
-    Column("commits", "commits", "count"),
-    Column("files_added", "files added", "count"),
-    Column("bytes_added", "bytes added", "bytes"),
-    Column("files_removed", "files removed", "count"),
-    Column("bytes_removed", "bytes removed", "bytes"),
-    Column("records", "records in files", "text"),
-    Column("schemas", "schemas", "text"),
+    OutputColumn("from_snapshot", "from", "count"),
+    OutputColumn("to_snapshot", "to", "count"),
+    OutputColumn("commits", "commits", "count"),
+    OutputColumn("files_added", "files added", "count"),
+    OutputColumn("bytes_added", "bytes added", "bytes"),
+    OutputColumn("files_removed", "files removed", "count"),
+    OutputColumn("bytes_removed", "bytes removed", "bytes"),
+    OutputColumn("records", "records in files", "text"),
+    OutputColumn("schemas", "schemas", "text"),
 )
 
 
@@ -77,7 +77,7 @@ def show_snapshot(session: CommandRun, name: TableName, snapshot_id: SnapshotArg
         "watermark": snapshot.watermark,
         "written_by": snapshot.writer_version,
     }
-    columns = [*_COLUMNS[:-1], *(Column(key, key.replace("_", " ")) for key in document if key not in _record(snapshot))]
+    columns = [*_COLUMNS[:-1], *(OutputColumn(key, key.replace("_", " ")) for key in document if key not in _record(snapshot))]
     if session.out.as_json:
         session.out.document({**session.out.record(columns, document), "properties": dict(snapshot.properties)})
         return

@@ -10,7 +10,7 @@ from rich.text import Text
 
 import tablestore as ts
 from tablestore.cli.command import CommandRun, TableName, command
-from tablestore.cli.text.render import Column
+from tablestore.cli.text.render import OutputColumn
 from tablestore.cli.text.safetext import safe
 from tablestore.cli.text.units import human_bytes, iso_time
 from tablestore.options import is_table_option
@@ -23,7 +23,12 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
-_COLUMNS = (Column("name", "column"), Column("type", "type"), Column("role", "role"), Column("comment", "comment"))
+_COLUMNS = (
+    OutputColumn("name", "column"),
+    OutputColumn("type", "type"),
+    OutputColumn("role", "role"),
+    OutputColumn("comment", "comment"),
+)
 DRAWN_BUCKETS = 8
 SVG_WIDTH = 120
 
@@ -175,7 +180,7 @@ def _facts(
         "options": ", ".join(f"{key}={value}" for key, value in sorted(shown_options(table.options(), is_table_option).items()))
         or None,
     }
-    columns = [Column(key, key.replace("_", " ")) for key in facts]
+    columns = [OutputColumn(key, key.replace("_", " ")) for key in facts]
     session.out.facts(facts, columns)
 
 

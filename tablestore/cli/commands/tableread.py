@@ -8,7 +8,7 @@ import typer
 from tablestore.cli import wordcompletion
 from tablestore.cli.command import CommandRun, TableName, command
 from tablestore.cli.rows.rowformat import RowFormat
-from tablestore.cli.text.render import Column
+from tablestore.cli.text.render import OutputColumn
 from tablestore.cli.text.units import parse_time
 from tablestore.names import split_names
 
@@ -96,7 +96,7 @@ def show(
     if system is None and SEPARATOR not in name.rpartition("/")[2]:
         records = [{"name": one} for one in SYSTEM_TABLES]
         session.table(name)
-        session.out.listing("system_tables", [Column("name", "system table")], records, empty="")
+        session.out.listing("system_tables", [OutputColumn("name", "system table")], records, empty="")
         return
     source = session.source(name if system is None else f"{name}{SEPARATOR}{system}")
     scan = _scan(source, columns, filter, snapshot, tag)

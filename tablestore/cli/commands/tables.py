@@ -10,7 +10,7 @@ from tablestore.catalog.identifier import parse_identifier
 from tablestore.catalog.refusals import materialized_stays
 from tablestore.cli import wordcompletion
 from tablestore.cli.command import CommandRun, TableName, Yes, command, complete_table, parse_pairs
-from tablestore.cli.text.render import Column
+from tablestore.cli.text.render import OutputColumn
 from tablestore.cli.text.safetext import safe
 from tablestore.names import split_names
 from tablestore.options import is_materialized
@@ -30,38 +30,38 @@ Options = Annotated[
 ]
 
 _TABLES = (
-    Column("name", "table"),
-    Column("kind", "kind"),
-    Column("primary_key", "key", "names"),
-    Column("partition_by", "partitioned by", "names"),
-    Column("records", "records", "count"),
-    Column("snapshot_id", "snapshot", "count"),
-    Column("time", "changed", "time"),
-    Column("error", "problem"),
+    OutputColumn("name", "table"),
+    OutputColumn("kind", "kind"),
+    OutputColumn("primary_key", "key", "names"),
+    OutputColumn("partition_by", "partitioned by", "names"),
+    OutputColumn("records", "records", "count"),
+    OutputColumn("snapshot_id", "snapshot", "count"),
+    OutputColumn("time", "changed", "time"),
+    OutputColumn("error", "problem"),
 )
 _FILES = (
-    Column("partition", "partition"),
-    Column("bucket", "bucket", "count"),
-    Column("level", "level", "count"),
-    Column("row_count", "rows", "count"),
-    Column("file_size_bytes", "size", "bytes"),
-    Column("min_sequence_number", "first number", "count"),
-    Column("max_sequence_number", "last number", "count"),
-    Column("delete_row_count", "deletes", "count"),
-    Column("file_path", "file"),
+    OutputColumn("partition", "partition"),
+    OutputColumn("bucket", "bucket", "count"),
+    OutputColumn("level", "level", "count"),
+    OutputColumn("row_count", "rows", "count"),
+    OutputColumn("file_size_bytes", "size", "bytes"),
+    OutputColumn("min_sequence_number", "first number", "count"),
+    OutputColumn("max_sequence_number", "last number", "count"),
+    OutputColumn("delete_row_count", "deletes", "count"),
+    OutputColumn("file_path", "file"),
 )
 _PARTITIONS = (
-    Column("partition", "partition"),
-    Column("record_count", "rows (unmerged)", "count"),
-    Column("file_count", "files", "count"),
-    Column("file_size_bytes", "size", "bytes"),
+    OutputColumn("partition", "partition"),
+    OutputColumn("record_count", "rows (unmerged)", "count"),
+    OutputColumn("file_count", "files", "count"),
+    OutputColumn("file_size_bytes", "size", "bytes"),
 )
 _HISTORY = (
-    Column("time", "when", "time"),
-    Column("event", "what"),
-    Column("id", "id", "count"),
-    Column("by", "by"),
-    Column("detail", "detail"),
+    OutputColumn("time", "when", "time"),
+    OutputColumn("event", "what"),
+    OutputColumn("id", "id", "count"),
+    OutputColumn("by", "by"),
+    OutputColumn("detail", "detail"),
 )
 
 

@@ -6,7 +6,7 @@ import typer
 
 from tablestore.cli import wordcompletion
 from tablestore.cli.command import CommandRun, TableName, Yes, command
-from tablestore.cli.text.render import Column
+from tablestore.cli.text.render import OutputColumn
 from tablestore.options import parse_duration
 
 tag_app = typer.Typer(no_args_is_help=True, help="Tags: snapshots that are kept under a name.")
@@ -24,20 +24,20 @@ AtSnapshot = Annotated[
 ]
 
 _TAGS = (
-    Column("name", "tag"),
-    Column("snapshot_id", "snapshot", "count"),
-    Column("snapshot_time", "of", "time"),
-    Column("created", "created", "time"),
-    Column("expires", "expires", "time"),
-    Column("records", "records stored", "count"),
+    OutputColumn("name", "tag"),
+    OutputColumn("snapshot_id", "snapshot", "count"),
+    OutputColumn("snapshot_time", "of", "time"),
+    OutputColumn("created", "created", "time"),
+    OutputColumn("expires", "expires", "time"),
+    OutputColumn("records", "records stored", "count"),
 )
 _BRANCHES = (
-    Column("name", "branch"),
-    Column("created_from_snapshot", "from snapshot", "count"),
-    Column("created_from_tag", "from tag"),
-    Column("latest_snapshot", "newest snapshot", "count"),
+    OutputColumn("name", "branch"),
+    OutputColumn("created_from_snapshot", "from snapshot", "count"),
+    OutputColumn("created_from_tag", "from tag"),
+    OutputColumn("latest_snapshot", "newest snapshot", "count"),
 )
-_CONSUMERS = (Column("name", "consumer"), Column("next_snapshot", "next snapshot", "count"))
+_CONSUMERS = (OutputColumn("name", "consumer"), OutputColumn("next_snapshot", "next snapshot", "count"))
 
 
 @command(tag_app, "list", "tablestore tag list shop.orders")

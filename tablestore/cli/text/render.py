@@ -38,7 +38,7 @@ STATUS_STYLES = {"ok": "green", "absent": "dim", "warning": "yellow", "problem":
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class OutputColumn:
     """One column of a listing: the key in the record (and in JSON), its heading, and what its values are."""
 
     key: str
@@ -138,7 +138,7 @@ class Output:
         else:
             self.say(sentence)
 
-    def listing(self, key: str, columns: Sequence[Column], records: Sequence[Record], *, empty: str) -> None:
+    def listing(self, key: str, columns: Sequence[OutputColumn], records: Sequence[Record], *, empty: str) -> None:
         """Records as a table; ``empty`` is said (on a terminal) when there are none."""
         if self.as_json:
             self.document({key: [self.record(columns, record) for record in records]})
@@ -151,7 +151,7 @@ class Output:
         else:
             self.show(self.table(columns, records))
 
-    def table(self, columns: Sequence[Column], records: Sequence[Record], title: str | None = None) -> "RichTable":
+    def table(self, columns: Sequence[OutputColumn], records: Sequence[Record], title: str | None = None) -> "RichTable":
         """Records as a table for a terminal."""
         from rich.table import Table as RichTable
         from rich.text import Text
@@ -165,7 +165,7 @@ class Output:
             table.add_row(*(Text(self._pretty(column, record.get(column.key))) for column in columns))
         return table
 
-    def facts(self, document: Record, columns: Sequence[Column]) -> None:
+    def facts(self, document: Record, columns: Sequence[OutputColumn]) -> None:
         """One thing and its properties, one a line."""
         if self.as_json:
             self.document(self.record(columns, document))
@@ -181,7 +181,7 @@ class Output:
 
             self.show_line(Text(heading, style="bold") + Text(self._pretty(column, value)))
 
-    def record(self, columns: Sequence[Column], record: Record) -> dict[str, Any]:
+    def record(self, columns: Sequence[OutputColumn], record: Record) -> dict[str, Any]:
         """A record as JSON shows it."""
         times = {column.key for column in columns if column.kind == "time"}
         return {key: iso_time(value) if key in times and value is not None else value for key, value in record.items()}
@@ -208,7 +208,7 @@ class Output:
 
     # -- cells
 
-    def _pretty(self, column: Column, value: Any) -> str:
+    def _pretty(self, column: OutputColumn, value: Any) -> str:
         if value is None:
             return "-"
         match column.kind:
@@ -221,7 +221,7 @@ class Output:
             case _:
                 return self._plain(column, value)
 
-    def _plain(self, column: Column, value: Any) -> str:
+    def _plain(self, column: OutputColumn, value: Any) -> str:
         if value is None:
             return ""
         match column.kind:

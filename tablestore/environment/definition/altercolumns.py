@@ -23,12 +23,12 @@ from tablestore.errors import AlreadyExistsError, InvalidInputError, NotFoundErr
 from tablestore.options import SCHEMA_PREFIX
 from tablestore.sql.source import Span
 from tablestore.sql.statements.alter import (
-    AddColumn,
+    AddColumnAction,
     AlterAction,
     ColumnPlacement,
-    DropColumn,
+    DropColumnAction,
     ModifyColumn,
-    RenameColumn,
+    RenameColumnAction,
     ResetOptions,
     SetComment,
     SetOptions,
@@ -39,7 +39,7 @@ from tablestore.types.evolution import schemachanges as to
 from tablestore.types.evolution.fieldpaths import type_at
 
 Names = list[str | UnstoredColumn]
-ColumnAction = AddColumn | DropColumn | RenameColumn | ModifyColumn | SetOptions | ResetOptions | SetComment
+ColumnAction = AddColumnAction | DropColumnAction | RenameColumnAction | ModifyColumn | SetOptions | ResetOptions | SetComment
 
 
 def schema_changes(table: Table, actions: Sequence[AlterAction], source: Source) -> list[to.SchemaChange]:
@@ -63,11 +63,11 @@ class _Alteration:
 
     def _changes(self, action: AlterAction) -> Iterator[to.SchemaChange]:
         match action:
-            case AddColumn():
+            case AddColumnAction():
                 yield from self._add(action)
-            case DropColumn():
+            case DropColumnAction():
                 yield from self._drop(action)
-            case RenameColumn():
+            case RenameColumnAction():
                 yield from self._rename(action)
             case ModifyColumn():
                 yield from self._modify(action)
@@ -94,7 +94,7 @@ class _Alteration:
                     kind="unsupported",
                 )
 
-    def _add(self, action: AddColumn) -> Iterator[to.SchemaChange]:
+    def _add(self, action: AddColumnAction) -> Iterator[to.SchemaChange]:
         column = action.column
         place = action.place
         first, after = place is not None and place.after is None, place.after[-1] if place and place.after else None
@@ -109,7 +109,7 @@ class _Alteration:
             first = after is None
         yield to.AddColumn(action.path, column.type, comment=column.comment, default=column.default, first=first, after=after)
 
-    def _drop(self, action: DropColumn) -> Iterator[to.SchemaChange]:
+    def _drop(self, action: DropColumnAction) -> Iterator[to.SchemaChange]:
         name = action.path[0]
         if action.if_exists and not self._exists(action.path):
             return
@@ -121,7 +121,7 @@ class _Alteration:
                 return
         yield to.DropColumn(action.path)
 
-    def _rename(self, action: RenameColumn) -> Iterator[to.SchemaChange]:
+    def _rename(self, action: RenameColumnAction) -> Iterator[to.SchemaChange]:
         name = action.path[0]
         siblings = self._names() if len(action.path) == 1 else self._siblings(action.path)
         self._check_free(action.new_name, [one for one in siblings if one != action.path[-1]], action.span)

@@ -9,7 +9,7 @@ from tablestore.environment.source import Source
 from tablestore.errors import InvalidInputError, NotFoundError, TablestoreError, UnsupportedError
 from tablestore.sql.source import Path
 from tablestore.sql.statements.definition import CreateCatalog, CreateDatabase, DropCatalog, DropDatabase
-from tablestore.sql.statements.session import Use
+from tablestore.sql.statements.session import UseNames
 from tablestore.table.opening import open_catalog
 
 
@@ -86,7 +86,7 @@ def drop_catalog(session: Session, statement: DropCatalog, source: Source) -> Re
     return done()
 
 
-def use(session: Session, statement: Use, source: Source) -> Result:
+def use(session: Session, statement: UseNames, source: Source) -> Result:
     """Runs USE: sets the catalog and database that short names are filled up with."""
     parts = statement.path.parts
     with placing(source, statement.path.span):

@@ -43,7 +43,7 @@ from tablestore.sql.statements.definition import (
     Column,
     ComputedColumn,
     CreateTable,
-    Like,
+    LikeClause,
     MetadataColumn,
     PhysicalColumn,
     Watermark,
@@ -257,7 +257,7 @@ def _check_expression(what: str, name: str, text: str, columns: Sequence[str], s
         ) from error
 
 
-def _like(session: Session, like: Like, given: Mapping[str, str], source: Source) -> TableDefinition:
+def _like(session: Session, like: LikeClause, given: Mapping[str, str], source: Source) -> TableDefinition:
     choices = dict(like.choices)
     base = _of_source(session, like, source)
 
@@ -295,7 +295,7 @@ def _like(session: Session, like: Like, given: Mapping[str, str], source: Source
     )
 
 
-def _of_source(session: Session, like: Like, source: Source) -> TableDefinition:
+def _of_source(session: Session, like: LikeClause, source: Source) -> TableDefinition:
     found = session.find(like.source, source)
     if isinstance(found, Table | ConnectorTable):
         return definition_of(found)

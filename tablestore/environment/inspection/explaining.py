@@ -11,7 +11,7 @@ from tablestore.errors import UnsupportedError
 from tablestore.sql.query.parameters import Parameters
 from tablestore.sql.statements.anystatement import Explain
 from tablestore.sql.statements.definition import CreateTable
-from tablestore.sql.statements.rows import Delete, Insert, Merge, Query, StatementSet, Update
+from tablestore.sql.statements.rows import Delete, ExecuteStatementSet, Insert, Merge, Query, Update
 
 
 def explain(session: Session, statement: Explain, source: Source, parameters: Parameters) -> Result:
@@ -26,7 +26,7 @@ def _plan(session: Session, statement: Explain, source: Source, parameters: Para
             return explain_query(session, inner.query, source, parameters)
         case Insert():
             return plan_one(session, inner, source, parameters).explain()
-        case StatementSet():
+        case ExecuteStatementSet():
             return plan_set(session, inner, source, parameters).explain()
         case CreateTable(query=query) if query is not None and not inner.temporary:
             return plan_creation(session, inner, source, parameters).explain()

@@ -21,7 +21,7 @@ from tablestore.environment.session.session import Session
 from tablestore.environment.source import Source
 from tablestore.errors import TablestoreError, UnsupportedError
 from tablestore.sql.query.parameters import Parameters
-from tablestore.sql.statements.rows import Insert, StatementSet
+from tablestore.sql.statements.rows import ExecuteStatementSet, Insert
 
 _SET_SCHEMA = pa.schema([("table", pa.string()), ("snapshot_id", pa.int64())])
 
@@ -31,7 +31,7 @@ def insert(session: Session, statement: Insert, source: Source, parameters: Para
     return run_statement(session, plan_one(session, statement, source, parameters))
 
 
-def insert_all(session: Session, statement: StatementSet, source: Source, parameters: Parameters) -> Result:
+def insert_all(session: Session, statement: ExecuteStatementSet, source: Source, parameters: Parameters) -> Result:
     """Runs INSERTs one after another. An error says what has landed before it. The result has a row for each."""
     return run_statement(session, plan_set(session, statement, source, parameters))
 
@@ -44,7 +44,7 @@ def plan_one(session: Session, statement: Insert, source: Source, parameters: Pa
     return OneInsert(session=session, insertion=plan_insert(session, statement, source, parameters), source=source)
 
 
-def plan_set(session: Session, statement: StatementSet, source: Source, parameters: Parameters) -> "SeveralInserts":
+def plan_set(session: Session, statement: ExecuteStatementSet, source: Source, parameters: Parameters) -> "SeveralInserts":
     """Plans the INSERTs of a statement."""
     return plan_all([partial(plan_of_set, session, one, source, parameters) for one in statement.inserts])
 

@@ -20,14 +20,14 @@ from tablestore.names import did_you_mean
 from tablestore.options import parse_duration
 from tablestore.sql.parse.statement import parse_path
 from tablestore.sql.source import Path
-from tablestore.sql.statements.session import Argument, Call
+from tablestore.sql.statements.session import Argument, CallProcedure
 from tablestore.table.table import Table
 
 # Procedures lie in this database of every catalog, as Paimon's do.
 SYSTEM = "sys"
 
 
-def call(session: Session, statement: Call, source: Source) -> Result:
+def call(session: Session, statement: CallProcedure, source: Source) -> Result:
     """Runs a procedure. Raises NotFoundError for an unknown one, InvalidInputError for wrong arguments, and what it raises."""
     procedure = _find(session, statement, source)
     table_argument = Parameter(name="table", kinds=(str,))
@@ -54,7 +54,7 @@ def call(session: Session, statement: Call, source: Source) -> Result:
     return shown(procedure.function(table, **arguments))
 
 
-def _find(session: Session, statement: Call, source: Source) -> Procedure:
+def _find(session: Session, statement: CallProcedure, source: Source) -> Procedure:
     *above, name = statement.procedure.parts
     with placing(source, statement.procedure.span):
         if len(above) == 2:
@@ -68,7 +68,9 @@ def _find(session: Session, statement: Call, source: Source) -> Procedure:
     return PROCEDURES[name.lower()]
 
 
-def _given(procedure: Procedure, parameters: tuple[Parameter, ...], statement: Call, source: Source) -> dict[str, Argument]:
+def _given(
+    procedure: Procedure, parameters: tuple[Parameter, ...], statement: CallProcedure, source: Source
+) -> dict[str, Argument]:
     names = [parameter.name for parameter in parameters]
     given: dict[str, Argument] = {}
     for place, argument in enumerate(statement.arguments):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tablestore.sql.statements.anystatement import Statement
 
 # Kinds of statements by the names of their classes, so that a query loads no other.
-_READING = frozenset({"Query", "Use"})
+_READING = frozenset({"Query", "UseNames"})
 _SHOWN = frozenset({
     "CATALOGS", "DATABASES", "TABLES", "VIEWS", "FUNCTIONS", "COLUMNS", "PARTITIONS", "SNAPSHOTS", "TAGS", "BRANCHES",
     "PROCEDURES", "MATERIALIZED_TABLES", "CREATE_TABLE", "CREATE_MATERIALIZED_TABLE", "CREATE_VIEW", "CURRENT_CATALOG",
@@ -22,8 +22,12 @@ _SHOWN = frozenset({
 })  # fmt: skip
 # The least value of each that is as much as no limit.
 _ENDLESS = {
-    "time_s": 1_000_000, "rows": 2**62, "memory_bytes": 2**60, "threads": 65_536,
-    "characters": 100_000_000, "words": 100_000_000,
+    "time_s": 1_000_000,
+    "rows": 2**62,
+    "memory_bytes": 2**60,
+    "threads": 65_536,
+    "characters": 100_000_000,
+    "words": 100_000_000,
 }
 _MOST_COMPUTED = 5
 _DESCRIBED = frozenset({"table", "database"})

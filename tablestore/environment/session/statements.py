@@ -4,10 +4,10 @@ from tablestore.environment.result import Result, done, pairs
 from tablestore.environment.session.session import Session, placing
 from tablestore.environment.source import Source
 from tablestore.sql.query.hints import check_no_options
-from tablestore.sql.statements.session import EngineStatement, ResetOption, SetOption
+from tablestore.sql.statements.session import EngineStatement, ResetSessionOption, SetSessionOption
 
 
-def set_option(session: Session, statement: SetOption, source: Source) -> Result:
+def set_option(session: Session, statement: SetSessionOption, source: Source) -> Result:
     """Runs ``SET key = value``, or gives the value of ``SET key``."""
     with placing(source, statement.span):
         if statement.value is None:
@@ -16,7 +16,7 @@ def set_option(session: Session, statement: SetOption, source: Source) -> Result
     return done()
 
 
-def reset_option(session: Session, statement: ResetOption, source: Source) -> Result:
+def reset_option(session: Session, statement: ResetSessionOption, source: Source) -> Result:
     """Runs ``RESET``, of one key or of all."""
     with placing(source, statement.span):
         session.settings.reset(statement.key)

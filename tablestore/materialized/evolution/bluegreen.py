@@ -56,7 +56,7 @@ from tablestore.materialized.tableversions import (
     version_id,
     version_path,
 )
-from tablestore.materialized.upkeep import Prepared, end_upkeep, prepare_upkeep
+from tablestore.materialized.upkeep import PreparedRefresh, end_upkeep, prepare_upkeep
 from tablestore.options import partition_date_column, with_options
 from tablestore.sql.source import Path
 from tablestore.sql.statements.materialized import Compare, Discard, EvolutionAction, Promote, Rollback, Stage
@@ -233,7 +233,7 @@ class _Upkeep:
     """The upkeep of the table after a swap. ``prepared``: begins then; ``ends``: what refreshed it before ends."""
 
     stored: Upkeep
-    prepared: Prepared | None
+    prepared: PreparedRefresh | None
     ends: bool
 
     @classmethod

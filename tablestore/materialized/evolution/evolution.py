@@ -18,7 +18,7 @@ from tablestore.sql.statements.materialized import (
 )
 
 
-class Evolution:
+class TableEvolution:
     """The versions of one materialized table. Each method raises what its statement raises."""
 
     def __init__(self, session: Session, path: str) -> None:

@@ -9,16 +9,16 @@ from tablestore.sql.parse.datatype import data_type, nullability
 from tablestore.sql.parse.literals import option_key, option_keys, optional_partition, partition_spec, set_option
 from tablestore.sql.parse.materialized import alter_materialized
 from tablestore.sql.statements.alter import (
-    AddColumn,
+    AddColumnAction,
     AlterAction,
     AlterTable,
     ColumnPlacement,
     Compact,
-    DropColumn,
+    DropColumnAction,
     DropPartitions,
     ModifyColumn,
     PartitionSpec,
-    RenameColumn,
+    RenameColumnAction,
     RenameTo,
     ResetOptions,
     SetComment,
@@ -150,13 +150,13 @@ def _add(cursor: Cursor) -> tuple[AlterAction, ...]:
     return _columns(cursor, lambda: _added(cursor), plural=plural)
 
 
-def _added(cursor: Cursor) -> AddColumn:
+def _added(cursor: Cursor) -> AddColumnAction:
     above: list[str] = []
     while cursor.ahead(1).key == ".":
         above.append(cursor.name("a column"))
         cursor.expect(".")
     column = physical_column(cursor)
-    return AddColumn(path=(*above, column.name), column=column, place=_place(cursor))
+    return AddColumnAction(path=(*above, column.name), column=column, place=_place(cursor))
 
 
 def _place(cursor: Cursor) -> ColumnPlacement | None:
@@ -177,9 +177,9 @@ def _drop(cursor: Cursor) -> tuple[AlterAction, ...]:
     plural = _column_word(cursor)
     if_exists = cursor.if_exists()
 
-    def one() -> DropColumn:
+    def one() -> DropColumnAction:
         path = cursor.dotted("a column")
-        return DropColumn(path=path.parts, if_exists=if_exists, span=path.span)
+        return DropColumnAction(path=path.parts, if_exists=if_exists, span=path.span)
 
     return _columns(cursor, one, plural=plural)
 
@@ -200,7 +200,7 @@ def _rename(cursor: Cursor) -> tuple[AlterAction, ...]:
     _column_word(cursor)
     path = cursor.dotted("a column")
     cursor.expect("TO")
-    return (RenameColumn(path=path.parts, new_name=cursor.name("the new name of the column"), span=path.span),)
+    return (RenameColumnAction(path=path.parts, new_name=cursor.name("the new name of the column"), span=path.span),)
 
 
 def _modify(cursor: Cursor) -> tuple[AlterAction, ...]:

@@ -24,28 +24,28 @@ _WHOLE = {"L": ("BIGINT", 2**63), "S": ("SMALLINT", 2**15), "Y": ("TINYINT", 2**
 _HEX = re.compile(r"['\"][0-9a-fA-F]*['\"]")
 
 
-class Constant(NamedTuple):
+class ConstantText(NamedTuple):
     """``value`` as Python's; ``text`` as the engine reads it, None for NULL."""
 
     value: str | int | float | bool | None
     text: str | None
 
 
-def constant(cursor: Cursor) -> Constant:
+def constant(cursor: Cursor) -> ConstantText:
     """Takes a text, a number, TRUE, FALSE, NULL, DATE '…' or TIMESTAMP '…'."""
     token = cursor.next
     if cursor.sees_text():
         text = cursor.string("a text")
-        return Constant(text, text)
+        return ConstantText(text, text)
     if token.kind is Kind.NUMBER or (token.key in ("-", "+") and cursor.ahead(1).kind is Kind.NUMBER):
         return _number(cursor)
     if token.key in _PLAIN:
         value = _PLAIN[cursor.take().key]
-        return Constant(value, None if value is None else str(value).lower())
+        return ConstantText(value, None if value is None else str(value).lower())
     if token.key in _TYPED and cursor.sees_text(1):
         cursor.take()
         text = cursor.string("a text")
-        return Constant(text, text)
+        return ConstantText(text, text)
     if token.key == "INTERVAL" or (token.key == "X" and cursor.sees_text(1)):
         raise cursor.unsupported(f"a literal with {token.key} is not supported here; write its value as a text between quotes")
     if token.key in (":", "?"):
@@ -172,7 +172,7 @@ def _continues_key(token: Token) -> bool:
     return token.kind in (Kind.WORD, Kind.NAME, Kind.NUMBER) or token.key in (".", "-", ":", "::", "*")
 
 
-def _number(cursor: Cursor) -> Constant:
+def _number(cursor: Cursor) -> ConstantText:
     start = cursor.next.start
     sign = "-" if cursor.next.key == "-" else ""
     if cursor.next.kind is Kind.SIGN:
@@ -181,4 +181,4 @@ def _number(cursor: Cursor) -> Constant:
     if len(written) > MOST_DIGITS:
         raise cursor.wrong(f"expected a number of at most {MOST_DIGITS} digits, found {len(written)}", start)
     text = sign + written.rstrip(_SUFFIXES)
-    return Constant(int(text) if text.lstrip("-").isdecimal() else float(text), text)
+    return ConstantText(int(text) if text.lstrip("-").isdecimal() else float(text), text)

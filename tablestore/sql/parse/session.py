@@ -6,21 +6,21 @@ from tablestore.sql.parse.show import DATABASES
 from tablestore.sql.parse.tokens import Kind, text_of
 from tablestore.sql.statements.session import (
     Argument,
-    Call,
+    CallProcedure,
     EngineStatement,
     Literal,
-    ResetOption,
-    SetOption,
+    ResetSessionOption,
+    SetSessionOption,
     Show,
     ShowKind,
-    Use,
+    UseNames,
 )
 
 DEEPEST_LITERAL = 32
 _ENGINES_SETS = (("TIME", "ZONE"), ("VAR",), ("VARIABLE",))
 
 
-def use(cursor: Cursor) -> Use:
+def use(cursor: Cursor) -> UseNames:
     """Takes USE …."""
     cursor.expect("USE")
     what = "any"
@@ -29,10 +29,10 @@ def use(cursor: Cursor) -> Use:
     elif cursor.sees_name(1) and cursor.accept_one(*DATABASES):
         what = "database"
     most = 1 if what == "catalog" else 2
-    return Use(what=what, path=cursor.path(f"the name of a {'database' if what == 'any' else what}", most))
+    return UseNames(what=what, path=cursor.path(f"the name of a {'database' if what == 'any' else what}", most))
 
 
-def set_option(cursor: Cursor) -> SetOption | Show | EngineStatement:
+def set_option(cursor: Cursor) -> SetSessionOption | Show | EngineStatement:
     """Takes SET …: what stands behind the sign is the value as it is; one text alone is what is between its quotes."""
     start = cursor.next.start
     cursor.expect("SET")
@@ -47,33 +47,33 @@ def set_option(cursor: Cursor) -> SetOption | Show | EngineStatement:
     key = option_key(cursor)
     span = cursor.span_from(place)
     if not cursor.accept("="):
-        return SetOption(key=key, value=None, span=span)
+        return SetSessionOption(key=key, value=None, span=span)
     first = cursor.next
     value = cursor.fragment("a value")
     alone = first.kind is Kind.TEXT and first.end == value.span.end
-    return SetOption(key=key, value=text_of(cursor.text, first) if alone else value.text, span=span)
+    return SetSessionOption(key=key, value=text_of(cursor.text, first) if alone else value.text, span=span)
 
 
-def reset(cursor: Cursor) -> ResetOption:
+def reset(cursor: Cursor) -> ResetSessionOption:
     """Takes RESET …."""
     cursor.expect("RESET")
     if cursor.at_end():
-        return ResetOption()
+        return ResetSessionOption()
     start = cursor.next.start
     key = option_key(cursor)
-    return ResetOption(key=key, span=cursor.span_from(start))
+    return ResetSessionOption(key=key, span=cursor.span_from(start))
 
 
-def call(cursor: Cursor) -> Call:
+def call(cursor: Cursor) -> CallProcedure:
     """Takes CALL …."""
     cursor.expect("CALL")
     procedure = cursor.path("the name of a procedure")
     if cursor.sees("(", ")"):
         cursor.skip()
-        return Call(procedure=procedure)
+        return CallProcedure(procedure=procedure)
     names: set[str] = set()
     arguments = [_argument(cursor, names) for _ in cursor.listed()]
-    return Call(procedure=procedure, arguments=tuple(arguments))
+    return CallProcedure(procedure=procedure, arguments=tuple(arguments))
 
 
 def _argument(cursor: Cursor, names: set[str]) -> Argument:

@@ -13,7 +13,7 @@ from tablestore.sql.parse.cursor import Cursor
 from tablestore.sql.parse.rows import insert, query_or_insert
 from tablestore.sql.parse.tokens import Kind
 from tablestore.sql.source import Fragment, Path, Span
-from tablestore.sql.statements.rows import Insert, StatementSet
+from tablestore.sql.statements.rows import ExecuteStatementSet, Insert
 
 if TYPE_CHECKING:
     from tablestore.sql.statements.anystatement import Explain, Statement
@@ -153,7 +153,7 @@ def _explain(cursor: Cursor) -> "Explain":
     return Explain(statement=statement, mode=None if mode is None else mode.lower())
 
 
-def _execute(cursor: Cursor) -> "StatementSet | EngineStatement":
+def _execute(cursor: Cursor) -> "ExecuteStatementSet | EngineStatement":
     start = cursor.next.start
     if cursor.accept("BEGIN", "STATEMENT", "SET"):
         cursor.expect(";")
@@ -166,12 +166,12 @@ def _execute(cursor: Cursor) -> "StatementSet | EngineStatement":
     return _statement_set(cursor)
 
 
-def _statement_set(cursor: Cursor) -> StatementSet:
+def _statement_set(cursor: Cursor) -> ExecuteStatementSet:
     cursor.expect("BEGIN")
     return _inserts(cursor)
 
 
-def _inserts(cursor: Cursor) -> StatementSet:
+def _inserts(cursor: Cursor) -> ExecuteStatementSet:
     inserts: list[Insert] = []
     while not inserts or not cursor.accept("END"):
         start = cursor.next.start
@@ -182,4 +182,4 @@ def _inserts(cursor: Cursor) -> StatementSet:
             raise cursor.wrong("a STATEMENT SET holds INSERTs, found a query", start)
         inserts.append(statement)
         cursor.expect(";")
-    return StatementSet(inserts=tuple(inserts))
+    return ExecuteStatementSet(inserts=tuple(inserts))

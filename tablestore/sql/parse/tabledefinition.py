@@ -14,7 +14,7 @@ from dataclasses import replace
 from tablestore.sql.parse.columndefinitions import Elements, element
 from tablestore.sql.parse.cursor import Cursor
 from tablestore.sql.parse.literals import add_option, set_option
-from tablestore.sql.statements.definition import CreateTable, Like
+from tablestore.sql.statements.definition import CreateTable, LikeClause
 
 _LIKE_HOW = ("INCLUDING", "EXCLUDING", "OVERWRITING")
 _LIKE_WHAT = ("ALL", "CONSTRAINTS", "DISTRIBUTION", "GENERATED", "METADATA", "OPTIONS", "PARTITIONS", "WATERMARKS")
@@ -149,7 +149,7 @@ def distribution(
         add_option(cursor, options, "bucket-key", ",".join(keys), place)
 
 
-def _like(cursor: Cursor) -> Like:
+def _like(cursor: Cursor) -> LikeClause:
     source = cursor.path("the name of a table")
     choices: dict[str, str] = {}
     if cursor.accept("("):
@@ -161,7 +161,7 @@ def _like(cursor: Cursor) -> Like:
                 raise cursor.wrong(f"LIKE says twice what becomes of {what}", start)
             choices[what] = how.lower()
             cursor.accept(",")
-    return Like(source=source, choices=choices)
+    return LikeClause(source=source, choices=choices)
 
 
 def _checked(cursor: Cursor, made: CreateTable) -> CreateTable:

@@ -19,7 +19,7 @@ class ColumnPlacement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AddColumn:
+class AddColumnAction:
     """``ADD [COLUMN] name type … [FIRST | AFTER x]``; ``path`` leads into a struct if it has several parts."""
 
     path: tuple[str, ...]
@@ -28,7 +28,7 @@ class AddColumn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DropColumn:
+class DropColumnAction:
     """``DROP [COLUMN] [IF EXISTS] name``."""
 
     path: tuple[str, ...]
@@ -37,7 +37,7 @@ class DropColumn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RenameColumn:
+class RenameColumnAction:
     """``RENAME [COLUMN] old TO new``."""
 
     path: tuple[str, ...]
@@ -108,9 +108,9 @@ class Compact:
 
 
 AlterAction = (
-    AddColumn
-    | DropColumn
-    | RenameColumn
+    AddColumnAction
+    | DropColumnAction
+    | RenameColumnAction
     | ModifyColumn
     | SetOptions
     | ResetOptions

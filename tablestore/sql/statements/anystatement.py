@@ -14,8 +14,16 @@ from tablestore.sql.statements.definition import (
     DropDatabase,
 )
 from tablestore.sql.statements.materialized import AlterMaterializedTable, CreateMaterializedTable, DropMaterializedTable
-from tablestore.sql.statements.rows import Delete, Insert, Merge, Query, StatementSet, Update
-from tablestore.sql.statements.session import Call, Describe, EngineStatement, ResetOption, SetOption, Show, Use
+from tablestore.sql.statements.rows import Delete, ExecuteStatementSet, Insert, Merge, Query, Update
+from tablestore.sql.statements.session import (
+    CallProcedure,
+    Describe,
+    EngineStatement,
+    ResetSessionOption,
+    SetSessionOption,
+    Show,
+    UseNames,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +40,7 @@ Statement = (
     | Delete
     | Update
     | Merge
-    | StatementSet
+    | ExecuteStatementSet
     | CreateTable
     | CreateView
     | CreateFunction
@@ -48,10 +56,10 @@ Statement = (
     | DropCatalog
     | Show
     | Describe
-    | Use
-    | SetOption
-    | ResetOption
-    | Call
+    | UseNames
+    | SetSessionOption
+    | ResetSessionOption
+    | CallProcedure
     | Explain
     | EngineStatement
 )

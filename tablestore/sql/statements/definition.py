@@ -52,7 +52,7 @@ class Watermark:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Like:
+class LikeClause:
     """``LIKE source [(INCLUDING|EXCLUDING|OVERWRITING what, …)]``: ``choices`` of what (``options``, ``partitions``, …)."""
 
     source: Path
@@ -77,7 +77,7 @@ class CreateTable:
     comment: str | None = None
     options: Mapping[str, str] = field(default_factory=dict)
     provider: str | None = None
-    like: Like | None = None
+    like: LikeClause | None = None
     query: Fragment | None = None
     temporary: bool = False
     if_not_exists: bool = False

@@ -98,7 +98,7 @@ class Merge:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StatementSet:
+class ExecuteStatementSet:
     """``EXECUTE STATEMENT SET BEGIN insert; … END``: several INSERTs, one job."""
 
     inserts: tuple[Insert, ...]

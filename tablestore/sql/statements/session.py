@@ -61,7 +61,7 @@ class Describe:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Use:
+class UseNames:
     """``USE [catalog.]database``, ``USE DATABASE|SCHEMA path``, ``USE CATALOG name``.
 
     ``what``: ``catalog``, ``database`` or ``any``.
@@ -72,7 +72,7 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetOption:
+class SetSessionOption:
     """``SET 'key' = 'value'``, ``SET key = value``, ``SET key``."""
 
     key: str
@@ -81,7 +81,7 @@ class SetOption:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResetOption:
+class ResetSessionOption:
     """``RESET ['key']``; None: all."""
 
     key: str | None = None
@@ -102,7 +102,7 @@ class Argument:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class CallProcedure:
     """``CALL [catalog.][sys.]procedure(…)``."""
 
     procedure: Path

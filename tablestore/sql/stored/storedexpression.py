@@ -70,7 +70,7 @@ _OPERATORS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedExpression:
     """The result of checking one text: the expression on one line, without comments, or why it is none."""
 
     text: str = ""
@@ -78,25 +78,25 @@ class Checked:
 
 
 @lru_cache(maxsize=512)
-def check_expressions(columns: tuple[str, ...], texts: tuple[tuple[str, str], ...]) -> Mapping[str, Checked]:
+def check_expressions(columns: tuple[str, ...], texts: tuple[tuple[str, str], ...]) -> Mapping[str, CheckedExpression]:
     """Checks the texts of a table by the names of what they compute. ``columns``: the stored ones. Pure.
 
     One may name another, as other writers have it, but not in a circle.
     """
     known = {name.casefold() for name in (*columns, *(name for name, _ in texts))}
-    found: dict[str, Checked] = {}
+    found: dict[str, CheckedExpression] = {}
     trees: dict[str, exp.Expr] = {}
     with deep():
         for name, text in texts:
             try:
                 trees[name.casefold()], line = _tree(text, known)
-                found[name] = Checked(line)
+                found[name] = CheckedExpression(line)
             except InvalidInputError as error:
-                found[name] = Checked(refusal=error.message)
+                found[name] = CheckedExpression(refusal=error.message)
         lengths = _Lengths(trees)
         for name, _ in texts:
             if found[name].refusal is None and (why := lengths.refusal(name.casefold())) is not None:
-                found[name] = Checked(refusal=why)
+                found[name] = CheckedExpression(refusal=why)
     return found
 
 

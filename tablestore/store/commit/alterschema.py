@@ -29,7 +29,7 @@ from tablestore.store.history.references import branch_directories
 from tablestore.store.history.tags import Tags
 from tablestore.store.schemas import table_uuid_of
 from tablestore.store.settings import check_writable, table_settings
-from tablestore.types.evolution.evolve import Evolution, evolve, same_content
+from tablestore.types.evolution.evolve import EvolvedSchema, evolve, same_content
 from tablestore.types.evolution.replacing import without_condition
 from tablestore.types.evolution.schemachanges import SchemaChange
 from tablestore.types.schema import TableSchema
@@ -128,7 +128,7 @@ class _Alteration:
                 )
             self._wait(lost)
 
-    def _evolved(self, base: TableSchema, *, filled: bool = False) -> tuple[Evolution, bool]:
+    def _evolved(self, base: TableSchema, *, filled: bool = False) -> tuple[EvolvedSchema, bool]:
         """The evolved schema, checked, and whether that depends on the files that are there."""
         self._check_same_table(base)
         self._check_counts(base)
@@ -174,7 +174,7 @@ class _Alteration:
             return  # It is another engine's table, which we only read.
         check_writable(made, settings, self._name)
 
-    def _check_frame(self, evolution: Evolution, latest: Snapshot | None) -> bool:
+    def _check_frame(self, evolution: EvolvedSchema, latest: Snapshot | None) -> bool:
         """Refuse changes of options that files waiting for a compaction depend on; returns whether the files were read."""
         asked = False
 
@@ -242,7 +242,7 @@ class _Alteration:
 
     # -- fencing
 
-    def _fence(self, evolution: Evolution, base: TableSchema, deadline_s: float) -> None:
+    def _fence(self, evolution: EvolvedSchema, base: TableSchema, deadline_s: float) -> None:
         """Publish an empty snapshot under the new schema, while the files still allow it. Raises ConflictError if they do not."""
         made = evolution.schema
         context, schema_id = self.context.at_schema(made), made.id
@@ -263,7 +263,7 @@ class _Alteration:
                 f"under the old one: {error}. Look whether table.scan() has rows; if it has none, all is well"
             ) from error
 
-    def _fence_request(self, context: TableContext, evolution: Evolution, schema_id: int) -> CommitRequest:
+    def _fence_request(self, context: TableContext, evolution: EvolvedSchema, schema_id: int) -> CommitRequest:
         latest = context.snapshots.latest()
         message = replace(context.message(latest), schema_id=schema_id)
 

@@ -22,7 +22,7 @@ from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage
 from tablestore.table.write.committing import CommitNote, Effect, Origin, commit_message
 from tablestore.table.write.current import check_unchanged
-from tablestore.table.write.deletemarks import MarkingDelete, Match
+from tablestore.table.write.deletemarks import MarkingDelete, MatchedRows
 from tablestore.table.write.removedrows import RemovedRows
 from tablestore.table.write.rowchange import RowChange
 from tablestore.table.write.secondmatch import check_second_match
@@ -58,7 +58,7 @@ def commit_change(
         check_unchanged(context, base, latest, change.reads)
         return deletes
 
-    def matching(latest: Snapshot) -> Iterator[Match]:
+    def matching(latest: Snapshot) -> Iterator[MatchedRows]:
         check_unchanged(context, base, latest, change.reads)
         return matches_in(context, latest, removed)
 
@@ -74,7 +74,7 @@ def commit_change(
     return commit_message(context, log, message, effect, origin)
 
 
-def matches_in(context: TableContext, snapshot: Snapshot, removed: RemovedRows) -> Iterator[Match]:
+def matches_in(context: TableContext, snapshot: Snapshot, removed: RemovedRows) -> Iterator[MatchedRows]:
     """The removed rows file by file. Raises StalePlan for a file that is not in the snapshot, InvalidInputError for a position that
     a file does not have."""
     live = {entry.file.file_name: entry for entry in context.manifests.live(snapshot)}
@@ -88,4 +88,4 @@ def matches_in(context: TableContext, snapshot: Snapshot, removed: RemovedRows) 
                 f"expected positions below {entry.file.row_count} in data file {name} of {where}, found {int(positions[-1])}",
                 kind="row-position",
             )
-        yield Match(entry, positions)
+        yield MatchedRows(entry, positions)

@@ -22,7 +22,7 @@ from tablestore.store.message import CommitMessage, merge_messages
 from tablestore.table.write.changecommit import commit_change, matches_in
 from tablestore.table.write.changewriter import ChangeWriter
 from tablestore.table.write.committing import CommitNote
-from tablestore.table.write.deletemarks import Match
+from tablestore.table.write.deletemarks import MatchedRows
 from tablestore.table.write.removedrows import RemovedRows
 from tablestore.table.write.rewriting import rewrite_without
 from tablestore.table.write.rowchange import RowChange
@@ -94,14 +94,14 @@ def write_changes(
         return ChangeMessage(job.signed(writer.prepare()), writer.removed)
 
 
-def files_to_rewrite(context: TableContext, job: ChangeJob, messages: Iterable[ChangeMessage]) -> list[Match]:
+def files_to_rewrite(context: TableContext, job: ChangeJob, messages: Iterable[ChangeMessage]) -> list[MatchedRows]:
     """The files to be written again, with the positions that are left out; none where rows are marked. Raises InvalidInputError, of
     kind ``second-match`` for a row that is changed twice."""
     return _to_rewrite(job.at_schema(context), job, _removed(messages))
 
 
 def rewrite_files(
-    context: TableContext, log: ChangeLog, job: ChangeJob, matches: Sequence[Match], task_index: int
+    context: TableContext, log: ChangeLog, job: ChangeJob, matches: Sequence[MatchedRows], task_index: int
 ) -> ChangeMessage:
     """Write files again without the rows that match; ``task_index``: its place behind those of :func:`write_changes`."""
     assert job.base is not None, "there is a snapshot that has these files"
@@ -157,7 +157,7 @@ def _removed(messages: Iterable[ChangeMessage]) -> RemovedRows:
     return removed
 
 
-def _to_rewrite(context: TableContext, job: ChangeJob, removed: RemovedRows) -> list[Match]:
+def _to_rewrite(context: TableContext, job: ChangeJob, removed: RemovedRows) -> list[MatchedRows]:
     if job.base is None or not removed or context.settings.deletion_vectors:
         return []
     return list(matches_in(context, job.base, removed))

@@ -33,7 +33,7 @@ Positions = npt.NDArray[np.integer]
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class MatchedRows:
     """The positions, ascending, of the matching rows of a live file (its ADD ``entry``), deleted or not; there are some."""
 
     entry: ManifestEntry
@@ -48,7 +48,7 @@ class MarkingDelete:
     """
 
     context: TableContext
-    matching: Callable[[Snapshot], Iterable[Match]]
+    matching: Callable[[Snapshot], Iterable[MatchedRows]]
     _marks: dict[tuple[bytes, int], dict[str, Positions]] = field(default_factory=dict)
 
     def plan_deletes(self, latest: Snapshot | None) -> Sequence[ManifestEntry]:
@@ -89,11 +89,11 @@ class MatchingRows:
     predicate: Predicate
     _known: dict[str, bytes] = field(default_factory=dict)
 
-    def __call__(self, snapshot: Snapshot) -> Iterator[Match]:
+    def __call__(self, snapshot: Snapshot) -> Iterator[MatchedRows]:
         for split in plan_scan(self.context, snapshot, self.predicate).splits:
             for entry in split.entries:
                 if len(positions := self._positions(split, entry.file)):
-                    yield Match(entry, positions)
+                    yield MatchedRows(entry, positions)
 
     def _positions(self, split: Split, file: DataFileMeta) -> Positions:
         name = file.file_name

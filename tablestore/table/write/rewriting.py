@@ -12,13 +12,13 @@ from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.snapshot import Snapshot
 from tablestore.store.context import TableContext
 from tablestore.store.scan.splitreader import SplitReader
-from tablestore.table.write.deletemarks import Match
+from tablestore.table.write.deletemarks import MatchedRows
 from tablestore.table.write.writer import TableWriter
 from tablestore.types.sortedsets import union
 
 
 def rewrite_without(
-    context: TableContext, writer: TableWriter, base: Snapshot, matches: Iterable[Match]
+    context: TableContext, writer: TableWriter, base: Snapshot, matches: Iterable[MatchedRows]
 ) -> tuple[ManifestEntry, ...]:
     """Write the files of ``base`` again without the rows that match; returns the DELETE entries of these files.
 

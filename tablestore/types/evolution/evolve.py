@@ -59,7 +59,7 @@ from tablestore.types.schema import TableSchema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evolution:
+class EvolvedSchema:
     """The result of schema changes. ``schema`` is the next one. ``needs_empty_table``: it would have been refused if the table
     held data.
 
@@ -80,7 +80,7 @@ def evolve(
     was_written: bool | None = None,
     time_millis: int,
     rescaling: bool = False,
-) -> Evolution:
+) -> EvolvedSchema:
     """The schema after ``changes``, in their order, with the next id.
 
     ``has_data``: the newest snapshot has files; ``was_written``: some older one had (None: as the newest). ``rescaling``: the
@@ -108,7 +108,7 @@ def evolve(
     _check_result(schema, made)
     ids = {field.id for field in schema.fields}
     combined = newly_combined(state.options_before, made.options, [field.name for field in made.fields if field.id in ids])
-    return Evolution(
+    return EvolvedSchema(
         schema=made,
         needs_empty_table=state.needs_empty_table,
         options_before={**dict.fromkeys(combined, ""), **state.options_before},

@@ -3,10 +3,10 @@
 from typing import Any
 
 import duckdb
-from tablestore_duckdb.prepared import Prepared
+from tablestore_duckdb.prepared import PreparedQuery
 from tablestore_duckdb.sessions import Sessions
 
-QUERY = Prepared(sql=("SELECT 1",), text="SELECT 1")
+QUERY = PreparedQuery(sql=("SELECT 1",), text="SELECT 1")
 
 
 class _CancelsBehindItsClose:

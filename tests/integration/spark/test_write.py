@@ -146,10 +146,10 @@ def test_task_that_fails_after_writing_is_repeated_without_doubling(spark: "Spar
 @pytest.mark.deep
 def test_worker_that_dies_after_its_last_file_leaves_no_rows_behind(spark: "SparkSession", catalog: Catalog) -> None:
     from pyspark_tablestore import DefaultSource
-    from pyspark_tablestore.writer import TableWriter, Written
+    from pyspark_tablestore.writer import SparkTableWriter, Written
 
     # Nested classes travel by value, so workers need not import this test.
-    class DyingWriter(TableWriter):
+    class DyingWriter(SparkTableWriter):
         def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
             import os
 
@@ -166,7 +166,7 @@ def test_worker_that_dies_after_its_last_file_leaves_no_rows_behind(spark: "Spar
         def name(cls) -> str:
             return "tablestore_dying"
 
-        def writer(self, schema: object, overwrite: bool) -> TableWriter:
+        def writer(self, schema: object, overwrite: bool) -> SparkTableWriter:
             writer = super().writer(schema, overwrite)  # type: ignore[arg-type]
             return DyingWriter(writer._job, writer._options, overwrite=overwrite)
 

@@ -5,15 +5,15 @@ import pytest
 from tablestore.sql.parse.statement import parse_statement
 from tablestore.sql.source import Path
 from tablestore.sql.statements.alter import (
-    AddColumn,
+    AddColumnAction,
     AlterAction,
     AlterTable,
     ColumnPlacement,
     Compact,
-    DropColumn,
+    DropColumnAction,
     DropPartitions,
     ModifyColumn,
-    RenameColumn,
+    RenameColumnAction,
     RenameTo,
     ResetOptions,
     SetComment,
@@ -29,9 +29,9 @@ INT, BIGINT, STRING = parse_type("INT"), parse_type("BIGINT"), parse_type("STRIN
 
 def added(
     name: str, type: object = INT, *, above: tuple[str, ...] = (), place: ColumnPlacement | None = None, **more: str
-) -> AddColumn:
+) -> AddColumnAction:
     column = PhysicalColumn(name=name, type=type, **more)  # type: ignore[arg-type]
-    return AddColumn(path=(*above, name), column=column, place=place)
+    return AddColumnAction(path=(*above, name), column=column, place=place)
 
 
 def modified(name: str, **more: object) -> ModifyColumn:
@@ -56,22 +56,22 @@ ACTIONS: list[tuple[str, tuple[AlterAction, ...]]] = [
     ),
     ("ADD COLUMN column INT", (added("column"),)),
     ("ADD COLUMN a TIMESTAMP", (added("a", parse_type("TIMESTAMP(6)")),)),
-    ("DROP a", (DropColumn(path=("a",)),)),
-    ("DROP COLUMN s.a", (DropColumn(path=("s", "a")),)),
-    ("DROP COLUMNS (a, b)", (DropColumn(path=("a",)), DropColumn(path=("b",)))),
-    ("DROP COLUMNS a, b", (DropColumn(path=("a",)), DropColumn(path=("b",)))),
-    ("DROP (a, b)", (DropColumn(path=("a",)), DropColumn(path=("b",)))),
-    ("DROP COLUMN IF EXISTS a", (DropColumn(path=("a",), if_exists=True),)),
-    ("DROP IF EXISTS a", (DropColumn(path=("a",), if_exists=True),)),
-    ("DROP COLUMN", (DropColumn(path=("COLUMN",)),)),
-    ("DROP partition", (DropColumn(path=("partition",)),)),
+    ("DROP a", (DropColumnAction(path=("a",)),)),
+    ("DROP COLUMN s.a", (DropColumnAction(path=("s", "a")),)),
+    ("DROP COLUMNS (a, b)", (DropColumnAction(path=("a",)), DropColumnAction(path=("b",)))),
+    ("DROP COLUMNS a, b", (DropColumnAction(path=("a",)), DropColumnAction(path=("b",)))),
+    ("DROP (a, b)", (DropColumnAction(path=("a",)), DropColumnAction(path=("b",)))),
+    ("DROP COLUMN IF EXISTS a", (DropColumnAction(path=("a",), if_exists=True),)),
+    ("DROP IF EXISTS a", (DropColumnAction(path=("a",), if_exists=True),)),
+    ("DROP COLUMN", (DropColumnAction(path=("COLUMN",)),)),
+    ("DROP partition", (DropColumnAction(path=("partition",)),)),
     ("DROP PARTITION (a = 1)", (DropPartitions(partitions=({"a": "1"},)),)),
     (
         "DROP IF EXISTS PARTITION (a = 1, b = 'x'), PARTITION (a = NULL) PURGE",
         (DropPartitions(partitions=({"a": "1", "b": "x"}, {"a": None}), if_exists=True),),
     ),
-    ("RENAME a TO b", (RenameColumn(path=("a",), new_name="b"),)),
-    ("RENAME COLUMN s.a TO `b.c`", (RenameColumn(path=("s", "a"), new_name="b.c"),)),
+    ("RENAME a TO b", (RenameColumnAction(path=("a",), new_name="b"),)),
+    ("RENAME COLUMN s.a TO `b.c`", (RenameColumnAction(path=("s", "a"), new_name="b.c"),)),
     ("RENAME TO d.u", (RenameTo(path=Path(("d", "u"))),)),
     ("MODIFY a BIGINT", (modified("a", type=BIGINT),)),
     (

@@ -8,13 +8,13 @@ from tablestore.sql.statements.anystatement import Statement
 from tablestore.sql.statements.rows import (
     Assignment,
     Delete,
+    ExecuteStatementSet,
     Insert,
     Match,
     Merge,
     MergeAction,
     MergeClause,
     Query,
-    StatementSet,
     Update,
 )
 
@@ -173,7 +173,7 @@ GOLDEN: list[tuple[str, Statement]] = [
     (
         "EXECUTE STATEMENT SET BEGIN\n"
         "INSERT INTO t SELECT CASE a WHEN 1 THEN 2 END; WITH y AS (TABLE x) INSERT INTO s TABLE y; END;",
-        StatementSet(
+        ExecuteStatementSet(
             inserts=(
                 insert("SELECT CASE a WHEN 1 THEN 2 END"),
                 insert("WITH y AS (TABLE x)               TABLE y", S),
@@ -182,7 +182,7 @@ GOLDEN: list[tuple[str, Statement]] = [
     ),
     (
         "BEGIN STATEMENT SET; INSERT INTO t SELECT 1; INSERT INTO s SELECT 1; END",
-        StatementSet(inserts=(insert(), insert(target=S))),
+        ExecuteStatementSet(inserts=(insert(), insert(target=S))),
     ),
 ]
 

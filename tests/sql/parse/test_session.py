@@ -5,17 +5,17 @@ import pytest
 from tablestore.sql.parse.statement import parse_statement
 from tablestore.sql.source import Fragment, Path
 from tablestore.sql.statements.anystatement import Explain, Statement
-from tablestore.sql.statements.rows import Insert, Query, StatementSet
+from tablestore.sql.statements.rows import ExecuteStatementSet, Insert, Query
 from tablestore.sql.statements.session import (
     Argument,
-    Call,
+    CallProcedure,
     Describe,
     EngineStatement,
-    ResetOption,
-    SetOption,
+    ResetSessionOption,
+    SetSessionOption,
     Show,
     ShowKind,
-    Use,
+    UseNames,
 )
 
 
@@ -79,36 +79,36 @@ GOLDEN: list[tuple[str, Statement]] = [
     ("DESCRIBE table", Describe(path=path("table"))),
     ("DESCRIBE extended", Describe(path=path("extended"))),
     ("DESCRIBE FUNCTION upper", EngineStatement(text=Fragment("DESCRIBE FUNCTION upper"))),
-    ("USE d", Use(what="any", path=path("d"))),
-    ("USE c.d", Use(what="any", path=path("c.d"))),
-    ("USE CATALOG c", Use(what="catalog", path=path("c"))),
-    ("USE DATABASE c.d", Use(what="database", path=path("c.d"))),
-    ("USE SCHEMA d", Use(what="database", path=path("d"))),
-    ("USE catalog", Use(what="any", path=path("catalog"))),
+    ("USE d", UseNames(what="any", path=path("d"))),
+    ("USE c.d", UseNames(what="any", path=path("c.d"))),
+    ("USE CATALOG c", UseNames(what="catalog", path=path("c"))),
+    ("USE DATABASE c.d", UseNames(what="database", path=path("c.d"))),
+    ("USE SCHEMA d", UseNames(what="database", path=path("d"))),
+    ("USE catalog", UseNames(what="any", path=path("catalog"))),
     ("SET", show(ShowKind.OPTIONS)),
     ("SET -v", show(ShowKind.OPTIONS)),
-    ("SET 'table-storage.bucket' = '4'", SetOption(key="table-storage.bucket", value="4")),
-    ("SET table-storage.bucket = 4", SetOption(key="table-storage.bucket", value="4")),
-    ("SET spark.sql.x=a b, 'c' ", SetOption(key="spark.sql.x", value="a b, 'c'")),
-    ('SET k = "it\\\'s"', SetOption(key="k", value="it's")),
-    ("SET k = ''", SetOption(key="k", value="")),
-    ("SET a.*.b:c=1", SetOption(key="a.*.b:c", value="1")),
-    ("SET a.b", SetOption(key="a.b", value=None)),
-    ("SET 'a.b'", SetOption(key="a.b", value=None)),
+    ("SET 'table-storage.bucket' = '4'", SetSessionOption(key="table-storage.bucket", value="4")),
+    ("SET table-storage.bucket = 4", SetSessionOption(key="table-storage.bucket", value="4")),
+    ("SET spark.sql.x=a b, 'c' ", SetSessionOption(key="spark.sql.x", value="a b, 'c'")),
+    ('SET k = "it\\\'s"', SetSessionOption(key="k", value="it's")),
+    ("SET k = ''", SetSessionOption(key="k", value="")),
+    ("SET a.*.b:c=1", SetSessionOption(key="a.*.b:c", value="1")),
+    ("SET a.b", SetSessionOption(key="a.b", value=None)),
+    ("SET 'a.b'", SetSessionOption(key="a.b", value=None)),
     ("SET TIME ZONE 'UTC'", EngineStatement(text=Fragment("SET TIME ZONE 'UTC'"))),
     ("SET VARIABLE x = 1", EngineStatement(text=Fragment("SET VARIABLE x = 1"))),
-    ("SET time = 1", SetOption(key="time", value="1")),
-    ("RESET", ResetOption()),
-    ("RESET 'a.b'", ResetOption(key="a.b")),
-    ("RESET table-storage.log.system", ResetOption(key="table-storage.log.system")),
-    ("CALL p()", Call(procedure=path("p"))),
+    ("SET time = 1", SetSessionOption(key="time", value="1")),
+    ("RESET", ResetSessionOption()),
+    ("RESET 'a.b'", ResetSessionOption(key="a.b")),
+    ("RESET table-storage.log.system", ResetSessionOption(key="table-storage.log.system")),
+    ("CALL p()", CallProcedure(procedure=path("p"))),
     (
         "CALL sys.rollback_to('d.t', 3)",
-        Call(procedure=path("sys.rollback_to"), arguments=(Argument(value="d.t"), Argument(value=3))),
+        CallProcedure(procedure=path("sys.rollback_to"), arguments=(Argument(value="d.t"), Argument(value=3))),
     ),
     (
         "CALL c.sys.p(1, b => -2.5e1, `c` => TRUE, d => null, e = TIMESTAMP '2024-01-01 00:00:00')",
-        Call(
+        CallProcedure(
             procedure=path("c.sys.p"),
             arguments=(
                 Argument(value=1),
@@ -121,7 +121,7 @@ GOLDEN: list[tuple[str, Statement]] = [
     ),
     (
         "CALL p(ARRAY('a', 'b'), array[], MAP('k', 1, 'l', ARRAY(2)), map())",
-        Call(
+        CallProcedure(
             procedure=path("p"),
             arguments=tuple(Argument(value=value) for value in [("a", "b"), (), (("k", 1), ("l", (2,))), ()]),
         ),
@@ -129,7 +129,7 @@ GOLDEN: list[tuple[str, Statement]] = [
     ("EXPLAIN SELECT 1", Explain(statement=Query(query=Fragment("SELECT 1")))),
     ("EXPLAIN PLAN FOR SELECT 1", Explain(statement=Query(query=Fragment("SELECT 1")))),
     ("EXPLAIN FORMATTED INSERT INTO t SELECT 1", Explain(statement=INSERT, mode="formatted")),
-    ("EXPLAIN STATEMENT SET BEGIN INSERT INTO t SELECT 1; END", Explain(statement=StatementSet(inserts=(INSERT,)))),
+    ("EXPLAIN STATEMENT SET BEGIN INSERT INTO t SELECT 1; END", Explain(statement=ExecuteStatementSet(inserts=(INSERT,)))),
     ("CACHE TABLE x", EngineStatement(text=Fragment("CACHE TABLE x"))),
     ("REFRESH TABLE x", EngineStatement(text=Fragment("REFRESH TABLE x"))),
     ("ANALYZE TABLE x COMPUTE STATISTICS;", EngineStatement(text=Fragment("ANALYZE TABLE x COMPUTE STATISTICS"))),

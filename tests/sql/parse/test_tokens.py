@@ -10,7 +10,7 @@ from tablestore.sql.parse.tokens import Kind, text_of, tokenize
 from tablestore.sql.source import Path, Span
 from tablestore.sql.statements.definition import Drop
 from tablestore.sql.statements.rows import Query
-from tablestore.sql.statements.session import Call
+from tablestore.sql.statements.session import CallProcedure
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 NAMES = st.one_of(
@@ -95,7 +95,7 @@ def test_every_text_can_be_written(text: str) -> None:
     assert value("'" + written.replace("'", "''") + "'") == text
     assert value('"' + written.replace('"', '\\"') + '"') == text
     call = parse_statement("CALL p('" + written.replace("'", "\\'") + "')")
-    assert isinstance(call, Call)
+    assert isinstance(call, CallProcedure)
     assert call.arguments[0].value == text
 
 

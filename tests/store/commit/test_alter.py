@@ -25,7 +25,7 @@ from tablestore.store.commit.alterschema import alter_schema, holds_data
 from tablestore.store.schemas import Schemas
 from tablestore.table.table import Table
 from tablestore.testing.deterministic import ManualClock
-from tablestore.testing.files import Call, SimulatedCrash
+from tablestore.testing.files import FileCall, SimulatedCrash
 from tablestore.types.evolution.schemachanges import (
     AddColumn,
     ChangeNullability,
@@ -90,7 +90,7 @@ def test_the_loser_of_two_alterations_judges_its_changes_again(lab: Lab) -> None
     table, faults = lab.faulty()
     rival: list[Table] = []
 
-    def alter_first(call: Call) -> None:
+    def alter_first(call: FileCall) -> None:
         if not rival:
             rival.append(lab.open())
             rival[0].alter(AddColumn("theirs", "INT"))
@@ -106,7 +106,7 @@ def test_two_equal_alterations_at_once_are_one_and_a_refusal(lab: Lab) -> None:
     table, faults = lab.faulty()
     rival: list[Table] = []
 
-    def alter_first(call: Call) -> None:
+    def alter_first(call: FileCall) -> None:
         if not rival:
             rival.append(lab.open())
             rival[0].alter(AddColumn("n", "INT"))
@@ -129,7 +129,7 @@ def test_an_unclear_publish_is_settled_by_looking(lab: Lab, when: str) -> None:
 def test_a_publish_that_stays_unclear_is_said_to_be(lab: Lab) -> None:
     table, faults = lab.faulty()
 
-    def fail(call: Call) -> None:
+    def fail(call: FileCall) -> None:
         raise StorageError("no answer", kind="unknown-outcome")
 
     faults.before(fail, op="publish_if_absent")
@@ -141,7 +141,7 @@ def test_a_late_publish_of_a_schema_that_another_has_taken_is_lost(lab: Lab) -> 
     table, faults = lab.faulty()
     capture = faults.capture_publish()
 
-    def alter_meanwhile(call: Call) -> None:
+    def alter_meanwhile(call: FileCall) -> None:
         if capture.captured and len(ids(lab)) == 1:
             lab.open().alter(AddColumn("theirs", "INT"))
 
@@ -154,7 +154,7 @@ def test_a_late_publish_of_a_schema_that_another_has_taken_is_lost(lab: Lab) -> 
 def test_a_table_that_was_dropped_meanwhile_gets_no_schema(lab: Lab) -> None:
     table, faults = lab.faulty()
 
-    def drop(call: Call) -> None:
+    def drop(call: FileCall) -> None:
         lab.drop()
 
     faults.before(drop, op="publish_if_absent")
@@ -169,7 +169,7 @@ def test_a_table_that_was_created_again_keeps_its_own_schema(lab: Lab) -> None:
     again, faults = lab.faulty()
     done: list[bool] = []
 
-    def replace_table(call: Call) -> None:
+    def replace_table(call: FileCall) -> None:
         if not done:
             done.append(True)
             lab.drop()
@@ -226,7 +226,7 @@ def test_a_writer_that_raced_an_alteration_of_an_empty_table_loses(lab: Lab) -> 
     slow, faults = lab.faulty()
     done: list[bool] = []
 
-    def alter(call: Call) -> None:
+    def alter(call: FileCall) -> None:
         if not done and "snapshot" in call.path:
             done.append(True)
             lab.open().alter(ChangeNullability("v", nullable=False))
@@ -244,7 +244,7 @@ def test_an_alteration_that_needs_an_empty_table_is_taken_back_when_rows_land_fi
     slow, pauses = lab.faulty()
     done: list[bool] = []
 
-    def alter(call: Call) -> None:
+    def alter(call: FileCall) -> None:
         """The writer is about to publish its snapshot: the alteration begins, and publishes its schema."""
         if not done and "snapshot" in call.path:
             done.append(True)
@@ -252,7 +252,7 @@ def test_an_alteration_that_needs_an_empty_table_is_taken_back_when_rows_land_fi
                 altering.alter(ChangeNullability("v", nullable=False))
             assert refused.value.kind == "not-empty"
 
-    def let_the_writer_go(call: Call) -> None:
+    def let_the_writer_go(call: FileCall) -> None:
         """The schema is there, the fence is about to be set: the writer's snapshot lands now."""
         if "snapshot" in call.path and len(ids(lab)) == 2 and not landed:
             landed.append(True)

@@ -12,7 +12,7 @@ from tablestore.format.tagfile import decode_tag, encode_tag
 from tablestore.io.memory import MemoryFileStore
 from tablestore.table.table import Table
 from tablestore.testing.deterministic import ManualClock
-from tablestore.testing.files import Call
+from tablestore.testing.files import FileCall
 from tests.support.auditor import walk
 from tests.support.holdings import Holdings
 from tests.support.lab import Lab
@@ -170,7 +170,7 @@ def test_an_expiry_that_begins_while_a_tag_is_made_leaves_both_right(make: Make)
         table, faults = lab.faulty()
         steps = 0
 
-        def other(call: Call, lab: Lab = lab, step: int = step) -> None:
+        def other(call: FileCall, lab: Lab = lab, step: int = step) -> None:
             nonlocal steps
             steps += 1
             if steps == step:
@@ -202,7 +202,7 @@ def test_a_tag_made_at_whichever_step_of_an_expiry_is_whole_or_refused(make: Mak
         table, faults = lab.faulty()
         steps = 0
 
-        def other(call: Call, lab: Lab = lab, step: int = step) -> None:
+        def other(call: FileCall, lab: Lab = lab, step: int = step) -> None:
             nonlocal steps
             steps += 1
             if steps == step:
@@ -345,7 +345,7 @@ def test_a_branch_that_is_made_twice_at_once_is_made_once(make: Make) -> None:
         table, faults = lab.faulty()
         steps, made = 0, []
 
-        def other(call: Call, lab: Lab = lab, step: int = step, made: list[str] = made) -> None:
+        def other(call: FileCall, lab: Lab = lab, step: int = step, made: list[str] = made) -> None:
             nonlocal steps
             steps += 1
             if steps == step:

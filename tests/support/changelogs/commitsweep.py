@@ -14,7 +14,7 @@ from tablestore.clock import Clock
 from tablestore.log.opening import ChangeLogs
 from tablestore.store.context import open_context
 from tablestore.store.postcommit import read_undone
-from tablestore.testing.files import Call, Faults, FaultyFileStore
+from tablestore.testing.files import Faults, FaultyFileStore, FileCall
 from tests.support.holdings import Holdings
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
@@ -72,15 +72,15 @@ def sweep(
     return written
 
 
-def failing(n: int, error: Callable[[str], Exception]) -> tuple[Faults, list[Call]]:
+def failing(n: int, error: Callable[[str], Exception]) -> tuple[Faults, list[FileCall]]:
     """Faults that strike at the n-th call behind the first link of a snapshot; and all calls behind it."""
-    faults, behind, linked = Faults(), list[Call](), False
+    faults, behind, linked = Faults(), list[FileCall](), False
 
-    def look(call: Call) -> None:
+    def look(call: FileCall) -> None:
         nonlocal linked
         linked = linked or (call.op == "publish_if_absent" and call.path.startswith("snapshot/snapshot-"))
 
-    def strike(call: Call) -> None:
+    def strike(call: FileCall) -> None:
         if linked:
             behind.append(call)
             if len(behind) == n:

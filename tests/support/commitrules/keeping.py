@@ -5,7 +5,7 @@ from functools import partial
 from tablestore.clock import SystemClock
 from tablestore.io.filestore import FileStore
 from tablestore.testing.deterministic import ManualClock
-from tablestore.testing.files import Call, SimulatedCrash
+from tablestore.testing.files import FileCall, SimulatedCrash
 from tests.support.commitrules.scenes import once, refused, rule
 from tests.support.holdings import Holdings
 from tests.support.lab import Lab
@@ -64,7 +64,7 @@ def a_branch_that_is_made_during_a_clean_keeps_its_files(files: FileStore) -> No
     cleaner, faults = lab.faulty(clock=later())
     listed = 0
 
-    def act(call: Call) -> None:
+    def act(call: FileCall) -> None:
         # First the candidates are listed, then, at the second listing, the branches whose files are needed.
         nonlocal listed
         listed += call.path == "branch"

@@ -2,7 +2,7 @@
 
 from tablestore.io.filestore import FileStore
 from tablestore.store.sequence import NEXT_SEQUENCE_PROPERTY
-from tablestore.testing.files import Call
+from tablestore.testing.files import FileCall
 from tests.support.commitrules.scenes import foreign, once, rule
 from tests.support.lab import Lab, is_snapshot
 
@@ -52,7 +52,7 @@ def one_rewrite_leaves_room_for_the_commits_that_land_next(files: FileStore) -> 
     slow, faults = lab.faulty()
     races = 0
 
-    def outrun(call: Call) -> None:
+    def outrun(call: FileCall) -> None:
         nonlocal races
         if is_snapshot(call) and races < 6:
             races += 1

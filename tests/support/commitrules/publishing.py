@@ -3,7 +3,7 @@
 from tablestore.errors import CommitOutcomeUnknown, ConflictError, StorageError
 from tablestore.io.filestore import FileStore
 from tablestore.testing.deterministic import ManualClock
-from tablestore.testing.files import Call, Faults
+from tablestore.testing.files import Faults, FileCall
 from tests.support.commitrules.scenes import once, refused, rule
 from tests.support.lab import Lab, is_snapshot
 
@@ -175,7 +175,7 @@ def a_store_that_fails_for_good_after_the_link_leaves_the_outcome_unknown_and_ev
     slow, faults = lab.faulty()
 
     def break_down() -> None:
-        def fail(call: Call) -> None:
+        def fail(call: FileCall) -> None:
             faults.count_fault(call, "before")
             raise StorageError(f"the store is gone: {call.op} {call.path}; this is a test")
 
@@ -251,7 +251,7 @@ def an_unknown_outcome_deletes_nothing_and_lands_whole_when_it_lands_late(files:
     late = faults.capture_publish()
 
     def unreachable() -> None:
-        def fail(call: Call) -> None:
+        def fail(call: FileCall) -> None:
             raise StorageError("no answer; this is a test", kind="unknown-outcome")
 
         faults.before(fail, op="publish_if_absent")
@@ -275,7 +275,7 @@ def a_commit_that_never_wins_gives_up_in_time_and_leaves_nothing(files: FileStor
     quick = lab.open()
     count = 0
 
-    def outrun(call: Call) -> None:
+    def outrun(call: FileCall) -> None:
         nonlocal count
         if is_snapshot(call):
             count += 1

@@ -12,7 +12,7 @@ from tablestore.store.message import CommitMessage
 from tablestore.table.table import Table
 from tablestore.table.upkeep.compaction import commit_compaction
 from tablestore.table.upkeep.compactplan import TaskPicker, newest_buckets
-from tablestore.testing.files import Call
+from tablestore.testing.files import FileCall
 from tests.support.commitrules.scenes import once, refused, rule
 from tests.support.lab import Lab
 
@@ -141,7 +141,7 @@ def messages_of_an_unknown_outcome_are_committed_once(files: FileStore) -> None:
             late = faults.capture_publish()
 
             def unreachable(faults: Any = faults) -> None:
-                def fail(call: Call) -> None:
+                def fail(call: FileCall) -> None:
                     raise StorageError("no answer; this is a test", kind="unknown-outcome")
 
                 faults.before(fail, op="publish_if_absent")

@@ -12,7 +12,7 @@ from tablestore.store.commit.committerfactory import committer
 from tablestore.store.message import CommitMessage
 from tablestore.store.write.writerfactory import data_writer
 from tablestore.table.table import Table
-from tablestore.testing.files import Call, Faults, When
+from tablestore.testing.files import Faults, FileCall, When
 from tests.support.lab import Lab, is_snapshot
 
 Rule = Callable[[FileStore], None]
@@ -25,11 +25,13 @@ def rule(function: Rule) -> Rule:
     return function
 
 
-def once(faults: Faults, when: When, op: str, act: Callable[[], object], *, match: Callable[[Call], bool] = is_snapshot) -> None:
+def once(
+    faults: Faults, when: When, op: str, act: Callable[[], object], *, match: Callable[[FileCall], bool] = is_snapshot
+) -> None:
     """Let others ``act`` at the first call of ``op`` that matches."""
     done = False
 
-    def hook(call: Call) -> None:
+    def hook(call: FileCall) -> None:
         nonlocal done
         if not done and match(call):
             done = True

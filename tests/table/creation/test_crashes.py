@@ -10,7 +10,7 @@ import pytest
 
 from tablestore.errors import TablestoreError
 from tablestore.table.catalog import Catalog
-from tablestore.testing.files import Call, Faults, FaultyFileStore, SimulatedCrash, When
+from tablestore.testing.files import Faults, FaultyFileStore, FileCall, SimulatedCrash, When
 from tests.support.changelogs.memorylog import MemoryBroker
 from tests.table.creation.places import COLUMNS, KINDS, NAME, ROWS, Place, RenamingFaultyStore, broker_of
 
@@ -50,7 +50,7 @@ def polled(place: Place, faults: Faults) -> list[str]:
     """What a reader sees who looks after each call that may change it."""
     states = [state(place)]
 
-    def poll(call: Call) -> None:
+    def poll(call: FileCall) -> None:
         if call.op not in READING and (call.op == "rename_directory" or call.path.startswith("shop.db")):
             states.append(state(place))
 
@@ -182,7 +182,7 @@ def test_a_sweep_that_dies_anywhere_is_finished_by_the_next(kind: str, stride: i
         raise AssertionError("it never ended")
 
 
-def _die_at_the_step(faults: Faults, call: Call) -> None:
+def _die_at_the_step(faults: Faults, call: FileCall) -> None:
     if call.op == "rename_directory" or call.path == "shop.db/orders/schema/schema-0":
         faults.crashed = True
         raise SimulatedCrash("right before the table is there")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tablestore.errors import AlreadyExistsError, ConflictError, NotFoundError, TablestoreError
-from tablestore.testing.files import Call, Faults, FaultyFileStore
+from tablestore.testing.files import Faults, FaultyFileStore, FileCall
 from tests.support.schedules import Scheduler
 from tests.table.creation.places import COLUMNS, NAME, Place, RenamingFaultyStore
 
@@ -51,7 +51,7 @@ class Actors:
     def run(self) -> None:
         self.scheduler.run(self._acts)
 
-    def _step(self, call: Call) -> None:
+    def _step(self, call: FileCall) -> None:
         self.scheduler.step(f"{call.op} {call.path}")
 
     def rows(self) -> list[int] | None:

@@ -12,7 +12,7 @@ import pytest
 from tablestore.errors import AlreadyExistsError, ConflictError, NotFoundError, TablestoreError, UnsupportedError
 from tablestore.table.catalog import Catalog
 from tablestore.table.creation.stagedtable import StagedTable
-from tablestore.testing.files import Call, Faults, FaultyFileStore, SimulatedCrash, When
+from tablestore.testing.files import Faults, FaultyFileStore, FileCall, SimulatedCrash, When
 from tablestore.types.evolution.schemachanges import AddColumn
 from tests.table.creation.places import COLUMNS, NAME, ROWS, Place, RenamingFaultyStore, broker_of
 
@@ -285,7 +285,7 @@ def test_a_replacement_that_dies_or_fails_anywhere_leaves_the_old_table_or_the_n
         assert "old" in seen and (stride > 1 or "renewed" in seen)
 
 
-def _poll(place: Place, states: list[str], call: Call) -> None:
+def _poll(place: Place, states: list[str], call: FileCall) -> None:
     if call.op not in READING and (call.op == "exchange_directories" or call.path.startswith("shop.db")):
         states.append(state(place))
 
@@ -295,7 +295,7 @@ def test_a_job_that_sleeps_before_its_snapshot_loses_to_the_sweeper(place: Place
     store = (RenamingFaultyStore if place.renames else FaultyFileStore)(place.files, faults)
     woken = []
 
-    def sleep(call: Call) -> None:
+    def sleep(call: FileCall) -> None:
         if "snapshot/snapshot-2" in call.path and call.path.startswith("shop.db") and not woken:
             woken.append(call)
             place.clock.advance(4000)
@@ -315,7 +315,7 @@ def test_writers_while_the_new_rows_have_not_landed_are_refused_and_lose_nothing
     faults = Faults()
     store = (RenamingFaultyStore if place.renames else FaultyFileStore)(place.files, faults)
 
-    def write(call: Call) -> None:
+    def write(call: FileCall) -> None:
         if call.path == "shop.db/orders/schema/schema-1":
             assert state(place) == "old"
             for change in changes:
@@ -350,7 +350,7 @@ def test_a_commit_that_slips_in_under_the_old_definition_does_not_bring_the_new_
     slow = (RenamingFaultyStore if place.renames else FaultyFileStore)(place.files, own)
 
     # A compaction has looked for newer schemas; before it publishes its snapshot, a replacement publishes its schema and stops.
-    def replace_meanwhile(call: Call) -> None:
+    def replace_meanwhile(call: FileCall) -> None:
         if call.path.endswith("snapshot/snapshot-3") and not began:
             began.append(call)
             staged = place.open(store).stage_replacement(NAME, NEW, ["id"], options=IN_PLACE)
@@ -358,11 +358,11 @@ def test_a_commit_that_slips_in_under_the_old_definition_does_not_bring_the_new_
             with pytest.raises(SimulatedCrash):
                 staged.publish()
 
-    def die(call: Call) -> None:
+    def die(call: FileCall) -> None:
         if call.path == "shop.db/orders/schema/schema-1":
             raise SimulatedCrash
 
-    began: list[Call] = []
+    began: list[FileCall] = []
     faults.after(die, op="publish_if_absent")
     own.before(replace_meanwhile, op="publish_if_absent")
     place.open(slow).table(NAME).compact(full=True)

@@ -8,7 +8,7 @@ import pytest
 import tablestore as ts
 from tablestore.io.memory import MemoryFileStore
 from tablestore.store.commit.alterschema import alter_schema
-from tablestore.testing.files import Call
+from tablestore.testing.files import FileCall
 from tablestore.types.evolution.schemachanges import SetOption
 from tests.support.lab import Lab
 
@@ -111,7 +111,7 @@ def test_what_lands_while_a_partition_is_rewritten_is_kept() -> None:
     table, faults = lab.faulty()
     done: list[bool] = []
 
-    def compact(call: Call) -> None:
+    def compact(call: FileCall) -> None:
         if "snapshot" in call.path and not done:
             done.append(True)
             lab.open().compact(full=True)

@@ -18,7 +18,7 @@ from tablestore.io.memory import MemoryFileStore
 from tablestore.table.table import Table
 from tablestore.table.upkeep.compaction import CompactReport
 from tablestore.table.upkeep.compactplan import TaskPicker, live_buckets
-from tablestore.testing.files import Call
+from tablestore.testing.files import FileCall
 from tests.support.lab import Lab
 
 NAMES = count()
@@ -233,7 +233,7 @@ def test_a_compaction_that_others_overtake_loses_nothing_and_leaves_no_file(othe
     table, faults = lab.faulty()
     seen = False
 
-    def meanwhile(call: Call) -> None:
+    def meanwhile(call: FileCall) -> None:
         nonlocal seen, model
         if not seen and (op != "open_input" or call.path.startswith("bucket-0")):
             seen = True
@@ -311,7 +311,7 @@ def test_a_compaction_that_fails_does_not_fail_the_commit_before_it() -> None:
     layers(lab, 4)
     table, faults = lab.faulty()
 
-    def fail(call: Call) -> None:
+    def fail(call: FileCall) -> None:
         if call.path.startswith("bucket-0"):
             raise StorageError("the disk is tired")
 

@@ -15,7 +15,7 @@ from tablestore.io.memory import MemoryFileStore
 from tablestore.table.inspect.bucketpicture import describe_buckets
 from tablestore.table.table import Table
 from tablestore.table.upkeep import compaction as compact
-from tablestore.testing.files import Call
+from tablestore.testing.files import FileCall
 from tests.support.commitrules.scenes import once
 from tests.support.lab import Lab
 
@@ -133,7 +133,7 @@ def test_two_writers_and_their_compactions_lose_and_double_nothing(options: dict
     slow, faults = lab.faulty()
     commits = 0
 
-    def compaction(call: Call) -> bool:
+    def compaction(call: FileCall) -> bool:
         # The second publish of a write is that of the compaction that follows it.
         nonlocal commits
         commits += "snapshot/snapshot-" in call.path

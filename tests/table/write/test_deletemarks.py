@@ -9,7 +9,7 @@ import pytest
 from tablestore.errors import InvalidInputError, NotFoundError, StorageError
 from tablestore.format.snapshot import CommitKind
 from tablestore.io.memory import MemoryFileStore
-from tablestore.testing.files import Call
+from tablestore.testing.files import FileCall
 from tests.support.commitrules.scenes import once
 from tests.support.lab import Lab
 
@@ -107,7 +107,7 @@ def test_rows_appended_before_the_delete_lands_are_looked_at_too_and_files_only_
     slow, faults = lab.faulty()
     opened: list[str] = []
 
-    def note(call: Call) -> None:
+    def note(call: FileCall) -> None:
         opened.append(call.path)
 
     faults.before(note, op="open_input")

@@ -11,7 +11,7 @@ from tablestore.distributed.spec import TableSpec
 from tablestore.distributed.write import commit_messages, prepare_write, write_partition
 from tablestore.io.memory import MemoryFileStore
 from tablestore.store.message import CommitMessage
-from tablestore.testing.files import Call
+from tablestore.testing.files import FileCall
 from tests.support.lab import Lab
 
 INNER = pa.struct([("a", pa.int32()), ("b", pa.struct([("c", pa.int32()), ("d", pa.int32())]))])
@@ -183,7 +183,7 @@ def test_an_upsert_that_wins_the_race_for_the_snapshot_is_kept(bucket: str) -> N
     slow, faults = lab.faulty()
     lost = iter(["first", "second"])
 
-    def overtake(call: Call) -> None:
+    def overtake(call: FileCall) -> None:
         if call.path.startswith("snapshot/snapshot-") and (text := next(lost, None)) is not None:
             lab.open().upsert(part({**ONE, "s": text}, {**ONE, "id": 2, "s": text}))
 

@@ -19,7 +19,7 @@ app = typer.Typer()
 _SUFFIX = "_dead_letters"
 
 
-class RecordFormat(StrEnum):
+class IngestFormat(StrEnum):
     """The format of records."""
 
     DEBEZIUM_JSON = "debezium-json"
@@ -44,7 +44,7 @@ class BadRecords(StrEnum):
 
 
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic to read.")]
-Format = Annotated[RecordFormat, typer.Option("--format", "-f", help="What the records are.")]
+Format = Annotated[IngestFormat, typer.Option("--format", "-f", help="What the records are.")]
 Name = Annotated[str | None, typer.Option("--name", metavar="NAME", help="Keep its progress under this name; else the topic's.")]
 Follow = Annotated[bool, typer.Option("--follow", "-F", help="Wait for further records; end with Ctrl-C.")]
 Start = Annotated[StartAt, typer.Option("--start", help="Where the first run begins.")]
@@ -90,7 +90,7 @@ def ingest(
     name: TableName,
     topic: Topic,
     brokers: Brokers = None,
-    format: Format = RecordFormat.DEBEZIUM_JSON,
+    format: Format = IngestFormat.DEBEZIUM_JSON,
     job: Name = None,
     follow: Follow = False,
     start: Start = StartAt.EARLIEST,

@@ -8,7 +8,7 @@ import tablestore as ts
 from tablestore.cli import wordcompletion
 from tablestore.cli.command import FAILED, CommandRun, command, complete_table
 from tablestore.cli.commands.sql import EngineOption, open_environment
-from tablestore.cli.text.render import Column
+from tablestore.cli.text.render import OutputColumn
 from tablestore.cli.text.units import human_duration
 from tablestore.sql.parse.statement import parse_path
 from tablestore.types.typestring import quote_identifier
@@ -22,27 +22,27 @@ app = typer.Typer()
 Name = Annotated[str, typer.Argument(metavar="TABLE", help="database.table of the warehouse.", autocompletion=complete_table)]
 
 _FIGURES = (
-    Column("table", "table"),
-    Column("status", "status"),
-    Column("mode", "mode"),
-    Column("target", "target"),
-    Column("lag", "lag"),
-    Column("late", "late", "flag"),
-    Column("last_refresh", "last refresh", "time"),
-    Column("last_mode", "it was"),
-    Column("reason", "because"),
-    Column("error", "error"),
-    Column("error_at", "failed", "time"),
+    OutputColumn("table", "table"),
+    OutputColumn("status", "status"),
+    OutputColumn("mode", "mode"),
+    OutputColumn("target", "target"),
+    OutputColumn("lag", "lag"),
+    OutputColumn("late", "late", "flag"),
+    OutputColumn("last_refresh", "last refresh", "time"),
+    OutputColumn("last_mode", "it was"),
+    OutputColumn("reason", "because"),
+    OutputColumn("error", "error"),
+    OutputColumn("error_at", "failed", "time"),
 )
 _REFRESHES = (
-    Column("snapshot_id", "snapshot", "count"),
-    Column("at", "began", "time"),
-    Column("took", "took"),
-    Column("mode", "mode"),
-    Column("rows_in", "rows in", "count"),
-    Column("rows_out", "rows out", "count"),
-    Column("rows_more", "more rows", "count"),
-    Column("reason", "because"),
+    OutputColumn("snapshot_id", "snapshot", "count"),
+    OutputColumn("at", "began", "time"),
+    OutputColumn("took", "took"),
+    OutputColumn("mode", "mode"),
+    OutputColumn("rows_in", "rows in", "count"),
+    OutputColumn("rows_out", "rows out", "count"),
+    OutputColumn("rows_more", "more rows", "count"),
+    OutputColumn("reason", "because"),
 )
 
 
