@@ -48,21 +48,18 @@ def split_names(text: str) -> tuple[str, ...]:
 
 def check_name(name: str, what: str) -> str:
     """``name`` itself if it is allowed. Raises InvalidInputError."""
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise InvalidInputError(
-            f"{name!r:.120} is not a valid {what} name: expected 1 to 128 letters, digits, '_' or '-', not starting with '-'",
-            kind="invalid-name",
-        )
-    return name
+    return _matching(_NAME, name, what, "'_' or '-', not starting with '-'")
 
 
 def check_reference(name: str, what: str) -> str:
     """Checks as :func:`check_name` the names of tags and branches, which may hold dots. Raises InvalidInputError."""
-    if not isinstance(name, str) or not _REFERENCE.fullmatch(name):
+    return _matching(_REFERENCE, name, what, "'_', '-' or '.', not starting with '-' or '.'")
+
+
+def _matching(allowed: re.Pattern[str], name: str, what: str, signs: str) -> str:
+    if not isinstance(name, str) or not allowed.fullmatch(name):
         raise InvalidInputError(
-            f"{name!r:.120} is not a valid {what} name: expected 1 to 128 letters, digits, '_', '-' or '.', not starting with "
-            "'-' or '.'",
-            kind="invalid-name",
+            f"{name!r:.120} is not a valid {what} name: expected 1 to 128 letters, digits, {signs}", kind="invalid-name"
         )
     return name
 

@@ -78,7 +78,7 @@ MATERIALIZED_PREFIX, OWN_MATERIALIZED_PREFIX = "materialized-table.", "tablestor
 _OWN_NOTES = (KEY_CONSTRAINT, LOG_SCAN_TIMESTAMP_ALIAS, "tablestore.table-uuid", "tablestore.replaces-after-snapshot")
 _FAMILIES = (FIELDS_PREFIX, SCHEMA_PREFIX, OWN_MATERIALIZED_PREFIX)
 
-_BYTES = re.compile(r"\s*(\d{1,18})\s*([a-z]*)\s*", re.IGNORECASE | re.ASCII)
+_MEASURED = re.compile(r"\s*(\d{1,18})\s*([a-z]*)\s*", re.IGNORECASE | re.ASCII)
 _BYTE_UNITS = {
     **dict.fromkeys(("", "b", "byte", "bytes"), 1),
     **dict.fromkeys(("k", "kb", "kib", "kibibyte", "kibibytes"), KIB),
@@ -163,19 +163,19 @@ def parse_bool(text: str) -> bool:
 
 def parse_bytes(text: str) -> int:
     """``"128 mb"`` as bytes; units are powers of 1024, no unit means bytes."""
-    match = _BYTES.fullmatch(text)
-    unit = _BYTE_UNITS.get(match[2].lower()) if match else None
-    if match is None or unit is None:
-        raise InvalidInputError(f"expected a size such as 128 mb (b, kb, mb, gb, tb), found {text!r:.200}")
-    return int(match[1]) * unit
+    return _measured(text, _BYTE_UNITS, "a size such as 128 mb (b, kb, mb, gb, tb)")
 
 
 def parse_duration(text: str) -> int:
     """``"1 h"`` as milliseconds; no unit means milliseconds."""
-    match = _BYTES.fullmatch(text)
-    unit = _DURATION_UNITS.get(match[2].lower()) if match else None
+    return _measured(text, _DURATION_UNITS, "a duration such as 1 h (ms, s, min, h, d)")
+
+
+def _measured(text: str, units: Mapping[str, int], what: str) -> int:
+    match = _MEASURED.fullmatch(text)
+    unit = units.get(match[2].lower()) if match else None
     if match is None or unit is None:
-        raise InvalidInputError(f"expected a duration such as 1 h (ms, s, min, h, d), found {text!r:.200}")
+        raise InvalidInputError(f"expected {what}, found {text!r:.200}")
     return int(match[1]) * unit
 
 

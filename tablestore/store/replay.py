@@ -39,14 +39,19 @@ _ORIGIN = "origin-"
 
 def marks_of(properties: Mapping[str, str]) -> dict[str, int]:
     """The high-water marks by user that a snapshot carries."""
-    text = properties.get(MARKS_PROPERTY)
+    return numbers_of(properties, MARKS_PROPERTY, "numbers")
+
+
+def numbers_of(properties: Mapping[str, str], name: str, what: str) -> dict[str, int]:
+    """The whole numbers that a property of a snapshot maps texts to; empty without it. Raises FormatError."""
+    text = properties.get(name)
     if text is None:
         return {}
     try:
-        found = JsonObject(parse_json_bounded(text.encode(), MARKS_PROPERTY), MARKS_PROPERTY)
-        return {user: found.integer(user) for user in found.content}
+        members = JsonObject(parse_json_bounded(text.encode(), name), name)
+        return {key: members.integer(key) for key in members.content}
     except FormatError as error:
-        raise FormatError(f"snapshot property {MARKS_PROPERTY} is not a map of numbers: {text[:80]!r}") from error
+        raise FormatError(f"snapshot property {name} is not a map of {what}: {text[:80]!r}") from error
 
 
 def raised_marks(marks: Mapping[str, int], user: str, identifier: int | None) -> dict[str, int]:

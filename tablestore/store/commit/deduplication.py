@@ -19,15 +19,13 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
-from tablestore.errors import ConflictError, FormatError, NotFoundError
-from tablestore.format.limits import parse_json_bounded
+from tablestore.errors import ConflictError, NotFoundError
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
-from tablestore.format.sealed import JsonObject
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.store.history.references import BranchMetadata, Needs, other_branches
 from tablestore.store.manifests import Manifests
 from tablestore.store.message import CommitMessage
-from tablestore.store.replay import MARKS_PROPERTY
+from tablestore.store.replay import MARKS_PROPERTY, numbers_of
 from tablestore.store.snapshots import Snapshots
 
 # Stored, never renamed: {digest of what landed: snapshot id}, the newest last.
@@ -53,14 +51,7 @@ def digest_of(message: CommitMessage) -> str:
 
 def noted_commits(properties: Mapping[str, str]) -> dict[str, int]:
     """The landings noted in a snapshot's properties."""
-    text = properties.get(LANDINGS_PROPERTY)
-    if text is None:
-        return {}
-    try:
-        found = JsonObject(parse_json_bounded(text.encode(), LANDINGS_PROPERTY), LANDINGS_PROPERTY)
-        return {digest: found.integer(digest) for digest in found.content}
-    except FormatError as error:
-        raise FormatError(f"snapshot property {LANDINGS_PROPERTY} is not a map of snapshot ids: {text[:80]!r}") from error
+    return numbers_of(properties, LANDINGS_PROPERTY, "snapshot ids")
 
 
 def encode_noted_commits(landings: Mapping[str, int]) -> str:
