@@ -20,7 +20,7 @@ from tablestore.clock import Clock, SystemClock
 from tablestore.environment.configuration import Configuration
 from tablestore.environment.deprecated import DeprecatedNames
 from tablestore.environment.engine import QueryEngine
-from tablestore.environment.execution import execute
+from tablestore.environment.execution import STATEMENT_FUNCTIONS, execute
 from tablestore.environment.jobs import Jobs
 from tablestore.environment.managed.factory import FILE_PATH, STORAGE_PREFIX, discover_factory
 from tablestore.environment.query import Query, as_query_text
@@ -35,7 +35,6 @@ from tablestore.environment.session.sessionsettings import Settings
 from tablestore.environment.source import Source
 from tablestore.errors import InvalidInputError, StorageError, TablestoreError
 from tablestore.ids import Ids, SystemIds
-from tablestore.materialized.statementfunctions import ALL_STATEMENT_FUNCTIONS
 from tablestore.sql.parse.script import split_script
 from tablestore.sql.parse.statement import checked_text, parse_path, parse_statement
 from tablestore.sql.query.parameters import Parameters, checked_parameters
@@ -56,6 +55,17 @@ if TYPE_CHECKING:
     from tablestore.sql.statements.anystatement import Statement
 
 CatalogSource = Catalog | str | os.PathLike[str] | Mapping[str, Any]
+# The kind of a statement: the function that runs it, where it is or may be about materialized tables too.
+_STATEMENT_FUNCTIONS: Mapping[str, str] = {
+    **STATEMENT_FUNCTIONS,
+    "CreateMaterializedTable": "tablestore.materialized.declaring:create_materialized",
+    "AlterMaterializedTable": "tablestore.materialized.lifecycle:alter_materialized",
+    "DropMaterializedTable": "tablestore.materialized.lifecycle:drop_materialized",
+    "DropDatabase": "tablestore.materialized.lifecycle:drop_database",
+    "Explain": "tablestore.materialized.inspection:explain",
+    "Show": "tablestore.materialized.inspection:show",
+    "Describe": "tablestore.materialized.inspection:describe",
+}
 
 
 class TableEnvironment(DeprecatedNames):
@@ -202,7 +212,7 @@ class TableEnvironment(DeprecatedNames):
         return text
 
     def _execute(self, statement: "Statement", source: Source, parameters: Parameters) -> Result:
-        return execute(self._session, statement, source, parameters, ALL_STATEMENT_FUNCTIONS)
+        return execute(self._session, statement, source, parameters, _STATEMENT_FUNCTIONS)
 
     # -- materialized tables
 

@@ -36,9 +36,9 @@ class TableGroup(LateGroup):
         "show": verb("tableread", "Print a system table: what a table is made of, as rows."),
         "count": verb("tableread", "Count rows, after merging."),
         "explain": verb("tableread", "Say what a read would do: manifests, files and splits, read and left out."),
-        "rescale": verb("altering", "Change the number of buckets: every partition is written again.", "table_app"),
+        "rescale": verb("tablealter", "Change the number of buckets: every partition is written again.", "table_app"),
         "drop-partition": verb("housekeeping", "Drop partitions with all of their rows, in one commit.", "table_app"),
-        "alter": noun("altering", "Alter columns, options and comments."),
+        "alter": noun("tablealter", "Alter columns, options and comments."),
     }
 
 

@@ -1,4 +1,7 @@
-"""The choices of a write whose rows lack columns: refuse, null, keep. ``missingcolumns`` says which stored values would be lost."""
+"""The choices of a write whose rows lack columns: refuse, null, keep.
+
+``missingcolumns`` says which stored values would be lost. It is apart, because help and completion of commands load no Arrow.
+"""
 
 from enum import StrEnum
 

@@ -12,14 +12,15 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TextIO
 
-from tablestore.cli.rows.numberroom import no_room
-
 _VALUE = re.compile(
     r"In CSV column (?:#(?P<column>\d+)|named (?P<name>.+?)): (?:Row #(?P<row>\d+): )?CSV conversion error to .*?: "
     r"(?:invalid value '(?P<value>.*)'|invalid UTF8 data)",
     re.S,
 )
 _COUNT = re.compile(r"(?:Row #(?P<row>\d+): )?Expected (?P<expected>\d+) columns, got (?P<found>\d+)")
+_NUMBER = re.compile(r"[+-]?(?:\d+(?P<fraction>\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
+_WHOLE = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+_NUMBERS = (*_WHOLE, "FLOAT", "DOUBLE", "DECIMAL")
 # How others write NULL.
 _NULLS = {"null", "na", "n/a", "none", "nan", r"\n", "-", "?", "", "0000-00-00", "0000-00-00 00:00:00"}
 
@@ -115,3 +116,12 @@ def _is_text(value: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def no_room(found: str, expected: str) -> str:
+    """The end of an error that names the text ``found`` and the type ``expected``; empty where it is about something else."""
+    number = _NUMBER.fullmatch(found)
+    if number is None or (expected in _WHOLE and number["fraction"]) or not expected.startswith(_NUMBERS):
+        return ""
+    wider = "" if expected == "DOUBLE" else "give the column a wider type with tablestore table alter change-type, or "
+    return f"; {expected} has no room for it: {wider}correct the value"

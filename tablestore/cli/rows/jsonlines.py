@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.cli.rows.numberroom import no_room
+from tablestore.cli.rows.csvfaults import no_room
 from tablestore.errors import FormatError, InvalidInputError
 from tablestore.json.jsonrows import BadJson, carrier, from_carrier, has_map, read_objects, rows_from_json
 from tablestore.types.rowkind import ROW_KIND_COLUMN

@@ -3,14 +3,28 @@
 All edit a :class:`State`, which :mod:`tablestore.types.evolution.evolve` creates and finishes. The rules stand there.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pyarrow as pa
+
 from tablestore.errors import AlreadyExistsError, InvalidInputError, UnsupportedError
-from tablestore.types.datatypes import TEXT_ROOTS, AtomicType, DataType, Field, TypeRoot, with_nullable
+from tablestore.types.arrowtypes import from_arrow_type
+from tablestore.types.datatypes import (
+    TEXT_ROOTS,
+    ArrayType,
+    AtomicType,
+    DataType,
+    Field,
+    MapType,
+    MultisetType,
+    RowType,
+    TypeRoot,
+    with_new_ids,
+    with_nullable,
+)
 from tablestore.types.defaults import default_scalar
-from tablestore.types.evolution.columntype import type_of
 from tablestore.types.evolution.fieldpaths import Fields, Path, dotted, edit_field, edit_fields, edit_type, find_field, parse_path
 from tablestore.types.evolution.optionchanges import naming_options, renamed_options, without_column
 from tablestore.types.evolution.schemachanges import (
@@ -19,6 +33,7 @@ from tablestore.types.evolution.schemachanges import (
     ChangeDefault,
     ChangeNullability,
     ChangeType,
+    ColumnType,
     DropColumn,
     MoveColumn,
     RenameColumn,
@@ -26,6 +41,7 @@ from tablestore.types.evolution.schemachanges import (
 from tablestore.types.evolution.widening import is_same, keeps_values
 from tablestore.types.schema import TableSchema
 from tablestore.types.typestring import type_to_sql
+from tablestore.types.userschema.schematext import parse_type_text
 
 
 @dataclass(slots=True, kw_only=True)
@@ -74,7 +90,7 @@ def add(state: State, change: AddColumn) -> None:
     path = state.path(change)
     parent, name = path[:-1], path[-1]
     new_id = state.next_id()
-    data_type = type_of(change.type, state.next_id)
+    data_type = _type_of(change.type, state.next_id)
     if not data_type.nullable:
         state.need_empty(
             f"column {dotted(path)!r} cannot be added as NOT NULL",
@@ -180,7 +196,7 @@ def change_type(state: State, change: ChangeType) -> None:
             "create a table with the new type and copy the rows into it",
             kind="key-column",
         )
-    new = type_of(change.type, state.next_id)
+    new = _type_of(change.type, state.next_id)
     naming = list(naming_options(state.schema.options, path[0])) if len(path) == 1 else []
 
     def widened(old: DataType) -> DataType:
@@ -275,3 +291,14 @@ def _place(siblings: Fields, change: AddColumn | MoveColumn, parent: Path, *, de
     if change.before is not None:
         return find_field(siblings, change.before, inside=parent)
     return default
+
+
+def _type_of(given: ColumnType, next_id: Callable[[], int]) -> DataType:
+    """The logical type that a change names, with fresh ids from ``next_id`` for the fields of nested rows, in pre-order."""
+    if isinstance(given, str):
+        return with_new_ids(parse_type_text(given), next_id)
+    if isinstance(given, pa.DataType):
+        return from_arrow_type(given, True, next_id)
+    if isinstance(given, (AtomicType, ArrayType, MapType, MultisetType, RowType)):
+        return with_new_ids(given, next_id)
+    raise InvalidInputError(f'expected a type as SQL text ("DECIMAL(10, 2)") or a pyarrow type, found {given!r:.100}')
