@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from tablestore.json.jsonlayout import rows_alike
 from tablestore.json.jsonrows import BadJson, rows_from_json
 from tablestore.json.jsontext import concat, rows_to_json
-from tablestore.types.arrays import Kinds, Places
+from tablestore.types.arrays import Kinds, Places, is_true, one_chunk
 from tablestore.types.rowkind import RowKind
 
 ChangelogMode = Literal["upsert", "all"]
@@ -61,7 +61,7 @@ def encode_changes(rows: pa.Table, kinds: Kinds, *, key: Sequence[str], mode: Ch
         kept = kinds != RowKind.UPDATE_BEFORE
         if not kept.all():
             places, kinds, rows = places[kept], kinds[kept], rows.filter(pa.array(kept))
-    columns = {name: _one_chunk(rows.column(name)) for name in rows.schema.names}
+    columns = {name: one_chunk(rows.column(name)) for name in rows.schema.names}
     adds = (kinds == RowKind.INSERT) | (kinds == RowKind.UPDATE_AFTER)
     keys: list[bytes | None] = [None] * rows.num_rows
     if key:
@@ -139,11 +139,11 @@ def _decode_values(texts: Sequence[bytes], where: Places, schema: pa.Schema, key
         parsed = rows_from_json(texts, envelope)
     except BadJson as error:
         raise _bad(int(where[error.position]), error.reason) from error
-    ops = _one_chunk(parsed.column("op"))
-    before, after = _one_chunk(parsed.column("before")), _one_chunk(parsed.column("after"))
-    inserts = _mask(pc.is_in(ops, value_set=pa.array(_INSERTS)))
-    updates, deletes = _mask(pc.equal(ops, "u")), _mask(pc.equal(ops, "d"))
-    has_before, has_after = _mask(before.is_valid()), _mask(after.is_valid())
+    ops = one_chunk(parsed.column("op"))
+    before, after = one_chunk(parsed.column("before")), one_chunk(parsed.column("after"))
+    inserts = is_true(pc.is_in(ops, value_set=pa.array(_INSERTS)))
+    updates, deletes = is_true(pc.equal(ops, "u")), is_true(pc.equal(ops, "d"))
+    has_before, has_after = is_true(before.is_valid()), is_true(after.is_valid())
     _refuse(~(inserts | updates | deletes), where, "expected op c, r, u or d", ops)
     _refuse((inserts | updates) & ~has_after, where, "expected the new row in `after`, found none", ops)
     _refuse(deletes & ~has_before, where, "expected the old row in `before`, found none", ops)
@@ -161,7 +161,7 @@ def _decode_values(texts: Sequence[bytes], where: Places, schema: pa.Schema, key
     order = np.argsort(places, kind="stable")
     table = pa.Table.from_struct_array(rows.take(pa.array(order)))
     for name in key:
-        missing = _mask(pc.is_null(_one_chunk(table.column(name))))
+        missing = is_true(pc.is_null(one_chunk(table.column(name))))
         _refuse(missing, where[places[order]], f"expected a value in the key column {name!r}, found null", None)
     return DecodedChanges(places=where[places[order]], kinds=kinds[order], rows=table)
 
@@ -199,7 +199,7 @@ def _decode_tombstones(keys: Sequence[bytes | None], where: Places, schema: pa.S
         raise _bad(int(where[error.position]), error.reason) from error
     columns = [parsed.column(f.name) if f.name in key else pa.nulls(len(keys), f.type) for f in schema]
     for name in key:
-        _refuse(_mask(pc.is_null(_one_chunk(parsed.column(name)))), where, f"expected the key column {name!r}, found null", None)
+        _refuse(is_true(pc.is_null(one_chunk(parsed.column(name)))), where, f"expected the key column {name!r}, found null", None)
     return DecodedChanges(
         places=where,
         kinds=np.full(len(keys), int(RowKind.DELETE), dtype=np.int8),
@@ -216,17 +216,6 @@ def _refuse(wrong: npt.NDArray[np.bool_], where: Places, reason: str, ops: pa.Ar
 
 def _bad(position: int, reason: str) -> BadJson:
     return BadJson(f"message {position}: {reason}", position=position, reason=reason)
-
-
-def _mask(array: pa.Array) -> npt.NDArray[np.bool_]:
-    mask: npt.NDArray[np.bool_] = pc.fill_null(array, False).to_numpy(zero_copy_only=False)
-    return mask
-
-
-def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
 def _as_bytes(texts: pa.Array) -> list[bytes | None]:

@@ -50,6 +50,12 @@ def text_scalar(text: str) -> pa.Scalar:
     return pa.StringArray.from_buffers(1, offsets, pa.py_buffer(data))[0]
 
 
+def is_true(array: pa.Array) -> Mask:
+    """The mask of the values that are true, not false or null."""
+    mask: Mask = array.fill_null(False).to_numpy(zero_copy_only=False)
+    return mask
+
+
 def one_chunk(column: pa.ChunkedArray) -> pa.Array:
     """The column as one array, copied only if it has several chunks."""
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

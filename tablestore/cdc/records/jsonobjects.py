@@ -24,7 +24,7 @@ from tablestore.cdc.records.wholenumbers import beyond_double, is_beyond_double,
 from tablestore.cdc.records.wirevalues import PLAIN, ColumnMeaning, Wire, conform_column, to_column, usual_wire, wire_type
 from tablestore.json.jsonrows import has_map, read_objects, values_to_array
 from tablestore.json.jsonvalues import NamedTwice, json_text, parse_object, whole_number
-from tablestore.types.arrays import Mask, Places
+from tablestore.types.arrays import Mask, Places, one_chunk
 from tablestore.types.arrowtypes import to_arrow_type
 from tablestore.types.datatypes import DataType, Field
 
@@ -114,11 +114,14 @@ class ObjectReader:
         rows, faults, told = {}, Faults(), _Told()
         for place, fields in self._places.items():
             if place:
-                struct = _one(found.column(place))
+                struct = one_chunk(found.column(place))
                 present = struct.is_valid().to_numpy(zero_copy_only=False)
                 raw = dict(zip((one.name for one in struct.type), struct.flatten(), strict=True))
             else:
-                present, raw = np.ones(len(values), dtype=np.bool_), {name: _one(found.column(name)) for name in found.schema.names}
+                present, raw = (
+                    np.ones(len(values), dtype=np.bool_),
+                    {name: one_chunk(found.column(name)) for name in found.schema.names},
+                )
             columns = []
             for field in fields:
                 array = raw.pop(field.name)
@@ -144,7 +147,7 @@ class ObjectReader:
                         beyond = beyond_double(array) if pa.types.is_int64(array.type) else np.zeros(len(array), dtype=np.bool_)
                         where = {(kind, large): np.flatnonzero(there & (beyond == large)) for large in (False, True)}
                         faults.update(told.note_new(name, where, meanings.get(name, PLAIN)))
-        texts = {name: _one(found.column(name)) for name in self._texts}
+        texts = {name: one_chunk(found.column(name)) for name in self._texts}
         return Objects(rows=rows, texts=texts, faults=faults, seen=told.seen, narrow=told.narrow)
 
     def _slow(self, values: Sequence[bytes], meanings: Mapping[str, ColumnMeaning]) -> Objects:
@@ -361,7 +364,3 @@ def _wire_of(python: type) -> Wire:
     if python is bool:
         return "boolean"
     return "nested" if python in (dict, list) else "number"
-
-
-def _one(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)

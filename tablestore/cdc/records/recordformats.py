@@ -26,7 +26,7 @@ from tablestore.cdc.records.recordkeys import KeyReader
 from tablestore.cdc.records.schemaenvelope import by_schema
 from tablestore.cdc.records.target import Decoded, Part, Target, decoded
 from tablestore.cdc.records.wirevalues import ColumnMeaning
-from tablestore.types.arrays import Kinds, Mask, Places
+from tablestore.types.arrays import Kinds, Mask, Places, is_true
 from tablestore.types.datatypes import AtomicType, DataType, Field, TypeRoot
 from tablestore.types.rowkind import RowKind
 
@@ -130,7 +130,7 @@ class DebeziumChanges:
             seen.add(objects, where)
             seen.describe(group.types, places)
             faults.update(at_places(wrong, where.tolist()))
-            deletes[where] = _mask(pc.equal(objects.texts["op"], "d"))
+            deletes[where] = is_true(pc.equal(objects.texts["op"], "d"))
             parts += [Part(places=where[part.places], kinds=part.kinds, columns=part.columns) for part in found]
         more, wrong = self._keys.deletions(keys, self._tombstones(keys, there, deletes))
         return seen.told(decoded(self._target, [*parts, *more], {**faults, **wrong}))
@@ -148,7 +148,7 @@ class DebeziumChanges:
     def _changes(self, found: Objects, keys: Bytes, payloads: Sequence[bytes]) -> tuple[list[Part], Faults]:
         target, needs = self._target, self._target.needs
         before, after, ops, faults = found.rows["before"], found.rows["after"], found.texts["op"], dict(found.faults)
-        new, updated, gone = (_mask(pc.is_in(ops, value_set=pa.array(names))) for names in (["c", "r"], ["u"], ["d"]))
+        new, updated, gone = (is_true(pc.is_in(ops, value_set=pa.array(names))) for names in (["c", "r"], ["u"], ["d"]))
         _note(faults, ~(new | updated | gone), lambda place: f"expected op c, r, u or d, found {ops[place].as_py()!r}")
         _note(faults, (new | updated) & ~after.present, lambda place: f"op {ops[place].as_py()!r} without the row in `after`")
         if not target.key:
@@ -159,7 +159,7 @@ class DebeziumChanges:
         known = before.present.copy()
         for field, column in zip(self._before, before.columns, strict=True):
             if field.name in target.key:
-                known &= _mask(column.is_valid())
+                known &= is_true(column.is_valid())
         for kind, chosen in ((RowKind.UPDATE_BEFORE, updated), (RowKind.DELETE, gone)):
             if (why := needs.refused.get(kind)) is not None:
                 _note(faults, chosen, lambda place, why=why: f"op {ops[place].as_py()!r}: {why}")  # type: ignore[misc]
@@ -188,7 +188,7 @@ class DebeziumChanges:
         more = np.zeros(len(chosen), dtype=np.bool_)
         for field, column in zip(self._before, before.columns, strict=True):
             if field.name not in self._target.key:
-                more |= _mask(column.is_valid())
+                more |= is_true(column.is_valid())
         for place in np.flatnonzero(chosen & ~more).tolist() if self._is_json else ():
             row = parse_record(payloads[place])["before"]
             members = row.items() if isinstance(row, dict) else ()
@@ -201,7 +201,7 @@ class DebeziumChanges:
         columns = dict(zip((field.name for field in self._target.fields), after.columns, strict=True))
         for field, old in zip(self._before, before.columns, strict=True):
             if field.name in self._target.key:
-                moved |= _mask(pc.not_equal(old, columns[field.name]))
+                moved |= is_true(pc.not_equal(old, columns[field.name]))
         return moved
 
 
@@ -247,8 +247,3 @@ def _note(faults: Faults, wrong: Mask, reason: Callable[[int], str]) -> None:
 
 def _is_decimal(kind: DataType) -> bool:
     return isinstance(kind, AtomicType) and kind.root is TypeRoot.DECIMAL
-
-
-def _mask(array: pa.Array) -> Mask:
-    mask: Mask = pc.fill_null(array, False).to_numpy(zero_copy_only=False)
-    return mask

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from tablestore.cdc.records.evolving import Found
 from tablestore.cdc.records.faults import Faults
 from tablestore.table.write.retractions import RetractionNeeds
-from tablestore.types.arrays import Kinds, Mask, Places, retracts
+from tablestore.types.arrays import Kinds, Mask, Places, is_true, retracts
 from tablestore.types.arrowtypes import to_arrow_type, zero_of
 from tablestore.types.datatypes import Field
 from tablestore.types.rowkind import RowKind
@@ -115,7 +115,7 @@ def _note_beyond(target: Target, part: Part, faults: Faults) -> None:
         kind = column.type if pa.types.is_date(column.type) else pa.timestamp(column.type.unit)
         least, end = (pa.scalar(day, pa.date32()).cast(pa.timestamp("s")).cast(kind) for day in _YEARS)
         beyond = pc.or_(pc.less(column.cast(kind), least), pc.greater_equal(column.cast(kind), end))
-        for place in part.places[pc.fill_null(beyond, False).to_numpy(zero_copy_only=False)].tolist():
+        for place in part.places[is_true(beyond)].tolist():
             faults.setdefault(place, f"column {name!r} finds rows: expected a date or timestamp of the years 1 to 9999")
 
 

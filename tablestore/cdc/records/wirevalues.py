@@ -27,6 +27,7 @@ from tablestore.cdc.records.wholenumbers import refuse_changed_texts
 from tablestore.json.jsonrows import carrier, decode_base64, from_carrier
 from tablestore.json.jsontext import content
 from tablestore.json.jsontimes import times_from_texts
+from tablestore.types.arrays import one_chunk
 from tablestore.types.arrowtypes import to_arrow_type
 from tablestore.types.conform import conform
 from tablestore.types.datatypes import AtomicType, Field, with_nullable
@@ -86,8 +87,7 @@ def to_column(array: pa.Array, field: Field, meaning: ColumnMeaning) -> pa.Array
 def conform_column(array: pa.Array, field: Field) -> pa.Array:
     """Values of a like type in the column's own, checked as a write checks them but for nulls. Raises InvalidInputError."""
     free = replace(field, type=with_nullable(field.type, True), default_value=None)
-    found = conform(pa.table([array], names=[field.name]), (free,), where="the table", fill=False).column(0)
-    return found.chunk(0) if found.num_chunks == 1 else pa.concat_arrays(found.chunks)
+    return one_chunk(conform(pa.table([array], names=[field.name]), (free,), where="the table", fill=False).column(0))
 
 
 def _typed(array: pa.Array, field: Field, meaning: ColumnMeaning) -> pa.Array:

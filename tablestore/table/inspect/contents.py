@@ -23,6 +23,7 @@ from tablestore.store.context import TableContext
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.settings import TableSettings
 from tablestore.table.inspect.findings import RESTORE, Findings
+from tablestore.types.arrays import is_true
 from tablestore.types.datatypes import Field, is_float
 from tablestore.types.schema import TableSchema
 
@@ -91,7 +92,7 @@ def _misplaced_rows(rows: pa.RecordBatch, keys: tuple[Field, ...], entry: Manife
     floats = [rows.column(key.name) for key in keys if is_float(key.type)]
     nan = np.zeros(rows.num_rows, bool)
     for column in floats:
-        nan |= pc.fill_null(pc.is_nan(column), False).to_numpy(zero_copy_only=False)
+        nan |= is_true(pc.is_nan(column))
     if not nan.any():
         return 0
     chosen = rows.select([key.name for key in keys]).filter(pa.array(nan))
