@@ -335,11 +335,7 @@ def imports_of_ours(project: Path) -> list[Import]:
             parts = file.relative_to(root).with_suffix("").parts
             modules[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = file
     assert modules, "there is no source to read"
-    return [
-        found
-        for name, file in modules.items()
-        for found in imports_in(parsed(file), name, file, project, set(modules))
-    ]
+    return [found for name, file in modules.items() for found in imports_in(parsed(file), name, file, project, set(modules))]
 
 
 def imports_in(tree: ast.Module, where: str, file: Path, project: Path, modules: set[str]) -> Iterator[Import]:
