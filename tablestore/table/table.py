@@ -259,15 +259,15 @@ class Table(Maintenance):
             writer.write(rows, changes=True, missing_columns=missing_columns)
             return writer.commit()
 
-    def delete(self, keys_or_predicate: "Rows | str | pc.Expression | Predicate") -> Snapshot | None:
-        """Delete rows by key (rows with the primary key columns) or by condition (SQL text, pyarrow expression).
+    def delete(self, filter_or_keys: "Rows | str | pc.Expression | Predicate") -> Snapshot | None:
+        """Delete rows by a filter (as that of :meth:`scan`), or by key: rows with the primary key columns.
 
         A condition is about the table at the moment of the commit: rows that others wrote meanwhile are tested too.
         Returns the new snapshot, None if nothing matched.
         """
-        if isinstance(keys_or_predicate, (str, pc.Expression)) or _is_predicate(keys_or_predicate):
+        if isinstance(filter_or_keys, (str, pc.Expression)) or _is_predicate(filter_or_keys):
             context = self._now
-            predicate = parse_filter(keys_or_predicate, context.schema.fields)
+            predicate = parse_filter(filter_or_keys, context.schema.fields)
             assert predicate is not None, "a filter was given"
             from tablestore.table.write.delete import delete_where
 
@@ -275,11 +275,11 @@ class Table(Maintenance):
         from tablestore.table.write.committing import Effect
 
         with self.new_writer() as writer:
-            writer.delete(keys_or_predicate)
+            writer.delete(filter_or_keys)
             return writer.commit_as(Effect(operation="DELETE"))
 
-    def update(self, set: Mapping[str, Any], where: Filter = None) -> Snapshot | None:
-        """Set columns of the rows that fulfil a condition (as a ``filter`` of ``scan``; None: of all rows), as SQL's UPDATE does.
+    def update(self, set: Mapping[str, Any], filter: Filter = None) -> Snapshot | None:
+        """Set columns of the rows that fulfil a filter (as that of :meth:`scan`; None: of all rows), as SQL's UPDATE does.
 
         ``set``: by column SQL text over the old row (``{"price": "price * 1.1"}``), or any other value of Python's. Conditions are
         about the table at the moment of the commit. Returns the new snapshot, None if nothing matched. Raises InvalidInputError
@@ -288,7 +288,7 @@ class Table(Maintenance):
         from tablestore.table.change.update import update_where
 
         context = self._now
-        return update_where(context, self.change_log, set, parse_filter(where, context.schema.fields))
+        return update_where(context, self.change_log, set, parse_filter(filter, context.schema.fields))
 
     def merge(self, source: "Rows", on: "On") -> "Merge":
         """Merge rows into the table, as SQL's MERGE does: ``merge(rows, on="id").when_matched_update_all().execute()``.

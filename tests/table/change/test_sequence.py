@@ -51,7 +51,7 @@ def by_merge(env: ts.TableEnvironment, sets: dict[str, Any]) -> None:
 
 
 def by_python(env: ts.TableEnvironment, sets: dict[str, Any]) -> None:
-    env.catalog().table("shop.t").update({name: text(value) for name, value in sets.items()}, where="id >= 7")
+    env.catalog().table("shop.t").update({name: text(value) for name, value in sets.items()}, filter="id >= 7")
 
 
 def by_python_merge(env: ts.TableEnvironment, sets: dict[str, Any]) -> None:
