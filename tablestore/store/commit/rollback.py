@@ -66,12 +66,12 @@ def restored_index(
     What is there already as it must be, stays. Everything else is written again, because an index file that was deleted does
     not come back under its name either.
     """
-    there = {entry.file_name: entry for entry in now}
+    current = {entry.file_name: entry for entry in now}
     changes: list[IndexEntry] = []
     for entry in then:
-        wanted = replace(entry, deletion_vectors=_renamed(entry.deletion_vectors, renamed))
-        if there.get(entry.file_name) == wanted:
-            del there[entry.file_name]
+        restored = replace(entry, deletion_vectors=_renamed(entry.deletion_vectors, renamed))
+        if current.get(entry.file_name) == restored:
+            del current[entry.file_name]
             continue
         changes.append(
             replace(
@@ -81,14 +81,14 @@ def restored_index(
                     bucket=entry.bucket,
                     index_type=entry.index_type,
                     row_count=entry.row_count,
-                    deletion_vectors=wanted.deletion_vectors,
+                    deletion_vectors=restored.deletion_vectors,
                 ),
                 global_index=entry.global_index,
             )
         )
     if changes:
         files.sync()
-    return (*(replace(entry, kind=EntryKind.DELETE) for entry in there.values()), *changes)
+    return (*(replace(entry, kind=EntryKind.DELETE) for entry in current.values()), *changes)
 
 
 def _renamed(vectors: tuple[DeletionVectorRange, ...] | None, renamed: Mapping[str, str]) -> tuple[DeletionVectorRange, ...] | None:

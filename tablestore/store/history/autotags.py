@@ -69,7 +69,7 @@ def auto_tagging(options: TableOptions) -> AutoTagging | None:
         return None
     keep, zone = options.value(opt.TAG_NUM_RETAINED_MAX), options.value(opt.PROCESS_TIME_ZONE)
     try:
-        known = ZoneInfo(str(zone)) if zone else None
+        time_zone = ZoneInfo(str(zone)) if zone else None
     except (ZoneInfoNotFoundError, ValueError) as error:
         raise InvalidInputError(
             f"option {opt.PROCESS_TIME_ZONE.key}: expected a time zone such as Europe/Berlin, found {str(zone)[:80]!r}",
@@ -79,7 +79,7 @@ def auto_tagging(options: TableOptions) -> AutoTagging | None:
         period=_PERIODS[options.text(opt.TAG_CREATION_PERIOD)],
         delay=timedelta(milliseconds=options.integer(opt.TAG_CREATION_DELAY)),
         dashes=options.text(opt.TAG_PERIOD_FORMATTER) == "with_dashes",
-        zone=known,
+        zone=time_zone,
         keep=keep if isinstance(keep, int) else None,
         retained_millis=default_retention(options),
     )

@@ -61,10 +61,13 @@ class ExpireReport(PrintedInNotebooks):
     def __str__(self) -> str:
         """One sentence per kind of thing."""
         verb = "would expire" if self.dry_run else "expired"
-        what = f"{len(self.snapshots)} snapshot(s)"
+        snapshot_text = f"{len(self.snapshots)} snapshot(s)"
         if self.snapshots:
-            what += f" ({self.snapshots[0]} to {self.snapshots[-1]})"
-        lines = [f"{verb} {what}, {self.data_files} data file(s) of {self.bytes:,} bytes, {self.metadata_files} metadata file(s)"]
+            snapshot_text += f" ({self.snapshots[0]} to {self.snapshots[-1]})"
+        lines = [
+            f"{verb} {snapshot_text}, {self.data_files} data file(s) of {self.bytes:,} bytes, {self.metadata_files} metadata "
+            "file(s)"
+        ]
         if self.changelogs:
             lines.append(f"{verb} the changes of {len(self.changelogs)} snapshot(s)")
         if self.tags:
@@ -172,15 +175,15 @@ class _Expiry:
                 return ExpireReport()  # another run is at it
         intent = ExpiryIntent(first=first, end=end, digests=digests)
         begun_ms = self._context.clock.now_ms()
-        made = write_intent(self._files, intent)
+        intent_written = write_intent(self._files, intent)
         try:
-            if made:
+            if intent_written:
                 # If it is gone by now, another run has finished it, and looked at its own clock.
                 check_clock_by(self._files, begun_ms, intent.path)
             else:
                 check_clock(self._files, self._context.clock, self._context.ids)
         except TablestoreError:
-            if made:
+            if intent_written:
                 # No run may finish what a wrong clock decided.
                 remove_intent(self._files, intent)
             raise
@@ -303,9 +306,9 @@ class _Expiry:
             return True  # Another engine's options: one snapshot more does no harm.
 
     def _read(self, snapshot_id: int) -> Snapshot:
-        if (known := self._known.get(snapshot_id)) is None:
-            known = self._known[snapshot_id] = self._snapshots.read(snapshot_id)
-        return known
+        if (snapshot := self._known.get(snapshot_id)) is None:
+            snapshot = self._known[snapshot_id] = self._snapshots.read(snapshot_id)
+        return snapshot
 
     # ---- what
 
@@ -350,11 +353,11 @@ class _Expiry:
         return dead
 
     def _changelog_files(self, snapshots: Iterable[Snapshot]) -> dict[str, ManifestEntry]:
-        found: dict[str, ManifestEntry] = {}
+        files: dict[str, ManifestEntry] = {}
         for snapshot in snapshots:
             with suppress(NotFoundError):
-                found.update((entry.file.file_name, entry) for entry in self._manifests.changelog(snapshot))
-        return found
+                files.update((entry.file.file_name, entry) for entry in self._manifests.changelog(snapshot))
+        return files
 
     def produces(self, snapshot: Snapshot) -> bool:
         return produces_changelog(self._context, snapshot)
@@ -414,14 +417,14 @@ def paths_of(context: TableContext, entry: ManifestEntry) -> dict[str, int]:
 def metadata_paths(going: Sequence[Snapshot], needs: Needs) -> list[str]:
     """Index files, statistics, manifests, index manifests and lists of ``going`` that nothing needs, in the order to remove them:
     lists last, because they name the others."""
-    own = Needs(needs.manifests)
+    going_needs = Needs(needs.manifests)
     for snapshot in going:
-        _add_what_is_left(own, snapshot)
+        _add_what_is_left(going_needs, snapshot)
     lists = {name for snapshot in going for name in metadata_lists(snapshot)}
     return [
-        *(index_path(name) for name in sorted(own.index - needs.index)),
-        *(f"{STATISTICS_DIR}/{name}" for name in sorted(own.statistics - needs.statistics)),
-        *(manifest_path(name) for name in sorted(own.metadata - needs.metadata - lists)),
+        *(index_path(name) for name in sorted(going_needs.index - needs.index)),
+        *(f"{STATISTICS_DIR}/{name}" for name in sorted(going_needs.statistics - needs.statistics)),
+        *(manifest_path(name) for name in sorted(going_needs.metadata - needs.metadata - lists)),
         *(manifest_path(name) for name in sorted(lists - needs.metadata)),
     ]
 

@@ -63,13 +63,13 @@ class RetentionLeases:
 
     def all(self) -> tuple[RetentionLease, ...]:
         """The holds, by name."""
-        found: dict[str, RetentionLease] = {}
+        by_name: dict[str, RetentionLease] = {}
         for hold in self._recorded():
-            if hold.name not in found or found[hold.name].epoch < hold.epoch:
-                found[hold.name] = hold
-        if LOG_HOLD not in found and (old := Consumers(self.files).find(LOG_CONSUMER)) is not None:
-            found[LOG_HOLD] = RetentionLease(name=LOG_HOLD, next_snapshot=old.next_snapshot, owner="the log", epoch=0, token="")
-        return tuple(found[name] for name in sorted(found))
+            if hold.name not in by_name or by_name[hold.name].epoch < hold.epoch:
+                by_name[hold.name] = hold
+        if LOG_HOLD not in by_name and (old := Consumers(self.files).find(LOG_CONSUMER)) is not None:
+            by_name[LOG_HOLD] = RetentionLease(name=LOG_HOLD, next_snapshot=old.next_snapshot, owner="the log", epoch=0, token="")
+        return tuple(by_name[name] for name in sorted(by_name))
 
     def floor(self) -> RetentionLease | None:
         """The hold that needs the oldest snapshot."""
