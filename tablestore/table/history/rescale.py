@@ -48,8 +48,8 @@ def rescale(context: TableContext, logs: ChangeLogs, buckets: int, *, progress: 
             kind="no-fixed-buckets",
         )
     logs.of(context).check_rescale()
-    made = alter_schema(context, [SetOption(BUCKET.key, str(buckets))], rescaling=True)
-    context = context.at_schema(made)
+    new_schema = alter_schema(context, [SetOption(BUCKET.key, str(buckets))], rescaling=True)
+    context = context.at_schema(new_schema)
     live = context.manifests.live(context.snapshots.latest())
     left = dict.fromkeys(sorted({entry.partition for entry in live if entry.total_buckets != buckets}), 0)
     for entry in live:
@@ -81,8 +81,8 @@ def _rescale_partition(context: TableContext, log: ChangeLog, partition: bytes) 
 def _rewrite(context: TableContext, log: ChangeLog, partition: bytes) -> None:
     snapshot = context.snapshots.latest()
     entries, seen = _look(context, snapshot, partition)
-    wanted = context.settings.total_buckets
-    if all(entry.total_buckets == wanted for entry in entries):
+    bucket_count = context.settings.total_buckets
+    if all(entry.total_buckets == bucket_count for entry in entries):
         return
     if context.settings.skips_level_zero and any(entry.file.level == 0 for entry in entries):
         raise UnsupportedError(
@@ -92,10 +92,10 @@ def _rewrite(context: TableContext, log: ChangeLog, partition: bytes) -> None:
         )
 
     def plan_deletes(latest: Snapshot | None) -> Sequence[ManifestEntry]:
-        found, now = _look(context, latest, partition)
+        live_entries, now = _look(context, latest, partition)
         if now != seen:
             raise StalePlan(f"files of the partition changed by snapshot {latest.id if latest else 0}")
-        return [replace(entry, kind=EntryKind.DELETE) for entry in found]
+        return [replace(entry, kind=EntryKind.DELETE) for entry in live_entries]
 
     plan = plan_scan(context, snapshot, wanted=lambda entry: entry.partition == partition)
     reader = SplitReader.of(context, context.schema.field_names, None)

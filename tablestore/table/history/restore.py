@@ -51,8 +51,8 @@ def _check_has_values(context: TableContext, target: Snapshot) -> None:
     needed = [field for field in schema.fields if not field.type.nullable and field.name not in schema.primary_keys]
     if not needed or target.schema_id == schema.id:
         return
-    there = {field.id for field in context.schemas.read(target.schema_id).fields}
-    if missing := [field.name for field in needed if field.id not in there]:
+    stored_ids = {field.id for field in context.schemas.read(target.schema_id).fields}
+    if missing := [field.name for field in needed if field.id not in stored_ids]:
         raise UnsupportedError(
             f"the rows of snapshot {target.id} have no column {missing[0]!r}, which is NOT NULL since table "
             f"{context.files.root_uri} was replaced; read them by time travel, and replace it once more with what is to come back",
@@ -209,12 +209,12 @@ def _pointer(branch: str | None, target: Snapshot) -> str:
 def _bring_schemas(context: TableContext, branch: BranchMetadata, target: Snapshot) -> None:
     """Publish the schemas that files of the branch use and main lacks. Raises ConflictError if main has others of these ids."""
     used = {entry.file.schema_id for entry in context.manifests.live(target)} | {target.schema_id}
-    known = set(context.schemas.ids())
+    main_ids = set(context.schemas.ids())
     for schema_id in sorted(branch.schemas.ids()):
         if schema_id > max(used):
             continue
         theirs = branch.schemas.read(schema_id)
-        if schema_id not in known:
+        if schema_id not in main_ids:
             context.files.publish_if_absent(schema_path(schema_id), branch.files.read(schema_path(schema_id)))
         try:
             ours = context.schemas.read(schema_id)

@@ -25,11 +25,11 @@ def compact_postponed(context: TableContext, partitions: Sequence[Mapping[str, A
     report = CompactReport()
     if context.settings.total_buckets != POSTPONE_BUCKET:
         return report
-    wanted = partition_matcher(context.schema, partitions)
+    matches = partition_matcher(context.schema, partitions)
     done: set[bytes] = set()
     for _ in range(_ATTEMPTS):
         latest, live = context.snapshots.read_newest(context.manifests.live)
-        todo = {p: files for p, files in postponed_files(live).items() if wanted(p) and p not in done}
+        todo = {p: files for p, files in postponed_files(live).items() if matches(p) and p not in done}
         if latest is None or not todo:
             break
         for partition, postponed in todo.items():

@@ -74,10 +74,10 @@ class MarkingDelete:
         if latest is None:
             return ()
         vectors = self.context.deletion_vectors(latest)
-        gone = {entry.file.file_name for entry in deletes}
+        deleted_files = {entry.file.file_name for entry in deletes}
         changes: list[IndexEntry] = []
         for (partition, bucket), marks in self._marks.items():
-            changes += vectors.replace_bucket(partition, bucket, marks=marks, gone=gone)
+            changes += vectors.replace_bucket(partition, bucket, marks=marks, gone=deleted_files)
         return changes
 
 
@@ -98,7 +98,7 @@ class MatchingRows:
     def _positions(self, split: Split, file: DataFileMeta) -> Positions:
         name = file.file_name
         if name not in self._known:
-            found = SplitReader.of(self.context, (), self.predicate).matching(split, file)
-            self._known[name] = encode_deletion_vector(found) if len(found) else b""
+            positions = SplitReader.of(self.context, (), self.predicate).matching(split, file)
+            self._known[name] = encode_deletion_vector(positions) if len(positions) else b""
         encoded = self._known[name]
         return decode_deletion_vector(encoded, name) if encoded else np.empty(0, np.uint32)

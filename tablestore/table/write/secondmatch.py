@@ -53,8 +53,8 @@ def _first_shared(reader: SplitReader, entries: Sequence[ManifestEntry], keys: S
     """The first of the keys that more than one file holds."""
     count = np.zeros(len(keys), np.int32)
     for entry in entries:
-        for found in find_rows(reader, entry.partition, entry.bucket, [entry.file], keys):
-            count[found.keys] += 1
+        for matches in find_rows(reader, entry.partition, entry.bucket, [entry.file], keys):
+            count[matches.keys] += 1
     shared = np.flatnonzero(count > 1)
     return int(shared[0]) if len(shared) else None
 
