@@ -132,12 +132,12 @@ class EarlyRows:
                 settings.partitions,
                 function=context.settings.bucket_function,
             )
-            found = []
+            by_bucket = []
             for bucket in np.unique(buckets).tolist():
                 chosen = buckets == bucket
-                kept = part.filter(pa.array(chosen))
-                messages = encode_changes(kept, of_part[chosen], key=schema.primary_keys, mode=settings.mode)
-                found.append(
+                bucket_rows = part.filter(pa.array(chosen))
+                messages = encode_changes(bucket_rows, of_part[chosen], key=schema.primary_keys, mode=settings.mode)
+                by_bucket.append(
                     LogRecords(
                         bucket=int(bucket),
                         snapshot_id=EARLY_SNAPSHOT,
@@ -148,4 +148,4 @@ class EarlyRows:
                         values=messages.values,
                     )
                 )
-            yield [records for records in found if len(records)]
+            yield [records for records in by_bucket if len(records)]

@@ -59,8 +59,8 @@ def find_published(context: TableContext, snapshot_id: int, mode: ChangelogMode)
     """Finds as :func:`find_changes`; None, too, if rows before the changes are gone that the log has."""
     if (snapshot := context.snapshots.find(snapshot_id)) is not None:
         return snapshot
-    kept = Changelogs(context.files).find(snapshot_id)
-    return None if kept is None or _feed(context, kept, mode).looks_up(kept) else kept
+    changelog = Changelogs(context.files).find(snapshot_id)
+    return None if changelog is None or _feed(context, changelog, mode).looks_up(changelog) else changelog
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
