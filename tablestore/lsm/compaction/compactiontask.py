@@ -144,11 +144,11 @@ def plan_task(
     pending: list[Section] = []
 
     def close() -> None:
-        found = [file for section in pending for file in section.files]
-        if _is_worth_it(found, output_level, target_bytes, drops) or (found and rewrite_all):
+        pending_files = [file for section in pending for file in section.files]
+        if _is_worth_it(pending_files, output_level, target_bytes, drops) or (pending_files and rewrite_all):
             groups.append(tuple(pending))
         else:
-            upgrades.extend(file for file in found if file.level != output_level)
+            upgrades.extend(file for file in pending_files if file.level != output_level)
         pending.clear()
 
     reach: Any = None

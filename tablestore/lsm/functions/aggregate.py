@@ -88,8 +88,8 @@ def _extreme(column: pa.Array, events: Events, *, sign: int) -> Places:
     starts = some.starts()
     best = np.maximum.reduceat(ranks, starts)
     is_best = ranks == np.repeat(best, np.diff(np.append(starts, len(ranks))))
-    found = some.first(is_best)
-    return np.where(found >= 0, places[found], -1)
+    first_places = some.first(is_best)
+    return np.where(first_places >= 0, places[first_places], -1)
 
 
 def _unless_retracted(event: Places, events: Events) -> Places:

@@ -196,11 +196,11 @@ def _by_search(arrays: Sequence[Keys]) -> list[Mask | None]:
     for older, newer in combinations(range(len(arrays)), 2):
         old, new = arrays[older], arrays[newer]
         if len(new) <= len(old):
-            found = np.searchsorted(old, new)
-            found[found == len(old)] = 0
-            masks[older][found[old[found] == new]] = False
+            places = np.searchsorted(old, new)
+            places[places == len(old)] = 0
+            masks[older][places[old[places] == new]] = False
         else:
-            found = np.searchsorted(new, old)
-            found[found == len(new)] = 0
-            masks[older] &= new[found] != old
+            places = np.searchsorted(new, old)
+            places[places == len(new)] = 0
+            masks[older] &= new[places] != old
     return [*masks[:-1], None]

@@ -118,10 +118,10 @@ class WriteBuffer:
         """
         if isinstance(kinds, pa.Array):
             kinds = pa.chunked_array([kinds])
-        given = _Piece(rows, kinds, orderless)
+        new_piece = _Piece(rows, kinds, orderless)
         if self._input is not None:
-            self._input.extend(_pieces(given))
-        for piece in _pieces(given if kinds is None else self._checked(rows, kinds, orderless)):
+            self._input.extend(_pieces(new_piece))
+        for piece in _pieces(new_piece if kinds is None else self._checked(rows, kinds, orderless)):
             self._pending.append(piece)
             self.nbytes += piece.rows.nbytes + piece.rows.num_rows
 
@@ -158,10 +158,10 @@ class WriteBuffer:
         codes = kinds.to_numpy().astype(np.int8)
         if self._merge is not None:
             self._merge.check_retractions(codes[codes != RowKind.UPDATE_BEFORE] if self._once else codes)
-            kept = self._kept(rows, codes)
-            if not kept.all():
-                rows, codes = rows.filter(pa.array(kept)), codes[kept]
-                orderless = None if orderless is None else orderless[kept]
+            mask = self._kept(rows, codes)
+            if not mask.all():
+                rows, codes = rows.filter(pa.array(mask)), codes[mask]
+                orderless = None if orderless is None else orderless[mask]
         if not codes.any():
             return _Piece(rows)
         if self._merge is None:
@@ -172,13 +172,13 @@ class WriteBuffer:
     def _kept(self, rows: pa.Table, kinds: Kinds) -> Mask:
         """The rows that go into files, without those that mean nothing there."""
         assert self._merge is not None
-        kept: Mask = ~np.isin(kinds, self._merge.skipped_kinds)
+        mask: Mask = ~np.isin(kinds, self._merge.skipped_kinds)
         if self._once:
-            kept &= kinds != RowKind.UPDATE_BEFORE
+            mask &= kinds != RowKind.UPDATE_BEFORE
         elif self._merge.engine == "deduplicate" and self._merge.sequence_fields:
             # A row that is older than the one that it updates loses against that, which must not have gone then.
-            kept &= ~updates_in_place(rows.select(self._schema.primary_keys), kinds)
-        return kept
+            mask &= ~updates_in_place(rows.select(self._schema.primary_keys), kinds)
+        return mask
 
     def _pass(self, rows: pa.Table, kinds: Kinds | None, orderless: Mask | None) -> Iterator[SortedRows]:
         if not rows.num_rows:
@@ -253,13 +253,13 @@ class WriteBuffer:
             buckets = assigned.astype(np.uint64) if count > 1 else None
         elif self._hashed and count > 1:
             names = self._schema.bucket_keys
-            found = bucket_of(
+            numbers = bucket_of(
                 [one_chunk(rows.column(name)) for name in names],
                 [self._schema.field(name).type for name in names],
                 count,
                 function=self._schema.options.get("bucket-function.type", "default"),
             )
-            buckets = found.astype(np.uint64)
+            buckets = numbers.astype(np.uint64)
         if partition_of is None:
             return buckets, count
         groups = partition_of * np.uint64(count)
@@ -273,14 +273,14 @@ class WriteBuffer:
         if not done.repeats.any():
             in_order = bool((order[1:] > order[:-1]).all())
             return None if in_order else order, counts
-        kept = np.ones(len(order), dtype=np.bool_)
+        mask = np.ones(len(order), dtype=np.bool_)
         if self._merge.keep == "last":
-            kept[:-1] = ~done.repeats
+            mask[:-1] = ~done.repeats
         else:
-            kept[1:] = ~done.repeats
+            mask[1:] = ~done.repeats
         bounds = np.cumsum([0, *counts])
-        kept_counts = [int(np.count_nonzero(kept[a:b])) for a, b in pairwise(bounds.tolist())]
-        return order[kept], kept_counts
+        kept_counts = [int(np.count_nonzero(mask[a:b])) for a, b in pairwise(bounds.tolist())]
+        return order[mask], kept_counts
 
     def _by_version(
         self,
@@ -326,13 +326,13 @@ class WriteBuffer:
         ordering = [field.name for field in self._merge.sequence_fields]
         stored, stored_of_key, count = [rows.slice(0, 0).select(ordering)], np.full(len(places), -1, dtype=np.int64), 0
         for number in np.unique(group).tolist() if self._stored_order is not None else ():
-            here = np.flatnonzero(group == number)
-            keys = take_rows(rows.select(names), done.order[places[here]])
+            members = np.flatnonzero(group == number)
+            keys = take_rows(rows.select(names), done.order[places[members]])
             assert self._stored_order is not None
-            found, found_of_key = self._stored_order(partitions[number // buckets], number % buckets, keys)
-            stored_of_key[here] = np.where(found_of_key >= 0, found_of_key + count, -1)
-            stored.append(found.select(ordering).cast(stored[0].schema))
-            count += found.num_rows
+            stored_rows, row_of_key = self._stored_order(partitions[number // buckets], number % buckets, keys)
+            stored_of_key[members] = np.where(row_of_key >= 0, row_of_key + count, -1)
+            stored.append(stored_rows.select(ordering).cast(stored[0].schema))
+            count += stored_rows.num_rows
         return with_orders(
             rows,
             self._merge.sequence_fields,
