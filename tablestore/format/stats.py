@@ -78,11 +78,11 @@ def cut_upper(text: str, characters: int) -> str | None:
     """
     if len(text) <= characters:
         return text
-    for kept in range(characters - 1, -1, -1):
-        code = ord(text[kept])
+    for length in range(characters - 1, -1, -1):
+        code = ord(text[length])
         if code < _LAST_CHARACTER:
             following = _AFTER_SURROGATES if code + 1 == _FIRST_SURROGATE else code + 1
-            return text[:kept] + chr(following)
+            return text[:length] + chr(following)
     return None
 
 

@@ -105,7 +105,7 @@ class DataFileReader:
                 f"{self._file_name}: expected the columns {', '.join(missing)}, found only {', '.join(self.schema.names)}"
             )
         expected = sum(self._file.metadata.row_group(group).num_rows for group in groups)
-        found = 0
+        row_count = 0
         self._check_values(groups, set(names))
         batches = self._batches(groups, names)
         while True:
@@ -118,10 +118,10 @@ class DataFileReader:
                 raise
             except _READ_ERRORS as error:
                 raise _damaged(self._file_name, error) from error
-            found += batch.num_rows
+            row_count += batch.num_rows
             yield batch
-        if found != expected and names:
-            raise FormatError(f"{self._file_name}: expected {expected} rows, found {found}; the file is damaged")
+        if row_count != expected and names:
+            raise FormatError(f"{self._file_name}: expected {expected} rows, found {row_count}; the file is damaged")
 
     def decoded_bytes(self, group: int, columns: Sequence[str], enough: int) -> int | None:
         """The decoded size of these columns of a row group, at most; None if unknown. ``enough``: see DecodedSizes."""
