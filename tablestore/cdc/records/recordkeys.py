@@ -41,11 +41,11 @@ class KeyReader:
         parts: list[Part] = []
         for group in self._groups([keys[place] or b"" for place in named.tolist()]):
             where = named[group.places]
-            found = self._reader.read(group.payloads, group.meanings)
-            wrong = {place: f"its key: {reason}" for place, reason in found.faults.items()}
+            objects = self._reader.read(group.payloads, group.meanings)
+            wrong = {place: f"its key: {reason}" for place, reason in objects.faults.items()}
             faults.update(at_places(wrong, where.tolist()))
             names = (field.name for field in self._target.key_fields)
-            columns = dict(zip(names, found.rows[""].columns, strict=True))
+            columns = dict(zip(names, objects.rows[""].columns, strict=True))
             parts.append(Part(places=where, kinds=np.full(len(where), int(RowKind.DELETE), dtype=np.int8), columns=columns))
         return parts, faults
 
