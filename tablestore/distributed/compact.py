@@ -62,19 +62,19 @@ def plan_compaction(table: Table, *, full: bool = False, partitions: Iterable[Ma
     """The buckets of the newest snapshot with something to do. Raises as ``Table.compact`` does."""
     context = table.refresh().context
     context.check_writable()
-    wanted = partition_matcher(context.schema, partitions)
+    matches = partition_matcher(context.schema, partitions)
     latest = context.snapshots.latest()
     if latest is None:
         return CompactPlan(full=full, tasks=())
     picker = TaskPicker(context)
-    found: list[tuple[int, CompactTask]] = []
-    for (partition, bucket), files in live_buckets(context, latest, lambda place: wanted(place[0])).items():
+    sized_tasks: list[tuple[int, CompactTask]] = []
+    for (partition, bucket), files in live_buckets(context, latest, lambda place: matches(place[0])).items():
         picked = picker.pick(files, full=full)
         if picked is not None:
             task = CompactTask(partition=partition, bucket=bucket, snapshot_id=latest.id, full=full)
-            found.append((picked.size_bytes, task))
-    found.sort(key=lambda item: (-item[0], item[1].partition, item[1].bucket))
-    return CompactPlan(full=full, tasks=tuple(task for _, task in found))
+            sized_tasks.append((picked.size_bytes, task))
+    sized_tasks.sort(key=lambda item: (-item[0], item[1].partition, item[1].bucket))
+    return CompactPlan(full=full, tasks=tuple(task for _, task in sized_tasks))
 
 
 def run_task(context: TableContext, task: CompactTask) -> CommitMessage | None:
