@@ -44,7 +44,7 @@ def compact(
     Raises the first error of a bucket, behind the commit of the other buckets of its round.
     """
     handle, spec = parse_options(placed(table, storage_options=storage_options)).open()
-    chosen = None if partitions is None else [dict(one) for one in partitions]
+    chosen = None if partitions is None else [dict(partition) for partition in partitions]
     report = CompactReport()
     error: TablestoreError | None = None
     for _ in range(1 if full else _ROUNDS):

@@ -66,7 +66,7 @@ class NativeRule:
         """The files to read natively; the largest ones where they are too many. Pure."""
         # Files of one schema share the columns.
         columns = {id(file.columns): file.columns for file in files}
-        clear = {key for key, one in columns.items() if _are_clear(list(one))}
+        clear = {key for key, schema in columns.items() if _are_clear(list(schema))}
         able = [file for file in files if id(file.columns) in clear and self.can_name(file.path) and not _is_hidden(file.path)]
         total = sum(file.size_bytes for file in able)
         if self.most_files is None or len(able) <= self.most_files or total >= LARGE_FILE_BYTES * len(able):
@@ -96,8 +96,8 @@ def names_unicode_paths(spark: SparkSession) -> bool:
     """True if the JVMs can open files whose names are not ASCII. Runs a small job."""
     # The first is computed where the query is planned, the second where tasks run.
     frames = spark.sql("SELECT id FROM VALUES (1L) AS one (id)"), spark.range(1)
-    found = {frame.selectExpr(f"{_ENCODING} AS encoding").collect()[0].encoding for frame in frames}
-    return all(str(encoding).upper() in ("UTF-8", "UTF8") for encoding in found)
+    encodings = {frame.selectExpr(f"{_ENCODING} AS encoding").collect()[0].encoding for frame in frames}
+    return all(str(encoding).upper() in ("UTF-8", "UTF8") for encoding in encodings)
 
 
 def native_scan(spark: SparkSession, paths: Sequence[str], fields: Sequence[Field], *, positions: bool = False) -> DataFrame:
@@ -198,5 +198,5 @@ def _folded(name: str) -> str:
 def reads_alike(data_type: DataType) -> bool:
     """True if Spark's Parquet scan gives the values that we give."""
     return not any(
-        is_finer_than_micros(one) or (isinstance(one, AtomicType) and one.root is TypeRoot.TIME) for one in types_in(data_type)
+        is_finer_than_micros(part) or (isinstance(part, AtomicType) and part.root is TypeRoot.TIME) for part in types_in(data_type)
     )

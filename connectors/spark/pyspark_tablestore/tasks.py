@@ -71,8 +71,8 @@ def plain_errors() -> Iterator[None]:
 
 def split_kind(text: str) -> tuple[str, str | None]:
     """The message and the kind of an error of :func:`plain_errors`, from its text."""
-    found = _KIND.search(text)
-    return (text[: found.start()], found[1]) if found else (text, None)
+    match = _KIND.search(text)
+    return (text[: match.start()], match[1]) if match else (text, None)
 
 
 def portable(error: TablestoreError) -> TablestoreError:
