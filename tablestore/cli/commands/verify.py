@@ -81,8 +81,8 @@ def _checked(session: CommandRun, table: "ts.Table", *, deep: bool = False) -> t
     from tablestore.table.inspect.check import check_table
 
     with session.out.progress("checking", 1) as bar:
-        found = check_table(table.context, deep=deep, progress=bar.show)
-    return tuple(replace(finding, fix=finding.fix.replace(TABLE, table.name)) for finding in found)
+        findings = check_table(table.context, deep=deep, progress=bar.show)
+    return tuple(replace(finding, fix=finding.fix.replace(TABLE, table.name)) for finding in findings)
 
 
 def _show(session: CommandRun, findings: Sequence[Finding]) -> None:
