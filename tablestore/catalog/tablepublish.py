@@ -102,8 +102,8 @@ class TablePublish:
                 copy_file(self._files, path, target)
             return
         with ThreadPoolExecutor(_MOST_AT_ONCE) as pool:
-            for done in [pool.submit(copy_file, self._files, *pair) for pair in zip(paths, targets, strict=True)]:
-                done.result()
+            for future in [pool.submit(copy_file, self._files, *pair) for pair in zip(paths, targets, strict=True)]:
+                future.result()
 
     def _reveal_copies(self) -> None:
         files = self._files

@@ -166,15 +166,15 @@ class CommandRun:
 
         An error (a store that does not answer, a table that is being dropped) is noted, and the next look tries again.
         """
-        done, self.says_itself = 0, True
-        while looks is None or done < looks:
+        looks_done, self.says_itself = 0, True
+        while looks is None or looks_done < looks:
             for table in tables:
                 try:
                     look(table)
                 except ts.TablestoreError as error:
                     self.out.note(f"{table.name}: {error}")
-            done += 1
-            if looks is None or done < looks:
+            looks_done += 1
+            if looks is None or looks_done < looks:
                 clock.sleep(wait_s)
 
     def say_found(self, table: "ts.Table", report: Any) -> None:

@@ -124,10 +124,10 @@ def java_version() -> str | None:
     if java is None:
         return None
     try:
-        done = subprocess.run([java, "-version"], capture_output=True, text=True, check=False, timeout=30)
+        process = subprocess.run([java, "-version"], capture_output=True, text=True, check=False, timeout=30)
     except (OSError, subprocess.SubprocessError):
         return None
-    match = re.search(r'version "([^"]+)"', done.stderr + done.stdout)
+    match = re.search(r'version "([^"]+)"', process.stderr + process.stdout)
     return match[1] if match else None
 
 

@@ -110,7 +110,7 @@ def find_layers(context: TableContext, splits: Sequence[Split], may_read: Callab
     order = KeyOrder.of(context.schema.key_fields)
     partition_types = [field.type for field in context.schema.partition_fields]
     by_partition: dict[bytes, tuple[list[BucketFile], list[BucketFile]]] = {}
-    alone: dict[bytes, list[BucketFile]] = defaultdict(list)
+    unlayered: dict[bytes, list[BucketFile]] = defaultdict(list)
     for split in splits:
         # In buckets of a fixed number a key has its place: it is in no other bucket of the partition.
         if split.total_buckets < 1 or split.deletions:
@@ -126,10 +126,10 @@ def find_layers(context: TableContext, splits: Sequence[Split], may_read: Callab
                 ):
                     files += [BucketFile(directory=directory, file=file) for file in part]
             elif not any(file.may_retract for file in section.files):
-                alone[split.partition] += [BucketFile(directory=directory, file=file) for file in section.files]
+                unlayered[split.partition] += [BucketFile(directory=directory, file=file) for file in section.files]
     for partition, (base, _) in by_partition.items():
-        if _rows(alone[partition]) <= _rows(base) * NEWER_SHARE:
-            base += alone[partition]
+        if _rows(unlayered[partition]) <= _rows(base) * NEWER_SHARE:
+            base += unlayered[partition]
     layers = [Layer(partition=partition, base=tuple(base), newer=tuple(newer)) for partition, (base, newer) in by_partition.items()]
     layers.sort(key=lambda layer: (-_rows(layer.base), layer.partition))
     chosen: list[Layer] = []
@@ -177,11 +177,11 @@ def _latest(files: "Sequence[tuple[int, Longs]]") -> "tuple[KeyBits, NumberedKey
     placed = np.sort(np.concatenate([(keys - least) << width | place for place, (_, keys) in enumerate(files)]))
     keys = (placed >> width) + least
     last = np.append(keys[1:] != keys[:-1], True)
-    again = last & ~np.append(True, last[:-1])
-    if not again.any():
+    repeated = last & ~np.append(True, last[:-1])
+    if not repeated.any():
         return KeyBits.of(keys), None
-    numbers = np.array([number for number, _ in files], dtype=np.int64)[placed[again] & ((1 << width) - 1)]
-    return KeyBits.of(keys[last]), NumberedKeys.of(keys[again], numbers)
+    numbers = np.array([number for number, _ in files], dtype=np.int64)[placed[repeated] & ((1 << width) - 1)]
+    return KeyBits.of(keys[last]), NumberedKeys.of(keys[repeated], numbers)
 
 
 def _keys_of(reader: SplitReader, bucket_file: BucketFile, name: str) -> "Longs":

@@ -144,7 +144,7 @@ def _bounds(column: pa.ChunkedArray, data_type: DataType, characters: int) -> Co
     if floating and pc.any(pc.is_nan(column)).as_py():
         return UNKNOWN_STATS
     bounds = pc.min_max(column)
-    low, high = _known(bounds["min"]), _known(bounds["max"])
+    low, high = _bound_value(bounds["min"]), _bound_value(bounds["max"])
     if low is None or high is None:
         # Others expect both or none.
         return UNKNOWN_STATS
@@ -153,7 +153,7 @@ def _bounds(column: pa.ChunkedArray, data_type: DataType, characters: int) -> Co
     return cut_bounds(ColumnStats(min=low, max=high), characters)
 
 
-def _known(scalar: pa.Scalar) -> Any:
+def _bound_value(scalar: pa.Scalar) -> Any:
     try:
         value = python_value(scalar)
     except (OverflowError, ValueError):

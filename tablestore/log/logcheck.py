@@ -84,8 +84,12 @@ def log_status(context: TableContext, log: LogStore, settings: LogSettings, *, c
         recorded = progress.read(bucket % settings.slots, settings.slots)
         published = recorded.snapshot_id if recorded else 0
         lagging = latest is not None and latest.id > published
-        then = context.snapshots.find(published) if published else None
-        behind = latest.time_millis - (then.time_millis if then else latest.time_millis) if latest and lagging else 0
+        published_snapshot = context.snapshots.find(published) if published else None
+        behind = (
+            latest.time_millis - (published_snapshot.time_millis if published_snapshot else latest.time_millis)
+            if latest and lagging
+            else 0
+        )
         rows.append(
             BucketStatus(
                 bucket=bucket,

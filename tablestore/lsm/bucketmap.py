@@ -116,9 +116,9 @@ class BucketMap:
 
     def _add(self, hashes: Hashes, buckets: Buckets) -> None:
         # Both parts are sorted, or nearly so: a stable sort merges them.
-        together = np.concatenate([self._hashes, hashes])
-        order = np.argsort(together, kind="stable")
-        self._hashes = together[order]
+        all_hashes = np.concatenate([self._hashes, hashes])
+        order = np.argsort(all_hashes, kind="stable")
+        self._hashes = all_hashes[order]
         self._buckets = np.concatenate([self._buckets, buckets])[order]
         added = np.bincount(buckets, minlength=len(self._counts)).astype(np.int64)
         added[: len(self._counts)] += self._counts

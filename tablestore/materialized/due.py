@@ -75,25 +75,25 @@ def refresh_due(
 ) -> Iterator[DueRefresh]:
     """Refreshes what is due now in the current catalog, one after another as they are taken. An error of one table does not keep
     the others. ``skip``: the tables that are left out this time."""
-    now = session.clock.now_ms() if now_ms is None else now_ms
+    time_ms = session.clock.now_ms() if now_ms is None else now_ms
     this_round = Round()
     paths = _in_order(session)
     # Asked once for each table: a caller may count how often it leaves one out.
     due_paths = [path for path in paths if skip is None or not skip(path)]
-    _begin(session, due_paths, now, this_round)
+    _begin(session, due_paths, time_ms, this_round)
     for path in due_paths:
-        yield from _refresh_table(session, path, now, this_round)
+        yield from _refresh_table(session, path, time_ms, this_round)
     for path in paths:
-        drop_expired(session, path, now)
+        drop_expired(session, path, time_ms)
 
 
-def _begin(session: Session, paths: Sequence[ObjectPath], now: int, this_round: Round) -> None:
+def _begin(session: Session, paths: Sequence[ObjectPath], now_ms: int, this_round: Round) -> None:
     """Lets a round read the newest snapshots of the sources of what is due; they stay until each table has its refresh."""
     for path in paths:
         # The refresh of a table says what is wrong with it.
         with suppress(TablestoreError):
             stored = open_materialized(session, path)
-            if _is_left_to_others(session, stored) or due(stored, last_refresh(stored), now) is None:
+            if _is_left_to_others(session, stored) or due(stored, last_refresh(stored), now_ms) is None:
                 continue
             _hold_sources(session, stored, this_round)
 
@@ -111,7 +111,7 @@ def refresh_chain(session: Session, path: ObjectPath) -> Iterator[DueRefresh]:
     is refreshed. Raises NotFoundError, InvalidInputError for another table.
     """
     check_not_initializing(open_materialized(session, path), "refresh")
-    now, this_round, chain = session.clock.now_ms(), Round(), _chain(session, path)
+    now_ms, this_round, chain = session.clock.now_ms(), Round(), _chain(session, path)
     for member in chain:
         # The refresh of a table says what is wrong with it.
         with suppress(TablestoreError):
@@ -126,9 +126,9 @@ def refresh_chain(session: Session, path: ObjectPath) -> Iterator[DueRefresh]:
             report = refresh_until_landed(session, stored, once)
             this_round.move_on(stored.table)
         except TablestoreError as error:
-            yield DueRefresh(table=member, schedule_ms=now, error=error)
+            yield DueRefresh(table=member, schedule_ms=now_ms, error=error)
             return
-        yield DueRefresh(table=member, schedule_ms=now, report=report)
+        yield DueRefresh(table=member, schedule_ms=now_ms, report=report)
 
 
 def _chain(session: Session, path: ObjectPath) -> Sequence[ObjectPath]:
@@ -161,13 +161,13 @@ def refresh_scheduled(
     return refresh_once(session, stored, before=last, schedule_ms=schedule_ms, partition=partition, in_round=in_round)
 
 
-def _refresh_table(session: Session, path: ObjectPath, now: int, this_round: Round) -> Iterator[DueRefresh]:
+def _refresh_table(session: Session, path: ObjectPath, now_ms: int, this_round: Round) -> Iterator[DueRefresh]:
     for _ in range(MOST_PERIODS):
-        schedule = now
+        schedule = now_ms
         try:
             stored = open_materialized(session, path)
             last = last_refresh(stored)
-            when = None if _is_left_to_others(session, stored) else due(stored, last, now)
+            when = None if _is_left_to_others(session, stored) else due(stored, last, now_ms)
             if when is None:
                 return
             schedule = when

@@ -152,9 +152,9 @@ def _check_no_cycle(session: Session, sources: tuple[ObjectPath, ...], target: O
     seen: set[ObjectPath] = set()
     waiting: list[tuple[ObjectPath, ...]] = [(path,) for path in sources]
     while waiting:
-        way = waiting.pop()
-        if way[-1] == target:
-            shown = " reads ".join(str(path) for path in (target, *way))
+        chain = waiting.pop()
+        if chain[-1] == target:
+            shown = " reads ".join(str(path) for path in (target, *chain))
             raise InvalidInputError(
                 source.mark(
                     f"a materialized table cannot be made from itself: {shown}; take one of them out of the circle, or make it a "
@@ -163,9 +163,9 @@ def _check_no_cycle(session: Session, sources: tuple[ObjectPath, ...], target: O
                 ),
                 kind="materialized-cycle",
             )
-        if way[-1] not in seen:
-            seen.add(way[-1])
-            waiting += [(*way, below) for below in _below(session, way[-1])]
+        if chain[-1] not in seen:
+            seen.add(chain[-1])
+            waiting += [(*chain, below) for below in _below(session, chain[-1])]
 
 
 def _below(session: Session, path: ObjectPath) -> tuple[ObjectPath, ...]:

@@ -121,14 +121,14 @@ def cron(freshness: Freshness) -> str:
         if interval != 1:
             raise InvalidInputError("In full refresh mode, freshness must be 1 when the time unit is DAY.", kind="freshness")
         return _CRON[unit]
-    within = _WITHIN[unit]
-    if interval >= within:
+    unit_count = _WITHIN[unit]
+    if interval >= unit_count:
         raise InvalidInputError(
-            f"In full refresh mode, freshness must be less than {within} when the time unit is {unit}.", kind="freshness"
+            f"In full refresh mode, freshness must be less than {unit_count} when the time unit is {unit}.", kind="freshness"
         )
-    if within % interval:
+    if unit_count % interval:
         raise InvalidInputError(
-            f"In full refresh mode, only freshness that are factors of {within} are currently supported when the time unit is "
+            f"In full refresh mode, only freshness that are factors of {unit_count} are currently supported when the time unit is "
             f"{unit}.",
             kind="freshness",
         )

@@ -176,8 +176,8 @@ def _refresh(session: Session, stored: StoredTable, refresh: Refresh, source: So
         )
 
     def work(job: Job[Result]) -> Result:
-        def once(now: StoredTable) -> RefreshReport:
-            return refresh_once(session, now, before=last_refresh(now), partition=refresh.partition)
+        def once(current: StoredTable) -> RefreshReport:
+            return refresh_once(session, current, before=last_refresh(current), partition=refresh.partition)
 
         report = refresh_until_landed(session, stored, once)
         return _reported(stored, job.id, report, _verified(session, stored.path) if refresh.verify else None)

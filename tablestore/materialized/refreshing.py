@@ -134,9 +134,9 @@ def _refreshed(
     options: Mapping[str, str],
 ) -> RefreshReport:
     inner = refresh_session(session)
-    now = session.clock.now_ms()
-    for_ms = schedule_ms if schedule_ms is not None else (before.schedule_ms if before and partition else now)
-    note = RefreshNote(id=session.jobs.ids.uuid(), epoch=stored.upkeep.epoch, at_ms=now, schedule_ms=for_ms, mode="full")
+    now_ms = session.clock.now_ms()
+    for_ms = schedule_ms if schedule_ms is not None else (before.schedule_ms if before and partition else now_ms)
+    note = RefreshNote(id=session.jobs.ids.uuid(), epoch=stored.upkeep.epoch, at_ms=now_ms, schedule_ms=for_ms, mode="full")
     guard = guard_of(stored, before)
     if partition is not None:
         note = replace(note, reason="a partition is computed as a whole")
@@ -185,10 +185,10 @@ def guard_of(stored: StoredTable, before: RefreshNote | None) -> Guard:
     schemas, epoch = stored.table.context.schemas, str(stored.upkeep.epoch)
 
     def check(latest: Snapshot | None) -> None:
-        now = note_in(latest)
+        newest = note_in(latest)
         if schemas.latest().options.get(EPOCH, "0") != epoch:
             change = "altered, suspended or resumed"
-        elif (now.id if now else None) != (before.id if before else None):
+        elif (newest.id if newest else None) != (before.id if before else None):
             change = "refreshed by another job"
         else:
             return
@@ -220,7 +220,9 @@ def refresh_until_landed(session: Session, stored: StoredTable, refresh: Callabl
 
 def refresh_newest(session: Session, stored: StoredTable, options: Mapping[str, str] | None = None) -> None:
     """Brings a table up to date as it is now declared; ``options`` as in :func:`refresh_once`. Raises as this."""
-    refresh_until_landed(session, stored, lambda now: refresh_once(session, now, before=last_refresh(now), options=options))
+    refresh_until_landed(
+        session, stored, lambda current: refresh_once(session, current, before=last_refresh(current), options=options)
+    )
 
 
 def _overwritten(

@@ -100,8 +100,8 @@ class DeletionVectors:
                 index_file, where = self._places[name]
                 vectors[name] = self._bytes(index_file, where), self.deleted_count(name)
         for name, positions in marks.items():
-            together = union(self.positions(name), positions.astype(np.uint32))
-            vectors[name] = encode_deletion_vector(together), len(together)
+            united = union(self.positions(name), positions.astype(np.uint32))
+            vectors[name] = encode_deletion_vector(united), len(united)
         changes = [replace(entry, kind=EntryKind.DELETE) for entry in bucket_entries]
         if vectors:
             data, ranges = encode_vector_file(vectors)

@@ -460,14 +460,14 @@ class Table(Maintenance):
 
     def _repr_html_(self) -> str:
         schema = self._context.schema
-        about = {
+        facts = {
             "location": self.location,
             "columns": ", ".join(f"{field.name} {type_to_sql(field.type)}" for field in schema.fields),
             "primary key": ", ".join(schema.primary_keys),
             "partitioned by": ", ".join(schema.partition_keys),
             "comment": schema.comment,
         }
-        return html_card("Table", self._name, {key: value for key, value in about.items() if value})
+        return html_card("Table", self._name, {key: value for key, value in facts.items() if value})
 
 
 def _is_predicate(value: object) -> bool:

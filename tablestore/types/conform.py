@@ -51,11 +51,11 @@ def conform(
     fit; nothing is changed then.
     """
     table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
-    some = fill if isinstance(fill, pa.ChunkedArray) else None
-    counts = some is not None or bool(fill)
+    fill_mask = fill if isinstance(fill, pa.ChunkedArray) else None
+    counts = fill_mask is not None or bool(fill)
     defaults = {field.name: default for field in fields if counts and (default := default_scalar(field)) is not None}
     _check_columns(table.schema.names, fields, where, filled=defaults)
-    columns = [_conform_column(table, field, where, defaults.get(field.name), some) for field in fields]
+    columns = [_conform_column(table, field, where, defaults.get(field.name), fill_mask) for field in fields]
     return pa.Table.from_arrays(columns, schema=to_arrow_schema(fields))
 
 

@@ -246,8 +246,8 @@ class _Columns:
                 self._fill_one(position)
             return
         first, last = self._fill_one(start), self._fill_one(stop - 1)
-        together = first.mark is not None and last.mark is not None and first.table == last.table
-        if together and first.mark is not None and last.mark is not None:
+        is_one_table = first.mark is not None and last.mark is not None and first.table == last.table
+        if is_one_table and first.mark is not None and last.mark is not None:
             apart = last.mark.ordinal - first.mark.ordinal
             if first.mark.snapshot_id == last.mark.snapshot_id and apart == stop - 1 - start:
                 self.tables[start:stop] = [first.table] * (stop - start)

@@ -52,9 +52,9 @@ def compact(
         if not plan.tasks:
             break
         messages, error = run_each(spark, [task.to_bytes() for task in plan.tasks], partial(_run_task, spec))
-        done = commit_tasks(handle, [CommitMessage.from_bytes(data) for data in messages], full=full)
-        report += done
-        if error is not None or not done.tasks:
+        part_report = commit_tasks(handle, [CommitMessage.from_bytes(data) for data in messages], full=full)
+        report += part_report
+        if error is not None or not part_report.tasks:
             break
     after_compaction(handle.context, lambda: spark_log(spark, spec, handle), report.snapshot_ids)
     if error is not None:

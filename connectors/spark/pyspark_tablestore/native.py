@@ -67,11 +67,13 @@ class NativeRule:
         # Files of one schema share the columns.
         columns = {id(file.columns): file.columns for file in files}
         clear = {key for key, schema in columns.items() if _are_clear(list(schema))}
-        able = [file for file in files if id(file.columns) in clear and self.can_name(file.path) and not _is_hidden(file.path)]
-        total = sum(file.size_bytes for file in able)
-        if self.most_files is None or len(able) <= self.most_files or total >= LARGE_FILE_BYTES * len(able):
-            return able
-        return sorted(able, key=lambda file: (-file.size_bytes, file.path))[: self.most_files]
+        candidates = [
+            file for file in files if id(file.columns) in clear and self.can_name(file.path) and not _is_hidden(file.path)
+        ]
+        total = sum(file.size_bytes for file in candidates)
+        if self.most_files is None or len(candidates) <= self.most_files or total >= LARGE_FILE_BYTES * len(candidates):
+            return candidates
+        return sorted(candidates, key=lambda file: (-file.size_bytes, file.path))[: self.most_files]
 
     def can_name(self, path: str) -> bool:
         """True if Spark can open a path, or a part of one."""

@@ -211,8 +211,8 @@ def write_job(
 def write_messages(df: DataFrame, job: WriteJob, table: Table, *, cluster: bool = False) -> list[CommitMessage]:
     """Runs the tasks; gives their messages in order, one at least. ``cluster`` as in :func:`write`, errors as :func:`write_job`."""
     rows = clustered(df, job.spec, job.schema_id) if cluster else df
-    done, error = run_tasks(rows, partial(_write_rows, job))
-    written = [CommitMessage.from_bytes(data) for data in done]
+    outputs, error = run_tasks(rows, partial(_write_rows, job))
+    written = [CommitMessage.from_bytes(data) for data in outputs]
     if error is not None:
         abort_messages(table, written)
         raise error

@@ -59,7 +59,7 @@ class SeenColumns:
     """Collects what the records of a batch say of columns that the table lacks, or that are too narrow."""
 
     def __init__(self, target: Target) -> None:
-        self._known = {field.name for field in target.fields}
+        self._column_names = {field.name for field in target.fields}
         self._sightings: list[Sighting] = []
         self._narrow: set[int] = set()
 
@@ -70,10 +70,10 @@ class SeenColumns:
 
     def describe(self, types: Sequence[tuple[Found, Places]], places: Places) -> None:
         """Takes the types that schemas describe, each of some of the records at ``places``."""
-        for described, some in types:
+        for described, numbers in types:
             for name, kinds in described.items():
                 self._sightings += [
-                    Sighting(name, kind, places[some], is_new=name not in self._known, beyond_double=_is_decimal(kind))
+                    Sighting(name, kind, places[numbers], is_new=name not in self._column_names, beyond_double=_is_decimal(kind))
                     for kind in kinds
                 ]
 

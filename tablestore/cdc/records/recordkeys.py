@@ -52,8 +52,8 @@ class KeyReader:
     def _groups(self, keys: Sequence[bytes]) -> list[Group]:
         if isinstance(self._reader, AvroReader):
             return [Group(places=np.arange(len(keys), dtype=np.int64), payloads=keys)] if keys else []
-        alone = self._target.key[0] if len(self._target.key) == 1 else None
-        groups = by_schema(keys, alone=alone)
+        only_column = self._target.key[0] if len(self._target.key) == 1 else None
+        groups = by_schema(keys, alone=only_column)
         return [replace(group, payloads=[self._object(key) for key in group.payloads]) for group in groups]
 
     def _object(self, key: bytes) -> bytes:

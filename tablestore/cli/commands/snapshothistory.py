@@ -153,8 +153,8 @@ def rollback(
     session.confirm(yes, sentence, plan)
     snapshot = table.rollback_to(snapshot_id, tag=tag)
     document = {"table": table.name, "snapshot_id": snapshot.id if snapshot else None, "to_snapshot": target.id}
-    done = f"{table.name} is what it was at snapshot {target.id}"
-    session.out.done(document, f"{done} (new snapshot {snapshot.id})." if snapshot else f"{done} already: nothing differs.")
+    outcome = f"{table.name} is what it was at snapshot {target.id}"
+    session.out.done(document, f"{outcome} (new snapshot {snapshot.id})." if snapshot else f"{outcome} already: nothing differs.")
 
 
 def _record(snapshot: "ts.Snapshot") -> dict[str, Any]:

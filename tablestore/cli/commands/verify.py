@@ -71,8 +71,8 @@ def repair(
     for step in plan:
         session.out.say(f"{table.name}: {'would ' if dry_run else ''}{step}")
     summary = f"{table.name}: {len(plan) or 'no'} repair(s) {'to do' if dry_run else 'done'}, {len(left)} finding(s) left."
-    done = {**document, "done": not dry_run, "left": [asdict(finding) for finding in left]}
-    session.out.done(done, summary)
+    full_document = {**document, "done": not dry_run, "left": [asdict(finding) for finding in left]}
+    session.out.done(full_document, summary)
     if _problems(left):
         raise FoundProblems
 

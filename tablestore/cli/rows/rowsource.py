@@ -83,7 +83,7 @@ def open_rows(
                 else:
                     pipe = counted if size is None or path == "-" else None
                     placed = _CsvPlaces(path, compression, settings, chosen, target, pipe)
-                    with placed.told():
+                    with placed.with_places():
                         schema, batches = _csv(stream, settings, chosen, target, is_pipe=pipe is not None)
                     batches = placed.rows(batches)
         yield RowSource(name=path, schema=schema, batches=batches, size=size, position=counted.position)
@@ -199,11 +199,11 @@ class _CsvPlaces:
 
     def rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The batches; an error on the way says its place."""
-        with self.told():
+        with self.with_places():
             yield from batches
 
     @contextmanager
-    def told(self) -> Iterator[None]:
+    def with_places(self) -> Iterator[None]:
         """Arrow's errors with their place, if that is found."""
         try:
             yield

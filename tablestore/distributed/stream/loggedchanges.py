@@ -40,12 +40,12 @@ class LoggedChanges:
         if self._published < snapshot_id:
             before, progress = self._published, self._progress()
             self._published = min((slot_progress.snapshot_id for slot_progress in progress), default=0)
-            now = self._context.clock.steady_s()
+            now_s = self._context.clock.steady_s()
             if self._since_s is None or self._published > before:
-                self._since_s = now
+                self._since_s = now_s
             if self._published < snapshot_id:
                 # Once they are not waited for, they are not until they come further.
-                return self._published if now - self._since_s < SILENCE_S else snapshot_id
+                return self._published if now_s - self._since_s < SILENCE_S else snapshot_id
         self._since_s = None
         return snapshot_id
 

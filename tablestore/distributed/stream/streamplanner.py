@@ -344,9 +344,9 @@ class StreamPlanner:
         clock = self._context.clock
         if self._looked is not None and (early_s := self._looked[0] + self._look_s - clock.steady_s()) > 0:
             clock.sleep(early_s)
-        now, newest = clock.steady_s(), self._context.snapshots.latest()
+        now_s, newest = clock.steady_s(), self._context.snapshots.latest()
         self._context.check_is_there()
-        self._looked = now, newest
+        self._looked = now_s, newest
         return newest
 
     def _newest(self) -> Snapshot | None:
@@ -365,9 +365,9 @@ class StreamPlanner:
     def _keep_alive(self) -> None:
         """An idle stream is not a dead one."""
         expiration_ms = TableOptions(self._context.schema.options).value(opt.CONSUMER_EXPIRATION_TIME)
-        now = self._context.clock.steady_s()
-        if isinstance(expiration_ms, int) and self._store is not None and now - self._alive_s > expiration_ms / 4000:
-            self._alive_s = now
+        now_s = self._context.clock.steady_s()
+        if isinstance(expiration_ms, int) and self._store is not None and now_s - self._alive_s > expiration_ms / 4000:
+            self._alive_s = now_s
             self._store.progress.keep_alive()
 
 

@@ -177,12 +177,12 @@ def _struct(reader: CompactReader, depth: int = 0) -> dict[int, Any]:
     last = 0
     while True:
         start = reader.at
-        field, kind, now = reader.field(last)
+        field, kind, current = reader.field(last)
         if kind == STOP and reader.data[start] == 0:
             return fields
         if kind == STOP or not last < field <= last + 15:
             raise FormatError("a page header with fields that are not in order")
-        last = now
+        last = current
         if kind in (BOOL_TRUE, BOOL_FALSE):
             fields[field] = kind == BOOL_TRUE
         elif kind in (I32, I64):

@@ -34,17 +34,17 @@ def repairs(
     ``schema_id``: of the schema that the keys were written with; ``first``: the ordinal of the first record. Raises NotFoundError
     if the snapshot expires meanwhile.
     """
-    then = context if snapshot is None else context.at_schema(context.schemas.read(snapshot.schema_id))
-    key_rows = _parsed(then, keys, schema_id)
+    snapshot_context = context if snapshot is None else context.at_schema(context.schemas.read(snapshot.schema_id))
+    key_rows = _parsed(snapshot_context, keys, schema_id)
     missing = np.ones(key_rows.num_rows, dtype=np.bool_)
-    for rows in _rows(then, snapshot, bucket, key_rows):
+    for rows in _rows(snapshot_context, snapshot, bucket, key_rows):
         held, at = _matched(rows, key_rows)
         missing[at] = False
         if held.num_rows:
-            yield _encoded(then, snapshot, bucket, held, RowKind.INSERT, first)
+            yield _encoded(snapshot_context, snapshot, bucket, held, RowKind.INSERT, first)
             first += held.num_rows
     if missing.any():
-        yield _encoded(then, snapshot, bucket, key_rows.filter(pa.array(missing)), RowKind.DELETE, first)
+        yield _encoded(snapshot_context, snapshot, bucket, key_rows.filter(pa.array(missing)), RowKind.DELETE, first)
 
 
 def _parsed(context: TableContext, keys: Sequence[bytes], schema_id: int) -> pa.Table:

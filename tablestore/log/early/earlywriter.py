@@ -121,7 +121,7 @@ class EarlyRows:
         context, settings = self._context, self._settings
         schema = context.schema
         codes = np.zeros(rows.num_rows, dtype=np.int8) if kinds is None else np.asarray(kinds.to_numpy(zero_copy_only=False))
-        now = context.clock.now_ms()
+        now_ms = context.clock.now_ms()
         stop = 0
         for stretch in slices_of(rows, max_rows=_ROWS, max_bytes=TEXT_BYTES, size_of=text_bytes):
             start, stop = stop, stop + stretch.num_rows
@@ -141,7 +141,7 @@ class EarlyRows:
                     LogRecords(
                         bucket=int(bucket),
                         snapshot_id=EARLY_SNAPSHOT,
-                        time_millis=now,
+                        time_millis=now_ms,
                         ordinals=np.full(len(messages.values), schema.id, dtype=np.int64),
                         kinds=messages.kinds,
                         keys=messages.keys,

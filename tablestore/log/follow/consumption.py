@@ -214,7 +214,7 @@ class FileStoreConsumption:
         consumer = consumers.find(start.consumer_id) if start.consumer_id is not None else None
         if consumer is not None:
             self.resumed = True
-            self.progress.begin(place := self._kept(consumer))
+            self.progress.begin(place := self._stored_place(consumer))
             return place
         if start.position is not None:
             return self._checked(self._identity.checked(start.position))
@@ -225,7 +225,7 @@ class FileStoreConsumption:
             if first.phase == "changes" or self._context.snapshots.find(first.snapshot_id) is not None:
                 return first
 
-    def _kept(self, consumer: Consumer) -> Place:
+    def _stored_place(self, consumer: Consumer) -> Place:
         """The stored place of a named consumer."""
         stored = consumer.extra.get(POSITION_KEY)
         position = parse_stored(stored) if stored is not None else None
@@ -368,15 +368,15 @@ class FileStoreConsumption:
 
     def on_discontinuity(self, gap: Discontinuity) -> StorePlace | None:
         """The place to begin anew at a snapshot whose changes are not all known; None to go on without. Raises NotFoundError."""
-        way = self._request.on_discontinuity
-        if way == "raise":
+        reaction = self._request.on_discontinuity
+        if reaction == "raise":
             raise NotFoundError(
                 f"table {self._context.files.root_uri}: {gap.reason}, so the changes behind snapshot {gap.snapshot_id - 1} are "
                 'not known; go on with on_discontinuity="restart" (the whole table as of that snapshot comes next) or "skip"',
                 kind="discontinuity",
             )
         self._gap = gap.reason
-        return None if way == "skip" else StorePlace(phase="frame", snapshot_id=gap.snapshot_id)
+        return None if reaction == "skip" else StorePlace(phase="frame", snapshot_id=gap.snapshot_id)
 
     def find(self, snapshot_id: int) -> Snapshot | None:
         """The snapshot, None if it is still to come. Raises NotFoundError (expired), ConflictError (the table was replaced)."""

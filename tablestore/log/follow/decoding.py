@@ -107,10 +107,12 @@ class RecordDecoder:
 
     def decoded(self, raw: RawRecords, part: npt.NDArray[np.int64], written: TableSchema) -> tuple[pa.RecordBatch, DecodedChanges]:
         """Records written with one schema as rows of the reader's; the changes say which record each row is of."""
-        now = self._context.schema
+        reader_schema = self._context.schema
         predicate = self._predicate
-        names = set(self._columns) | (columns_of(predicate) if predicate is not None else frozenset()) | set(now.primary_keys)
-        ids = {now.field(name).id for name in names}
+        names = (
+            set(self._columns) | (columns_of(predicate) if predicate is not None else frozenset()) | set(reader_schema.primary_keys)
+        )
+        ids = {reader_schema.field(name).id for name in names}
         fields = [f for f in written.fields if f.id in ids]
         arrow_schema = written.arrow_schema
         places = None if len(part) == len(raw) else part.tolist()
@@ -130,8 +132,8 @@ class RecordDecoder:
                 kind="bad-record",
             ) from error
         rows = pa.RecordBatch.from_struct_array(changes.rows.to_struct_array().combine_chunks())
-        if written.fields != now.fields:
-            targets = [now.field(name) for name in now.field_names if name in names]
+        if written.fields != reader_schema.fields:
+            targets = [reader_schema.field(name) for name in reader_schema.field_names if name in names]
             rows = self.fitting(rows, written, fields, targets)
         return rows, changes
 
@@ -173,9 +175,9 @@ class RecordDecoder:
         complete = self._settings.mode == "all" or not schema.is_keyed or columns_of(predicate) <= set(schema.primary_keys)
         new, mask = filtered_kinds(kinds, matches, pairs, known_before=complete)
         # A pair that was cut apart: its row before leaves, its row after enters.
-        alone = ~pairs
-        alone[1:] &= ~pairs[:-1]
-        new[alone & mask & (kinds == RowKind.UPDATE_BEFORE)] = RowKind.DELETE
+        unpaired = ~pairs
+        unpaired[1:] &= ~pairs[:-1]
+        new[unpaired & mask & (kinds == RowKind.UPDATE_BEFORE)] = RowKind.DELETE
         return new, mask
 
 

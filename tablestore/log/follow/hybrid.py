@@ -102,8 +102,8 @@ class HybridConsumption:
             restart: Place | None = position
             while restart is not None:
                 if isinstance(restart, StorePlace):
-                    done = yield from self._store.finish(restart)
-                    place = self._place_behind(done, begins)
+                    snapshot_id = yield from self._store.finish(restart)
+                    place = self._place_behind(snapshot_id, begins)
                     self._store.progress.passed(self._store.place(restart), place)
                 else:
                     place = restart
@@ -113,10 +113,10 @@ class HybridConsumption:
         finally:
             self._reader.close()
 
-    def _place_behind(self, done: int, begins: Mapping[int, int]) -> LogPlace:
+    def _place_behind(self, snapshot_id: int, begins: Mapping[int, int]) -> LogPlace:
         """The place in the log behind a snapshot that was handed out whole."""
-        snapshot = self._context.snapshots.find(done) if done else None
-        return place_at(self._context, self._log, self._settings, snapshot, begins).at_base(done)
+        snapshot = self._context.snapshots.find(snapshot_id) if snapshot_id else None
+        return place_at(self._context, self._log, self._settings, snapshot, begins).at_base(snapshot_id)
 
     def _follow(self, place: LogPlace) -> Generator[ChangeBatch, None, StorePlace | None]:
         """Changes behind ``place``; returns where to begin anew, None at the end."""
@@ -220,11 +220,11 @@ class HybridConsumption:
             return False
         if not self._request.follow:
             return True
-        now = self._context.clock.steady_s()
+        now_s = self._context.clock.steady_s()
         if self._silent_since is None:
-            self._silent_since = now
+            self._silent_since = now_s
             return False
-        if now - self._silent_since < SILENCE_S:
+        if now_s - self._silent_since < SILENCE_S:
             return False
         LOG.warning(
             "%s has no records of the snapshots %d to %d of %s: their changes are read from the file store; `tablestore log "

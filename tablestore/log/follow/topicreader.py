@@ -205,8 +205,8 @@ class LogReader:
                 place = place.moved(bucket, place.offsets[bucket], Mark(snapshot.id, part.first + part.rows.num_rows - 1))
                 rows, kinds = part.rows, part.kinds
                 if plan.context.schema.fields != context.schema.fields:
-                    then = plan.context.schema
-                    rows = self._decoder.fitting(rows, then, then.fields, context.schema.fields)
+                    snapshot_schema = plan.context.schema
+                    rows = self._decoder.fitting(rows, snapshot_schema, snapshot_schema.fields, context.schema.fields)
                 if settings.mode == "upsert":
                     mask = kinds != RowKind.UPDATE_BEFORE
                     rows, kinds = rows.filter(pa.array(mask)), kinds[mask]

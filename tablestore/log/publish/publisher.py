@@ -208,9 +208,9 @@ class LogPublisher:
         while True:
             if self.try_hold():
                 return True
-            now = self._recorded_snapshot()
-            seen = now if seen is None else seen
-            if now != seen or not self._is_behind():
+            recorded = self._recorded_snapshot()
+            seen = recorded if seen is None else seen
+            if recorded != seen or not self._is_behind():
                 return False
             if clock.steady_s() >= deadline_s:
                 LOG.warning("the publisher of slot %d of %s makes no progress; publishing without its lock", self._number, name)
@@ -281,9 +281,9 @@ class LogPublisher:
         if own_progress is None:
             # Before anything is sent: a publisher with another number of slots has to find this one.
             self._progress.record(self._number, settings.slots, self._current(self._done, None))
-        now = replace(owner, incarnation=owner.incarnation or self._incarnation, record_bytes=self._slot.max_record_bytes)
-        if now != owner:
-            write_log_owner(self._context.files, now)
+        new_owner = replace(owner, incarnation=owner.incarnation or self._incarnation, record_bytes=self._slot.max_record_bytes)
+        if new_owner != owner:
+            write_log_owner(self._context.files, new_owner)
         self._location = owner.location
         self._ahead.opened()
 

@@ -156,8 +156,8 @@ def plan_task(
         if pending and bisect_left(walls, reach) != bisect_left(walls, min(key_of(file.min_key) for file in section.files)):
             close()
         reach = max(key_of(file.max_key) for file in section.files)
-        alone = not section.needs_merge
-        movable = alone and not rewrite_all and all(_stays_as_it_is(f, target_bytes, drops) for f in section.files)
+        is_single = not section.needs_merge
+        movable = is_single and not rewrite_all and all(_stays_as_it_is(f, target_bytes, drops) for f in section.files)
         if not movable:
             pending.append(section)
             continue

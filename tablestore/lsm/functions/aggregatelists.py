@@ -22,7 +22,7 @@ def join_texts(function: ColumnFunction, column: pa.Array, events: Events, name:
     """listagg: the texts that are not empty, with the delimiter between them; ``distinct`` leaves out parts that were there."""
     texts = column.fill_null("") if column.null_count else column
     filled = pc.not_equal(texts, "").to_numpy(zero_copy_only=False)
-    some = events.first(events.valid(column)) >= 0
+    has_text = events.first(events.valid(column)) >= 0
     events = _in_order(events.where(filled[events.rows]))
     parts, key = texts.take(pa.array(events.rows)), events.key
     if function.distinct:
@@ -31,7 +31,7 @@ def join_texts(function: ColumnFunction, column: pa.Array, events: Events, name:
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
     joined = pc.binary_join(pa.ListArray.from_arrays(pa.array(offsets), parts), function.delimiter)
     # Empty texts alone make an empty text.
-    return joined if some.all() else pc.if_else(pa.array(some), joined, pa.scalar(None, column.type))
+    return joined if has_text.all() else pc.if_else(pa.array(has_text), joined, pa.scalar(None, column.type))
 
 
 def collect(function: ColumnFunction, column: pa.Array, events: Events, name: str) -> pa.Array:

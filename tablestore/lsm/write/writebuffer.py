@@ -158,7 +158,7 @@ class WriteBuffer:
         codes = kinds.to_numpy().astype(np.int8)
         if self._merge is not None:
             self._merge.check_retractions(codes[codes != RowKind.UPDATE_BEFORE] if self._once else codes)
-            mask = self._kept(rows, codes)
+            mask = self._keep_mask(rows, codes)
             if not mask.all():
                 rows, codes = rows.filter(pa.array(mask)), codes[mask]
                 orderless = None if orderless is None else orderless[mask]
@@ -169,7 +169,7 @@ class WriteBuffer:
         rows, codes = prepared(self._merge, rows, codes)
         return _Piece(rows, pa.chunked_array([pa.array(codes)]), orderless if orderless is not None and orderless.any() else None)
 
-    def _kept(self, rows: pa.Table, kinds: Kinds) -> Mask:
+    def _keep_mask(self, rows: pa.Table, kinds: Kinds) -> Mask:
         """The rows that go into files, without those that mean nothing there."""
         assert self._merge is not None
         mask: Mask = ~np.isin(kinds, self._merge.skipped_kinds)
@@ -190,14 +190,14 @@ class WriteBuffer:
         partitions, groups, buckets, counts = self._grouped(rows)
         order: Places | None
         if self._merge is not None and self._merge.computes:
-            rows, done = self._by_version(rows, orderless, partitions, groups, buckets, counts)
-            self._check_once(rows, done)
-            for layer in fold_layers(self._merge, rows, kinds, done, counts):
+            rows, sorted_order = self._by_version(rows, orderless, partitions, groups, buckets, counts)
+            self._check_once(rows, sorted_order)
+            for layer in fold_layers(self._merge, rows, kinds, sorted_order, counts):
                 yield from _runs(layer.rows, layer.kinds, layer.counts, partitions, buckets)
             return
         if self._schema.is_keyed:
-            rows, done = self._by_version(rows, orderless, partitions, groups, buckets, counts)
-            order, counts = self._keyed_order(rows, done, counts)
+            rows, sorted_order = self._by_version(rows, orderless, partitions, groups, buckets, counts)
+            order, counts = self._keyed_order(rows, sorted_order, counts)
         else:
             order = _by_group(groups, rows.num_rows)
         if order is not None:
@@ -213,8 +213,8 @@ class WriteBuffer:
         if not rows.num_rows:
             return
         partitions, groups, buckets, counts = self._grouped(rows)
-        rows, done = self._by_version(rows, orderless, partitions, groups, buckets, counts)
-        order = done.order
+        rows, sorted_order = self._by_version(rows, orderless, partitions, groups, buckets, counts)
+        order = sorted_order.order
         yield from _runs(take_rows(rows, order), None if kinds is None else kinds[order], counts, partitions, buckets)
 
     def _grouped(self, rows: pa.Table) -> tuple[Partitions, U64 | None, int, list[int]]:
@@ -265,19 +265,19 @@ class WriteBuffer:
         groups = partition_of * np.uint64(count)
         return groups if buckets is None else groups + buckets, count
 
-    def _keyed_order(self, rows: pa.Table, done: SortedOrder, counts: list[int]) -> tuple[Places | None, list[int]]:
+    def _keyed_order(self, rows: pa.Table, sorted_order: SortedOrder, counts: list[int]) -> tuple[Places | None, list[int]]:
         """The places of the rows that a fold keeps, by group and key (None: all, as they are), and the rows per group."""
         assert self._merge is not None
-        self._check_once(rows, done)
-        order = done.order
-        if not done.repeats.any():
+        self._check_once(rows, sorted_order)
+        order = sorted_order.order
+        if not sorted_order.repeats.any():
             in_order = bool((order[1:] > order[:-1]).all())
             return None if in_order else order, counts
         mask = np.ones(len(order), dtype=np.bool_)
         if self._merge.keep == "last":
-            mask[:-1] = ~done.repeats
+            mask[:-1] = ~sorted_order.repeats
         else:
-            mask[1:] = ~done.repeats
+            mask[1:] = ~sorted_order.repeats
         bounds = np.cumsum([0, *counts])
         kept_counts = [int(np.count_nonzero(mask[a:b])) for a, b in pairwise(bounds.tolist())]
         return order[mask], kept_counts
@@ -295,29 +295,29 @@ class WriteBuffer:
         assert self._merge is not None
         fields = self._schema.key_fields
         plain = plain_columns([one_chunk(rows.column(field.name)) for field in fields], [f.type.nullable for f in fields])
-        done = sort_by_group_and_key(groups, len(partitions) * buckets, to_words(plain))
+        sorted_order = sort_by_group_and_key(groups, len(partitions) * buckets, to_words(plain))
         if orderless is not None and orderless.any():
-            rows = self._with_orders(rows, orderless, done, partitions, buckets, counts)
-        if not self._merge.sequence_fields or not done.repeats.any():
-            return rows, done
-        return rows, SortedOrder(self._by_sequence_fields(rows, done), done.repeats)
+            rows = self._with_orders(rows, orderless, sorted_order, partitions, buckets, counts)
+        if not self._merge.sequence_fields or not sorted_order.repeats.any():
+            return rows, sorted_order
+        return rows, SortedOrder(self._by_sequence_fields(rows, sorted_order), sorted_order.repeats)
 
     def _with_orders(
         self,
         rows: pa.Table,
         orderless: Mask,
-        done: SortedOrder,
+        sorted_order: SortedOrder,
         partitions: Partitions,
         buckets: int,
         counts: Sequence[int],
     ) -> pa.Table:
-        """The rows with the order of what is stored in the retractions that have none; ``done`` has them by key and arrival."""
+        """The rows with the stored order in the retractions that have none; ``sorted_order`` has them by key and arrival."""
         assert self._merge is not None
-        first = np.ones(len(done.order), dtype=np.bool_)
-        first[1:] = ~done.repeats
+        first = np.ones(len(sorted_order.order), dtype=np.bool_)
+        first[1:] = ~sorted_order.repeats
         key = np.cumsum(first) - 1
         lacking = np.zeros(int(key[-1]) + 1, dtype=np.bool_)
-        lacking[key[orderless[done.order]]] = True
+        lacking[key[orderless[sorted_order.order]]] = True
         chosen = lacking[key]
         # A row of each key that lacks an order, by group and key.
         places = np.flatnonzero(first)[lacking]
@@ -327,7 +327,7 @@ class WriteBuffer:
         stored, stored_of_key, count = [rows.slice(0, 0).select(ordering)], np.full(len(places), -1, dtype=np.int64), 0
         for number in np.unique(group).tolist() if self._stored_order is not None else ():
             members = np.flatnonzero(group == number)
-            keys = take_rows(rows.select(names), done.order[places[members]])
+            keys = take_rows(rows.select(names), sorted_order.order[places[members]])
             assert self._stored_order is not None
             stored_rows, row_of_key = self._stored_order(partitions[number // buckets], number % buckets, keys)
             stored_of_key[members] = np.where(row_of_key >= 0, row_of_key + count, -1)
@@ -336,23 +336,23 @@ class WriteBuffer:
         return with_orders(
             rows,
             self._merge.sequence_fields,
-            versions=done.order[chosen],
+            versions=sorted_order.order[chosen],
             key=(np.cumsum(lacking) - 1)[key[chosen]],
-            lacks=orderless[done.order[chosen]],
+            lacks=orderless[sorted_order.order[chosen]],
             stored=pa.concat_tables(stored),
             stored_of_key=stored_of_key,
         )
 
-    def _check_once(self, rows: pa.Table, done: SortedOrder) -> None:
-        if self._once and done.repeats.any():
-            row = int(done.order[np.argmax(done.repeats)])
+    def _check_once(self, rows: pa.Table, sorted_order: SortedOrder) -> None:
+        if self._once and sorted_order.repeats.any():
+            row = int(sorted_order.order[np.argmax(sorted_order.repeats)])
             raise second_match(rows.slice(row, 1).select(self._schema.primary_keys))
 
-    def _by_sequence_fields(self, rows: pa.Table, done: SortedOrder) -> Places:
+    def _by_sequence_fields(self, rows: pa.Table, sorted_order: SortedOrder) -> Places:
         """The order with the rows of one key arranged by the sequence fields, arrival last."""
         assert self._merge is not None
-        several, group = versions_of_repeated_keys(done)
-        versions = done.order[several]
+        several, group = versions_of_repeated_keys(sorted_order)
+        versions = sorted_order.order[several]
         fields = self._merge.sequence_fields
         ranked = rank_versions(
             group,
@@ -360,7 +360,7 @@ class WriteBuffer:
             descending=[field.descending for field in fields],
             tie_breakers=[versions],
         )
-        order = done.order.copy()
+        order = sorted_order.order.copy()
         order[several] = versions[ranked]
         return order
 

@@ -149,10 +149,10 @@ def _stage(session: Session, stored: StoredTable, definition: MaterializedTable)
 def _stays(session: Session, stored: StoredTable) -> bool:
     """True if a table is the one that it was: what lies beside another one is no version of it."""
     try:
-        now = open_materialized(session, stored.path)
+        current = open_materialized(session, stored.path)
     except (NotFoundError, InvalidInputError):
         return False
-    return now.table.context.table_uuid == stored.table.context.table_uuid
+    return current.table.context.table_uuid == stored.table.context.table_uuid
 
 
 def _restated(session: Session, stored: StoredTable, action: Stage, source: Source) -> MaterializedTable:
@@ -283,8 +283,8 @@ def _one_wins(session: Session, stored: StoredTable) -> Iterator[None]:
     except TablestoreError as error:
         raced = isinstance(error, ConflictError) or (isinstance(error, AlreadyExistsError) and error.kind == "table-exists")
         try:
-            now = open_materialized(session, stored.path)
-            raced = raced or (now.upkeep.epoch, version_id(now)) != (stored.upkeep.epoch, version_id(stored))
+            current = open_materialized(session, stored.path)
+            raced = raced or (current.upkeep.epoch, version_id(current)) != (stored.upkeep.epoch, version_id(stored))
         except NotFoundError:
             raced = True
         except TablestoreError:

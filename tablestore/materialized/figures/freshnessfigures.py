@@ -66,7 +66,7 @@ def figures_of(session: Session, database: str | None = None) -> Iterator[Freshn
 
     Versions beside a table are left out: nobody waits for their rows. So are tables whose definition is damaged.
     """
-    now = session.clock.now_ms()
+    now_ms = session.clock.now_ms()
     for path, table in materialized_tables(session, session.catalogs.current, database):
         if is_version(table):
             continue
@@ -80,7 +80,7 @@ def figures_of(session: Session, database: str | None = None) -> Iterator[Freshn
             status=stored.upkeep.status,
             mode=stored.definition.refresh_mode,
             target_ms=stored.definition.freshness.millis,
-            lag_ms=_lag(session, stored, now),
+            lag_ms=_lag(session, stored, now_ms),
             last=next(past_refreshes(stored), None),
             error=last_error(stored),
         )
@@ -110,14 +110,14 @@ def _past(snapshot: Snapshot, note: RefreshNote) -> PastRefresh:
     )
 
 
-def _lag(session: Session, stored: StoredTable, now: int) -> int | None:
+def _lag(session: Session, stored: StoredTable, now_ms: int) -> int | None:
     cursor = parse_cursor(stored_cursor(stored.table.context.snapshots.latest()))
     try:
         times = [_first_missing(session, path, cursor) for path in sources_of(stored.definition.expanded_query)]
     except TablestoreError:
         return None
     waiting = [time_ms for time_ms in times if time_ms is not None]
-    return max(0, now - min(waiting)) if waiting else 0
+    return max(0, now_ms - min(waiting)) if waiting else 0
 
 
 def _first_missing(session: Session, path: ObjectPath, cursor: RefreshCursor | None) -> int | None:

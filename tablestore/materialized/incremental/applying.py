@@ -93,10 +93,10 @@ def _parts(target: Table, change: pa.Table | None) -> tuple[pa.Table, pa.Table |
     rows = change.select(names)
     added_places = np.flatnonzero(weights > 0)
     added = rows.take(pa.array(np.repeat(added_places, weights[added_places])))
-    go = np.flatnonzero(weights < 0)
-    if not len(go):
+    removed_places = np.flatnonzero(weights < 0)
+    if not len(removed_places):
         return added, None
-    removed = rows.take(pa.array(go)).append_column(_TIMES, pa.array(-weights[go], pa.int64()))
+    removed = rows.take(pa.array(removed_places)).append_column(_TIMES, pa.array(-weights[removed_places], pa.int64()))
     return added, removed
 
 

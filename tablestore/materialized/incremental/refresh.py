@@ -247,7 +247,7 @@ def target_names(schema: pa.Schema, query: str, target: Table) -> list[str]:
     if {name.casefold() for name in schema.names} == set(folded):
         return [folded[name.casefold()] for name in schema.names]
     if takes_all_columns(query):
-        query_columns, table_columns = (", ".join(map(repr, these)) for these in (schema.names, names))
+        query_columns, table_columns = (", ".join(map(repr, column_names)) for column_names in (schema.names, names))
         raise InvalidInputError(
             f"the query of materialized table {target.name} gives the columns {query_columns} now, and the table has "
             f"{table_columns}: what its * stands for was altered. CREATE OR ALTER MATERIALIZED TABLE … of the same query adds "

@@ -114,9 +114,9 @@ def find_sources(session: Session, query: str, in_round: Round | None = None) ->
         place = (table.location, table.branch_name)
         places.append(place)
         if place not in by_place:
-            now = in_round.snapshot_of(table)
-            check_filled(now, schema, str(path))
-            by_place[place] = RefreshSource(path=path, table=table, now=now)
+            newest = in_round.snapshot_of(table)
+            check_filled(newest, schema, str(path))
+            by_place[place] = RefreshSource(path=path, table=table, now=newest)
     numbers = {place: number for number, place in enumerate(by_place)}
     return Sources(sources=tuple(by_place.values()), source_of=tuple(numbers[place] for place in places))
 
@@ -210,17 +210,17 @@ def _is_in_frame(table: Table, snapshot: Snapshot) -> bool:
 
 
 def _why_not(point: Point, source: RefreshSource) -> str | None:
-    table, now, name = source.table, source.now, source.name
+    table, newest, name = source.table, source.now, source.name
     if point.table_uuid != table.context.table_uuid:
         return f"source {name} is another table than before: it was dropped and made anew, or replaced"
     if table.context.schemas.read(point.schema_id).fields != table.table_schema.fields:
         return f"the columns of source {name} were altered"
     if point.snapshot_id is None:
-        return None if now is None else _gap(source, 0)
+        return None if newest is None else _gap(source, 0)
     old = table.context.snapshots.find(point.snapshot_id)
     if old is None:
         return f"snapshot {point.snapshot_id} of source {name}, which was read last, has expired"
-    if now is None or now.id < old.id or old.uuid != point.snapshot_uuid:
+    if newest is None or newest.id < old.id or old.uuid != point.snapshot_uuid:
         return f"source {name} has another history than before: snapshot {point.snapshot_id}, which was read last, is no part of it"
     if not _is_in_frame(table, old):
         return f"source {name} was read before its compaction had written its changes"

@@ -61,19 +61,19 @@ class ChangeFeed:
 
     def plan(self, snapshot: Snapshot) -> "SnapshotChanges":
         """The changes to read of one snapshot."""
-        then, rule = self._then(snapshot)
-        plan = plan_changes(snapshot, self._scope(snapshot, then), rule, then.manifests, pairs=self.pairs)
+        snapshot_context, rule = self._then(snapshot)
+        plan = plan_changes(snapshot, self._scope(snapshot, snapshot_context), rule, snapshot_context.manifests, pairs=self.pairs)
         all_computed = all(isinstance(step, FoundChanges) for step in plan.steps)
         complete = all_computed or not rule.keyed or rule.changelog.on_compaction
-        return SnapshotChanges(feed=self, context=then, steps=plan.steps, gap=plan.gap, complete=complete)
+        return SnapshotChanges(feed=self, context=snapshot_context, steps=plan.steps, gap=plan.gap, complete=complete)
 
     def gap(self, snapshot: Snapshot) -> Discontinuity | None:
         """The discontinuity of a snapshot, as its plan has it; for most snapshots their manifests need not be read."""
-        then, rule = self._then(snapshot)
+        snapshot_context, rule = self._then(snapshot)
         source = source_of(snapshot, rule)
         if source is ChangeFiles.FRAMES:
             return self.plan(snapshot).gap
-        return source if isinstance(source, Discontinuity) else self._scope(snapshot, then).gap(snapshot)
+        return source if isinstance(source, Discontinuity) else self._scope(snapshot, snapshot_context).gap(snapshot)
 
     def has_changes(self, snapshot: Snapshot) -> bool:
         """True if a snapshot may have changes, known or not."""
@@ -107,15 +107,15 @@ class ChangeFeed:
             yield changelog
             snapshot_id -= 1
 
-    def _scope(self, snapshot: Snapshot, then: TableContext) -> ChangeScope:
+    def _scope(self, snapshot: Snapshot, snapshot_context: TableContext) -> ChangeScope:
         # Partition columns keep name and type through all schemas.
-        return change_scope(snapshot, then.schema, self.predicate)
+        return change_scope(snapshot, snapshot_context.schema, self.predicate)
 
     def _then(self, snapshot: Snapshot) -> tuple[TableContext, ChangeRule]:
         """The table at the snapshot's schema, and the rule of that."""
-        then = self.context.at_schema(self.context.schemas.read(snapshot.schema_id))
-        rule = change_rule(then)
-        return then, rule if self.as_written else found_rule(rule)
+        snapshot_context = self.context.at_schema(self.context.schemas.read(snapshot.schema_id))
+        rule = change_rule(snapshot_context)
+        return snapshot_context, rule if self.as_written else found_rule(rule)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,12 +169,12 @@ class SnapshotChanges:
         return tuple(field.name for field in self.context.schema.fields if field.id in ids)
 
     def _projection(self) -> Projection | None:
-        now: TableSchema = self.feed.context.schema
-        if self.context.schema.fields == now.fields:
+        reader_schema: TableSchema = self.feed.context.schema
+        if self.context.schema.fields == reader_schema.fields:
             return None
         return Projection(
             self.context.schema.fields,
-            [now.field(name) for name in self._needed],
+            [reader_schema.field(name) for name in self._needed],
             keep=(KIND_COLUMN,),
             file_names=self._names_then,
             where=f"the changes of table {self.context.files.root_uri}",
@@ -238,10 +238,10 @@ def filtered_kinds(kinds: Kinds, matches: Mask, pairs: Mask, *, known_before: bo
     out[left] = RowKind.DELETE
     out[entered + 1] = RowKind.INSERT
     if not known_before:
-        alone = np.ones(len(kinds), dtype=np.bool_)
-        alone[first] = alone[first + 1] = False
+        unpaired = np.ones(len(kinds), dtype=np.bool_)
+        unpaired[first] = unpaired[first + 1] = False
         # The row before may have matched, and a retraction may hold nothing but the key.
-        unmatched = alone & ~matches & (kinds != RowKind.UPDATE_BEFORE)
+        unmatched = unpaired & ~matches & (kinds != RowKind.UPDATE_BEFORE)
         out[unmatched] = RowKind.DELETE
         mask |= unmatched
     return out, mask

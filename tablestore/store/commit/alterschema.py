@@ -290,16 +290,16 @@ class _Alteration:
 
     def _take_back(self, new_schema: TableSchema, base: TableSchema, deadline_s: float) -> TableSchema:
         """Publish the old content as one more schema. Field ids that the alteration assigned are not used again."""
-        again = replace(
+        restored_schema = replace(
             without_condition(base),
             id=new_schema.id + 1,
             highest_field_id=new_schema.highest_field_id,
             time_millis=max(new_schema.time_millis, base.time_millis),
         )
-        if not self._publish(again, new_schema, deadline_s):
+        if not self._publish(restored_schema, new_schema, deadline_s):
             raise ConflictError(
-                f"table {self._name} was altered again at once (schema {again.id}), while rows landed that schema {new_schema.id} "
-                "does not allow; compare the schemas with table.schema_history() and alter it back",
+                f"table {self._name} was altered again at once (schema {restored_schema.id}), while rows landed that schema "
+                f"{new_schema.id} does not allow; compare the schemas with table.schema_history() and alter it back",
                 kind="not-empty",
             )
-        return again
+        return restored_schema

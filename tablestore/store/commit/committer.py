@@ -405,7 +405,7 @@ class Committer:
         self.manifests.sync()
         schema_id = max(delta.message.schema_id, latest.schema_id) if latest else delta.message.schema_id
         rows = row_delta(delta.entries)
-        now = self.clock.now_ms()
+        now_ms = self.clock.now_ms()
         return Snapshot(
             uuid=uuid,
             id=latest.id + 1 if latest else 1,
@@ -422,7 +422,7 @@ class Committer:
             commit_identifier=BATCH_IDENTIFIER if request.identifier is None else request.identifier,
             commit_kind=request.kind,
             # Ids order snapshots; times must never contradict them, whatever the clocks of two writers say.
-            time_millis=max(now, latest.time_millis + 1) if latest else now,
+            time_millis=max(now_ms, latest.time_millis + 1) if latest else now_ms,
             total_record_count=(latest.total_record_count if latest else 0) + rows,
             delta_record_count=rows,
             changelog_record_count=row_delta(changelog) if changelog else None,

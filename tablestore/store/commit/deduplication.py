@@ -97,7 +97,7 @@ class CommitDeduplication:
         if not names:
             return self._landing_without_files(message, latest)
         first_landing: Snapshot | None = None
-        met: set[str] = set()
+        landed_names: set[str] = set()
         lowest = latest.id + 1
         for snapshot in self.snapshots.back_from(latest):
             if snapshot.id <= message.base_snapshot_id:
@@ -107,17 +107,22 @@ class CommitDeduplication:
             except NotFoundError:
                 break
             # A compaction adds a file again when it moves it, so the oldest of these snapshots added it first.
-            first_landing, met, lowest = snapshot if added else first_landing, met | added, snapshot.id
+            first_landing, landed_names, lowest = snapshot if added else first_landing, landed_names | added, snapshot.id
         is_whole = lowest == message.base_snapshot_id + 1
-        if met == names and first_landing is not None and (is_whole or first_landing.commit_kind is not CommitKind.COMPACT):
+        if (
+            landed_names == names
+            and first_landing is not None
+            and (is_whole or first_landing.commit_kind is not CommitKind.COMPACT)
+        ):
             return EarlierCommit(first_landing)
         if not is_whole:
             return self._landing_of_expired(message, names)
-        if met:
+        if landed_names:
             assert first_landing is not None
             raise ConflictError(
-                f"{len(met)} of the {len(names)} files of this commit to {self.branch.main.root_uri} have landed before, with "
-                f"snapshot {first_landing.id}: some of these messages were committed before; commit the others only, unchanged",
+                f"{len(landed_names)} of the {len(names)} files of this commit to {self.branch.main.root_uri} have landed before, "
+                f"with snapshot {first_landing.id}: some of these messages were committed before; commit the others only, "
+                "unchanged",
                 kind="partly-committed",
             )
         return None

@@ -127,8 +127,8 @@ def tag_automatically(context: TableContext, committed: Snapshot) -> str | None:
 
 def expire_tags(context: TableContext, *, dry_run: bool = False) -> tuple[str, ...]:
     """Delete the tags whose time is over; returns their names. A tag that a branch began at stays."""
-    tags, now = Tags(context.files), context.clock.now_ms()
-    over = [tag for tag in tags.all() if tag.is_expired(now) and branch_that_needs(context, tag) is None]
+    tags, now_ms = Tags(context.files), context.clock.now_ms()
+    over = [tag for tag in tags.all() if tag.is_expired(now_ms) and branch_that_needs(context, tag) is None]
     if over and not dry_run:
         check_clock(context.files, context.clock, context.ids)
         for tag in over:

@@ -149,7 +149,7 @@ class _Expiry:
         self._context, self._decoupled = context, decoupled
         self._files, self._snapshots, self._manifests = context.files, context.snapshots, context.manifests
         self._branch = own_branch(context)
-        self._known: dict[int, Snapshot] = {}
+        self._read_before: dict[int, Snapshot] = {}
         self.nothing_due = NothingDue()
 
     def all_of(self, retention: Retention) -> ExpireReport:
@@ -227,18 +227,18 @@ class _Expiry:
                 raise
             remove_intent(self._files, intent)
             return ExpireReport()
-        going = range(first, end)
+        expiring = range(first, end)
         if self._decoupled:
-            self._keep_changes(going)
-        self._keep_marks(going)
+            self._keep_changes(expiring)
+        self._keep_marks(expiring)
         for path in (*removal.data, *removal.metadata):
             self._files.delete(path)
-        for snapshot_id in going:
+        for snapshot_id in expiring:
             self._files.delete(snapshot_path(snapshot_id))
         if self._snapshots.earliest_hint() < end:
             self._snapshots.write_earliest_hint(end)
         remove_intent(self._files, intent)
-        return _report(going, removal, kept_by=kept_by)
+        return _report(expiring, removal, kept_by=kept_by)
 
     # ---- which
 
@@ -260,7 +260,7 @@ class _Expiry:
                 kept_by = None
             dead = self._highest_dead(first, end)
             if dead is None:
-                second = self._known.get(first + 1)
+                second = self._read_before.get(first + 1)
                 if end == first and kept_by is None and second is not None:
                     self.nothing_due = NothingDue.of(first, second.time_millis, retention)
                 return first, end, kept_by
@@ -306,8 +306,8 @@ class _Expiry:
             return True  # Another engine's options: one snapshot more does no harm.
 
     def _read(self, snapshot_id: int) -> Snapshot:
-        if (snapshot := self._known.get(snapshot_id)) is None:
-            snapshot = self._known[snapshot_id] = self._snapshots.read(snapshot_id)
+        if (snapshot := self._read_before.get(snapshot_id)) is None:
+            snapshot = self._read_before[snapshot_id] = self._snapshots.read(snapshot_id)
         return snapshot
 
     # ---- what
@@ -316,25 +316,25 @@ class _Expiry:
         return reread(lambda: self._find_unreferenced(first, end))
 
     def _find_unreferenced(self, first: int, end: int) -> Removal:
-        going = [snapshot for i in range(first, end) if (snapshot := self._snapshots.find(i)) is not None]
+        expiring = [snapshot for i in range(first, end) if (snapshot := self._snapshots.find(i)) is not None]
         staying = self._snapshots.read(end)
-        data = self._dead_files([*going[1:], staying])
+        data = self._dead_files([*expiring[1:], staying])
         if not self._decoupled:
-            data.update(self._changelog_files(going))
+            data.update(self._changelog_files(expiring))
         needs = Needs(self._manifests, wanted=data.keys())
         needs.add_metadata(staying)
         for tag in nearest_tags(tags_twice(self._branch.tags), first, end):
             needs.add_snapshot(tag.snapshot, changelog=False)
         needs.add_changelogs(self._branch.changelogs.all(), self.produces)
         if self._decoupled:
-            needs.add_changelogs(going, self.produces)
+            needs.add_changelogs(expiring, self.produces)
         for branch in other_branches(self._branch):
             needs.add_branch(branch, self.produces)
         removal = Removal()
         for name, entry in data.items():
             if name not in needs.data:
                 removal.data.update(paths_of(self._context, entry))
-        removal.metadata = metadata_paths(going, needs)
+        removal.metadata = metadata_paths(expiring, needs)
         return removal
 
     def _dead_files(self, snapshots: Sequence[Snapshot]) -> dict[str, ManifestEntry]:
@@ -362,10 +362,10 @@ class _Expiry:
     def produces(self, snapshot: Snapshot) -> bool:
         return produces_changelog(self._context, snapshot)
 
-    def _keep_marks(self, going: range) -> None:
+    def _keep_marks(self, expiring: range) -> None:
         """Keep the marks by which replays of numbered commits are known, also those that a dead writer did not write."""
         highest: dict[str, Snapshot] = {}
-        for snapshot_id in going:
+        for snapshot_id in expiring:
             snapshot = self._snapshots.find(snapshot_id)
             if snapshot is not None and MARKS_PROPERTY in snapshot.properties and snapshot.commit_identifier != BATCH_IDENTIFIER:
                 # A user's identifiers rise with the snapshots.
@@ -374,9 +374,9 @@ class _Expiry:
         for user, last in highest.items():
             replays.keep_mark(user, last.commit_identifier, last.properties.get(SOURCE_POSITION_PROPERTY))
 
-    def _keep_changes(self, going: range) -> None:
+    def _keep_changes(self, expiring: range) -> None:
         changelogs = self._branch.changelogs
-        for snapshot_id in going:
+        for snapshot_id in expiring:
             with suppress(NotFoundError):
                 changelogs.keep(snapshot_id, self._snapshots.read_file(snapshot_id))
         ids = changelogs.ids()
@@ -414,13 +414,13 @@ def paths_of(context: TableContext, entry: ManifestEntry) -> dict[str, int]:
     }
 
 
-def metadata_paths(going: Sequence[Snapshot], needs: Needs) -> list[str]:
-    """Index files, statistics, manifests, index manifests and lists of ``going`` that nothing needs, in the order to remove them:
-    lists last, because they name the others."""
+def metadata_paths(expiring: Sequence[Snapshot], needs: Needs) -> list[str]:
+    """Index files, statistics, manifests, index manifests and lists of ``expiring`` that nothing needs, in the order to remove
+    them: lists last, because they name the others."""
     going_needs = Needs(needs.manifests)
-    for snapshot in going:
+    for snapshot in expiring:
         _add_what_is_left(going_needs, snapshot)
-    lists = {name for snapshot in going for name in metadata_lists(snapshot)}
+    lists = {name for snapshot in expiring for name in metadata_lists(snapshot)}
     return [
         *(index_path(name) for name in sorted(going_needs.index - needs.index)),
         *(f"{STATISTICS_DIR}/{name}" for name in sorted(going_needs.statistics - needs.statistics)),
@@ -444,10 +444,10 @@ def _add_what_is_left(needs: Needs, snapshot: Snapshot) -> None:
         needs.statistics.add(snapshot.statistics)
 
 
-def _report(going: Iterable[int], removal: Removal, *, dry_run: bool = False, kept_by: str | None = None) -> ExpireReport:
+def _report(expiring: Iterable[int], removal: Removal, *, dry_run: bool = False, kept_by: str | None = None) -> ExpireReport:
     return ExpireReport(
         dry_run=dry_run,
-        snapshots=tuple(going),
+        snapshots=tuple(expiring),
         data_files=len(removal.data),
         metadata_files=len(removal.metadata),
         bytes=sum(removal.data.values()),

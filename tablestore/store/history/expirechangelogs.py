@@ -32,18 +32,18 @@ def expire_changelogs(context: TableContext, retention: Retention | None, *, dry
     needed, kept_by = branch.needed_from(consumers_alive_since(context)), None
     if needed is not None and needed[0] < end:
         end, kept_by = needed
-    going = [snapshot for snapshot in changelogs if snapshot.id < end]
+    expiring = [snapshot for snapshot in changelogs if snapshot.id < end]
     staying = [snapshot for snapshot in changelogs if snapshot.id >= end]
-    report = ExpireReport(dry_run=dry_run, changelogs=tuple(snapshot.id for snapshot in going), kept_by=kept_by)
-    if not going:
+    report = ExpireReport(dry_run=dry_run, changelogs=tuple(snapshot.id for snapshot in expiring), kept_by=kept_by)
+    if not expiring:
         return report
-    data, metadata = _removable(context, going, staying)
+    data, metadata = _removable(context, expiring, staying)
     report = replace(report, data_files=len(data), metadata_files=len(metadata), bytes=sum(data.values()))
     if dry_run:
         return report
     check_clock(context.files, context.clock, context.ids)
     branch.changelogs.write_hints(earliest=staying[0].id if staying else end)
-    for path in (*data, *metadata, *(changelog_path(snapshot.id) for snapshot in going)):
+    for path in (*data, *metadata, *(changelog_path(snapshot.id) for snapshot in expiring)):
         context.files.delete(path)
     return report
 
@@ -63,7 +63,7 @@ def _end(context: TableContext, changelogs: tuple[Snapshot, ...], latest: Snapsh
     return pick_end(first, latest.id, time_of=time_of, now_millis=context.clock.now_ms(), retention=retention)
 
 
-def _removable(context: TableContext, going: list[Snapshot], staying: list[Snapshot]) -> tuple[dict[str, int], tuple[str, ...]]:
+def _removable(context: TableContext, expiring: list[Snapshot], staying: list[Snapshot]) -> tuple[dict[str, int], tuple[str, ...]]:
     manifests = context.manifests
 
     def produces(snapshot: Snapshot) -> bool:
@@ -72,7 +72,7 @@ def _removable(context: TableContext, going: list[Snapshot], staying: list[Snaps
     files: dict[str, ManifestEntry] = {}
     lists: set[str] = set()
     names: set[str] = set()
-    for snapshot in going:
+    for snapshot in expiring:
         snapshot_lists = changelog_lists(snapshot, produced=produces(snapshot))
         lists.update(snapshot_lists)
         with suppress(NotFoundError):

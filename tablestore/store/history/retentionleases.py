@@ -90,11 +90,12 @@ class RetentionLeases:
 
     def move(self, hold: RetentionLease, next_snapshot: int) -> RetentionLease:
         """Let expiry have the snapshots before ``next_snapshot``. Raises ConflictError if another owner has taken the hold."""
-        now = self.find(hold.name)
-        if now is None or (now.epoch, now.token) != (hold.epoch, hold.token):
+        current = self.find(hold.name)
+        if current is None or (current.epoch, current.token) != (hold.epoch, hold.token):
             raise ConflictError(
                 f"the hold {hold.name!r} of table {self.files.root_uri} was taken in epoch {hold.epoch} by {hold.owner}; by now "
-                f"{'it was released' if now is None else f'{now.owner} has it, in epoch {now.epoch}'}: open the table again",
+                f"{'it was released' if current is None else f'{current.owner} has it, in epoch {current.epoch}'}: open the table "
+                "again",
                 kind="hold-taken",
             )
         moved = replace(hold, next_snapshot=_checked(next_snapshot))

@@ -79,7 +79,7 @@ class Tags:
         except NotFoundError:
             occupied = True
         if occupied:
-            raise _taken(self, name, self.find(name))
+            raise _name_taken(self, name, self.find(name))
 
     def remove(self, name: str) -> bool:
         """Remove the tag file alone; False if it was gone. The caller removes files that only the tag referenced."""
@@ -102,7 +102,7 @@ def create_tag(
     if (existing := tags.find(name)) is not None:
         if ignore_if_exists:
             return existing
-        raise _taken(tags, name, existing)
+        raise _name_taken(tags, name, existing)
     data = snapshots.read_file(snapshot.id)
     now_millis = clock.now_ms()
     hold = f"{TAG_DIR}/{HOLD_PREFIX}{ids.uuid()}"
@@ -132,7 +132,7 @@ def create_tag(
     return decode_tag(encode_tag(data, create_time_millis=now_millis, retained_millis=retained_millis), name, tag_path(name))
 
 
-def _taken(tags: Tags, name: str, existing: Tag | None) -> AlreadyExistsError:
+def _name_taken(tags: Tags, name: str, existing: Tag | None) -> AlreadyExistsError:
     holder = f"of snapshot {existing.snapshot.id}" if existing is not None else "that was just deleted"
     return AlreadyExistsError(
         f"table {tags.files.root_uri} has a tag {name!r} {holder}; choose another name, or delete that one first",

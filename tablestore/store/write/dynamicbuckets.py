@@ -98,14 +98,14 @@ class HashIndex:
         changes = [replace(e, kind=EntryKind.DELETE) for b, es in entries_by_bucket.items() if anew or b in added for e in es]
         for bucket, hashes in sorted(added.items()):
             bucket_entries = entries_by_bucket.get(bucket, ())
-            together = hashes if anew or not bucket_entries else union(self.bucket(bucket_entries), hashes)
+            all_hashes = hashes if anew or not bucket_entries else union(self.bucket(bucket_entries), hashes)
             changes.append(
                 self.files.write(
-                    encode_hash_index(together),
+                    encode_hash_index(all_hashes),
                     partition=partition,
                     bucket=bucket,
                     index_type=HASH,
-                    row_count=len(together),
+                    row_count=len(all_hashes),
                 )
             )
         return changes
@@ -145,7 +145,7 @@ class DynamicCommit:
         if not astray:
             return new_entries
         moving = [entry for entry in new_entries if entry.partition in astray]
-        assigner = Assigner(self.reader.schema, self.policy, lambda partition: self._known(index, partition))
+        assigner = Assigner(self.reader.schema, self.policy, lambda partition: self._bucket_map(index, partition))
         # In the order in which they were flushed: of equal keys the later row wins again.
         rows = (part for entry in moving for part in self._rows(entry))
         moved = self.rewrite(self.first_sequence(latest, attempt), assigner, rows)
@@ -168,14 +168,14 @@ class DynamicCommit:
 
     def _agrees(self, index: HashIndex, partition: bytes, entries: Sequence[ManifestEntry]) -> bool:
         """True if every key of these files has one bucket, and no other in the index. Notes the keys that the index lacks."""
-        assigned = self._known(index, partition)
+        assigned = self._bucket_map(index, partition)
         by_bucket: dict[int, Hashes] = {}
         for entry in entries:
             hashes = self._hashes_of(entry)
             by_bucket[entry.bucket] = union(by_bucket[entry.bucket], hashes) if entry.bucket in by_bucket else hashes
         self._added.pop(partition, None)
-        together = np.concatenate(list(by_bucket.values()))
-        if len(by_bucket) > 1 and len(distinct(together)) < len(together):
+        all_hashes = np.concatenate(list(by_bucket.values()))
+        if len(by_bucket) > 1 and len(distinct(all_hashes)) < len(all_hashes):
             return False
         added: dict[int, Hashes] = {}
         for bucket, hashes in by_bucket.items():
@@ -188,7 +188,7 @@ class DynamicCommit:
             self._added[partition] = added
         return True
 
-    def _known(self, index: HashIndex, partition: bytes) -> BucketMap:
+    def _bucket_map(self, index: HashIndex, partition: bytes) -> BucketMap:
         return BucketMap() if self._is_replaced(partition) else index.partition(partition)
 
     def _is_replaced(self, partition: bytes) -> bool:

@@ -173,27 +173,29 @@ class KeepCommit:
 
     def revise(self, latest: Snapshot | None, new_entries: tuple[ManifestEntry, ...], attempt: int) -> tuple[ManifestEntry, ...]:
         """The commit's files with the values stored in ``latest``."""
-        kept_columns = self._known(new_entries)
+        kept_columns = self._notes_of(new_entries)
         if self.move is not None:
             moved = self.move(latest, new_entries, attempt)
             if moved != new_entries:
                 kept_columns, new_entries = self._after_move(kept_columns, len(moved)), moved
-        out: list[ManifestEntry] = []
+        revised: list[ManifestEntry] = []
         notes: list[KeptColumns | None] = []
         for place, members in _members(new_entries).items():
-            entries, about = [new_entries[n] for n in members], [kept_columns[n] for n in members]
-            first = next((n for n, note in enumerate(about) if note and self._is_stale(place, entries[n], note, latest)), None)
+            entries, entry_notes = [new_entries[n] for n in members], [kept_columns[n] for n in members]
+            first = next(
+                (n for n, note in enumerate(entry_notes) if note and self._is_stale(place, entries[n], note, latest)), None
+            )
             if first is not None:
-                moving = zip(entries[first:], about[first:], strict=True)
+                moving = zip(entries[first:], entry_notes[first:], strict=True)
                 rows = (part for entry, note in moving for part in self._rows(entry, note))
                 written, new_notes = self.rewrite(self.first_sequence(latest, attempt), place, latest, tuple(entries[:first]), rows)
                 named = {note.file_name: note for note in new_notes}
                 entries = [*entries[:first], *written]
-                about = [*about[:first], *(named.get(entry.file.file_name) for entry in written)]
-            out += entries
-            notes += about
+                entry_notes = [*entry_notes[:first], *(named.get(entry.file.file_name) for entry in written)]
+            revised += entries
+            notes += entry_notes
         self._last = notes
-        return tuple(out)
+        return tuple(revised)
 
     def replaced(self) -> int | None:
         """The number of rows of the commit that were found in the snapshot under it; None where not all of them were looked up."""
@@ -201,7 +203,7 @@ class KeepCommit:
             return None
         return sum(note.replaced for note in self._last if note is not None)
 
-    def _known(self, new_entries: tuple[ManifestEntry, ...]) -> list[KeptColumns | None]:
+    def _notes_of(self, new_entries: tuple[ManifestEntry, ...]) -> list[KeptColumns | None]:
         if self._last is not None:
             assert len(self._last) == len(new_entries), "a round renames files and keeps their order"
             return self._last
@@ -247,8 +249,8 @@ class KeepCommit:
             return True
         if note.snapshot_id == NOT_LOOKED_UP or note.snapshot_id > latest.id:
             return False
-        then = latest if note.snapshot_id == latest.id else self.snapshots.find(note.snapshot_id)
-        return then is not None and then.uuid == note.snapshot_uuid
+        snapshot = latest if note.snapshot_id == latest.id else self.snapshots.find(note.snapshot_id)
+        return snapshot is not None and snapshot.uuid == note.snapshot_uuid
 
     def _share_keys(self, place: Bucket, entry: ManifestEntry, landed: Sequence[DataFileMeta]) -> bool:
         try:

@@ -101,8 +101,8 @@ def merge_into(context: TableContext, log: ChangeLog, source: Rows, on: On) -> M
     # NULLs and empty lists have no type that a table would know.
     typed = [field.name for field in rows.schema if not says_no_type(field.type)]
     if len(set(rows.column_names)) == rows.num_columns and typed:
-        some = rows.select(typed)
-        fields, _ = fields_from_arrow(some.schema, where="the rows of a merge")
-        for name, column in zip(typed, conform(some, fields, where="a merge").columns, strict=True):
+        typed_rows = rows.select(typed)
+        fields, _ = fields_from_arrow(typed_rows.schema, where="the rows of a merge")
+        for name, column in zip(typed, conform(typed_rows, fields, where="a merge").columns, strict=True):
             rows = rows.set_column(rows.schema.get_field_index(name), name, column)
     return Merge(context=context, log=log, source=rows, on=on)

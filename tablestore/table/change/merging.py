@@ -90,9 +90,9 @@ class _Run:
             self._matched[portion.numbers] = True
             yield from self._changed(plan.of("MATCHED"), portion)
             if by_source:
-                alone = np.ones(portion.rows.num_rows, np.bool_)
-                alone[portion.places] = False
-                yield from self._changed(by_source, _Portion(portion.rows, np.flatnonzero(alone), _NO_ROWS))
+                unmatched = np.ones(portion.rows.num_rows, np.bool_)
+                unmatched[portion.places] = False
+                yield from self._changed(by_source, _Portion(portion.rows, np.flatnonzero(unmatched), _NO_ROWS))
         yield from self._new_rows()
 
     # -- which rows match
@@ -150,8 +150,8 @@ class _Run:
                 # It sets nothing but a key that stays as it is.
                 continue
             numbers = portion.numbers[chosen] if len(portion.numbers) else _NO_ROWS
-            some = _Portion(portion.rows, portion.places[chosen], numbers)
-            yield self._rows(clause, self._pairs(some), portion.rows.take(pa.array(some.places)))
+            chosen_portion = _Portion(portion.rows, portion.places[chosen], numbers)
+            yield self._rows(clause, self._pairs(chosen_portion), portion.rows.take(pa.array(chosen_portion.places)))
 
     def _new_rows(self) -> Iterator[pa.Table]:
         """The rows for rows of the source that matched none."""

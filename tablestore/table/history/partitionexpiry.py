@@ -112,15 +112,15 @@ def _drop(context: TableContext, log: ChangeLog, choose: Choose, *, dry_run: boo
     latest = context.snapshots.latest()
     live = context.manifests.live(latest)
     chosen = choose(live)
-    going = [entry for entry in live if entry.partition in chosen]
+    expiring = [entry for entry in live if entry.partition in chosen]
     report = PartitionReport(
         dry_run=dry_run,
-        partitions=tuple(sorted({_text(context, entry.partition) for entry in going})),
-        files=len(going),
-        rows=sum(entry.file.row_count for entry in going),
-        bytes=sum(entry.file.file_size for entry in going),
+        partitions=tuple(sorted({_text(context, entry.partition) for entry in expiring})),
+        files=len(expiring),
+        rows=sum(entry.file.row_count for entry in expiring),
+        bytes=sum(entry.file.file_size for entry in expiring),
     )
-    if dry_run or not going:
+    if dry_run or not expiring:
         return report
 
     def plan_deletes(latest: Snapshot | None) -> Sequence[ManifestEntry]:
@@ -154,14 +154,14 @@ def _value_time(context: TableContext, options: TableOptions) -> Callable[[bytes
 
     def time_of(partition: bytes) -> datetime | None:
         values = dict(zip(keys, decode_row(partition, types), strict=True))
-        alone = values.get(keys[0] if pattern is None else pattern.removeprefix("$"))
-        if isinstance(alone, datetime):
-            return alone.replace(tzinfo=None)
-        if isinstance(alone, date):
-            return datetime(alone.year, alone.month, alone.day)
+        value = values.get(keys[0] if pattern is None else pattern.removeprefix("$"))
+        if isinstance(value, datetime):
+            return value.replace(tzinfo=None)
+        if isinstance(value, date):
+            return datetime(value.year, value.month, value.day)
         if any(values[name] is None for name in named):
             return None
-        text = str(alone) if pattern is None else COLUMN_OF_PATTERN.sub(lambda match: str(values[match[1]]), pattern)
+        text = str(value) if pattern is None else COLUMN_OF_PATTERN.sub(lambda match: str(values[match[1]]), pattern)
         for time_format in formats:
             try:
                 return datetime.strptime(text, time_format).replace(tzinfo=None)

@@ -111,9 +111,9 @@ def _restore_once(
 ) -> Snapshot | None:
     manifests, table = context.manifests, context.files.root_uri
     base = context.snapshots.latest()
-    then = manifests.live(target)
-    check_bucket_count(then, context.settings.total_buckets, table)
-    plan = plan_restore(then, manifests.live(base))
+    target_entries = manifests.live(target)
+    check_bucket_count(target_entries, context.settings.total_buckets, table)
+    plan = plan_restore(target_entries, manifests.live(base))
     index_then = manifests.read_index(target)
     message = context.message(base)
     copies = _copies(context, plan.coming_back)
@@ -126,8 +126,8 @@ def _restore_once(
         return plan_removal(plan, manifests.live(latest), table)
 
     def plan_index(latest: Snapshot | None, deletes: Sequence[ManifestEntry]) -> Sequence[IndexEntry]:
-        now = manifests.read_index(latest) if latest is not None else ()
-        return restored_index(index_then, now, renamed, index_files)
+        live_index = manifests.read_index(latest) if latest is not None else ()
+        return restored_index(index_then, live_index, renamed, index_files)
 
     effect = overwriting(plan_deletes=plan_deletes, plan_index=plan_index, properties=properties, keeps_rows=True)
     return commit_message(context, log, replace(message, entries=copies), effect, Origin(user=context.ids.uuid()))
@@ -198,8 +198,8 @@ def _source(snapshot: Snapshot, branch: BranchMetadata, target: Snapshot) -> int
         raise FormatError(f"snapshot property {FAST_FORWARD_PROPERTY} is not what tablestore writes: {text[:80]!r}") from error
     if name != branch.name or source > target.id:
         return None
-    then = target if source == target.id else branch.snapshots.find(source)
-    return source if then is None or then.uuid == uuid else None
+    source_snapshot = target if source == target.id else branch.snapshots.find(source)
+    return source if source_snapshot is None or source_snapshot.uuid == uuid else None
 
 
 def _pointer(branch: str | None, target: Snapshot) -> str:

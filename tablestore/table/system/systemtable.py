@@ -85,10 +85,10 @@ class SystemTable(ArrowSource):
         """
         kind = METADATA.get(self._kind)
         if at and (self._kind == AUDIT_LOG or (kind is not None and not kind.travels)):
-            able = [name for name, kind in METADATA.items() if kind.travels]
+            traveling = [name for name, kind in METADATA.items() if kind.travels]
             raise InvalidInputError(
                 f"{self.name} is not about one snapshot, so {next(iter(at))} means nothing here; it does for "
-                f"{', '.join((*able, READ_OPTIMIZED))}",
+                f"{', '.join((*traveling, READ_OPTIMIZED))}",
                 kind="no-time-travel",
             )
         if self._kind == READ_OPTIMIZED:

@@ -186,15 +186,15 @@ class _Run:
         dropped_commits: Counter[BucketId] = Counter()
         touched: set[BucketId] = set()
         while todo:
-            done, waiting = self._batch(todo, alone=any(dropped_commits.values()))
-            part = self._commit(done)
+            compactions, waiting = self._batch(todo, alone=any(dropped_commits.values()))
+            part = self._commit(compactions)
             report += part
-            for compacted in done:
+            for compacted in compactions:
                 touched.add(compacted.place)
                 steps[compacted.place] += 1
                 dropped_commits[compacted.place] += 1 if part.dropped else 0
-                again = dropped_commits[compacted.place] < _ATTEMPTS if part.dropped else not self._full
-                if again and steps[compacted.place] < _STEPS:
+                is_tried_again = dropped_commits[compacted.place] < _ATTEMPTS if part.dropped else not self._full
+                if is_tried_again and steps[compacted.place] < _STEPS:
                     waiting.append(compacted.place)
             todo = waiting
         return report + CompactReport(buckets=len(touched))
@@ -211,14 +211,14 @@ class _Run:
         policy = picker.settings.policy
         buckets = list(picker.neediest_first(buckets_by_id.values()))
         left, wholes = budget_bytes, -(-2 * len(buckets) // policy.trigger)
-        done: list[_Done] = []
-        with self._taken_back_on_error(done):
+        compactions: list[_Done] = []
+        with self._taken_back_on_error(compactions):
             for bucket in buckets:
                 if (compacted := self._make(latest, bucket, left, whole=wholes > 0)) is not None:
-                    done.append(compacted)
+                    compactions.append(compacted)
                     left = max(left - written_cost(_rewritten(compacted.message), policy.file_cost_bytes), 0)
                     wholes -= compacted.whole
-        return self._commit(done) + CompactReport(buckets=len(done))
+        return self._commit(compactions) + CompactReport(buckets=len(compactions))
 
     def _batch(self, todo: Sequence[BucketId], *, alone: bool) -> tuple[list[_Done], list[BucketId]]:
         """Run tasks to be committed together; returns them and the buckets that wait.
@@ -227,18 +227,18 @@ class _Run:
         """
         latest, buckets = newest_buckets(self._context, set(todo))
         assert latest is not None, "a table that has a snapshot keeps one"
-        done: list[_Done] = []
+        compactions: list[_Done] = []
         size = 0
-        with self._taken_back_on_error(done):
+        with self._taken_back_on_error(compactions):
             for position, place in enumerate(todo):
-                if size >= _BYTES_PER_COMMIT or len(done) >= (1 if alone else _TASKS_PER_COMMIT):
-                    return done, list(todo[position:])
+                if size >= _BYTES_PER_COMMIT or len(compactions) >= (1 if alone else _TASKS_PER_COMMIT):
+                    return compactions, list(todo[position:])
                 compacted = self._make(latest, buckets.get(place), None)
                 self._dealt_with(place)
                 if compacted is not None:
-                    done.append(compacted)
+                    compactions.append(compacted)
                     size += sum(entry.file.file_size for entry in compacted.message.compact_before)
-        return done, []
+        return compactions, []
 
     def _dealt_with(self, place: BucketId) -> None:
         """Count a bucket as done, after its first step. Later steps in the same bucket rewrite less."""
@@ -251,15 +251,15 @@ class _Run:
             self._show_done(self._left[place] * rows // of_rows)
 
     def _show_done(self, within: int = 0) -> None:
-        done = self._total - sum(self._left.values()) + within
-        self._show(f"compacting, {len(self._left)} bucket(s) left", done, self._total)
+        done_bytes = self._total - sum(self._left.values()) + within
+        self._show(f"compacting, {len(self._left)} bucket(s) left", done_bytes, self._total)
 
     @contextmanager
-    def _taken_back_on_error(self, done: Sequence[_Done]) -> Iterator[None]:
+    def _taken_back_on_error(self, compactions: Sequence[_Done]) -> Iterator[None]:
         try:
             yield
         except BaseException:
-            for compacted in done:
+            for compacted in compactions:
                 discard(self._context, compacted.message)
             raise
 
@@ -283,10 +283,10 @@ class _Run:
                 raise
             return None
 
-    def _commit(self, done: Sequence[_Done]) -> CompactReport:
-        if not done:
+    def _commit(self, compactions: Sequence[_Done]) -> CompactReport:
+        if not compactions:
             return CompactReport()
-        messages = [compacted.message for compacted in done]
+        messages = [compacted.message for compacted in compactions]
         return commit_compaction(self._context, messages, full=self._full)
 
 

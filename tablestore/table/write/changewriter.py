@@ -179,6 +179,6 @@ def _interleaved(old: pa.Table, new: pa.Table, kinds: pa.ChunkedArray) -> tuple[
     codes = kinds.to_numpy()
     updates = np.flatnonzero(codes == RowKind.UPDATE_AFTER)
     order = np.argsort(np.concatenate([2 * updates, 2 * np.arange(new.num_rows) + 1]))
-    together = np.concatenate([np.full(len(updates), RowKind.UPDATE_BEFORE, np.int8), codes])
+    all_kinds = np.concatenate([np.full(len(updates), RowKind.UPDATE_BEFORE, np.int8), codes])
     rows = take_rows(pa.concat_tables([old, new]), order)
-    return rows, pa.chunked_array([pa.array(together[order])])
+    return rows, pa.chunked_array([pa.array(all_kinds[order])])

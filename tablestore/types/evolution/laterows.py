@@ -57,9 +57,9 @@ def added_columns(written: TableSchema, newest: TableSchema) -> tuple[str, ...]:
 
 
 def _columns(written: TableSchema, newest: TableSchema) -> Iterator[str]:
-    now = {field.id: field for field in newest.fields}
+    newest_fields = {field.id: field for field in newest.fields}
     for field in written.fields:
-        current = now.pop(field.id, None)
+        current = newest_fields.pop(field.id, None)
         if current is None:
             yield f"column {field.name!r} was dropped"
         elif current.name != field.name:
@@ -68,7 +68,7 @@ def _columns(written: TableSchema, newest: TableSchema) -> Iterator[str]:
             yield f"column {field.name!r} has another type"
         elif current.default_value != field.default_value:
             yield f"column {field.name!r} has another default"
-    for field in now.values():
+    for field in newest_fields.values():
         if not field.type.nullable:
             yield f"column {field.name!r} was added as NOT NULL"
         elif field.default_value is not None:

@@ -70,11 +70,11 @@ def _read(spark: SparkSession, relation: ConnectorRelation) -> DataFrame:
             declared = {field.name.casefold(): field for field in spark_schema(fields) if field.name in relation.partition_by}
             read_fields = [declared.get(field.name.casefold(), field) for field in frame.schema]
             frame = reader.schema(StructType(read_fields)).load()
-        about = [_metadata(frame, relation, metadata) for metadata in relation.metadata]
+        metadata_columns = [_metadata(frame, relation, metadata) for metadata in relation.metadata]
         if declares:
             # The values of folders come behind those of files.
             stored = [column(field.name) for field in fields] if relation.partition_by else [sf.col("*")]
-            return frame.select(*stored, *about) if about or relation.partition_by else frame
+            return frame.select(*stored, *metadata_columns) if metadata_columns or relation.partition_by else frame
         names = {name.casefold(): name for name in frame.columns}
         if missing := [field.name for field in fields if field.name.casefold() not in names]:
             raise InvalidInputError(
@@ -85,7 +85,7 @@ def _read(spark: SparkSession, relation: ConnectorRelation) -> DataFrame:
         chosen: list[Column] = [
             _typed(frame, names[field.name.casefold()], field, of_database=relation.connector == _JDBC) for field in fields
         ]
-        return frame.select(*(chosen or [sf.col("*")]), *about) if chosen or about else frame
+        return frame.select(*(chosen or [sf.col("*")]), *metadata_columns) if chosen or metadata_columns else frame
 
 
 def _typed(frame: DataFrame, name: str, field: Field, *, of_database: bool) -> Column:
@@ -194,18 +194,22 @@ def _replacing(spark: SparkSession, path: str) -> Iterator[str]:
             yield path
         return
     files, folder = _files(spark, path)
-    beside = folder.suffix(f"/{_BESIDE}{SystemIds().uuid()}")
+    staging_folder = folder.suffix(f"/{_BESIDE}{SystemIds().uuid()}")
     try:
-        yield beside.toString()
-        old = [entry.getPath() for entry in files.listStatus(folder) if entry.getPath().getName() not in (beside.getName(), _DONE)]
-        for new in files.listStatus(beside):
+        yield staging_folder.toString()
+        old = [
+            entry.getPath()
+            for entry in files.listStatus(folder)
+            if entry.getPath().getName() not in (staging_folder.getName(), _DONE)
+        ]
+        for new in files.listStatus(staging_folder):
             name = new.getPath().getName()
             if name != _DONE and not files.rename(new.getPath(), folder.suffix(f"/{name}")):
                 raise StorageError(f"{new.getPath().toString()} could not be moved to {path}; the old rows are there still")
         for old_file in old:
             files.delete(old_file, True)
     finally:
-        files.delete(beside, True)
+        files.delete(staging_folder, True)
 
 
 @contextmanager

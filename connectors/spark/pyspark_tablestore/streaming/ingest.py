@@ -86,8 +86,8 @@ def _run(
 ) -> tuple[list[RangeDone], TablestoreError | None]:
     tasks = [encode_range(chosen, place) for place, chosen in enumerate(ranges)]
     with query_errors(operation):
-        done, error = run_each(spark, tasks, partial(_run_range, job))
-    return [RangeDone.from_bytes(data) for data in done], error
+        outputs, error = run_each(spark, tasks, partial(_run_range, job))
+    return [RangeDone.from_bytes(data) for data in outputs], error
 
 
 def _run_range(job: IngestJob, task: bytes) -> bytes:

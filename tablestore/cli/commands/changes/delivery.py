@@ -30,12 +30,12 @@ def deliver(session: CommandRun, name: str, options: ConsumeOptions, delivery: D
         follow=options.follow,
         consumer_id=options.consumer,
         on_discontinuity="skip" if options.gaps == "skip" else "raise",
-        on_commit=lambda done: _say_delivered(session, done),
+        on_commit=lambda commit_report: _say_delivered(session, commit_report),
     )
     session.out.done(asdict(report), f"{name} to {to if isinstance(to, str) else to.name}: {report}.")
 
 
-def _say_delivered(session: CommandRun, done: ts.DeliveryReport) -> None:
+def _say_delivered(session: CommandRun, commit_report: ts.DeliveryReport) -> None:
     if session.out.as_json:
-        session.out.line(asdict(done))
+        session.out.line(asdict(commit_report))
         session.out.flush()

@@ -107,18 +107,20 @@ def refresh(
         session.table(name)
     with open_environment(session, engine) as environment:
         if name is None or upstream:
-            done = environment.refresh_due() if name is None else environment.refresh_chain(name)
-            for due_refresh in done:
+            due_refreshes = environment.refresh_due() if name is None else environment.refresh_chain(name)
+            for due_refresh in due_refreshes:
                 say_refresh(session, due_refresh)
-            if not done and not session.out.as_json:
+            if not due_refreshes and not session.out.as_json:
                 session.out.say("Nothing is due.")
-            if any(due_refresh.error is not None for due_refresh in done):
+            if any(due_refresh.error is not None for due_refresh in due_refreshes):
                 raise typer.Exit(FAILED)
             return
         spec = f" PARTITION ({', '.join(map(_as_spec, partition))})" if partition else ""
         result = environment.execute_sql(f"ALTER MATERIALIZED TABLE {_quoted(name)} REFRESH{spec}")
         (report,) = result.to_arrow().to_pylist()
-    counts = [f"{report[key]} rows {way}" for key, way in (("rows_in", "in"), ("rows_out", "out")) if report[key] is not None]
+    counts = [
+        f"{report[key]} rows {direction}" for key, direction in (("rows_in", "in"), ("rows_out", "out")) if report[key] is not None
+    ]
     parts = [f"{report['mode']} refresh" if report["mode"] != "none" else "nothing to refresh", *counts, report["reason"]]
     session.out.done({"table": name, **report}, f"{name}: {'; '.join(part for part in parts if part)}.")
 
