@@ -417,14 +417,14 @@ def paths_of(context: TableContext, entry: ManifestEntry) -> dict[str, int]:
 def metadata_paths(expiring: Sequence[Snapshot], needs: Needs) -> list[str]:
     """Index files, statistics, manifests, index manifests and lists of ``expiring`` that nothing needs, in the order to remove
     them: lists last, because they name the others."""
-    going_needs = Needs(needs.manifests)
+    expiring_needs = Needs(needs.manifests)
     for snapshot in expiring:
-        _add_what_is_left(going_needs, snapshot)
+        _add_what_is_left(expiring_needs, snapshot)
     lists = {name for snapshot in expiring for name in metadata_lists(snapshot)}
     return [
-        *(index_path(name) for name in sorted(going_needs.index - needs.index)),
-        *(f"{STATISTICS_DIR}/{name}" for name in sorted(going_needs.statistics - needs.statistics)),
-        *(manifest_path(name) for name in sorted(going_needs.metadata - needs.metadata - lists)),
+        *(index_path(name) for name in sorted(expiring_needs.index - needs.index)),
+        *(f"{STATISTICS_DIR}/{name}" for name in sorted(expiring_needs.statistics - needs.statistics)),
+        *(manifest_path(name) for name in sorted(expiring_needs.metadata - needs.metadata - lists)),
         *(manifest_path(name) for name in sorted(lists - needs.metadata)),
     ]
 
