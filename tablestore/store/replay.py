@@ -43,20 +43,20 @@ def marks_of(properties: Mapping[str, str]) -> dict[str, int]:
     if text is None:
         return {}
     try:
-        found = JsonObject(parse_json_bounded(text.encode(), MARKS_PROPERTY), MARKS_PROPERTY)
-        return {user: found.integer(user) for user in found.content}
+        marks = JsonObject(parse_json_bounded(text.encode(), MARKS_PROPERTY), MARKS_PROPERTY)
+        return {user: marks.integer(user) for user in marks.content}
     except FormatError as error:
         raise FormatError(f"snapshot property {MARKS_PROPERTY} is not a map of numbers: {text[:80]!r}") from error
 
 
 def raised_marks(marks: Mapping[str, int], user: str, identifier: int | None) -> dict[str, int]:
     """The marks of the next snapshot: ``user`` last, the longest-silent users left out."""
-    others = {name: value for name, value in marks.items() if name != user}
+    raised = {name: value for name, value in marks.items() if name != user}
     if identifier is not None:
-        others[user] = identifier
+        raised[user] = identifier
     elif user in marks:
-        others[user] = marks[user]
-    return dict(list(others.items())[-MARKS_IN_SNAPSHOT:])
+        raised[user] = marks[user]
+    return dict(list(raised.items())[-MARKS_IN_SNAPSHOT:])
 
 
 def encode_marks(marks: Mapping[str, int]) -> str:
@@ -124,10 +124,10 @@ class Replays:
 
     def keep_origin(self, user: str, origin: str) -> None:
         """Record that the commits of ``user`` are numbered at ``origin``, and nowhere else from now on."""
-        directory, own = marks_directory(user), f"{_ORIGIN}{_digest(origin)}"
-        self._files.publish_if_absent(f"{directory}/{own}", origin.encode())
+        directory, origin_name = marks_directory(user), f"{_ORIGIN}{_digest(origin)}"
+        self._files.publish_if_absent(f"{directory}/{origin_name}", origin.encode())
         for name in self._files.names(directory, prefix=_ORIGIN):
-            if name != own:
+            if name != origin_name:
                 self._files.delete(f"{directory}/{name}")
 
     def check_identifier(self, user: str, identifier: int | None, highest: int | None, latest: Snapshot | None) -> None:

@@ -128,12 +128,12 @@ class Table(Maintenance):
 
         context = self._now
         schema = context.schema
-        made = {**schema.options, **options}
+        new_options = {**schema.options, **options}
         for key in options:
             check_never_changed(key)
-        validate_options(made)
-        check_against_data(schema.options, made, has_data=True, was_written=True)
-        return Table(context.at_schema(replace(schema, options=made)), self._name, self._logs)
+        validate_options(new_options)
+        check_against_data(schema.options, new_options, has_data=True, was_written=True)
+        return Table(context.at_schema(replace(schema, options=new_options)), self._name, self._logs)
 
     def rescale(self, buckets: int, *, progress: Progress | None = None) -> "Table":
         """Change the fixed number of buckets and overwrite every partition with its own rows, one after another.
@@ -175,8 +175,8 @@ class Table(Maintenance):
         if snapshot is not None and not (snapshot_id is None and timestamp is None and tag is None):
             context = context.at_schema(context.schemas.read(snapshot.schema_id))
         predicate = parse_filter(filter, context.schema.fields)
-        wanted, most = check_columns(columns, context.schema.field_names), None if limit is None else check_limit(limit)
-        return Scan(context, snapshot, wanted, predicate, positions=positions, limit=most)
+        names, most = check_columns(columns, context.schema.field_names), None if limit is None else check_limit(limit)
+        return Scan(context, snapshot, names, predicate, positions=positions, limit=most)
 
     def head(self, rows: int = 10) -> pa.Table:
         """The first rows, as they come: no more is read than they need."""
@@ -206,13 +206,13 @@ class Table(Maintenance):
         return self.scan().__arrow_c_stream__(requested_schema)
 
     def _snapshot(self, snapshot_id: int | None, timestamp: TimePoint | None, tag: str | None) -> Snapshot | None:
-        given = [
+        selectors = [
             name for name, value in (("snapshot_id", snapshot_id), ("timestamp", timestamp), ("tag", tag)) if value is not None
         ]
-        if len(given) > 1:
-            raise InvalidInputError(f"expected at most one of snapshot_id, timestamp and tag, found {' and '.join(given)}")
+        if len(selectors) > 1:
+            raise InvalidInputError(f"expected at most one of snapshot_id, timestamp and tag, found {' and '.join(selectors)}")
         snapshots = self._context.snapshots
-        if not given:
+        if not selectors:
             latest = snapshots.latest()
             self._context.check_is_there()
             return latest
@@ -460,14 +460,14 @@ class Table(Maintenance):
 
     def _repr_html_(self) -> str:
         schema = self._context.schema
-        about = {
+        facts = {
             "location": self.location,
             "columns": ", ".join(f"{field.name} {type_to_sql(field.type)}" for field in schema.fields),
             "primary key": ", ".join(schema.primary_keys),
             "partitioned by": ", ".join(schema.partition_keys),
             "comment": schema.comment,
         }
-        return html_card("Table", self._name, {key: value for key, value in about.items() if value})
+        return html_card("Table", self._name, {key: value for key, value in facts.items() if value})
 
 
 def _is_predicate(value: object) -> bool:

@@ -86,8 +86,8 @@ def to_column(array: pa.Array, field: Field, meaning: Meaning) -> pa.Array:
 def conform_column(array: pa.Array, field: Field) -> pa.Array:
     """Values of a like type in the column's own, checked as a write checks them but for nulls. Raises InvalidInputError."""
     free = replace(field, type=with_nullable(field.type, True), default_value=None)
-    found = conform(pa.table([array], names=[field.name]), (free,), where="the table", fill=False).column(0)
-    return found.chunk(0) if found.num_chunks == 1 else pa.concat_arrays(found.chunks)
+    column = conform(pa.table([array], names=[field.name]), (free,), where="the table", fill=False).column(0)
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
 
 
 def _typed(array: pa.Array, field: Field, meaning: Meaning) -> pa.Array:

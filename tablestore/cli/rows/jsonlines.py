@@ -99,8 +99,8 @@ def _fast(block: bytes, target: pa.Schema, others: bool) -> pa.Table:
     # One block of Arrow's is one block of ours: types are settled by the schema, and lines never lie in two.
     read = pyarrow.json.ReadOptions(block_size=len(block) + 1)
     table = read_objects(block, read_options=read, parse_options=parse)
-    known = {column.name: column.type for column in target}
-    columns = [_from_carrier(table.column(name).combine_chunks(), known.get(name)) for name in table.schema.names]
+    target_types = {column.name: column.type for column in target}
+    columns = [_from_carrier(table.column(name).combine_chunks(), target_types.get(name)) for name in table.schema.names]
     if any(map(_has_infinity, columns)):
         # Of a number that is too large, or of a word for it: the exact reader sees which.
         raise ValueError("infinity")

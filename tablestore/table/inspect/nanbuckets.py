@@ -31,5 +31,5 @@ def misplaced_rows(rows: pa.RecordBatch, keys: tuple[Field, ...], entry: Manifes
     if not nan.any():
         return 0
     chosen = rows.select([key.name for key in keys]).filter(pa.array(nan))
-    found = bucket_of(chosen.columns, [key.type for key in keys], entry.total_buckets, function)
-    return int(np.count_nonzero(found != entry.bucket))
+    buckets = bucket_of(chosen.columns, [key.type for key in keys], entry.total_buckets, function)
+    return int(np.count_nonzero(buckets != entry.bucket))

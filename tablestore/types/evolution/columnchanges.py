@@ -163,9 +163,9 @@ def move(state: State, change: MoveColumn) -> None:
         position = find_field(siblings, name, inside=parent)
         if name in (change.after, change.before):
             raise InvalidInputError(f"column {dotted(path)!r} cannot be put beside itself; name another column")
-        others = (*siblings[:position], *siblings[position + 1 :])
-        place = _place(others, change, parent, default=len(others))
-        return (*others[:place], siblings[position], *others[place:])
+        remaining = (*siblings[:position], *siblings[position + 1 :])
+        place = _place(remaining, change, parent, default=len(remaining))
+        return (*remaining[:place], siblings[position], *remaining[place:])
 
     state.change(fields=edit_fields(state.fields, parent, moved))
 

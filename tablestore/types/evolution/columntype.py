@@ -14,12 +14,12 @@ from tablestore.types.evolution.schemachanges import ColumnType
 from tablestore.types.userschema.schematext import parse_type_text
 
 
-def type_of(given: ColumnType, next_id: Callable[[], int]) -> DataType:
+def type_of(column_type: ColumnType, next_id: Callable[[], int]) -> DataType:
     """The logical type that a change names, with fresh ids for the fields of nested rows."""
-    if isinstance(given, str):
-        return with_new_ids(parse_type_text(given), next_id)
-    if isinstance(given, pa.DataType):
-        return from_arrow_type(given, True, next_id)
-    if isinstance(given, (AtomicType, ArrayType, MapType, MultisetType, RowType)):
-        return with_new_ids(given, next_id)
-    raise InvalidInputError(f'expected a type as SQL text ("DECIMAL(10, 2)") or a pyarrow type, found {given!r:.100}')
+    if isinstance(column_type, str):
+        return with_new_ids(parse_type_text(column_type), next_id)
+    if isinstance(column_type, pa.DataType):
+        return from_arrow_type(column_type, True, next_id)
+    if isinstance(column_type, (AtomicType, ArrayType, MapType, MultisetType, RowType)):
+        return with_new_ids(column_type, next_id)
+    raise InvalidInputError(f'expected a type as SQL text ("DECIMAL(10, 2)") or a pyarrow type, found {column_type!r:.100}')
