@@ -9,6 +9,7 @@
 #   make test     the tests that a change needs, warnings as errors (make test ARGS="tests/lsm -x" for some of them)
 #   make test-deep    the tests that take seconds each: killed writers, brokers that die, random programs
 #   make test-lowest  a smoke suite on the oldest dependencies that pyproject.toml allows, in an environment of their own
+#   make coverage the tests of a part, and the lines of tablestore that they do not run (make coverage ARGS=tests/lsm)
 #   make lint     ruff and strict type checking
 #   make docs     the documents as a site in build/docs; a broken link fails
 #   make bench    the benchmarks, with their floors and peers
@@ -30,7 +31,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Spark's workers have to be the interpreter that has tablestore installed.
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 
-.PHONY: demo demo-sql demo-kafka demo-stream demo-mt test test-deep test-lowest lint docs bench clean install oracles
+.PHONY: demo demo-sql demo-kafka demo-stream demo-mt test coverage test-deep test-lowest lint docs bench clean install oracles
 .DEFAULT_GOAL := test
 
 install: $(STAMP)
@@ -74,6 +75,9 @@ test: $(STAMP) oracles
 test-deep: $(STAMP) oracles
 	@$(PYTEST) -m "deep and not slow" $(ARGS)
 
+coverage: $(STAMP)
+	@$(PYTEST) --cov --cov-report=term-missing:skip-covered $(ARGS)
+
 # fastavro that old reads zstandard blocks, which the tests do, by another package than today's.
 test-lowest:
 	@$(PYTHON) -m venv --clear $(LOWEST)
@@ -101,5 +105,5 @@ bench: $(STAMP)
 	@$(BIN)/python -m benchmarks $(ARGS)
 
 clean:
-	rm -rf $(VENV) $(LOWEST) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist spark-warehouse metastore_db derby.log
+	rm -rf $(VENV) $(LOWEST) .cache .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist spark-warehouse metastore_db derby.log
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -121,10 +121,12 @@ _SLASHLESS = re.compile(
 _SCHEMELESS = re.compile(r"(?P<before>(?:^|,)(?://)?)(?P<user>[^\s/@,:]*:[^\s/@,]*)@")
 _TEXT = r"'(?:[^'\\]|\\.|'')*'?|\"(?:[^\"\\]|\\.|\"\")*\"?"
 _ASSIGNED = re.compile(
-    rf"(?P<key>(?<![\w.-])[\w.-]++)(?P<sign>(?:['\"`]?\s*+=>?|['\"]\s*+:)\s*+)"
+    rf"(?P<key>(?<![\w.-])[\w.-]++)(?P<sign>(?:['\"`]?\s*+=>?|['\"]\s*+:)\s*+|:(?=[^\s:/]))"
     rf"(?P<value>{_TEXT}|\{{[^}}]*+\}}?|[^\s'\",;&)]+)",
     re.DOTALL,
 )
+# A header of HTTP, with its scheme.
+_AUTHORIZATION = re.compile(r"(?P<before>\bauthorization['\"]?\s*[:=]\s*['\"]?[\w-]+\s+)(?P<value>[^\s'\",]+)", re.IGNORECASE)
 
 
 def is_telling(key: str) -> bool:
@@ -186,14 +188,16 @@ def without_addresses(value: str, hide: Callable[[str], str]) -> str:
 
 
 def without_assigned(text: str, hide: Callable[[str], str]) -> str:
-    """A text without what follows ``password=`` and its kin."""
+    """A text without what follows ``password=`` and its kin, and without the value of a header ``Authorization``."""
 
     def assigned(found: re.Match[str]) -> str:
         if not is_telling(found["key"]) or is_reference(found["value"].strip("'\"")):
             return found[0]
         return f"{found['key']}{found['sign']}{hide(found['value'])}"
 
-    return _ASSIGNED.sub(assigned, text) if ("=" in text or ":" in text) and is_telling(text) else text
+    if not (("=" in text or ":" in text) and is_telling(text)):
+        return text
+    return _ASSIGNED.sub(assigned, _AUTHORIZATION.sub(lambda header: f"{header['before']}{hide(header['value'])}", text))
 
 
 def _of_url(scheme: str, rest: str, hide: Callable[[str], str]) -> str:

@@ -81,6 +81,7 @@ def test_comparison_sees_a_missing_row_a_changed_value_and_a_lost_null(few_fligh
     assert expected.difference(filled, known) == "column arr_delay differs from what pandas has"
 
 
+@pytest.mark.deep
 def test_without_java_the_python_half_passes_the_fix_is_named_and_the_warehouse_kept(
     small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

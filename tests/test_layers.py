@@ -143,6 +143,26 @@ PLAINLY_DESCRIBED = (
     "cli",
     "testing",
 )
+# Folders whose variables and parameters say what their value is, and the words that say of any value only that it is there.
+NAMED_FOR_THEIR_VALUE = (
+    "tablestore/types",
+    "tablestore/json",
+    "tablestore/format",
+    "tablestore/lsm",
+    "tablestore/io",
+    "tablestore/store",
+    "tablestore/log",
+    "tablestore/catalog",
+    "tablestore/table",
+    "tablestore/cdc",
+    "tablestore/distributed",
+    "tablestore/materialized",
+    "tablestore/cli",
+    "connectors/kafka",
+    "connectors/spark",
+)
+NOT_YET_NAMED = ("tablestore/types/expression", "tablestore/types/filter")
+EMPTY_NAMES = {"found", "made", "given", "asked", "told", "taken"}
 RIDDLE = re.compile(
     r"(What|How|Which|Where|When|Who|Whose|Why|Whether|Of|Does|Do|Is|Are|Can|May|Might|Should)\b|[^\n]*(\n[^\n]+)*\?(\n\n|\s*$)"
 )
@@ -231,6 +251,40 @@ def test_a_description_says_what_is_there_and_asks_nothing(project: Path, layer:
 )
 def test_a_riddle_is_told_from_a_description(text: str, is_riddle: bool) -> None:
     assert (RIDDLE.match(text) is not None) == is_riddle
+
+
+@pytest.mark.parametrize("folder", NAMED_FOR_THEIR_VALUE)
+def test_a_variable_says_what_its_value_is(project: Path, folder: str) -> None:
+    for file in (project / folder).rglob("*.py"):
+        if not any(file.is_relative_to(project / other) for other in NOT_YET_NAMED):
+            wrong = [f"{name} in line {line}" for name, line in variables_in(parsed(file)) if name in EMPTY_NAMES]
+            assert not wrong, f"{file}: these names say nothing of the value (split, schema, snapshot …): {', '.join(wrong)}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "found = 1",
+        "found: int = 1",
+        "first, *found = values",
+        "for found in values: pass",
+        "[found for found in values]",
+        "while (found := read()): pass",
+        "with opened() as found: pass",
+        "try: read()\nexcept OSError as found: pass",
+        "match values:\n    case [1, found]: pass",
+        "match values:\n    case [1, *found]: pass",
+        "match values:\n    case {1: 1, **found}: pass",
+        "def read(found): pass",
+        "lambda *found: 1",
+    ],
+)
+def test_a_variable_is_seen_wherever_it_is_named(text: str) -> None:
+    assert [name for name, _ in variables_in(parsed(text)) if name in EMPTY_NAMES] == ["found"]
+
+
+def test_a_field_is_no_variable() -> None:
+    assert not list(variables_in(parsed("class Fault:\n    found: str\nfault.found = cause(found=fault.made)")))
 
 
 def test_no_module_imports_itself_through_others(project: Path) -> None:
@@ -371,6 +425,20 @@ def descriptions_in(tree: ast.Module) -> Iterator[tuple[str, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield getattr(node, "name", "the module"), ast.get_docstring(node) or ""
+
+
+def variables_in(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """The variables and parameters that a module names, with their lines; the fields of its classes are none."""
+    classes = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    fields = {statement.target for node in classes for statement in node.body if isinstance(statement, ast.AnnAssign)}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name) if node not in fields:
+                yield name, node.lineno
+            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                yield name, node.lineno
+            case ast.MatchMapping(rest=str(name)):
+                yield name, node.lineno
 
 
 def first_circle(graph: dict[str, list[str]]) -> list[str]:

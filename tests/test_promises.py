@@ -24,7 +24,7 @@ _WITHOUT_IMPORT = {
     "docs": {"mkdocs-material", "mkdocstrings", "pymdown-extensions"},
     "spark": {"grpcio", "grpcio-status", "protobuf", "googleapis-common-protos", "zstandard"},
     "postgresql": {"psycopg"},
-    "dev": {"backports.zstd", "pytest-xdist", "ruff", "mypy", "hatchling", "editables"},
+    "dev": {"backports.zstd", "pytest-cov", "pytest-xdist", "ruff", "mypy", "hatchling", "editables"},
 }
 
 

@@ -90,6 +90,25 @@ def test_a_statement_keeps_its_places_and_loses_the_values_of_its_options(key: s
     assert masked.startswith("CREATE TABLE t WITH ('connector' = 'jdbc', ")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "login failed (Password:{canary})",
+        "s3.secret-key:{canary}, region:eu",
+        "sent Authorization: Bearer {canary}",
+        "{{'Authorization': 'Basic {canary}'}}",
+        "headers authorization=Negotiate {canary}, 401",
+    ],
+)
+def test_a_message_has_lost_what_follows_a_telling_key_and_a_colon(text: str) -> None:
+    assert CANARY not in without_secrets(text.format(canary=CANARY))
+
+
+@pytest.mark.parametrize("text", ["the password: name it as env:NAME", "sasl.password:env:NAME", "token: missing", "secret::x"])
+def test_prose_keeps_what_follows_a_colon(text: str) -> None:
+    assert without_secrets(text) == text
+
+
 def test_an_error_has_lost_what_another_library_says_of_an_address() -> None:
     error = StorageError(f"failed: no server at postgresql://me:{CANARY}@host/db, password={CANARY}, {{'token': '{CANARY}'}}")
     assert CANARY not in str(error) + repr(error) + error.message + str(error.args)

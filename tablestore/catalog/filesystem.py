@@ -272,8 +272,8 @@ class FileSystemCatalog:
 
     def _refuse_others_files(self, identifier: Identifier) -> None:
         # A table that is dropped takes all of its directory along. What writers of a table that was dropped left is no reason.
-        if (found := next(others_files(self._files, identifier.directory), None)) is not None:
-            raise refusals.directory_exists(identifier, self._files.root_uri, found)
+        if (foreign_path := next(others_files(self._files, identifier.directory), None)) is not None:
+            raise refusals.directory_exists(identifier, self._files.root_uri, foreign_path)
 
     def _no_table(self, identifier: Identifier) -> NotFoundError:
         if not self.has_database(identifier.database):

@@ -41,11 +41,11 @@ def table_exists(identifier: Identifier, warehouse: str) -> AlreadyExistsError:
     )
 
 
-def directory_exists(identifier: Identifier, warehouse: str, found: str) -> AlreadyExistsError:
-    """The directory that a table would have holds something else; ``found``: its path there."""
+def directory_exists(identifier: Identifier, warehouse: str, path: str) -> AlreadyExistsError:
+    """The directory that a table would have holds something else; ``path``: its path there."""
     return AlreadyExistsError(
         f"Failed to create file store path. Reason: directory {warehouse}/{identifier.directory} exists for table {identifier} "
-        f"and holds {found!r:.200}, which is no part of a table. Suggestion: choose another table name, or move what lies there "
+        f"and holds {path!r:.200}, which is no part of a table. Suggestion: choose another table name, or move what lies there "
         "elsewhere. With ignore_if_exists=True (--if-not-exists, in SQL IF NOT EXISTS) the table takes the directory as it is: "
         "dropping the table deletes all that is in it",
         kind="directory-exists",

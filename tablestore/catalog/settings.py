@@ -86,35 +86,35 @@ class CatalogSettings:
 
     def shown(self) -> Mapping[str, str]:
         """The options as one may show them: passwords, and what may hold a secret, are hidden."""
-        found = {METASTORE.key: self.metastore}
+        shown = {METASTORE.key: self.metastore}
         if self.warehouse is not None:
-            found[WAREHOUSE.key] = without_secrets(self.warehouse)
+            shown[WAREHOUSE.key] = without_secrets(self.warehouse)
         if self.metastore == JDBC:
-            found[URI.key] = shown_option(URI.key, self.uri or "", lambda _: True)
-            found[CATALOG_KEY.key] = self.key
+            shown[URI.key] = shown_option(URI.key, self.uri or "", lambda _: True)
+            shown[CATALOG_KEY.key] = self.key
             if self.user is not None:
-                found[JDBC_USER.key] = self.user
+                shown[JDBC_USER.key] = self.user
             if self.password is not None:
-                found[JDBC_PASSWORD.key] = shown_option(JDBC_PASSWORD.key, self.password)
-        found |= {f"{TABLE_DEFAULT}{key}": value for key, value in sorted(self.table_defaults.items())}
+                shown[JDBC_PASSWORD.key] = shown_option(JDBC_PASSWORD.key, self.password)
+        shown |= {f"{TABLE_DEFAULT}{key}": value for key, value in sorted(self.table_defaults.items())}
         for key, value in sorted(self.storage_options.items()):
             if key == lockoptions.LOCATION.key:
-                found[key] = without_secrets(str(value))
+                shown[key] = without_secrets(str(value))
             elif value is not None:
-                found[key] = shown_option(key, str(value), _SHOWN.__contains__)
-        return MappingProxyType(found)
+                shown[key] = shown_option(key, str(value), _SHOWN.__contains__)
+        return MappingProxyType(shown)
 
 
 def parse_catalog_settings(options: Mapping[str, Any]) -> CatalogSettings:
     """Parse the options of a catalog; None is no value. Raises InvalidInputError, UnsupportedError for a table option that is."""
-    given = {key: options[key] for key in OPTIONS if options.get(key) is not None}
+    set_options = {key: options[key] for key in OPTIONS if options.get(key) is not None}
     defaults = {
         key.removeprefix(TABLE_DEFAULT): option_text(value) for key, value in options.items() if key.startswith(TABLE_DEFAULT)
     }
     storage = {key: value for key, value in options.items() if key not in OPTIONS and not key.startswith(TABLE_DEFAULT)}
-    value = {key: option.parse(str(given[key])) if key in given else option.default for key, option in OPTIONS.items()}
+    value = {key: option.parse(str(set_options[key])) if key in set_options else option.default for key, option in OPTIONS.items()}
     metastore, warehouse = str(value[METASTORE.key]), _text(value[WAREHOUSE.key])
-    if metastore != JDBC and (wrong := [option.key for option in _FOR_JDBC if option.key in given]):
+    if metastore != JDBC and (wrong := [option.key for option in _FOR_JDBC if option.key in set_options]):
         raise _refused(f"option {wrong[0]} is for metastore = {JDBC}, found {metastore}; set metastore, or leave the option out")
     if metastore == MEMORY and (wrong := [*([WAREHOUSE.key] if warehouse else []), *storage]):
         raise _refused(
@@ -122,12 +122,12 @@ def parse_catalog_settings(options: Mapping[str, Any]) -> CatalogSettings:
             f"memory://name with metastore = {FILESYSTEM} to share memory by its name"
         )
     if metastore != MEMORY and warehouse is None:
-        meant = next((key for key in storage if nearest(key, OPTIONS) == WAREHOUSE.key), None)
+        misspelled = next((key for key in storage if nearest(key, OPTIONS) == WAREHOUSE.key), None)
         raise _refused(
             'expected a warehouse as a path or URL, found none; for example open_catalog("/data/warehouse")'
-            + (f"; did you mean {WAREHOUSE.key!r} by {meant!r}?" if meant is not None else "")
+            + (f"; did you mean {WAREHOUSE.key!r} by {misspelled!r}?" if misspelled is not None else "")
         )
-    if metastore == JDBC and URI.key not in given:
+    if metastore == JDBC and URI.key not in set_options:
         raise _refused(f"metastore = {JDBC} needs the option {URI.key}, the URL of a database, like postgresql://host/name")
     if not 1 <= len(key := str(value[CATALOG_KEY.key])) <= _MOST_CHARACTERS:
         raise _refused(f"option {CATALOG_KEY.key}: expected 1 to {_MOST_CHARACTERS} characters, found {key!r:.60}")
@@ -150,23 +150,23 @@ def parse_catalog_settings(options: Mapping[str, Any]) -> CatalogSettings:
 
 def _refuse_unknown(storage: Mapping[str, Any], warehouse: str) -> None:
     local = "://" not in warehouse or warehouse.startswith(_TAKE_NO_OPTIONS)
-    own = [key for key in storage if not key.startswith(lockoptions.PREFIX)]
-    if unknown := [key for key in own if local or "." in key or "-" in key]:
-        known = [*OPTIONS, *lockoptions.OPTIONS, f"{TABLE_DEFAULT}<option>"]
+    file_system_keys = [key for key in storage if not key.startswith(lockoptions.PREFIX)]
+    if unknown := [key for key in file_system_keys if local or "." in key or "-" in key]:
+        option_names = [*OPTIONS, *lockoptions.OPTIONS, f"{TABLE_DEFAULT}<option>"]
         raise InvalidInputError(
-            f"a catalog has no option {unknown[0]!r}{_meant(unknown[0], known, warehouse)}; options are {', '.join(known)}"
-            f"{' (local files and memory take no others)' if local else ', and those of the file system'}",
+            f"a catalog has no option {unknown[0]!r}{_meant(unknown[0], option_names, warehouse)}; options are "
+            f"{', '.join(option_names)}{' (local files and memory take no others)' if local else ', and those of the file system'}",
             kind="unknown-option",
         )
 
 
-def _meant(key: str, known: Iterable[str], warehouse: str) -> str:
+def _meant(key: str, option_names: Iterable[str], warehouse: str) -> str:
     if warehouse.startswith(_S3) and (hint := s3options.meant(key)):
         return hint
-    prefix, dot, rest = key.partition(".")
+    prefix, dot, suffix = key.partition(".")
     if dot and did_you_mean(f"{prefix}.", [TABLE_DEFAULT]):
-        return f"; did you mean {TABLE_DEFAULT + rest!r}?"
-    return did_you_mean(key, known)
+        return f"; did you mean {TABLE_DEFAULT + suffix!r}?"
+    return did_you_mean(key, option_names)
 
 
 def _text(value: object) -> str | None:

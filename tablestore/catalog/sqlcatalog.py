@@ -146,7 +146,9 @@ class SqlCatalog:
                 return
             raise refusals.no_database(name, self._where, self.list_databases())
         identifiers = [Identifier(name, table) for table in self.list_tables(name)]
-        if not cascade and (tables := tuple(one.table for one in identifiers if self._directories.has_table(one))):
+        if not cascade and (
+            tables := tuple(identifier.table for identifier in identifiers if self._directories.has_table(identifier))
+        ):
             raise refusals.database_not_empty(name, tables)
         for identifier in identifiers:
             self.drop_table(identifier, ignore_if_not_exists=True)
@@ -296,7 +298,7 @@ class SqlCatalog:
         """True if the table has its new name: not if that has lost its row meanwhile. Raises NotFoundError, AlreadyExistsError."""
         with self._transaction() as connection:
             # In one order, so that two who rename in a circle do not wait for each other.
-            locked = {one: self._lock(connection, one) for one in sorted((identifier, new), key=str)}
+            locked = {name: self._lock(connection, name) for name in sorted((identifier, new), key=str)}
             if not locked[identifier] or not self._directories.has_table(identifier):
                 raise self._no_table(identifier)
             if self._directories.has_table(new):
@@ -332,8 +334,8 @@ class SqlCatalog:
         connection.execute(sa.delete(TABLE_PROPERTIES).where(*self._of(TABLE_PROPERTIES, identifier.database, identifier.table)))
 
     def _of(self, table: sa.Table, database: str, name: str | None = None) -> list[sa.ColumnElement[bool]]:
-        found = [table.c.catalog_key == self._key, table.c.database_name == database]
-        return found if name is None else [*found, table.c.table_name == name]
+        conditions = [table.c.catalog_key == self._key, table.c.database_name == database]
+        return conditions if name is None else [*conditions, table.c.table_name == name]
 
     # ---- the database
 

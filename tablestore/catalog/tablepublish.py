@@ -52,14 +52,14 @@ class TablePublish:
     def __init__(self, files: FileStore, source: str, target: str, *, is_wanted: Callable[[], bool]) -> None:
         self._files, self._source, self._target, self._is_wanted = files, source, target, is_wanted
         self._claim = claim_path(source, target)
-        self._made: list[str] = []
+        self._created: list[str] = []
         self.has_claimed = False
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self._made and isinstance(error, Exception):
+        if self._created and isinstance(error, Exception):
             self._take_back()
 
     def bring(self) -> None:
@@ -80,16 +80,18 @@ class TablePublish:
 
     def copy(self) -> None:
         """Claim the place, and bring everything but snapshots and schemas."""
-        self._made.append(self._claim)
+        self._created.append(self._claim)
         self._files.write(self._claim, b"")
         self.has_claimed = True
-        others = [name for name in self._files.names(f"{self._target}/{SNAPSHOT_DIR}") if not self._claim.endswith(f"/{name}")]
-        if others or self._has_schema(self._target):
+        foreign_names = [
+            name for name in self._files.names(f"{self._target}/{SNAPSHOT_DIR}") if not self._claim.endswith(f"/{name}")
+        ]
+        if foreign_names or self._has_schema(self._target):
             raise AlreadyExistsError(f"{self._where} is being created by another job, or is there by now", kind="table-exists")
-        own = (f"{self._source}/{SCHEMA_DIR}/", f"{self._source}/{SNAPSHOT_DIR}/")
-        paths = [path for path in self._walk(self._source) if not path.startswith(own)]
+        excluded = (f"{self._source}/{SCHEMA_DIR}/", f"{self._source}/{SNAPSHOT_DIR}/")
+        paths = [path for path in self._walk(self._source) if not path.startswith(excluded)]
         targets = [f"{self._target}{path.removeprefix(self._source)}" for path in paths]
-        self._made += targets
+        self._created += targets
         self._copy_all(paths, targets)
         for directory in sorted({path.rpartition("/")[0] for path in targets}):
             self._files.sync(directory)
@@ -100,65 +102,65 @@ class TablePublish:
                 copy_file(self._files, path, target)
             return
         with ThreadPoolExecutor(_MOST_AT_ONCE) as pool:
-            for done in [pool.submit(copy_file, self._files, *pair) for pair in zip(paths, targets, strict=True)]:
-                done.result()
+            for future in [pool.submit(copy_file, self._files, *pair) for pair in zip(paths, targets, strict=True)]:
+                future.result()
 
     def _reveal_copies(self) -> None:
         files = self._files
-        found = map(parse_schema_id, files.names(f"{self._source}/{SCHEMA_DIR}"))
-        schemas = sorted((schema_id for schema_id in found if schema_id is not None), reverse=True)
+        schema_ids = map(parse_schema_id, files.names(f"{self._source}/{SCHEMA_DIR}"))
+        schemas = sorted((schema_id for schema_id in schema_ids if schema_id is not None), reverse=True)
         if not schemas or schemas[-1] != 0:
             raise NotFoundError(f"the table staged in {files.root_uri}/{self._source} is gone", kind="no-such-table")
         if not files.exists(self._claim):
             raise self._swept()
         for name in self._ordered_snapshots():
             path, data = f"{SNAPSHOT_DIR}/{name}", files.read(f"{self._source}/{SNAPSHOT_DIR}/{name}")
-            self._made.append(f"{self._target}/{path}")
+            self._created.append(f"{self._target}/{path}")
             if parse_snapshot_id(name) is None:
                 files.overwrite(f"{self._target}/{path}", data)
             elif not self._publish(path, data):
-                self._made.pop()
+                self._created.pop()
                 raise AlreadyExistsError(f"{self._where} is being created by another job", kind="table-exists")
         if not files.exists(self._claim):
             raise self._swept()
         contents = {path: files.read(f"{self._source}/{path}") for path in map(schema_path, schemas)}
         try:
             landed = all(self._publish_schema(path, data) for path, data in contents.items())
-            wanted = landed and self._is_wanted() and files.delete(self._claim)
+            is_wanted = landed and self._is_wanted() and files.delete(self._claim)
         except (CommitOutcomeUnknown, StorageError) as error:
             # It may be there: nothing may be removed before that is known.
-            self._made.clear()
+            self._created.clear()
             raise CommitOutcomeUnknown(
                 f"whether {self._where} is there is not known, the store gave no answer: {error}. Look whether the table is there"
             ) from error
         if not landed:
             raise AlreadyExistsError(f"{self._where} is there by now", kind="table-exists")
-        if not wanted:
+        if not is_wanted:
             raise self._swept()
-        self._made.clear()  # the originals go with the directory of their job
+        self._created.clear()  # the originals go with the directory of their job
 
     def _publish_schema(self, path: str, data: bytes) -> bool:
         if landed := self._publish(path, data):
-            self._made.append(f"{self._target}/{path}")
+            self._created.append(f"{self._target}/{path}")
         return landed
 
     def _publish(self, path: str, data: bytes) -> bool:
         """True if the file is there and ours: a request that was repeated meets what it made itself."""
         target = f"{self._target}/{path}"
         try:
-            made = self._files.publish_if_absent(target, data)
+            landed = self._files.publish_if_absent(target, data)
         except (CommitOutcomeUnknown, StorageError) as error:
             if error.kind not in ("unknown-outcome", CommitOutcomeUnknown.default_kind):
                 raise
-            made = self._files.publish_if_absent(target, data)
-        return made or self._files.read(target) == data
+            landed = self._files.publish_if_absent(target, data)
+        return landed or self._files.read(target) == data
 
     def _take_back(self) -> None:
         """Remove the copies: schemas first, the claim last. What cannot be removed now, the sweeper removes."""
         with suppress(TablestoreError):
-            for path in reversed(self._made):
+            for path in reversed(self._created):
                 self._files.delete(path)
-        self._made.clear()
+        self._created.clear()
 
     def _ordered_snapshots(self) -> list[str]:
         names = [name for name in self._files.names(f"{self._source}/{SNAPSHOT_DIR}") if not name.startswith(TEMPORARY_PREFIX)]

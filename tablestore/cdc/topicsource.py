@@ -46,8 +46,8 @@ class TopicRecords:
 
     def next_offsets(self) -> dict[int, int]:
         """The offsets at which to go on behind them, in each partition that has any."""
-        found = np.unique(self.partitions).tolist()
-        return {partition: int(self.offsets[self.partitions == partition].max()) + 1 for partition in found}
+        partitions = np.unique(self.partitions).tolist()
+        return {partition: int(self.offsets[self.partitions == partition].max()) + 1 for partition in partitions}
 
 
 class TopicCursor(Protocol):

@@ -107,13 +107,13 @@ class CommandRun:
 
     def table(self, name: str) -> "ts.Table":
         """A table by ``database.table`` or by path; ``$branch_b`` behind it is a branch. A system table is refused."""
-        found = self.source(name)
-        if isinstance(found, ts.SystemTable):
+        table = self.source(name)
+        if isinstance(table, ts.SystemTable):
             raise ts.InvalidInputError(
                 f"{name} is a system table, which can only be read: tablestore table show '{name}'", kind="system-table"
             )
-        self._watch(found)
-        return found
+        self._watch(table)
+        return table
 
     def source(self, name: str) -> "ts.Table | ts.SystemTable":
         """As :meth:`table`, or one of its system tables: what can be read."""
@@ -166,15 +166,15 @@ class CommandRun:
 
         An error (a store that does not answer, a table that is being dropped) is noted, and the next look tries again.
         """
-        done, self.says_itself = 0, True
-        while looks is None or done < looks:
+        looks_done, self.says_itself = 0, True
+        while looks is None or looks_done < looks:
             for table in tables:
                 try:
                     look(table)
                 except ts.TablestoreError as error:
                     self.out.note(f"{table.name}: {error}")
-            done += 1
-            if looks is None or done < looks:
+            looks_done += 1
+            if looks is None or looks_done < looks:
                 clock.sleep(wait_s)
 
     def say_found(self, table: "ts.Table", report: Any) -> None:
@@ -192,14 +192,14 @@ def completing(find: "Callable[[CommandRun, Mapping[str, Any], str], Iterable[st
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:
         # Behind an option whose value is being completed, arguments are not yet taken apart.
         arguments = (param.name for param in ctx.command.params if param.param_type_name == "argument")
-        given = {**dict(zip(arguments, ctx.args, strict=False)), **{key: value for key, value in ctx.params.items() if value}}
+        words = {**dict(zip(arguments, ctx.args, strict=False)), **{key: value for key, value in ctx.params.items() if value}}
         try:
             session = CommandRun(
                 out=Output(as_json=False, now_millis=0),
-                warehouse=given.get("warehouse") or os.environ.get(WAREHOUSE_VARIABLE),
-                storage=parse_storage(given.get("storage") or ()),
+                warehouse=words.get("warehouse") or os.environ.get(WAREHOUSE_VARIABLE),
+                storage=parse_storage(words.get("storage") or ()),
             )
-            return list(find(session, given, incomplete))
+            return list(find(session, words, incomplete))
         except (ts.TablestoreError, OSError, typer.BadParameter):
             return []
 
@@ -207,7 +207,7 @@ def completing(find: "Callable[[CommandRun, Mapping[str, Any], str], Iterable[st
 
 
 @completing
-def complete_table(session: CommandRun, given: Mapping[str, Any], incomplete: str) -> Iterable[str]:
+def complete_table(session: CommandRun, words: Mapping[str, Any], incomplete: str) -> Iterable[str]:
     """Names of tables, and behind a name and ``$`` those of its branches."""
     base, sign, _ = incomplete.rpartition("$")
     if sign:
@@ -217,7 +217,7 @@ def complete_table(session: CommandRun, given: Mapping[str, Any], incomplete: st
     names = session.names()
     database, dot, _ = incomplete.partition(".")
     databases = (database,) if dot else names.list_databases()
-    return [f"{one}.{name}" for one in databases for name in names.list_tables(one)]
+    return [f"{database_name}.{name}" for database_name in databases for name in names.list_tables(database_name)]
 
 
 TableName = Annotated[
@@ -235,7 +235,7 @@ def command(app: typer.Typer, name: str, *examples: str) -> Callable[[Callable[.
     """Register a function as the command ``name``; its docstring is the help, ``examples`` stand below it."""
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
-        own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+        parameters = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
         keyword = inspect.Parameter.KEYWORD_ONLY
         shared = [
             inspect.Parameter("warehouse", keyword, default=None, annotation=Warehouse),
@@ -245,7 +245,9 @@ def command(app: typer.Typer, name: str, *examples: str) -> Callable[[Callable[.
         ]
 
         @wraps(function)
-        def run(*args: Any, warehouse: str | None, storage: list[str] | None, json_output: bool, debug: bool, **given: Any) -> None:
+        def run(
+            *args: Any, warehouse: str | None, storage: list[str] | None, json_output: bool, debug: bool, **arguments: Any
+        ) -> None:
             output = Output(as_json=json_output, now_millis=SystemClock().now_ms())
             session = CommandRun(out=output, warehouse=warehouse, storage=parse_storage(storage or ()))
             for key in _given_openly(storage or ()):
@@ -253,10 +255,10 @@ def command(app: typer.Typer, name: str, *examples: str) -> Callable[[Callable[.
                     f"other users of this machine see --storage {key}=… in its list of processes: give its name, {key}=env:NAME or "
                     f"{key}=file:PATH"
                 )
-            _guarded(lambda: function(session, *args, **given), session, debug)
+            _guarded(lambda: function(session, *args, **arguments), session, debug)
 
-        run.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
-        run.__annotations__ = {parameter.name: parameter.annotation for parameter in [*own, *shared]}
+        run.__signature__ = inspect.Signature([*parameters, *shared])  # type: ignore[attr-defined]
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in [*parameters, *shared]}
         epilog = "\n\n".join(["[bold]Examples[/bold]" if len(examples) > 1 else "[bold]Example[/bold]", *map(_markup, examples)])
         app.command(name, epilog=epilog)(run)
         return function
@@ -266,21 +268,21 @@ def command(app: typer.Typer, name: str, *examples: str) -> Callable[[Callable[.
 
 def parse_pairs(pairs: Sequence[str], option: str) -> dict[str, str]:
     """``key=value`` texts as a dict. A text without ``=`` is a usage error."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for pair in pairs:
         key, separator, value = pair.partition("=")
         if not separator or not key.strip():
             raise typer.BadParameter(f"expected key=value, found {safe(pair)!r}", param_hint=f"'{option}'")
-        if key.strip() in found:
+        if key.strip() in values:
             raise typer.BadParameter(f"{safe(key.strip())!r} is given twice; give it once", param_hint=f"'{option}'")
-        found[key.strip()] = value
-    return found
+        values[key.strip()] = value
+    return values
 
 
 def _given_openly(storage: Sequence[str]) -> list[str]:
     """Names the options whose values are secrets instead of names of secrets."""
-    given = parse_pairs(storage, "--storage")
-    return [key for key, value in given.items() if value and is_telling(key) and not is_reference(value)]
+    options = parse_pairs(storage, "--storage")
+    return [key for key, value in options.items() if value and is_telling(key) and not is_reference(value)]
 
 
 def parse_partition(schema: "TableSchema", text: str) -> dict[str, object]:
@@ -296,17 +298,17 @@ def parse_partition(schema: "TableSchema", text: str) -> dict[str, object]:
 
 def parse_storage(pairs: Sequence[str]) -> dict[str, Any]:
     """Options of the storage client: a dot leads inside (``client_kwargs.region_name=eu-west-1``), true and false are booleans."""
-    found: dict[str, Any] = {}
+    storage: dict[str, Any] = {}
     for key, value in parse_pairs(pairs, "--storage").items():
         # The options of the catalog and of the lock have dots of their own.
         *path, last = [key] if key in CATALOG_OPTIONS or key.startswith((LOCK_PREFIX, TABLE_DEFAULT)) else key.split(".")
-        inside = found
+        inside = storage
         for part in path:
             inside = inside.setdefault(part, {})
             if not isinstance(inside, dict):
                 raise typer.BadParameter(f"{safe(part)!r} is given as a value and as a group", param_hint="'--storage'")
         inside[last] = {"true": True, "false": False}.get(value.lower(), value)
-    return found
+    return storage
 
 
 def _guarded(work: Callable[[], None], session: CommandRun, debug: bool) -> None:

@@ -49,9 +49,9 @@ def check_machine() -> Iterator[Check]:
         yield Check(name="python", status="ok", detail=f"{version} on {platform.system()} {platform.machine()}")
     yield Check(name="tablestore", status="ok", detail=ts.__version__)
     for name in REQUIRED:
-        found = installed(name)
-        fix = None if found else "pip install --upgrade tablestore"
-        yield Check(name=name, status="ok" if found else "problem", detail=found or "not installed", fix=fix)
+        package_version = installed(name)
+        fix = None if package_version else "pip install --upgrade tablestore"
+        yield Check(name=name, status="ok" if package_version else "problem", detail=package_version or "not installed", fix=fix)
     yield from _spark()
     yield _optional("confluent-kafka", "kafka", "for the change log on Kafka")
     yield _optional("botocore", "s3", "for tables on S3")
@@ -66,8 +66,8 @@ def installed(name: str) -> str | None:
 
 
 def _optional(name: str, extra: str, purpose: str) -> Check:
-    if found := installed(name):
-        return Check(name=name, status="ok", detail=found)
+    if version := installed(name):
+        return Check(name=name, status="ok", detail=version)
     return Check(name=name, status="absent", detail=f"not installed, {purpose}", fix=f"pip install 'tablestore[{extra}]'")
 
 
@@ -100,13 +100,18 @@ def _spark() -> Iterator[Check]:
 
 def _has_source(python: str) -> bool:
     """True if Spark's workers find the data source with this interpreter."""
-    found = shutil.which(python)
-    if found is not None and os.path.samefile(found, sys.executable) and os.path.dirname(found) == os.path.dirname(sys.executable):
+    executable = shutil.which(python)
+    if (
+        executable is not None
+        and os.path.samefile(executable, sys.executable)
+        and os.path.dirname(executable) == os.path.dirname(sys.executable)
+    ):
         return True
     look = "import importlib.util as u, sys; sys.exit(not all(map(u.find_spec, ('pyspark_tablestore', 'tablestore', 'pyspark'))))"
     try:
         return (
-            found is not None and not subprocess.run([found, "-c", look], capture_output=True, check=False, timeout=30).returncode
+            executable is not None
+            and not subprocess.run([executable, "-c", look], capture_output=True, check=False, timeout=30).returncode
         )
     except (OSError, subprocess.SubprocessError):
         return False
@@ -119,10 +124,10 @@ def java_version() -> str | None:
     if java is None:
         return None
     try:
-        done = subprocess.run([java, "-version"], capture_output=True, text=True, check=False, timeout=30)
+        process = subprocess.run([java, "-version"], capture_output=True, text=True, check=False, timeout=30)
     except (OSError, subprocess.SubprocessError):
         return None
-    match = re.search(r'version "([^"]+)"', done.stderr + done.stdout)
+    match = re.search(r'version "([^"]+)"', process.stderr + process.stdout)
     return match[1] if match else None
 
 
@@ -182,12 +187,12 @@ def _publishing(files: FileStore) -> Check:
     path = f"{TEMPORARY_PREFIX}doctor-{SystemIds().uuid()}"
     try:
         first, second = files.publish_if_absent(path, b"first"), files.publish_if_absent(path, b"second")
-        kept = files.read(path)
+        content = files.read(path)
     except ts.TablestoreError as error:
         return Check(name=name, status="problem", detail=error.message, fix="check the rights to write")
     finally:
         _remove(files, path)
-    if (first, second, kept) != (True, False, b"first"):
+    if (first, second, content) != (True, False, b"first"):
         fix = "do not write here from two processes: acknowledged rows would be lost; use another store"
         return Check(name=name, status="problem", detail="the store replaced a file that was there", fix=fix)
     return Check(name=name, status="ok", detail="a second writer of one name is refused")

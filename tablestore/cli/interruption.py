@@ -35,9 +35,9 @@ class RememberedIds:
 
     def uuid(self) -> str:
         """A fresh one, which is remembered."""
-        made = self._ids.uuid()
-        self.given[made] = None
-        return made
+        fresh = self._ids.uuid()
+        self.given[fresh] = None
+        return fresh
 
     def since(self, count: int) -> frozenset[str]:
         """The ids that were given out after so many."""
@@ -54,11 +54,11 @@ class RememberedIds:
 
 def what_landed(tables: Iterable["Table"], uuids: Collection[str]) -> str:
     """The commits to these tables under these uuids: "nothing was committed", "snapshot 5 of shop.orders was committed"."""
-    found = [f"{_numbers(ours)} of {table.name}" for table in tables if (ours := _ours(table, uuids))]
-    if not found:
+    texts = [f"{_numbers(ours)} of {table.name}" for table in tables if (ours := _ours(table, uuids))]
+    if not texts:
         return NOTHING
-    several = len(found) > 1 or found[0].startswith("snapshots")
-    return f"{' and '.join(found)} {'were' if several else 'was'} committed"
+    several = len(texts) > 1 or texts[0].startswith("snapshots")
+    return f"{' and '.join(texts)} {'were' if several else 'was'} committed"
 
 
 def _ours(table: "Table", uuids: Collection[str]) -> list[int]:

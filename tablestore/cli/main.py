@@ -118,8 +118,8 @@ app = typer.Typer(
 )
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"tablestore {ts.__version__}")
         raise typer.Exit()
 

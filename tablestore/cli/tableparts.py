@@ -62,8 +62,8 @@ class TableParts:
 
 def open_names(warehouse: str | None, storage: Mapping[str, Any], ids: Ids) -> MetaCatalog:
     """The names in a warehouse. Raises InvalidInputError without one."""
-    given = {**storage, WAREHOUSE.key: warehouse} if warehouse else storage
-    return open_meta_catalog(parse_catalog_settings(given), ids)[0]
+    options = {**storage, WAREHOUSE.key: warehouse} if warehouse else storage
+    return open_meta_catalog(parse_catalog_settings(options), ids)[0]
 
 
 def find_parts(name: str, warehouse: str | None, storage: Mapping[str, Any], ids: Ids, *, is_path: bool) -> TableParts:

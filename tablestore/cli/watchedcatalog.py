@@ -19,10 +19,10 @@ class WatchedCatalog(Catalog):
 
     def table(self, name: str) -> Table | SystemTable:
         """Open a table, as ever."""
-        found = super().table(name)
-        if isinstance(found, Table):
-            self.opened(found)
-        return found
+        table = super().table(name)
+        if isinstance(table, Table):
+            self.opened(table)
+        return table
 
 
 def open_watched(warehouse: str, storage: Mapping[str, Any], ids: Ids, opened: Callable[[Table], None]) -> WatchedCatalog:

@@ -19,7 +19,7 @@ _WORD = re.compile(r"\w*$")
 
 
 @completing
-def databases(session: CommandRun, given: Given, incomplete: str) -> Iterable[str]:
+def databases(session: CommandRun, words: Given, incomplete: str) -> Iterable[str]:
     """The databases of the warehouse."""
     return session.names().list_databases()
 
@@ -27,8 +27,8 @@ def databases(session: CommandRun, given: Given, incomplete: str) -> Iterable[st
 def source(ctx: Any, incomplete: str) -> list[str]:
     """Completes what can be read: a table, and behind its name and ``$`` a branch or a system table."""
     base, system, _ = incomplete.rpartition("$")
-    found = complete_table(ctx, incomplete)
-    return [*found, *(f"{base}${name}" for name in _system_tables())] if system else found
+    names = complete_table(ctx, incomplete)
+    return [*names, *(f"{base}${name}" for name in _system_tables())] if system else names
 
 
 def system_table(incomplete: str) -> list[str]:
@@ -37,54 +37,54 @@ def system_table(incomplete: str) -> list[str]:
 
 
 @completing
-def column(session: CommandRun, given: Given, incomplete: str) -> Iterable[str]:
+def column(session: CommandRun, words: Given, incomplete: str) -> Iterable[str]:
     """One column."""
-    return _columns(session, given)
+    return _columns(session, words)
 
 
 @completing
-def columns(session: CommandRun, given: Given, incomplete: str) -> Iterable[str]:
+def columns(session: CommandRun, words: Given, incomplete: str) -> Iterable[str]:
     """Columns that commas separate: the last one may be any that is not yet named."""
     before, comma, _ = incomplete.rpartition(",")
-    taken = {name.strip() for name in before.split(",")}
-    return [f"{before}{comma}{name}" for name in _columns(session, given) if name not in taken]
+    named = {name.strip() for name in before.split(",")}
+    return [f"{before}{comma}{name}" for name in _columns(session, words) if name not in named]
 
 
 @completing
-def condition(session: CommandRun, given: Given, incomplete: str) -> Iterable[str]:
+def condition(session: CommandRun, words: Given, incomplete: str) -> Iterable[str]:
     """The columns of a condition: its last word may be any."""
     before = _WORD.sub("", incomplete, count=1)
-    return [f"{before}{name}" for name in _columns(session, given)]
+    return [f"{before}{name}" for name in _columns(session, words)]
 
 
 @completing
-def setting(session: CommandRun, given: Given, incomplete: str) -> Iterable[str]:
+def setting(session: CommandRun, words: Given, incomplete: str) -> Iterable[str]:
     """``column=``, as values are set by."""
-    return [f"{name}=" for name in _columns(session, given)]
+    return [f"{name}=" for name in _columns(session, words)]
 
 
 @completing
-def tag(session: CommandRun, given: Given, incomplete: str) -> Iterable[str]:
+def tag(session: CommandRun, words: Given, incomplete: str) -> Iterable[str]:
     """The tags of the table."""
-    return _parts(session, given).tags()
+    return _parts(session, words).tags()
 
 
 @completing
-def snapshot(session: CommandRun, given: Given, incomplete: str) -> Iterable[str]:
+def snapshot(session: CommandRun, words: Given, incomplete: str) -> Iterable[str]:
     """The retained snapshots, newest first."""
-    return _parts(session, given).snapshots()
+    return _parts(session, words).snapshots()
 
 
 @completing
-def branch(session: CommandRun, given: Given, incomplete: str) -> Iterable[str]:
+def branch(session: CommandRun, words: Given, incomplete: str) -> Iterable[str]:
     """The branches of the table."""
-    return _parts(session, given).branches()
+    return _parts(session, words).branches()
 
 
 @completing
-def consumer(session: CommandRun, given: Given, incomplete: str) -> Iterable[str]:
+def consumer(session: CommandRun, words: Given, incomplete: str) -> Iterable[str]:
     """The consumers of the table."""
-    return _parts(session, given).consumers()
+    return _parts(session, words).consumers()
 
 
 def option(incomplete: str) -> list[str]:
@@ -94,24 +94,24 @@ def option(incomplete: str) -> list[str]:
     key, sign, _ = incomplete.partition("=")
     if not sign:
         return [f"{key}=" for key in TABLE_OPTIONS]
-    known = TABLE_OPTIONS.get(key)
-    values = () if known is None else ("true", "false") if known.kind == "bool" else known.choices
+    table_option = TABLE_OPTIONS.get(key)
+    values = () if table_option is None else ("true", "false") if table_option.kind == "bool" else table_option.choices
     return [f"{key}={value}" for value in values]
 
 
 @completing
-def set_option(session: CommandRun, given: Given, incomplete: str) -> Iterable[str]:
+def set_option(session: CommandRun, words: Given, incomplete: str) -> Iterable[str]:
     """The options that the table has set."""
-    return _parts(session, given).options()
+    return _parts(session, words).options()
 
 
-def _columns(session: CommandRun, given: Given) -> list[str]:
-    return _parts(session, given).columns()
+def _columns(session: CommandRun, words: Given) -> list[str]:
+    return _parts(session, words).columns()
 
 
-def _parts(session: CommandRun, given: Given) -> "TableParts":
+def _parts(session: CommandRun, words: Given) -> "TableParts":
     """The parts of the table that the words before name."""
-    name, system = given.get("name"), given.get("system")
+    name, system = words.get("name"), words.get("system")
     return session.parts(f"{name}${system}" if system else str(name))
 
 

@@ -62,19 +62,19 @@ def plan_compaction(table: Table, *, full: bool = False, partitions: Iterable[Ma
     """The buckets of the newest snapshot with something to do. Raises as ``Table.compact`` does."""
     context = table.refresh().context
     context.check_writable()
-    wanted = partition_matcher(context.schema, partitions)
+    matches = partition_matcher(context.schema, partitions)
     latest = context.snapshots.latest()
     if latest is None:
         return CompactPlan(full=full, tasks=())
     picker = TaskPicker(context)
-    found: list[tuple[int, CompactTask]] = []
-    for (partition, bucket), files in live_buckets(context, latest, lambda place: wanted(place[0])).items():
-        picked = picker.pick(files, full=full)
-        if picked is not None:
+    sized_tasks: list[tuple[int, CompactTask]] = []
+    for (partition, bucket), files in live_buckets(context, latest, lambda place: matches(place[0])).items():
+        compaction = picker.pick(files, full=full)
+        if compaction is not None:
             task = CompactTask(partition=partition, bucket=bucket, snapshot_id=latest.id, full=full)
-            found.append((picked.size_bytes, task))
-    found.sort(key=lambda item: (-item[0], item[1].partition, item[1].bucket))
-    return CompactPlan(full=full, tasks=tuple(task for _, task in found))
+            sized_tasks.append((compaction.size_bytes, task))
+    sized_tasks.sort(key=lambda item: (-item[0], item[1].partition, item[1].bucket))
+    return CompactPlan(full=full, tasks=tuple(task for _, task in sized_tasks))
 
 
 def run_task(context: TableContext, task: CompactTask) -> CommitMessage | None:
@@ -82,10 +82,10 @@ def run_task(context: TableContext, task: CompactTask) -> CommitMessage | None:
     place = (task.partition, task.bucket)
     snapshot = context.snapshots.read(task.snapshot_id)
     bucket = live_buckets(context, snapshot, {place}).get(place)
-    picked = TaskPicker(context).pick(bucket, full=task.full) if bucket is not None else None
-    if bucket is None or picked is None:
+    compaction = TaskPicker(context).pick(bucket, full=task.full) if bucket is not None else None
+    if bucket is None or compaction is None:
         return None
-    return run_compaction(context, snapshot, bucket, picked)
+    return run_compaction(context, snapshot, bucket, compaction)
 
 
 def commit_tasks(table: Table, messages: Sequence[CommitMessage], *, full: bool = False) -> CompactReport:
@@ -101,10 +101,10 @@ def commit_tasks(table: Table, messages: Sequence[CommitMessage], *, full: bool 
     for position, message in enumerate(messages):
         try:
             # One by one: a task whose files others have replaced is dropped without the others.
-            done = commit_compaction(context, [message], full=full, prepared=True)
+            part_report = commit_compaction(context, [message], full=full, prepared=True)
         except BaseException:
             for waiting in messages[position + 1 :]:
                 discard_unnamed(context, waiting)
             raise
-        report += done + CompactReport(buckets=done.tasks)
+        report += part_report + CompactReport(buckets=part_report.tasks)
     return report

@@ -75,13 +75,13 @@ class JoinPin:
 def prepare_join(
     table: Table,
     spec: TableSpec,
-    given: Sequence[str],
+    row_columns: Sequence[str],
     *,
     on: Names | Mapping[str, str],
     columns: Names | Mapping[str, str] | None = None,
     how: str = "left",
 ) -> KeyedJoin:
-    """A join of rows with the columns ``given``.
+    """A join of rows with the columns ``row_columns``.
 
     ``on``: names that both sides have, or given columns and the key columns that they equal: the whole primary key. ``columns``:
     names, or new names and the table's; None is all but the key. Raises InvalidInputError.
@@ -90,27 +90,27 @@ def prepare_join(
     if how not in ("left", "inner"):
         raise InvalidInputError(f"{where}: expected how = left or inner, found {how!r}", kind="lookup")
     pairs = _pairs(on)
-    _check_keys(schema, pairs, given, where)
-    wanted = _pairs([name for name in schema.field_names if name not in pairs.values()] if columns is None else columns)
-    for name in wanted.values():
+    _check_keys(schema, pairs, row_columns, where)
+    outputs = _pairs([name for name in schema.field_names if name not in pairs.values()] if columns is None else columns)
+    for name in outputs.values():
         if name not in schema.field_names:
             raise InvalidInputError(
                 f"{where}: the table has no column {name!r}{did_you_mean(name, schema.field_names)}", kind="unknown-column"
             )
-    taken = [name.casefold() for name in given]
-    if clash := [out for out in wanted if out.casefold() in taken]:
+    row_names = [name.casefold() for name in row_columns]
+    if clash := [out for out in outputs if out.casefold() in row_names]:
         raise InvalidInputError(
             f"{where}: both sides have a column {clash[0]!r}; give the table's another name, with columns = "
-            f"{{'table_{clash[0]}': {wanted[clash[0]]!r}, …}}, or leave it out of columns",
+            f"{{'table_{clash[0]}': {outputs[clash[0]]!r}, …}}, or leave it out of columns",
             kind="duplicate-column",
         )
-    if len({out.casefold() for out in wanted}) < len(wanted):
-        raise InvalidInputError(f"{where}: two of the columns {', '.join(wanted)} would have one name", kind="duplicate-column")
+    if len({out.casefold() for out in outputs}) < len(outputs):
+        raise InvalidInputError(f"{where}: two of the columns {', '.join(outputs)} would have one name", kind="duplicate-column")
     return KeyedJoin(
         spec=spec,
         table_uuid=table.context.table_uuid,
         keys=tuple((name, schema.field(key)) for name, key in pairs.items()),
-        columns=tuple((out, schema.field(name)) for out, name in wanted.items()),
+        columns=tuple((out, schema.field(name)) for out, name in outputs.items()),
         how=how,  # type: ignore[arg-type]
         token=table.context.ids.uuid(),
     )
@@ -135,9 +135,9 @@ def join_batches(
     names = _at(join, lookup.context)
     for rows in rebatched(batches, max_rows=WINDOW_KEYS, max_bytes=GIVEN_BYTES):
         keys = {names[field.id]: _as_key(rows.column(name), field.type) for name, field in join.keys}
-        for given, found, places in rows_beside(lookup, rows, pa.table(keys)):
-            if found is not None or join.how == "left":
-                yield given, _looked_up(join, found, places)
+        for given_rows, stored, places in rows_beside(lookup, rows, pa.table(keys)):
+            if stored is not None or join.how == "left":
+                yield given_rows, _looked_up(join, stored, places)
 
 
 def rows_beside(
@@ -146,13 +146,13 @@ def rows_beside(
     """Some of the rows, whose keys are given in the same places, and the places of their rows among some that were found; None for
     those without one. Each row comes once."""
     left = np.ones(rows.num_rows, dtype=np.bool_)
-    for found in lookup.find(keys):
-        left[found.keys] = False
-        for at_given, at_row in _rounds(found):
-            yield _taken(rows, at_given), found.rows, at_row
+    for hits in lookup.find(keys):
+        left[hits.keys] = False
+        for at_given, at_row in _rounds(hits):
+            yield _rows_at(rows, at_given), hits.rows, at_row
     if left.any():
         missing = np.flatnonzero(left)
-        yield _taken(rows, missing), None, missing
+        yield _rows_at(rows, missing), None, missing
 
 
 class OpenedJoins:
@@ -174,9 +174,9 @@ class OpenedJoins:
         # Read each time: a rollback may have put another snapshot in its place.
         snapshot = context.snapshots.read(pin.snapshot_id) if pin.snapshot_id else None
         context.check_is_there()
-        known = self._lookups.get(join.token)
-        if known is not None and known[:2] == (pin, snapshot):
-            return known[2]
+        cached = self._lookups.get(join.token)
+        if cached is not None and cached[:2] == (pin, snapshot):
+            return cached[2]
         names = _at(join, context)
         lookup = KeyLookup(context, snapshot, [names[field.id] for _, field in join.columns], cache)
         self._lookups[join.token] = pin, snapshot, lookup
@@ -188,8 +188,8 @@ class OpenedJoins:
             check_is_same(join.table_uuid, context.schema, table=context.files.root_uri)
             self._opened[join.token] = context, LookupCache()
             while len(self._opened) > _MOST_OPEN:
-                gone, _ = self._opened.popitem(last=False)
-                self._lookups.pop(gone, None)
+                oldest, _ = self._opened.popitem(last=False)
+                self._lookups.pop(oldest, None)
         self._opened.move_to_end(join.token)
         return self._opened[join.token]
 
@@ -200,7 +200,7 @@ def _pairs(names: Names | Mapping[str, str]) -> dict[str, str]:
     return {name: name for name in names_of(names)}
 
 
-def _check_keys(schema: TableSchema, pairs: Mapping[str, str], given: Sequence[str], where: str) -> None:
+def _check_keys(schema: TableSchema, pairs: Mapping[str, str], row_columns: Sequence[str], where: str) -> None:
     key = ", ".join(schema.primary_keys)
     if not schema.is_keyed:
         raise InvalidInputError(
@@ -213,10 +213,10 @@ def _check_keys(schema: TableSchema, pairs: Mapping[str, str], given: Sequence[s
             kind="lookup",
         )
     for name in pairs:
-        if given.count(name) != 1:
-            found = "several" if name in given else f"no such column{did_you_mean(name, given)}"
+        if row_columns.count(name) != 1:
+            fault = "several" if name in row_columns else f"no such column{did_you_mean(name, row_columns)}"
             raise InvalidInputError(
-                f"{where}: expected one column {name!r} in the rows, found {found} (columns: {', '.join(given)})",
+                f"{where}: expected one column {name!r} in the rows, found {fault} (columns: {', '.join(row_columns)})",
                 kind="unknown-column",
             )
 
@@ -224,18 +224,18 @@ def _check_keys(schema: TableSchema, pairs: Mapping[str, str], given: Sequence[s
 def _at(join: KeyedJoin, context: TableContext) -> dict[int, str]:
     """The names of the join's columns in a schema, by their ids. Raises ConflictError for columns that are not there."""
     fields = {field.id: field for field in context.schema.fields}
-    wanted = [*(field for _, field in join.keys), *(field for _, field in join.columns)]
+    needed_fields = [*(field for _, field in join.keys), *(field for _, field in join.columns)]
     key = {field.id for _, field in join.keys}
     same_key = {context.schema.field(name).id for name in context.schema.primary_keys} == key
-    for field in wanted:
-        found = fields.get(field.id)
-        if found is None or _nullable(found.type) != _nullable(field.type) or not same_key:
+    for field in needed_fields:
+        current = fields.get(field.id)
+        if current is None or _nullable(current.type) != _nullable(field.type) or not same_key:
             raise ConflictError(
                 f"table {context.files.root_uri}: column {field.name!r}, which a look-up reads, was dropped or has another type or "
                 "place in the key now; make the look-up anew (a stream goes on with the same checkpoint)",
                 kind="schema-changed",
             )
-    return {field.id: fields[field.id].name for field in wanted}
+    return {field.id: fields[field.id].name for field in needed_fields}
 
 
 def _nullable(data_type: DataType) -> DataType:
@@ -254,30 +254,30 @@ def _as_key(array: pa.Array, data_type: DataType) -> pa.Array:
     return cast
 
 
-def _rounds(found: FoundRows) -> Iterator[tuple[Places, Places]]:
+def _rounds(hits: FoundRows) -> Iterator[tuple[Places, Places]]:
     """The hits in parts, in none of which a row is repeated so often that it makes more than BATCH_BYTES."""
-    most = max(BATCH_BYTES // max(found.rows.nbytes, 1), 1)
+    most = max(BATCH_BYTES // max(hits.rows.nbytes, 1), 1)
     # Equal places lie side by side: the how-manyth of its row each one is.
-    first = np.flatnonzero(np.append(True, found.places[1:] != found.places[:-1]))
-    counts = np.diff(np.append(first, len(found.places)))
+    first = np.flatnonzero(np.append(True, hits.places[1:] != hits.places[:-1]))
+    counts = np.diff(np.append(first, len(hits.places)))
     if counts.max() <= most:
-        yield found.keys, found.places
+        yield hits.keys, hits.places
         return
-    rounds = (np.arange(len(found.places)) - np.repeat(first, counts)) // most
+    rounds = (np.arange(len(hits.places)) - np.repeat(first, counts)) // most
     for number in range(int(rounds.max()) + 1):
         chosen: Mask = rounds == number
-        yield found.keys[chosen], found.places[chosen]
+        yield hits.keys[chosen], hits.places[chosen]
 
 
 def _looked_up(join: KeyedJoin, rows: pa.Table | None, places: Places) -> pa.RecordBatch:
     fields = to_arrow_schema([field for _, field in join.columns])
-    schema = pa.schema([one.with_name(out).with_nullable(True) for (out, _), one in zip(join.columns, fields, strict=True)])
+    schema = pa.schema([field.with_name(out).with_nullable(True) for (out, _), field in zip(join.columns, fields, strict=True)])
     if rows is None:
-        columns = [pa.nulls(len(places), one.type) for one in schema]
+        columns = [pa.nulls(len(places), field.type) for field in schema]
     else:
         columns = [one_chunk(column).take(pa.array(places)) for column in rows.columns]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _taken(rows: pa.RecordBatch, places: Places) -> pa.RecordBatch:
+def _rows_at(rows: pa.RecordBatch, places: Places) -> pa.RecordBatch:
     return rows if len(places) == rows.num_rows and bool((places[1:] > places[:-1]).all()) else rows.take(pa.array(places))

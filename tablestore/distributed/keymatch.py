@@ -53,13 +53,13 @@ class KeyMatch:
         return max(min(most, context.settings.total_buckets, rows // _ROWS_OF_A_TASK), 1)
 
 
-def match_by_key(pin: ReadPin, given: pa.Schema, keys: Sequence[int], columns: Sequence[str]) -> KeyMatch | None:
+def match_by_key(pin: ReadPin, row_schema: pa.Schema, keys: Sequence[int], columns: Sequence[str]) -> KeyMatch | None:
     """The way to look up the rows of these keys, given in the order of the primary key; None without one, and for types of
     which SQL takes other values for equal than keys do."""
     match = KeyMatch(pin=pin, keys=tuple(keys), columns=tuple(columns))
     if not pin.open().schema.is_keyed:
         return None
-    return match if _stored(match, [pa.array([], given.field(place).type) for place in keys]) is not None else None
+    return match if _stored(match, [pa.array([], row_schema.field(place).type) for place in keys]) is not None else None
 
 
 def task_of(match: KeyMatch, keys: Sequence[pa.Array], count: int) -> pa.Array:
@@ -88,12 +88,12 @@ def matched_rows(
     for rows in rebatched(batches, max_rows=WINDOW_KEYS, max_bytes=GIVEN_BYTES):
         keys = _stored(match, [rows.column(place) for place in match.keys])
         assert keys is not None, "other types of keys were refused at first"
-        for given, found, places in rows_beside(lookup, rows, keys):
-            if found is None:
-                yield given, None
+        for given_rows, stored, places in rows_beside(lookup, rows, keys):
+            if stored is None:
+                yield given_rows, None
             else:
-                columns = [one_chunk(column).take(pa.array(places)) for column in found.columns]
-                yield given, pa.RecordBatch.from_arrays(columns, schema=schema)
+                columns = [one_chunk(column).take(pa.array(places)) for column in stored.columns]
+                yield given_rows, pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _cache() -> LookupCache:

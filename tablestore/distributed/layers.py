@@ -109,8 +109,8 @@ def find_layers(context: TableContext, splits: Sequence[Split], may_read: Callab
         return ()
     order = KeyOrder.of(context.schema.key_fields)
     partition_types = [field.type for field in context.schema.partition_fields]
-    found: dict[bytes, tuple[list[BucketFile], list[BucketFile]]] = {}
-    alone: dict[bytes, list[BucketFile]] = defaultdict(list)
+    by_partition: dict[bytes, tuple[list[BucketFile], list[BucketFile]]] = {}
+    unlayered: dict[bytes, list[BucketFile]] = defaultdict(list)
     for split in splits:
         # In buckets of a fixed number a key has its place: it is in no other bucket of the partition.
         if split.total_buckets < 1 or split.deletions:
@@ -121,19 +121,21 @@ def find_layers(context: TableContext, splits: Sequence[Split], may_read: Callab
                 continue
             if section.needs_merge:
                 parts = _layered(section, order)
-                for files, part in zip(found.setdefault(split.partition, ([], [])) if parts else (), parts or (), strict=True):
+                for files, part in zip(
+                    by_partition.setdefault(split.partition, ([], [])) if parts else (), parts or (), strict=True
+                ):
                     files += [BucketFile(directory=directory, file=file) for file in part]
             elif not any(file.may_retract for file in section.files):
-                alone[split.partition] += [BucketFile(directory=directory, file=file) for file in section.files]
-    for partition, (base, _) in found.items():
-        if _rows(alone[partition]) <= _rows(base) * NEWER_SHARE:
-            base += alone[partition]
-    layers = [Layer(partition=partition, base=tuple(base), newer=tuple(newer)) for partition, (base, newer) in found.items()]
+                unlayered[split.partition] += [BucketFile(directory=directory, file=file) for file in section.files]
+    for partition, (base, _) in by_partition.items():
+        if _rows(unlayered[partition]) <= _rows(base) * NEWER_SHARE:
+            base += unlayered[partition]
+    layers = [Layer(partition=partition, base=tuple(base), newer=tuple(newer)) for partition, (base, newer) in by_partition.items()]
     layers.sort(key=lambda layer: (-_rows(layer.base), layer.partition))
     chosen: list[Layer] = []
     keys = 0
     for layer in layers:
-        in_range = _range([one.file for one in layer.newer], order) <= MOST_RANGE
+        in_range = _range([bucket_file.file for bucket_file in layer.newer], order) <= MOST_RANGE
         if len(chosen) < MOST_LAYERS and keys + _rows(layer.newer) <= MOST_KEYS and in_range:
             keys += _rows(layer.newer)
             chosen.append(layer)
@@ -148,15 +150,19 @@ def plan_layer(context: TableContext, layer: Layer, predicate: Predicate | None)
     may_match = file_pruning(context, predicate)
     on_key = keep_only(predicate, (key.name,)) if predicate is not None else None
     reader = SplitReader.of(context, (key.name,), on_key)
-    found = [(one, keys) for one in layer.newer if len(keys := _keys_of(reader, one, key.name))]
-    hidden, newest = _latest([(one.file.min_sequence_number, keys) for one, keys in found]) if found else (None, None)
+    keyed_files = [(bucket_file, keys) for bucket_file in layer.newer if len(keys := _keys_of(reader, bucket_file, key.name))]
+    hidden, newest = (
+        _latest([(bucket_file.file.min_sequence_number, keys) for bucket_file, keys in keyed_files])
+        if keyed_files
+        else (None, None)
+    )
     return LayerPlan(
         key=key,
-        base=tuple(one.path for one in layer.base if may_match(one.file)),
-        newer=tuple(one.path for one, _ in found),
+        base=tuple(bucket_file.path for bucket_file in layer.base if may_match(bucket_file.file)),
+        newer=tuple(bucket_file.path for bucket_file, _ in keyed_files),
         hidden=hidden,
         newest=newest,
-        retractions=any(one.file.may_retract for one, _ in found),
+        retractions=any(bucket_file.file.may_retract for bucket_file, _ in keyed_files),
     )
 
 
@@ -171,23 +177,23 @@ def _latest(files: "Sequence[tuple[int, Longs]]") -> "tuple[KeyBits, NumberedKey
     placed = np.sort(np.concatenate([(keys - least) << width | place for place, (_, keys) in enumerate(files)]))
     keys = (placed >> width) + least
     last = np.append(keys[1:] != keys[:-1], True)
-    again = last & ~np.append(True, last[:-1])
-    if not again.any():
+    repeated = last & ~np.append(True, last[:-1])
+    if not repeated.any():
         return KeyBits.of(keys), None
-    numbers = np.array([number for number, _ in files], dtype=np.int64)[placed[again] & ((1 << width) - 1)]
-    return KeyBits.of(keys[last]), NumberedKeys.of(keys[again], numbers)
+    numbers = np.array([number for number, _ in files], dtype=np.int64)[placed[repeated] & ((1 << width) - 1)]
+    return KeyBits.of(keys[last]), NumberedKeys.of(keys[repeated], numbers)
 
 
-def _keys_of(reader: SplitReader, one: BucketFile, name: str) -> "Longs":
+def _keys_of(reader: SplitReader, bucket_file: BucketFile, name: str) -> "Longs":
     """The keys of a file for which the reader's predicate is TRUE, in the file's order."""
     parts = [np.empty(0, np.int64)]
     last: int | None = None
-    for batch in reader.file_rows(one.directory, one.file, (name,), ()):
+    for batch in reader.file_rows(bucket_file.directory, bucket_file.file, (name,), ()):
         keys = batch.column(0).to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
         if len(keys) and ((last is not None and keys[0] <= last) or not (keys[1:] > keys[:-1]).all()):
             raise FormatError(
-                f"data file {reader.files.root_uri}/{one.path} has rows that are not in strictly ascending key order; find such "
-                "files with `tablestore verify` and rewrite them",
+                f"data file {reader.files.root_uri}/{bucket_file.path} has rows that are not in strictly ascending key order; find "
+                "such files with `tablestore verify` and rewrite them",
                 kind="unsorted",
             )
         last = int(keys[-1]) if len(keys) else last
@@ -233,7 +239,7 @@ def _numbers_order(files: Sequence[DataFileMeta], order: KeyOrder) -> bool:
 
 
 def _rows(files: Sequence[BucketFile]) -> int:
-    return sum(one.file.row_count for one in files)
+    return sum(bucket_file.file.row_count for bucket_file in files)
 
 
 def _range(files: Sequence[DataFileMeta], order: KeyOrder) -> int:

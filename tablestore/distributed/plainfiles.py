@@ -57,28 +57,32 @@ def set_plain_aside(
     candidates = find_layers(context, splits, lambda file: file.schema_id in layered_schemas) if layers else ()
     types = [field.type for field in context.schema.partition_fields]
     # File names hold a UUID: they are unique in the table.
-    found = {
-        one.file.file_name: PlainFile(path=one.path, size_bytes=one.file.file_size, columns=layered_schemas[one.file.schema_id])
+    plain_files = {
+        bucket_file.file.file_name: PlainFile(
+            path=bucket_file.path, size_bytes=bucket_file.file.file_size, columns=layered_schemas[bucket_file.file.schema_id]
+        )
         for layer in candidates
-        for one in layer.files
+        for bucket_file in layer.files
     }
     for split in splits:
         directory = context.paths.bucket(decode_row(split.partition, types), split.bucket)
         deleted_from = {name for name, _ in split.deletions}
         for file in (file for section in split.sections if not section.needs_merge for file in section.files):
             is_plain = not file.may_retract and file.schema_id in schemas and file.file_name not in deleted_from
-            if is_plain and file.file_name not in found:
+            if is_plain and file.file_name not in plain_files:
                 path = f"{directory}/{file.file_name}"
-                found[file.file_name] = PlainFile(path=path, size_bytes=file.file_size, columns=schemas[file.schema_id])
-    chosen = {file.path for file in choose(tuple(found.values()))}
-    taken = tuple(layer for layer in candidates if chosen.issuperset(one.path for one in layer.files))
-    in_layers = {one.file.file_name for layer in taken for one in layer.files}
+                plain_files[file.file_name] = PlainFile(path=path, size_bytes=file.file_size, columns=schemas[file.schema_id])
+    chosen = {file.path for file in choose(tuple(plain_files.values()))}
+    chosen_layers = tuple(layer for layer in candidates if chosen.issuperset(bucket_file.path for bucket_file in layer.files))
+    in_layers = {bucket_file.file.file_name for layer in chosen_layers for bucket_file in layer.files}
     # In a layer, or to be merged.
     overlapping = (section for split in splits for section in split.sections if section.needs_merge)
     settled = in_layers | {file.file_name for section in overlapping for file in section.files}
-    plain = {name: file.path for name, file in found.items() if file.path in chosen and name not in settled}
-    rest = (_without(split, in_layers | plain.keys()) for split in splits)
-    return SetAside(paths=tuple(plain.values()), layers=taken, splits=tuple(split for split in rest if split is not None))
+    plain = {name: file.path for name, file in plain_files.items() if file.path in chosen and name not in settled}
+    remaining = (_without(split, in_layers | plain.keys()) for split in splits)
+    return SetAside(
+        paths=tuple(plain.values()), layers=chosen_layers, splits=tuple(split for split in remaining if split is not None)
+    )
 
 
 def _without(split: Split, aside: Collection[str]) -> Split | None:
@@ -96,12 +100,12 @@ def _without(split: Split, aside: Collection[str]) -> Split | None:
 def _schemas_alike(context: TableContext, names: Sequence[str], schema_ids: Collection[int]) -> dict[int, pa.Schema]:
     """The schemas whose files hold the columns ``names`` under their present names and types, and the columns of these files.
     Options do not matter."""
-    asked = [context.schema.field(name) for name in names]
+    fields = [context.schema.field(name) for name in names]
 
     def has_all(schema: TableSchema) -> bool:
-        there = {field.id: field for field in schema.fields}
-        found = ((there.get(field.id), field) for field in asked)
-        return all(old is not None and old.name == new.name and is_same(old.type, new.type) for old, new in found)
+        written = {field.id: field for field in schema.fields}
+        pairs = ((written.get(field.id), field) for field in fields)
+        return all(old is not None and old.name == new.name and is_same(old.type, new.type) for old, new in pairs)
 
     schemas = {schema_id: context.schemas.read(schema_id) for schema_id in schema_ids}
     return {schema_id: file_schema(schema, thin=False) for schema_id, schema in schemas.items() if has_all(schema)}

@@ -14,10 +14,10 @@ def publish_slot(spec: TableSpec, slots: int, slot: int, *, look: bool) -> Publi
     """
     table = spec.table()
     log = table.change_log
-    if (found := log.slots) != slots:
+    if (current_slots := log.slots) != slots:
         raise ConflictError(
-            f"table {spec.location} has {found} publisher slot(s), the job began with {slots}: the number was changed meanwhile; "
-            "publish again",
+            f"table {spec.location} has {current_slots} publisher slot(s), the job began with {slots}: the number was changed "
+            "meanwhile; publish again",
             kind="publisher-slots",
         )
     latest = table.context.snapshots.latest()

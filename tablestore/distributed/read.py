@@ -79,8 +79,8 @@ class ReadPin:
             return None
         if (seen := context.snapshots.identified(self.snapshot_id, self.snapshot_uuid)) is not None:
             return seen
-        found = context.snapshots.read(self.snapshot_id)
-        if self.snapshot_uuid not in (None, found.uuid):
+        snapshot = context.snapshots.read(self.snapshot_id)
+        if self.snapshot_uuid not in (None, snapshot.uuid):
             # Since it was opened, another table may have taken the place.
             context.still_there()
             raise ConflictError(
@@ -88,7 +88,7 @@ class ReadPin:
                 "has its number; repeat the statement",
                 kind="snapshot-replaced",
             )
-        return found
+        return snapshot
 
     def at_schema(self, context: TableContext) -> TableContext:
         """The opened table at the schema of the read."""
@@ -223,8 +223,8 @@ def pinned_scan(
     context = pin.open()
     snapshot = pin.read_snapshot(context)
     names, predicate = check_columns(columns, context.schema.field_names), parse_filter(filter, context.schema.fields)
-    made = ReadOptimizedScan if pin.read_optimised else Scan
-    return made(context, snapshot, names, predicate, positions=positions)
+    scan_class = ReadOptimizedScan if pin.read_optimised else Scan
+    return scan_class(context, snapshot, names, predicate, positions=positions)
 
 
 def plan_read(
@@ -349,10 +349,12 @@ def encode_split(split: Split) -> dict[str, Any]:
 
 def decode_splits(encoded: Sequence[Mapping[str, Any]]) -> Iterator[Split]:
     """The splits that :func:`encode_split` was given. Raises FormatError."""
-    for one in encoded:
-        entries = decode_manifest(text_to_bytes(_KIND, one["files"]), _KIND)
+    for split_json in encoded:
+        entries = decode_manifest(text_to_bytes(_KIND, split_json["files"]), _KIND)
         files = iter(entry.file for entry in entries)
-        sections = tuple(Section(tuple(tuple(next(files) for _ in range(size)) for size in sizes)) for sizes in one["sections"])
+        sections = tuple(
+            Section(tuple(tuple(next(files) for _ in range(size)) for size in sizes)) for sizes in split_json["sections"]
+        )
         yield Split(
             partition=entries[0].partition,
             bucket=entries[0].bucket,
@@ -360,6 +362,6 @@ def decode_splits(encoded: Sequence[Mapping[str, Any]]) -> Iterator[Split]:
             sections=sections,
             deletions=tuple(
                 (name, DeletionFile(index_file=index_file, offset=offset, length=length))
-                for name, index_file, offset, length in one["deletions"]
+                for name, index_file, offset, length in split_json["deletions"]
             ),
         )

@@ -137,10 +137,10 @@ def _foreign(table: Table, batch: StreamBatch) -> InvalidInputError:
     )
 
 
-def _copied(table: Table, batch: StreamBatch, known: str) -> ConflictError:
+def _copied(table: Table, batch: StreamBatch, checkpoint: str) -> ConflictError:
     return ConflictError(
-        f"query {batch.query_id} writes to table {table.name} from the checkpoint {known}; found its batch {batch.batch_id} coming "
-        f"from {batch.checkpoint}. Two streams with one id would take each other's batches for their own: start the second one "
-        "with a new checkpointLocation. If the checkpoint has moved, go on with the option adopt-checkpoint = true, once",
+        f"query {batch.query_id} writes to table {table.name} from the checkpoint {checkpoint}; found its batch {batch.batch_id} "
+        f"coming from {batch.checkpoint}. Two streams with one id would take each other's batches for their own: start the second "
+        "one with a new checkpointLocation. If the checkpoint has moved, go on with the option adopt-checkpoint = true, once",
         kind="copied-checkpoint",
     )

@@ -59,7 +59,7 @@ def encode_error(error: TablestoreError) -> bytes:
 def decode_error(data: bytes) -> TablestoreError:
     """The error of :func:`encode_error`. Raises FormatError."""
     parsed = decode_task(_ERROR, data, ("class", "message", "errorKind"))
-    found = getattr(errors, str(parsed["class"]), None)
-    if not isinstance(found, type) or not issubclass(found, TablestoreError):
+    error_class = getattr(errors, str(parsed["class"]), None)
+    if not isinstance(error_class, type) or not issubclass(error_class, TablestoreError):
         raise FormatError(f"not an {_ERROR}: there is no error {parsed['class']!s:.80}")
-    return found(str(parsed["message"]), kind=str(parsed["errorKind"]))
+    return error_class(str(parsed["message"]), kind=str(parsed["errorKind"]))

@@ -122,7 +122,7 @@ def commit_messages(
     """
     context, log = table.context, log or table.change_log
     # A task's message that is handed over twice is one.
-    message = merge_messages(list({digest_of(one): one for one in messages}.values()))
+    message = merge_messages(list({digest_of(message): message for message in messages}.values()))
     if message is not None and message.compact_before:
         raise InvalidInputError(
             f"table {context.files.root_uri}: expected messages of write tasks, found one of a compaction; use commit_tasks",

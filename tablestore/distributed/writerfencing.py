@@ -42,7 +42,7 @@ class WriterFence:
                 return None
             if writer in writers and not again:
                 return writers[-1]
-            last = [*(one for one in writers if one != writer), writer][-_KEPT:]
+            last = [*(name for name in writers if name != writer), writer][-_KEPT:]
             # The next look says whether it was this call that published it, and if a higher one is there by now.
             if self._files.publish_if_absent(self._path(number + 1), json.dumps(last).encode()):
                 self._remove(below=number + 1)
@@ -70,6 +70,6 @@ def _parse(data: bytes, path: str) -> list[str]:
         writers = parse_json_bounded(data, path)
     except FormatError as error:
         raise FormatError(f"{path}: expected a JSON list of names, found {data[:80]!r}") from error
-    if not isinstance(writers, list) or not all(isinstance(one, str) for one in writers):
+    if not isinstance(writers, list) or not all(isinstance(name, str) for name in writers):
         raise FormatError(f"{path}: expected a JSON list of names, found {data[:80]!r}")
     return writers

@@ -156,9 +156,9 @@ def _mix_rest(state: int, area: TextArea, row: int, index: int) -> int:
     A loop per word: each step needs the one before, and with few long rows left an array step costs more than this.
     """
     start, size = int(area.starts[row]) + 8 * index, int(area.sizes[row]) - 8 * index
-    rest = np.zeros((size + 7) // 8 * 8, np.uint8)
-    rest[:size] = area.buffer[start : start + size]
-    for scrambled in _scrambled(rest.view("<u4")).tolist():
+    tail = np.zeros((size + 7) // 8 * 8, np.uint8)
+    tail[:size] = area.buffer[start : start + size]
+    for scrambled in _scrambled(tail.view("<u4")).tolist():
         state ^= scrambled
         state = ((state << 13 | state >> 19) * _M + _N) & _MASK
     return state

@@ -59,19 +59,19 @@ DEFAULT_LIMITS = Limits()
 WRITE_LIMITS = replace(DEFAULT_LIMITS, max_json_text_bytes=16 << 20, max_json_depth=64)
 
 
-def over_limit(name: str, what: str, found: object, allowed: object) -> NoReturn:
+def over_limit(name: str, what: str, value: object, allowed: object) -> NoReturn:
     """Raise the error of a crossed limit."""
     raise FormatError(
-        f"{name}: {what} is {found}, more than the {allowed} allowed. The file is corrupt or not what it seems; "
+        f"{name}: {what} is {value}, more than the {allowed} allowed. The file is corrupt or not what it seems; "
         "restore it, or raise the limit if it is genuine.",
         kind="limit",
     )
 
 
-def refuse_to_write(name: str, what: str, found: object, allowed: object, way_out: str) -> NoReturn:
+def refuse_to_write(name: str, what: str, value: object, allowed: object, way_out: str) -> NoReturn:
     """Raise the error of something that readers would refuse."""
     raise InvalidInputError(
-        f"{name}: {what} would be {found}, expected at most {allowed}: readers refuse more. Nothing was written; {way_out}",
+        f"{name}: {what} would be {value}, expected at most {allowed}: readers refuse more. Nothing was written; {way_out}",
         kind="limit",
     )
 

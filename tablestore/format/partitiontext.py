@@ -127,8 +127,8 @@ def _fraction(nanos_of_second: int, precision: int) -> str:
 
 
 def _time_text(millis: int, precision: int) -> str:
-    seconds, rest = divmod(millis, 1000)
-    return f"{_clock(seconds)}{_fraction(rest * 1_000_000, precision)}"
+    seconds, millis_left = divmod(millis, 1000)
+    return f"{_clock(seconds)}{_fraction(millis_left * 1_000_000, precision)}"
 
 
 def _clock(seconds: int) -> str:
@@ -137,8 +137,8 @@ def _clock(seconds: int) -> str:
 
 def _timestamp_text(millis: int, nanos: int, precision: int, legacy: bool) -> str:
     days, millis_of_day = divmod(millis, 86_400_000)
-    seconds, rest = divmod(millis_of_day, 1000)
-    nano = rest * 1_000_000 + nanos
+    seconds, millis_left = divmod(millis_of_day, 1000)
+    nano = millis_left * 1_000_000 + nanos
     if not legacy:
         return f"{_date_text(days)} {_clock(seconds)}{_fraction(nano, precision)}"
     # java.time.LocalDateTime.toString(): seconds only if needed, the fraction in groups of three digits.

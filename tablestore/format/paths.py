@@ -128,9 +128,9 @@ def content_uuid(data: bytes) -> str:
 def verify_content_name(name: str, data: bytes) -> None:
     """Refuse bytes that ``name`` was not made from. Names of other writers pass."""
     match = _CONTENT_UUID.fullmatch(name.rpartition("/")[2])
-    if match is not None and match[1] != (found := content_uuid(data)):
+    if match is not None and match[1] != (checksum := content_uuid(data)):
         raise FormatError(
-            f"{name}: expected content with the checksum in its name, found {len(data)} bytes that give {found}. "
+            f"{name}: expected content with the checksum in its name, found {len(data)} bytes that give {checksum}. "
             "The file was damaged or replaced after it was written; restore it from a copy.",
             kind="checksum",
         )

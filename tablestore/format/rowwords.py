@@ -94,20 +94,20 @@ def storage_array(column: pa.Array | pa.ChunkedArray, data_type: DataType) -> pa
             column = column.cast(pa.large_binary()).combine_chunks()
         if pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
-        wanted = _storage_type(data_type, column.type)
-        return column if column.type == wanted else column.cast(wanted)
+        target = _storage_type(data_type, column.type)
+        return column if column.type == target else column.cast(target)
     except pa.ArrowException as error:
         raise InvalidInputError(
             f"expected a column of type {data_type.root}, found {column.type} with values that do not fit ({error})"
         ) from error
 
 
-def _storage_type(data_type: AtomicType, found: pa.DataType) -> pa.DataType:
+def _storage_type(data_type: AtomicType, arrow_type: pa.DataType) -> pa.DataType:
     if data_type.root in TIMESTAMP_ROOTS:
         # Any unit will do: each is split into milliseconds and nanoseconds.
-        return found if pa.types.is_timestamp(found) else pa.timestamp("us")
+        return arrow_type if pa.types.is_timestamp(arrow_type) else pa.timestamp("us")
     if data_type.root in LENGTH_ROOTS:
-        return found if pa.types.is_large_string(found) or pa.types.is_large_binary(found) else pa.binary()
+        return arrow_type if pa.types.is_large_string(arrow_type) or pa.types.is_large_binary(arrow_type) else pa.binary()
     return to_arrow_type(data_type)
 
 

@@ -23,12 +23,12 @@ def object_checksum(content: Mapping[str, object]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode("ascii")).hexdigest()
 
 
-def verify_checksum(content: Mapping[str, object], found: object, name: str) -> None:
-    """Raise FormatError unless ``found`` is the checksum of ``content``."""
+def verify_checksum(content: Mapping[str, object], checksum: object, name: str) -> None:
+    """Raise FormatError unless ``checksum`` is the checksum of ``content``."""
     expected = object_checksum(content)
-    if found != expected:
+    if checksum != expected:
         raise FormatError(
-            f"{name}: expected the content that its checksum {str(found)[:64]!r} was made from, found content with the "
+            f"{name}: expected the content that its checksum {str(checksum)[:64]!r} was made from, found content with the "
             f"checksum {expected}. The file was damaged or edited after it was written; restore it from a copy.",
             kind="checksum",
         )
@@ -97,9 +97,9 @@ class JsonObject:
             self.refuse(key, "a list of texts", value)
         return tuple(value)
 
-    def refuse(self, key: str, expected: str, found: object) -> NoReturn:
+    def refuse(self, key: str, expected: str, value: object) -> NoReturn:
         """Raise FormatError: ``key`` holds something else."""
         raise FormatError(
-            f"{self.name}: expected {expected} under {key!r}, found {str(found)[:80]!r}. The file is corrupt or not of "
+            f"{self.name}: expected {expected} under {key!r}, found {str(value)[:80]!r}. The file is corrupt or not of "
             "this kind; restore it from a copy."
         )

@@ -78,11 +78,11 @@ def cut_upper(text: str, characters: int) -> str | None:
     """
     if len(text) <= characters:
         return text
-    for kept in range(characters - 1, -1, -1):
-        code = ord(text[kept])
+    for length in range(characters - 1, -1, -1):
+        code = ord(text[length])
         if code < _LAST_CHARACTER:
             following = _AFTER_SURROGATES if code + 1 == _FIRST_SURROGATE else code + 1
-            return text[:kept] + chr(following)
+            return text[:length] + chr(following)
     return None
 
 
@@ -144,7 +144,7 @@ def _bounds(column: pa.ChunkedArray, data_type: DataType, characters: int) -> Co
     if floating and pc.any(pc.is_nan(column)).as_py():
         return UNKNOWN_STATS
     bounds = pc.min_max(column)
-    low, high = _known(bounds["min"]), _known(bounds["max"])
+    low, high = _bound_value(bounds["min"]), _bound_value(bounds["max"])
     if low is None or high is None:
         # Others expect both or none.
         return UNKNOWN_STATS
@@ -153,7 +153,7 @@ def _bounds(column: pa.ChunkedArray, data_type: DataType, characters: int) -> Co
     return cut_bounds(ColumnStats(min=low, max=high), characters)
 
 
-def _known(scalar: pa.Scalar) -> Any:
+def _bound_value(scalar: pa.Scalar) -> Any:
     try:
         value = python_value(scalar)
     except (OverflowError, ValueError):

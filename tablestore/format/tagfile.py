@@ -64,28 +64,28 @@ def decode_tag(data: bytes, tag: str, path: str, limits: Limits = DEFAULT_LIMITS
     )
 
 
-def _create_time(found: object, path: str) -> int | None:
-    if found is None:
+def _create_time(value: object, path: str) -> int | None:
+    if value is None:
         return None
     # Trailing zero fields may be left out.
-    if isinstance(found, list) and 5 <= len(found) <= 7 and all(isinstance(part, int) for part in found):
-        year, month, day, hour, minute, seconds, nanos = (*found, 0, 0)[:7]
+    if isinstance(value, list) and 5 <= len(value) <= 7 and all(isinstance(part, int) for part in value):
+        year, month, day, hour, minute, seconds, nanos = (*value, 0, 0)[:7]
         try:
             local = datetime(year, month, day, hour, minute, seconds)
             return round(local.timestamp()) * 1000 + int(nanos) // 1_000_000
         except (ValueError, OverflowError, OSError):
             pass
     raise FormatError(
-        f"{path}: expected {CREATE_TIME_KEY} as [year, month, day, hour, minute, second, nanos], found {str(found)[:80]}; "
+        f"{path}: expected {CREATE_TIME_KEY} as [year, month, day, hour, minute, second, nanos], found {str(value)[:80]}; "
         "delete the tag and create it again"
     )
 
 
-def _retained(found: object, path: str) -> int | None:
-    if found is None:
+def _retained(value: object, path: str) -> int | None:
+    if value is None:
         return None
-    if isinstance(found, bool) or not isinstance(found, (int, float)) or not 0 <= found < 1e12:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e12:
         raise FormatError(
-            f"{path}: expected {TIME_RETAINED_KEY} as seconds, found {str(found)[:80]}; delete the tag and create it again"
+            f"{path}: expected {TIME_RETAINED_KEY} as seconds, found {str(value)[:80]}; delete the tag and create it again"
         )
-    return round(found * 1000)
+    return round(value * 1000)

@@ -145,14 +145,14 @@ class FsspecFileStore:
                     return []
                 raise
 
-        found = []
+        infos = []
         root = self._full(directory)
         for info in self._repeat("list", directory, ls):
             parent, _, name = str(info["name"]).rstrip("/").rpartition("/")
             # A file that is listed as if it were a directory answers with itself.
             if name.startswith(prefix) and name and parent.strip("/") == root.strip("/"):
-                found.append(_file_info(name, info))
-        return sorted(found, key=lambda info: info.name)
+                infos.append(_file_info(name, info))
+        return sorted(infos, key=lambda info: info.name)
 
     def names(self, directory: str, prefix: str = "") -> Sequence[str]:
         return [info.name for info in self.list(directory, prefix)]
@@ -161,7 +161,7 @@ class FsspecFileStore:
 
     def write(self, path: str, data: bytes) -> None:
         # Equal bytes may be our own: a client that repeats a request whose answer was lost meets what it made.
-        if not self._made(path, data) and not (self.can_publish and self.read(path) == data):
+        if not self._created(path, data) and not (self.can_publish and self.read(path) == data):
             raise occupied(self._where(path))
 
     def write_all(self, files: Mapping[str, bytes]) -> None:
@@ -173,7 +173,7 @@ class FsspecFileStore:
         if not self.can_publish:
             raise no_conditional_publish(self.root_uri, "its store has no way to make a file only if it is absent")
         try:
-            return self._made(path, data)
+            return self._created(path, data)
         except StorageError as error:
             # Clients repeat requests by themselves: the last answer does not say what became of the first request.
             raise unknown_outcome(self._where(path), error.message) from error
@@ -269,14 +269,16 @@ class FsspecFileStore:
     def _connected(self) -> Any:
         if self._pid != os.getpid():
             protocol = self._url.partition("://")[0]
-            given = {key: resolved(value, f"option {key}") for key, value in self._options.items()}
+            resolved_options = {key: resolved(value, f"option {key}") for key, value in self._options.items()}
             try:
-                self._filesystem, self._root = url_to_fs(self._url, **given)
+                self._filesystem, self._root = url_to_fs(self._url, **resolved_options)
             except ImportError as error:
                 raise missing_package(f"{self.root_uri} cannot be opened ({error})", _PACKAGES.get(protocol, protocol)) from error
             except ValueError as error:
-                known = ", ".join(sorted(fsspec.available_protocols()))
-                raise InvalidInputError(f"cannot open {self.root_uri}: {error}; known protocols: {known}", kind="path") from error
+                protocols = ", ".join(sorted(fsspec.available_protocols()))
+                raise InvalidInputError(
+                    f"cannot open {self.root_uri}: {error}; known protocols: {protocols}", kind="path"
+                ) from error
             except OSError as error:
                 if protocol in ("hdfs", "arrow_hdfs", "viewfs") and error.errno is None:
                     raise UnsupportedError(
@@ -288,7 +290,8 @@ class FsspecFileStore:
             except Exception as error:  # every client has errors of its own
                 options = f" with the options {', '.join(sorted(self._options))}" if self._options else ""
                 raise InvalidInputError(
-                    f"cannot open {self.root_uri}{options}: {type(error).__name__}, {_without(error, given)}; correct them",
+                    f"cannot open {self.root_uri}{options}: {type(error).__name__}, {_without(error, resolved_options)}; correct "
+                    "them",
                     kind="option",
                 ) from error
             self._pid = os.getpid()
@@ -343,12 +346,12 @@ class FsspecFileStore:
             fs.invalidate_cache()
             return cast(Mapping[str, Any], fs.info(full))
 
-        found = self._repeat("look at", path, info)
-        if found.get("type") != "file":
+        entry = self._repeat("look at", path, info)
+        if entry.get("type") != "file":
             raise NotFoundError(f"expected a file at {self._where(path)}, found a directory; check the path")
-        return found
+        return entry
 
-    def _made(self, path: str, data: bytes) -> bool:
+    def _created(self, path: str, data: bytes) -> bool:
         """Make a file; False if there is one. In one step only where that is possible."""
         if not self.can_publish and self.exists(path):
             return False

@@ -29,12 +29,12 @@ class HandlePool(WrappedFileStore):
     def open_input(self, path: str) -> "pa.NativeFile | BinaryIO":
         """A random-access file, as :meth:`FileStore.open_input`; it is open only while the pool has it open."""
         self._make_room()
-        found = self.inner.open_input(path)
+        file = self.inner.open_input(path)
         # A file of a far store is asked for piece by piece: it holds nothing open.
-        if not isinstance(found, pa.NativeFile):
-            return found
-        reader = _Input(self, path, size=found.size())
-        self._open[reader] = found
+        if not isinstance(file, pa.NativeFile):
+            return file
+        reader = _Input(self, path, size=file.size())
+        self._open[reader] = file
         return cast(BinaryIO, reader)
 
     def file_of(self, reader: "_Input") -> pa.NativeFile:
@@ -43,10 +43,10 @@ class HandlePool(WrappedFileStore):
             self._open.move_to_end(reader)
             return self._open[reader]
         self._make_room()
-        found = self.inner.open_input(reader.path)
-        assert isinstance(found, pa.NativeFile), "a store opens its files in one way"
-        self._open[reader] = found
-        return found
+        file = self.inner.open_input(reader.path)
+        assert isinstance(file, pa.NativeFile), "a store opens its files in one way"
+        self._open[reader] = file
+        return file
 
     def leave(self, reader: "_Input") -> None:
         """A reader is done."""

@@ -126,17 +126,17 @@ class LocalFileStore:
 
     def list(self, directory: str, prefix: str = "") -> Sequence[FileInfo]:
         full = self._inside(directory) if directory else self._root
-        found = []
+        infos = []
         try:
             with os.scandir(full) as entries:
                 for entry in entries:
                     if entry.name.startswith(prefix) and (info := _file_info(entry)) is not None:
-                        found.append(info)
+                        infos.append(info)
         except OSError as error:
             if is_gone(error):
                 return []
             raise translated(error, verb="list", where=full) from error
-        return sorted(found, key=lambda info: info.name)
+        return sorted(infos, key=lambda info: info.name)
 
     def names(self, directory: str, prefix: str = "") -> Sequence[str]:
         full = self._inside(directory) if directory else self._root
@@ -162,8 +162,8 @@ class LocalFileStore:
                 os.unlink(temporary)
 
     def write_all(self, files: Mapping[str, bytes]) -> None:
-        rest = iter(files.items())
-        while some := tuple(islice(rest, _MOST_AT_ONCE)):
+        remaining = iter(files.items())
+        while some := tuple(islice(remaining, _MOST_AT_ONCE)):
             self._write_some(some)
 
     def _write_some(self, files: Iterable[tuple[str, bytes]]) -> None:
@@ -393,14 +393,14 @@ class LocalFileStore:
 
     def _make_directory(self, directory: str) -> None:
         # Names below the root are synced with the files in them; those from the root upwards only here.
-        made = []
+        created = []
         upwards = self._anchor
         while not os.path.isdir(upwards):
             upwards = os.path.dirname(upwards)
-            made.append(upwards)
+            created.append(upwards)
         try:
             os.makedirs(directory, exist_ok=True)
-            for parent in made:
+            for parent in created:
                 _sync_directory(parent)
         except (FileExistsError, NotADirectoryError) as error:
             raise _in_the_way(directory) from error
@@ -502,9 +502,9 @@ def _file_info(entry: "os.DirEntry[str]") -> FileInfo | None:
 
 
 def _write_all(descriptor: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
+    remaining = memoryview(data)
+    while remaining:
+        remaining = remaining[os.write(descriptor, remaining) :]
 
 
 def _start_writing_back(descriptor: int) -> None:

@@ -99,7 +99,7 @@ class MemoryFileStore:
 
     def list(self, directory: str, prefix: str = "") -> Sequence[FileInfo]:
         below = self._key(directory) + "/" if directory else self._prefix
-        found: dict[str, FileInfo] = {}
+        infos: dict[str, FileInfo] = {}
         space = self._space()
         with space.lock:
             for key, file in space.files.items():
@@ -107,10 +107,10 @@ class MemoryFileStore:
                     continue
                 name, is_dir, _ = key[len(below) :].partition("/")
                 if is_dir:
-                    found[name] = FileInfo(name=name, size=0, modified_ms=0, is_dir=True)
+                    infos[name] = FileInfo(name=name, size=0, modified_ms=0, is_dir=True)
                 else:
-                    found[name] = FileInfo(name=name, size=len(file.data), modified_ms=file.modified_ms)
-        return [found[name] for name in sorted(found)]
+                    infos[name] = FileInfo(name=name, size=len(file.data), modified_ms=file.modified_ms)
+        return [infos[name] for name in sorted(infos)]
 
     def names(self, directory: str, prefix: str = "") -> Sequence[str]:
         return [info.name for info in self.list(directory, prefix)]
@@ -183,10 +183,10 @@ class MemoryFileStore:
         with space.lock:
             moved: dict[str, _File] = {}
             for name, below, target in ((one, first, second), (other, second, first)):
-                found = {target + key.removeprefix(below): file for key, file in space.files.items() if key.startswith(below)}
-                if not found:
+                renamed = {target + key.removeprefix(below): file for key, file in space.files.items() if key.startswith(below)}
+                if not renamed:
                     raise NotFoundError(f"cannot exchange {self._where(name)}: expected a directory, found none")
-                moved |= found
+                moved |= renamed
             for key in [key for key in space.files if key.startswith((first, second))]:
                 del space.files[key]
             space.files.update(moved)

@@ -36,8 +36,8 @@ def open_store(
     ``catalog.lock.*`` (:mod:`tablestore.io.lock.lockoptions`), which make one without conditional writes writable.
     InvalidInputError if ``uri`` is a file, or names a protocol that nobody knows.
     """
-    lock, rest = parse_lock(options or {}, clock)
-    store = _store(os.fspath(uri), rest, clock, ids)
+    lock, other_options = parse_lock(options or {}, clock)
+    store = _store(os.fspath(uri), other_options, clock, ids)
     return store if lock is None else LockedFileStore(store, lock)
 
 

@@ -36,22 +36,22 @@ def translated(error: OSError, *, verb: str, where: str) -> TablestoreError:
     if isinstance(error, TablestoreError):
         return error
     reason = error.strerror or str(error) or type(error).__name__
-    told = f"cannot {verb} {where}: {reason}"
+    message = f"cannot {verb} {where}: {reason}"
     if is_gone(error):
-        return NotFoundError(f"{told}; expected a file there, check the path or whether it was expired or dropped")
+        return NotFoundError(f"{message}; expected a file there, check the path or whether it was expired or dropped")
     if error.errno == errno.EEXIST or isinstance(error, FileExistsError):
-        return AlreadyExistsError(f"{told}; files are written once, use another name")
+        return AlreadyExistsError(f"{message}; files are written once, use another name")
     if error.errno == errno.ENAMETOOLONG:
-        return InvalidInputError(f"{told}; use shorter names", kind="path")
+        return InvalidInputError(f"{message}; use shorter names", kind="path")
     if error.errno == errno.ELOOP:
-        return InvalidInputError(f"{told}; remove the symbolic link", kind="path")
+        return InvalidInputError(f"{message}; remove the symbolic link", kind="path")
     if error.errno in _DENIED or isinstance(error, PermissionError):
         step = _NEXT_STEP.get(error.errno or 0, "give this user access to it")
-        return StorageError(f"{told}; {step}", kind="denied")
+        return StorageError(f"{message}; {step}", kind="denied")
     if error.errno in _EXHAUSTED:
         step = _NEXT_STEP.get(error.errno or 0, "free the resource and repeat")
-        return StorageError(f"{told}; {step}", kind="exhausted")
-    return StorageError(f"{told}; the store failed, repeat when it is well")
+        return StorageError(f"{message}; {step}", kind="exhausted")
+    return StorageError(f"{message}; the store failed, repeat when it is well")
 
 
 def occupied(where: str) -> AlreadyExistsError:

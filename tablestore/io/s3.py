@@ -112,15 +112,15 @@ class S3FileStore:
         if directory:
             check_path(directory)
         below = f"{below}/" if below else ""
-        found = []
+        infos = []
         for page in self._pages(below + prefix, Delimiter="/"):
             for entry in page.get("Contents", ()):
                 if name := entry["Key"][len(below) :]:  # a "directory marker" has none
-                    found.append(FileInfo(name=name, size=entry["Size"], modified_ms=_millis(entry["LastModified"])))
+                    infos.append(FileInfo(name=name, size=entry["Size"], modified_ms=_millis(entry["LastModified"])))
             for entry in page.get("CommonPrefixes", ()):
                 if name := entry["Prefix"][len(below) : -1]:
-                    found.append(FileInfo(name=name, size=0, modified_ms=0, is_dir=True))
-        return sorted(found, key=lambda info: info.name)
+                    infos.append(FileInfo(name=name, size=0, modified_ms=0, is_dir=True))
+        return sorted(infos, key=lambda info: info.name)
 
     def names(self, directory: str, prefix: str = "") -> Sequence[str]:
         return [info.name for info in self.list(directory, prefix)]

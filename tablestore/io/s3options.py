@@ -44,10 +44,10 @@ _FOREIGN = {
 }
 
 
-def parse_options(given: Mapping[str, Any]) -> dict[str, Any]:
+def parse_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options, each of its type; those without a meaning here are left out. Raises InvalidInputError."""
     parsed = {}
-    for name, value in given.items():
+    for name, value in options.items():
         if name in _WITHOUT_MEANING or value is None:
             continue
         if name not in OPTIONS:
@@ -73,8 +73,8 @@ def _parsed(name: str, value: Any) -> Any:
             return parse_bool(value)
         except InvalidInputError:
             pass
-    wanted, words = (bool, "true or false") if name in _FLAGS else (Mapping, "a dict") if name in _MAPPINGS else (str, "a text")
-    if not isinstance(value, wanted):
+    expected, words = (bool, "true or false") if name in _FLAGS else (Mapping, "a dict") if name in _MAPPINGS else (str, "a text")
+    if not isinstance(value, expected):
         raise InvalidInputError(
             f"S3 option {name!r}: expected {words}, found a value of type {type(value).__name__}", kind="invalid-option"
         )

@@ -95,17 +95,17 @@ class S3Session:
         return {**(self._options.get("s3_additional_kwargs") or {}), **payer}
 
     def _connect(self) -> Any:
-        given: dict[str, Any] = {key: resolved(value, f"option {key}") for key, value in self._options.items()}
+        options: dict[str, Any] = {key: resolved(value, f"option {key}") for key, value in self._options.items()}
         settings = {"connect_timeout": 5, "read_timeout": 15, "retries": {"max_attempts": 0}, "max_pool_connections": 64}
-        settings.update(given.get("config_kwargs", {}))
-        arguments: dict[str, Any] = {key: given[key] for key in ("endpoint_url", "use_ssl") if key in given}
-        arguments.update({name: given[key] for key, name in CREDENTIALS.items() if key in given})
-        arguments.update(given.get("client_kwargs", {}))
-        if given.get("anon"):
+        settings.update(options.get("config_kwargs", {}))
+        arguments: dict[str, Any] = {key: options[key] for key in ("endpoint_url", "use_ssl") if key in options}
+        arguments.update({name: options[key] for key, name in CREDENTIALS.items() if key in options})
+        arguments.update(options.get("client_kwargs", {}))
+        if options.get("anon"):
             settings["signature_version"] = UNSIGNED
             arguments = {key: value for key, value in arguments.items() if key not in CREDENTIALS.values()}
         try:
-            client = Session(profile=given.get("profile")).create_client("s3", config=Config(**settings), **arguments)
+            client = Session(profile=options.get("profile")).create_client("s3", config=Config(**settings), **arguments)
         except (TypeError, ValueError, AttributeError, BotoCoreError) as error:
             raise InvalidInputError(f"S3 cannot be reached with these options: {error}; correct them", kind="option") from error
         if ".amazonaws." not in f"{client.meta.endpoint_url}/":

@@ -98,5 +98,5 @@ def write_together(write: Callable[[str, bytes], None], files: Mapping[str, byte
         return
     with ThreadPoolExecutor(min(len(files), MOST_AT_ONCE)) as pool:
         tries = [pool.submit(write, path, data) for path, data in files.items()]
-    for one in tries:
-        one.result()
+    for attempt in tries:
+        attempt.result()

@@ -55,11 +55,11 @@ def rows_alike(texts: Sequence[bytes], schema: pa.Schema, *, head: bytes = b"", 
     if len(joined) > _MOST_BYTES or b"\\" in joined:
         return None
     data = pa.py_buffer(joined)
-    found = _locate(data, bounds, names, head, tail)
-    if found is None:
+    values_by_name = _locate(data, bounds, names, head, tail)
+    if values_by_name is None:
         return None
     try:
-        columns = [_column(data, found[field.name], field.type) for field in schema]
+        columns = [_column(data, values_by_name[field.name], field.type) for field in schema]
     except (pa.ArrowException, ValueError):
         return None
     if any(column is None for column in columns):
@@ -85,7 +85,7 @@ def _locate(data: pa.Buffer, bounds: Places, names: Sequence[str], head: bytes, 
     if commas is None or not _all_begin(data, ends - 1, b"}" + tail):
         return None
     quotes = sum(text.count(b'"') for text in (*gaps, tail)) * len(begins)
-    found = {}
+    values_by_name = {}
     for position, (name, gap) in enumerate(zip(names, gaps, strict=True)):
         before = commas[position - 1] if position else begins
         starts = before + len(gap)
@@ -99,25 +99,25 @@ def _locate(data: pa.Buffer, bounds: Places, names: Sequence[str], head: bytes, 
             if not ((buffer[stops - 1] == _QUOTE) & (stops - starts > 1) | ~quoted).all():
                 return None
             quotes += 2 * int(np.count_nonzero(quoted))
-            found[name] = _Values(starts + quoted, stops - quoted, quoted, first == _NULL)
+            values_by_name[name] = _Values(starts + quoted, stops - quoted, quoted, first == _NULL)
         else:
-            found[name] = _Values(starts, stops, quoted, first == _NULL)
+            values_by_name[name] = _Values(starts, stops, quoted, first == _NULL)
     # All that there have to be were seen: if there are no more, none is inside of a value.
-    return found if seen == quotes else None
+    return values_by_name if seen == quotes else None
 
 
 def _commas(buffer: Bytes, begins: Places, *, in_each: Sequence[int]) -> tuple[Places | None, int]:
     """The places of the separators of the objects, as a row of positions for each, None if a text has another number of them
     than ``in_each`` (in its head, object and tail); and the number of quotation marks behind the first byte."""
-    found, quotes = [], 0
+    separators, quotes = [], 0
     for start in range(0, len(buffer), _AT_ONCE_BYTES):
         part = buffer[start : start + _AT_ONCE_BYTES + 1]
         quoted = part[1:] == _QUOTE
         quotes += int(np.count_nonzero(quoted))
-        found.append(np.flatnonzero((part[:-1] == _COMMA) & quoted) + start)
+        separators.append(np.flatnonzero((part[:-1] == _COMMA) & quoted) + start)
     before, inside, after = in_each
     each = before + inside + after
-    places = np.concatenate(found)
+    places = np.concatenate(separators)
     if len(places) != each * len(begins):
         return None, quotes
     rows = places.reshape(len(begins), each)
@@ -135,8 +135,8 @@ def _all_begin(data: pa.Buffer, places: Places, expected: bytes) -> bool:
         return False
     # Every place of the data as an item of so many bytes: what is compared is copied at once, not byte by byte.
     windows = np.ndarray((data.size - size + 1,), dtype=f"V{size}", buffer=data, strides=(1,))
-    found: bytes = windows[places].tobytes()
-    return found == expected * len(places)
+    actual: bytes = windows[places].tobytes()
+    return actual == expected * len(places)
 
 
 def _column(data: pa.Buffer, values: _Values, kind: pa.DataType) -> pa.Array | None:

@@ -85,11 +85,11 @@ def _text_bytes(array: pa.Array) -> int:
 
 def text_bounds(rows: pa.Table | pa.RecordBatch) -> Lengths:
     """The JSON object of each row has at most so many bytes: told by lengths alone, no value is looked at."""
-    found = np.full(rows.num_rows, 2, dtype=np.int64)
+    bounds = np.full(rows.num_rows, 2, dtype=np.int64)
     for name in rows.schema.names:
         chunks = [_bounds(chunk) for chunk in _chunks(rows.column(name))]
-        found += _name_bound(name) + (np.concatenate(chunks) if chunks else 0)
-    return found
+        bounds += _name_bound(name) + (np.concatenate(chunks) if chunks else 0)
+    return bounds
 
 
 def _bounds(array: pa.Array) -> Lengths:

@@ -36,8 +36,8 @@ def time_texts(array: pa.Array) -> pa.Array:
         return array.cast(pa.string())
     numbers: Numbers = pc.fill_null(whole, 0).to_numpy(zero_copy_only=False)
     cycles = numbers // (per_day * _CYCLE_DAYS)
-    known = pa.array(numbers - cycles * (per_day * _CYCLE_DAYS), mask=whole.is_null().to_numpy(zero_copy_only=False))
-    texts = (known.cast(pa.int32()) if pa.types.is_date(array.type) else known).cast(array.type).cast(pa.string())
+    shifted = pa.array(numbers - cycles * (per_day * _CYCLE_DAYS), mask=whole.is_null().to_numpy(zero_copy_only=False))
+    texts = (shifted.cast(pa.int32()) if pa.types.is_date(array.type) else shifted).cast(array.type).cast(pa.string())
     years = pc.add(pc.utf8_slice_codeunits(texts, 0, 4).cast(pa.int64()), pa.array(cycles * _CYCLE_YEARS))
     sign = pc.if_else(pc.less(years, 0), "-", "")
     digits = pc.utf8_lpad(pc.abs(years).cast(pa.string()), 4, "0")
@@ -64,8 +64,8 @@ def _timestamps(texts: pa.Array, kind: pa.DataType) -> pa.Array:
     if pc.any(pc.equal(pc.equal(parts.field("zone"), "Z"), kind.tz is None)).as_py():
         raise ValueError("expected a timestamp that ends with Z in a column with local time zone, and no Z in any other")
     year, cycles = _known_year(parts.field("year"))
-    known = pc.binary_join_element_wise(year, parts.field("day"), parts.field("time"), "").cast(pa.timestamp("s"))
-    seconds = pc.add(known.cast(pa.int64()), pc.multiply(cycles, _CYCLE_DAYS * _DAY_SECONDS))
+    shifted = pc.binary_join_element_wise(year, parts.field("day"), parts.field("time"), "").cast(pa.timestamp("s"))
+    seconds = pc.add(shifted.cast(pa.int64()), pc.multiply(cycles, _CYCLE_DAYS * _DAY_SECONDS))
     scale = _A_SECOND[kind.unit]
     places = len(str(scale)) - 1
     written = pc.utf8_rpad(parts.field("fraction"), 9, "0")

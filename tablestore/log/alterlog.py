@@ -86,14 +86,14 @@ def alter_table(context: TableContext, publishers: Publishers, changes: Sequence
     Raises what :func:`~tablestore.store.commit.alterschema.alter_schema` raises, and for the log UnsupportedError,
     InvalidInputError, AlreadyExistsError (a topic of that name is there) and StorageError: nothing was altered then.
     """
-    given = [changes] if isinstance(changes, SchemaChange) else changes
-    if not isinstance(given, (list, tuple)) or not any(_is_about_the_log(change) for change in given):
+    change_list = [changes] if isinstance(changes, SchemaChange) else changes
+    if not isinstance(change_list, (list, tuple)) or not any(_is_about_the_log(change) for change in change_list):
         return alter_schema(context, changes)
     base = context.schemas.refreshed_latest()
-    made = named_log(replace(base, options=_options_after(base, given)), _default_topic(context))
-    if (topic := made.options.get(opt.LOG_KAFKA_TOPIC.key)) is not None:
-        given = [*given, SetOption(opt.LOG_KAFKA_TOPIC.key, topic)]
-    before, after = _choice(context, base), _choice(context, made)
+    altered_schema = named_log(replace(base, options=_options_after(base, change_list)), _default_topic(context))
+    if (topic := altered_schema.options.get(opt.LOG_KAFKA_TOPIC.key)) is not None:
+        change_list = [*change_list, SetOption(opt.LOG_KAFKA_TOPIC.key, topic)]
+    before, after = _choice(context, base), _choice(context, altered_schema)
     step = pick_step(before, after, table=context.files.root_uri)
     if after.settings.system == "filestore" and step is LogStep.KEEP:
         return alter_schema(context, changes)
@@ -106,7 +106,7 @@ def alter_table(context: TableContext, publishers: Publishers, changes: Sequence
             )
 
     def land() -> TableSchema:
-        return alter_schema(context, given, check=check)
+        return alter_schema(context, change_list, check=check)
 
     if step is LogStep.END:
         return _end(context, publishers, before.settings, land)
@@ -140,27 +140,27 @@ def _begin(context: TableContext, settings: LogSettings, land: Callable[[], Tabl
 
 
 def _end(context: TableContext, publishers: Publishers, settings: LogSettings, land: Callable[[], TableSchema]) -> TableSchema:
-    made = land()
-    where = f"schema {made.id} of table {context.files.root_uri}, whose log was topic {settings.topic},"
+    new_schema = land()
+    where = f"schema {new_schema.id} of table {context.files.root_uri}, whose log was topic {settings.topic},"
     attempt(PostCommitTask.END_LOG, lambda: publishers.close(context.files.root_uri), where=where)
     # Whose log it is, is known before the table forgets it.
     attempt(PostCommitTask.DROP_LOG, lambda: remove_log(context, open_log_store(settings), settings), where=where)
     attempt(PostCommitTask.END_LOG, LogProgress(context.files).forget, where=where)
     attempt(PostCommitTask.END_LOG, lambda: RetentionLeases(context.files).release(LOG_HOLD), where=where)
-    return made
+    return new_schema
 
 
 def _check_moved(context: TableContext, old: LogSettings, new: LogSettings) -> None:
     """The topic at the new address must be the one that the table was published to."""
     recorded = [LogProgress(context.files).read(slot, old.slots) for slot in range(old.slots)]
-    known = next((one.incarnation for one in recorded if one is not None), None)
-    if known is None:
-        known = open_log_store(old).incarnation(partitions=old.partitions)
-    found = open_log_store(new).incarnation(partitions=new.partitions)
-    if found != known:
+    old_incarnation = next((progress.incarnation for progress in recorded if progress is not None), None)
+    if old_incarnation is None:
+        old_incarnation = open_log_store(old).incarnation(partitions=old.partitions)
+    new_incarnation = open_log_store(new).incarnation(partitions=new.partitions)
+    if new_incarnation != old_incarnation:
         raise InvalidInputError(
             f"topic {new.topic} at {new.properties[_SERVERS]} is not the log of table {context.files.root_uri}: it has the id "
-            f"{found}, expected {known}. For a log in another cluster {WAY_OUT}",
+            f"{new_incarnation}, expected {old_incarnation}. For a log in another cluster {WAY_OUT}",
             kind="log-replaced",
         )
 
@@ -174,10 +174,10 @@ def _retain(
     log.retain(new.retention_ms)
     try:
         forget_record_limit(context)
-        made = land()
+        new_schema = land()
         # They go by the old limit.
         publishers.close(context.files.root_uri)
-        return made
+        return new_schema
     except CommitOutcomeUnknown:
         raise
     except TablestoreError:

@@ -18,15 +18,15 @@ OpenLogStore = Callable[[str, Mapping[str, str]], LogStore]
 
 def open_log_store(settings: LogSettings) -> LogStore:
     """The log store that the settings name. Raises UnsupportedError if its connector is not installed."""
-    found = [point for point in entry_points(group=GROUP) if point.name == settings.system]
-    if not found:
+    points = [point for point in entry_points(group=GROUP) if point.name == settings.system]
+    if not points:
         raise UnsupportedError(
             f"log.system = {settings.system} needs its connector, which is not installed: pip install "
             f"'tablestore[{settings.system}]'",
             kind="no-log-connector",
         )
     try:
-        make: OpenLogStore = found[0].load()
+        make: OpenLogStore = points[0].load()
     except ImportError as error:
         raise UnsupportedError(
             f"log.system = {settings.system}: its connector does not load ({error}); pip install 'tablestore[{settings.system}]'",

@@ -58,9 +58,9 @@ def encode_changes(rows: pa.Table, kinds: Kinds, *, key: Sequence[str], mode: Ch
     """The messages of a batch of changes, in its order. ``kinds`` are row kind codes; ``key`` is empty without a primary key."""
     places: Places = np.arange(rows.num_rows, dtype=np.int64)
     if mode == "upsert":
-        kept = kinds != RowKind.UPDATE_BEFORE
-        if not kept.all():
-            places, kinds, rows = places[kept], kinds[kept], rows.filter(pa.array(kept))
+        kept_rows = kinds != RowKind.UPDATE_BEFORE
+        if not kept_rows.all():
+            places, kinds, rows = places[kept_rows], kinds[kept_rows], rows.filter(pa.array(kept_rows))
     columns = {name: one_chunk(rows.column(name)) for name in rows.schema.names}
     adds = (kinds == RowKind.INSERT) | (kinds == RowKind.UPDATE_AFTER)
     keys: list[bytes | None] = [None] * rows.num_rows
@@ -100,7 +100,7 @@ def decode_changes(
         full_only = _decode_values(texts, np.arange(len(values)), schema, key)
         if kinds is None or (kinds < 0).all():
             return full_only
-        return replace(full_only, kinds=_told(kinds, full_only.places, full_only.kinds))
+        return replace(full_only, kinds=_checked_kinds(kinds, full_only.places, full_only.kinds))
     full = np.fromiter((value is not None for value in values), dtype=np.bool_, count=len(values))
     with_value, without = np.flatnonzero(full), np.flatnonzero(~full)
     parts = [
@@ -108,19 +108,23 @@ def decode_changes(
         _decode_tombstones([keys[i] for i in without.tolist()], without, schema, key),
     ]
     places = np.concatenate([part.places for part in parts])
-    found = np.concatenate([part.kinds for part in parts])
+    message_kinds = np.concatenate([part.kinds for part in parts])
     order = np.argsort(places, kind="stable")
     rows = pa.concat_tables([part.rows for part in parts])
     if len(without):
         rows = rows.take(pa.array(order))
-    places, found = places[order], found[order]
-    return DecodedChanges(places=places, kinds=found if kinds is None else _told(kinds, places, found), rows=rows)
+    places, message_kinds = places[order], message_kinds[order]
+    return DecodedChanges(
+        places=places, kinds=message_kinds if kinds is None else _checked_kinds(kinds, places, message_kinds), rows=rows
+    )
 
 
-def _told(kinds: Kinds, places: Places, found: Kinds) -> Kinds:
+def _checked_kinds(kinds: Kinds, places: Places, message_kinds: Kinds) -> Kinds:
     """The writer's own word, where it does not contradict the message: a row added stays added."""
-    told = kinds[places]
-    result: Kinds = np.where((told >= 0) & (_adds(told) == _adds(found)), told, found).astype(np.int8)
+    writer_kinds = kinds[places]
+    result: Kinds = np.where(
+        (writer_kinds >= 0) & (_adds(writer_kinds) == _adds(message_kinds)), writer_kinds, message_kinds
+    ).astype(np.int8)
     return result
 
 
@@ -210,8 +214,8 @@ def _decode_tombstones(keys: Sequence[bytes | None], where: Places, schema: pa.S
 def _refuse(wrong: npt.NDArray[np.bool_], where: Places, reason: str, ops: pa.Array | None) -> None:
     if wrong.any():
         position = int(np.argmax(wrong))
-        found = "" if ops is None else f" (op {ops[position].as_py()!r})"
-        raise _bad(int(where[position]), reason + found)
+        op_text = "" if ops is None else f" (op {ops[position].as_py()!r})"
+        raise _bad(int(where[position]), reason + op_text)
 
 
 def _bad(position: int, reason: str) -> BadJson:

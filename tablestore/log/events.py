@@ -65,12 +65,12 @@ def schema_landed(before: TableSchema, after: TableSchema, snapshot_id: int) -> 
     changes = [f"column {field.name} came" for field in after.fields if field.id not in old]
     changes += [f"column {field.name} went" for field in before.fields if field.id not in new]
     for field_id, was in old.items():
-        if (now := new.get(field_id)) is None:
+        if (field := new.get(field_id)) is None:
             continue
-        if was.name != now.name:
-            changes.append(f"column {was.name} is {now.name} now")
-        if was.type != now.type:
-            changes.append(f"column {now.name} is {type_to_sql(now.type)} now, it was {type_to_sql(was.type)}")
+        if was.name != field.name:
+            changes.append(f"column {was.name} is {field.name} now")
+        if was.type != field.type:
+            changes.append(f"column {field.name} is {type_to_sql(field.type)} now, it was {type_to_sql(was.type)}")
     return SchemaLanded(snapshot_id=snapshot_id, schema_id=after.id, changes=tuple(changes) or ("columns were moved or commented",))
 
 

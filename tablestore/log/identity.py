@@ -84,11 +84,11 @@ class Identity:
     def _check(self, position: Position, snapshot_id: int, name: str | None, *, is_kept: bool) -> None:
         """The snapshot that a position calls by this name must be the table's."""
         context = self._context
-        found = self._find(snapshot_id)
-        if found is not None:
-            if name not in (None, snapshot_name(found)):
-                self._refuse_history(position, f"snapshot {snapshot_id} is another one now: {snapshot_name(found)}")
-            self.note(found)
+        snapshot = self._find(snapshot_id)
+        if snapshot is not None:
+            if name not in (None, snapshot_name(snapshot)):
+                self._refuse_history(position, f"snapshot {snapshot_id} is another one now: {snapshot_name(snapshot)}")
+            self.note(snapshot)
             return
         latest = context.snapshots.latest()
         if latest is None or latest.id < snapshot_id:
@@ -103,8 +103,8 @@ class Identity:
     def name(self, snapshot_id: int) -> str | None:
         """The name that identifies a snapshot among all of its id; None if that is not known any more."""
         if snapshot_id not in self._names:
-            found = self._find(snapshot_id)
-            self._remember(snapshot_id, self._parent_of(snapshot_id) if found is None else snapshot_name(found))
+            snapshot = self._find(snapshot_id)
+            self._remember(snapshot_id, self._parent_of(snapshot_id) if snapshot is None else snapshot_name(snapshot))
         return self._names[snapshot_id]
 
     def _remember(self, snapshot_id: int, name: str | None) -> None:

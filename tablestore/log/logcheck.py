@@ -84,8 +84,12 @@ def log_status(context: TableContext, log: LogStore, settings: LogSettings, *, c
         recorded = progress.read(bucket % settings.slots, settings.slots)
         published = recorded.snapshot_id if recorded else 0
         lagging = latest is not None and latest.id > published
-        then = context.snapshots.find(published) if published else None
-        behind = latest.time_millis - (then.time_millis if then else latest.time_millis) if latest and lagging else 0
+        published_snapshot = context.snapshots.find(published) if published else None
+        behind = (
+            latest.time_millis - (published_snapshot.time_millis if published_snapshot else latest.time_millis)
+            if latest and lagging
+            else 0
+        )
         rows.append(
             BucketStatus(
                 bucket=bucket,
@@ -110,22 +114,22 @@ def log_status(context: TableContext, log: LogStore, settings: LogSettings, *, c
 def _problem(context: TableContext, log: LogStore, settings: LogSettings, *, published: int, latest: Snapshot | None) -> str | None:
     """The reason why nothing is published: the log is not this table's, or the last publish failed and nobody has caught up
     since."""
-    if (found := log_problem(context, log, settings)) is not None:
-        return str(found)
+    if (problem := log_problem(context, log, settings)) is not None:
+        return str(problem)
     if latest is None or published >= latest.id:
         return None
-    return next((one.error for one in read_undone(context.files) if one.task == PostCommitTask.PUBLISH.label), None)
+    return next((task.error for task in read_undone(context.files) if task.task == PostCommitTask.PUBLISH.label), None)
 
 
 def _lag_records(context: TableContext, settings: LogSettings, bucket: int, published: int, latest: Snapshot | None) -> int:
-    found = 0
+    records = 0
     for snapshot_id in range(published + 1, latest.id + 1 if latest else 0):
         snapshot = context.snapshots.find(snapshot_id)
         if snapshot is None:
             continue
         plan = published_changes(context, snapshot, settings.mode)
-        found += sum(part.rows.num_rows for part in rows_behind(plan, snapshot_id, bucket, None))
-    return found
+        records += sum(part.rows.num_rows for part in rows_behind(plan, snapshot_id, bucket, None))
+    return records
 
 
 def verify_log(context: TableContext, log: LogStore, settings: LogSettings) -> LogCheck:
@@ -140,7 +144,7 @@ def verify_log(context: TableContext, log: LogStore, settings: LogSettings) -> L
         )
     progress = LogProgress(context.files)
     recorded = [progress.read(slot, settings.slots) for slot in range(settings.slots)]
-    base = min((one.snapshot_id if one else 0 for one in recorded), default=0)
+    base = min((slot_progress.snapshot_id if slot_progress else 0 for slot_progress in recorded), default=0)
     snapshot = context.snapshots.read(base) if base else None
     last_gap = _last_gap(context, settings, base)
     problem = log_problem(context, log, settings)
@@ -148,14 +152,16 @@ def verify_log(context: TableContext, log: LogStore, settings: LogSettings) -> L
     records = keys = 0
     complete = last_gap == 0 and 1 in context.snapshots.live_ids()
     for bucket in range(settings.partitions):
-        found, said = _read_bucket(context, log, settings, bucket, base, problems)
-        records += said
+        logged, record_count = _read_bucket(context, log, settings, bucket, base, problems)
+        records += record_count
         begin = log.bounds([bucket])[bucket][0]
-        whole = complete and begin == 0 and all(one is not None and one.begins == 1 for one in recorded)
+        whole = (
+            complete and begin == 0 and all(slot_progress is not None and slot_progress.begins == 1 for slot_progress in recorded)
+        )
         complete = complete and whole
         expected = _frame(context, snapshot, bucket)
-        keys += found.num_rows
-        _compare(context, bucket, found, expected, last_gap, whole, problems)
+        keys += logged.num_rows
+        _compare(context, bucket, logged, expected, last_gap, whole, problems)
         if settings.eventual:
             _check_settled(context, log, bucket, problems)
     return LogCheck(snapshot_id=base, records=records, keys=keys, complete=complete, problems=tuple(problems))
@@ -244,32 +250,34 @@ def _frame(context: TableContext, snapshot: Snapshot | None, bucket: int) -> pa.
 
 
 def _compare(
-    context: TableContext, bucket: int, found: pa.Table, expected: pa.Table, last_gap: int, whole: bool, problems: list[str]
+    context: TableContext, bucket: int, logged: pa.Table, expected: pa.Table, last_gap: int, whole: bool, problems: list[str]
 ) -> None:
     key = list(context.schema.primary_keys)
-    recent = found.filter(pc.greater(found.column("_snapshot"), last_gap))
+    recent = logged.filter(pc.greater(logged.column("_snapshot"), last_gap))
     adds = pc.is_in(recent.column(ROW_KIND_COLUMN), value_set=pa.array(["+I", "+U"]))
-    added, gone = recent.filter(adds), recent.filter(pc.invert(adds))
+    added, deleted = recent.filter(adds), recent.filter(pc.invert(adds))
     numbered = expected.append_column("_row", pa.array(np.arange(expected.num_rows, dtype=np.int64)))
     keys_there = numbered.select([*key, "_row"])
     missing = added.select(key).join(keys_there, key, join_type="left anti")
     _say(problems, bucket, missing, "keys whose last record adds them are not in the table")
-    lasting = gone.select(key).join(keys_there, key, join_type="left semi")
+    lasting = deleted.select(key).join(keys_there, key, join_type="left semi")
     _say(problems, bucket, lasting, "keys whose last record deletes them are in the table")
     if whole:
         unknown = keys_there.select(key).join(added.select(key), key, join_type="left anti")
         _say(problems, bucket, unknown, "keys of the table have no record")
     numbered_log = added.append_column("_record", pa.array(np.arange(added.num_rows, dtype=np.int64)))
     both = numbered_log.select([*key, "_record"]).join(keys_there, key, join_type="inner")
-    said = added.take(both.column("_record").combine_chunks())
+    logged_rows = added.take(both.column("_record").combine_chunks())
     held = expected.take(both.column("_row").combine_chunks())
     for name in context.schema.field_names:
-        same = equal_values(said.column(name).combine_chunks(), held.column(name).combine_chunks().cast(said.column(name).type))
+        same = equal_values(
+            logged_rows.column(name).combine_chunks(), held.column(name).combine_chunks().cast(logged_rows.column(name).type)
+        )
         _say(
             problems, bucket, held.select(key).filter(pa.array(~same)), f"rows differ from their last record in the column {name!r}"
         )
 
 
-def _say(problems: list[str], bucket: int, rows: pa.Table, what: str) -> None:
+def _say(problems: list[str], bucket: int, rows: pa.Table, description: str) -> None:
     if rows.num_rows:
-        problems.append(f"bucket {bucket}: {rows.num_rows} {what}, for example {rows.slice(0, _SHOWN).to_pylist()}")
+        problems.append(f"bucket {bucket}: {rows.num_rows} {description}, for example {rows.slice(0, _SHOWN).to_pylist()}")

@@ -49,15 +49,15 @@ class LogProgress:
 
     def read(self, slot: int, slots: int) -> SlotProgress | None:
         """The progress of a slot, None if nothing was recorded."""
-        found = self._recorded(slot, slots)
+        snapshot_ids = self._recorded(slot, slots)
         # A newer file may take the place of the one that was listed.
-        for snapshot_id in reversed(found):
+        for snapshot_id in reversed(snapshot_ids):
             path = f"{_directory(slot, slots)}/{snapshot_id:020d}"
             try:
                 return _decode(self.files.read(path), f"{self.files.root_uri}/{path}")
             except NotFoundError:
                 continue
-        return self.read(slot, slots) if found and self._recorded(slot, slots) != found else None
+        return self.read(slot, slots) if snapshot_ids and self._recorded(slot, slots) != snapshot_ids else None
 
     def record(self, slot: int, slots: int, progress: SlotProgress, *, lasting: bool = True) -> None:
         """Record that a slot has come further.
@@ -79,10 +79,10 @@ class LogProgress:
 
     def read_lasting(self, slots: int) -> list[SlotProgress]:
         """The progress of the slots that have begun, which holds even after a power failure."""
-        found = {slot: progress for slot in range(slots) if (progress := self.read(slot, slots)) is not None}
-        for slot in found:
+        progress_by_slot = {slot: progress for slot in range(slots) if (progress := self.read(slot, slots)) is not None}
+        for slot in progress_by_slot:
             self.files.sync(_directory(slot, slots))
-        return list(found.values())
+        return list(progress_by_slot.values())
 
     def set_back(self, slot: int, slots: int, progress: SlotProgress) -> None:
         """Record that a slot stands before what was recorded: newer records of it are removed."""
@@ -103,20 +103,20 @@ class LogProgress:
     def published(self, slots: int) -> int:
         """The snapshot up to which every slot has published everything; 0 for none."""
         recorded = [self.read(slot, slots) for slot in range(slots)]
-        return min((one.snapshot_id if one else 0 for one in recorded), default=0)
+        return min((progress.snapshot_id if progress else 0 for progress in recorded), default=0)
 
     def lower_bounds(self, slots: int, partitions: int) -> tuple[str, dict[int, int]] | None:
         """The log's incarnation, and per bucket a position at or before which records of snapshots to come begin.
 
         None if nothing is known.
         """
-        known = [one for slot in range(slots) if (one := self.read(slot, slots)) is not None]
-        if not known or len({one.incarnation for one in known}) > 1:
+        recorded = [progress for slot in range(slots) if (progress := self.read(slot, slots)) is not None]
+        if not recorded or len({progress.incarnation for progress in recorded}) > 1:
             return None
         offsets = dict.fromkeys(range(partitions), 0)
-        for one in known:
-            offsets.update(one.offsets)
-        return known[0].incarnation, offsets
+        for progress in recorded:
+            offsets.update(progress.offsets)
+        return recorded[0].incarnation, offsets
 
     def forget(self) -> None:
         """Remove all progress: the log is made anew."""

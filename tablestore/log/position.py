@@ -229,7 +229,7 @@ _KEYS = {
 
 
 def _decoded(content: Mapping[str, object]) -> Position:
-    form = next((one for one in _KEYS if one in content), None)
+    form = next((key for key in _KEYS if key in content), None)
     if form is None:
         raise ValueError(f"none of {', '.join(_KEYS)}")
     if unknown := sorted(set(content) - _KEYS[form] - {_VERSION_KEY, "table"}):
@@ -264,16 +264,16 @@ def _log_place(content: Mapping[str, object], base: int) -> LogPlace:
     offsets, marks = content["offsets"], content["marks"]
     if not isinstance(offsets, Mapping) or not isinstance(marks, Mapping):
         raise TypeError("offsets and marks are no objects")
-    found = {}
+    bucket_marks = {}
     for bucket, mark in marks.items():
-        if not isinstance(mark, list) or len(mark) != 2 or not all(_is_count(one, 0) for one in mark):
+        if not isinstance(mark, list) or len(mark) != 2 or not all(_is_count(number, 0) for number in mark):
             raise TypeError("a mark is no snapshot id and ordinal")
-        found[_bucket(bucket)] = Mark(*mark)
+        bucket_marks[_bucket(bucket)] = Mark(*mark)
     return LogPlace(
         incarnation=_text(content, "log"),
         base=base,
         offsets={_bucket(bucket): _count(offsets, bucket) for bucket in offsets},
-        marks=found,
+        marks=bucket_marks,
     )
 
 
@@ -320,8 +320,8 @@ def _refuse(value: object, why: str, cause: BaseException | None = None) -> NoRe
 
 
 def _refuse_unnamed(content: Mapping[str, object]) -> NoReturn:
-    found = content.get("base") if content["phase"] == "log" else content.get("snapshot")
-    behind = found - (content["phase"] != "log") if _is_count(found, 1) and isinstance(found, int) else 0
+    snapshot_id = content.get("base") if content["phase"] == "log" else content.get("snapshot")
+    behind = snapshot_id - (content["phase"] != "log") if _is_count(snapshot_id, 1) and isinstance(snapshot_id, int) else 0
     raise InvalidInputError(
         f"the position {json.dumps(dict(content))[:200]} was made by an early version and does not say which table it is of: one "
         f"that was dropped and made again would lose changes without a word. If it is of this one, go on with "

@@ -73,7 +73,7 @@ class PublishedLog:
     def begin(self, *, ignore_if_exists: bool) -> None:
         """Make the log of a new table. Raises AlreadyExistsError, StorageError, InvalidInputError; then there is no log."""
         context, settings, log = self._context, self.settings, self._open()
-        made = log.create(partitions=settings.partitions, retention_ms=settings.retention_ms, ignore_if_exists=ignore_if_exists)
+        created = log.create(partitions=settings.partitions, retention_ms=settings.retention_ms, ignore_if_exists=ignore_if_exists)
         if RetentionLeases(context.files).find(LOG_HOLD) is not None:
             return
         try:
@@ -81,7 +81,7 @@ class PublishedLog:
             # From the first snapshot on: expiry keeps what is still to be published.
             hold_for_log(context, log, settings, 1)
         except BaseException:
-            if made:
+            if created:
                 with suppress(TablestoreError):
                     log.drop(ignore_if_not_exists=True)
             raise
@@ -121,8 +121,8 @@ class PublishedLog:
 
     def properties(self) -> Mapping[str, str]:
         """The positions where records of later snapshots begin, as far as that is on record."""
-        known = LogProgress(self._context.files).lower_bounds(self.settings.slots, self.settings.partitions)
-        return {} if known is None else {LOG_OFFSETS_PROPERTY: encode_log_offsets(*known)}
+        bounds = LogProgress(self._context.files).lower_bounds(self.settings.slots, self.settings.partitions)
+        return {} if bounds is None else {LOG_OFFSETS_PROPERTY: encode_log_offsets(*bounds)}
 
     def check_sizes(self, rows: pa.Table, kinds: pa.Array | pa.ChunkedArray | None) -> None:
         """Raise RecordTooLarge for a row over the limit that options set or that the log named last. Nobody is asked."""
@@ -134,11 +134,11 @@ class PublishedLog:
 
     def _known_record_limit(self) -> int | None:
         try:
-            known = (self._open().max_record_bytes, owner_here(self._context).record_bytes)
+            limits = (self._open().max_record_bytes, owner_here(self._context).record_bytes)
         except TablestoreError:
             # A log of which nothing is known stops no write; what is wrong with it, the publisher says.
             return None
-        return min((limit for limit in known if limit is not None), default=None)
+        return min((limit for limit in limits if limit is not None), default=None)
 
     def ahead(self) -> RowsAhead | None:
         """The sender of early rows of one write, for ``log.consistency = eventual``."""
@@ -235,8 +235,8 @@ class PublishedLog:
     def rebuild(self) -> tuple[PublishReport, ...]:
         """Make the log anew and begin it with the earliest retained snapshot. Readers of the old one find out."""
         context, settings, log = self._context, self.settings, self._open()
-        if (found := foreign_log(context, log, settings)) is not None:
-            raise found
+        if (foreign := foreign_log(context, log, settings)) is not None:
+            raise foreign
         self.close()
         log.drop(ignore_if_not_exists=True)
         # A process that still has the old log open must not write to the new one.

@@ -81,20 +81,20 @@ def large_rows(rows: pa.Table, kinds: Kinds | None, *, key: Sequence[str], mode:
             chosen = places[start:stop]
             messages = encode_changes(suspects, of_part[chosen], key=key, mode=mode)
             sizes = sizes_of(messages.keys, messages.values)
-            for found in np.flatnonzero(sizes > limit).tolist():
-                position = first + int(chosen[messages.places[found]])
-                yield LargeRow(position=position, key=messages.keys[found], size=int(sizes[found]))
+            for index in np.flatnonzero(sizes > limit).tolist():
+                position = first + int(chosen[messages.places[index]])
+                yield LargeRow(position=position, key=messages.keys[index], size=int(sizes[index]))
         first += batch.num_rows
 
 
 def within_limit(
-    found: Iterable[LogRecords], limit: int | None, too_large: list[RecordTooLarge], *, log: str, table: str
+    batches: Iterable[LogRecords], limit: int | None, too_large: list[RecordTooLarge], *, log: str, table: str
 ) -> Iterator[LogRecords]:
     """The records up to the first one that the log does not take, which is then named in ``too_large``.
 
     What comes before it is sent; what comes behind it waits, since changes are in order.
     """
-    for records in found:
+    for records in batches:
         sizes = records.sizes
         if limit is None or sizes.max(initial=0) <= limit:
             yield records

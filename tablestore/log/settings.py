@@ -60,18 +60,18 @@ def log_settings(schema: TableSchema, *, name: str) -> LogSettings:
     """
     options = TableOptions(schema.options)
     keyed = schema.is_keyed
-    asked = options.text(opt.LOG_CHANGELOG_MODE)
+    mode_text = options.text(opt.LOG_CHANGELOG_MODE)
     transactional = options.text(opt.LOG_CONSISTENCY) == "transactional"
     # As it is stored: a table whose brokers nobody can ask is still read, and altered.
     brokers = options.get(opt.LOG_KAFKA_BOOTSTRAP_SERVERS.key)
     system = options.value(opt.LOG_SYSTEM) or ("kafka" if brokers else "filestore")
-    if asked == "upsert" and not keyed:
+    if mode_text == "upsert" and not keyed:
         raise _invalid(
             "Can not use upsert changelog mode for non-pk table.", "leave log.changelog-mode out, or give it a primary key"
         )
     if not transactional and not keyed:
         raise _invalid("Can not use EVENTUAL consistency mode for non-pk table.", "leave log.consistency out")
-    if not transactional and asked == "all":
+    if not transactional and mode_text == "all":
         raise _invalid(
             "log.changelog-mode = all needs log.consistency = transactional",
             "leave one of the two out: only upserts can be repaired",
@@ -107,7 +107,7 @@ def log_settings(schema: TableSchema, *, name: str) -> LogSettings:
     topic = options.value(opt.LOG_KAFKA_TOPIC)
     return LogSettings(
         system="kafka" if system == "kafka" else "filestore",
-        mode="all" if asked == "all" or (asked == "auto" and not keyed) else "upsert",
+        mode="all" if mode_text == "all" or (mode_text == "auto" and not keyed) else "upsert",
         eventual=not transactional,
         topic=topic if isinstance(topic, str) else name,
         partitions=partitions,
@@ -145,11 +145,11 @@ def check_early(schema: TableSchema, settings: LogSettings) -> None:
         f"changelog-producer = {producer}": producer != "none",
         "change-tracking = false, of the table or of a partition": not plain.tracking.is_whole,
     }
-    for what, applies in in_the_way.items():
+    for option_text, applies in in_the_way.items():
         if applies:
             raise UnsupportedError(
-                f"log.consistency = eventual does not go with {what}: what is written must be what readers see in the end; leave "
-                "it out, or log.consistency",
+                f"log.consistency = eventual does not go with {option_text}: what is written must be what readers see in the end; "
+                "leave it out, or log.consistency",
                 kind="log-consistency",
             )
 

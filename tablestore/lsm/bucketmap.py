@@ -53,16 +53,16 @@ class BucketMap:
     def of(cls, parts: Mapping[int, Hashes], where: str) -> "BucketMap":
         """Builds the map from the distinct hashes of each bucket. FormatError if one lies in two buckets: a key could then do
         so too."""
-        made = cls()
+        bucket_map = cls()
         buckets = [np.full(len(hashes), bucket, np.int32) for bucket, hashes in parts.items()]
-        made._add(np.concatenate([*parts.values(), made._hashes]), np.concatenate([*buckets, made._buckets]))
-        if (made._hashes[1:] == made._hashes[:-1]).any():
+        bucket_map._add(np.concatenate([*parts.values(), bucket_map._hashes]), np.concatenate([*buckets, bucket_map._buckets]))
+        if (bucket_map._hashes[1:] == bucket_map._hashes[:-1]).any():
             raise FormatError(
                 f"{where}: the hash index has a key in two buckets, so rows written now might be doubled; overwrite the partition, "
                 "which builds the index anew",
                 kind="hash-index",
             )
-        return made
+        return bucket_map
 
     def find(self, hashes: Hashes) -> Buckets:
         """The bucket of each hash, ``NO_BUCKET`` (-1) for those that have none. Fastest for sorted hashes."""
@@ -70,8 +70,8 @@ class BucketMap:
             return np.full(len(hashes), NO_BUCKET, np.int32)
         places = np.searchsorted(self._hashes, hashes)
         places[places == len(self._hashes)] = 0
-        found: Buckets = np.where(self._hashes[places] == hashes, self._buckets[places], np.int32(NO_BUCKET))
-        return found
+        buckets: Buckets = np.where(self._hashes[places] == hashes, self._buckets[places], np.int32(NO_BUCKET))
+        return buckets
 
     def assign(self, hashes: Hashes, policy: BucketPolicy) -> Buckets:
         """The bucket of each hash; those that have none get one, for good."""
@@ -100,10 +100,10 @@ class BucketMap:
         limit = MOST_BUCKETS if policy.max_buckets is None else min(policy.max_buckets, MOST_BUCKETS)
         needed = len(self._counts) + groups * (count // policy.target_rows + 2)
         buckets = np.arange(group, min(needed, limit), groups, dtype=np.int32)
-        there = np.zeros(len(buckets), np.int64)
-        known = buckets < len(self._counts)
-        there[known] = self._counts[buckets[known]]
-        filled = np.repeat(buckets, np.minimum(np.maximum(policy.target_rows - there, 0), count))[:count]
+        row_counts = np.zeros(len(buckets), np.int64)
+        existing = buckets < len(self._counts)
+        row_counts[existing] = self._counts[buckets[existing]]
+        filled = np.repeat(buckets, np.minimum(np.maximum(policy.target_rows - row_counts, 0), count))[:count]
         if len(filled) == count:
             return filled
         if policy.max_buckets is None:
@@ -116,9 +116,9 @@ class BucketMap:
 
     def _add(self, hashes: Hashes, buckets: Buckets) -> None:
         # Both parts are sorted, or nearly so: a stable sort merges them.
-        together = np.concatenate([self._hashes, hashes])
-        order = np.argsort(together, kind="stable")
-        self._hashes = together[order]
+        all_hashes = np.concatenate([self._hashes, hashes])
+        order = np.argsort(all_hashes, kind="stable")
+        self._hashes = all_hashes[order]
         self._buckets = np.concatenate([self._buckets, buckets])[order]
         added = np.bincount(buckets, minlength=len(self._counts)).astype(np.int64)
         added[: len(self._counts)] += self._counts

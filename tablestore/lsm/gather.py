@@ -28,9 +28,9 @@ def _take(column: pa.ChunkedArray, indices: pa.Array) -> pa.Array | pa.ChunkedAr
     array = column.chunk(0)
     many = len(array) and _FEW * len(indices) >= len(array)
     if many and not array.null_count and (pa.types.is_string(array.type) or pa.types.is_binary(array.type)):
-        taken = _take_uniform(array, indices)
-        if taken is not None:
-            return taken
+        values = _take_uniform(array, indices)
+        if values is not None:
+            return values
     return array.take(indices)
 
 
@@ -45,6 +45,6 @@ def _take_uniform(array: pa.Array, indices: pa.Array) -> pa.Array | None:
     if not bool((np.diff(offsets) == width).all()):
         return None
     data = data_buffer.slice(first, last - first)
-    taken = pa.Array.from_buffers(pa.binary(width), len(array), [None, data]).take(indices)
+    values = pa.Array.from_buffers(pa.binary(width), len(array), [None, data]).take(indices)
     new_offsets = np.arange(0, (len(indices) + 1) * width, width, dtype=np.int32)
-    return pa.Array.from_buffers(array.type, len(indices), [None, pa.py_buffer(new_offsets), taken.buffers()[1]])
+    return pa.Array.from_buffers(array.type, len(indices), [None, pa.py_buffer(new_offsets), values.buffers()[1]])

@@ -120,8 +120,8 @@ def to_words(plain: Sequence[PlainColumn]) -> KeyWords:
     columns: list[KeyWord] = []
     bits = 0
     for column in plain:
-        found = _string_words(column, bits) if isinstance(column, pa.Array) else [_integer_word(column)]
-        columns.extend(word for word in found if word.bits)
+        words = _string_words(column, bits) if isinstance(column, pa.Array) else [_integer_word(column)]
+        columns.extend(word for word in words if word.bits)
         bits = sum(word.bits for word in columns)
     return KeyWords(len(plain[0]), tuple(columns))
 
@@ -167,8 +167,8 @@ def _number_of(column: Integers, value: int | bytes) -> np.generic:
 def _bisect(column: pa.Array, value: int | bytes, low: int, high: int, *, include_equal: bool) -> int:
     while low < high:
         middle = (low + high) // 2
-        found = column[middle].as_py()
-        if found < value or (include_equal and found == value):
+        current = column[middle].as_py()
+        if current < value or (include_equal and current == value):
             low = middle + 1
         else:
             high = middle

@@ -19,10 +19,10 @@ class MissingColumns(StrEnum):
     @classmethod
     def of(cls, text: "str | MissingColumns") -> "MissingColumns":
         """The choice of that name. Raises InvalidInputError that names all of them."""
-        known = [choice.value for choice in cls]
-        if text not in known:
+        names = [choice.value for choice in cls]
+        if text not in names:
             raise InvalidInputError(
-                f"expected missing_columns to be one of {', '.join(known)}, found {text!r:.100}{did_you_mean(str(text), known)}",
+                f"expected missing_columns to be one of {', '.join(names)}, found {text!r:.100}{did_you_mean(str(text), names)}",
                 kind="missing-columns",
             )
         return cls(text)

@@ -105,8 +105,8 @@ def _sort_stretches(order: Places, places: Places, group: U64, bits: "_BitStream
     group_bits = int(group[-1]).bit_length()
     place_bits = max(len(places) - 1, 1).bit_length()
     # Places of one stretch are in row order, so a place's number stands for the row number with fewer bits.
-    taken = bits.take(64 - place_bits - group_bits, rows=order[places])
-    packed = taken << np.uint64(place_bits)
+    key_bits = bits.take(64 - place_bits - group_bits, rows=order[places])
+    packed = key_bits << np.uint64(place_bits)
     if group_bits:
         packed |= group << np.uint64(bits.last_width + place_bits)
     packed |= np.arange(len(places), dtype=np.uint64)

@@ -56,99 +56,99 @@ def run_act(session: Session, act: Act) -> Result:
     return done()
 
 
-def plan_act(session: Session, found: StoredTable, plan: AlterationPlan) -> Act:
+def plan_act(session: Session, stored: StoredTable, plan: AlterationPlan) -> Act:
     """The action that makes a table what a plan says. Raises InvalidInputError, UnsupportedError for a plan that cannot be carried
     out."""
-    shown = f"== Alters ==\n{found.path}\n{plan}"
+    shown = f"== Alters ==\n{stored.path}\n{plan}"
     if not plan.changes:
-        return Act(shown=shown, run=lambda: forget_error(found, during="alter"))
+        return Act(shown=shown, run=lambda: forget_error(stored, during="alter"))
     validate(plan)
     check_formats(plan.new.options)
-    suspended = found.upkeep.status is RefreshStatus.SUSPENDED
+    suspended = stored.upkeep.status is RefreshStatus.SUSPENDED
     fills = plan.restarts and not suspended and plan.new.refresh_mode is RefreshMode.CONTINUOUS
     replaces = fills and (plan.changes_query or plan.widens)
-    check_storable(found, plan, filled=fills and not replaces)
+    check_storable(stored, plan, filled=fills and not replaces)
     if suspended:
-        return Act(shown=shown, run=lambda: _suspended(session, found, plan))
+        return Act(shown=shown, run=lambda: _suspended(session, stored, plan))
     if not plan.restarts:
-        return Act(shown=shown, run=lambda: _store(session, found, found.upkeep, plan))
+        return Act(shown=shown, run=lambda: _store(session, stored, stored.upkeep, plan))
     check_scheduler(session, plan.new.refresh_mode)
     if replaces:
-        _check_log_stays(found, plan)
+        _check_log_stays(stored, plan)
     shown += "\nthe refresh begins anew"
-    return Act(shown=shown, run=lambda: _active(session, found, plan, replaces=replaces), fills=fills)
+    return Act(shown=shown, run=lambda: _active(session, stored, plan, replaces=replaces), fills=fills)
 
 
-def _store(session: Session, found: StoredTable, upkeep: Upkeep, plan: AlterationPlan) -> None:
+def _store(session: Session, stored: StoredTable, upkeep: Upkeep, plan: AlterationPlan) -> None:
     """Stores what a plan changes. What another query reads is held from its first refresh on."""
-    held = held_sources(refresh_session(session), found.table, found.definition.expanded_query) if plan.changes_query else {}
-    store(found, upkeep, plan)
-    release(found.table, held)
+    held = held_sources(refresh_session(session), stored.table, stored.definition.expanded_query) if plan.changes_query else {}
+    store(stored, upkeep, plan)
+    release(stored.table, held)
 
 
-def _suspended(session: Session, found: StoredTable, plan: AlterationPlan) -> None:
-    upkeep = found.upkeep
+def _suspended(session: Session, stored: StoredTable, plan: AlterationPlan) -> None:
+    upkeep = stored.upkeep
     if plan.restarts:
         # RESUME makes what it needs.
         upkeep = replace(upkeep, handler=None)
-    _store(session, found, upkeep, plan)
+    _store(session, stored, upkeep, plan)
     if upkeep.handler is None:
-        end_upkeep(session, found)
+        end_upkeep(session, stored)
 
 
-def _active(session: Session, found: StoredTable, plan: AlterationPlan, *, replaces: bool) -> None:
-    with _explained(session, found, plan), keeping_fresh(session, found.path, plan.new) as prepared:
-        upkeep = replace(found.upkeep, status=RefreshStatus.ACTIVATED, handler=prepared.handler, since_ms=session.clock.now_ms())
+def _active(session: Session, stored: StoredTable, plan: AlterationPlan, *, replaces: bool) -> None:
+    with _explained(session, stored, plan), keeping_fresh(session, stored.path, plan.new) as prepared:
+        upkeep = replace(stored.upkeep, status=RefreshStatus.ACTIVATED, handler=prepared.handler, since_ms=session.clock.now_ms())
         if plan.new.refresh_mode is RefreshMode.FULL:
-            _store(session, found, upkeep, plan)
+            _store(session, stored, upkeep, plan)
         elif replaces:
-            _replace(session, found, upkeep, plan)
+            _replace(session, stored, upkeep, plan)
         else:
-            refresh_newest(session, found)
-            _store(session, found, upkeep, plan)
-    end_upkeep(session, found)
+            refresh_newest(session, stored)
+            _store(session, stored, upkeep, plan)
+    end_upkeep(session, stored)
 
 
-def _replace(session: Session, found: StoredTable, upkeep: Upkeep, plan: AlterationPlan) -> None:
+def _replace(session: Session, stored: StoredTable, upkeep: Upkeep, plan: AlterationPlan) -> None:
     """Puts a version with the rows of another query in the place of the table. Its columns stay as they are, with their
     comments."""
     version = Version(
-        path=found.path,
+        path=stored.path,
         definition=plan.new,
-        upkeep=replace(upkeep, epoch=found.upkeep.epoch + 1),
-        like=found,
-        marks={key: text for key, text in found.table.options().items() if key == VERSION},
+        upkeep=replace(upkeep, epoch=stored.upkeep.epoch + 1),
+        like=stored,
+        marks={key: text for key, text in stored.table.options().items() if key == VERSION},
     )
     try:
-        build(session, version, over=found)
+        build(session, version, over=stored)
     except TablestoreError as error:
-        raced = isinstance(error, ConflictError) or not session.exists(found.path)
+        raced = isinstance(error, ConflictError) or not session.exists(stored.path)
         if not raced or error.kind == "materialized-changed":
             raise
-        raise changed_meanwhile(found.path) from error
+        raise changed_meanwhile(stored.path) from error
 
 
-def _check_log_stays(found: StoredTable, plan: AlterationPlan) -> None:
+def _check_log_stays(stored: StoredTable, plan: AlterationPlan) -> None:
     for change in plan.changes:
         keys = (*change.set, *change.reset) if isinstance(change, ModifyOptions) else ()
         if log := sorted(key for key in keys if key.startswith("log.")):
             raise UnsupportedError(
-                f"Materialized table {found.path} gets another query, whose rows take the place of the old ones in one step, and "
+                f"Materialized table {stored.path} gets another query, whose rows take the place of the old ones in one step, and "
                 f"its log goes on: ALTER MATERIALIZED TABLE … SET or RESET {', '.join(log)} in a statement before this one",
                 kind="log-option",
             )
 
 
 @contextmanager
-def _explained(session: Session, found: StoredTable, plan: AlterationPlan) -> Iterator[None]:
+def _explained(session: Session, stored: StoredTable, plan: AlterationPlan) -> Iterator[None]:
     try:
         yield
     except TablestoreError as error:
         if plan.new.refresh_mode is RefreshMode.CONTINUOUS and not isinstance(error, ConflictError | NotFoundError):
             error.message = (
                 f"Failed to start the continuous refresh job using new query {plan.new.original_query} when altering materialized "
-                f"table {found.path} select query.\nThe table is as it was before. {error.message}"
+                f"table {stored.path} select query.\nThe table is as it was before. {error.message}"
             )
             error.args = (error.message,)
-        keep_error(found, error, during="alter", now_ms=session.clock.now_ms())
+        keep_error(stored, error, during="alter", now_ms=session.clock.now_ms())
         raise

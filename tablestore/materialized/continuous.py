@@ -45,17 +45,17 @@ class ContinuousRefresh:
         """Refreshes until the end. Raises UnsupportedError when it is canceled."""
         self._begun.wait()
         job.check()
-        found = self._mine(job.id)
-        while found is not None:
-            job.pause(found.definition.freshness.millis / 1000)
-            found = self._refreshed(job)
+        stored = self._mine(job.id)
+        while stored is not None:
+            job.pause(stored.definition.freshness.millis / 1000)
+            stored = self._refreshed(job)
         return done()
 
     def _refreshed(self, job: Job[Result]) -> StoredTable | None:
         """Refreshes the table as it is now; None if another one refreshes it, or nobody."""
-        while (found := self._mine(job.id)) is not None:
+        while (stored := self._mine(job.id)) is not None:
             try:
-                refresh_once(self.session, found, before=last_refresh(found), options=self.options)
+                refresh_once(self.session, stored, before=last_refresh(stored), options=self.options)
             except TablestoreError as error:
                 # A job that was canceled in the middle of a query has failed in it.
                 job.check()
@@ -63,17 +63,17 @@ class ContinuousRefresh:
                     # Another refresh or definition was faster: what is to be done now is read anew.
                     continue
                 LOG.warning("materialized table %s could not be refreshed, it is tried again: %s", self.path, error)
-            return found
+            return stored
         return None
 
     def _mine(self, job_id: str) -> StoredTable | None:
         """The table, if this job is the one that refreshes it."""
         try:
-            found = open_materialized(self.session, self.path)
+            stored = open_materialized(self.session, self.path)
         except NotFoundError:
             return None
-        active = found.upkeep.status is RefreshStatus.ACTIVATED
-        return found if active and job_of(found.upkeep.handler) == job_id else None
+        active = stored.upkeep.status is RefreshStatus.ACTIVATED
+        return stored if active and job_of(stored.upkeep.handler) == job_id else None
 
 
 def handler_of(job_id: str) -> RefreshHandler:
@@ -85,27 +85,27 @@ def handler_of(job_id: str) -> RefreshHandler:
 
 def job_of(handler: RefreshHandler | None) -> str | None:
     """The job that a handler leads to; None if it leads to none."""
-    found = _content(handler).get("jobId")
-    return found if isinstance(found, str) else None
+    job_id = _content(handler).get("jobId")
+    return job_id if isinstance(job_id, str) else None
 
 
 def is_alive(session: Session, handler: RefreshHandler | None) -> bool:
     """True if the job of a handler runs. One on another host is believed to."""
-    found = _content(handler)
+    content = _content(handler)
     if local_job(session, handler) is not None:
         return True
-    process = found.get("process")
+    process = content.get("process")
     if not isinstance(process, int) or isinstance(process, bool) or process <= 0:
         return False
-    if found.get("host") != platform.node():
+    if content.get("host") != platform.node():
         return True
     return process != os.getpid() and _runs(process)
 
 
 def local_job(session: Session, handler: RefreshHandler | None) -> Job[Result] | None:
     """The job of a handler, if this session runs it."""
-    wanted = job_of(handler)
-    return next((job for job in session.jobs.under_way() if job.id == wanted), None)
+    job_id = job_of(handler)
+    return next((job for job in session.jobs.under_way() if job.id == job_id), None)
 
 
 def stop_local(session: Session, handler: RefreshHandler | None) -> None:
@@ -119,10 +119,10 @@ def _content(handler: RefreshHandler | None) -> dict[str, object]:
     if handler is None:
         return {}
     try:
-        found = json.loads(handler.data)
+        content = json.loads(handler.data)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 def _runs(process: int) -> bool:

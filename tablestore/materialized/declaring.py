@@ -84,18 +84,18 @@ def create_materialized(session: Session, statement: CreateMaterializedTable, so
 
 
 def _plan(session: Session, statement: CreateMaterializedTable, source: Source) -> Act:
-    path, found = _there(session, statement, source)
-    if found is not None:
-        with while_there(found):
-            return plan_act(session, found, plan_declared(session, statement, source, found))
-    made = _declared(session, statement, source, path)
+    path, stored = _table_of(session, statement, source)
+    if stored is not None:
+        with while_there(stored):
+            return plan_act(session, stored, plan_declared(session, statement, source, stored))
+    definition = _declared(session, statement, source, path)
     with placing(source, statement.path.span):
-        check_scheduler(session, made.refresh_mode)
-        Version(path=path, definition=made, upkeep=Upkeep(status=RefreshStatus.ACTIVATED)).check(session)
+        check_scheduler(session, definition.refresh_mode)
+        Version(path=path, definition=definition, upkeep=Upkeep(status=RefreshStatus.ACTIVATED)).check(session)
     return Act(
-        shown=_shown(path, made),
-        run=lambda: _create(session, path, made),
-        fills=made.refresh_mode is RefreshMode.CONTINUOUS,
+        shown=_shown(path, definition),
+        run=lambda: _create(session, path, definition),
+        fills=definition.refresh_mode is RefreshMode.CONTINUOUS,
     )
 
 
@@ -106,13 +106,13 @@ def explain_materialized(session: Session, statement: CreateMaterializedTable, s
 
 def alter_declared(session: Session, statement: AlterMaterializedTable, source: Source) -> Result:
     """Runs ALTER MATERIALIZED TABLE … AS, SET, RESET, SET FRESHNESS, SET REFRESH_MODE."""
-    found = find_materialized(session, statement.path, source)
-    check_not_initializing(found, "alter")
-    old = found.definition
+    stored = find_materialized(session, statement.path, source)
+    check_not_initializing(stored, "alter")
+    old = stored.definition
     new, same = old, True
     match statement.action:
         case SetQuery(query=query):
-            new, same = with_query(session, old, query, source, found.path, statement.path)
+            new, same = with_query(session, old, query, source, stored.path, statement.path)
         case SetFreshness(freshness=interval):
             freshness = declared_freshness(interval, source)
             with placing(source, interval.span):
@@ -120,8 +120,8 @@ def alter_declared(session: Session, statement: AlterMaterializedTable, source: 
             new = replace(old, freshness=freshness, default_freshness=False, refresh_mode=mode)
         case SetRefreshMode(refresh_mode=word):
             logical = LogicalRefreshMode(word)
-            given = None if old.default_freshness else old.freshness
-            freshness, mode = settled(old, given, logical, rules_of(session.settings))
+            old_freshness = None if old.default_freshness else old.freshness
+            freshness, mode = settled(old, old_freshness, logical, rules_of(session.settings))
             new = replace(old, freshness=freshness, logical_mode=logical, refresh_mode=mode)
         case SetOptions(options=options):
             check_own_options(options, source)
@@ -129,17 +129,17 @@ def alter_declared(session: Session, statement: AlterMaterializedTable, source: 
         case ResetOptions(keys=keys):
             check_own_options(dict.fromkeys(keys, ""), source)
             new = replace(old, options={key: value for key, value in old.options.items() if key not in keys})
-    return run_act(session, plan_act(session, found, diff(old, new, same_query=same)))
+    return run_act(session, plan_act(session, stored, diff(old, new, same_query=same)))
 
 
-def plan_declared(session: Session, statement: CreateMaterializedTable, source: Source, found: StoredTable) -> AlterationPlan:
+def plan_declared(session: Session, statement: CreateMaterializedTable, source: Source, stored: StoredTable) -> AlterationPlan:
     """The changes after which a table is what a statement declares, whether or not that can be done in its place.
 
     A statement that says nothing of the layout of the rows leaves it as it is, unless it declares another key or partitioning.
     """
-    check_not_initializing(found, "alter")
-    old = found.definition
-    declared, same = with_query(session, old, statement.query, source, found.path, statement.path)
+    check_not_initializing(stored, "alter")
+    old = stored.definition
+    declared, same = with_query(session, old, statement.query, source, stored.path, statement.path)
     freshness = None if statement.freshness is None else declared_freshness(statement.freshness, source)
     logical = LogicalRefreshMode(statement.refresh_mode or LogicalRefreshMode.AUTOMATIC)
     with placing(source, statement.freshness.span if statement.freshness else statement.path.span):
@@ -161,7 +161,7 @@ def plan_declared(session: Session, statement: CreateMaterializedTable, source: 
     return diff(old, new, same_query=same)
 
 
-def _there(session: Session, statement: CreateMaterializedTable, source: Source) -> tuple[ObjectPath, StoredTable | None]:
+def _table_of(session: Session, statement: CreateMaterializedTable, source: Source) -> tuple[ObjectPath, StoredTable | None]:
     """The whole name, and the table that has it."""
     path = session.expand(statement.path, source)
     with placing(source, statement.path.span):
@@ -184,14 +184,14 @@ def _there(session: Session, statement: CreateMaterializedTable, source: Source)
                 f"Table {path} is not a materialized table. Only materialized table support create or alter operation.",
                 kind="not-materialized",
             )
-        found = open_materialized(session, path)
-        if found.upkeep.status is RefreshStatus.INITIALIZING:
+        stored = open_materialized(session, path)
+        if stored.upkeep.status is RefreshStatus.INITIALIZING:
             # Whoever was about to make it may have died long ago.
             sweep_dead(session.catalogs.get(path.catalog))
             if not _exists(session, path):
                 return path, None
-            found = open_materialized(session, path)
-    return path, found
+            stored = open_materialized(session, path)
+    return path, stored
 
 
 def _already_exists(path: ObjectPath) -> AlreadyExistsError:
@@ -206,20 +206,20 @@ def _exists(session: Session, path: ObjectPath) -> bool:
     return path.catalog in session.catalogs.names() and session.exists(path)
 
 
-def _shown(path: ObjectPath, made: MaterializedTable) -> str:
+def _shown(path: ObjectPath, definition: MaterializedTable) -> str:
     """The table that a statement would make, as text."""
     columns = [
-        f"{one.name} {type_to_sql(with_nullable(one.type, False) if one.name in made.primary_key else one.type)}"
-        for one in made.fields
+        f"{field.name} {type_to_sql(with_nullable(field.type, False) if field.name in definition.primary_key else field.type)}"
+        for field in definition.fields
     ]
-    if made.primary_key:
-        columns.append(f"PRIMARY KEY ({', '.join(made.primary_key)}) NOT ENFORCED")
-    options = ", ".join(f"'{key}' = '{text}'" for key, text in sorted(made.options.items()))
+    if definition.primary_key:
+        columns.append(f"PRIMARY KEY ({', '.join(definition.primary_key)}) NOT ENFORCED")
+    options = ", ".join(f"'{key}' = '{text}'" for key, text in sorted(definition.options.items()))
     lines = [
         f"== Creates ==\n{path}: {', '.join(columns)}",
-        f"PARTITIONED BY ({', '.join(made.partition_by)})" if made.partition_by else "",
+        f"PARTITIONED BY ({', '.join(definition.partition_by)})" if definition.partition_by else "",
         f"WITH ({options})" if options else "",
-        f"FRESHNESS = {made.freshness}, REFRESH_MODE = {made.refresh_mode}\nAS {made.expanded_query}",
+        f"FRESHNESS = {definition.freshness}, REFRESH_MODE = {definition.refresh_mode}\nAS {definition.expanded_query}",
     ]
     return "\n".join(filter(None, lines))
 
@@ -257,15 +257,15 @@ def _declared(session: Session, statement: CreateMaterializedTable, source: Sour
     with placing(source, statement.path.span):
         check_lasts(session, path)
     expanded = expand_query(session, statement.query, source, path)
-    given = None if statement.freshness is None else declared_freshness(statement.freshness, source)
+    declared = None if statement.freshness is None else declared_freshness(statement.freshness, source)
     logical = LogicalRefreshMode(statement.refresh_mode or LogicalRefreshMode.AUTOMATIC)
     with placing(source, statement.freshness.span if statement.freshness else statement.path.span):
-        freshness, mode = pick_mode(given, logical, rules_of(session.settings))
+        freshness, mode = pick_mode(declared, logical, rules_of(session.settings))
     definition = MaterializedTable(
         original_query=expanded.original,
         expanded_query=expanded.text,
         freshness=freshness,
-        default_freshness=given is None,
+        default_freshness=declared is None,
         logical_mode=logical,
         refresh_mode=mode,
         fields=tuple(_fields(session, statement.path, statement.query, source)),

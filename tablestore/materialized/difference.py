@@ -50,7 +50,7 @@ class ModifyQuery:
     appended: tuple[Field, ...] = ()
 
     def __str__(self) -> str:
-        added = ", ".join(f"{quote_identifier(one.name)} {_type(one.type)}" for one in self.appended)
+        added = ", ".join(f"{quote_identifier(column.name)} {_type(column.type)}" for column in self.appended)
         columns = f"; adds {added}" if added else ""
         return f"MODIFY QUERY to: {' '.join(self.original.split())}{columns}"
 
@@ -162,7 +162,7 @@ class AlterationPlan:
     @property
     def appended(self) -> tuple[Field, ...]:
         """The columns that the table gets."""
-        return tuple(one for change in self.changes if isinstance(change, ModifyQuery) for one in change.appended)
+        return tuple(column for change in self.changes if isinstance(change, ModifyQuery) for column in change.appended)
 
     @property
     def changes_query(self) -> bool:
@@ -198,7 +198,7 @@ def diff(old: MaterializedTable, new: MaterializedTable, *, same_query: bool) ->
     """The plan that leads from ``old`` to ``new``. ``same_query``: their queries say the same, whatever their texts."""
     changes: list[Change] = []
     new = replace(new, fields=_aligned(old.fields, new.fields))
-    if not same_query or [one.name for one in old.fields] != [one.name for one in new.fields]:
+    if not same_query or [column.name for column in old.fields] != [column.name for column in new.fields]:
         appended = new.fields[len(old.fields) :]
         changes.append(ModifyQuery(original=new.original_query, expanded=new.expanded_query, appended=appended))
     if retyped := _retyped(old.fields, new.fields):
@@ -283,8 +283,8 @@ def check_columns(original: tuple[Field, ...], derived: tuple[Field, ...]) -> No
 def _check_drift(plan: AlterationPlan) -> None:
     """Raises InvalidInputError where the query is the same, and its columns are others than those that the table may get."""
     old, new = plan.old.fields, plan.new.fields
-    kept = [before.name for before in old] == [after.name for after in new[: len(old)]]
-    if kept and all(widens(before.type, after.type) for before, after in _retyped(old, new)):
+    same_names = [before.name for before in old] == [after.name for after in new[: len(old)]]
+    if same_names and all(widens(before.type, after.type) for before, after in _retyped(old, new)):
         return
     raise InvalidInputError(
         f"The query is the same, and its columns are not: {'; '.join(drift(old, new))}. {DRIFTED}", kind="materialized-columns"
@@ -293,26 +293,26 @@ def _check_drift(plan: AlterationPlan) -> None:
 
 def drift(stored: Sequence[Field], derived: Sequence[Field]) -> list[str]:
     """The differences of the columns that a query gives from those of its table, one by one."""
-    before, after = ({one.name: one for one in fields} for fields in (stored, derived))
-    lines = [f"column {_column(one)} is not there any more" for name, one in before.items() if name not in after]
-    lines += [f"column {_column(one)} is new" for name, one in after.items() if name not in before]
+    before, after = ({column.name: column for column in fields} for fields in (stored, derived))
+    lines = [f"column {_column(column)} is not there any more" for name, column in before.items() if name not in after]
+    lines += [f"column {_column(column)} is new" for name, column in after.items() if name not in before]
     lines += [
-        f"column {quote_identifier(name)} was {_type(one.type)}, and is {_type(after[name].type)} now"
-        for name, one in before.items()
-        if name in after and not _takes(one.type, after[name].type)
+        f"column {quote_identifier(name)} was {_type(column.type)}, and is {_type(after[name].type)} now"
+        for name, column in before.items()
+        if name in after and not _takes(column.type, after[name].type)
     ]
     return lines or [f"they are ordered {_names(tuple(after))}, and were {_names(tuple(before))}"]
 
 
 def check_kinds(stored: Sequence[Field], derived: Sequence[Field], table: str) -> list[str]:
     """The columns whose values may not all go into those of a table, in words. Raises InvalidInputError where none can."""
-    pairs = [(one, other) for one, other in zip(stored, derived, strict=True) if not _takes(one.type, other.type)]
+    pairs = [(column, other) for column, other in zip(stored, derived, strict=True) if not _takes(column.type, other.type)]
     if not pairs:
         return []
     lines = drift(*zip(*pairs, strict=True))
-    if all(widens(one.type, other.type) for one, other in pairs):
+    if all(widens(column.type, other.type) for column, other in pairs):
         lines[-1] += " (CREATE OR ALTER MATERIALIZED TABLE of the same query widens it)"
-    if any(_kind(one.type) != _kind(other.type) for one, other in pairs):
+    if any(_kind(column.type) != _kind(other.type) for column, other in pairs):
         raise drifted(table, lines)
     return lines
 
@@ -340,14 +340,14 @@ def widens(old: DataType, new: DataType) -> bool:
 def _aligned(stored: tuple[Field, ...], derived: tuple[Field, ...]) -> tuple[Field, ...]:
     """The columns of a table whose query gives these: a column that is there stays where it takes what the query gives."""
 
-    def one(before: Field, after: Field) -> Field:
+    def aligned(before: Field, after: Field) -> Field:
         if before.name != after.name:
             return after
         if _takes(before.type, after.type):
             return before
         return replace(before, type=with_nullable(after.type, before.type.nullable))
 
-    return (*map(one, stored, derived), *derived[len(stored) :])
+    return (*map(aligned, stored, derived), *derived[len(stored) :])
 
 
 def _retyped(old: tuple[Field, ...], new: tuple[Field, ...]) -> tuple[tuple[Field, Field], ...]:
@@ -370,17 +370,17 @@ def _kind(data_type: DataType) -> object:
 
 def check_declared(definition: MaterializedTable) -> None:
     """Raises InvalidInputError for keys, partitions and options that do not fit the columns of the query."""
-    by_name = {one.name: one for one in definition.fields}
-    there = ", ".join(by_name)
+    by_name = {column.name: column for column in definition.fields}
+    names = ", ".join(by_name)
     for name in definition.partition_by:
         if name not in by_name:
             raise InvalidInputError(
-                f"Partition column '{name}' not defined in the query's schema. Available columns: [{there}].", kind="unknown-column"
+                f"Partition column '{name}' not defined in the query's schema. Available columns: [{names}].", kind="unknown-column"
             )
     for name in definition.primary_key:
         if name not in by_name:
             raise InvalidInputError(
-                f"Primary key column '{name}' not defined in the query schema. Available columns: [{there}].", kind="unknown-column"
+                f"Primary key column '{name}' not defined in the query schema. Available columns: [{names}].", kind="unknown-column"
             )
     for key in definition.options:
         column = partition_date_column(key)
@@ -414,8 +414,8 @@ def _same_type(before: DataType, after: DataType) -> bool:
     return type_to_sql(nullable_throughout(before)) == type_to_sql(nullable_throughout(after))
 
 
-def _column(one: Field) -> str:
-    return f"{quote_identifier(one.name)} {_type(one.type)}"
+def _column(column: Field) -> str:
+    return f"{quote_identifier(column.name)} {_type(column.type)}"
 
 
 def _type(data_type: DataType) -> str:

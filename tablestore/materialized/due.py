@@ -54,18 +54,18 @@ class DueRefresh:
     error: TablestoreError | None = None
 
 
-def due(found: StoredTable, last: RefreshNote | None, now_ms: int) -> int | None:
+def due(stored: StoredTable, last: RefreshNote | None, now_ms: int) -> int | None:
     """The time that a refresh of an active table is due for; None if none is."""
-    if found.upkeep.status is not RefreshStatus.ACTIVATED:
+    if stored.upkeep.status is not RefreshStatus.ACTIVATED:
         return None
-    definition = found.definition
+    definition = stored.definition
     return next_due(
         definition.freshness,
         definition.refresh_mode,
         last_ms=None if last is None else last.schedule_ms,
-        since_ms=found.upkeep.since_ms,
+        since_ms=stored.upkeep.since_ms,
         now_ms=now_ms,
-        zone=zone_of(found),
+        zone=zone_of(stored),
         each=any(partition_date_column(key) for key in definition.options),
     )
 
@@ -75,33 +75,33 @@ def refresh_due(
 ) -> Iterator[DueRefresh]:
     """Refreshes what is due now in the current catalog, one after another as they are taken. An error of one table does not keep
     the others. ``skip``: the tables that are left out this time."""
-    now = session.clock.now_ms() if now_ms is None else now_ms
+    time_ms = session.clock.now_ms() if now_ms is None else now_ms
     this_round = Round()
     paths = _in_order(session)
     # Asked once for each table: a caller may count how often it leaves one out.
-    wanted = [path for path in paths if skip is None or not skip(path)]
-    _begin(session, wanted, now, this_round)
-    for path in wanted:
-        yield from _refresh_table(session, path, now, this_round)
+    due_paths = [path for path in paths if skip is None or not skip(path)]
+    _begin(session, due_paths, time_ms, this_round)
+    for path in due_paths:
+        yield from _refresh_table(session, path, time_ms, this_round)
     for path in paths:
-        drop_expired(session, path, now)
+        drop_expired(session, path, time_ms)
 
 
-def _begin(session: Session, paths: Sequence[ObjectPath], now: int, this_round: Round) -> None:
+def _begin(session: Session, paths: Sequence[ObjectPath], now_ms: int, this_round: Round) -> None:
     """Lets a round read the newest snapshots of the sources of what is due; they stay until each table has its refresh."""
     for path in paths:
         # The refresh of a table says what is wrong with it.
         with suppress(TablestoreError):
-            found = open_materialized(session, path)
-            if _is_left_to_others(session, found) or due(found, last_refresh(found), now) is None:
+            stored = open_materialized(session, path)
+            if _is_left_to_others(session, stored) or due(stored, last_refresh(stored), now_ms) is None:
                 continue
-            _hold_sources(session, found, this_round)
+            _hold_sources(session, stored, this_round)
 
 
-def _hold_sources(session: Session, found: StoredTable, this_round: Round) -> None:
-    sources = find_sources(refresh_session(session), found.definition.expanded_query, this_round)
+def _hold_sources(session: Session, stored: StoredTable, this_round: Round) -> None:
+    sources = find_sources(refresh_session(session), stored.definition.expanded_query, this_round)
     if isinstance(sources, Sources):
-        hold_back(found.table, sources.sources)
+        hold_back(stored.table, sources.sources)
 
 
 def refresh_chain(session: Session, path: ObjectPath) -> Iterator[DueRefresh]:
@@ -111,24 +111,24 @@ def refresh_chain(session: Session, path: ObjectPath) -> Iterator[DueRefresh]:
     is refreshed. Raises NotFoundError, InvalidInputError for another table.
     """
     check_not_initializing(open_materialized(session, path), "refresh")
-    now, this_round, chain = session.clock.now_ms(), Round(), _chain(session, path)
-    for one in chain:
+    now_ms, this_round, chain = session.clock.now_ms(), Round(), _chain(session, path)
+    for member in chain:
         # The refresh of a table says what is wrong with it.
         with suppress(TablestoreError):
-            _hold_sources(session, open_materialized(session, one), this_round)
+            _hold_sources(session, open_materialized(session, member), this_round)
 
-    def once(found: StoredTable) -> RefreshReport:
-        return refresh_once(session, found, before=last_refresh(found), in_round=this_round)
+    def once(stored: StoredTable) -> RefreshReport:
+        return refresh_once(session, stored, before=last_refresh(stored), in_round=this_round)
 
-    for one in chain:
+    for member in chain:
         try:
-            found = open_materialized(session, one)
-            report = refresh_until_landed(session, found, once)
-            this_round.move_on(found.table)
+            stored = open_materialized(session, member)
+            report = refresh_until_landed(session, stored, once)
+            this_round.move_on(stored.table)
         except TablestoreError as error:
-            yield DueRefresh(table=one, schedule_ms=now, error=error)
+            yield DueRefresh(table=member, schedule_ms=now_ms, error=error)
             return
-        yield DueRefresh(table=one, schedule_ms=now, report=report)
+        yield DueRefresh(table=member, schedule_ms=now_ms, report=report)
 
 
 def _chain(session: Session, path: ObjectPath) -> Sequence[ObjectPath]:
@@ -136,9 +136,9 @@ def _chain(session: Session, path: ObjectPath) -> Sequence[ObjectPath]:
     sorter: TopologicalSorter[ObjectPath] = TopologicalSorter()
     waiting, seen = [path], {path}
     while waiting:
-        one = waiting.pop()
-        sources = [source for source in _sources(session, one) if _is_refreshed_with_others(session, source)]
-        sorter.add(one, *sources)
+        current = waiting.pop()
+        sources = [source for source in _sources(session, current) if _is_refreshed_with_others(session, source)]
+        sorter.add(current, *sources)
         waiting += [source for source in sources if source not in seen]
         seen.update(sources)
     return _sorted(sorter, tuple(seen))
@@ -146,34 +146,34 @@ def _chain(session: Session, path: ObjectPath) -> Sequence[ObjectPath]:
 
 def _is_refreshed_with_others(session: Session, path: ObjectPath) -> bool:
     try:
-        found = open_materialized(session, path)
+        stored = open_materialized(session, path)
     except TablestoreError:
         return False
-    by_partition = any(partition_date_column(key) for key in found.definition.options)
-    return found.upkeep.status is RefreshStatus.ACTIVATED and not by_partition
+    by_partition = any(partition_date_column(key) for key in stored.definition.options)
+    return stored.upkeep.status is RefreshStatus.ACTIVATED and not by_partition
 
 
 def refresh_scheduled(
-    session: Session, found: StoredTable, last: RefreshNote | None, schedule_ms: int, in_round: Round | None = None
+    session: Session, stored: StoredTable, last: RefreshNote | None, schedule_ms: int, in_round: Round | None = None
 ) -> RefreshReport:
     """The refresh that a table has at a time of its schedule: of the partition that has just closed, where it says so."""
-    partition = None if found.definition.refresh_mode is RefreshMode.CONTINUOUS else partition_of_schedule(found, schedule_ms)
-    return refresh_once(session, found, before=last, schedule_ms=schedule_ms, partition=partition, in_round=in_round)
+    partition = None if stored.definition.refresh_mode is RefreshMode.CONTINUOUS else partition_of_schedule(stored, schedule_ms)
+    return refresh_once(session, stored, before=last, schedule_ms=schedule_ms, partition=partition, in_round=in_round)
 
 
-def _refresh_table(session: Session, path: ObjectPath, now: int, this_round: Round) -> Iterator[DueRefresh]:
+def _refresh_table(session: Session, path: ObjectPath, now_ms: int, this_round: Round) -> Iterator[DueRefresh]:
     for _ in range(MOST_PERIODS):
-        schedule = now
+        schedule = now_ms
         try:
-            found = open_materialized(session, path)
-            last = last_refresh(found)
-            when = None if _is_left_to_others(session, found) else due(found, last, now)
+            stored = open_materialized(session, path)
+            last = last_refresh(stored)
+            when = None if _is_left_to_others(session, stored) else due(stored, last, now_ms)
             if when is None:
                 return
             schedule = when
-            report = refresh_scheduled(session, found, last, schedule, this_round)
+            report = refresh_scheduled(session, stored, last, schedule, this_round)
             # Tables that are made from it read these rows.
-            this_round.move_on(found.table)
+            this_round.move_on(stored.table)
         except ConflictError as error:
             if error.kind in CONFLICTS:
                 # Somebody else was faster: what is due now is read anew.
@@ -188,10 +188,10 @@ def _refresh_table(session: Session, path: ObjectPath, now: int, this_round: Rou
             return
 
 
-def _is_left_to_others(session: Session, found: StoredTable) -> bool:
+def _is_left_to_others(session: Session, stored: StoredTable) -> bool:
     """True if a running job, or another scheduler, refreshes the table."""
-    handler = found.upkeep.handler
-    if found.definition.refresh_mode is RefreshMode.CONTINUOUS:
+    handler = stored.upkeep.handler
+    if stored.definition.refresh_mode is RefreshMode.CONTINUOUS:
         return is_alive(session, handler)
     return handler is not None and scheduler_of(handler) != EMBEDDED
 
@@ -201,7 +201,7 @@ def _in_order(session: Session) -> Sequence[ObjectPath]:
     tables = dict(materialized_tables(session, session.catalogs.current))
     sorter: TopologicalSorter[ObjectPath] = TopologicalSorter()
     for path in tables:
-        sorter.add(path, *(one for one in _sources(session, path) if one in tables and one != path))
+        sorter.add(path, *(source for source in _sources(session, path) if source in tables and source != path))
     return _sorted(sorter, tuple(tables))
 
 
@@ -223,9 +223,9 @@ def _sorted(sorter: "TopologicalSorter[ObjectPath]", unsorted: Sequence[ObjectPa
 
 def materialized_tables(session: Session, catalog: str, database: str | None = None) -> Iterator[tuple[ObjectPath, Table]]:
     """The materialized tables of a catalog, or of one of its databases; what cannot be read is left out."""
-    for one in session.catalogs.databases(catalog) if database is None else (database,):
-        for name in session.catalogs.tables(catalog, one):
-            path = ObjectPath(catalog, one, name)
+    for database_name in session.catalogs.databases(catalog) if database is None else (database,):
+        for name in session.catalogs.tables(catalog, database_name):
+            path = ObjectPath(catalog, database_name, name)
             try:
                 table = session.open_table(path)
             except TablestoreError:

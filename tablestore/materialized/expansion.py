@@ -33,8 +33,8 @@ class ExpandedQuery:
     sources: tuple[ObjectPath, ...]
 
 
-def expand_query(session: Session, query: Fragment, source: Source, made: ObjectPath) -> ExpandedQuery:
-    """Fills up the names of the query of the table ``made``. Raises InvalidInputError, UnsupportedError, NotFoundError."""
+def expand_query(session: Session, query: Fragment, source: Source, target: ObjectPath) -> ExpandedQuery:
+    """Fills up the names of the query of the table ``target``. Raises InvalidInputError, UnsupportedError, NotFoundError."""
     text = _plain(query.text)
     start = query.span.start + (len(query.text) - len(query.text.lstrip())) if query.span != NOWHERE else 0
 
@@ -54,11 +54,11 @@ def expand_query(session: Session, query: Fragment, source: Source, made: Object
         )
     edits, sources = [], []
     for reference in references_in(tokens):
-        found = _source(session, reference, source, place(reference.span))
-        edits.append(Edit(span=reference.span, text=found.quoted))
-        sources.append(found.plain)
+        path = _source(session, reference, source, place(reference.span))
+        edits.append(Edit(span=reference.span, text=path.quoted))
+        sources.append(path.plain)
     paths = tuple(dict.fromkeys(sources))
-    _check_no_cycle(session, paths, made, source, place(Span(0, len(text))))
+    _check_no_cycle(session, paths, target, source, place(Span(0, len(text))))
     return ExpandedQuery(original=text, text=apply_edits(text, edits, str), sources=paths)
 
 
@@ -77,7 +77,9 @@ def fill_names(session: Session, query: str) -> str:
     """A query with whole names, whatever they stand for. Raises InvalidInputError for what is no query."""
     text = _plain(query)
     references = references_in(Tokens(text))
-    return apply_edits(text, [Edit(span=one.span, text=session.expand(one.path).quoted) for one in references], str)
+    return apply_edits(
+        text, [Edit(span=reference.span, text=session.expand(reference.path).quoted) for reference in references], str
+    )
 
 
 def sources_of(expanded: str) -> tuple[ObjectPath, ...]:
@@ -131,8 +133,8 @@ def _source(session: Session, reference: Reference, source: Source, place: Span)
             kind="materialized-source",
         )
     with placing(source, place):
-        found = session.find(reference.path)
-    if found is None:
+        relation = session.find(reference.path)
+    if relation is None:
         raise UnsupportedError(
             source.mark(
                 f"{reference.path} is a table of the query engine itself, which only this session knows: INSERT its rows into a "
@@ -146,13 +148,13 @@ def _source(session: Session, reference: Reference, source: Source, place: Span)
     return path
 
 
-def _check_no_cycle(session: Session, sources: tuple[ObjectPath, ...], made: ObjectPath, source: Source, place: Span) -> None:
+def _check_no_cycle(session: Session, sources: tuple[ObjectPath, ...], target: ObjectPath, source: Source, place: Span) -> None:
     seen: set[ObjectPath] = set()
     waiting: list[tuple[ObjectPath, ...]] = [(path,) for path in sources]
     while waiting:
-        way = waiting.pop()
-        if way[-1] == made:
-            shown = " reads ".join(str(one) for one in (made, *way))
+        chain = waiting.pop()
+        if chain[-1] == target:
+            shown = " reads ".join(str(path) for path in (target, *chain))
             raise InvalidInputError(
                 source.mark(
                     f"a materialized table cannot be made from itself: {shown}; take one of them out of the circle, or make it a "
@@ -161,9 +163,9 @@ def _check_no_cycle(session: Session, sources: tuple[ObjectPath, ...], made: Obj
                 ),
                 kind="materialized-cycle",
             )
-        if way[-1] not in seen:
-            seen.add(way[-1])
-            waiting += [(*way, below) for below in _below(session, way[-1])]
+        if chain[-1] not in seen:
+            seen.add(chain[-1])
+            waiting += [(*chain, below) for below in _below(session, chain[-1])]
 
 
 def _below(session: Session, path: ObjectPath) -> tuple[ObjectPath, ...]:

@@ -87,9 +87,9 @@ def parse_freshness(interval: str, unit: str) -> Freshness:
         )
     text = interval.strip()
     if not text.isascii() or not text.isdecimal() or not 0 < int(text[:20]) <= _MOST:
-        wanted = f" of at most {_MOST}" if text.isascii() and text.isdecimal() and int(text[:20]) else ""
+        limit_text = f" of at most {_MOST}" if text.isascii() and text.isdecimal() and int(text[:20]) else ""
         raise InvalidInputError(
-            f"The freshness interval currently only supports positive integer type values{wanted}. But was: {interval:.40}",
+            f"The freshness interval currently only supports positive integer type values{limit_text}. But was: {interval:.40}",
             kind="freshness",
         )
     return Freshness(interval=int(text), unit=TimeUnit(name))
@@ -121,14 +121,14 @@ def cron(freshness: Freshness) -> str:
         if interval != 1:
             raise InvalidInputError("In full refresh mode, freshness must be 1 when the time unit is DAY.", kind="freshness")
         return _CRON[unit]
-    within = _WITHIN[unit]
-    if interval >= within:
+    unit_count = _WITHIN[unit]
+    if interval >= unit_count:
         raise InvalidInputError(
-            f"In full refresh mode, freshness must be less than {within} when the time unit is {unit}.", kind="freshness"
+            f"In full refresh mode, freshness must be less than {unit_count} when the time unit is {unit}.", kind="freshness"
         )
-    if within % interval:
+    if unit_count % interval:
         raise InvalidInputError(
-            f"In full refresh mode, only freshness that are factors of {within} are currently supported when the time unit is "
+            f"In full refresh mode, only freshness that are factors of {unit_count} are currently supported when the time unit is "
             f"{unit}.",
             kind="freshness",
         )
@@ -138,19 +138,19 @@ def cron(freshness: Freshness) -> str:
 def latest_fire(freshness: Freshness, at_ms: int, zone: tzinfo | None) -> int:
     """The last time of the cron expression that is not after ``at_ms``; ``zone`` None: that of the machine."""
     floor = _floor(freshness, _local(at_ms, zone))
-    while (found := _millis(floor, zone)) > at_ms:
+    while (fire_ms := _millis(floor, zone)) > at_ms:
         # The clock was set back, and this time of the day comes a second time.
         floor = _floor(freshness, floor - timedelta(seconds=1))
-    return found
+    return fire_ms
 
 
 def next_fire(freshness: Freshness, after_ms: int, zone: tzinfo | None) -> int:
     """The first time of the cron expression that is after ``after_ms``."""
     step = timedelta(milliseconds=freshness.millis)
     at = _floor(freshness, _local(after_ms, zone))
-    while (found := _millis(at, zone)) <= after_ms:
+    while (fire_ms := _millis(at, zone)) <= after_ms:
         at = _floor(freshness, at + step)
-    return found
+    return fire_ms
 
 
 def next_due(

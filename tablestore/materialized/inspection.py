@@ -17,7 +17,7 @@ from tablestore.materialized.freshness import LogicalRefreshMode
 from tablestore.materialized.lasterror import last_error
 from tablestore.materialized.materializedtable import default_constraint
 from tablestore.materialized.refreshing import last_refresh, wall_time, zone_of
-from tablestore.materialized.storing import StoredTable, find_materialized, read_found
+from tablestore.materialized.storing import StoredTable, find_materialized, read_stored
 from tablestore.options import holds_no_secret, is_materialized
 from tablestore.redaction import shown_options
 from tablestore.sql.query.parameters import Parameters
@@ -50,7 +50,7 @@ def describe(session: Session, statement: Describe, source: Source) -> Result:
 
     def more(path: ObjectPath, table: Table) -> Details:
         if is_materialized(table.options()):
-            yield from _details(read_found(path, table), session.clock.now_ms())
+            yield from _details(read_stored(path, table), session.clock.now_ms())
 
     return describe_any(session, statement, source, more)
 
@@ -63,8 +63,8 @@ def explain(session: Session, statement: Explain, source: Source, parameters: Pa
     return explain_others(session, statement, source, parameters)
 
 
-def _details(found: StoredTable, now_ms: int) -> Details:
-    definition, upkeep, last, zone = found.definition, found.upkeep, last_refresh(found), zone_of(found)
+def _details(stored: StoredTable, now_ms: int) -> Details:
+    definition, upkeep, last, zone = stored.definition, stored.upkeep, last_refresh(stored), zone_of(stored)
     yield "original-query", "String", definition.original_query
     yield "expanded-query", "String", definition.expanded_query
     yield "freshness", "String", definition.freshness
@@ -75,17 +75,17 @@ def _details(found: StoredTable, now_ms: int) -> Details:
     yield "last-refresh", "Timestamp", None if last is None else wall_time(last.at_ms, zone)
     yield "last-refresh-mode", "String", None if last is None else last.mode
     yield "last-refresh-reason", "String", None if last is None else last.reason
-    when = due(found, last, now_ms)
+    when = due(stored, last, now_ms)
     yield "refresh-due", "Timestamp", None if when is None else wall_time(when, zone)
-    error = last_error(found)
+    error = last_error(stored)
     yield "last-error", "String", None if error is None else error.message
     yield "last-error-time", "Timestamp", None if error is None else wall_time(error.at_ms, zone)
 
 
-def _create_statement(found: StoredTable) -> str:
+def _create_statement(stored: StoredTable) -> str:
     """A statement that makes the same table. Raises FormatError where none does."""
-    definition = found.definition
-    lines = [f"CREATE MATERIALIZED TABLE {found.path.quoted}"]
+    definition = stored.definition
+    lines = [f"CREATE MATERIALIZED TABLE {stored.path.quoted}"]
     named = definition.constraint != default_constraint(definition.primary_key)
     if definition.primary_key:
         name = f"CONSTRAINT {quote_identifier(definition.constraint or '')} " if named else ""
@@ -100,9 +100,9 @@ def _create_statement(found: StoredTable) -> str:
     if definition.logical_mode is not LogicalRefreshMode.AUTOMATIC:
         lines.append(f"REFRESH_MODE = {definition.logical_mode}")
     query = definition.original_query
-    wanted = {
+    expected = {
         "the kind": "CreateMaterializedTable",
-        "the name": (found.path.catalog, found.path.database, found.path.name),
+        "the name": (stored.path.catalog, stored.path.database, stored.path.name),
         "the primary key": definition.primary_key,
         "the constraint": definition.primary_key and named and definition.constraint,
         "the comment": definition.comment is not None and (definition.comment,),
@@ -112,7 +112,7 @@ def _create_statement(found: StoredTable) -> str:
         "the refresh mode": definition.logical_mode is not LogicalRefreshMode.AUTOMATIC and definition.logical_mode.value,
         "the query": query.strip().rstrip(";").rstrip(),
     }
-    return checked_text("\n".join([*lines, f"AS {query}"]), found.path.plain.quoted, wanted)
+    return checked_text("\n".join([*lines, f"AS {query}"]), stored.path.plain.quoted, expected)
 
 
 def _names(names: tuple[str, ...]) -> str:

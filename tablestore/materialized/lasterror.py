@@ -31,30 +31,30 @@ class LastError:
     message: str
 
 
-def keep_error(found: StoredTable, error: TablestoreError, *, during: During, now_ms: int) -> None:
+def keep_error(stored: StoredTable, error: TablestoreError, *, during: During, now_ms: int) -> None:
     """Keeps an error with its table. It is on its way to somebody: that it cannot be kept is no error."""
-    kept = LastError(at_ms=now_ms, epoch=found.upkeep.epoch, during=during, message=str(error)[:_MOST_CHARACTERS])
+    last = LastError(at_ms=now_ms, epoch=stored.upkeep.epoch, during=during, message=str(error)[:_MOST_CHARACTERS])
     with suppress(TablestoreError):
         # A table that was dropped meanwhile leaves no file behind.
-        context = found.table.context.still_there()
-        context.files.overwrite(LAST_ERROR_FILE, json.dumps(asdict(kept), sort_keys=True).encode(), lasting=False)
+        context = stored.table.context.still_there()
+        context.files.overwrite(LAST_ERROR_FILE, json.dumps(asdict(last), sort_keys=True).encode(), lasting=False)
 
 
-def forget_error(found: StoredTable, *, during: During) -> None:
+def forget_error(stored: StoredTable, *, during: During) -> None:
     """Forgets the last error, if it came up ``during`` this: all is well with that again."""
-    kept = last_error(found)
-    if kept is not None and kept.during == during:
+    last = last_error(stored)
+    if last is not None and last.during == during:
         with suppress(TablestoreError):
-            found.table.context.files.delete(LAST_ERROR_FILE)
+            stored.table.context.files.delete(LAST_ERROR_FILE)
 
 
-def last_error(found: StoredTable) -> LastError | None:
+def last_error(stored: StoredTable) -> LastError | None:
     """The error that still counts; None if all is well."""
     try:
-        kept = LastError(**json.loads(found.table.context.files.read(LAST_ERROR_FILE)))
+        last = LastError(**json.loads(stored.table.context.files.read(LAST_ERROR_FILE)))
     except NotFoundError:
         return None
     except (TablestoreError, ValueError, TypeError, RecursionError):
         # Cut off, or written by something else: the next one takes its place.
         return None
-    return kept if kept.epoch == found.upkeep.epoch else None
+    return last if last.epoch == stored.upkeep.epoch else None

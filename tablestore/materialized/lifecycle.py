@@ -115,83 +115,83 @@ def drop_database(session: Session, statement: DropDatabase, source: Source) -> 
     return drop_plain_database(session, statement, source)
 
 
-def _suspend(session: Session, found: StoredTable) -> Result:
-    check_not_initializing(found, "suspend")
-    continuous = found.definition.refresh_mode is RefreshMode.CONTINUOUS
-    if found.upkeep.status is RefreshStatus.SUSPENDED:
-        raise InvalidInputError(_has_been(found, "suspended"), kind="materialized-status")
+def _suspend(session: Session, stored: StoredTable) -> Result:
+    check_not_initializing(stored, "suspend")
+    continuous = stored.definition.refresh_mode is RefreshMode.CONTINUOUS
+    if stored.upkeep.status is RefreshStatus.SUSPENDED:
+        raise InvalidInputError(_has_been(stored, "suspended"), kind="materialized-status")
     if not continuous:
-        modify_workflow(found.upkeep.handler, "suspend")
+        modify_workflow(stored.upkeep.handler, "suspend")
     # From here on nothing that its job still does can land.
-    store(found, replace(found.upkeep, status=RefreshStatus.SUSPENDED))
+    store(stored, replace(stored.upkeep, status=RefreshStatus.SUSPENDED))
     if continuous:
-        stop_local(session, found.upkeep.handler)
+        stop_local(session, stored.upkeep.handler)
     return done()
 
 
-def _resume(session: Session, found: StoredTable, resume: Resume) -> Result:
-    check_not_initializing(found, "resume")
-    upkeep = found.upkeep
+def _resume(session: Session, stored: StoredTable, resume: Resume) -> Result:
+    check_not_initializing(stored, "resume")
+    upkeep = stored.upkeep
     active = upkeep.status is RefreshStatus.ACTIVATED
-    continuous = found.definition.refresh_mode is RefreshMode.CONTINUOUS
+    continuous = stored.definition.refresh_mode is RefreshMode.CONTINUOUS
     if active and (not continuous or is_alive(session, upkeep.handler)):
-        raise InvalidInputError(_has_been(found, "resumed"), kind="materialized-status")
+        raise InvalidInputError(_has_been(stored, "resumed"), kind="materialized-status")
     if resume.options and not continuous:
         raise UnsupportedError(
-            f"RESUME WITH is for the job of a continuous table, and {found.path} has FULL refreshes: ALTER MATERIALIZED TABLE … "
+            f"RESUME WITH is for the job of a continuous table, and {stored.path} has FULL refreshes: ALTER MATERIALIZED TABLE … "
             "SET the options, which hold for all of them",
             kind="unsupported",
         )
     resumed = replace(upkeep, status=RefreshStatus.ACTIVATED, since_ms=session.clock.now_ms())
     if not continuous and upkeep.handler is not None:
         modify_workflow(upkeep.handler, "resume")
-        store(found, resumed)
+        store(stored, resumed)
         return done()
 
     def act() -> None:
-        with keeping_fresh(session, found.path, found.definition, resume.options) as prepared:
+        with keeping_fresh(session, stored.path, stored.definition, resume.options) as prepared:
             if continuous:
                 # One that cannot be refreshed stays suspended.
-                refresh_newest(session, found, resume.options)
-            store(found, replace(resumed, handler=prepared.handler))
+                refresh_newest(session, stored, resume.options)
+            store(stored, replace(resumed, handler=prepared.handler))
 
     return run_act(session, Act(run=act, fills=continuous))
 
 
-def _has_been(found: StoredTable, what: str) -> str:
-    if found.definition.refresh_mode is RefreshMode.FULL:
-        return f"Materialized table {found.path} refresh workflow has been {what}."
-    job = job_of(found.upkeep.handler)
-    return f"Materialized table {found.path} continuous refresh job has been {what}, jobId is {job}."
+def _has_been(stored: StoredTable, change: str) -> str:
+    if stored.definition.refresh_mode is RefreshMode.FULL:
+        return f"Materialized table {stored.path} refresh workflow has been {change}."
+    job = job_of(stored.upkeep.handler)
+    return f"Materialized table {stored.path} continuous refresh job has been {change}, jobId is {job}."
 
 
-def _refresh(session: Session, found: StoredTable, refresh: Refresh, source: Source) -> Result:
-    check_not_initializing(found, "refresh")
+def _refresh(session: Session, stored: StoredTable, refresh: Refresh, source: Source) -> Result:
+    check_not_initializing(stored, "refresh")
     if refresh.partition is not None:
         with placing(source, refresh.span):
-            check_partition(found, refresh.partition)
+            check_partition(stored, refresh.partition)
     if refresh.verify and refresh.partition is not None:
         raise UnsupportedError(
             source.mark("VERIFY compares all rows of a table: leave PARTITION out", refresh.span), kind="unsupported"
         )
 
     def work(job: Job[Result]) -> Result:
-        def once(now: StoredTable) -> RefreshReport:
-            return refresh_once(session, now, before=last_refresh(now), partition=refresh.partition)
+        def once(current: StoredTable) -> RefreshReport:
+            return refresh_once(session, current, before=last_refresh(current), partition=refresh.partition)
 
-        report = refresh_until_landed(session, found, once)
-        return _reported(found, job.id, report, _verified(session, found.path) if refresh.verify else None)
+        report = refresh_until_landed(session, stored, once)
+        return _reported(stored, job.id, report, _verified(session, stored.path) if refresh.verify else None)
 
     return session.jobs.run(work)
 
 
 def _verified(session: Session, path: ObjectPath) -> VerifyReport:
-    inner, found = refresh_session(session), open_materialized(session, path)
-    with while_there(found):
-        return verify(inner, found.table, found.definition.expanded_query, spec=inner.spec(path, found.table))
+    inner, stored = refresh_session(session), open_materialized(session, path)
+    with while_there(stored):
+        return verify(inner, stored.table, stored.definition.expanded_query, spec=inner.spec(path, stored.table))
 
 
-def _reported(found: StoredTable, job_id: str, report: RefreshReport, verified: VerifyReport | None) -> Result:
+def _reported(stored: StoredTable, job_id: str, report: RefreshReport, verified: VerifyReport | None) -> Result:
     row = {
         "job_id": job_id,
         "mode": report.mode,
@@ -202,7 +202,7 @@ def _reported(found: StoredTable, job_id: str, report: RefreshReport, verified: 
         "missing": None if verified is None else verified.missing,
         "extra": None if verified is None else verified.extra,
     }
-    snapshot = None if report.snapshot_id is None else found.table.context.snapshots.find(report.snapshot_id)
+    snapshot = None if report.snapshot_id is None else stored.table.context.snapshots.find(report.snapshot_id)
     return Result(pa.Table.from_pylist([row], schema=REFRESH_SCHEMA), kind="snapshot", snapshot=snapshot)
 
 
@@ -219,8 +219,8 @@ def _drop_all(session: Session, catalog: str, database: str) -> None:
                 # A version goes with the table that it is of.
                 _drop(session, path)
         except TablestoreError as error:
-            gone = f"dropped before it: {', '.join(dropped)}" if dropped else "nothing was dropped before it"
-            error.message = f"table {database}.{path.name} could not be dropped ({gone}): {error.message}"
+            dropped_text = f"dropped before it: {', '.join(dropped)}" if dropped else "nothing was dropped before it"
+            error.message = f"table {database}.{path.name} could not be dropped ({dropped_text}): {error.message}"
             error.args = (error.message,)
             raise
         dropped.append(f"{database}.{path.name}")
@@ -228,7 +228,7 @@ def _drop_all(session: Session, catalog: str, database: str) -> None:
 
 def _drop(session: Session, path: ObjectPath) -> None:
     try:
-        found = _whole(session, path)
+        stored = _whole(session, path)
     except FormatError as error:
         if error.kind != "materialized-definition":
             raise
@@ -238,21 +238,21 @@ def _drop(session: Session, path: ObjectPath) -> None:
             release_sources(refresh_session(session), table)
         session.factory.on_drop_table(stored_context(session, path), True)
         return
-    drop_whole(session, found)
+    drop_whole(session, stored)
 
 
 def _whole(session: Session, path: ObjectPath) -> StoredTable:
     """The table, once nobody is about to make it: an older version of tablestore lets it be seen before."""
-    found = open_materialized(session, path)
-    if found.upkeep.status is RefreshStatus.INITIALIZING:
+    stored = open_materialized(session, path)
+    if stored.upkeep.status is RefreshStatus.INITIALIZING:
         catalog = session.catalogs.get(path.catalog)
         # Whoever was about to make it may have died long ago.
         sweep_dead(catalog)
-        found = open_materialized(session, path)
+        stored = open_materialized(session, path)
         if (creation := catalog.creation_of(path.in_catalog)) is not None:
             raise InvalidInputError(
                 f"Current refresh status of materialized table {path} is initializing, skip the drop operation. Job "
                 f"{creation.job_id} makes it; if that has died, it can be dropped an hour later, or after `tablestore clean`",
                 kind="materialized-status",
             )
-    return found
+    return stored

@@ -111,9 +111,11 @@ def definition_of(schema: TableSchema) -> MaterializedTable:
     interval = _text(options, opt.MATERIALIZED_FRESHNESS.key)
     if not (interval.isascii() and interval.isdecimal() and 0 < int(interval[:20]) < 1 << 31):
         raise _damaged(opt.MATERIALIZED_FRESHNESS.key, "a positive number", interval)
-    constraint, given = declared.get(_CONSTRAINT), declared.get(_OPTIONS, {})
-    if not isinstance(given, dict) or not all(isinstance(part, str) for pair in given.items() for part in pair):
-        raise _damaged(DECLARED, "options as texts", str(given))
+    constraint, declared_options = declared.get(_CONSTRAINT), declared.get(_OPTIONS, {})
+    if not isinstance(declared_options, dict) or not all(
+        isinstance(part, str) for pair in declared_options.items() for part in pair
+    ):
+        raise _damaged(DECLARED, "options as texts", str(declared_options))
     return MaterializedTable(
         original_query=_query(options, ORIGINAL_QUERY) if ORIGINAL_QUERY in options else expanded,
         expanded_query=expanded,
@@ -127,7 +129,7 @@ def definition_of(schema: TableSchema) -> MaterializedTable:
         partition_by=schema.partition_keys,
         comment=schema.comment,
         # A table is rescaled beside its definition.
-        options={**{key: options.get(key, text) for key, text in given.items()}, **layout_of(schema)},
+        options={**{key: options.get(key, text) for key, text in declared_options.items()}, **layout_of(schema)},
     )
 
 
@@ -199,12 +201,12 @@ def _declared(text: str | None) -> dict[str, object]:
         # Another engine made the table.
         return {}
     try:
-        found = json.loads(text)
+        content = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise _damaged(DECLARED, "JSON", text) from error
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise _damaged(DECLARED, "a JSON object", text)
-    return found
+    return content
 
 
 def _text(options: Mapping[str, str], key: str) -> str:
@@ -242,9 +244,9 @@ def _choice(options: Mapping[str, str], key: str, choices: type[E]) -> E:
         raise _damaged(key, f"one of {', '.join(choices)}", text) from error
 
 
-def _damaged(key: str, expected: str, found: str) -> FormatError:
+def _damaged(key: str, expected: str, value: str) -> FormatError:
     return FormatError(
-        f"the definition of the materialized table is damaged: option {key}: expected {expected}, found {found!r:.100}; DROP "
+        f"the definition of the materialized table is damaged: option {key}: expected {expected}, found {value!r:.100}; DROP "
         "MATERIALIZED TABLE it, and create it anew",
         kind="materialized-definition",
     )

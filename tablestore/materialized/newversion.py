@@ -22,8 +22,8 @@ from tablestore.errors import CommitOutcomeUnknown, ConflictError, NotFoundError
 from tablestore.materialized.incremental.holding import held_sources, hold_cursor, release
 from tablestore.materialized.materializedtable import MaterializedTable, Upkeep, options_of
 from tablestore.materialized.refreshing import last_refresh, refresh_once, refresh_session
-from tablestore.materialized.storing import StoredTable, read_found
-from tablestore.materialized.tableversions import drop_found, is_version
+from tablestore.materialized.storing import StoredTable, read_stored
+from tablestore.materialized.tableversions import drop_stored, is_version
 from tablestore.options import MATERIALIZED_PREFIX, OWN_MATERIALIZED_PREFIX, TYPE
 from tablestore.sql.incremental.shapes import TARGET
 from tablestore.sql.query.edits import quote_name
@@ -63,13 +63,13 @@ class Version:
         )
 
     def _as_table(self) -> TableDefinition:
-        made = self.definition
+        definition = self.definition
         return TableDefinition(
-            fields=made.fields,
-            primary_key=made.primary_key,
-            partition_by=made.partition_by,
-            comment=made.comment,
-            options=made.options if self.like is None else self._options_as(self.like),
+            fields=definition.fields,
+            primary_key=definition.primary_key,
+            partition_by=definition.partition_by,
+            comment=definition.comment,
+            options=definition.options if self.like is None else self._options_as(self.like),
         )
 
     def _with_definition(self, context: ManagedTableContext) -> ManagedTableContext:
@@ -102,20 +102,20 @@ def build(
     # The settings of this session have no part in a version that is like another one.
     context = version.context(session if version.like is None else inner)
     with _staged(inner, context, over) as staged:
-        made = read_found(version.path, staged.table)
-        same = over is not None and over.table.context.table_uuid == made.table.context.table_uuid
+        built = read_stored(version.path, staged.table)
+        same = over is not None and over.table.context.table_uuid == built.table.context.table_uuid
         try:
             if rows is not None:
-                _copy(inner, rows, made)
+                _copy(inner, rows, built)
             if refreshes:
-                refresh_once(session, made, before=last_refresh(made))
-                hold_cursor(inner, made.table)
+                refresh_once(session, built, before=last_refresh(built))
+                hold_cursor(inner, built.table)
             once_whole()
             table = staged.publish()
         except BaseException as error:
             if not isinstance(error, CommitOutcomeUnknown):
-                held = held_sources(inner, made.table, version.definition.expanded_query)
-                release(made.table, held, but=before if same else ())
+                held = held_sources(inner, built.table, version.definition.expanded_query)
+                release(built.table, held, but=before if same else ())
             if isinstance(error, TablestoreError):
                 # The user knows the table by its name alone.
                 error.message = error.message.replace(staged.table.location, str(version.path))
@@ -123,7 +123,7 @@ def build(
             raise
     if over is not None:
         release(over.table, before, but=held_sources(inner, table, version.definition.expanded_query) if same else ())
-    return read_found(version.path, table)
+    return read_stored(version.path, table)
 
 
 def _staged(session: Session, context: ManagedTableContext, over: StoredTable | None) -> StagedTable:
@@ -142,7 +142,7 @@ def _staged(session: Session, context: ManagedTableContext, over: StoredTable | 
         if not is_version(over.table):
             raise
         # Nobody depends on what lies beside a table: it need not go in one step.
-        drop_found(session, over)
+        drop_stored(session, over)
         return factory.on_stage_table(context, job_id)
     try:
         unchanged = _stamp(session.open_table(over.path)) == _stamp(over.table)
@@ -175,7 +175,7 @@ def _copy(session: Session, rows: StoredTable, into: StoredTable) -> None:
     if snapshot is None or not says:
         # Never refreshed, or written by something else: the rows are made anew.
         return
-    columns = ", ".join(quote_name(one.name) for one in target.table_schema.fields)
+    columns = ", ".join(quote_name(column.name) for column in target.table_schema.fields)
     pin = pin_at(source.context, session.spec(rows.path, source), snapshot.id)
     query = Relations(session=session).bind(
         f"SELECT {columns} FROM {TARGET}", {TARGET: ManagedRelation(name=source.name, table=source, pin=pin)}

@@ -60,9 +60,9 @@ class RefreshNote:
     rows_out: int | None = None
 
 
-def last_refresh(found: StoredTable) -> RefreshNote | None:
+def last_refresh(stored: StoredTable) -> RefreshNote | None:
     """The refresh that the newest rows are from; None where there is none, or somebody else has written."""
-    return note_in(found.table.context.snapshots.latest())
+    return note_in(stored.table.context.snapshots.latest())
 
 
 def note_in(snapshot: Snapshot | None) -> RefreshNote | None:
@@ -87,7 +87,7 @@ def refresh_session(session: Session) -> Session:
 
 def refresh_once(
     session: Session,
-    found: StoredTable,
+    stored: StoredTable,
     *,
     before: RefreshNote | None = None,
     schedule_ms: int | None = None,
@@ -104,29 +104,29 @@ def refresh_once(
     kept with the table.
     """
     try:
-        report = _refreshed(session, found, before, schedule_ms, partition, in_round, options or {})
+        report = _refreshed(session, stored, before, schedule_ms, partition, in_round, options or {})
     except TablestoreError as error:
         if error.kind not in CONFLICTS:
-            _check_same_definition(found, error)
-            keep_error(found, error, during="refresh", now_ms=session.clock.now_ms())
+            _check_same_definition(stored, error)
+            keep_error(stored, error, during="refresh", now_ms=session.clock.now_ms())
         raise
-    forget_error(found, during="refresh")
+    forget_error(stored, during="refresh")
     return report
 
 
-def _check_same_definition(found: StoredTable, error: TablestoreError) -> None:
+def _check_same_definition(stored: StoredTable, error: TablestoreError) -> None:
     """Raises in place of an error that may be one of an old query over the rows and columns of another definition.
 
     Raises ConflictError for another definition or table, NotFoundError where it was dropped.
     """
-    check_there(found, error)
-    if found.table.context.schemas.latest().options.get(EPOCH, "0") != str(found.upkeep.epoch):
-        raise _left_behind(found, "altered, suspended or resumed") from error
+    check_there(stored, error)
+    if stored.table.context.schemas.latest().options.get(EPOCH, "0") != str(stored.upkeep.epoch):
+        raise _left_behind(stored, "altered, suspended or resumed") from error
 
 
 def _refreshed(
     session: Session,
-    found: StoredTable,
+    stored: StoredTable,
     before: RefreshNote | None,
     schedule_ms: int | None,
     partition: Mapping[str, str | None] | None,
@@ -134,24 +134,24 @@ def _refreshed(
     options: Mapping[str, str],
 ) -> RefreshReport:
     inner = refresh_session(session)
-    now = session.clock.now_ms()
-    for_ms = schedule_ms if schedule_ms is not None else (before.schedule_ms if before and partition else now)
-    note = RefreshNote(id=session.jobs.ids.uuid(), epoch=found.upkeep.epoch, at_ms=now, schedule_ms=for_ms, mode="full")
-    guard = guard_of(found, before)
+    now_ms = session.clock.now_ms()
+    for_ms = schedule_ms if schedule_ms is not None else (before.schedule_ms if before and partition else now_ms)
+    note = RefreshNote(id=session.jobs.ids.uuid(), epoch=stored.upkeep.epoch, at_ms=now_ms, schedule_ms=for_ms, mode="full")
+    guard = guard_of(stored, before)
     if partition is not None:
         note = replace(note, reason="a partition is computed as a whole")
-        sources = find_sources(inner, found.definition.expanded_query, in_round)
-        known = sources.sources if isinstance(sources, Sources) else ()
-        snapshot = _overwritten(inner, found, partition, CommitNote(properties=note_text(note), guard=guard), known)
+        sources = find_sources(inner, stored.definition.expanded_query, in_round)
+        known_sources = sources.sources if isinstance(sources, Sources) else ()
+        snapshot = _overwritten(inner, stored, partition, CommitNote(properties=note_text(note), guard=guard), known_sources)
         # Its rows are from several snapshots now: the next refresh of all rows begins at none of them.
-        let_go(found.table, known)
+        let_go(stored.table, known_sources)
         return RefreshReport(mode="full", reason=note.reason, snapshot_id=None if snapshot is None else snapshot.id)
-    with _naming_keys(found):
+    with _naming_keys(stored):
         return refresh(
             inner,
-            found.table.writing_with(options) if options else found.table,
-            found.definition.expanded_query,
-            spec=replace(inner.spec(found.path, found.table), write_options=dict(options)),
+            stored.table.writing_with(options) if options else stored.table,
+            stored.definition.expanded_query,
+            spec=replace(inner.spec(stored.path, stored.table), write_options=dict(options)),
             guard=guard,
             describe=lambda report: note_text(
                 replace(note, mode=report.mode, reason=report.reason, rows_in=report.rows_in, rows_out=report.rows_out)
@@ -161,15 +161,15 @@ def _refreshed(
 
 
 @contextmanager
-def _naming_keys(found: StoredTable) -> Iterator[None]:
+def _naming_keys(stored: StoredTable) -> Iterator[None]:
     """Engines do not know which columns of a query may be NULL; so it is only found out here that those of a key are."""
     try:
         yield
     except InvalidInputError as error:
         if error.kind == "null-in-not-null":
-            what = error.message.replace(found.table.location, str(found.path)).removesuffix("; fill or drop them")
+            message = error.message.replace(stored.table.location, str(stored.path)).removesuffix("; fill or drop them")
             error.message = (
-                f"{what}: a PRIMARY KEY takes no NULL; leave such rows out of the query, or give them a value with coalesce"
+                f"{message}: a PRIMARY KEY takes no NULL; leave such rows out of the query, or give them a value with coalesce"
             )
             error.args = (error.message,)
         raise
@@ -180,108 +180,112 @@ def note_text(note: RefreshNote) -> dict[str, str]:
     return {REFRESH_PROPERTY: json.dumps(asdict(note), sort_keys=True)}
 
 
-def guard_of(found: StoredTable, before: RefreshNote | None) -> Guard:
+def guard_of(stored: StoredTable, before: RefreshNote | None) -> Guard:
     """Refuses a snapshot on which the newest refresh is another one than ``before``, and a definition that is another one now."""
-    schemas, epoch = found.table.context.schemas, str(found.upkeep.epoch)
+    schemas, epoch = stored.table.context.schemas, str(stored.upkeep.epoch)
 
     def check(latest: Snapshot | None) -> None:
-        now = note_in(latest)
+        newest = note_in(latest)
         if schemas.latest().options.get(EPOCH, "0") != epoch:
-            what = "altered, suspended or resumed"
-        elif (now.id if now else None) != (before.id if before else None):
-            what = "refreshed by another job"
+            change = "altered, suspended or resumed"
+        elif (newest.id if newest else None) != (before.id if before else None):
+            change = "refreshed by another job"
         else:
             return
-        raise _left_behind(found, what)
+        raise _left_behind(stored, change)
 
     return check
 
 
-def _left_behind(found: StoredTable, what: str) -> ConflictError:
+def _left_behind(stored: StoredTable, change: str) -> ConflictError:
     return ConflictError(
-        f"Materialized table {found.path} was {what} meanwhile; nothing of this refresh is visible, the next one goes on from "
+        f"Materialized table {stored.path} was {change} meanwhile; nothing of this refresh is visible, the next one goes on from "
         "what is there",
         kind="refresh-conflict",
     )
 
 
-def refresh_until_landed(session: Session, found: StoredTable, refresh: Callable[[StoredTable], RefreshReport]) -> RefreshReport:
+def refresh_until_landed(session: Session, stored: StoredTable, refresh: Callable[[StoredTable], RefreshReport]) -> RefreshReport:
     """Refreshes again where another refresh was faster, for ``commit.timeout`` at most."""
-    context = found.table.context
+    context = stored.table.context
     deadline_s = context.clock.steady_s() + context.settings.commit_timeout_s
     while True:
         try:
-            return refresh(found)
+            return refresh(stored)
         except ConflictError as error:
             if error.kind not in CONFLICTS or context.clock.steady_s() >= deadline_s:
                 raise
-        found = open_materialized(session, found.path)
+        stored = open_materialized(session, stored.path)
 
 
-def refresh_newest(session: Session, found: StoredTable, options: Mapping[str, str] | None = None) -> None:
+def refresh_newest(session: Session, stored: StoredTable, options: Mapping[str, str] | None = None) -> None:
     """Brings a table up to date as it is now declared; ``options`` as in :func:`refresh_once`. Raises as this."""
-    refresh_until_landed(session, found, lambda now: refresh_once(session, now, before=last_refresh(now), options=options))
+    refresh_until_landed(
+        session, stored, lambda current: refresh_once(session, current, before=last_refresh(current), options=options)
+    )
 
 
 def _overwritten(
     session: Session,
-    found: StoredTable,
+    stored: StoredTable,
     partition: Mapping[str, str | None],
     note: CommitNote,
     sources: Sequence[SourceTable],
 ) -> Snapshot | None:
     """Puts the rows of the query in the place of those of the partition."""
-    table = found.table
-    names = ", ".join(quote_identifier(one.name) for one in table.table_schema.fields)
-    wanted = {
+    table = stored.table
+    names = ", ".join(quote_identifier(field.name) for field in table.table_schema.fields)
+    partition_values = {
         name: None if text is None else parse_partition_value(table.table_schema, name, text) for name, text in partition.items()
     }
     where = " AND ".join(
         f"{quote_identifier(name)} IS NULL" if text is None else f"{quote_identifier(name)} = {_quoted(text)}"
         for name, text in partition.items()
     )
-    text = f"SELECT {names} FROM (\n{found.definition.expanded_query}\n) AS `definition` WHERE {where}"
-    path = found.path
+    text = f"SELECT {names} FROM (\n{stored.definition.expanded_query}\n) AS `definition` WHERE {where}"
+    path = stored.path
     insert = Insert(target=Path((path.catalog, path.database, path.name)), query=Fragment(text, Span(0, len(text))), overwrite=True)
     rows = QueryToInsert.of(session, insert, Source(text), ())
-    for one in sources:
-        rows.relations.pins[one.table.location, one.table.branch_name] = one.pin(session, one.now.id if one.now else None)
+    for source in sources:
+        rows.relations.pins[source.table.location, source.table.branch_name] = source.pin(
+            session, source.now.id if source.now else None
+        )
     fields = table.table_schema.fields
     derived = [replace(field, type=kind or field.type) for field, (_, kind) in zip(fields, rows.given, strict=True)]
     if drift := check_kinds(fields, derived, str(path)):
         # An INSERT would cast, which cuts digits off.
         raise drifted(str(path), drift)
     query = rows.bound(fields)
-    target = InsertTarget(table=table, spec=session.spec(path, table), overwrite=wanted, note=note)
+    target = InsertTarget(table=table, spec=session.spec(path, table), overwrite=partition_values, note=note)
     return session.engine_for("REFRESH").insert(query, target)
 
 
-def check_partition(found: StoredTable, partition: Mapping[str, str | None]) -> None:
+def check_partition(stored: StoredTable, partition: Mapping[str, str | None]) -> None:
     """Raises InvalidInputError for a partition that REFRESH does not take."""
-    keys = found.definition.partition_by
+    keys = stored.definition.partition_by
     if unknown := [name for name in partition if name not in keys]:
         raise InvalidInputError(
             f"The partition spec contains unknown partition keys: {', '.join(unknown)}. All known partition keys are: "
             f"{', '.join(keys) or 'none, the table is not partitioned'}.",
             kind="unknown-partition-column",
         )
-    types = {one.name: one.type for one in found.definition.fields}
-    if others := [name for name in partition if not is_text(types[name])]:
+    types = {field.name: field.type for field in stored.definition.fields}
+    if not_texts := [name for name in partition if not is_text(types[name])]:
         raise InvalidInputError(
             "Currently, refreshing materialized table only supports referring to char, varchar and string type partition keys. All "
-            f"specific partition keys in partition spec with unsupported types are: {', '.join(others)}.",
+            f"specific partition keys in partition spec with unsupported types are: {', '.join(not_texts)}.",
             kind="partition",
         )
 
 
-def partition_of_schedule(found: StoredTable, schedule_ms: int) -> dict[str, str] | None:
+def partition_of_schedule(stored: StoredTable, schedule_ms: int) -> dict[str, str] | None:
     """The partition that a refresh for this time is of: the period that has just closed. None: the whole table."""
-    definition = found.definition
+    definition = stored.definition
     formats = {column: text for key, text in definition.options.items() if (column := partition_date_column(key))}
     if not formats:
         return None
     moment = datetime.fromtimestamp((schedule_ms - definition.freshness.millis) // 1000, UTC)
-    wall = moment.astimezone(zone_of(found)).replace(tzinfo=None)
+    wall = moment.astimezone(zone_of(stored)).replace(tzinfo=None)
     return {
         column: wall.strftime(strptime_format(text, f"partition.fields.{column}.date-formatter"))
         for column, text in formats.items()
@@ -295,9 +299,9 @@ def check_formats(options: Mapping[str, str]) -> None:
             strptime_format(text, key)
 
 
-def zone_of(found: StoredTable) -> ZoneInfo | None:
+def zone_of(stored: StoredTable) -> ZoneInfo | None:
     """The time zone of the times of refreshes; None: that of the machine. Raises InvalidInputError."""
-    name = TableOptions(found.table.options()).value(PROCESS_TIME_ZONE)
+    name = TableOptions(stored.table.options()).value(PROCESS_TIME_ZONE)
     try:
         return ZoneInfo(str(name)) if name else None
     except (ZoneInfoNotFoundError, ValueError) as error:

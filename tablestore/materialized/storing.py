@@ -64,7 +64,7 @@ def open_materialized(session: Session, path: ObjectPath) -> StoredTable:
             f"Table {path} is not a materialized table, does not support materialized table related operation.",
             kind="not-materialized",
         )
-    return read_found(path, table)
+    return read_stored(path, table)
 
 
 @contextmanager
@@ -77,51 +77,51 @@ def while_there(*tables: StoredTable) -> Iterator[None]:
     try:
         yield
     except TablestoreError as error:
-        for found in tables:
-            check_there(found, error)
+        for stored in tables:
+            check_there(stored, error)
         raise
-    for found in tables:
-        check_there(found)
+    for stored in tables:
+        check_there(stored)
 
 
-def check_there(found: StoredTable, error: TablestoreError | None = None) -> None:
+def check_there(stored: StoredTable, error: TablestoreError | None = None) -> None:
     """Raises NotFoundError for a table that was dropped since it was read, ConflictError for one that was replaced.
 
     ``error``: what came of it.
     """
     try:
-        found.table.context.still_there()
-    except NotFoundError as gone:
+        stored.table.context.still_there()
+    except NotFoundError as not_found:
         raise NotFoundError(
-            f"Materialized table {found.path} is gone: another session has dropped it meanwhile; SHOW MATERIALIZED TABLES lists "
+            f"Materialized table {stored.path} is gone: another session has dropped it meanwhile; SHOW MATERIALIZED TABLES lists "
             "those that there are",
-            kind=gone.kind,
-        ) from error or gone
+            kind=not_found.kind,
+        ) from error or not_found
     except ConflictError as replaced:
         raise replaced from error
 
 
-def read_found(path: ObjectPath, table: Table) -> StoredTable:
+def read_stored(path: ObjectPath, table: Table) -> StoredTable:
     """The materialized table that the schema of a handle carries."""
     schema = table.table_schema
     return StoredTable(path=path, table=table, definition=definition_of(schema), upkeep=upkeep_of(schema))
 
 
-def store(found: StoredTable, upkeep: Upkeep, plan: AlterationPlan | None = None) -> StoredTable:
+def store(stored: StoredTable, upkeep: Upkeep, plan: AlterationPlan | None = None) -> StoredTable:
     """Writes the state of a table, and what a plan changes in its definition, with the next epoch, and returns what is there then.
 
     Raises ConflictError if another session has changed it since it was read, and what altering a table raises.
     """
-    with _not_faster(found):
-        return read_found(found.path, found.table.alter(_changes(found, upkeep, plan)))
+    with _not_faster(stored):
+        return read_stored(stored.path, stored.table.alter(_changes(stored, upkeep, plan)))
 
 
-def check_storable(found: StoredTable, plan: AlterationPlan, *, filled: bool) -> None:
+def check_storable(stored: StoredTable, plan: AlterationPlan, *, filled: bool) -> None:
     """Raises what storing a plan would raise, as far as the table decides that: nothing is changed. ``filled``: the table is
     refreshed before."""
     try:
-        with _not_faster(found):
-            check_alteration(found.table.context, _changes(found, found.upkeep, plan), filled=filled)
+        with _not_faster(stored):
+            check_alteration(stored.table.context, _changes(stored, stored.upkeep, plan), filled=filled)
     except UnsupportedError as error:
         if "STAGE" not in error.message:
             error.message = f"{error.message}. {WAY_OUT}"
@@ -130,7 +130,7 @@ def check_storable(found: StoredTable, plan: AlterationPlan, *, filled: bool) ->
 
 
 @contextmanager
-def _not_faster(found: StoredTable) -> Iterator[None]:
+def _not_faster(stored: StoredTable) -> Iterator[None]:
     """Says of a table that is not as it was read that another session has changed it, in place of the option that shows it."""
     try:
         yield
@@ -138,7 +138,7 @@ def _not_faster(found: StoredTable) -> Iterator[None]:
         if error.kind != "option-changed":
             raise
         raise ConflictError(
-            f"Materialized table {found.path} was changed by another session meanwhile; nothing was changed here: repeat the "
+            f"Materialized table {stored.path} was changed by another session meanwhile; nothing was changed here: repeat the "
             "statement",
             kind="materialized-changed",
         ) from error
@@ -153,21 +153,21 @@ def rules_of(settings: Settings) -> FreshnessRules:
     )
 
 
-def check_not_initializing(found: StoredTable, operation: str) -> None:
+def check_not_initializing(stored: StoredTable, operation: str) -> None:
     """Raises InvalidInputError for a table that another session is about to make."""
-    if found.upkeep.status is RefreshStatus.INITIALIZING:
+    if stored.upkeep.status is RefreshStatus.INITIALIZING:
         raise InvalidInputError(
-            f"Materialized table {found.path} is being initialized and does not support {operation} operation.",
+            f"Materialized table {stored.path} is being initialized and does not support {operation} operation.",
             kind="materialized-status",
         )
 
 
-def _changes(found: StoredTable, upkeep: Upkeep, plan: AlterationPlan | None) -> list[to.SchemaChange]:
-    definition = found.definition if plan is None else plan.new
-    before = found.table.options()
-    after = options_of(definition, replace(upkeep, epoch=found.upkeep.epoch + 1))
-    handled = options_of(found.definition, found.upkeep)
-    changes: list[to.SchemaChange] = [_unchanged(found)]
+def _changes(stored: StoredTable, upkeep: Upkeep, plan: AlterationPlan | None) -> list[to.SchemaChange]:
+    definition = stored.definition if plan is None else plan.new
+    before = stored.table.options()
+    after = options_of(definition, replace(upkeep, epoch=stored.upkeep.epoch + 1))
+    handled = options_of(stored.definition, stored.upkeep)
+    changes: list[to.SchemaChange] = [_unchanged(stored)]
     if plan is not None:
         changes += _of_plan(plan)
     changes += [to.SetOption(key, text) for key, text in after.items() if key != TYPE.key and before.get(key) != text]
@@ -175,14 +175,14 @@ def _changes(found: StoredTable, upkeep: Upkeep, plan: AlterationPlan | None) ->
     return changes
 
 
-def _unchanged(found: StoredTable) -> to.RequireOption:
-    epoch = found.upkeep.epoch
+def _unchanged(stored: StoredTable) -> to.RequireOption:
+    epoch = stored.upkeep.epoch
     # A table that another engine made has none.
     return to.RequireOption(EPOCH, str(epoch) if epoch else None)
 
 
 def _of_plan(plan: AlterationPlan) -> list[to.SchemaChange]:
-    changes: list[to.SchemaChange] = [to.AddColumn((one.name,), one.type) for one in plan.appended]
+    changes: list[to.SchemaChange] = [to.AddColumn((column.name,), column.type) for column in plan.appended]
     for change in plan.changes:
         match change:
             case ModifyColumns():

@@ -89,9 +89,9 @@ def prepare_upkeep(
     return PreparedRefresh(session=session, handler=handler_of(job.id), job=job, loop=loop)
 
 
-def end_upkeep(session: Session, found: StoredTable) -> None:
+def end_upkeep(session: Session, stored: StoredTable) -> None:
     """Ends what keeps a table fresh."""
-    if found.definition.refresh_mode is RefreshMode.FULL:
-        modify_workflow(found.upkeep.handler, "delete")
+    if stored.definition.refresh_mode is RefreshMode.FULL:
+        modify_workflow(stored.upkeep.handler, "delete")
     else:
-        stop_local(session, found.upkeep.handler)
+        stop_local(session, stored.upkeep.handler)

@@ -122,13 +122,13 @@ def create_workflow(session: Session, workflow: RefreshWorkflow) -> RefreshHandl
         scheduler.close()
 
 
-def modify_workflow(kept: RefreshHandler | None, change: Literal["suspend", "resume", "delete"]) -> None:
+def modify_workflow(refresh_handler: RefreshHandler | None, change: Literal["suspend", "resume", "delete"]) -> None:
     """Suspends, resumes or removes the workflow of a table."""
-    if kept is None:
+    if refresh_handler is None:
         return
-    scheduler = open_scheduler(scheduler_of(kept))
+    scheduler = open_scheduler(scheduler_of(refresh_handler))
     try:
-        handler = scheduler.deserialize(_part(kept))
+        handler = scheduler.deserialize(_part(refresh_handler))
         if change == "delete":
             scheduler.delete_refresh_workflow(handler)
         else:
@@ -137,9 +137,9 @@ def modify_workflow(kept: RefreshHandler | None, change: Literal["suspend", "res
         scheduler.close()
 
 
-def scheduler_of(kept: RefreshHandler) -> str:
+def scheduler_of(refresh_handler: RefreshHandler) -> str:
     """The name of the scheduler that has a workflow. Raises FormatError."""
-    return str(_content(kept).get("scheduler"))
+    return str(_content(refresh_handler).get("scheduler"))
 
 
 def open_scheduler(name: str) -> WorkflowScheduler:
@@ -166,17 +166,17 @@ def _scheduler_name(session: Session) -> str:
     return str(session.settings.get(WORKFLOW_SCHEDULER.key)).strip()
 
 
-def _content(kept: RefreshHandler) -> dict[str, object]:
+def _content(refresh_handler: RefreshHandler) -> dict[str, object]:
     try:
-        found = json.loads(kept.data)
+        content = json.loads(refresh_handler.data)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        content = None
+    if not isinstance(content, dict):
         raise FormatError(
-            f"the refresh handler {kept.summary!r:.100} was not written by tablestore", kind="materialized-definition"
+            f"the refresh handler {refresh_handler.summary!r:.100} was not written by tablestore", kind="materialized-definition"
         )
-    return found
+    return content
 
 
-def _part(kept: RefreshHandler) -> bytes:
-    return base64.b64decode(str(_content(kept).get("handler", "")))
+def _part(refresh_handler: RefreshHandler) -> bytes:
+    return base64.b64decode(str(_content(refresh_handler).get("handler", "")))

@@ -109,10 +109,10 @@ def check_frame_change(
         outside = [entry for entry in files if not (old.in_frame(entry.file.level) and new.in_frame(entry.file.level))]
     if not outside:
         return
-    what = "merge-engine, sequence.field or how a column combines (fields.…)" if merges else "changelog-producer"
+    option_text = "merge-engine, sequence.field or how a column combines (fields.…)" if merges else "changelog-producer"
     raise UnsupportedError(
-        f"table {table}: {what} cannot change while {len(outside)} of its {len(files)} files wait for a full compaction, because "
-        f"their changes would be lost or seen twice; {_way_out(old_options)} while no writer is at work, then change it",
+        f"table {table}: {option_text} cannot change while {len(outside)} of its {len(files)} files wait for a full compaction, "
+        f"because their changes would be lost or seen twice; {_way_out(old_options)} while no writer is at work, then change it",
         kind="outside-frame",
     )
 

@@ -41,15 +41,15 @@ class Shared:
     """Objects, such as caches, that handles from one place share: each is created when it is first asked for."""
 
     def __init__(self) -> None:
-        self._made: dict[Any, Any] = {}
+        self._values: dict[Any, Any] = {}
 
     def once(self, make: Callable[[], T]) -> T:
         """The value of ``make``, computed when it was first asked for here."""
-        if make not in self._made:
+        if make not in self._values:
             # Threads that ask at once may both make one; one stays.
-            self._made.setdefault(make, make())
-        found: T = self._made[make]
-        return found
+            self._values.setdefault(make, make())
+        value: T = self._values[make]
+        return value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,7 @@ class TableContext:
     clock: Clock = field(default_factory=SystemClock)
     ids: Ids = field(default_factory=SystemIds)
     shared: Shared = field(default_factory=Shared, repr=False, compare=False)
-    _known: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _values: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[object, ...]:
         # The state that was seen of the table stays here: the process where this arrives looks for itself.
@@ -79,10 +79,10 @@ class TableContext:
 
     def once(self, make: Callable[["TableContext"], T]) -> T:
         """The value that ``make`` computes from this context's schema; computed once, since the schema never changes."""
-        if make not in self._known:
-            self._known[make] = make(self)
-        found: T = self._known[make]
-        return found
+        if make not in self._values:
+            self._values[make] = make(self)
+        value: T = self._values[make]
+        return value
 
     def check_writable(self, *, new_rows: bool = True) -> None:
         """Raise UnsupportedError if rows could not be committed, or other engines would read them wrong (see
@@ -107,9 +107,9 @@ class TableContext:
         Call it after the newest snapshot was read. It reads the schema only if that snapshot does not continue the history known.
         """
         seen = self.snapshots.histories
-        if self._known.get("history") != seen:
+        if self._values.get("history") != seen:
             self.still_there()
-            self._known["history"] = seen
+            self._values["history"] = seen
 
     def still_there(self) -> "TableContext":
         """The context itself. Raises as :meth:`check_is_there`, and reads the schema each time."""
@@ -135,8 +135,8 @@ class TableContext:
         except (NotFoundError, FormatError) as error:
             try:
                 self.still_there()
-            except (NotFoundError, ConflictError) as gone:
-                raise gone from error
+            except (NotFoundError, ConflictError) as table_error:
+                raise table_error from error
             raise
 
     @property

@@ -89,20 +89,20 @@ class DeletionVectors:
 
         Writes the bucket's new index file. Empty if nothing changes.
         """
-        here = [entry for entry in self._entries if (entry.partition, entry.bucket) == (partition, bucket)]
-        known = [vector.data_file for entry in here for vector in entry.deletion_vectors or ()]
+        bucket_entries = [entry for entry in self._entries if (entry.partition, entry.bucket) == (partition, bucket)]
+        data_files = [vector.data_file for entry in bucket_entries for vector in entry.deletion_vectors or ()]
         marks = {name: positions for name, positions in marks.items() if len(positions) and name not in gone}
-        if not marks and not any(name in gone for name in known):
+        if not marks and not any(name in gone for name in data_files):
             return ()
         vectors: dict[str, tuple[bytes, int]] = {}
-        for name in known:
+        for name in data_files:
             if name not in gone and name not in marks:
                 index_file, where = self._places[name]
                 vectors[name] = self._bytes(index_file, where), self.deleted_count(name)
         for name, positions in marks.items():
-            together = union(self.positions(name), positions.astype(np.uint32))
-            vectors[name] = encode_deletion_vector(together), len(together)
-        changes = [replace(entry, kind=EntryKind.DELETE) for entry in here]
+            united = union(self.positions(name), positions.astype(np.uint32))
+            vectors[name] = encode_deletion_vector(united), len(united)
+        changes = [replace(entry, kind=EntryKind.DELETE) for entry in bucket_entries]
         if vectors:
             data, ranges = encode_vector_file(vectors)
             changes.append(

@@ -111,10 +111,10 @@ class Manifests:
     def read_list(self, name: str) -> tuple[ManifestFile, ...]:
         """The manifests that a manifest list names, in order."""
         place = self._describe(name)
-        if (known := self._decoded.lists.get(place)) is None:
-            known = decode_manifest_list(self._read(name), place)
-            self._decoded.lists.put(place, known)
-        return known
+        if (manifests := self._decoded.lists.get(place)) is None:
+            manifests = decode_manifest_list(self._read(name), place)
+            self._decoded.lists.put(place, manifests)
+        return manifests
 
     def has_list(self, name: str) -> bool:
         """True if a manifest list is still there."""
@@ -123,10 +123,10 @@ class Manifests:
     def read_manifest(self, name: str) -> tuple[ManifestEntry, ...]:
         """The entries of one manifest, in order."""
         place = self._describe(name)
-        if (known := self._decoded.manifests.get(place)) is None:
-            known = decode_manifest(self._read(name), place)
-            self._decoded.manifests.put(place, known)
-        return known
+        if (entries := self._decoded.manifests.get(place)) is None:
+            entries = decode_manifest(self._read(name), place)
+            self._decoded.manifests.put(place, entries)
+        return entries
 
     def read_index(self, snapshot: Snapshot) -> tuple[IndexEntry, ...]:
         """The live index files of a snapshot."""

@@ -97,7 +97,7 @@ class CommitMessage:
                 "created": self.created_millis,
                 **{name: _text(encode_manifest(getattr(self, name), _MARKER)) for name in _FILE_LISTS},
                 "index_changes": _text(encode_index_manifest(self.index_changes, _MARKER)),
-                "kept": [[kept.file_name, kept.columns, kept.snapshot_id, kept.snapshot_uuid, kept.replaced] for kept in self.kept],
+                "kept": [[note.file_name, note.columns, note.snapshot_id, note.snapshot_uuid, note.replaced] for note in self.kept],
             },
             separators=(",", ":"),
         ).encode()
@@ -173,15 +173,15 @@ def merge_messages(messages: Iterable[CommitMessage]) -> CommitMessage | None:
 
 
 def _merged_kept(messages: tuple[CommitMessage, ...]) -> tuple[KeptColumns, ...]:
-    kept = tuple(kept for message in messages for kept in message.kept)
+    notes = tuple(note for message in messages for note in message.kept)
     entries = [entry for message in messages for entry in message.entries]
-    lacking = {one.file_name: one.columns for one in kept}
+    lacking = {note.file_name: note.columns for note in notes}
     lacks_alike = len({lacking.get(entry.file.file_name) for entry in entries}) <= 1
     deletes = any(entry.file.delete_row_count for entry in entries)
     if sum(bool(message.entries) for message in messages) > 1 and (deletes or not lacks_alike):
         # A writer knows nothing of the rows that those before it delete, nor of what they give that its own rows lack.
-        return tuple(replace(entry, snapshot_id=NOT_LOOKED_UP) for entry in kept)
-    return kept
+        return tuple(replace(entry, snapshot_id=NOT_LOOKED_UP) for entry in notes)
+    return notes
 
 
 def _text(data: bytes) -> str:

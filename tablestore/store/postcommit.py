@@ -116,15 +116,15 @@ class PostCommit:
 
     def _remove_older(self, label: str) -> None:
         # The note of a later commit stays.
-        found = _read(self._files, label)
-        if found is None or found.snapshot_id <= self._snapshot_id:
+        undone = _read(self._files, label)
+        if undone is None or undone.snapshot_id <= self._snapshot_id:
             self._files.delete(f"{UNDONE_DIR}/{label}")
 
 
 def read_undone(files: FileStore) -> tuple[Undone, ...]:
     """The tasks that have failed and were not done since, by name."""
-    found = [_read(files, info.name) for info in files.list(UNDONE_DIR)]
-    return tuple(one for one in found if one is not None)
+    undone = [_read(files, info.name) for info in files.list(UNDONE_DIR)]
+    return tuple(task for task in undone if task is not None)
 
 
 def _write_note(files: FileStore, clock: Clock, task: PostCommitTask, snapshot_id: int, error: Exception) -> None:

@@ -56,12 +56,12 @@ def numbers_of(properties: Mapping[str, str], name: str, what: str) -> dict[str,
 
 def raised_marks(marks: Mapping[str, int], user: str, identifier: int | None) -> dict[str, int]:
     """The marks of the next snapshot: ``user`` last, the longest-silent users left out."""
-    others = {name: value for name, value in marks.items() if name != user}
+    raised = {name: value for name, value in marks.items() if name != user}
     if identifier is not None:
-        others[user] = identifier
+        raised[user] = identifier
     elif user in marks:
-        others[user] = marks[user]
-    return dict(list(others.items())[-MARKS_IN_SNAPSHOT:])
+        raised[user] = marks[user]
+    return dict(list(raised.items())[-MARKS_IN_SNAPSHOT:])
 
 
 def encode_marks(marks: Mapping[str, int]) -> str:
@@ -129,10 +129,10 @@ class Replays:
 
     def keep_origin(self, user: str, origin: str) -> None:
         """Record that the commits of ``user`` are numbered at ``origin``, and nowhere else from now on."""
-        directory, own = marks_directory(user), f"{_ORIGIN}{_digest(origin)}"
-        self._files.publish_if_absent(f"{directory}/{own}", origin.encode())
+        directory, origin_name = marks_directory(user), f"{_ORIGIN}{_digest(origin)}"
+        self._files.publish_if_absent(f"{directory}/{origin_name}", origin.encode())
         for name in self._files.names(directory, prefix=_ORIGIN):
-            if name != own:
+            if name != origin_name:
                 self._files.delete(f"{directory}/{name}")
 
     def check_identifier(self, user: str, identifier: int | None, highest: int | None, latest: Snapshot | None) -> None:

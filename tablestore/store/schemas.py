@@ -58,8 +58,8 @@ class Schemas:
 
     def ids(self) -> tuple[int, ...]:
         """The schema ids, ascending."""
-        found = map(parse_schema_id, self._files.names(SCHEMA_DIR, prefix="schema-"))
-        return tuple(sorted(schema_id for schema_id in found if schema_id is not None))
+        schema_ids = map(parse_schema_id, self._files.names(SCHEMA_DIR, prefix="schema-"))
+        return tuple(sorted(schema_id for schema_id in schema_ids if schema_id is not None))
 
     def read(self, schema_id: int) -> TableSchema:
         """One schema. Raises NotFoundError if it does not exist, FormatError if its content is not what it says."""

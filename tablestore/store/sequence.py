@@ -109,31 +109,31 @@ class SequenceNumbers:
                 live = self._manifests.live(before)
             except NotFoundError:
                 continue  # expired meanwhile: what cannot be looked at must not fail the commit that looks
-            lost = pick_outdated(added, live, self._keys.overlap)
-            if lost:
+            outdated = pick_outdated(added, live, self._keys.overlap)
+            if outdated:
                 LOG.warning(
                     "snapshot %d of table %s, by %s: %d of its %d files have sequence numbers that were taken when it landed (its "
                     "writer was open meanwhile), so for keys that others wrote too the older row may win; write these rows again",
                     snapshot.id,
                     self._manifests.location,
                     snapshot.commit_user,
-                    len(lost),
+                    len(outdated),
                     len(added),
                 )
 
 
-def pick_outdated(own: Sequence[ManifestEntry], landed: Iterable[ManifestEntry], overlap: Overlap) -> frozenset[int]:
-    """Positions in ``own`` (flush order) of the files whose number no longer wins over files that landed. Pure."""
-    others: dict[tuple[bytes, int], list[DataFileMeta]] = defaultdict(list)
+def pick_outdated(new_entries: Sequence[ManifestEntry], landed: Iterable[ManifestEntry], overlap: Overlap) -> frozenset[int]:
+    """Positions in ``new_entries`` (flush order) of the files whose number no longer wins over files that landed. Pure."""
+    landed_files: dict[tuple[bytes, int], list[DataFileMeta]] = defaultdict(list)
     for entry in landed:
-        others[entry.partition, entry.bucket].append(entry.file)
+        landed_files[entry.partition, entry.bucket].append(entry.file)
     outdated: set[int] = set()
     buckets_hit: set[tuple[bytes, int]] = set()
-    for position, entry in enumerate(own):
+    for position, entry in enumerate(new_entries):
         bucket = (entry.partition, entry.bucket)
         if bucket in buckets_hit or any(
             file.max_sequence_number >= entry.file.min_sequence_number and overlap(file, entry.file)
-            for file in others.get(bucket, ())
+            for file in landed_files.get(bucket, ())
         ):
             buckets_hit.add(bucket)
             outdated.add(position)
@@ -141,12 +141,12 @@ def pick_outdated(own: Sequence[ManifestEntry], landed: Iterable[ManifestEntry],
 
 
 def renumber(
-    own: Sequence[ManifestEntry], outdated: frozenset[int], *, next_sequence: int, attempt: int, rewrite: Rewrite
+    entries: Sequence[ManifestEntry], outdated: frozenset[int], *, next_sequence: int, attempt: int, rewrite: Rewrite
 ) -> tuple[ManifestEntry, ...]:
-    """The entries ``own`` with the outdated files written again under numbers above everything that landed."""
+    """The entries with the outdated files written again under numbers above everything that landed."""
     number = next_sequence + HEADROOM * attempt
     result = []
-    for position, entry in enumerate(own):
+    for position, entry in enumerate(entries):
         if position in outdated:
             entry = replace(entry, file=rewrite(entry, number))
             number = entry.file.max_sequence_number + 1

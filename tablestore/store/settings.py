@@ -149,9 +149,9 @@ def check_writable(schema: TableSchema, settings: TableSettings, table: str, *, 
     }
     for key, applies in refused.items():
         if applies:
-            found = schema.options.get(key, "unset")
+            value = schema.options.get(key, "unset")
             raise UnsupportedError(
-                f"table {table} has {key} = {found}: tablestore reads such tables and does not write them yet; write it with "
+                f"table {table} has {key} = {value}: tablestore reads such tables and does not write them yet; write it with "
                 "another engine, or copy it into a table without this option",
                 kind="read-only-table",
             )

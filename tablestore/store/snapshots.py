@@ -66,11 +66,11 @@ def follows(snapshot: Snapshot, previous: Snapshot) -> bool | None:
     return parent == previous.uuid
 
 
-def same_snapshot(one: Snapshot, other: Snapshot) -> bool:
+def same_snapshot(snapshot: Snapshot, other: Snapshot) -> bool:
     """True if two reads of one id saw the same commit; old foreign snapshots have no uuid."""
-    if one.uuid is not None or other.uuid is not None:
-        return one.uuid == other.uuid
-    return one == other
+    if snapshot.uuid is not None or other.uuid is not None:
+        return snapshot.uuid == other.uuid
+    return snapshot == other
 
 
 def unbroken_tail(ids: tuple[int, ...]) -> tuple[int, ...]:
@@ -113,8 +113,8 @@ class Snapshots:
 
     def listed_ids(self) -> tuple[int, ...]:
         """Every id that has a file, dead ones included, ascending. Lists."""
-        found = map(parse_snapshot_id, self._files.names(SNAPSHOT_DIR, prefix="snapshot-"))
-        return tuple(sorted(snapshot_id for snapshot_id in found if snapshot_id is not None))
+        ids = map(parse_snapshot_id, self._files.names(SNAPSHOT_DIR, prefix="snapshot-"))
+        return tuple(sorted(snapshot_id for snapshot_id in ids if snapshot_id is not None))
 
     def tail_ids(self) -> range:
         """The unbroken range that ends at the newest id, whatever EARLIEST says."""
@@ -180,13 +180,13 @@ class Snapshots:
 
     def _look(self) -> _Seen | None:
         seen = self._seen
-        found = None if seen is None else self._probed(seen)
-        if found is None:
+        current = None if seen is None else self._probed(seen)
+        if current is None:
             self.histories += 1
-            found = self._listed()
-        if found is not seen:
-            self._seen = found
-        return found
+            current = self._listed()
+        if current is not seen:
+            self._seen = current
+        return current
 
     def _probed(self, seen: _Seen) -> _Seen | None:
         """The live range now, found by looking at the ids above what was seen; None if that takes a listing."""
@@ -196,15 +196,15 @@ class Snapshots:
             if top - base > MOST_PROBES:
                 return None
         try:
-            found = seen
+            current = seen
             if top > base:
                 data = self._files.read(snapshot_path(top))
-                found = replace(seen, newest=self._decoded(top, data), data=data)
+                current = replace(seen, newest=self._decoded(top, data), data=data)
             # In this order: what was seen is looked at after all that rests on it.
             is_there = self._files.read(snapshot_path(base)) == seen.data and self.earliest_hint() <= base
         except NotFoundError:
             return None
-        return found if is_there else None
+        return current if is_there else None
 
     def _listed(self) -> _Seen | None:
         while ids := self.listed_ids():
@@ -284,16 +284,16 @@ class Snapshots:
         def ids() -> tuple[int, ...]:
             listed, earliest = self.listed_ids(), self.earliest_hint()
             first = min(unbroken_tail(listed)[0], earliest or listed[-1]) if listed else 0
-            return tuple(one for one in listed if one >= first)
+            return tuple(snapshot_id for snapshot_id in listed if snapshot_id >= first)
 
         return self._read_all(ids)
 
     def _read_all(self, ids: Callable[[], Sequence[int]]) -> tuple[Snapshot, ...]:
         while listed := ids():
-            found = [snapshot for snapshot_id in listed if (snapshot := self.find(snapshot_id)) is not None]
+            snapshots = [snapshot for snapshot_id in listed if (snapshot := self.find(snapshot_id)) is not None]
             # The oldest may expire while they are read. If the newest did, there are others that were not listed.
-            if found and found[-1].id == listed[-1]:
-                return tuple(found)
+            if snapshots and snapshots[-1].id == listed[-1]:
+                return tuple(snapshots)
             if ids() == listed:
                 self.read(listed[-1])
         return ()
@@ -313,9 +313,11 @@ class Snapshots:
             else:
                 high = middle
         if low == 0:
-            kept = f"the earliest retained one is {self._floor(ids)}, of {self._time_of(ids[0])}" if ids else "it was never written"
+            retained = (
+                f"the earliest retained one is {self._floor(ids)}, of {self._time_of(ids[0])}" if ids else "it was never written"
+            )
             raise NotFoundError(
-                f"table {self._files.root_uri} has no snapshot at or before {exact_utc_text(time_millis)}; {kept}",
+                f"table {self._files.root_uri} has no snapshot at or before {exact_utc_text(time_millis)}; {retained}",
                 kind="no-such-snapshot",
             )
         return self.read(ids[low - 1])
@@ -377,5 +379,5 @@ class Snapshots:
         ids: Sequence[int] = unbroken_tail(self.listed_ids())
         earliest = self.earliest_hint()
         ids = range(earliest, ids[-1] + 1) if earliest in ids else ids
-        there = f"retained are {self._floor(ids)} to {ids[-1]}" if ids else "the table has no snapshot yet"
-        return NotFoundError(f"table {self._files.root_uri} has no snapshot {snapshot_id}: {there}", kind="no-such-snapshot")
+        retained = f"retained are {self._floor(ids)} to {ids[-1]}" if ids else "the table has no snapshot yet"
+        return NotFoundError(f"table {self._files.root_uri} has no snapshot {snapshot_id}: {retained}", kind="no-such-snapshot")

@@ -44,13 +44,13 @@ class Tracking:
         see."""
         changed = set(partitions)
         tracked = self.tracked if kind is not CommitKind.OVERWRITE else self.tracked and self.overwrites
-        found = {TRACKED_PROPERTY: "false" if changed and not tracked else "true"}
+        notes = {TRACKED_PROPERTY: "false" if changed and not tracked else "true"}
         if tracked and self.untracked.specs:
             types = [field.type for field in self.schema.partition_fields]
-            kept_back = self.untracked.of(decode_row(one, types) for one in changed)
+            kept_back = self.untracked.of(decode_row(partition, types) for partition in changed)
             if kept_back.specs:
-                found[UNTRACKED_PARTITIONS_PROPERTY] = print_partition_specs(self.schema, kept_back)
-        return found
+                notes[UNTRACKED_PARTITIONS_PROPERTY] = print_partition_specs(self.schema, kept_back)
+        return notes
 
 
 def tracking_of(schema: TableSchema) -> Tracking:

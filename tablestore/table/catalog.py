@@ -120,10 +120,10 @@ class Catalog:
         AlreadyExistsError, NotFoundError (no such database).
         """
         identifier = parse_identifier(name)
-        made = self._tools.definition(
+        definition = self._tools.definition(
             identifier, schema, primary_key=primary_key, partition_by=partition_by, options=options, comment=comment
         )
-        table, _ = self._tools.create(identifier, made, ignore_if_exists=ignore_if_exists)
+        table, _ = self._tools.create(identifier, definition, ignore_if_exists=ignore_if_exists)
         return table
 
     def check_new_table(
@@ -167,10 +167,10 @@ class Catalog:
         from tablestore.table.creation.stagedtable import stage
 
         identifier = parse_identifier(name)
-        made = self._tools.definition(
+        definition = self._tools.definition(
             identifier, schema, primary_key=primary_key, partition_by=partition_by, options=options, comment=comment
         )
-        return stage(self._tools, self._record(identifier, "stage", job_id), made, ignore_if_exists=ignore_if_exists)
+        return stage(self._tools, self._record(identifier, "stage", job_id), definition, ignore_if_exists=ignore_if_exists)
 
     def stage_replacement(
         self,
@@ -194,12 +194,12 @@ class Catalog:
         from tablestore.table.creation.replacement import stage_replacement
 
         identifier = parse_identifier(name)
-        made = self._tools.definition(
+        definition = self._tools.definition(
             identifier, schema, primary_key=primary_key, partition_by=partition_by, options=options, comment=comment
         )
         if not must_exist and not self._meta.has_table(identifier):
             return self.stage_table(name, schema, primary_key, partition_by, options, comment, job_id=job_id)
-        return stage_replacement(self._tools, self._record(identifier, "replace", job_id), made)
+        return stage_replacement(self._tools, self._record(identifier, "replace", job_id), definition)
 
     def intend_creation(self, job_id: str, name: str, commit_user: str | None = None) -> "VisibleCreation":
         """Begin the creation of a table that is visible at once, and is taken back if its job fails or dies.
@@ -225,7 +225,7 @@ class Catalog:
         """The creation on record of the table ``database.name``; None if nobody is making it, or has died doing so."""
         identifier = str(parse_identifier(name))
         records = self._tools.creations.all()
-        return next((one for one in records if one.table == identifier and one.kind != "replace"), None)
+        return next((record for record in records if record.table == identifier and record.kind != "replace"), None)
 
     def list_creations(self) -> tuple[str, ...]:
         """The jobs that make tables with their first rows, or died doing so, ascending."""

@@ -9,16 +9,16 @@ from tablestore.types.partitionspec import PartitionSpecs, partition_values
 from tablestore.types.schema import TableSchema
 
 
-def partition_matcher(schema: TableSchema, given: Iterable[Mapping[str, Any]] | None) -> Callable[[bytes], bool]:
+def partition_matcher(schema: TableSchema, partitions: Iterable[Mapping[str, Any]] | None) -> Callable[[bytes], bool]:
     """A function that is true for the serialised partitions given by some or all of their values; None: for all."""
-    if given is None:
+    if partitions is None:
         return lambda partition: True
-    chosen = list(given)
-    if isinstance(given, Mapping) or not all(isinstance(one, Mapping) for one in chosen):
+    chosen = list(partitions)
+    if isinstance(partitions, Mapping) or not all(isinstance(partition, Mapping) for partition in chosen):
         raise InvalidInputError(
-            f"expected a list of partitions such as [{{'day': 'mon'}}], found {given!r:.100}; put a single one into a list",
+            f"expected a list of partitions such as [{{'day': 'mon'}}], found {partitions!r:.100}; put a single one into a list",
             kind="partition",
         )
-    wanted = PartitionSpecs(keys=schema.partition_keys, specs=tuple(partition_values(schema, one) for one in chosen))
+    specs = PartitionSpecs(keys=schema.partition_keys, specs=tuple(partition_values(schema, partition) for partition in chosen))
     types = [field.type for field in schema.partition_fields]
-    return lambda partition: wanted.covers(decode_row(partition, types))
+    return lambda partition: specs.covers(decode_row(partition, types))

@@ -128,12 +128,12 @@ class Table(Maintenance):
 
         context = self._now
         schema = context.schema
-        made = {**schema.options, **options}
+        new_options = {**schema.options, **options}
         for key in options:
             check_never_changed(key)
-        validate_options(made)
-        check_against_data(schema.options, made, has_data=True, was_written=True)
-        return Table(context.at_schema(replace(schema, options=made)), self._name, self._logs)
+        validate_options(new_options)
+        check_against_data(schema.options, new_options, has_data=True, was_written=True)
+        return Table(context.at_schema(replace(schema, options=new_options)), self._name, self._logs)
 
     def rescale(self, buckets: int, *, progress: Progress | None = None) -> "Table":
         """Change the fixed number of buckets and overwrite every partition with its own rows, one after another.
@@ -175,8 +175,8 @@ class Table(Maintenance):
         if snapshot is not None and not (snapshot_id is None and timestamp is None and tag is None):
             context = context.at_schema(context.schemas.read(snapshot.schema_id))
         predicate = parse_filter(filter, context.schema.fields)
-        wanted, most = check_columns(columns, context.schema.field_names), None if limit is None else check_limit(limit)
-        return Scan(context, snapshot, wanted, predicate, positions=positions, limit=most)
+        names, most = check_columns(columns, context.schema.field_names), None if limit is None else check_limit(limit)
+        return Scan(context, snapshot, names, predicate, positions=positions, limit=most)
 
     def head(self, rows: int = 10) -> pa.Table:
         """The first rows, as they come: no more is read than they need."""
@@ -206,13 +206,13 @@ class Table(Maintenance):
         return self.scan().__arrow_c_stream__(requested_schema)
 
     def _snapshot(self, snapshot_id: int | None, timestamp: TimePoint | None, tag: str | None) -> Snapshot | None:
-        given = [
+        selectors = [
             name for name, value in (("snapshot_id", snapshot_id), ("timestamp", timestamp), ("tag", tag)) if value is not None
         ]
-        if len(given) > 1:
-            raise InvalidInputError(f"expected at most one of snapshot_id, timestamp and tag, found {' and '.join(given)}")
+        if len(selectors) > 1:
+            raise InvalidInputError(f"expected at most one of snapshot_id, timestamp and tag, found {' and '.join(selectors)}")
         snapshots = self._context.snapshots
-        if not given:
+        if not selectors:
             latest = snapshots.latest()
             self._context.check_is_there()
             return latest
@@ -259,15 +259,15 @@ class Table(Maintenance):
             writer.write(rows, changes=True, missing_columns=missing_columns)
             return writer.commit()
 
-    def delete(self, keys_or_predicate: "Rows | str | pc.Expression | Predicate") -> Snapshot | None:
-        """Delete rows by key (rows with the primary key columns) or by condition (SQL text, pyarrow expression).
+    def delete(self, filter_or_keys: "Rows | str | pc.Expression | Predicate") -> Snapshot | None:
+        """Delete rows by a filter (as that of :meth:`scan`), or by key: rows with the primary key columns.
 
         A condition is about the table at the moment of the commit: rows that others wrote meanwhile are tested too.
         Returns the new snapshot, None if nothing matched.
         """
-        if isinstance(keys_or_predicate, (str, pc.Expression)) or _is_predicate(keys_or_predicate):
+        if isinstance(filter_or_keys, (str, pc.Expression)) or _is_predicate(filter_or_keys):
             context = self._now
-            predicate = parse_filter(keys_or_predicate, context.schema.fields)
+            predicate = parse_filter(filter_or_keys, context.schema.fields)
             assert predicate is not None, "a filter was given"
             from tablestore.table.write.delete import delete_where
 
@@ -275,11 +275,11 @@ class Table(Maintenance):
         from tablestore.table.write.committing import Effect
 
         with self.new_writer() as writer:
-            writer.delete(keys_or_predicate)
+            writer.delete(filter_or_keys)
             return writer.commit_as(Effect(operation="DELETE"))
 
-    def update(self, set: Mapping[str, Any], where: Filter = None) -> Snapshot | None:
-        """Set columns of the rows that fulfil a condition (as a ``filter`` of ``scan``; None: of all rows), as SQL's UPDATE does.
+    def update(self, set: Mapping[str, Any], filter: Filter = None) -> Snapshot | None:
+        """Set columns of the rows that fulfil a filter (as that of :meth:`scan`; None: of all rows), as SQL's UPDATE does.
 
         ``set``: by column SQL text over the old row (``{"price": "price * 1.1"}``), or any other value of Python's. Conditions are
         about the table at the moment of the commit. Returns the new snapshot, None if nothing matched. Raises InvalidInputError
@@ -288,7 +288,7 @@ class Table(Maintenance):
         from tablestore.table.change.update import update_where
 
         context = self._now
-        return update_where(context, self.change_log, set, parse_filter(where, context.schema.fields))
+        return update_where(context, self.change_log, set, parse_filter(filter, context.schema.fields))
 
     def merge(self, source: "Rows", on: "On") -> "Merge":
         """Merge rows into the table, as SQL's MERGE does: ``merge(rows, on="id").when_matched_update_all().execute()``.
@@ -460,14 +460,14 @@ class Table(Maintenance):
 
     def _repr_html_(self) -> str:
         schema = self._context.schema
-        about = {
+        facts = {
             "location": self.location,
             "columns": ", ".join(f"{field.name} {type_to_sql(field.type)}" for field in schema.fields),
             "primary key": ", ".join(schema.primary_keys),
             "partitioned by": ", ".join(schema.partition_keys),
             "comment": schema.comment,
         }
-        return html_card("Table", self._name, {key: value for key, value in about.items() if value})
+        return html_card("Table", self._name, {key: value for key, value in facts.items() if value})
 
 
 def _is_predicate(value: object) -> bool:

@@ -238,9 +238,9 @@ def is_list_like(arrow_type: pa.DataType) -> bool:
 def _atomic_from_arrow(arrow_type: pa.DataType) -> AtomicType | None:
     """The nullable logical type, or None for what is not atomic or not supported."""
     types = pa.types
-    known = _FROM_ID.get(arrow_type.id)
-    if known is not None:
-        return known
+    atomic = _FROM_ID.get(arrow_type.id)
+    if atomic is not None:
+        return atomic
     if types.is_timestamp(arrow_type):
         root = TypeRoot.TIMESTAMP if arrow_type.tz is None else TypeRoot.TIMESTAMP_LTZ
         return AtomicType(root=root, precision=_UNIT_PRECISION[arrow_type.unit])

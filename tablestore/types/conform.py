@@ -51,11 +51,11 @@ def conform(
     fit; nothing is changed then.
     """
     table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
-    some = fill if isinstance(fill, pa.ChunkedArray) else None
-    counts = some is not None or bool(fill)
+    fill_mask = fill if isinstance(fill, pa.ChunkedArray) else None
+    counts = fill_mask is not None or bool(fill)
     defaults = {field.name: default for field in fields if counts and (default := default_scalar(field)) is not None}
     _check_columns(table.schema.names, fields, where, filled=defaults)
-    columns = [_conform_column(table, field, where, defaults.get(field.name), some) for field in fields]
+    columns = [_conform_column(table, field, where, defaults.get(field.name), fill_mask) for field in fields]
     return pa.Table.from_arrays(columns, schema=to_arrow_schema(fields))
 
 
@@ -70,30 +70,30 @@ class _Place:
     def inside(self, part: str, data_type: DataType) -> "_Place":
         return _Place(f"{self.column}{part}", data_type, self.where)
 
-    def refusal(self, found: object, hint: str) -> InvalidInputError:
+    def refusal(self, actual: object, hint: str) -> InvalidInputError:
         return InvalidInputError(
-            f"column {self.column!r} of {self.where} takes {type_to_sql(self.data_type)}, found {found}; {hint}",
+            f"column {self.column!r} of {self.where} takes {type_to_sql(self.data_type)}, found {actual}; {hint}",
             kind="type-mismatch",
         )
 
 
 def _check_columns(names: Sequence[str], fields: Sequence[Field], where: str, filled: Container[str] = ()) -> None:
-    known = [field.name for field in fields]
+    column_names = [field.name for field in fields]
     if len(set(names)) != len(names):
         twice = sorted({name for name in names if names.count(name) > 1})
         raise InvalidInputError(
             f"the rows for {where} have duplicate columns: {', '.join(twice)}; rename or drop them",
             kind="duplicate-column",
         )
-    if extra := [name for name in names if name not in set(known)]:
+    if extra := [name for name in names if name not in set(column_names)]:
         raise InvalidInputError(
-            f"the rows have a column {extra[0]!r} that {where} does not have{did_you_mean(extra[0], known)} "
-            f"(columns: {', '.join(known)}); drop it, or add it to the table",
+            f"the rows have a column {extra[0]!r} that {where} does not have{did_you_mean(extra[0], column_names)} "
+            f"(columns: {', '.join(column_names)}); drop it, or add it to the table",
             kind="unknown-column",
         )
-    given = set(names)
+    present = set(names)
     needed = (field.name for field in fields if not field.type.nullable and field.name not in filled)
-    if missing := [name for name in needed if name not in given]:
+    if missing := [name for name in needed if name not in present]:
         raise InvalidInputError(f"the rows for {where} lack the NOT NULL columns {', '.join(missing)}", kind="missing-column")
 
 

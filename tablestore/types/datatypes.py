@@ -156,7 +156,7 @@ def types_in(data_type: DataType) -> Iterator[DataType]:
 
 def row_types(data_type: DataType) -> Iterator[RowType]:
     """Every ROW in a type, itself included, outer ones first."""
-    return (one for one in types_in(data_type) if isinstance(one, RowType))
+    return (kind for kind in types_in(data_type) if isinstance(kind, RowType))
 
 
 def with_new_ids(data_type: DataType, next_id: Callable[[], int]) -> DataType:

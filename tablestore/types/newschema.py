@@ -59,7 +59,7 @@ def new_schema(
     fields = tuple(replace(field, type=with_nullable(field.type, False)) if field.name in keys else field for field in fields)
     settled = _with_defaults(options or {}, keyed=bool(keys))
     validate_options(settled)
-    made = TableSchema(
+    table_schema = TableSchema(
         id=0,
         fields=fields,
         highest_field_id=highest_field_id,
@@ -69,8 +69,8 @@ def new_schema(
         comment=comment,
         time_millis=time_millis,
     )
-    check_schema(made)
-    return made
+    check_schema(table_schema)
+    return table_schema
 
 
 def _numbered(schema: pa.Schema | tuple[Field, ...]) -> tuple[tuple[Field, ...], int]:
@@ -109,11 +109,11 @@ def default_bucket(*, keyed: bool) -> str:
     return "1" if keyed else "-1"
 
 
-def _names(names: Names, what: str) -> tuple[str, ...]:
-    found = names_of(names)
-    if twice := _duplicates(found):
-        raise InvalidInputError(f"the {what} names {', '.join(twice)} more than once")
-    return found
+def _names(names: Names, role: str) -> tuple[str, ...]:
+    column_names = names_of(names)
+    if twice := _duplicates(column_names):
+        raise InvalidInputError(f"the {role} names {', '.join(twice)} more than once")
+    return column_names
 
 
 def _duplicates(names: Iterable[str]) -> list[str]:
@@ -152,9 +152,9 @@ def _check_nested_names(fields: Iterable[Field]) -> None:
 
 def _check_keys(schema: TableSchema) -> None:
     keys, partitions = schema.primary_keys, schema.partition_keys
-    for names, what in ((keys, "primary key"), (partitions, "partitioning")):
-        check_known(schema, names, what)
-        _check_atomic(schema, names, what)
+    for names, role in ((keys, "primary key"), (partitions, "partitioning")):
+        check_known(schema, names, role)
+        _check_atomic(schema, names, role)
     if len(partitions) == len(schema.fields):
         raise InvalidInputError(f"partitioning by all columns ({', '.join(partitions)}) leaves no data; drop one")
     if keys and not set(partitions) <= set(keys):
@@ -225,17 +225,17 @@ def _check_bucket_function(schema: TableSchema) -> None:
         )
 
 
-def _check_atomic(schema: TableSchema, names: Sequence[str], what: str) -> None:
+def _check_atomic(schema: TableSchema, names: Sequence[str], role: str) -> None:
     for name in names:
         field = schema.field(name)
         if not isinstance(field.type, AtomicType):
             raise UnsupportedError(
-                f"the {what} names {name!r} of type {type_to_sql(field.type)}; keys must not be nested types",
+                f"the {role} names {name!r} of type {type_to_sql(field.type)}; keys must not be nested types",
                 kind="unsupported-key",
             )
 
 
-def _check_wide_nulls(schema: TableSchema, names: Sequence[str], what: str) -> None:
+def _check_wide_nulls(schema: TableSchema, names: Sequence[str], role: str) -> None:
     """Engines disagree on the bytes of a null in these types, and so on bucket and partition identity."""
     for name in names:
         data_type = schema.field(name).type
@@ -246,6 +246,6 @@ def _check_wide_nulls(schema: TableSchema, names: Sequence[str], what: str) -> N
         wide_time = data_type.root in TIMESTAMP_ROOTS and precision > 3
         if wide_decimal or wide_time:
             raise InvalidInputError(
-                f"the {what} {name!r} of type {type_to_sql(data_type)} must be NOT NULL: engines store a null of "
+                f"the {role} {name!r} of type {type_to_sql(data_type)} must be NOT NULL: engines store a null of "
                 "DECIMAL(p > 18) and TIMESTAMP(p > 3) differently; make it NOT NULL or choose a narrower type"
             )

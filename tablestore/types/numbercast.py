@@ -29,10 +29,10 @@ def to_float(values: pa.Array | pa.Scalar, kind: pa.DataType) -> pa.Array | pa.S
     if pa.types.is_decimal(values.type):
         values = values.cast(pa.string())
     text = pa.types.is_string(values.type)
-    made = (pc.utf8_trim_whitespace(values) if text else values).cast(kind)
-    infinite = pc.is_inf(made)
+    numbers = (pc.utf8_trim_whitespace(values) if text else values).cast(kind)
+    infinite = pc.is_inf(numbers)
     if pc.any(infinite).as_py():
-        meant = pc.match_substring_regex(values, _SAYS_SO, ignore_case=True) if text else pc.is_inf(values)
-        if pc.any(pc.and_not(infinite, meant)).as_py():
+        says_infinite = pc.match_substring_regex(values, _SAYS_SO, ignore_case=True) if text else pc.is_inf(values)
+        if pc.any(pc.and_not(infinite, says_infinite)).as_py():
             raise pa.ArrowInvalid(f"a number is too large for {kind}")
-    return made
+    return numbers

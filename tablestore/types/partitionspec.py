@@ -32,21 +32,21 @@ _LETTERS = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": 
 _DEFAULT_FORMATS = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%d")
 
 
-def partition_values(schema: TableSchema, given: Mapping[str, Any]) -> dict[str, object]:
+def partition_values(schema: TableSchema, spec: Mapping[str, Any]) -> dict[str, object]:
     """The values as the engine holds them; text stands for a value of any type. Raises InvalidInputError for a column or a value
     that does not fit."""
-    known: dict[str, object] = {}
-    for name, value in given.items():
+    values: dict[str, object] = {}
+    for name, value in spec.items():
         _check_column(schema, name)
         target = to_arrow_type(schema.field(name).type)
         if isinstance(value, str) and not pa.types.is_string(target):
-            known[name] = parse_partition_value(schema, name, value)
+            values[name] = parse_partition_value(schema, name, value)
             continue
         try:
-            known[name] = value_of(scalar_of(value, target))
+            values[name] = value_of(scalar_of(value, target))
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
             raise _does_not_fit(schema, name, value) from error
-    return known
+    return values
 
 
 def parse_partition_value(schema: TableSchema, name: str, text: str) -> object:
@@ -69,8 +69,8 @@ def _does_not_fit(schema: TableSchema, name: str, value: object) -> InvalidInput
 
 def _check_column(schema: TableSchema, name: str) -> None:
     if name not in schema.partition_keys:
-        there = ", ".join(schema.partition_keys) or "none, the table is not partitioned"
-        raise InvalidInputError(f"{name!r} is not a partition column (known: {there})", kind="unknown-partition-column")
+        keys_text = ", ".join(schema.partition_keys) or "none, the table is not partitioned"
+        raise InvalidInputError(f"{name!r} is not a partition column (known: {keys_text})", kind="unknown-partition-column")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,30 +82,32 @@ class PartitionSpecs:
 
     def of(self, partitions: Iterable[Sequence[object]]) -> "PartitionSpecs":
         """The specs that match one of these partitions, each given as the values of all partition columns."""
-        given = [dict(zip(self.keys, values, strict=True)) for values in partitions]
-        return PartitionSpecs(keys=self.keys, specs=tuple(one for one in self.specs if any(_covers(one, p) for p in given)))
+        partition_dicts = [dict(zip(self.keys, values, strict=True)) for values in partitions]
+        return PartitionSpecs(
+            keys=self.keys, specs=tuple(member for member in self.specs if any(_covers(member, p) for p in partition_dicts))
+        )
 
     def covers(self, values: Sequence[object]) -> bool:
         """True if a partition, given as the values of all partition columns, is one of these."""
         partition = dict(zip(self.keys, values, strict=True))
-        return any(_covers(one, partition) for one in self.specs)
+        return any(_covers(member, partition) for member in self.specs)
 
     def with_spec(self, spec: PartitionSpec) -> "PartitionSpecs":
         """These partitions and those that ``spec`` matches."""
-        if any(_covers(one, spec) for one in self.specs):
+        if any(_covers(member, spec) for member in self.specs):
             return self
-        return PartitionSpecs(keys=self.keys, specs=(*(one for one in self.specs if not _covers(spec, one)), spec))
+        return PartitionSpecs(keys=self.keys, specs=(*(member for member in self.specs if not _covers(spec, member)), spec))
 
     def without_spec(self, spec: PartitionSpec) -> "PartitionSpecs":
         """These partitions without those that ``spec`` matches. Raises InvalidInputError if a wider spec covers them."""
-        wider = next((one for one in self.specs if _covers(one, spec) and one != spec), None)
+        wider = next((member for member in self.specs if _covers(member, spec) and member != spec), None)
         if wider is not None:
             raise InvalidInputError(
                 f"partition {dict(spec)} cannot be taken out of {dict(wider)} alone; take out {dict(wider)} as a whole, and put in "
                 "again what is to stay",
                 kind="partition",
             )
-        return PartitionSpecs(keys=self.keys, specs=tuple(one for one in self.specs if not _covers(spec, one)))
+        return PartitionSpecs(keys=self.keys, specs=tuple(member for member in self.specs if not _covers(spec, member)))
 
 
 def parse_partition_specs(schema: TableSchema, text: str | None) -> PartitionSpecs:
@@ -113,33 +115,33 @@ def parse_partition_specs(schema: TableSchema, text: str | None) -> PartitionSpe
     if not text:
         return PartitionSpecs(keys=schema.partition_keys)
     try:
-        found = json.loads(text)
+        content = json.loads(text)
     except (ValueError, RecursionError):
-        found = None
-    sound = isinstance(found, list) and all(isinstance(one, dict) and one for one in found)
-    if not sound or not all(isinstance(value, str | None) for one in found for value in one.values()):
+        content = None
+    sound = isinstance(content, list) and all(isinstance(texts, dict) and texts for texts in content)
+    if not sound or not all(isinstance(value, str | None) for texts in content for value in texts.values()):
         raise InvalidInputError(
             f'expected partitions as JSON with texts as values, such as [{{"day": "2026-01-31"}}], found {text!r:.200}',
             kind="invalid-option",
         )
     specs = PartitionSpecs(keys=schema.partition_keys)
-    for one in found:
-        given = {name: None if value is None else parse_partition_value(schema, name, value) for name, value in one.items()}
-        specs = specs.with_spec(partition_values(schema, given))
+    for texts in content:
+        values = {name: None if value is None else parse_partition_value(schema, name, value) for name, value in texts.items()}
+        specs = specs.with_spec(partition_values(schema, values))
     return specs
 
 
 def print_partition_specs(schema: TableSchema, specs: PartitionSpecs) -> str:
     """Specs as an option's text. Raises InvalidInputError for a value without a text."""
-    return json.dumps([{name: _text(schema, name, value) for name, value in one.items()} for one in specs.specs])
+    return json.dumps([{name: _text(schema, name, value) for name, value in spec.items()} for spec in specs.specs])
 
 
 def _text(schema: TableSchema, name: str, value: object) -> str | None:
     try:
-        found: str | None = scalar_of(value, to_arrow_type(schema.field(name).type)).cast(pa.string()).as_py()
+        text: str | None = scalar_of(value, to_arrow_type(schema.field(name).type)).cast(pa.string()).as_py()
     except (pa.ArrowException, UnicodeDecodeError) as error:
         raise InvalidInputError(f"partition value {value!r} of column {name!r} cannot be written as text: {error}") from error
-    return found
+    return text
 
 
 def _covers(spec: PartitionSpec, partition: PartitionSpec) -> bool:

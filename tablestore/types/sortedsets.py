@@ -18,8 +18,8 @@ def distinct(values: npt.NDArray[N]) -> npt.NDArray[N]:
     ordered = np.sort(values)
     if len(ordered) < 2:
         return ordered
-    kept = begins(ordered)
-    return ordered if kept.all() else ordered[kept]
+    firsts = begins(ordered)
+    return ordered if firsts.all() else ordered[firsts]
 
 
 def union(*sets: npt.NDArray[N]) -> npt.NDArray[N]:
@@ -34,5 +34,5 @@ def contained(values: npt.NDArray[np.integer], among: npt.NDArray[np.integer]) -
         return np.zeros(len(values), dtype=np.bool_)
     places = np.searchsorted(among, values)
     places[places == len(among)] = 0
-    found: Mask = among[places] == values
-    return found
+    mask: Mask = among[places] == values
+    return mask

@@ -37,8 +37,8 @@ def time_to_millis(value: object) -> int:
 
 def millis_to_time(millis: int) -> time:
     """The inverse of :func:`time_to_millis`; ValueError outside of a day."""
-    seconds, rest = divmod(millis, 1000)
-    return time(seconds // 3600, seconds // 60 % 60, seconds % 60, rest * 1000)
+    seconds, millis_left = divmod(millis, 1000)
+    return time(seconds // 3600, seconds // 60 % 60, seconds % 60, millis_left * 1000)
 
 
 def nanoseconds(value: object) -> int:

@@ -241,9 +241,9 @@ def _atomic_of(name: str, first: int | None, second: int | None, zone: str, text
     raise FormatError(f"expected a type such as INT, DECIMAL(10, 2) or STRING NOT NULL, found {text!r:.200}")
 
 
-def _within(value: int, low: int, high: int, what: str, text: str) -> int:
+def _within(value: int, low: int, high: int, quantity: str, text: str) -> int:
     if not low <= value <= high:
-        raise FormatError(f"expected a {what} from {low} to {high} in the type {text!r:.200}, found {value}")
+        raise FormatError(f"expected a {quantity} from {low} to {high} in the type {text!r:.200}, found {value}")
     return value
 
 

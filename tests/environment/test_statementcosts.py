@@ -64,7 +64,7 @@ def times(found: Called, name: str) -> int:
     [
         ("UPDATE t SET price = price + 2 WHERE id = {n}", 1300, 2),
         ("DELETE FROM t WHERE id = {n}", 1220, 2),
-        ("INSERT INTO t VALUES ({n}, 2.5, 'y')", 940, 2),
+        ("INSERT INTO t VALUES ({n}, 2.5, 'y')", 942, 2),
     ],
     ids=["UPDATE", "DELETE", "INSERT"],
 )

@@ -88,6 +88,7 @@ def is_linear(run: Callable[[int], object], size: int) -> bool:
     return four - two < 2.4 * max(two - one, size)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_statement_takes_calls_in_proportion_to_its_length(env: ts.TableEnvironment, shape: str) -> None:
     # Of lists, which are long, what counts for little in short ones counts too.

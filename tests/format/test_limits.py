@@ -80,6 +80,7 @@ WRITTEN = {
 }
 
 
+@pytest.mark.deep
 @settings(max_examples=40)
 @given(**WRITTEN)
 def test_what_is_written_is_read_however_wide_and_many_entries_are(shape: list[tuple[int, int, int, bool]], repeat: int) -> None:

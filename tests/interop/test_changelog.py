@@ -168,6 +168,7 @@ def test_pypaimon_reads_the_changes_of_our_tables(
     assert by_key(theirs) == by_key(told_by_us(path, latest(path)))
 
 
+@pytest.mark.deep
 def test_changes_without_effect_are_left_out_by_both(java: JavaOracle, warehouse: Path) -> None:
     option = {"changelog-producer.row-deduplicate": "true"}
     rows = [{"k": k, "p": "a", "v": 1, "d": None} for k in range(5)]

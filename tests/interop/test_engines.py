@@ -222,6 +222,7 @@ def test_a_delete_removes_the_row_for_java_too(java: JavaOracle, warehouse: Path
     assert _bag(us.read(path)) == expected
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("native", [False, True], ids=["pure", "native"])
 @pytest.mark.parametrize("case", [case for case in CASES if not case.retracts], ids=str)
 def test_pypaimon_reads_what_we_write_or_says_that_it_cannot(

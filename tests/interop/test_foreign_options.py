@@ -71,6 +71,7 @@ def parsed(options: str) -> dict[str, str]:
     return dict(pair.split("=", 1) for pair in options.split(","))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("options", UNDERSTOOD_KEYED)
 def test_keyed_tables_with_options_of_others(java: JavaOracle, warehouse: Path, options: str) -> None:
     rng = random.Random(options)

@@ -66,6 +66,7 @@ class Mix:
                 assert got == comparable(rows), (reader.name, snapshot)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_random_writers_take_turns(everyone: list[Any], warehouse: Path, shape: str, seed: int) -> None:

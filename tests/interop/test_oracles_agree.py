@@ -34,6 +34,7 @@ def test_all_types_survive_from_every_writer_to_every_reader(
         assert comparable(reader.read(path)) == comparable(rows), reader.name
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("writer_name", ["java", "pypaimon_native"])
 def test_random_histories_read_alike_at_every_snapshot(

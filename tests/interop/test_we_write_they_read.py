@@ -171,6 +171,7 @@ def test_floats_go_to_the_buckets_where_java_looks_for_them(java: JavaOracle, wa
         assert comparable(us.read(path)) == comparable(java.read(path)) == comparable([{"k": key, "v": 1}]), key
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("kind", ATOMIC_TYPES)
 def test_everyone_filters_our_rows_by_a_column_of_every_type(readers: list[Any], warehouse: Path, kind: str) -> None:
     rng = random.Random(f"filter {kind}")

@@ -279,6 +279,7 @@ KEYED = (
 EXPLAINED = f"EXPLAIN {KEYED.replace('id, v', 'id, v, 1 AS w')}"
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "statement", [f"ALTER MATERIALIZED TABLE m {words}" for words in ("REFRESH VERIFY", "REFRESH", "COMPARE")] + [EXPLAINED]
 )

@@ -246,6 +246,7 @@ def swapped_in_spite_of_deaths(saved: Saved, action: str, *, renames: bool, nths
     return seen
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("where", "action", "layout", "first", "step"),
     [

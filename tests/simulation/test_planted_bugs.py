@@ -455,6 +455,7 @@ def clean_after_a_single_look(m: pytest.MonkeyPatch) -> None:
     m.setattr(orphans_module, "range", lambda *given: range(1) if given == (2,) else range(*given), raising=False)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_is_caught(bug: str, tmp_path: Any) -> None:
     plant, rules = BUGS[bug]

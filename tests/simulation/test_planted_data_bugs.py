@@ -190,6 +190,7 @@ def read_what_lies_below_a_null(m: pytest.MonkeyPatch) -> None:
     m.setattr(jsonrows, "_children", lambda array: [array.field(i) for i in range(array.type.num_fields)])
 
 
+@pytest.mark.deep
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")
 @pytest.mark.parametrize(("plant", "guard"), FAULTS, ids=lambda part: part.__name__)
 def test_a_planted_fault_is_found(plant: Plant, guard: Guard, tmp_path: Path) -> None:

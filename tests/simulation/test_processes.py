@@ -36,6 +36,7 @@ def finish(running: list[BaseProcess]) -> list[int | None]:
     return codes
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("keyed", [True, False])
 @pytest.mark.parametrize("commits", [15, pytest.param(100, marks=pytest.mark.slow)])
 def test_eight_processes_commit_to_one_table(processes: ForkServerContext, tmp_path: Path, keyed: bool, commits: int) -> None:

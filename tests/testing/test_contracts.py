@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 STORES = """
 import pytest
 from tablestore.errors import AlreadyExistsError
@@ -67,6 +69,7 @@ def run(folder: Path, *chosen: str) -> str:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False).stdout
 
 
+@pytest.mark.deep
 def test_each_broken_store_fails_the_test_of_what_it_breaks(tmp_path: Path) -> None:
     (tmp_path / "test_mine.py").write_text(STORES)
     printed = run(tmp_path, "-k", "taken or sorted or takes")

@@ -3,6 +3,9 @@
 The connector ``filesystem`` of the formats parquet, csv and json, by path; all others are Spark's.
 """
 
+import os
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from tablestore.environment.engine import WAY_OF_TOPICS, ConnectorRelation
@@ -13,6 +16,7 @@ from tablestore_duckdb.native import CAN_HAVE_NAN, has_screened_field, is_screen
 from tablestore_duckdb.quoting import identifier, literal
 from tablestore_duckdb.rowtypes import duckdb_type
 
+_GLOB = re.compile(r"[*?\[{]")
 _READERS = {"parquet": "read_parquet", "csv": "read_csv", "json": "read_json"}
 # Options of Spark's reader of CSV files that DuckDB's has under this name.
 _CSV = {"header": "header", "sep": "delim", "delimiter": "delim", "quote": "quote", "escape": "escape", "nullvalue": "nullstr"}
@@ -74,6 +78,14 @@ def _cast(field: Field, file_format: str) -> str:
     # Nobody knows how many files there are, and whether they hold NULLs.
     is_screenable = is_screened(field.type) or has_screened_field(field.type)
     return read_column(column, field.type, is_screened=is_screenable, is_alone=True)
+
+
+def connector_folder(relation: ConnectorRelation) -> Iterator[str]:
+    """The folder that the files of a table lie in, if it has one: all of its path before the first letter of a pattern."""
+    path = next((value for key, value in relation.options.items() if key.lower() == "path"), "")
+    if relation.connector == "filesystem" and path:
+        plain = _GLOB.split(path.removeprefix("file://"), maxsplit=1)[0]
+        yield plain if Path(plain).is_dir() else os.path.dirname(plain) or "."
 
 
 def _pattern(path: str, file_format: str) -> str:

@@ -1,9 +1,6 @@
 """Runs queries in DuckDB, behind the port ``QueryEngine``."""
 
 import re
-import shutil
-import tempfile
-import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -23,9 +20,11 @@ from tablestore.sql.query.functions import is_spark_function
 from tablestore.table.table import Table
 from tablestore_duckdb.checksums import ScanChecks
 from tablestore_duckdb.columntypes import arrow_type
+from tablestore_duckdb.database import Database
 from tablestore_duckdb.prepared import Placed, PreparedQuery, is_view_name, prepare
 from tablestore_duckdb.quoting import identifier
 from tablestore_duckdb.resultrows import DuckDBRows, KeptRows
+from tablestore_duckdb.scans import folders_of
 from tablestore_duckdb.sessions import BATCH_ROWS, QueryRun, Sessions
 
 VERIFY_CHECKSUMS = "duckdb.verify-checksums"
@@ -45,10 +44,10 @@ class DuckDBEngine:
         self._remembered = Memo()
         self._functions: dict[str, Type] = {}
         self._registered: dict[str, Function] = {}
-        self._sessions = Sessions(self._own_connection(), reopen=self._reopened) if connection is None else Sessions(connection)
+        self._database = Database(self._registered) if connection is None else None
+        self._sessions = Sessions(self._database, connection)
         if self._owns:
-            with self._alone("timezone") as run:
-                self._set(run, "timezone", TIME_ZONE)
+            self._sessions.settings["timezone"] = TIME_ZONE
 
     def query(self, query: BoundQuery) -> DuckDBRows:
         """Makes a query ready: its scans are planned, its columns are known. Raises InvalidInputError, UnsupportedError."""
@@ -85,6 +84,8 @@ class DuckDBEngine:
 
         if not can_say(query, target.matching):
             return change_rows(self.read(query), target)
+        # They are read where the rows of its source are kept.
+        self._sessions.add_folders(folders_of(query))
         with merged_rows(self._sessions, self._prepared, query, target, target.matching) as (rows, narrowed):
             return change_rows(rows, narrowed)
 
@@ -158,6 +159,10 @@ class DuckDBEngine:
                 raise InvalidInputError(f"{key}: expected a whole number above 0, found {value!r:.80}", kind="invalid-option")
             self._sessions.batch_rows = int(rows)
             return
+        if key == "temp_directory" and self._database is not None:
+            self._database.spill_into(value)
+            self._sessions.renew()
+            return
         with self._alone(key) as run:
             known = [name.lower() for (name,) in run.connection.sql("SELECT name FROM duckdb_settings()").fetchall()]
             if key not in known:
@@ -171,6 +176,8 @@ class DuckDBEngine:
                 self._set(run, key, value)
 
     def _prepared(self, query: BoundQuery, made: Mapping[int, Placed] | None = None) -> PreparedQuery:
+        if folders := set(folders_of(query)):
+            self._sessions.add_folders(folders)
         return prepare(query, self._sessions.new_name, self._remembered, self._sessions.columns, self._functions, made)
 
     def _set(self, run: QueryRun, key: str, value: str) -> None:
@@ -184,25 +191,6 @@ class DuckDBEngine:
     def close(self) -> None:
         """Closes the connection, if it is ours."""
         self._sessions.close()
-        if self._owns:
-            self._sessions.connection.close()
-            self._remove_spilled()
-
-    def _own_connection(self) -> duckdb.DuckDBPyConnection:
-        # Data beyond the memory go to a folder that no other process has; by default it would be in the working directory.
-        spilled = tempfile.mkdtemp(prefix="tablestore-duckdb-")
-        self._remove_spilled = weakref.finalize(self, shutil.rmtree, spilled, ignore_errors=True)
-        return duckdb.connect(":memory:", config={**_CLOSED, "temp_directory": spilled})
-
-    def _reopened(self) -> duckdb.DuckDBPyConnection:
-        """Another database in place of one that has ended, with the functions that were registered."""
-        from tablestore_duckdb.functions import create_function
-
-        self._remove_spilled()
-        connection = self._own_connection()
-        for name, function in self._registered.items():
-            create_function(connection, name, function)
-        return connection
 
     @contextmanager
     def _alone(self, text: str) -> Iterator[QueryRun]:
@@ -217,13 +205,6 @@ class DuckDBEngine:
         return [(database, schema, name, is_view) for database, schema, name, is_view in found if not is_view_name(name)]
 
 
-# A name that is not there is no variable of some module, and no query makes DuckDB fetch or load code.
-_CLOSED: dict[str, str | bool | int | float | list[str]] = {
-    "python_enable_replacements": False,
-    "autoinstall_known_extensions": False,
-    "autoload_known_extensions": False,
-    "allow_community_extensions": False,
-}
 _ABOUT_FUNCTIONS = re.compile(r"\s*(?:SHOW\s+(?:\w+\s+)?FUNCTIONS|DESC(?:RIBE)?\s+FUNCTION)\b", re.IGNORECASE)
 # The statements that change nothing outside of the session.
 _RUNS = frozenset({"SELECT", "SHOW", "SET", "RESET"})

@@ -2,6 +2,7 @@
 
 the query is wrong                 InvalidInputError, kind query, with the place where it names one
 what DuckDB lacks                  UnsupportedError, kind engine, with the engine that may have it
+a file outside of its folders      UnsupportedError, kind engine, with the way to read it
 interrupted by ``cancel``          UnsupportedError, kind cancelled
 memory, disk, the engine itself    StorageError
 a data file that has expired       NotFoundError, kind data-file-gone
@@ -80,6 +81,13 @@ def translated(message: str, text: str, columns: Sequence[str] = ()) -> Tablesto
         return StorageError(f"DuckDB has no memory left for the query: {message}; {way_out}", kind="out-of-memory")
     if (gone := _GONE.match(message)) is not None:
         return data_file_gone(gone[1])
+    if named == "Permission" and "disabled by configuration" in message:
+        return UnsupportedError(
+            f"DuckDB reads and writes files in the folders of tables alone: {message}; declare the file as a table with "
+            "'connector' = 'filesystem', or make the environment over a connection of your own: "
+            "engine=tablestore_duckdb.open_engine(connection)",
+            kind="engine",
+        )
     if named in _STORAGE:
         return StorageError(f"DuckDB failed while it ran the query: {message}")
     message = _shortened(_MADE.sub("", _OF_A_CAST.sub(r"\1", message)))

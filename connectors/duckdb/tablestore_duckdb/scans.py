@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tablestore.distributed.layers import BucketFile, layer_key
 from tablestore.distributed.plainfiles import set_plain_aside
-from tablestore.environment.engine import ManagedRelation
+from tablestore.environment.engine import BoundQuery, ConnectorRelation, ManagedRelation, QueryRelation
 from tablestore.errors import TablestoreError, UnsupportedError
 from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.lsm.keyorder import KeyOrder
@@ -26,6 +26,7 @@ from tablestore.types.datatypes import AtomicType, Field, TypeRoot
 from tablestore.types.filter.predicate import IsNull, keep_only
 from tablestore.types.filter.predicate import columns as filter_columns
 from tablestore.types.schema import TableSchema
+from tablestore_duckdb.connectors import connector_folder
 from tablestore_duckdb.native import (
     are_clear,
     can_name,
@@ -192,13 +193,30 @@ def plan_managed(relation: ManagedRelation) -> PlannedScan:
         return _shared_out(PlannedScan(scan=scan, location=pin.spec.location, read_columns=names))
 
 
+def folders_of(query: BoundQuery) -> Iterator[str]:
+    """The folders in which DuckDB may find files of what a query reads."""
+    for relation in query.relations:
+        match relation:
+            case ManagedRelation(pin=pin) if is_on_disk(pin.spec.location):
+                yield pin.spec.location
+            case QueryRelation(query=inner):
+                yield from folders_of(inner)
+            case ConnectorRelation():
+                yield from connector_folder(relation)
+
+
+def is_on_disk(location: str) -> bool:
+    """True for a location that is a path of this machine."""
+    return location.startswith("/")
+
+
 def _shared_out(planned: PlannedScan) -> PlannedScan:
     """The scan with its files shared out."""
     scan, location = planned.scan, planned.location
     context, splits = scan.context, scan.plan.splits
     asked = {*scan.columns, *filter_columns(scan.predicate)}
     needed = [field for field in context.schema.fields if field.name in asked]
-    if not (location.startswith("/") and can_name(location) and all(reads_alike(field.type) for field in needed)):
+    if not (is_on_disk(location) and can_name(location) and all(reads_alike(field.type) for field in needed)):
         return replace(planned, rest=splits)
     aside = set_plain_aside(context, splits, [field.name for field in needed], choose, layers=True)
     files = {file.file_name: file for file in scan.plan.files}

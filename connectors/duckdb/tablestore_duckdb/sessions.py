@@ -6,7 +6,7 @@ The views and streams of a query are there while it runs.
 """
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
@@ -18,6 +18,7 @@ from tablestore.ids import Ids, SystemIds
 from tablestore.sql.binding.scopes import Columns
 from tablestore_duckdb.checksums import ScanChecks
 from tablestore_duckdb.columntypes import Parameters, columns_of
+from tablestore_duckdb.database import Database
 from tablestore_duckdb.prepared import VIEW_PREFIX, PreparedQuery, TemporaryView, asked_for
 from tablestore_duckdb.quoting import Sql, identifier, joined, sql_text
 from tablestore_duckdb.scans import RowStream
@@ -103,20 +104,49 @@ BATCH_ROWS = 65_536
 class Sessions:
     """Holds the connection of an engine, and what runs on it and on its copies.
 
-    A fatal error of DuckDB's ends its database, not the engine: ``reopen`` gives a connection to another one, in which the settings
-    are set again; None: the connection is somebody else's.
+    ``database`` opens the connection when it is first needed, and another one where a fatal error of DuckDB's has ended the first
+    or more folders are to be read; the settings are set again in it. None: the connection is somebody else's.
     """
 
-    connection: duckdb.DuckDBPyConnection
-    reopen: Callable[[], duckdb.DuckDBPyConnection] | None = None
+    database: Database | None = None
+    _connection: duckdb.DuckDBPyConnection | None = None
     settings: dict[str, str] = field(default_factory=dict)
     checked: ScanChecks | None = field(default_factory=ScanChecks)
     batch_rows: int = BATCH_ROWS
     ids: Ids = field(default_factory=SystemIds)
     _running: set[QueryRun] = field(default_factory=set)
     _closed: bool = False
+    _handed_out: bool = False
     _kept: list[TemporaryView] = field(default_factory=list)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _left: list[duckdb.DuckDBPyConnection] = field(default_factory=list)
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+
+    @property
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        """The connection on which queries run, unless one runs."""
+        with self._lock:
+            if self._connection is None:
+                assert self.database is not None, "sessions have a connection or a database"
+                self._connection = self.database.open()
+                self._set_up(self._connection)
+            return self._connection
+
+    def add_folders(self, folders: Iterable[str]) -> None:
+        """Lets queries that begin from now on read files in these folders; somebody else's connection reads what it does."""
+        with self._lock:
+            if self.database is not None and self.database.add_folders(folders):
+                self.renew()
+
+    def renew(self) -> None:
+        """Lets queries that begin from now on run in another database. What runs, and what was kept, goes on in its own."""
+        with self._lock:
+            left, self._connection = self._connection, None
+            if left is None:
+                return
+            self._left.append(left)
+            for view in self._kept:
+                view.create(self.connection)
+            self._close_left()
 
     def new_name(self) -> str:
         """A name for a view, used once, which no text and no other session on the same connection has."""
@@ -170,6 +200,7 @@ class Sessions:
     def native(self, prepared: PreparedQuery) -> duckdb.DuckDBPyRelation:
         """A query as a relation on the session's own connection; its views stay until the session is closed."""
         self._check_open()
+        self._handed_out = True
         run = QueryRun(self.connection, prepared, threading.get_ident())
         with translating(run):
             self.check_files(run)
@@ -179,11 +210,19 @@ class Sessions:
             return relation_of(self.connection, sql_text(prepared.sql), prepared.parameters)
 
     def close(self) -> None:
-        """Drops the views that were kept. What is asked afterwards raises InvalidInputError."""
+        """Closes the connection, if it is ours, or drops the views that were kept. What is asked later raises InvalidInputError."""
         self._closed = True
-        with suppress(duckdb.Error):
-            while self._kept:
-                self._kept.pop().drop(self.connection)
+        with self._lock, suppress(duckdb.Error):
+            if self.database is None:
+                while self._kept:
+                    self._kept.pop().drop(self.connection)
+                return
+            self._kept.clear()
+            if self._connection is not None:
+                self._connection.close()
+            while self._left:
+                self._left.pop().close()
+            self.database.close()
 
     def cancel(self, thread: int | None = None) -> None:
         """Ends all that runs, or what one thread asked for."""
@@ -206,15 +245,12 @@ class Sessions:
         """The error that is raised where DuckDB's database has ended with one; it is opened again, if it is ours."""
         if self._closed:
             return error
-        if self.reopen is None:
+        if self.database is None:
             return StorageError(f"{error}\nDuckDB runs no more queries on the connection that was given; give another one")
         with self._lock:
             if not self._is_alive():
-                ended, self.connection = self.connection, self.reopen()
                 self._kept.clear()
-                self._set_up(self.connection)
-                with suppress(duckdb.Error):
-                    ended.close()
+                self.renew()
         return StorageError(
             f"{error}\nThe database of DuckDB ended with this error and was opened again: settings, functions and all objects of "
             "tablestore are there, tables and views that were made in DuckDB alone are not"
@@ -240,6 +276,16 @@ class Sessions:
             # Last: whoever cancels interrupts the connections of what runs, and one that is closed raises.
             with suppress(duckdb.Error):
                 run.connection.close()
+        if self._left:
+            with self._lock:
+                self._close_left()
+
+    def _close_left(self) -> None:
+        """Closes the databases in which nothing runs any more, unless somebody has a relation of one."""
+        if not self._running and not self._handed_out:
+            with suppress(duckdb.Error):
+                while self._left:
+                    self._left.pop().close()
 
 
 @contextmanager

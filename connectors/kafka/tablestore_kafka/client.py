@@ -90,9 +90,9 @@ ROOM_IN_TOPIC = (
 
 
 def translated(
-    error: Exception, doing: str, servers: str, *, given: Collection[str] = (), room: str = _ROOM_IN_LOG
+    error: Exception, doing: str, servers: str, *, properties: Collection[str] = (), room: str = _ROOM_IN_LOG
 ) -> TablestoreError:
-    """A client's error as one of ours: names the action, the place, what Kafka said, and what to do. ``given``: the properties that
+    """A client's error as one of ours: names the action, the place, what Kafka said, and what to do. ``properties``: those that
     were set; ``room``: what to do where a record is too large."""
     cause = error.args[0] if isinstance(error, KafkaException) and error.args else None
     code = code_of(error)
@@ -100,9 +100,9 @@ def translated(
         return SlotFenced(
             f"{doing}: another process has taken over this publisher slot; nothing of it is visible. Leave it the work"
         )
-    said = cause.str() if isinstance(cause, KafkaError) else str(error)
+    reason_text = cause.str() if isinstance(cause, KafkaError) else str(error)
     if code == KafkaError._INVALID_ARG and doing == CONNECTING:
-        return misconfigured(said, given)
+        return misconfigured(reason_text, properties)
     if code == KafkaError.MSG_SIZE_TOO_LARGE:
         return InvalidInputError(
             f"{doing}: Kafka at {servers} takes no record of that size; {room}",
@@ -111,32 +111,32 @@ def translated(
     name = cause.name() if isinstance(cause, KafkaError) else type(error).__name__
     if code in _REFUSED:
         return InvalidInputError(
-            f"{doing}: Kafka at {servers} refuses it: {said} ({name}); ask for the right, or name other credentials in "
+            f"{doing}: Kafka at {servers} refuses it: {reason_text} ({name}); ask for the right, or name other credentials in "
             "the environment (TABLESTORE_KAFKA_…)",
             kind="kafka-denied",
         )
     return StorageError(
-        f"{doing}: Kafka at {servers} does not do it: {said} ({name}); check that the brokers are up and reachable, then repeat "
-        "it. Snapshots stay readable meanwhile",
+        f"{doing}: Kafka at {servers} does not do it: {reason_text} ({name}); check that the brokers are up and reachable, then "
+        "repeat it. Snapshots stay readable meanwhile",
         kind="kafka",
     )
 
 
-def made(client: Callable[[], _Client], settings: Mapping[str, Any]) -> _Client:
+def create_client(client: Callable[[], _Client], settings: Mapping[str, Any]) -> _Client:
     """A client of Kafka, made with ``settings``. Raises InvalidInputError (kind ``kafka-settings``) for those that it refuses."""
     try:
         return client()
     except KafkaException as error:
         cause = None if code_of(error) == KafkaError._INVALID_ARG else error
-        raise translated(error, CONNECTING, str(settings[BOOTSTRAP]), given=settings) from cause
+        raise translated(error, CONNECTING, str(settings[BOOTSTRAP]), properties=settings) from cause
 
 
-def misconfigured(said: str, given: Collection[str]) -> InvalidInputError:
-    """The error for a client that refuses one of the settings ``given``. Its words may hold the value, which may be a secret: they
+def misconfigured(message: str, properties: Collection[str]) -> InvalidInputError:
+    """The error for a client that refuses one of its ``properties``. Its words may hold the value, which may be a secret: they
     are not repeated."""
-    named = _PROPERTY.search(said)
+    named = _PROPERTY.search(message)
     name = (named[1] or named[2]) if named else None
-    if name not in given and (alias := _ALIASES.get(name or "")) in given:
+    if name not in properties and (alias := _ALIASES.get(name or "")) in properties:
         name = alias
     which = f"the property {name!r}, or its value," if name else "its settings"
     set_by = variable(name) if name else "TABLESTORE_KAFKA_…"

@@ -89,8 +89,12 @@ def _checked(text: str, trusted: str, credentials: list[str], owner: str) -> str
     """The brokers that a table names, as they were parsed."""
     brokers = _parsed(text, owner)
     # A host without a port is trusted at all of them.
-    known = {(one.host, one.port) for one in _parsed(trusted, variable(_TRUSTED))}
-    strangers = [one.text for one in brokers if known.isdisjoint({(one.host, None), (one.host, one.port or DEFAULT_PORT)})]
+    trusted_places = {(broker.host, broker.port) for broker in _parsed(trusted, variable(_TRUSTED))}
+    strangers = [
+        broker.text
+        for broker in brokers
+        if trusted_places.isdisjoint({(broker.host, None), (broker.host, broker.port or DEFAULT_PORT)})
+    ]
     if credentials and strangers:
         raise InvalidInputError(
             f"{owner} names the brokers {', '.join(strangers)}, and the environment has credentials for Kafka "
@@ -99,7 +103,7 @@ def _checked(text: str, trusted: str, credentials: list[str], owner: str) -> str
             f"them in {variable(_TRUSTED)}; no broker was asked",
             kind="untrusted-brokers",
         )
-    return ",".join(one.text for one in brokers)
+    return ",".join(broker.text for broker in brokers)
 
 
 def _parsed(text: str, where: str) -> tuple[Broker, ...]:

@@ -32,7 +32,7 @@ from tablestore_kafka.client import (
     PRODUCER,
     ROOM_IN_TOPIC,
     code_of,
-    made,
+    create_client,
     translated,
 )
 from tablestore_kafka.clientsettings import BOOTSTRAP, client_settings
@@ -68,8 +68,8 @@ class KafkaDeliverySink:
         self._positions = f"{topic}.{name}.position"
         make_topic(topic, settings)
         make_topic(self._positions, settings, partitions=1, config=_POSITIONS)
-        given = {**PRODUCER, **_SETTINGS, **settings, "transactional.id": self._positions}
-        self._producer = made(lambda: Producer(given, logger=LOG), given)
+        producer_settings = {**PRODUCER, **_SETTINGS, **settings, "transactional.id": self._positions}
+        self._producer = create_client(lambda: Producer(producer_settings, logger=LOG), producer_settings)
         self._open = False
         with self._talking("taking over"):
             self._producer.init_transactions(CALL_TIMEOUT_S)
@@ -82,8 +82,8 @@ class KafkaDeliverySink:
         if text is None:
             return None
         try:
-            found = json.loads(text)
-            at, incarnation = str(found["at"]), str(found["topic"])
+            content = json.loads(text)
+            at, incarnation = str(content["at"]), str(content["topic"])
         except (ValueError, TypeError, KeyError) as error:
             raise FormatError(
                 f"topic {self._positions}: expected the position of the delivery {self._delivery!r}, found {text!r:.200}; deliver "
@@ -162,9 +162,9 @@ class KafkaDeliverySink:
         window = _FIRST_WINDOW
         while high > low:
             start = max(low, high - window)
-            found = self._last_between(start, high)
-            if found is not None or start == low:
-                return found
+            record = self._last_between(start, high)
+            if record is not None or start == low:
+                return record
             window *= _FIRST_WINDOW
         return None
 
@@ -189,7 +189,7 @@ class KafkaDeliverySink:
     def _bounds(self) -> tuple[int, int]:
         """First offset, and the one behind the last record, whether it was committed or not."""
         settings = {**CONSUMER, **self._settings, "isolation.level": "read_uncommitted"}
-        consumer = made(lambda: Consumer(settings, logger=LOG), settings)
+        consumer = create_client(lambda: Consumer(settings, logger=LOG), settings)
         try:
             bounds = consumer.get_watermark_offsets(TopicPartition(self._positions, 0), timeout=CALL_TIMEOUT_S)
         finally:

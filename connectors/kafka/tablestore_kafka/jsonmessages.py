@@ -25,7 +25,7 @@ from tablestore_kafka.client import (
     LOG,
     PRODUCER,
     ROOM_IN_TOPIC,
-    made,
+    create_client,
     translated,
 )
 from tablestore_kafka.clientsettings import BOOTSTRAP, client_settings
@@ -50,8 +50,8 @@ def write_rows(
     servers = settings[BOOTSTRAP]
     # A broker under load says for a moment that it does not know the topic that it has just made.
     waiting = {"transaction.timeout.ms": _MOST_MS, "topic.metadata.propagation.max.ms": int(_TIMEOUT_S * 1000)}
-    given = {**PRODUCER, **waiting, **settings, "transactional.id": transactional_id}
-    producer = made(lambda: Producer(given, logger=LOG), given)
+    producer_settings = {**PRODUCER, **waiting, **settings, "transactional.id": transactional_id}
+    producer = create_client(lambda: Producer(producer_settings, logger=LOG), producer_settings)
     try:
         producer.init_transactions(_TIMEOUT_S)
         producer.begin_transaction()
@@ -65,7 +65,9 @@ def write_rows(
                 producer.abort_transaction(_TIMEOUT_S)
             raise
     except KafkaException as error:
-        raise translated(error, f"writing {name} to topic {topic}", servers, given=given, room=ROOM_IN_TOPIC) from error
+        raise translated(
+            error, f"writing {name} to topic {topic}", servers, properties=producer_settings, room=ROOM_IN_TOPIC
+        ) from error
 
 
 def _send(producer: Producer, topic: str, batch: pa.RecordBatch, key: Sequence[str]) -> None:
@@ -74,7 +76,7 @@ def _send(producer: Producer, topic: str, batch: pa.RecordBatch, key: Sequence[s
     values: list[bytes | None] = rows_to_json(batch.columns, batch.schema.names).cast(pa.binary()).to_pylist()
     keys: list[bytes | None] = [None] * batch.num_rows
     if key:
-        keys = rows_to_json([batch.column(one) for one in key], key).cast(pa.binary()).to_pylist()
+        keys = rows_to_json([batch.column(column) for column in key], key).cast(pa.binary()).to_pylist()
     send(producer, topic, keys, values)
 
 
@@ -91,8 +93,8 @@ def send(producer: Producer, topic: str, keys: Sequence[bytes | None], values: S
 
 
 def _topic(name: str, options: Mapping[str, str]) -> str:
-    known = [key for key in options if key in _OPTIONS or key.startswith(_PREFIX)]
-    if unknown := [key for key in options if key not in known]:
+    own_options = [key for key in options if key in _OPTIONS or key.startswith(_PREFIX)]
+    if unknown := [key for key in options if key not in own_options]:
         raise InvalidInputError(
             f"table {name}: the connector kafka has no option {unknown[0]!r}{did_you_mean(unknown[0], _OPTIONS)}; it takes "
             f"{', '.join(_OPTIONS)} and {_PREFIX}*",
@@ -107,13 +109,13 @@ def _topic(name: str, options: Mapping[str, str]) -> str:
 
 
 def _settings(name: str, options: Mapping[str, str]) -> dict[str, str]:
-    given = {key.removeprefix(_PREFIX): value for key, value in options.items() if key.startswith(_PREFIX)}
-    return client_settings(given, os.environ, owner=f"table {name}")
+    client_options = {key.removeprefix(_PREFIX): value for key, value in options.items() if key.startswith(_PREFIX)}
+    return client_settings(client_options, os.environ, owner=f"table {name}")
 
 
 def _key(name: str, options: Mapping[str, str], key: Sequence[str], columns: Sequence[str]) -> list[str]:
-    fields = [one.strip() for one in options.get("key.fields", "").split(";") if one.strip()] or list(key)
-    if unknown := [one for one in fields if one not in columns]:
+    fields = [field.strip() for field in options.get("key.fields", "").split(";") if field.strip()] or list(key)
+    if unknown := [field for field in fields if field not in columns]:
         raise InvalidInputError(
             f"table {name}: key.fields names {unknown[0]!r}{did_you_mean(unknown[0], columns)}; its columns are "
             f"{', '.join(columns)}",
@@ -124,9 +126,9 @@ def _key(name: str, options: Mapping[str, str], key: Sequence[str], columns: Seq
 
 def make_topic(topic: str, settings: Mapping[str, str], *, partitions: int = -1, config: Mapping[str, str] | None = None) -> None:
     """Makes a topic, if it is not there, and waits until it is known; -1: with as many partitions as brokers give by default."""
-    admin = made(lambda: AdminClient({**ADMIN, **settings}, logger=LOG), settings)
-    wanted = NewTopic(topic, num_partitions=partitions, replication_factor=-1, config=dict(config or {}))
-    made_now = admin.create_topics([wanted], request_timeout=_TIMEOUT_S)
+    admin = create_client(lambda: AdminClient({**ADMIN, **settings}, logger=LOG), settings)
+    new_topic = NewTopic(topic, num_partitions=partitions, replication_factor=-1, config=dict(config or {}))
+    made_now = admin.create_topics([new_topic], request_timeout=_TIMEOUT_S)
     try:
         # The request ends before.
         made_now[topic].result(2 * _TIMEOUT_S)

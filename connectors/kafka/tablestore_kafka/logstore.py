@@ -11,7 +11,7 @@ from tablestore.clock import Clock, SystemClock
 from tablestore.errors import StorageError
 from tablestore.log.logstore import LogCursor, LogSlot
 from tablestore.log.record import Offsets, Since, Tail
-from tablestore_kafka.client import ADMIN, CONSUMER, LEADERLESS, LOG, PRODUCER, UNKNOWN, made, misconfigured, translated
+from tablestore_kafka.client import ADMIN, CONSUMER, LEADERLESS, LOG, PRODUCER, UNKNOWN, create_client, misconfigured, translated
 from tablestore_kafka.clientsettings import BOOTSTRAP
 from tablestore_kafka.slot import KafkaSlot
 from tablestore_kafka.tail import read_since, read_tails
@@ -53,12 +53,12 @@ class KafkaLogStore:
 
     @property
     def _record_limit(self) -> int | None:
-        given = self._settings.get(RECORD_LIMIT)
-        if given is None:
+        limit = self._settings.get(RECORD_LIMIT)
+        if limit is None:
             return None
-        if not str(given).isascii() or not str(given).isdigit():
+        if not str(limit).isascii() or not str(limit).isdigit():
             raise misconfigured(f'property "{RECORD_LIMIT}"', self._settings)
-        return int(given)
+        return int(limit)
 
     def answers(self, timeout_s: float) -> bool:
         """True if a broker answers within so long."""
@@ -142,7 +142,7 @@ class KafkaLogStore:
             # None is named where all are older.
             starts = {bucket: start if start >= 0 else bounds[bucket][1] for bucket, start in starts.items()}
             ends = {bucket: end for bucket, (_, end) in bounds.items()}
-            found = read_since(consumer, self._topic, starts, ends, time_millis, table, self._clock, self._servers)
+            first_records = read_since(consumer, self._topic, starts, ends, time_millis, table, self._clock, self._servers)
         finally:
             consumer.close()
         return {
@@ -152,7 +152,7 @@ class KafkaLogStore:
                 time_millis=None if message is None else message.timestamp()[1],
                 whole=bounds[bucket][0] == 0 or starts[bucket] > bounds[bucket][0],
             )
-            for bucket, (offset, message) in found.items()
+            for bucket, (offset, message) in first_records.items()
         }
 
     def open_cursor(self, offsets: Offsets, *, dense: bool = False, keys: bool = False, uncommitted: bool = False) -> LogCursor:
@@ -166,15 +166,15 @@ class KafkaLogStore:
         if self._settings.get("compression.codec", self._settings.get("compression.type", "none")) != "none":
             # A topic counts compressed bytes.
             return limit
-        taken = self._topics.record_bytes(self._topic)
-        return limit if taken is None else min(limit, taken)
+        topic_limit = self._topics.record_bytes(self._topic)
+        return limit if topic_limit is None else min(limit, topic_limit)
 
     @property
     def _transaction_timeout_s(self) -> float:
-        given = str(self._settings.get("transaction.timeout.ms", PRODUCER["transaction.timeout.ms"]))
-        if not given.isascii() or not given.isdigit():
+        timeout_ms = str(self._settings.get("transaction.timeout.ms", PRODUCER["transaction.timeout.ms"]))
+        if not timeout_ms.isascii() or not timeout_ms.isdigit():
             raise misconfigured('property "transaction.timeout.ms"', self._settings)
-        return int(given) / 1000
+        return int(timeout_ms) / 1000
 
     @property
     def _topics(self) -> Topics:
@@ -184,16 +184,16 @@ class KafkaLogStore:
     def _admin(self) -> AdminClient:
         if self._admin_client is None:
             settings = {**ADMIN, **_without_transfer(self._settings)}
-            self._admin_client = made(lambda: AdminClient(settings, logger=LOG), settings)
+            self._admin_client = create_client(lambda: AdminClient(settings, logger=LOG), settings)
         return self._admin_client
 
     def _consumer(self, more: Mapping[str, Any], *, uncommitted: bool = False) -> Consumer:
         isolation = "read_uncommitted" if uncommitted else "read_committed"
         settings = {**CONSUMER, **_without_producer(self._settings), **more, "isolation.level": isolation}
-        return made(lambda: Consumer(settings, logger=LOG), settings)
+        return create_client(lambda: Consumer(settings, logger=LOG), settings)
 
     def _bounds(self, consumer: Consumer, buckets: Sequence[int]) -> dict[int, tuple[int, int]]:
-        found: dict[int, tuple[int, int]] = {}
+        bounds_by_bucket: dict[int, tuple[int, int]] = {}
         for bucket in buckets:
             where = TopicPartition(self._topic, bucket)
             bounds = self._once_led(
@@ -206,8 +206,8 @@ class KafkaLogStore:
                     f"{self._topic} ends; check that its leader is up, then repeat it",
                     kind="kafka",
                 )
-            found[bucket] = (int(bounds[0]), int(bounds[1]))
-        return found
+            bounds_by_bucket[bucket] = (int(bounds[0]), int(bounds[1]))
+        return bounds_by_bucket
 
     def _wait_for_open_transactions(self, buckets: Sequence[int]) -> None:
         """Waits until no record is hidden: one behind an open transaction is not visible yet."""
@@ -229,11 +229,11 @@ class KafkaLogStore:
         written = self._offsets({bucket: OffsetSpec.latest() for bucket in buckets})  # type: ignore[no-untyped-call]
         return [bucket for bucket in buckets if stable[bucket][1] < written[bucket]]
 
-    def _offsets(self, wanted: Mapping[int, OffsetSpec]) -> dict[int, int]:
-        asked = {TopicPartition(self._topic, bucket): spec for bucket, spec in wanted.items()}
+    def _offsets(self, specs: Mapping[int, OffsetSpec]) -> dict[int, int]:
+        requests = {TopicPartition(self._topic, bucket): spec for bucket, spec in specs.items()}
 
         def ask() -> dict[int, int]:
-            futures = self._admin.list_offsets(asked, request_timeout=CALL_TIMEOUT_S)
+            futures = self._admin.list_offsets(requests, request_timeout=CALL_TIMEOUT_S)
             return {tp.partition: int(future.result().offset) for tp, future in futures.items()}
 
         return self._once_led(ask, f"looking at topic {self._topic}")

@@ -31,7 +31,7 @@ from tablestore.log.record import (
     Offsets,
 )
 from tablestore.types.rowkind import RowKind
-from tablestore_kafka.client import LOG, code_of, made, translated
+from tablestore_kafka.client import LOG, code_of, create_client, translated
 from tablestore_kafka.clientsettings import BOOTSTRAP
 
 _COMMIT_TRY_S = 5.0
@@ -61,7 +61,7 @@ class KafkaSlot:
         self._servers = str(settings[BOOTSTRAP])
         self._record_bytes = record_bytes
         self._behind: dict[int, int] = {}
-        self._producer = made(lambda: Producer(dict(settings), logger=LOG), settings)
+        self._producer = create_client(lambda: Producer(dict(settings), logger=LOG), settings)
         try:
             self._producer.init_transactions(timeout_s)
         except KafkaException as error:
@@ -132,8 +132,8 @@ class KafkaSlot:
             headers = [(TABLE_HEADER, table), (SNAPSHOT_HEADER, snapshot), (ORDINAL_HEADER, ordinal), (KIND_HEADER, _KINDS[kind])]
             if position == last:
                 # Whoever looks at the end of a partition learns from it whose it is.
-                said = {UUID_HEADER: batch.snapshot_uuid, LOCATION_HEADER: location}
-                headers += [(name, text.encode()) for name, text in said.items() if text is not None]
+                texts = {UUID_HEADER: batch.snapshot_uuid, LOCATION_HEADER: location}
+                headers += [(name, text.encode()) for name, text in texts.items() if text is not None]
             while True:
                 try:
                     produce(topic, value, key, bucket, timestamp=millis, headers=headers, **reports)
@@ -162,11 +162,11 @@ class KafkaSlot:
 
     def _answers(self) -> bool:
         try:
-            known = self._producer.list_topics(self._topic, timeout=_LOOK_S)
+            metadata = self._producer.list_topics(self._topic, timeout=_LOOK_S)
         except KafkaException:
             return False
         # A topic that was deleted is waited for in vain, too.
-        return known.topics[self._topic].error is None
+        return metadata.topics[self._topic].error is None
 
     def _abort(self) -> Exception | None:
         """Aborts the transaction; returns the reason if that cannot be done."""

@@ -24,16 +24,16 @@ def read_tails(
 ) -> dict[int, Tail]:
     """The tails of the partitions in ``bounds``; the consumer has ``enable.partition.eof``."""
     tails = {bucket: Tail(next_offset=begin, empty=True) for bucket, (begin, _) in bounds.items()}
-    wanted = {bucket: _FIRST_WINDOW for bucket, (begin, end) in bounds.items() if end > begin}
+    windows = {bucket: _FIRST_WINDOW for bucket, (begin, end) in bounds.items() if end > begin}
     deadline_s = clock.steady_s() + _LIMIT_S
-    while wanted:
-        starts = {bucket: max(bounds[bucket][0], bounds[bucket][1] - window) for bucket, window in wanted.items()}
+    while windows:
+        starts = {bucket: max(bounds[bucket][0], bounds[bucket][1] - window) for bucket, window in windows.items()}
         last = _last_records(consumer, topic, starts, clock, deadline_s, servers)
         for bucket, message in last.items():
             if message is not None:
                 tails[bucket] = tail_of(message)
-        wanted = {
-            bucket: window * 4 for bucket, window in wanted.items() if last[bucket] is None and starts[bucket] > bounds[bucket][0]
+        windows = {
+            bucket: window * 4 for bucket, window in windows.items() if last[bucket] is None and starts[bucket] > bounds[bucket][0]
         }
     return tails
 
@@ -49,16 +49,16 @@ def read_since(
     servers: str,
 ) -> dict[int, tuple[int, Message | None]]:
     """Per partition the first message of the table from ``starts`` on that is not older, and its position; else the end, None."""
-    found: dict[int, tuple[int, Message | None]] = {bucket: (ends[bucket], None) for bucket in starts}
+    first_messages: dict[int, tuple[int, Message | None]] = {bucket: (ends[bucket], None) for bucket in starts}
     reading = {bucket for bucket, start in starts.items() if start < ends[bucket]}
     begins = {bucket: starts[bucket] for bucket in reading}
     for message in _messages(consumer, topic, begins, reading, clock, clock.steady_s() + _LIMIT_S, servers):
         bucket = message.partition() or 0
         header = describe(message)
         if message.timestamp()[1] >= time_millis and header.table == table and header.mark is not None:
-            found[bucket] = (message.offset() or 0, message)
+            first_messages[bucket] = (message.offset() or 0, message)
             reading.discard(bucket)
-    return found
+    return first_messages
 
 
 def _last_records(

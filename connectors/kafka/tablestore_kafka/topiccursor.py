@@ -59,8 +59,8 @@ def tail_of(message: Message) -> Tail:
         table=described.table,
         mark=described.mark,
         next_offset=(message.offset() or 0) + 1,
-        snapshot_uuid=_said(headers, UUID_HEADER),
-        location=_said(headers, LOCATION_HEADER),
+        snapshot_uuid=_header_text(headers, UUID_HEADER),
+        location=_header_text(headers, LOCATION_HEADER),
     )
 
 
@@ -79,19 +79,19 @@ class KafkaCursor:
 
     def poll(self, timeout_s: float, max_records: int) -> Sequence[RawRecords]:
         """The records that are visible now; waits only while there is none."""
-        found: dict[int, list[RawRecords | _Stretch]] = defaultdict(list)
-        taken = 0
-        while taken < max_records:
-            wait_s, most = 0 if taken else timeout_s, min(_AT_ONCE, max_records - taken)
+        by_bucket: dict[int, list[RawRecords | _Stretch]] = defaultdict(list)
+        count = 0
+        while count < max_records:
+            wait_s, most = 0 if count else timeout_s, min(_AT_ONCE, max_records - count)
             messages = consume(self._consumer, most, timeout_s=wait_s, topic=self._topic, servers=self._servers)
             if not messages:
                 break
-            taken += len(messages)
-            if (parts := found.get(self._only)) and isinstance(parts[-1], _Stretch) and parts[-1].takes(messages):
+            count += len(messages)
+            if (parts := by_bucket.get(self._only)) and isinstance(parts[-1], _Stretch) and parts[-1].takes(messages):
                 continue
             for part in self._taken_apart(messages):
-                found[part.bucket].append(part)
-        return [_joined(parts) for _, parts in sorted(found.items())]
+                by_bucket[part.bucket].append(part)
+        return [_joined(parts) for _, parts in sorted(by_bucket.items())]
 
     def _taken_apart(self, messages: Sequence[Message]) -> Iterator["RawRecords | _Stretch"]:
         if self._only >= 0 and self._dense and not self._keys and (whole := _stretch(self._only, messages)) is not None:
@@ -108,8 +108,8 @@ class KafkaCursor:
                 )
             elif not fault.retriable() and fault.code() != KafkaError._PARTITION_EOF:
                 raise translated(KafkaException(fault), f"reading topic {self._topic}", self._servers)
-        for bucket, found in by_bucket.items():
-            yield _records(bucket, found, dense=self._dense, all_keys=self._keys)
+        for bucket, bucket_messages in by_bucket.items():
+            yield _records(bucket, bucket_messages, dense=self._dense, all_keys=self._keys)
 
     def close(self) -> None:
         """Gives up the connection."""
@@ -153,8 +153,8 @@ class _Stretch:
         apart = len(self.values) + len(messages) - 1
         if last.error() is not None or last.offset() != self.begin + apart:
             return False
-        found = describe(last)
-        if found.table != self.table or found.mark != Mark(self.mark.snapshot_id, self.mark.ordinal + apart):
+        described = describe(last)
+        if described.table != self.table or described.mark != Mark(self.mark.snapshot_id, self.mark.ordinal + apart):
             return False
         keys, values = _contents(messages, all_keys=False)
         self.keys += keys
@@ -206,8 +206,8 @@ def _contents(messages: Sequence[Message], *, all_keys: bool) -> tuple[list[byte
 
 
 def _joined(parts: Sequence["RawRecords | _Stretch"]) -> RawRecords:
-    found = [part.records() if isinstance(part, _Stretch) else part for part in parts]
-    return found[0] if len(found) == 1 else _concatenated(found)
+    batches = [part.records() if isinstance(part, _Stretch) else part for part in parts]
+    return batches[0] if len(batches) == 1 else _concatenated(batches)
 
 
 def _concatenated(parts: Sequence[RawRecords]) -> RawRecords:
@@ -246,8 +246,8 @@ class _Columns:
                 self._fill_one(position)
             return
         first, last = self._fill_one(start), self._fill_one(stop - 1)
-        together = first.mark is not None and last.mark is not None and first.table == last.table
-        if together and first.mark is not None and last.mark is not None:
+        is_one_table = first.mark is not None and last.mark is not None and first.table == last.table
+        if is_one_table and first.mark is not None and last.mark is not None:
             apart = last.mark.ordinal - first.mark.ordinal
             if first.mark.snapshot_id == last.mark.snapshot_id and apart == stop - 1 - start:
                 self.tables[start:stop] = [first.table] * (stop - start)
@@ -259,20 +259,20 @@ class _Columns:
         self.fill(middle, stop, dense=True)
 
     def _fill_one(self, position: int) -> Described:
-        found = describe(self._messages[position])
-        self.tables[position] = found.table
-        if found.mark is not None:
-            self.snapshots[position], self.ordinals[position] = found.mark.snapshot_id, found.mark.ordinal
-        self.kinds[position] = found.kind
-        return found
+        described = describe(self._messages[position])
+        self.tables[position] = described.table
+        if described.mark is not None:
+            self.snapshots[position], self.ordinals[position] = described.mark.snapshot_id, described.mark.ordinal
+        self.kinds[position] = described.kind
+        return described
 
 
 def _headers(message: Message) -> dict[str, bytes]:
     # The client's stubs promise less than it gives: a list of pairs, or None.
-    found: Any = message.headers()
-    return {name: value for name, value in found or () if isinstance(value, bytes)}
+    pairs: Any = message.headers()
+    return {name: value for name, value in pairs or () if isinstance(value, bytes)}
 
 
-def _said(headers: dict[str, bytes], name: str) -> str | None:
-    found = headers.get(name)
-    return None if found is None else found.decode(errors="replace")
+def _header_text(headers: dict[str, bytes], name: str) -> str | None:
+    value = headers.get(name)
+    return None if value is None else value.decode(errors="replace")

@@ -37,9 +37,9 @@ class Topics:
         if record_bytes is not None:
             config["max.message.bytes"] = str(record_bytes + BATCH_OVERHEAD_BYTES)
         # -1: as many replicas as the cluster gives by default.
-        made = NewTopic(topic, num_partitions=partitions, replication_factor=-1, config=config)
+        new_topic = NewTopic(topic, num_partitions=partitions, replication_factor=-1, config=config)
         try:
-            self._wait(self._admin.create_topics([made], request_timeout=ADMIN_TIMEOUT_S), topic)
+            self._wait(self._admin.create_topics([new_topic], request_timeout=ADMIN_TIMEOUT_S), topic)
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise translated(error, f"creating topic {topic}", self._servers) from error
@@ -58,7 +58,7 @@ class Topics:
 
     def retain(self, topic: str, retention_ms: int | None, *, record_bytes: int | None = None) -> None:
         """Changes how long the topic keeps its records, and how large they may be; None: as the brokers do by default."""
-        wanted = {
+        new_config = {
             "retention.ms": retention_ms,
             "max.message.bytes": None if record_bytes is None else record_bytes + BATCH_OVERHEAD_BYTES,
         }
@@ -68,7 +68,7 @@ class Topics:
                 None if value is None else str(value),
                 incremental_operation=AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET,
             )
-            for name, value in wanted.items()
+            for name, value in new_config.items()
         ]
         resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=entries)
         try:
@@ -82,11 +82,11 @@ class Topics:
         say."""
         resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
         try:
-            found = self._admin.describe_configs([resource], request_timeout=ADMIN_TIMEOUT_S)[resource].result()
+            config = self._admin.describe_configs([resource], request_timeout=ADMIN_TIMEOUT_S)[resource].result()
         except KafkaException:
             # Not there, or we may not look: the next send reports what is the matter.
             return None
-        limit = int(found["max.message.bytes"].value)
+        limit = int(config["max.message.bytes"].value)
         return max(limit - RECORD_OVERHEAD_BYTES, limit // 2, LEAST_RECORD_BYTES)
 
     def drop(self, topic: str, *, ignore_if_not_exists: bool) -> None:
@@ -120,11 +120,11 @@ class Topics:
                     kind="no-such-topic",
                 ) from error
             raise translated(error, f"looking at topic {topic}", self._servers) from error
-        found = len(described.partitions)
-        if found < partitions or (exactly and found != partitions):
+        partition_count = len(described.partitions)
+        if partition_count < partitions or (exactly and partition_count != partitions):
             raise InvalidInputError(
-                f"topic {topic} has {found} partition(s), expected {partitions}, one per bucket of the table: give the table "
-                "another log.kafka.topic, or delete the topic and run `tablestore log rebuild`",
+                f"topic {topic} has {partition_count} partition(s), expected {partitions}, one per bucket of the table: give the "
+                "table another log.kafka.topic, or delete the topic and run `tablestore log rebuild`",
                 kind="topic-partitions",
             )
         return str(described.topic_id)

@@ -17,7 +17,7 @@ from tablestore_kafka.client import (
     UNKNOWN,
     code_of,
     consume,
-    made,
+    create_client,
     translated,
 )
 from tablestore_kafka.clientsettings import BOOTSTRAP, client_settings
@@ -56,7 +56,7 @@ class KafkaTopicSource:
     def bounds(self) -> Mapping[int, tuple[int, int]]:
         """First offset, and the one behind the last record that is visible, per partition."""
         consumer = self._consumer()
-        found = {}
+        bounds_by_partition = {}
         try:
             for partition in range(len(self._described().partitions)):
                 # None: no answer in time.
@@ -67,12 +67,12 @@ class KafkaTopicSource:
                         f"{self._topic} ends; check that its leader is up, then repeat it",
                         kind="kafka",
                     )
-                found[partition] = (int(bounds[0]), int(bounds[1]))
+                bounds_by_partition[partition] = (int(bounds[0]), int(bounds[1]))
         except KafkaException as error:
             raise translated(error, f"looking at topic {self._topic}", self._servers) from error
         finally:
             consumer.close()
-        return found
+        return bounds_by_partition
 
     def open_cursor(self, offsets: Offsets) -> "KafkaTopicCursor":
         """A consumer of these offsets, outside of any consumer group."""
@@ -80,7 +80,7 @@ class KafkaTopicSource:
 
     def _described(self) -> Any:
         settings = {**ADMIN, **self._settings}
-        admin = made(lambda: AdminClient(settings, logger=LOG), settings)
+        admin = create_client(lambda: AdminClient(settings, logger=LOG), settings)
         try:
             return admin.describe_topics(TopicCollection([self._topic]), request_timeout=CALL_TIMEOUT_S)[self._topic].result()
         except KafkaException as error:
@@ -92,7 +92,7 @@ class KafkaTopicSource:
 
     def _consumer(self) -> Consumer:
         settings = {**CONSUMER, **self._settings, "isolation.level": "read_committed", "enable.partition.eof": True}
-        return made(lambda: Consumer(settings, logger=LOG), settings)
+        return create_client(lambda: Consumer(settings, logger=LOG), settings)
 
 
 class KafkaTopicCursor:
@@ -121,12 +121,12 @@ class KafkaTopicCursor:
                 break
             if any(message.error() is not None for message in messages):
                 messages = self._records_of(messages, ended)
-            got = [message.value() for message in messages]
+            payloads = [message.value() for message in messages]
             partitions += [message.partition() for message in messages]  # type: ignore[misc]
             offsets += [message.offset() for message in messages]  # type: ignore[misc]
             keys += [message.key() for message in messages]
-            values += got
-            size += sum([len(value) for value in got if value])
+            values += payloads
+            size += sum([len(value) for value in payloads if value])
         return TopicRecords(
             partitions=np.array(partitions, dtype=np.int32),
             offsets=np.array(offsets, dtype=np.int64),

@@ -55,8 +55,8 @@ def _without_frames(method: _F) -> _F:
         try:
             return method(*args, **kwargs)
         except TablestoreError as error:
-            found = error
-        raise found.with_traceback(None) from None
+            plain_error = error
+        raise plain_error.with_traceback(None) from None
 
     return call  # type: ignore[return-value]
 

@@ -43,14 +43,14 @@ def change_messages(
         rows = clustered(rows, spec, job.schema_id)
     messages: list[ChangeMessage] = []
     try:
-        done, error = run_tasks(rows, partial(_change, spec, job))
-        messages += decode_messages(done)
+        outputs, error = run_tasks(rows, partial(_change, spec, job))
+        messages += decode_messages(outputs)
         if error is not None:
             raise error
         parallelism = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
         if tasks := plan_rewrites(table, job, messages, parallelism=parallelism):
-            done, error = run_each(spark, [task.to_bytes() for task in tasks], partial(_rewrite, spec, job))
-            messages += decode_messages(done)
+            outputs, error = run_each(spark, [task.to_bytes() for task in tasks], partial(_rewrite, spec, job))
+            messages += decode_messages(outputs)
             if error is not None:
                 raise error
     except BaseException:

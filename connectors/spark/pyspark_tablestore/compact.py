@@ -44,7 +44,7 @@ def compact(
     Raises the first error of a bucket, behind the commit of the other buckets of its round.
     """
     handle, spec = parse_options(placed(table, storage_options=storage_options)).open()
-    chosen = None if partitions is None else [dict(one) for one in partitions]
+    chosen = None if partitions is None else [dict(partition) for partition in partitions]
     report = CompactReport()
     error: TablestoreError | None = None
     for _ in range(1 if full else _ROUNDS):
@@ -52,9 +52,9 @@ def compact(
         if not plan.tasks:
             break
         messages, error = run_each(spark, [task.to_bytes() for task in plan.tasks], partial(_run_task, spec))
-        done = commit_tasks(handle, [CommitMessage.from_bytes(data) for data in messages], full=full)
-        report += done
-        if error is not None or not done.tasks:
+        part_report = commit_tasks(handle, [CommitMessage.from_bytes(data) for data in messages], full=full)
+        report += part_report
+        if error is not None or not part_report.tasks:
             break
     after_compaction(handle.context, lambda: spark_log(spark, spec, handle), report.snapshot_ids)
     if error is not None:

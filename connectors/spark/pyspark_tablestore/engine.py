@@ -90,8 +90,8 @@ class SparkRows:
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         with query_errors("the query", self._query), self._engine.cancellable():
-            found = self._frame.toArrow()
-        yield from _cast(found, self.schema).to_batches()
+            table = self._frame.toArrow()
+        yield from _cast(table, self.schema).to_batches()
 
     def _partitions(self) -> Iterator[pa.RecordBatch]:
         with query_errors("the query", self._query), self._engine.cancellable() as run:
@@ -162,9 +162,7 @@ class SparkEngine:
                 )
             overwrite = target.overwrite is not None or target.dynamic
             rows = arrow_schema(frame.schema)
-            job = prepare_write(
-                target.table, target.spec, rows=rows, missing_columns=target.missing_columns, overwrite=overwrite
-            )
+            job = prepare_write(target.table, target.spec, rows=rows, missing_columns=target.missing_columns, overwrite=overwrite)
             return write_job(
                 frame,
                 job,
@@ -319,8 +317,8 @@ class SparkEngine:
                 matching.source: source.coalesce(1) if needed.is_small else source,
                 matching.target: needed.of(lambda relation: self._relation(relation, seals=seals, filtered=True)),
             }
-            others = {place: relation for place, relation in enumerate(query.relations) if place not in frames}
-            frames |= {place: self._relation(relation, seals=seals) for place, relation in others.items()}
+            other_relations = {place: relation for place, relation in enumerate(query.relations) if place not in frames}
+            frames |= {place: self._relation(relation, seals=seals) for place, relation in other_relations.items()}
             yield self._frame(query, [frames[place] for place in range(len(frames))]), needed.is_small
 
     def _frame(self, query: BoundQuery, relations: Sequence[DataFrame] | None = None, *, seals: bool = False) -> DataFrame:
@@ -331,12 +329,12 @@ class SparkEngine:
             seals = seals or lists_subqueries(query.text)
             with query_errors("the query"):
                 relations = [self._relation(relation, seals=seals) for relation in query.relations]
-        given = query.parameters
+        values = query.parameters
         parameters: dict[str, Any] | list[Any]
-        if isinstance(given, Mapping):
-            parameters = {name: _parameter(value) for name, value in given.items()}
+        if isinstance(values, Mapping):
+            parameters = {name: _parameter(value) for name, value in values.items()}
         else:
-            parameters = [_parameter(value) for value in given]
+            parameters = [_parameter(value) for value in values]
         with query_errors("the query", query):
             return frame_of(self._spark, query, relations, parameters, self._ids)
 
@@ -376,8 +374,8 @@ def open_engine(session: object | None = None, **settings: str) -> SparkEngine:
     """The engine over a session: the given one, the one that runs in this process, or a new local one with ``settings``."""
     if session is not None and not _is_session(session):
         raise InvalidInputError(f"expected a SparkSession as spark, found {type(session).__module__}.{type(session).__qualname__}")
-    found: Any = session or running_session()
-    return SparkEngine(found) if found is not None else SparkEngine(own_session(settings), owned=True)
+    spark_session: Any = session or running_session()
+    return SparkEngine(spark_session) if spark_session is not None else SparkEngine(own_session(settings), owned=True)
 
 
 def _is_session(value: object) -> bool:

@@ -66,12 +66,14 @@ class NativeRule:
         """The files to read natively; the largest ones where they are too many. Pure."""
         # Files of one schema share the columns.
         columns = {id(file.columns): file.columns for file in files}
-        clear = {key for key, one in columns.items() if _are_clear(list(one))}
-        able = [file for file in files if id(file.columns) in clear and self.can_name(file.path) and not _is_hidden(file.path)]
-        total = sum(file.size_bytes for file in able)
-        if self.most_files is None or len(able) <= self.most_files or total >= LARGE_FILE_BYTES * len(able):
-            return able
-        return sorted(able, key=lambda file: (-file.size_bytes, file.path))[: self.most_files]
+        clear = {key for key, schema in columns.items() if _are_clear(list(schema))}
+        candidates = [
+            file for file in files if id(file.columns) in clear and self.can_name(file.path) and not _is_hidden(file.path)
+        ]
+        total = sum(file.size_bytes for file in candidates)
+        if self.most_files is None or len(candidates) <= self.most_files or total >= LARGE_FILE_BYTES * len(candidates):
+            return candidates
+        return sorted(candidates, key=lambda file: (-file.size_bytes, file.path))[: self.most_files]
 
     def can_name(self, path: str) -> bool:
         """True if Spark can open a path, or a part of one."""
@@ -96,8 +98,8 @@ def names_unicode_paths(spark: SparkSession) -> bool:
     """True if the JVMs can open files whose names are not ASCII. Runs a small job."""
     # The first is computed where the query is planned, the second where tasks run.
     frames = spark.sql("SELECT id FROM VALUES (1L) AS one (id)"), spark.range(1)
-    found = {frame.selectExpr(f"{_ENCODING} AS encoding").collect()[0].encoding for frame in frames}
-    return all(str(encoding).upper() in ("UTF-8", "UTF8") for encoding in found)
+    encodings = {frame.selectExpr(f"{_ENCODING} AS encoding").collect()[0].encoding for frame in frames}
+    return all(str(encoding).upper() in ("UTF-8", "UTF8") for encoding in encodings)
 
 
 def native_scan(spark: SparkSession, paths: Sequence[str], fields: Sequence[Field], *, positions: bool = False) -> DataFrame:
@@ -198,5 +200,5 @@ def _folded(name: str) -> str:
 def reads_alike(data_type: DataType) -> bool:
     """True if Spark's Parquet scan gives the values that we give."""
     return not any(
-        is_finer_than_micros(one) or (isinstance(one, AtomicType) and one.root is TypeRoot.TIME) for one in types_in(data_type)
+        is_finer_than_micros(part) or (isinstance(part, AtomicType) and part.root is TypeRoot.TIME) for part in types_in(data_type)
     )

@@ -60,8 +60,8 @@ def spark_log(spark: "SparkSession", spec: TableSpec, table: Table) -> ChangeLog
     def publish_written() -> object:
         if log.slots == 1:
             return log.publish()
-        found = log_backlog(table.context, log.settings, enough=PARALLEL_BACKLOG)
-        if found.rows < PARALLEL_BACKLOG.rows and found.bytes < PARALLEL_BACKLOG.bytes:
+        backlog = log_backlog(table.context, log.settings, enough=PARALLEL_BACKLOG)
+        if backlog.rows < PARALLEL_BACKLOG.rows and backlog.bytes < PARALLEL_BACKLOG.bytes:
             return log.publish()
         return _publish_slots(spark, spec, table, look=False)
 
@@ -103,5 +103,5 @@ def _report(data: bytes) -> PublishReport:
 
 def _reason(error: Exception) -> str:
     """The line of a trace, Python's or Java's, that names the error."""
-    found = _NAMES_AN_ERROR.search(str(error))
-    return (found[1] if found else f"{type(error).__name__}: {error}")[:500]
+    match = _NAMES_AN_ERROR.search(str(error))
+    return (match[1] if match else f"{type(error).__name__}: {error}")[:500]

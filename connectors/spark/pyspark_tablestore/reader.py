@@ -117,11 +117,11 @@ def pin_options(options: SourceOptions) -> ReadPin | MetadataPin:
     """Fixes what the options ask for: the newest snapshot, or the one of an id or a time; or a system table."""
     if options.snapshot_id is not None and options.timestamp_millis is not None:
         raise InvalidInputError("expected at most one of the options snapshot-id and timestamp-millis, found both")
-    found, spec = options.open_any()
-    optimised = isinstance(found, SystemTable) and found.kind == READ_OPTIMIZED
-    if isinstance(found, SystemTable) and not optimised:
-        return MetadataPin(spec=spec, kind=found.kind)
-    table: Readable = found.base if isinstance(found, SystemTable) else found
+    source, spec = options.open_any()
+    optimised = isinstance(source, SystemTable) and source.kind == READ_OPTIMIZED
+    if isinstance(source, SystemTable) and not optimised:
+        return MetadataPin(spec=spec, kind=source.kind)
+    table: Readable = source.base if isinstance(source, SystemTable) else source
     if options.pinned is not None:
         fixed = options.pinned
         return ReadPin(

@@ -77,8 +77,8 @@ class KeptScans:
     @classmethod
     def of(cls, spark: SparkSession) -> "KeptScans":
         """The scans of a session: they last as long as it does."""
-        found: KeptScans = vars(spark).setdefault(_ATTRIBUTE, cls())
-        return found
+        kept_scans: KeptScans = vars(spark).setdefault(_ATTRIBUTE, cls())
+        return kept_scans
 
 
 def read(
@@ -98,16 +98,16 @@ def read(
     It also leaves out files, which ``where`` on the DataFrame does not. Raises tablestore's errors.
     """
     texts = {"snapshot-id": snapshot_id, "timestamp-millis": timestamp_millis, "filter": filter}
-    given = {
+    relation_options = {
         **placed(table, warehouse, storage_options),
         **{key: str(value) for key, value in texts.items() if value is not None},
     }
-    options = parse_options(given)
+    options = parse_options(relation_options)
     pin = pin_options(options)
     if isinstance(pin, MetadataPin):
         # There is nothing to read natively.
-        asked = {} if columns is None else {"columns": json.dumps(list(columns))}
-        return spark.read.format("tablestore").options(**given, **asked).load()
+        columns_option = {} if columns is None else {"columns": json.dumps(list(columns))}
+        return spark.read.format("tablestore").options(**relation_options, **columns_option).load()
     return read_pinned(spark, pin, columns=columns, filter=filter)
 
 
@@ -128,8 +128,8 @@ def read_pinned(
     names = tuple(field.name for field in pinned_fields(pin, columns))
     if not names:
         # Tasks cannot say how many rows they have without any column.
-        one = _cheapest(pin.open().schema.fields)
-        counted = read_pinned(spark, pin, columns=[one], filter=filter, positions=positions, filtered=filtered)
+        cheapest = _cheapest(pin.open().schema.fields)
+        counted = read_pinned(spark, pin, columns=[cheapest], filter=filter, positions=positions, filtered=filtered)
         return counted.select(*POSITION_COLUMNS if positions else ())
     rule = _native_rule(spark, pin, names, predicate)
     plan, rule = _planned(spark, pin, names, predicate, rule, positions=positions)
@@ -159,9 +159,12 @@ def write(
     """
     if mode not in ("append", "overwrite"):
         raise InvalidInputError(f"expected the mode append or overwrite, found {mode!r}")
-    given = {"commit-user": commit_user, "commit-identifier": commit_identifier, "missing-columns": missing_columns}
+    commit_options = {"commit-user": commit_user, "commit-identifier": commit_identifier, "missing-columns": missing_columns}
     options = parse_options(
-        {**placed(table, warehouse, storage_options), **{key: str(value) for key, value in given.items() if value is not None}}
+        {
+            **placed(table, warehouse, storage_options),
+            **{key: str(value) for key, value in commit_options.items() if value is not None},
+        }
     )
     return write_job(
         df,
@@ -208,8 +211,8 @@ def write_job(
 def write_messages(df: DataFrame, job: WriteJob, table: Table, *, cluster: bool = False) -> list[CommitMessage]:
     """Runs the tasks; gives their messages in order, one at least. ``cluster`` as in :func:`write`, errors as :func:`write_job`."""
     rows = clustered(df, job.spec, job.schema_id) if cluster else df
-    done, error = run_tasks(rows, partial(_write_rows, job))
-    written = [CommitMessage.from_bytes(data) for data in done]
+    outputs, error = run_tasks(rows, partial(_write_rows, job))
+    written = [CommitMessage.from_bytes(data) for data in outputs]
     if error is not None:
         abort_messages(table, written)
         raise error
@@ -269,7 +272,7 @@ def _planned(
     if rule is None or not rule.can_name(pin.spec.location):
         return plan_read(pin, columns=names, filter=predicate, positions=positions), None
     plan = plan_read(pin, columns=names, filter=predicate, plain_files=rule.choose, layers=True, positions=positions)
-    native = [*plan.plain_files, *(one.path for layer in plan.layers for one in layer.files)]
+    native = [*plan.plain_files, *(file.path for layer in plan.layers for file in layer.files)]
     if all(f"{pin.spec.location}/{path}".isascii() for path in native) or rule.ascii_only or names_unicode_paths(spark):
         return plan, rule
     return _planned(spark, pin, names, predicate, replace(rule, ascii_only=True), positions=positions)
@@ -293,31 +296,31 @@ def _our_part(spark: SparkSession, plan: ReadPlan, filter: str | Predicate | Non
         "native": native,
         "positions": plan.positions,
     }
-    given = {PINNED: json.dumps(pinned), "columns": json.dumps([field.name for field in plan.fields])}
+    read_options = {PINNED: json.dumps(pinned), "columns": json.dumps([field.name for field in plan.fields])}
     if (text := filter_text(filter)) is not None:
-        given["filter"] = text
+        read_options["filter"] = text
     place = placed(pin.spec.location + pin.suffix, storage_options=pin.spec.storage_options)
-    return spark.read.format("tablestore").options(**given, **place).load()
+    return spark.read.format("tablestore").options(**read_options, **place).load()
 
 
 def _native_part(spark: SparkSession, plan: ReadPlan, predicate: Predicate | None, *, filtered: bool) -> DataFrame:
     """The rows of a plan's plain files and layers."""
-    kept = KeptScans.of(spark)
+    kept_scans = KeptScans.of(spark)
     if len(plan.plain_files) > MOST_KEPT_FILES:
-        return _scan(spark, plan, predicate, filtered=filtered, layers=kept.layers)
+        return _scan(spark, plan, predicate, filtered=filtered, layers=kept_scans.layers)
     # Files are told apart by all that a table knows of them, their digests too.
     table = plan.pin.spec.location, plan.pin.table_uuid, plan.pin.schema_id
     key = *table, plan.plain_files, plan.layers, plan.fields, plan.positions, predicate, filtered
-    return renewed(kept.scans.find(key, lambda: _scan(spark, plan, predicate, filtered=filtered, layers=kept.layers)))
+    return renewed(kept_scans.scans.find(key, lambda: _scan(spark, plan, predicate, filtered=filtered, layers=kept_scans.layers)))
 
 
 def _scan(
     spark: SparkSession, plan: ReadPlan, predicate: Predicate | None, *, filtered: bool, layers: RecentlyUsed[ReadyLayer]
 ) -> DataFrame:
     schema = plan.pin.open().schema
-    asked = predicate if filtered else None
+    row_filter = predicate if filtered else None
     names = [field.name for field in plan.fields]
-    fields = [*plan.fields, *(field for field in schema.fields if field.name in filter_columns(asked) - set(names))]
+    fields = [*plan.fields, *(field for field in schema.fields if field.name in filter_columns(row_filter) - set(names))]
 
     def path_of(path: str) -> str:
         return f"{plan.pin.spec.location}/{path}"
@@ -327,8 +330,8 @@ def _scan(
     for layer in plan.layers:
         key = plan.pin.spec.location, plan.pin.table_uuid, plan.pin.schema_id, predicate, layer
         scans += layer_scans(spark, layers.find(key, partial(_ready, spark, plan, layer, predicate)), fields, path_of)
-    if asked is not None:
-        kept_rows = condition(asked, {field.name: field for field in schema.fields})
+    if row_filter is not None:
+        kept_rows = condition(row_filter, {field.name: field for field in schema.fields})
         scans = [scan.where(kept_rows) for scan in scans]
     rows = reduce(DataFrame.union, scans)
     return rows if len(fields) == len(names) else rows.select(*map(quoted, plan.schema.names))

@@ -134,26 +134,26 @@ class SourceOptions:
 
     def check_writable(self) -> None:
         """Refuses options that say what to read where something is written."""
-        given = {
+        read_options = {
             "columns": self.columns,
             "filter": self.filter,
             "snapshot-id": self.snapshot_id,
             "timestamp-millis": self.timestamp_millis,
             **self.stream,
         }
-        if found := [key for key, value in given.items() if value is not None]:
+        if set_keys := [key for key, value in read_options.items() if value is not None]:
             raise InvalidInputError(
-                f"a write takes no {' and no '.join(found)}: such options make a view of a part, or of the past, of a table; write "
-                "through a view or df.write without them",
+                f"a write takes no {' and no '.join(set_keys)}: such options make a view of a part, or of the past, of a table; "
+                "write through a view or df.write without them",
                 kind="read-option-on-write",
             )
 
 
 def parse_options(options: Mapping[str, str]) -> SourceOptions:
     """Parses what Spark collected. Keys are lower case there. Raises InvalidInputError that names the working forms."""
-    given = {key.lower(): value for key, value in options.items()}
-    storage = {key.removeprefix(STORAGE_PREFIX): value for key, value in given.items() if key.startswith(STORAGE_PREFIX)}
-    plain = {key: value for key, value in given.items() if not key.startswith(STORAGE_PREFIX)}
+    folded = {key.lower(): value for key, value in options.items()}
+    storage = {key.removeprefix(STORAGE_PREFIX): value for key, value in folded.items() if key.startswith(STORAGE_PREFIX)}
+    plain = {key: value for key, value in folded.items() if not key.startswith(STORAGE_PREFIX)}
     if "paths" in plain:
         raise InvalidInputError(f"expected one table, found the paths {plain['paths']}; load each table by itself and union them")
     path, warehouse, name = (plain.get(key) or None for key in ("path", "warehouse", "table"))
@@ -161,10 +161,10 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
     from_catalog = any(key in ("location", "provider") or key.startswith("option.") for key in plain)
     if from_catalog or (path is None and (warehouse is None or name is None)):
         nothing = "no options at all, as a table of Spark's own catalog has none (DROP TABLE removes it there)"
-        found = "a table of Spark's own catalog" if from_catalog else ", ".join(sorted(plain)) or nothing
+        source_text = "a table of Spark's own catalog" if from_catalog else ", ".join(sorted(plain)) or nothing
         raise InvalidInputError(
-            f"expected a path, or the options warehouse and table; found {found}. What works: {_FORMS}. Spark forgets the options "
-            "of CREATE TABLE … USING tablestore, saveAsTable, writeTo and CREATE TABLE … AS, so these do not work",
+            f"expected a path, or the options warehouse and table; found {source_text}. What works: {_FORMS}. Spark forgets the "
+            "options of CREATE TABLE … USING tablestore, saveAsTable, writeTo and CREATE TABLE … AS, so these do not work",
             kind="no-table",
         )
     if path is not None and (warehouse is not None or name is not None):

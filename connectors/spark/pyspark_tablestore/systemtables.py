@@ -67,5 +67,5 @@ def make_metadata_reader(pin: MetadataPin, options: SourceOptions, schema: Struc
 
 
 def _at(options: SourceOptions) -> dict[str, Any]:
-    given = {"snapshot_id": options.snapshot_id, "timestamp": options.timestamp_millis}
-    return {key: value for key, value in given.items() if value is not None}
+    points = {"snapshot_id": options.snapshot_id, "timestamp": options.timestamp_millis}
+    return {key: value for key, value in points.items() if value is not None}

@@ -33,7 +33,7 @@ def run_tasks(rows: DataFrame, work: Callable[[Batches], Iterator[bytes]]) -> tu
     """
     ended = map_batches(rows, partial(_outcome, work), "done array<binary>, error binary").collect()
     errors = (decode_error(bytes(row["error"])) for row in ended if row["error"] is not None)
-    return [bytes(done) for row in ended for done in row["done"]], next(errors, None)
+    return [bytes(output) for row in ended for output in row["done"]], next(errors, None)
 
 
 def map_batches(rows: DataFrame, work: Callable[[Batches], Batches], schema: str | StructType) -> DataFrame:
@@ -71,8 +71,8 @@ def plain_errors() -> Iterator[None]:
 
 def split_kind(text: str) -> tuple[str, str | None]:
     """The message and the kind of an error of :func:`plain_errors`, from its text."""
-    found = _KIND.search(text)
-    return (text[: found.start()], found[1]) if found else (text, None)
+    match = _KIND.search(text)
+    return (text[: match.start()], match[1]) if match else (text, None)
 
 
 def portable(error: TablestoreError) -> TablestoreError:
@@ -85,14 +85,14 @@ def _named(work: Callable[[Batches], Batches], names: Sequence[str], batches: Ba
 
 
 def _outcome(work: Callable[[Batches], Iterator[bytes]], batches: Batches) -> Batches:
-    done: list[bytes] = []
+    outputs: list[bytes] = []
     error: bytes | None = None
     try:
         # One by one: what came before an error counts.
-        done.extend(work(batches))
+        outputs.extend(work(batches))
     except TablestoreError as raised:
         error = encode_error(raised)
-    yield pa.record_batch({"done": pa.array([done], pa.list_(pa.binary())), "error": pa.array([error], pa.binary())})
+    yield pa.record_batch({"done": pa.array([outputs], pa.list_(pa.binary())), "error": pa.array([error], pa.binary())})
 
 
 def _each(work: Callable[[bytes], bytes | None], batches: Batches) -> Iterator[bytes]:

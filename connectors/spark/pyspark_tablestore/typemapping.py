@@ -42,7 +42,7 @@ _FIXED: dict[TypeRoot, spark.DataType] = {
 _MILLIS = 3
 
 # NullType is that of a literal NULL: it fits every column that takes nulls.
-_ATOMIC = (*(type(one) for one in _FIXED.values()), spark.DecimalType, spark.TimeType, spark.NullType)
+_ATOMIC = (*(type(data_type) for data_type in _FIXED.values()), spark.DecimalType, spark.TimeType, spark.NullType)
 
 
 def spark_schema(fields: Sequence[Field]) -> spark.StructType:
@@ -77,9 +77,9 @@ def _spark_field(field: Field) -> spark.StructField:
 def arrow_schema(schema: spark.StructType) -> pa.Schema:
     """The Arrow schema in which Spark exchanges rows of ``schema``. Raises UnsupportedError that names the column."""
     for field in schema.fields:
-        if (found := _without_counterpart(field.dataType)) is not None:
+        if (unmapped := _without_counterpart(field.dataType)) is not None:
             raise UnsupportedError(
-                f"column {field.name!r} has the Spark type {found.simpleString()}, which no table holds; cast or drop it",
+                f"column {field.name!r} has the Spark type {unmapped.simpleString()}, which no table holds; cast or drop it",
                 kind="unsupported-type",
             )
     return spark_to_arrow(schema, timezone="UTC")
@@ -87,20 +87,25 @@ def arrow_schema(schema: spark.StructType) -> pa.Schema:
 
 def result_schema(schema: spark.StructType) -> pa.Schema:
     """The Arrow schema of a query's rows: times with a zone are in UTC; a TIME of up to 3 digits has the type of tables."""
-    given = spark_to_arrow(schema, timezone="UTC")
-    return pa.schema([field.with_type(_result_type(one.dataType, field.type)) for one, field in zip(schema, given, strict=True)])
+    exchange_schema = spark_to_arrow(schema, timezone="UTC")
+    return pa.schema(
+        [
+            field.with_type(_result_type(spark_field.dataType, field.type))
+            for spark_field, field in zip(schema, exchange_schema, strict=True)
+        ]
+    )
 
 
 def collectable(rows: DataFrame) -> DataFrame:
     """The rows in types that Spark can hand over: it cannot hand over an ``array()`` or ``map()``, of no type and never NULL."""
-    given = rows.schema
-    types = [_with_nulls(field.dataType) for field in given]
-    if types == [field.dataType for field in given]:
+    schema = rows.schema
+    types = [_with_nulls(field.dataType) for field in schema]
+    if types == [field.dataType for field in schema]:
         return rows
     # Names may be there twice.
     numbered = rows.toDF(*(f"c{place}" for place in range(len(types))))
-    return numbered.select(*(numbered[name].cast(one) for name, one in zip(numbered.columns, types, strict=True))).toDF(
-        *given.names
+    return numbered.select(*(numbered[name].cast(data_type) for name, data_type in zip(numbered.columns, types, strict=True))).toDF(
+        *schema.names
     )
 
 
@@ -118,28 +123,33 @@ def _with_nulls(data_type: spark.DataType) -> spark.DataType:
             fields = [(field, _with_nulls(field.dataType)) for field in data_type]
             return spark.StructType(
                 [
-                    spark.StructField(field.name, one, field.nullable or isinstance(one, spark.NullType), field.metadata)
-                    for field, one in fields
+                    spark.StructField(
+                        field.name, member_type, field.nullable or isinstance(member_type, spark.NullType), field.metadata
+                    )
+                    for field, member_type in fields
                 ]
             )
         case _:
             return data_type
 
 
-def _result_type(data_type: spark.DataType, given: pa.DataType) -> pa.DataType:
+def _result_type(data_type: spark.DataType, arrow_type: pa.DataType) -> pa.DataType:
     match data_type:
         case spark.TimeType() if data_type.precision <= _MILLIS:
             return pa.time32("ms")
         case spark.ArrayType():
-            return pa.list_(given.value_field.with_type(_result_type(data_type.elementType, given.value_type)))
+            return pa.list_(arrow_type.value_field.with_type(_result_type(data_type.elementType, arrow_type.value_type)))
         case spark.MapType():
-            key, item = _result_type(data_type.keyType, given.key_type), _result_type(data_type.valueType, given.item_type)
-            return pa.map_(given.key_field.with_type(key), given.item_field.with_type(item))
+            key, item = (
+                _result_type(data_type.keyType, arrow_type.key_type),
+                _result_type(data_type.valueType, arrow_type.item_type),
+            )
+            return pa.map_(arrow_type.key_field.with_type(key), arrow_type.item_field.with_type(item))
         case spark.StructType():
-            parts = zip(data_type.fields, given.fields, strict=True)
-            return pa.struct([field.with_type(_result_type(one.dataType, field.type)) for one, field in parts])
+            parts = zip(data_type.fields, arrow_type.fields, strict=True)
+            return pa.struct([field.with_type(_result_type(spark_field.dataType, field.type)) for spark_field, field in parts])
         case _:
-            return given
+            return arrow_type
 
 
 def _without_counterpart(data_type: spark.DataType) -> spark.DataType | None:
@@ -153,47 +163,49 @@ def _without_counterpart(data_type: spark.DataType) -> spark.DataType | None:
             parts = [field.dataType for field in data_type.fields]
         case _:
             return None if isinstance(data_type, _ATOMIC) else data_type
-    return next((found for part in parts if (found := _without_counterpart(part)) is not None), None)
+    return next((unmapped for part in parts if (unmapped := _without_counterpart(part)) is not None), None)
 
 
-def check_asked(asked: spark.StructType, fields: Sequence[Field]) -> tuple[str, ...]:
+def check_asked(schema: spark.StructType, fields: Sequence[Field]) -> tuple[str, ...]:
     """The column names of a schema that the user gave to read with; its types have to be the table's."""
-    known = {field.name: field for field in spark_schema(fields).fields}
-    for field in asked.fields:
-        if field.name not in known:
-            raise InvalidInputError(f"no column {field.name!r} to read; there are {', '.join(known)}", kind="unknown-column")
-        own = known[field.name]
-        if not _holds(field.dataType, field.nullable, own.dataType, own.nullable):
+    table_fields = {field.name: field for field in spark_schema(fields).fields}
+    for field in schema.fields:
+        if field.name not in table_fields:
+            raise InvalidInputError(f"no column {field.name!r} to read; there are {', '.join(table_fields)}", kind="unknown-column")
+        table_field = table_fields[field.name]
+        if not _holds(field.dataType, field.nullable, table_field.dataType, table_field.nullable):
             raise InvalidInputError(
-                f"column {field.name!r} is {_spelled(own)}, asked for as {_spelled(field)}; read it with its own type and cast in "
-                "Spark",
+                f"column {field.name!r} is {_spelled(table_field)}, asked for as {_spelled(field)}; read it with its own type and "
+                "cast in Spark",
                 kind="type-mismatch",
             )
-    return tuple(field.name for field in asked.fields)
+    return tuple(field.name for field in schema.fields)
 
 
 def _spelled(field: spark.StructField) -> str:
     return field.dataType.simpleString() + ("" if field.nullable else " NOT NULL")
 
 
-def _holds(asked: spark.DataType, asked_null: bool, own: spark.DataType, own_null: bool) -> bool:
-    """True if every value of ``own`` is one of ``asked``: the same type, with nulls allowed wherever there may be some."""
-    if own_null and not asked_null:
+def _holds(read_type: spark.DataType, read_null: bool, stored_type: spark.DataType, stored_null: bool) -> bool:
+    """True if every value of ``stored_type`` is one of ``read_type``: the same type, nulls allowed wherever there may be some."""
+    if stored_null and not read_null:
         return False
-    match asked, own:
+    match read_type, stored_type:
         case spark.ArrayType(), spark.ArrayType():
-            return _holds(asked.elementType, asked.containsNull, own.elementType, own.containsNull)
+            return _holds(read_type.elementType, read_type.containsNull, stored_type.elementType, stored_type.containsNull)
         case spark.MapType(), spark.MapType():
-            keys = _holds(asked.keyType, False, own.keyType, False)
-            return keys and _holds(asked.valueType, asked.valueContainsNull, own.valueType, own.valueContainsNull)
+            keys = _holds(read_type.keyType, False, stored_type.keyType, False)
+            return keys and _holds(
+                read_type.valueType, read_type.valueContainsNull, stored_type.valueType, stored_type.valueContainsNull
+            )
         case spark.StructType(), spark.StructType():
-            pairs = list(zip(asked.fields, own.fields, strict=False))
-            same = asked.names == own.names
+            pairs = list(zip(read_type.fields, stored_type.fields, strict=False))
+            same = read_type.names == stored_type.names
             return same and all(_holds(one.dataType, one.nullable, two.dataType, two.nullable) for one, two in pairs)
         case spark.CharType() | spark.VarcharType(), spark.StringType():
             return True
         case _:
-            return asked == own
+            return read_type == stored_type
 
 
 def to_spark(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:

@@ -107,7 +107,9 @@ def write_or_error(job: WriteJob, batches: Iterator[pa.RecordBatch]) -> bytes | 
 def messages_to_commit(table: Table, messages: Sequence[WriterCommitMessage | None]) -> list[CommitMessage]:
     """The messages of what the tasks wrote. Raises the error of the first one that failed; what the others wrote is removed
     then."""
-    if (error := next((one.data for one in _written(messages) if isinstance(one.data, TablestoreError)), None)) is not None:
+    if (
+        error := next((message.data for message in _written(messages) if isinstance(message.data, TablestoreError)), None)
+    ) is not None:
         abort_messages(table, _data(messages))
         raise error
     return _data(messages)
@@ -125,4 +127,4 @@ def _written(messages: Sequence[WriterCommitMessage | None]) -> list[Written]:
 
 
 def _data(messages: Sequence[WriterCommitMessage | None]) -> list[CommitMessage]:
-    return [CommitMessage.from_bytes(one.data) for one in _written(messages) if isinstance(one.data, bytes)]
+    return [CommitMessage.from_bytes(message.data) for message in _written(messages) if isinstance(message.data, bytes)]

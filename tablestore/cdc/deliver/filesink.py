@@ -55,8 +55,8 @@ class FileSink:
         """Writes one file; none where there are no rows."""
         number = self._number + 1
         data = self._encoded(pa.Table.from_batches(self._rows)) if self._rows else None
-        said = json.dumps({"at": position, "run": self._run, "empty": data is None}).encode()
-        if not self._files.publish_if_absent(f"{_POSITIONS}/{number:020d}.json", said):
+        position_bytes = json.dumps({"at": position, "run": self._run, "empty": data is None}).encode()
+        if not self._files.publish_if_absent(f"{_POSITIONS}/{number:020d}.json", position_bytes):
             raise ConflictError(
                 f"another process delivers to {self._files.root_uri} and has gone on from the same place; leave it the work, or "
                 "name another folder",
@@ -73,7 +73,7 @@ class FileSink:
     def _encoded(self, rows: pa.Table) -> bytes:
         if self._format == "json":
             batches = rows.combine_chunks().to_batches()
-            return b"".join(content(concat(rows_to_json(one.columns, one.schema.names), "\n")).tobytes() for one in batches)
+            return b"".join(content(concat(rows_to_json(batch.columns, batch.schema.names), "\n")).tobytes() for batch in batches)
         from pyarrow.parquet import write_table
 
         out = BytesIO()
@@ -85,8 +85,8 @@ class FileSink:
             content = JsonObject(parse_json_bounded(self._files.read(f"{_POSITIONS}/{name}"), name), name)
             if not is_number(name.removesuffix(".json")):
                 content.refuse("name", "a number", name)
-            said = {"at": content.text("at"), "run": check_name(content.text("run"), "run")}
-            return {**said, "empty": content.content.get("empty") is True}
+            fields = {"at": content.text("at"), "run": check_name(content.text("run"), "run")}
+            return {**fields, "empty": content.content.get("empty") is True}
         except (FormatError, InvalidInputError) as error:
             raise FormatError(
                 f"{self._files.root_uri}/{_POSITIONS}/{name}: expected the position behind a file of changes; name a folder that "

@@ -86,10 +86,10 @@ class TableSink:
     def position(self) -> str | None:
         """The position of the newest snapshot of this name, also if it has expired."""
         context = self._table.refresh().context
-        found = Replays(context.files, context.snapshots).progress(self._user, context.snapshots.latest())
-        if found is None:
+        progress = Replays(context.files, context.snapshots).progress(self._user, context.snapshots.latest())
+        if progress is None:
             return None
-        self._identifier, text = found
+        self._identifier, text = progress
         try:
             return JsonObject(parse_json_bounded((text or "").encode(), self._user), self._user).text("at")
         except FormatError as error:

@@ -86,9 +86,9 @@ def _plain(rows: pa.Table, kinds: Kinds, key: Sequence[str]) -> Messages:
             "a row was changed or deleted, and without a primary key a JSON message cannot say which; deliver as debezium-json",
             kind="format",
         )
-    kept = kinds != RowKind.UPDATE_BEFORE
-    if not kept.all():
-        kinds, rows = kinds[kept], rows.filter(pa.array(kept))
+    kept_rows = kinds != RowKind.UPDATE_BEFORE
+    if not kept_rows.all():
+        kinds, rows = kinds[kept_rows], rows.filter(pa.array(kept_rows))
     if not rows.num_rows:
         return [], []
     values = pc.if_else(

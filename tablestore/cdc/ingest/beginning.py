@@ -35,16 +35,16 @@ def user_of(name: str) -> str:
 
 def find_beginning(context: TableContext, request: IngestRequest, source: TopicSource, source_id: str) -> Beginning:
     """Finds the offsets to begin at. Raises PositionLost, InvalidInputError (another topic), FormatError."""
-    found = Replays(context.files, context.snapshots).progress(user_of(request.name), context.snapshots.latest())
+    progress = Replays(context.files, context.snapshots).progress(user_of(request.name), context.snapshots.latest())
     bounds = source.bounds()
-    identifier, text = (-1, None) if found is None else found
-    if request.reset or found is None:
+    identifier, text = (-1, None) if progress is None else progress
+    if request.reset or progress is None:
         edge = 0 if request.start == "earliest" else 1
         # The end of the topic is known only now: it has to be kept, as a reset has.
         return Beginning(
             identifier=identifier,
             offsets={partition: ends[edge] for partition, ends in bounds.items()},
-            recorded=found is None and request.start == "earliest",
+            recorded=progress is None and request.start == "earliest",
         )
     where = f"the ingest {request.name!r} into {context.files.root_uri}"
     position = parse_position(text or "", where=where)
@@ -67,9 +67,9 @@ def _checked(offsets: Offsets, bounds: Bounds, where: str) -> Offsets:
     for partition, offset in offsets.items():
         first, end = bounds.get(partition, (0, 0))
         if not first <= offset <= end:
-            what = "records between were lost to its retention" if offset < first else "it lost records that were there"
+            loss = "records between were lost to its retention" if offset < first else "it lost records that were there"
             raise PositionLost(
-                f"{where} goes on at offset {offset} of partition {partition}, and the topic has {first} to {end}: {what}. To go "
+                f"{where} goes on at offset {offset} of partition {partition}, and the topic has {first} to {end}: {loss}. To go "
                 "on with what is there, begin anew with reset, at the earliest or the latest record"
             )
     return with_new_partitions(offsets, bounds)

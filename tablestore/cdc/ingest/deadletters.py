@@ -57,5 +57,5 @@ class DeadLetters:
 def letter_rows(letters: Sequence[DeadLetter]) -> pa.Table:
     """Their rows in the table."""
     names = DEAD_LETTER_SCHEMA.names
-    columns = [pa.array([getattr(one, name) for one in letters], DEAD_LETTER_SCHEMA.field(name).type) for name in names]
+    columns = [pa.array([getattr(letter, name) for letter in letters], DEAD_LETTER_SCHEMA.field(name).type) for name in names]
     return pa.Table.from_arrays(columns, schema=DEAD_LETTER_SCHEMA)

@@ -74,7 +74,7 @@ def ingest(
     Raises FormatError of kind ``bad-record``, ConflictError of kind ``fenced`` (another process ingests under this name),
     PositionLost, NotFoundError, InvalidInputError, StorageError.
     """
-    given = {**(properties or {}), **({SERVERS: servers} if servers else {})}
+    client_properties = {**(properties or {}), **({SERVERS: servers} if servers else {})}
     request = IngestRequest(
         name=topic if name is None else name,
         format=format,
@@ -88,7 +88,7 @@ def ingest(
         schema=None if avro_schema is None else parse_avro_schema(avro_schema, avro_schema_id),
         key_schema=None if avro_key_schema is None else parse_avro_schema(avro_key_schema, avro_key_schema_id),
     )
-    open_source = partial(open_topic_source, "kafka", topic, given)
+    open_source = partial(open_topic_source, "kafka", topic, client_properties)
     if engine is None:
         return run_ingest(table, open_source(), request, dead_letters, on_commit=on_commit, stop=stop)
     return _reported(engine.commits(table, open_source, request, dead_letters, stop), on_commit)

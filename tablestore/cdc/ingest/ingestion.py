@@ -64,7 +64,7 @@ class Ingestion:
                     if self._changes:
                         self._alter()
                         cursor = self._reopened(cursor, self._offsets)
-                    commit = self._one(cursor, ends, stop)
+                    commit = self._one_commit(cursor, ends, stop)
                     conflicts = 0
                 except ConflictError as error:
                     conflicts += 1
@@ -85,7 +85,7 @@ class Ingestion:
         finally:
             cursor.close()
 
-    def _one(self, cursor: TopicCursor, ends: dict[int, int] | None, stop: Callable[[], bool]) -> IngestCommit | None:
+    def _one_commit(self, cursor: TopicCursor, ends: dict[int, int] | None, stop: Callable[[], bool]) -> IngestCommit | None:
         """Ingests the records that are there until a commit is due, and commits; None if there were none."""
         request, clock, count = self._request, self._clock, Count()
         deadline_s = clock.steady_s() + request.commit_every_s
@@ -96,8 +96,8 @@ class Ingestion:
                 left_s = deadline_s - clock.steady_s()
                 if left_s <= 0:
                     break
-                wanted = min(BATCH_RECORDS, request.commit_records - count.records)
-                records = cursor.poll(min(left_s, _IDLE_POLL_S), wanted, BATCH_BYTES)
+                batch_size = min(BATCH_RECORDS, request.commit_records - count.records)
+                records = cursor.poll(min(left_s, _IDLE_POLL_S), batch_size, BATCH_BYTES)
                 if not self._write(writer, records, count):
                     break
                 self._offsets.update(records.next_offsets())

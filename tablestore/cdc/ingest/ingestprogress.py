@@ -56,11 +56,11 @@ class IngestProgress:
 
     def landed(self, snapshot: Snapshot | None, offsets: Offsets, count: Count) -> IngestCommit:
         """Goes on behind a commit. Raises ConflictError (``fenced``) if another process has committed in its place."""
-        found = check_landed(snapshot, self._position(offsets), self._request.name, self._table)
+        own_snapshot = check_landed(snapshot, self._position(offsets), self._request.name, self._table)
         self._identifier += 1
         self.committed, self.recorded = dict(offsets), True
         return IngestCommit(
-            snapshot_id=found.id,
+            snapshot_id=own_snapshot.id,
             records=count.records,
             rows=count.rows,
             bad_records=count.bad,

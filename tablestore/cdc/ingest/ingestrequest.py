@@ -89,8 +89,8 @@ class IngestReport(PrintedInNotebooks):
         return f"{self.records:,} records became {self.rows:,} rows in {self.commits:,} commits{bad}"
 
 
-def _one_of(what: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
+def _one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
         raise InvalidInputError(
-            f"expected {', '.join(known)} as {what}, found {value!r:.80}{did_you_mean(value, known)}", kind="invalid-argument"
+            f"expected {', '.join(choices)} as {name}, found {value!r:.80}{did_you_mean(value, choices)}", kind="invalid-argument"
         )

@@ -58,13 +58,13 @@ class RowReader:
         """The rows of a batch."""
         batch: list[Decoded] = []
         faults: Faults = {}
-        found: Mapping[str, Set[DataType]] = {}
+        column_types: Mapping[str, Set[DataType]] = {}
         for chosen in _parsed_at_once(records.values):
             part = self._decoder.decode(records.keys[chosen], records.values[chosen])
             faults.update({chosen.start + place: reason for place, reason in part.faults.items()})
-            found = joined(found, part.found)
+            column_types = joined(column_types, part.found)
             batch.append(part)
-        return TopicRows(rows=_as_rows(batch), faults=faults, found=found)
+        return TopicRows(rows=_as_rows(batch), faults=faults, found=column_types)
 
 
 def _parsed_at_once(values: Sequence[bytes | None]) -> Iterator[slice]:
@@ -107,11 +107,11 @@ def bad_record(letter: DeadLetter, table: str) -> FormatError:
 
 
 def _as_rows(batch: Sequence[Decoded]) -> pa.Table | None:
-    full = [one for one in batch if one.rows.num_rows]
+    full = [part for part in batch if part.rows.num_rows]
     if not full:
         return None
-    rows = pa.concat_tables([one.rows for one in full])
-    if all(one.kinds is None for one in full):
+    rows = pa.concat_tables([part.rows for part in full])
+    if all(part.kinds is None for part in full):
         return rows
-    kinds = np.concatenate([np.zeros(one.rows.num_rows, dtype=np.int8) if one.kinds is None else one.kinds for one in full])
+    kinds = np.concatenate([np.zeros(part.rows.num_rows, dtype=np.int8) if part.kinds is None else part.kinds for part in full])
     return rows.append_column(ROW_KIND_COLUMN, symbols_from_kinds(pa.array(kinds)))

@@ -30,8 +30,8 @@ class AvroLimits:
 
     def _learn(self, schema: Any, above: tuple[str, ...]) -> None:
         if isinstance(schema, list):
-            for one in schema:
-                self._learn(one, above)
+            for member in schema:
+                self._learn(member, above)
         elif isinstance(schema, str):
             self._is_recursive |= schema in above
         else:
@@ -100,21 +100,21 @@ class _Bytes:
     empty_values: int = 0
 
     def number(self) -> int:
-        found = shift = 0
+        value = shift = 0
         while True:
             self.skip(1)
             byte = self.data[self.place - 1]
-            found |= (byte & 0x7F) << shift
+            value |= (byte & 0x7F) << shift
             shift += 7
             if byte < 0x80:
-                return (found >> 1) ^ -(found & 1)
+                return (value >> 1) ^ -(value & 1)
             if shift > 63:
                 raise ValueError("a number of more than 64 bits")
 
     def number_below(self, end: int) -> int:
-        if not 0 <= (found := self.number()) < end:
-            raise ValueError(f"expected one of {end} types, found number {found}")
-        return found
+        if not 0 <= (index := self.number()) < end:
+            raise ValueError(f"expected one of {end} types, found number {index}")
+        return index
 
     def block(self) -> int:
         """The number of values in the next block, 0 behind the last one."""

@@ -88,7 +88,9 @@ class AvroReader:
                 objects.append({})
         columns = self._columns.columns(objects, faults, self._meanings)
         # The schema knows more than the values.
-        seen = [replace(one, type=kind) for one in columns.seen for kind in self._types.get(one.name, {one.type})]
+        seen = [
+            replace(sighting, type=kind) for sighting in columns.seen for kind in self._types.get(sighting.name, {sighting.type})
+        ]
         return replace(columns, seen=seen)
 
     def _object(self, value: bytes) -> dict[str, Any]:
@@ -99,15 +101,15 @@ class AvroReader:
                 raise ValueError(f"expected the number of the schema, {self._schema.number}, found {value[:_HEADER_BYTES].hex()}")
         self._limits.check(value[start:])
         stream = BytesIO(value[start:])
-        found: Any = schemaless_reader(stream, self._schema.parsed, None)
+        record: Any = schemaless_reader(stream, self._schema.parsed, None)
         if stream.tell() != len(value) - start:
             raise ValueError(f"{len(value) - start - stream.tell()} bytes are left over")
-        return dict(found)
+        return dict(record)
 
 
 def _without_logical_types(schema: Any) -> Any:
     if isinstance(schema, list):
-        return [_without_logical_types(one) for one in schema]
+        return [_without_logical_types(member) for member in schema]
     if isinstance(schema, dict):
         return {key: _without_logical_types(value) for key, value in schema.items() if key != "logicalType"}
     return schema
@@ -119,14 +121,14 @@ def _described_record(record: Mapping[str, Any], named: dict[str, dict[str, Any]
     described: dict[str, Any] = {"type": "struct"}
     space, name = str(record.get("namespace") or space), str(record.get("name"))
     named[name.rpartition(".")[2]] = named[f"{space}.{name}"] = named[name] = described
-    described["fields"] = [_described(one, named, space) for one in record["fields"]]
+    described["fields"] = [_described(field, named, space) for field in record["fields"]]
     return described
 
 
 def _described(field: Mapping[str, Any], named: dict[str, dict[str, Any]], space: str) -> dict[str, Any]:
     kinds = field["type"] if isinstance(field["type"], list) else [field["type"]]
     # The other type of a union with null.
-    kind = next((one for one in kinds if one != "null"), "string")
+    kind = next((kind for kind in kinds if kind != "null"), "string")
     if isinstance(kind, dict) and kind.get("type") == "record":
         return {"field": field["name"], **_described_record(kind, named, space)}
     if not isinstance(kind, dict):

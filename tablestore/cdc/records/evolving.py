@@ -52,19 +52,19 @@ class Sighting:
 def types_seen(sightings: Sequence[Sighting], faults: Container[int], narrow: Container[int]) -> Found:
     """The types that count: of new columns in records that are not at fault, of others also in those at fault only because a column
     is too ``narrow``. Of new columns no more than a table takes."""
-    found: dict[str, set[DataType]] = {}
+    types: dict[str, set[DataType]] = {}
     beyond_double = set()
-    for one in sightings:
-        if one.is_new and one.name not in found and len(found) >= MOST_COLUMNS:
+    for sighting in sightings:
+        if sighting.is_new and sighting.name not in types and len(types) >= MOST_COLUMNS:
             continue
-        if any(place not in faults or (not one.is_new and place in narrow) for place in one.places.tolist()):
-            found.setdefault(one.name, set()).add(one.type)
-            if one.is_new and one.beyond_double:
-                beyond_double.add(one.name)
+        if any(place not in faults or (not sighting.is_new and place in narrow) for place in sighting.places.tolist()):
+            types.setdefault(sighting.name, set()).add(sighting.type)
+            if sighting.is_new and sighting.beyond_double:
+                beyond_double.add(sighting.name)
     for name in beyond_double:
-        if _DOUBLE in found[name]:
-            found[name].add(_STRING)
-    return found
+        if _DOUBLE in types[name]:
+            types[name].add(_STRING)
+    return types
 
 
 def why_no_column(name: str) -> str | None:
@@ -156,20 +156,20 @@ def type_of_value(value: Any) -> DataType | None:
     return _DOUBLE
 
 
-def widened(old: DataType, found: DataType) -> DataType | None:
+def widened(old: DataType, seen_type: DataType) -> DataType | None:
     """The type of both kinds of values, None where the old one has to stay."""
-    if not isinstance(old, AtomicType) or not isinstance(found, AtomicType):
+    if not isinstance(old, AtomicType) or not isinstance(seen_type, AtomicType):
         return None
-    if is_same(old, found) or not keeps_values(old, found) or _is_text(old, found):
+    if is_same(old, seen_type) or not keeps_values(old, seen_type) or _is_text(old, seen_type):
         return None
-    return with_nullable(found, old.nullable)
+    return with_nullable(seen_type, old.nullable)
 
 
-def plan_evolution(schema: TableSchema, found: Found) -> tuple[SchemaChange, ...]:
+def plan_evolution(schema: TableSchema, column_types: Found) -> tuple[SchemaChange, ...]:
     """The changes after which a table has a place for columns of these types."""
     by_name = {field.name: field for field in schema.fields}
     changes: list[SchemaChange] = []
-    for name, kinds in found.items():
+    for name, kinds in column_types.items():
         field = by_name.get(name)
         if field is None:
             if len(by_name) + len(changes) < MOST_COLUMNS:

@@ -94,7 +94,7 @@ class ObjectReader:
         _check_cut(data, values)
         if any(map(_is_deep, values)) or (self._looks_at is not None and _has_many_names(data)):
             raise ValueError("only for one by one")
-        asked: list[pa.Field] = [pa.field(name, pa.string()) for name in self._texts]
+        schema_fields: list[pa.Field] = [pa.field(name, pa.string()) for name in self._texts]
         for place, fields in self._places.items():
             wires = [
                 pa.field(
@@ -103,24 +103,24 @@ class ObjectReader:
                 )
                 for field in fields
             ]
-            asked += wires if not place else [pa.field(place, pa.struct(wires))]
-        found = read_objects(
+            schema_fields += wires if not place else [pa.field(place, pa.struct(wires))]
+        table = read_objects(
             data,
-            pa.schema(asked),
+            pa.schema(schema_fields),
             others="ignore" if self._looks_at is None else "infer",
             longest=max(map(len, values)),
             count=len(values),
         ).combine_chunks()
-        rows, faults, told = {}, Faults(), _Told()
+        rows, faults, report = {}, Faults(), _Report()
         for place, fields in self._places.items():
             if place:
-                struct = one_chunk(found.column(place))
+                struct = one_chunk(table.column(place))
                 present = struct.is_valid().to_numpy(zero_copy_only=False)
-                raw = dict(zip((one.name for one in struct.type), struct.flatten(), strict=True))
+                raw = dict(zip((child.name for child in struct.type), struct.flatten(), strict=True))
             else:
                 present, raw = (
                     np.ones(len(values), dtype=np.bool_),
-                    {name: one_chunk(found.column(name)) for name in found.schema.names},
+                    {name: one_chunk(table.column(name)) for name in table.schema.names},
                 )
             columns = []
             for field in fields:
@@ -132,7 +132,7 @@ class ObjectReader:
                 column, wrong = _converted(array, field, meanings.get(field.name, PLAIN))
                 columns.append(column)
                 faults.update(wrong)
-                told.note_wrong(
+                report.note_wrong(
                     field,
                     dict.fromkeys(wrong, type_of_json(array.type)),
                     looks=place == self._looks_at and field.name not in self._fixed,
@@ -143,12 +143,12 @@ class ObjectReader:
                     if name not in self._texts:
                         if may_be_changed(array, array.type, data):
                             raise ValueError("a whole number that was rounded")
-                        there, kind = array.is_valid().to_numpy(zero_copy_only=False), type_of_json(array.type)
+                        valid, kind = array.is_valid().to_numpy(zero_copy_only=False), type_of_json(array.type)
                         beyond = beyond_double(array) if pa.types.is_int64(array.type) else np.zeros(len(array), dtype=np.bool_)
-                        where = {(kind, large): np.flatnonzero(there & (beyond == large)) for large in (False, True)}
-                        faults.update(told.note_new(name, where, meanings.get(name, PLAIN)))
-        texts = {name: one_chunk(found.column(name)) for name in self._texts}
-        return Objects(rows=rows, texts=texts, faults=faults, seen=told.seen, narrow=told.narrow)
+                        where = {(kind, large): np.flatnonzero(valid & (beyond == large)) for large in (False, True)}
+                        faults.update(report.note_new(name, where, meanings.get(name, PLAIN)))
+        texts = {name: one_chunk(table.column(name)) for name in self._texts}
+        return Objects(rows=rows, texts=texts, faults=faults, seen=report.seen, narrow=report.narrow)
 
     def _slow(self, values: Sequence[bytes], meanings: Mapping[str, ColumnMeaning]) -> Objects:
         # One by one: what is at fault has to be found, and nothing vectorised says where it is.
@@ -164,47 +164,47 @@ class ObjectReader:
 
     def columns(self, objects: Sequence[dict[str, Any]], faults: Faults, meanings: Mapping[str, ColumnMeaning]) -> Objects:
         """Objects that were parsed as columns. ``faults``: of texts that were not, in whose place there is an empty one."""
-        rows, told = {}, _Told(hard=faults)
+        rows, report = {}, _Report(hard=faults)
         for place, fields in self._places.items():
-            found: list[Any] = [one.get(place) for one in objects] if place else list(objects)
-            for number, row in enumerate(found):
+            row_objects: list[Any] = [record.get(place) for record in objects] if place else list(objects)
+            for number, row in enumerate(row_objects):
                 if row is not None and not isinstance(row, dict):
                     faults.setdefault(number, f"expected an object as {place!r}, found {row!r:.100}")
-                    told.hard.add(number)
-                    found[number] = None
+                    report.hard.add(number)
+                    row_objects[number] = None
             columns = []
             for field in fields:
                 # A null is a value of any kind.
-                cells = [row.get(field.name) if row else None for row in found]
+                cells = [row.get(field.name) if row else None for row in row_objects]
                 column, wrong = self._by_kind(place, cells, field, meanings.get(field.name, PLAIN))
                 columns.append(column)
                 faults = {**wrong, **faults}
-                told.note_wrong(
+                report.note_wrong(
                     field,
                     {number: type_of_value(cells[number]) for number in wrong},
                     looks=place == self._looks_at and field.name not in self._fixed,
                 )
             if place == self._looks_at:
-                asked = {field.name for field in fields}
-                others: dict[str, dict[_Kind, list[int]]] = {}
-                for number, row in enumerate(found):
-                    for name in (row or {}).keys() - asked:
+                known_names = {field.name for field in fields}
+                new_fields: dict[str, dict[_Kind, list[int]]] = {}
+                for number, row in enumerate(row_objects):
+                    for name in (row or {}).keys() - known_names:
                         if isinstance(row[name], NamedTwice):
                             faults.setdefault(number, f"field {name!r}: found {row[name]}")
-                            told.hard.add(number)
+                            report.hard.add(number)
                             continue
                         seen = (type_of_value(row[name]), is_beyond_double(row[name]))
-                        others.setdefault(name, {}).setdefault(seen, []).append(number)
-                for name, kinds in others.items():
-                    where = {one: np.array(numbers) for one, numbers in kinds.items()}
-                    for number, reason in told.note_new(name, where, meanings.get(name, PLAIN)).items():
+                        new_fields.setdefault(name, {}).setdefault(seen, []).append(number)
+                for name, kinds in new_fields.items():
+                    where = {kind: np.array(numbers) for kind, numbers in kinds.items()}
+                    for number, reason in report.note_new(name, where, meanings.get(name, PLAIN)).items():
                         faults.setdefault(number, reason)
-            rows[place] = Row(columns=columns, present=np.array([row is not None for row in found], dtype=np.bool_))
+            rows[place] = Row(columns=columns, present=np.array([row is not None for row in row_objects], dtype=np.bool_))
         texts = {}
         for name in self._texts:
-            said = [one.get(name) for one in objects]
-            texts[name] = pa.array([one if type(one) is str and _is_unicode(one) else None for one in said], pa.string())
-        return Objects(rows=rows, texts=texts, faults=faults, seen=told.seen, narrow=told.narrow)
+            values = [record.get(name) for record in objects]
+            texts[name] = pa.array([value if type(value) is str and _is_unicode(value) else None for value in values], pa.string())
+        return Objects(rows=rows, texts=texts, faults=faults, seen=report.seen, narrow=report.narrow)
 
     def _by_kind(self, place: str, cells: Sequence[Any], field: Field, meaning: ColumnMeaning) -> tuple[pa.Array, Faults]:
         """A column of values of several kinds: those of one kind are converted together."""
@@ -213,7 +213,7 @@ class ObjectReader:
         for number, cell in enumerate(cells):
             if cell is not None:
                 by_kind.setdefault(type(cell), []).append(number)
-        wires = {_wire_of(one) for one in by_kind if one is not NamedTwice}
+        wires = {_wire_of(cell_type) for cell_type in by_kind if cell_type is not NamedTwice}
         if len(wires) == 1 and not pa.types.is_nested(kind):
             self._wires[place, field.name] = next(iter(wires))
         parts, order, faults = [], [], Faults()
@@ -276,7 +276,7 @@ class _PartOf:
         return to_column(pa.array(whole, pa.int64()), self.field, self.meaning)
 
 
-class _Told:
+class _Report:
     """Collects what records say of columns that the table lacks, or that are too narrow. ``hard``: those at fault for another
     reason."""
 

@@ -59,25 +59,25 @@ class SeenColumns:
     """Collects what the records of a batch say of columns that the table lacks, or that are too narrow."""
 
     def __init__(self, target: Target) -> None:
-        self._known = {field.name for field in target.fields}
+        self._column_names = {field.name for field in target.fields}
         self._sightings: list[Sighting] = []
         self._narrow: set[int] = set()
 
-    def add(self, found: Objects, places: Places) -> None:
+    def add(self, objects: Objects, places: Places) -> None:
         """Takes what records at ``places`` hold."""
-        self._narrow.update(places[sorted(found.narrow)].tolist())
-        self._sightings += [one.at(places) for one in found.seen]
+        self._narrow.update(places[sorted(objects.narrow)].tolist())
+        self._sightings += [sighting.at(places) for sighting in objects.seen]
 
     def describe(self, types: Sequence[tuple[Found, Places]], places: Places) -> None:
         """Takes the types that schemas describe, each of some of the records at ``places``."""
-        for described, some in types:
+        for described, numbers in types:
             for name, kinds in described.items():
                 self._sightings += [
-                    Sighting(name, kind, places[some], is_new=name not in self._known, beyond_double=_is_decimal(kind))
+                    Sighting(name, kind, places[numbers], is_new=name not in self._column_names, beyond_double=_is_decimal(kind))
                     for kind in kinds
                 ]
 
-    def told(self, rows: Decoded) -> Decoded:
+    def with_types(self, rows: Decoded) -> Decoded:
         """The rows, with the types that count."""
         return replace(rows, found=types_seen(self._sightings, rows.faults, self._narrow))
 
@@ -96,12 +96,12 @@ class PlainRows:
         seen = SeenColumns(self._target)
         for group in by_schema(texts):
             where = places[group.places]
-            found = self._reader.read(group.payloads, group.meanings)
-            faults.update(at_places(found.faults, where.tolist()))
-            parts.append(_part(self._target.fields, found.rows[""], where, RowKind.INSERT))
-            seen.add(found, where)
+            objects = self._reader.read(group.payloads, group.meanings)
+            faults.update(at_places(objects.faults, where.tolist()))
+            parts.append(_part(self._target.fields, objects.rows[""], where, RowKind.INSERT))
+            seen.add(objects, where)
             seen.describe(group.types, places)
-        return seen.told(decoded(self._target, parts, faults))
+        return seen.with_types(decoded(self._target, parts, faults))
 
 
 class DebeziumChanges:
@@ -117,8 +117,8 @@ class DebeziumChanges:
 
     def decode(self, keys: Bytes, values: Bytes) -> Decoded:
         """The rows taken back and added."""
-        there = np.fromiter((value is not None for value in values), dtype=np.bool_, count=len(values))
-        texts, places = [value for value in values if value is not None], np.flatnonzero(there)
+        has_value = np.fromiter((value is not None for value in values), dtype=np.bool_, count=len(values))
+        texts, places = [value for value in values if value is not None], np.flatnonzero(has_value)
         deletes = np.zeros(len(values), dtype=np.bool_)
         parts: list[Part] = []
         faults: Faults = {}
@@ -126,55 +126,55 @@ class DebeziumChanges:
         for group in by_schema(texts, inside=_ROWS):
             objects = self._reader.read(group.payloads, group.meanings)
             where = places[group.places]
-            found, wrong = self._changes(objects, [keys[place] for place in where.tolist()], group.payloads)
+            changes, wrong = self._changes(objects, [keys[place] for place in where.tolist()], group.payloads)
             seen.add(objects, where)
             seen.describe(group.types, places)
             faults.update(at_places(wrong, where.tolist()))
             deletes[where] = is_true(pc.equal(objects.texts["op"], "d"))
-            parts += [Part(places=where[part.places], kinds=part.kinds, columns=part.columns) for part in found]
-        more, wrong = self._keys.deletions(keys, self._tombstones(keys, there, deletes))
-        return seen.told(decoded(self._target, [*parts, *more], {**faults, **wrong}))
+            parts += [Part(places=where[part.places], kinds=part.kinds, columns=part.columns) for part in changes]
+        more, wrong = self._keys.deletions(keys, self._tombstones(keys, has_value, deletes))
+        return seen.with_types(decoded(self._target, [*parts, *more], {**faults, **wrong}))
 
-    def _tombstones(self, keys: Bytes, there: Mask, deletes: Mask) -> Places:
+    def _tombstones(self, keys: Bytes, has_value: Mask, deletes: Mask) -> Places:
         """The records without a value that say something: not those behind the ``d`` of their key, which are for the compaction of
         the topic."""
         if RowKind.DELETE in {*self._target.needs.values, *self._target.needs.refused}:
             # Their ``d`` has taken the values back, or was refused, and a key says less.
             return np.zeros(0, dtype=np.int64)
-        empty = np.flatnonzero(~there)
+        empty = np.flatnonzero(~has_value)
         behind = [place > 0 and bool(deletes[place - 1]) and keys[place - 1] == keys[place] is not None for place in empty.tolist()]
         return empty[~np.array(behind, dtype=np.bool_)]
 
-    def _changes(self, found: Objects, keys: Bytes, payloads: Sequence[bytes]) -> tuple[list[Part], Faults]:
+    def _changes(self, objects: Objects, keys: Bytes, payloads: Sequence[bytes]) -> tuple[list[Part], Faults]:
         target, needs = self._target, self._target.needs
-        before, after, ops, faults = found.rows["before"], found.rows["after"], found.texts["op"], dict(found.faults)
-        new, updated, gone = (is_true(pc.is_in(ops, value_set=pa.array(names))) for names in (["c", "r"], ["u"], ["d"]))
-        _note(faults, ~(new | updated | gone), lambda place: f"expected op c, r, u or d, found {ops[place].as_py()!r}")
+        before, after, ops, faults = objects.rows["before"], objects.rows["after"], objects.texts["op"], dict(objects.faults)
+        new, updated, deleted = (is_true(pc.is_in(ops, value_set=pa.array(names))) for names in (["c", "r"], ["u"], ["d"]))
+        _note(faults, ~(new | updated | deleted), lambda place: f"expected op c, r, u or d, found {ops[place].as_py()!r}")
         _note(faults, (new | updated) & ~after.present, lambda place: f"op {ops[place].as_py()!r} without the row in `after`")
         if not target.key:
             needs_key = "and the table has no primary key: it takes c and r"
-            _note(faults, updated | gone, lambda place: f"op {ops[place].as_py()!r}, {needs_key}")
-        if not (updated | gone).any():
+            _note(faults, updated | deleted, lambda place: f"op {ops[place].as_py()!r}, {needs_key}")
+        if not (updated | deleted).any():
             return [_part(target.fields, after, np.arange(len(ops)), RowKind.INSERT)], faults
-        known = before.present.copy()
+        has_before = before.present.copy()
         for field, column in zip(self._before, before.columns, strict=True):
             if field.name in target.key:
-                known &= is_true(column.is_valid())
-        for kind, chosen in ((RowKind.UPDATE_BEFORE, updated), (RowKind.DELETE, gone)):
+                has_before &= is_true(column.is_valid())
+        for kind, chosen in ((RowKind.UPDATE_BEFORE, updated), (RowKind.DELETE, deleted)):
             if (why := needs.refused.get(kind)) is not None:
                 _note(faults, chosen, lambda place, why=why: f"op {ops[place].as_py()!r}: {why}")  # type: ignore[misc]
             if kind in needs.values:
-                whole = known & self._holds_more(before, chosen & known, payloads)
+                whole = has_before & self._holds_more(before, chosen & has_before, payloads)
                 _note(faults, chosen & ~whole, lambda place: f"op {ops[place].as_py()!r} {_ONLY_A_KEY}")
-        moved = updated & known & self._moved(before, after)
-        unnamed = np.flatnonzero(gone & ~known)
+        moved = updated & has_before & self._moved(before, after)
+        unnamed = np.flatnonzero(deleted & ~has_before)
         parts: list[Part] = []
         if len(unnamed) and RowKind.DELETE not in needs.values:
             parts, wrong = self._keys.deletions(keys, unnamed)
             faults.update(wrong)
-        old = gone & known
+        old = deleted & has_before
         if needs.whole:
-            parts.append(_part(self._before, before, np.flatnonzero(updated & known), RowKind.UPDATE_BEFORE))
+            parts.append(_part(self._before, before, np.flatnonzero(updated & has_before), RowKind.UPDATE_BEFORE))
         else:
             old |= moved
         parts.append(_part(self._before, before, np.flatnonzero(old), RowKind.DELETE))
@@ -223,12 +223,12 @@ def open_decoder(
 
 def _split(reader: KeyReader, keys: Bytes, values: Bytes) -> tuple[list[bytes], Places, list[Part], Faults]:
     """The values that there are, the records that they are of, and the deletions by the others."""
-    there = [value for value in values if value is not None]
-    if len(there) == len(values):
-        return there, np.arange(len(values), dtype=np.int64), [], {}
+    present = [value for value in values if value is not None]
+    if len(present) == len(values):
+        return present, np.arange(len(values), dtype=np.int64), [], {}
     full = np.fromiter((value is not None for value in values), dtype=np.bool_, count=len(values))
     parts, faults = reader.deletions(keys, np.flatnonzero(~full))
-    return there, np.flatnonzero(full), parts, faults
+    return present, np.flatnonzero(full), parts, faults
 
 
 def _part(fields: Sequence[Field], row: Row, places: Places, kinds: Kinds | RowKind) -> Part:

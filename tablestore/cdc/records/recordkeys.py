@@ -41,19 +41,19 @@ class KeyReader:
         parts: list[Part] = []
         for group in self._groups([keys[place] or b"" for place in named.tolist()]):
             where = named[group.places]
-            found = self._reader.read(group.payloads, group.meanings)
-            wrong = {place: f"its key: {reason}" for place, reason in found.faults.items()}
+            objects = self._reader.read(group.payloads, group.meanings)
+            wrong = {place: f"its key: {reason}" for place, reason in objects.faults.items()}
             faults.update(at_places(wrong, where.tolist()))
             names = (field.name for field in self._target.key_fields)
-            columns = dict(zip(names, found.rows[""].columns, strict=True))
+            columns = dict(zip(names, objects.rows[""].columns, strict=True))
             parts.append(Part(places=where, kinds=np.full(len(where), int(RowKind.DELETE), dtype=np.int8), columns=columns))
         return parts, faults
 
     def _groups(self, keys: Sequence[bytes]) -> list[Group]:
         if isinstance(self._reader, AvroReader):
             return [Group(places=np.arange(len(keys), dtype=np.int64), payloads=keys)] if keys else []
-        alone = self._target.key[0] if len(self._target.key) == 1 else None
-        groups = by_schema(keys, alone=alone)
+        only_column = self._target.key[0] if len(self._target.key) == 1 else None
+        groups = by_schema(keys, alone=only_column)
         return [replace(group, payloads=[self._object(key) for key in group.payloads]) for group in groups]
 
     def _object(self, key: bytes) -> bytes:

@@ -68,11 +68,11 @@ def by_schema(values: Sequence[bytes], *, inside: Sequence[str] = (), alone: str
     places: dict[_Envelope | None, list[int]] = {}
     # A few schemas take turns where several tables share a topic. Of many, each is understood where it comes.
     recent: deque[_Envelope] = deque(maxlen=_RECENT)
-    known: dict[tuple[bytes, bytes], _Envelope] = {}
+    envelopes: dict[tuple[bytes, bytes], _Envelope] = {}
     for place, value in enumerate(values):
-        envelope = next((one for one in recent if one.holds(value)), None)
+        envelope = next((envelope for envelope in recent if envelope.holds(value)), None)
         if envelope is None and (envelope := _envelope(value)) is not None:
-            envelope = known.setdefault((envelope.head, envelope.tail), envelope)
+            envelope = envelopes.setdefault((envelope.head, envelope.tail), envelope)
             recent.appendleft(envelope)
         places.setdefault(envelope, []).append(place)
         payloads.append(value if envelope is None else envelope.payload(value))
@@ -94,23 +94,25 @@ def _group(meanings: Mapping[str, ColumnMeaning], types: Sequence[tuple[Found, P
 
 def meanings(schema: Mapping[str, Any] | None, *, inside: Sequence[str] = ()) -> dict[str, ColumnMeaning]:
     """The meanings that a schema gives to columns, those of the struct below the first of the names ``inside`` that there is."""
-    found = {}
-    for one in _columns(schema, inside):
-        name, column = one.get("name"), one.get("field")
+    by_column = {}
+    for column_schema in _columns(schema, inside):
+        name, column = column_schema.get("name"), column_schema.get("field")
         if not isinstance(column, str) or not isinstance(name, str):
             continue
         if name == DECIMAL:
-            found[column] = _of_decimal(one)
+            by_column[column] = _of_decimal(column_schema)
         elif name in _BY_NAME:
-            found[column] = _BY_NAME[name]
-    return found
+            by_column[column] = _BY_NAME[name]
+    return by_column
 
 
 def column_types(schema: Mapping[str, Any] | None, *, inside: Sequence[str] = ()) -> Found:
     """The types of the columns that a schema describes."""
     wrong = {name for name, meaning in meanings(schema, inside=inside).items() if meaning.wrong is not None}
-    columns = (one for one in _columns(schema, inside) if isinstance(one.get("field"), str))
-    return {one["field"]: {type_of_schema(one)} for one in columns if one["field"] not in wrong}
+    columns = (column_schema for column_schema in _columns(schema, inside) if isinstance(column_schema.get("field"), str))
+    return {
+        column_schema["field"]: {type_of_schema(column_schema)} for column_schema in columns if column_schema["field"] not in wrong
+    }
 
 
 def _of_decimal(field: Mapping[str, Any]) -> ColumnMeaning:
@@ -123,12 +125,15 @@ def _of_decimal(field: Mapping[str, Any]) -> ColumnMeaning:
 
 def _columns(schema: Mapping[str, Any] | None, inside: Sequence[str]) -> list[Mapping[str, Any]]:
     fields = _fields(schema)
-    return next((_fields(one) for name in inside for one in fields if one.get("field") == name), [] if inside else fields)
+    return next(
+        (_fields(column_schema) for name in inside for column_schema in fields if column_schema.get("field") == name),
+        [] if inside else fields,
+    )
 
 
 def _fields(schema: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
-    found = schema.get("fields") if schema else None
-    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    fields = schema.get("fields") if schema else None
+    return [column_schema for column_schema in fields if isinstance(column_schema, dict)] if isinstance(fields, list) else []
 
 
 def _envelope(value: bytes) -> _Envelope | None:

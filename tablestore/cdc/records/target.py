@@ -74,16 +74,21 @@ def decoded(target: Target, parts: Sequence[Part], faults: Faults) -> Decoded:
     for part in parts:
         _note_missing(target, part, faults)
         _note_beyond(target, part, faults)
-    kept = [_taken(part, ~_named(part.places, faults)) for part in parts]
-    kept = [part for part in kept if len(part.places)]
-    schema = pa.schema([pa.field(one.name, to_arrow_type(one.type), one.type.nullable) for one in target.fields])
-    if not kept:
+    kept_parts = [_kept_rows(part, ~_named(part.places, faults)) for part in parts]
+    kept_parts = [part for part in kept_parts if len(part.places)]
+    schema = pa.schema(
+        [
+            pa.field(target_field.name, to_arrow_type(target_field.type), target_field.type.nullable)
+            for target_field in target.fields
+        ]
+    )
+    if not kept_parts:
         return Decoded(rows=schema.empty_table(), faults=faults)
-    tables = [_table(target, part, schema) for part in kept]
-    kinds = np.concatenate([part.kinds for part in kept])
+    tables = [_table(target, part, schema) for part in kept_parts]
+    kinds = np.concatenate([part.kinds for part in kept_parts])
     rows = pa.concat_tables(tables)
-    if len(kept) > 1:
-        order = np.argsort(np.concatenate([part.places for part in kept]), kind="stable")
+    if len(kept_parts) > 1:
+        order = np.argsort(np.concatenate([part.places for part in kept_parts]), kind="stable")
         rows, kinds = rows.take(pa.array(order)), kinds[order]
     only_adds = not retracts(kinds).any()
     return Decoded(rows=rows, kinds=None if only_adds and not target.needs.whole else kinds, faults=faults)
@@ -92,18 +97,18 @@ def decoded(target: Target, parts: Sequence[Part], faults: Faults) -> Decoded:
 def _note_missing(target: Target, part: Part, faults: Faults) -> None:
     """Add the records that lack a value where the table takes no NULL."""
     adds = ~retracts(part.kinds)
-    for one in target.fields:
-        column = part.columns.get(one.name)
-        if one.type.nullable or (one.default_value is not None and one.name not in target.key):
+    for target_field in target.fields:
+        column = part.columns.get(target_field.name)
+        if target_field.type.nullable or (target_field.default_value is not None and target_field.name not in target.key):
             continue
         if column is not None and not column.null_count:
             continue
         missing = np.ones(len(part.places), dtype=np.bool_) if column is None else column.is_null().to_numpy(zero_copy_only=False)
-        if one.name not in target.key:
+        if target_field.name not in target.key:
             # Only the key counts of a row that goes.
             missing &= adds
         for place in part.places[missing].tolist():
-            faults.setdefault(place, f"column {one.name!r} takes no NULL, and the record has no value for it")
+            faults.setdefault(place, f"column {target_field.name!r} takes no NULL, and the record has no value for it")
 
 
 def _note_beyond(target: Target, part: Part, faults: Faults) -> None:
@@ -121,24 +126,29 @@ def _note_beyond(target: Target, part: Part, faults: Faults) -> None:
 
 def _table(target: Target, part: Part, schema: pa.Schema) -> pa.Table:
     columns = []
-    for one, stored in zip(target.fields, schema, strict=True):
-        column = part.columns.get(one.name)
+    for target_field, stored in zip(target.fields, schema, strict=True):
+        column = part.columns.get(target_field.name)
         if column is None:
             column = pa.nulls(len(part.places), stored.type)
         # The writer looks up the order of a delete that has none.
-        if not stored.nullable and column.null_count and one.default_value is None and one.name not in target.needs.ordering:
+        if (
+            not stored.nullable
+            and column.null_count
+            and target_field.default_value is None
+            and target_field.name not in target.needs.ordering
+        ):
             column = pc.fill_null(column, zero_of(stored.type))
         columns.append(column)
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _taken(part: Part, kept: Mask) -> Part:
-    if kept.all():
+def _kept_rows(part: Part, keep: Mask) -> Part:
+    if keep.all():
         return part
-    mask = pa.array(kept)
+    mask = pa.array(keep)
     return Part(
-        places=part.places[kept],
-        kinds=part.kinds[kept],
+        places=part.places[keep],
+        kinds=part.kinds[keep],
         columns={name: column.filter(mask) for name, column in part.columns.items()},
     )
 

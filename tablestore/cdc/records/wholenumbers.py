@@ -59,10 +59,10 @@ def beyond_double(array: pa.Array) -> npt.NDArray[np.bool_]:
     """Tells of each number of 64 bits whether a DOUBLE would change it; false where there is none."""
     numbers = pc.fill_null(array, 0).to_numpy(zero_copy_only=False)
     large = np.flatnonzero((numbers > _ALL_HELD[64]) | (numbers < -_ALL_HELD[64]))
-    found = np.zeros(len(numbers), dtype=np.bool_)
+    changed = np.zeros(len(numbers), dtype=np.bool_)
     # A loop, over large numbers only: there are few, or they are all of one column of identifiers.
-    found[large] = [is_beyond_double(number) for number in numbers[large].tolist()]
-    return found
+    changed[large] = [is_beyond_double(number) for number in numbers[large].tolist()]
+    return changed
 
 
 def _has_float(kind: pa.DataType) -> bool:
@@ -94,12 +94,12 @@ def _changed(number: int, kind: pa.DataType) -> str | None:
     if abs(number) <= _ALL_HELD[kind.bit_width]:
         return None
     try:
-        found = float(number)
+        as_float = float(number)
     except OverflowError:
         return None
     if kind.bit_width < 64:
         with np.errstate(over="ignore"):
-            found = float(np.float32(found))
-    if not np.isfinite(found) or int(found) == number or Decimal(repr(found)) == number:
+            as_float = float(np.float32(as_float))
+    if not np.isfinite(as_float) or int(as_float) == number or Decimal(repr(as_float)) == number:
         return None
-    return repr(found)
+    return repr(as_float)

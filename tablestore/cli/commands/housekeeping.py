@@ -47,12 +47,12 @@ def compact(
     """
     wait_millis = parse_duration(interval)
     opened = [session.table(name) for name in tables]
-    wanted = [[parse_partition(table.table_schema, one) for one in partition] if partition else None for table in opened]
+    chosen = [[parse_partition(table.table_schema, text) for text in partition] if partition else None for table in opened]
     if watch:
-        run_service(session, opened, wanted, SystemClock(), full=full, wait_s=wait_millis / 1000)
+        run_service(session, opened, chosen, SystemClock(), full=full, wait_s=wait_millis / 1000)
         return
     reports = []
-    for table, partitions in zip(opened, wanted, strict=True):
+    for table, partitions in zip(opened, chosen, strict=True):
         with session.out.progress(f"compacting {table.name}", 1) as bar:
             report = table.compact(full=full, partitions=partitions, progress=bar.show)
         reports.append({"table": table.name, **asdict(report)})
@@ -72,7 +72,7 @@ def run_service(
     looks: int | None = None,
 ) -> None:
     """Compact what is due, look again after ``wait_s``; without end, or ``looks`` times."""
-    wanted = {table.name: chosen for table, chosen in zip(tables, partitions, strict=True)}
+    partitions_by_table = {table.name: chosen for table, chosen in zip(tables, partitions, strict=True)}
     seen: dict[str, int] = {}
 
     def look(table: "ts.Table") -> None:
@@ -80,7 +80,7 @@ def run_service(
         # Nothing new since the last look that found nothing to do: nothing is due.
         if not ids or seen.get(table.name) == ids[-1]:
             return
-        report = table.refresh().compact(full=full, partitions=wanted[table.name])
+        report = table.refresh().compact(full=full, partitions=partitions_by_table[table.name])
         seen[table.name] = max(ids[-1], *report.snapshot_ids) if report.snapshot_ids else ids[-1]
         if report.tasks or report.dropped:
             session.say_found(table, report)
@@ -133,10 +133,10 @@ def drop_partition(
 ) -> None:
     """Drop partitions with all of their rows, in one commit."""
     table = session.table(name)
-    wanted = [parse_partition(table.table_schema, one) for one in partition]
-    plan = table.drop_partitions(wanted, dry_run=True)
+    partitions = [parse_partition(table.table_schema, text) for text in partition]
+    plan = table.drop_partitions(partitions, dry_run=True)
     _confirm(session, table, yes, plan, plan.partitions)
-    _done(session, table, table.drop_partitions(wanted))
+    _done(session, table, table.drop_partitions(partitions))
 
 
 @command(app, "clean", "tablestore clean shop.orders --yes", "tablestore clean --older-than '1 h' --yes")
@@ -171,17 +171,17 @@ def clean(
 
 def _clean_creations(session: CommandRun, age: timedelta | None, yes: bool) -> None:
     catalog = session.catalog()
-    plan, kept = catalog.sweep_creations(age, dry_run=True), catalog.release_dead_holds(dry_run=True)
-    if plan.creations or kept:
-        session.confirm(yes, *_swept(plan, kept))
+    plan, holds = catalog.sweep_creations(age, dry_run=True), catalog.release_dead_holds(dry_run=True)
+    if plan.creations or holds:
+        session.confirm(yes, *_swept(plan, holds))
     text, document = _swept(catalog.sweep_creations(age), catalog.release_dead_holds())
     session.out.done(document, text)
 
 
 def _swept(report: "ts.SweepReport", released: "Sequence[ts.DeadHold]") -> tuple[str, dict[str, Any]]:
     verb = "would release" if report.dry_run else "released"
-    lines = [str(report), *(f"{verb} {one}" for one in released)]
-    return "\n".join(lines), {**asdict(report), "holds": [asdict(one) for one in released]}
+    lines = [str(report), *(f"{verb} {hold}" for hold in released)]
+    return "\n".join(lines), {**asdict(report), "holds": [asdict(hold) for hold in released]}
 
 
 def _age(older_than: str | None) -> timedelta | None:

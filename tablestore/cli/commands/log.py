@@ -26,16 +26,17 @@ _STATUS = (
 @command(app, "status", "tablestore log status shop.orders")
 def status(session: CommandRun, name: TableName) -> None:
     """Show per bucket up to which snapshot the topic holds the changes, and what it lacks."""
-    found = session.table(name).change_log.status()
+    log_status = session.table(name).change_log.status()
     if session.out.as_json:
-        session.out.document(asdict(found))
+        session.out.document(asdict(log_status))
         return
     session.out.say(
-        f"{found.system} topic {found.name}, mode {found.mode}, {found.slots} publisher(s), newest snapshot {found.latest}"
+        f"{log_status.system} topic {log_status.name}, mode {log_status.mode}, {log_status.slots} publisher(s), newest snapshot "
+        f"{log_status.latest}"
     )
-    session.out.show(session.out.table(_STATUS, [asdict(bucket) for bucket in found.buckets]))
-    if found.problem is not None:
-        session.out.say(f"Nothing is published: {found.problem}")
+    session.out.show(session.out.table(_STATUS, [asdict(bucket) for bucket in log_status.buckets]))
+    if log_status.problem is not None:
+        session.out.say(f"Nothing is published: {log_status.problem}")
 
 
 @command(app, "publish", "tablestore log publish shop.orders", "tablestore log publish shop.orders --watch --interval '1 s'")
@@ -52,20 +53,20 @@ def publish(
     slots = table.change_log.settings.slots
     if slot is not None and slot >= slots:
         raise typer.BadParameter(f"the table has the slots 0 to {slots - 1}", param_hint="'--slot'")
-    wanted = None if slot is None else (slot,)
+    chosen_slots = None if slot is None else (slot,)
     if watch:
         is_first = True
 
         def send(table: ts.Table) -> None:
             nonlocal is_first
             look, is_first = is_first, False
-            for report in table.change_log.publish(slots=wanted, look=look):
+            for report in table.change_log.publish(slots=chosen_slots, look=look):
                 if report.records:
                     session.say_found(table, report)
 
         session.watch([table], send, SystemClock(), wait_s)
         return
-    reports = table.change_log.publish(slots=wanted, look=True)
+    reports = table.change_log.publish(slots=chosen_slots, look=True)
     if session.out.as_json:
         session.out.document({"table": table.name, "slots": [asdict(report) for report in reports]})
     for report in reports:

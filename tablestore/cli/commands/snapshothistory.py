@@ -151,10 +151,10 @@ def rollback(
     undone = latest.id - target.id if latest else 0
     sentence = f"Takes back what {undone} commit(s) after snapshot {target.id} changed in {table.name}; they stay in its history."
     session.confirm(yes, sentence, plan)
-    made = table.rollback_to(snapshot_id, tag=tag)
-    document = {"table": table.name, "snapshot_id": made.id if made else None, "to_snapshot": target.id}
-    done = f"{table.name} is what it was at snapshot {target.id}"
-    session.out.done(document, f"{done} (new snapshot {made.id})." if made else f"{done} already: nothing differs.")
+    snapshot = table.rollback_to(snapshot_id, tag=tag)
+    document = {"table": table.name, "snapshot_id": snapshot.id if snapshot else None, "to_snapshot": target.id}
+    outcome = f"{table.name} is what it was at snapshot {target.id}"
+    session.out.done(document, f"{outcome} (new snapshot {snapshot.id})." if snapshot else f"{outcome} already: nothing differs.")
 
 
 def _record(snapshot: "ts.Snapshot") -> dict[str, Any]:

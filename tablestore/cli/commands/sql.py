@@ -97,18 +97,18 @@ class Runner:
 
     def run_script(self, text: str) -> None:
         """Run every statement of a text; the first that fails ends it."""
-        done: list[Result] = []
+        results: list[Result] = []
 
         def show(_: object, result: "Result") -> None:
             self._show(result)
-            done.append(result)
+            results.append(result)
             self._begin()
 
         self._begin()
         try:
             run_interruptibly(lambda: self._environment.execute_script(text, show), self._cancel)
         except Interrupted:
-            self._out.note(f"{_what_was_done(done)}: {self._what_landed()}.")
+            self._out.note(f"{_what_was_done(results)}: {self._what_landed()}.")
             raise typer.Exit(INTERRUPTED) from None
 
     def run(self, text: str) -> None:
@@ -152,13 +152,13 @@ class Runner:
             self._out.say("OK")
 
 
-def _what_was_done(done: "Sequence[Result]") -> str:
+def _what_was_done(results: "Sequence[Result]") -> str:
     """The statements that a script had done before the one that was cancelled."""
-    if not done:
+    if not results:
         return "Interrupted: the first statement of the script was cancelled"
-    snapshots = [str(result.snapshot.id) for result in done if result.kind == "snapshot" and result.snapshot is not None]
+    snapshots = [str(result.snapshot.id) for result in results if result.kind == "snapshot" and result.snapshot is not None]
     landed = f"they committed snapshot(s) {', '.join(snapshots)}" if snapshots else "they committed no rows"
-    return f"Interrupted: {len(done)} statement(s) are done, {landed}; the next one was cancelled"
+    return f"Interrupted: {len(results)} statement(s) are done, {landed}; the next one was cancelled"
 
 
 def _ask(session: CommandRun, environment: "ts.TableEnvironment", runner: Runner) -> None:

@@ -123,8 +123,8 @@ def set_null(
     no: Annotated[bool, typer.Option("--not", help="Make it NOT NULL: only while the table is empty.")] = False,
 ) -> None:
     """Let a column take NULL."""
-    done = f"{column} is NOT NULL now" if no else f"{column} takes NULL now"
-    _alter(session, name, [ts.ChangeNullability(column, nullable=not no)], done)
+    sentence = f"{column} is NOT NULL now" if no else f"{column} takes NULL now"
+    _alter(session, name, [ts.ChangeNullability(column, nullable=not no)], sentence)
 
 
 @command(app, "set-default", "tablestore table alter set-default shop.orders price 0.0")
@@ -210,6 +210,6 @@ def rescale(
     session.out.done({"table": table.name, "buckets": buckets}, f"{table.name} has {buckets} bucket(s) now.")
 
 
-def _alter(session: CommandRun, name: str, changes: "list[SchemaChange]", done: str) -> None:
+def _alter(session: CommandRun, name: str, changes: "list[SchemaChange]", sentence: str) -> None:
     table = session.table(name).alter(changes)
-    session.out.done({"table": table.name, "schema_id": table.table_schema.id}, f"{done} (schema {table.table_schema.id}).")
+    session.out.done({"table": table.name, "schema_id": table.table_schema.id}, f"{sentence} (schema {table.table_schema.id}).")

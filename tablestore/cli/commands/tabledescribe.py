@@ -105,14 +105,14 @@ def _document(
         "upkeep": {
             "undone": [
                 {
-                    "chore": one.task,
-                    "snapshot": one.snapshot_id,
-                    "time": iso_time(one.time_millis),
-                    "kind": one.error_kind,
-                    "error": one.error,
-                    "way_out": one.way_out,
+                    "chore": task.task,
+                    "snapshot": task.snapshot_id,
+                    "time": iso_time(task.time_millis),
+                    "kind": task.error_kind,
+                    "error": task.error,
+                    "way_out": task.way_out,
                 }
-                for one in left.undone
+                for task in left.undone
             ],
             "unpublished_snapshots": left.unpublished,
             "due_snapshots": left.due_snapshots,
@@ -171,8 +171,8 @@ def _facts(
         "debt": f"{human_bytes(debt)} to rewrite until nothing is merged: tablestore compact --full {table.name}" if debt else None,
         "due": f"{due} of that in {buckets} bucket(s) now: tablestore compact {table.name}" if buckets else None,
         "undone": "\n".join(
-            f"{one.task} after snapshot {one.snapshot_id}, {session.out.age(one.time_millis)}: {one.error}; {one.way_out}"
-            for one in left.undone
+            f"{task.task} after snapshot {task.snapshot_id}, {session.out.age(task.time_millis)}: {task.error}; {task.way_out}"
+            for task in left.undone
         )
         or None,
         "log": f"lacks {left.unpublished} snapshot(s): tablestore log publish {table.name}" if left.unpublished else None,

@@ -94,7 +94,7 @@ def show(
     from tablestore.table.system.systemkinds import SEPARATOR, SYSTEM_TABLES
 
     if system is None and SEPARATOR not in name.rpartition("/")[2]:
-        records = [{"name": one} for one in SYSTEM_TABLES]
+        records = [{"name": system_name} for system_name in SYSTEM_TABLES]
         session.table(name)
         session.out.listing("system_tables", [OutputColumn("name", "system table")], records, empty="")
         return
@@ -162,5 +162,5 @@ def _scan(
     source: Any, columns: str | None, filter: str | None, snapshot: int | None, tag: str | None, timestamp: str | None = None
 ) -> Any:
     moment = {"snapshot_id": snapshot, "tag": tag, "timestamp": parse_time(timestamp) if timestamp is not None else None}
-    wanted = split_names(columns) if columns is not None else None
-    return source.scan(wanted, filter, **{key: value for key, value in moment.items() if value is not None})
+    names = split_names(columns) if columns is not None else None
+    return source.scan(names, filter, **{key: value for key, value in moment.items() if value is not None})

@@ -77,8 +77,8 @@ def list_tables(
     """List tables."""
     catalog = session.catalog()
     databases = (database,) if database else catalog.list_databases()
-    found = [f"{one}.{name}" for one in databases for name in catalog.list_tables(one)]
-    records = [_summary(catalog, name) if long else {"name": name} for name in found]
+    names = [f"{database_name}.{name}" for database_name in databases for name in catalog.list_tables(database_name)]
+    records = [_summary(catalog, name) if long else {"name": name} for name in names]
     columns = [column for column in _TABLES if long and any(column.key in record for record in records)]
     session.out.listing("tables", columns or _TABLES[:1], records, empty="No tables.")
 

@@ -74,10 +74,10 @@ def create_tag(
     if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="An existing one is left as it is.")] = False,
 ) -> None:
     """Keep a snapshot under a name: expiry leaves it alone."""
-    kept = parse_duration(retain) if retain is not None else None
-    made = session.table(name).create_tag(tag, snapshot, retain=kept, ignore_if_exists=if_not_exists)
-    document = {"tag": made.name, "snapshot_id": made.snapshot.id}
-    session.out.done(document, f"Tag {made.name} keeps snapshot {made.snapshot.id}.")
+    duration = parse_duration(retain) if retain is not None else None
+    created_tag = session.table(name).create_tag(tag, snapshot, retain=duration, ignore_if_exists=if_not_exists)
+    document = {"tag": created_tag.name, "snapshot_id": created_tag.snapshot.id}
+    session.out.done(document, f"Tag {created_tag.name} keeps snapshot {created_tag.snapshot.id}.")
 
 
 @command(tag_app, "rename", "tablestore tag rename shop.orders v1 release-1")
@@ -98,9 +98,9 @@ def delete_tag(session: CommandRun, name: TableName, tag: TagName, yes: Yes = Fa
     table = session.table(name)
     snapshot = table.context.snapshots.tagged(tag)
     plan = {"table": table.name, "tag": tag, "snapshot_id": snapshot.id}
-    kept = snapshot.id in table.context.snapshots.live_ids()
-    rest = "which stays until it expires" if kept else "which nothing else keeps: its rows can be read no more"
-    session.confirm(yes, f"Deletes tag {tag} of {table.name} on snapshot {snapshot.id}, {rest}.", plan)
+    is_retained = snapshot.id in table.context.snapshots.live_ids()
+    consequence = "which stays until it expires" if is_retained else "which nothing else keeps: its rows can be read no more"
+    session.confirm(yes, f"Deletes tag {tag} of {table.name} on snapshot {snapshot.id}, {consequence}.", plan)
     table.delete_tag(tag)
     session.out.done({"deleted": tag, "snapshot_id": snapshot.id}, f"Deleted tag {tag}.")
 
@@ -126,10 +126,16 @@ def create_branch(
     tag: Annotated[str | None, typer.Option("--tag", "-t", help="Begin at this tag.", autocompletion=wordcompletion.tag)] = None,
 ) -> None:
     """Begin a branch. It is read and written as the table 'database.table$branch_NAME'."""
-    made = session.table(name).create_branch(branch, tag=tag, snapshot_id=snapshot)
-    document = {"branch": made.name, "created_from_snapshot": made.created_from_snapshot, "created_from_tag": made.created_from_tag}
+    created_branch = session.table(name).create_branch(branch, tag=tag, snapshot_id=snapshot)
+    document = {
+        "branch": created_branch.name,
+        "created_from_snapshot": created_branch.created_from_snapshot,
+        "created_from_tag": created_branch.created_from_tag,
+    }
     session.out.done(
-        document, f"Branch {made.name} begins at snapshot {made.created_from_snapshot}: use '{name}$branch_{made.name}'."
+        document,
+        f"Branch {created_branch.name} begins at snapshot {created_branch.created_from_snapshot}: use "
+        f"'{name}$branch_{created_branch.name}'.",
     )
 
 
@@ -165,15 +171,17 @@ def fast_forward(
     newest = table.branch(branch).snapshots()[-1:]
     plan = {"table": table.name, "branch": branch, "branch_snapshot": newest[0].id if newest else None}
     session.confirm(yes, f"Makes {table.name} what its branch {branch} is.", plan)
-    made = table.fast_forward(branch, discard_newer=discard_newer)
-    document = {"table": table.name, "branch": branch, "snapshot_id": made.id if made else None}
-    session.out.done(document, f"{table.name} is what {branch} is{f' (new snapshot {made.id})' if made else ': nothing differs'}.")
+    snapshot = table.fast_forward(branch, discard_newer=discard_newer)
+    document = {"table": table.name, "branch": branch, "snapshot_id": snapshot.id if snapshot else None}
+    session.out.done(
+        document, f"{table.name} is what {branch} is{f' (new snapshot {snapshot.id})' if snapshot else ': nothing differs'}."
+    )
 
 
 @command(consumer_app, "list", "tablestore consumer list shop.orders")
 def list_consumers(session: CommandRun, name: TableName) -> None:
     """List the named consumers: expiry keeps what they still have to read."""
-    records = [{"name": one.id, "next_snapshot": one.next_snapshot} for one in session.table(name).consumers()]
+    records = [{"name": consumer.id, "next_snapshot": consumer.next_snapshot} for consumer in session.table(name).consumers()]
     session.out.listing("consumers", _CONSUMERS, records, empty="No consumers.")
 
 
@@ -198,7 +206,8 @@ def delete_consumer(session: CommandRun, name: TableName, consumer: ConsumerName
     """Forget a consumer, so that it holds nothing back."""
     table = session.table(name)
     session.confirm(yes, f"Forgets how far consumer {consumer} of {table.name} is.", {"table": table.name, "consumer": consumer})
-    found = table.delete_consumer(consumer)
+    was_deleted = table.delete_consumer(consumer)
     session.out.done(
-        {"deleted": consumer if found else None}, f"Forgot {consumer}." if found else f"There is no consumer {consumer}."
+        {"deleted": consumer if was_deleted else None},
+        f"Forgot {consumer}." if was_deleted else f"There is no consumer {consumer}.",
     )

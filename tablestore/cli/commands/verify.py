@@ -71,8 +71,8 @@ def repair(
     for step in plan:
         session.out.say(f"{table.name}: {'would ' if dry_run else ''}{step}")
     summary = f"{table.name}: {len(plan) or 'no'} repair(s) {'to do' if dry_run else 'done'}, {len(left)} finding(s) left."
-    done = {**document, "done": not dry_run, "left": [asdict(finding) for finding in left]}
-    session.out.done(done, summary)
+    full_document = {**document, "done": not dry_run, "left": [asdict(finding) for finding in left]}
+    session.out.done(full_document, summary)
     if _problems(left):
         raise FoundProblems
 
@@ -81,8 +81,8 @@ def _checked(session: CommandRun, table: "ts.Table", *, deep: bool = False) -> t
     from tablestore.table.inspect.check import check_table
 
     with session.out.progress("checking", 1) as bar:
-        found = check_table(table.context, deep=deep, progress=bar.show)
-    return tuple(replace(finding, fix=finding.fix.replace(TABLE, table.name)) for finding in found)
+        findings = check_table(table.context, deep=deep, progress=bar.show)
+    return tuple(replace(finding, fix=finding.fix.replace(TABLE, table.name)) for finding in findings)
 
 
 def _show(session: CommandRun, findings: Sequence[Finding]) -> None:

@@ -43,8 +43,8 @@ class Fault:
         where = f"{path}, {self.place}, column {self.column!r}"
         if self.found is None:
             return f"{where}: expected UTF-8 text, found other bytes; convert it with iconv"
-        found = self.found if len(self.found) <= 80 else f"{self.found[:80]}…"
-        return f"{where}: expected {expected}, found {found!r}{_way_out(found.strip(), expected)}"
+        value = self.found if len(self.found) <= 80 else f"{self.found[:80]}…"
+        return f"{where}: expected {expected}, found {value!r}{_way_out(value.strip(), expected)}"
 
 
 def find_fault(message: str, text: TextIO, *, delimiter: str, header: Sequence[str] | None) -> Fault | None:
@@ -82,11 +82,11 @@ def fault_in_row(message: str, names: Sequence[str], *, header: bool) -> Fault |
     return Fault(place, name, match["value"])
 
 
-def _way_out(found: str, expected: str) -> str:
+def _way_out(value: str, expected: str) -> str:
     """Advice about a value, where it can be guessed."""
-    if found.lower() in _NULLS:
-        return f"; if that means NULL, pass --null '{found}'"
-    return no_room(found, expected)
+    if value.lower() in _NULLS:
+        return f"; if that means NULL, pass --null '{value}'"
+    return no_room(value, expected)
 
 
 def _records(text: TextIO, delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -100,9 +100,9 @@ def _records(text: TextIO, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 
 def _bad_value(records: Iterable[tuple[int, list[str]]], column: int, value: str | None, names: Sequence[str]) -> Fault | None:
     for line, record in records:
-        found = record[column] if column < len(record) else None
-        if found is not None and (found == value if value is not None else not _is_text(found)):
-            return Fault(f"line {line}", names[column], found if value is not None else None)
+        cell = record[column] if column < len(record) else None
+        if cell is not None and (cell == value if value is not None else not _is_text(cell)):
+            return Fault(f"line {line}", names[column], cell if value is not None else None)
     return None
 
 
@@ -118,9 +118,9 @@ def _is_text(value: str) -> bool:
     return True
 
 
-def no_room(found: str, expected: str) -> str:
-    """The end of an error that names the text ``found`` and the type ``expected``; empty where it is about something else."""
-    number = _NUMBER.fullmatch(found)
+def no_room(text: str, expected: str) -> str:
+    """The end of an error that names the ``text`` and the type ``expected``; empty where it is about something else."""
+    number = _NUMBER.fullmatch(text)
     if number is None or (expected in _WHOLE and number["fraction"]) or not expected.startswith(_NUMBERS):
         return ""
     wider = "" if expected == "DOUBLE" else "give the column a wider type with tablestore table alter change-type, or "

@@ -20,13 +20,13 @@ _WILD = "*?["
 
 def find_files(names: Sequence[str], looks_like_rows: Callable[[str], bool]) -> list[str]:
     """The files behind names. Raises NotFoundError for a pattern or a folder that holds none, InvalidInputError."""
-    found: list[str] = []
+    paths: list[str] = []
     for name in names:
-        found += _found(name, looks_like_rows)
-    return found
+        paths += _expanded(name, looks_like_rows)
+    return paths
 
 
-def _found(name: str, looks_like_rows: Callable[[str], bool]) -> list[str]:
+def _expanded(name: str, looks_like_rows: Callable[[str], bool]) -> list[str]:
     local = "://" not in name
     if name == "-" or (local and os.path.isfile(name)):
         return [name]
@@ -39,22 +39,22 @@ def _found(name: str, looks_like_rows: Callable[[str], bool]) -> list[str]:
         return [name]
     if "://" in pattern[0] or head.endswith(":/"):
         raise InvalidInputError(f"expected a pattern inside a bucket or folder, found {name!r}")
-    found = [f"{head}/{path}" if head else path for path in sorted(set(_matching(open_store(head or "."), "", pattern)))]
-    if not found:
+    paths = [f"{head}/{path}" if head else path for path in sorted(set(_matching(open_store(head or "."), "", pattern)))]
+    if not paths:
         raise NotFoundError(f"no file matches {name!r}", kind="no-files")
-    return found
+    return paths
 
 
 def _below(folder: str, looks_like_rows: Callable[[str], bool]) -> list[str]:
     files = (path for path in _walk(open_store(folder), "") if looks_like_rows(path))
-    found = sorted(f"{folder}/{path}" for path in files)
-    if not found:
+    paths = sorted(f"{folder}/{path}" for path in files)
+    if not paths:
         raise NotFoundError(
             f"the folder {folder} holds no files of rows (by their names: .parquet, .csv, .json and the like); name the files, or "
             f"a pattern such as '{folder}/*', with --file-format",
             kind="no-files",
         )
-    return found
+    return paths
 
 
 def _walk(files: FileStore, directory: str) -> Iterator[str]:

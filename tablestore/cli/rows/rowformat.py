@@ -68,9 +68,9 @@ def _named_format(path: str) -> FileFormat | None:
 
 def format_of(path: str) -> FileFormat:
     """The format that the name of a file says. Raises InvalidInputError where it does not say so."""
-    found = _named_format(path)
-    if found is None:
+    file_format = _named_format(path)
+    if file_format is None:
         raise InvalidInputError(
             f"cannot tell from the name what {path!r} is: expected {', '.join(_SUFFIXES)}; pass --file-format", kind="file-format"
         )
-    return found
+    return file_format

@@ -114,10 +114,10 @@ def _draw(out: Output, schema: pa.Schema, batches: Iterable[pa.RecordBatch], lim
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    wanted = TERMINAL_ROWS if limit is None else limit
-    found = list(limited(batches, wanted + 1 if limit is None else wanted))
-    rows = pa.Table.from_batches(found, schema=schema)
-    shown = rows.slice(0, wanted).combine_chunks()
+    row_limit = TERMINAL_ROWS if limit is None else limit
+    first_batches = list(limited(batches, row_limit + 1 if limit is None else row_limit))
+    rows = pa.Table.from_batches(first_batches, schema=schema)
+    shown = rows.slice(0, row_limit).combine_chunks()
     table = RichTable(box=None, header_style="bold", pad_edge=False)
     for field in schema:
         right = pa.types.is_integer(field.type) or pa.types.is_floating(field.type) or pa.types.is_decimal(field.type)
@@ -127,8 +127,8 @@ def _draw(out: Output, schema: pa.Schema, batches: Iterable[pa.RecordBatch], lim
     for cells in zip(*columns, strict=True):
         table.add_row(*(Text("NULL", style="dim") if cell is None else Text(cell) for cell in cells))
     out.show(table)
-    if rows.num_rows > wanted:
-        out.note(f"the first {wanted} rows; --limit N shows more, --format json or a pipe shows all")
+    if rows.num_rows > row_limit:
+        out.note(f"the first {row_limit} rows; --limit N shows more, --format json or a pipe shows all")
     return int(shown.num_rows)
 
 

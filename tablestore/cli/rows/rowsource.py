@@ -84,7 +84,7 @@ def open_rows(
                 else:
                     pipe = counted if size is None or path == "-" else None
                     placed = _CsvPlaces(path, compression, settings, chosen, target, pipe)
-                    with placed.told():
+                    with placed.with_places():
                         schema, batches = _csv(stream, settings, chosen, target, is_pipe=pipe is not None)
                     batches = placed.rows(batches)
         yield RowSource(name=path, schema=schema, batches=batches, size=size, position=counted.position)
@@ -124,9 +124,9 @@ def _parquet(raw: BinaryIO, path: str, settings: ReadSettings) -> tuple[pa.Schem
         raise InvalidInputError("Parquet is read from its end, which a pipe does not have: name a file")
     file = pq.ParquetFile(raw, pre_buffer=False)
     schema = file.schema_arrow
-    kept = _chosen(schema.names, settings)
-    return pa.schema([schema.field(name) for name in kept]), (
-        batch.select(kept) for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=kept)
+    names = _chosen(schema.names, settings)
+    return pa.schema([schema.field(name) for name in names]), (
+        batch.select(names) for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=names)
     )
 
 
@@ -142,8 +142,8 @@ def _arrow(raw: BinaryIO, settings: ReadSettings) -> tuple[pa.Schema, Iterator[p
         raw.seek(0)
         reader = pa.ipc.open_stream(raw)
         schema, batches = reader.schema, (batch for batch in reader)
-    kept = _chosen(schema.names, settings)
-    return pa.schema([schema.field(name) for name in kept]), (batch.select(kept) for batch in batches)
+    names = _chosen(schema.names, settings)
+    return pa.schema([schema.field(name) for name in names]), (batch.select(names) for batch in batches)
 
 
 def _csv(
@@ -169,16 +169,16 @@ def _csv(
     return _typed(reader.schema, reader, target, first_row=2 if settings.header else 1)
 
 
-def _check_header(found: Sequence[str], wanted: Sequence[str]) -> None:
+def _check_header(header: Sequence[str], table_names: Sequence[str]) -> None:
     """True if the first line has names: one that has none of the table's is cut at the wrong places, or is a row."""
-    if any(name in wanted for name in found):
+    if any(name in table_names for name in header):
         return
-    first = found[0] if found else ""
-    if len(found) == 1 and (signs := [sign for sign in ";\t|," if sign in first]):
+    first = header[0] if header else ""
+    if len(header) == 1 and (signs := [sign for sign in ";\t|," if sign in first]):
         raise InvalidInputError(f"the header is one name, {first!r}; pass --delimiter {signs[0]!r}", kind="file-format")
     raise InvalidInputError(
-        f"the first line names none of the table's columns ({', '.join(wanted)}): it is {', '.join(found)!r}; pass --no-header "
-        "if it is a row",
+        f"the first line names none of the table's columns ({', '.join(table_names)}): it is {', '.join(header)!r}; pass "
+        "--no-header if it is a row",
         kind="unknown-column",
     )
 
@@ -200,11 +200,11 @@ class _CsvPlaces:
 
     def rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The batches; an error on the way says its place."""
-        with self.told():
+        with self.with_places():
             yield from batches
 
     @contextmanager
-    def told(self) -> Iterator[None]:
+    def with_places(self) -> Iterator[None]:
         """Arrow's errors with their place, if that is found."""
         try:
             yield
@@ -248,8 +248,8 @@ def _json(
         chosen = pa.schema([target.field(name) for name in _chosen(target.names, settings)])
         return json_batches(stream, path, chosen, others=True, lost=lost)
     schema, batches = json_batches(stream, path, None)
-    kept = _chosen(schema.names, settings)
-    return pa.schema([schema.field(name) for name in kept]), (batch.select(kept) for batch in batches)
+    names = _chosen(schema.names, settings)
+    return pa.schema([schema.field(name) for name in names]), (batch.select(names) for batch in batches)
 
 
 def _typed(
@@ -258,25 +258,29 @@ def _typed(
     """Columns that were read as text become what the table takes. ``first_row``: the number of the first row."""
     if target is None:
         return schema, iter(batches)
-    known = {column.name: column.type for column in target}
-    fields = [pa.field(one.name, _final_type(one.type, known.get(one.name))) for one in schema]
+    target_types = {column.name: column.type for column in target}
+    fields = [
+        pa.field(target_field.name, _final_type(target_field.type, target_types.get(target_field.name))) for target_field in schema
+    ]
     final = pa.schema(fields)
 
     def converted() -> Iterator[pa.RecordBatch]:
         row = first_row
         for batch in batches:
-            columns = [convert(array, one, row) for array, one in zip(batch.columns, final, strict=True)]
+            columns = [convert(array, target_field, row) for array, target_field in zip(batch.columns, final, strict=True)]
             yield pa.RecordBatch.from_arrays(columns, schema=final)
             row += batch.num_rows
 
-    def convert(array: pa.Array, one: pa.Field, row: int) -> pa.Array:
+    def convert(array: pa.Array, target_field: pa.Field, row: int) -> pa.Array:
         try:
-            return from_carrier(array, one.type)
+            return from_carrier(array, target_field.type)
         except ValueError as error:
-            wrong = _first_wrong(array, one.type)
+            wrong = _first_wrong(array, target_field.type)
             # As Arrow says it of the types that it converts itself, but for the number of the column.
-            place = f"In CSV column named {one.name}: Row #{row + wrong}"
-            raise pa.ArrowInvalid(f"{place}: CSV conversion error to {one.type}: invalid value '{array[wrong]}'") from error
+            place = f"In CSV column named {target_field.name}: Row #{row + wrong}"
+            raise pa.ArrowInvalid(
+                f"{place}: CSV conversion error to {target_field.type}: invalid value '{array[wrong]}'"
+            ) from error
 
     return final, converted()
 
@@ -294,8 +298,8 @@ def _first_wrong(array: pa.Array, kind: pa.DataType) -> int:
     return start
 
 
-def _final_type(read: pa.DataType, wanted: pa.DataType | None) -> pa.DataType:
-    return wanted if wanted is not None and pa.types.is_string(read) else read
+def _final_type(read: pa.DataType, target: pa.DataType | None) -> pa.DataType:
+    return target if target is not None and pa.types.is_string(read) else read
 
 
 def _text_type(kind: pa.DataType, name: str) -> pa.DataType:

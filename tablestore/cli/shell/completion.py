@@ -34,11 +34,11 @@ class SqlCompleter(Completer):
 
     def __init__(self, ask: FirstColumn) -> None:
         self._ask = ask
-        self._known: dict[str, list[str]] = {}
+        self._answers: dict[str, list[str]] = {}
 
     def forget(self) -> None:
         """Ask anew at the next prompt."""
-        self._known.clear()
+        self._answers.clear()
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
         """Completes the word before the cursor."""
@@ -74,12 +74,12 @@ class SqlCompleter(Completer):
         return self._names(f"SHOW COLUMNS IN {path}")
 
     def _names(self, statement: str) -> list[str]:
-        if statement not in self._known:
+        if statement not in self._answers:
             try:
-                self._known[statement] = [quoted(name) for name in self._ask(statement)]
+                self._answers[statement] = [quoted(name) for name in self._ask(statement)]
             except TablestoreError:
-                self._known[statement] = []
-        return self._known[statement]
+                self._answers[statement] = []
+        return self._answers[statement]
 
 
 def quoted(name: Any) -> str:

@@ -24,12 +24,12 @@ def run_interruptibly(work: Callable[[], T], cancel: Callable[[], None]) -> T:
 
     Raises what ``work`` raises; Interrupted instead if it was cancelled and failed.
     """
-    done: list[T] = []
+    results: list[T] = []
     failed: list[BaseException] = []
 
     def run() -> None:
         try:
-            done.append(work())
+            results.append(work())
         except BaseException as error:
             failed.append(error)
 
@@ -54,7 +54,7 @@ def run_interruptibly(work: Callable[[], T], cancel: Callable[[], None]) -> T:
             raise Interrupted from failed[0]
         if failed:
             raise failed[0]
-        return done[0]
+        return results[0]
     finally:
         # The error leads to this frame: it would keep all that the statement held, an engine's rows too, to the end of the program.
         failed.clear()

@@ -228,7 +228,7 @@ class Output:
             case "time":
                 return iso_time(value)
             case "names":
-                return ", ".join(safe(one) for one in value)
+                return ", ".join(safe(name) for name in value)
             case "flag":
                 return "yes" if value else "no"
             case _:

@@ -132,13 +132,13 @@ class IngestRounds:
             rows=prepare_write(table, self._place.spec),
             letters=None if letters is None else prepare_write(letters.table.refresh(), letters.spec),
         )
-        done, error = self._run(job, ranges)
-        found: Found = {}
-        for one in done:
-            found = joined(found, one.found)
-        changes = plan_evolution(table.table_schema, found) if self._request.evolve and error is None else ()
+        outcomes, error = self._run(job, ranges)
+        column_types: Found = {}
+        for outcome in outcomes:
+            column_types = joined(column_types, outcome.found)
+        changes = plan_evolution(table.table_schema, column_types) if self._request.evolve and error is None else ()
         if error is not None or changes:
-            self._abort(done)
+            self._abort(outcomes)
         if error is not None:
             raise error
         if changes:
@@ -146,22 +146,22 @@ class IngestRounds:
             with suppress(AlreadyExistsError):
                 table.alter(changes)
             return None
-        return self._commit(done, behind(offsets, ranges))
+        return self._commit(outcomes, behind(offsets, ranges))
 
-    def _commit(self, done: Sequence[RangeDone], offsets: Offsets) -> IngestCommit:
-        if self._letters is not None and (letters := [one.letters for one in done if one.letters is not None]):
+    def _commit(self, outcomes: Sequence[RangeDone], offsets: Offsets) -> IngestCommit:
+        if self._letters is not None and (letters := [outcome.letters for outcome in outcomes if outcome.letters is not None]):
             commit_messages(self._letters.table.refresh(), letters)
         table = self._place.table.refresh()
-        snapshot = _commit_rows(table, self._log_of(table), [one.rows for one in done], self._progress, offsets)
+        snapshot = _commit_rows(table, self._log_of(table), [outcome.rows for outcome in outcomes], self._progress, offsets)
         count = Count()
-        for one in done:
-            count = Count(count.records + one.count.records, count.rows + one.count.rows, count.bad + one.count.bad)
+        for outcome in outcomes:
+            count = Count(count.records + outcome.count.records, count.rows + outcome.count.rows, count.bad + outcome.count.bad)
         return self._progress.landed(snapshot, offsets, count)
 
-    def _abort(self, done: Sequence[RangeDone]) -> None:
-        abort_messages(self._place.table, [one.rows for one in done])
+    def _abort(self, outcomes: Sequence[RangeDone]) -> None:
+        abort_messages(self._place.table, [outcome.rows for outcome in outcomes])
         if self._letters is not None:
-            abort_messages(self._letters.table, [one.letters for one in done if one.letters is not None])
+            abort_messages(self._letters.table, [outcome.letters for outcome in outcomes if outcome.letters is not None])
 
 
 def _commit_rows(

@@ -55,8 +55,13 @@ class RangeDone:
     def to_bytes(self) -> bytes:
         """The same as bytes, for the process that began the task."""
         letters = None if self.letters is None else bytes_to_text(self.letters.to_bytes())
-        found = {name: [type_to_json(one) for one in types] for name, types in self.found.items()}
-        content = {"count": asdict(self.count), "rows": bytes_to_text(self.rows.to_bytes()), "letters": letters, "found": found}
+        types_json = {name: [type_to_json(kind) for kind in types] for name, types in self.found.items()}
+        content = {
+            "count": asdict(self.count),
+            "rows": bytes_to_text(self.rows.to_bytes()),
+            "letters": letters,
+            "found": types_json,
+        }
         return encode_task(_DONE, content)
 
     @classmethod
@@ -67,7 +72,7 @@ class RangeDone:
             count=Count(**parsed["count"]),
             rows=_message(parsed["rows"]),
             letters=None if parsed["letters"] is None else _message(parsed["letters"]),
-            found={name: {parse_type(one) for one in types} for name, types in parsed["found"].items()},
+            found={name: {parse_type(kind) for kind in types} for name, types in parsed["found"].items()},
         )
 
 
@@ -76,12 +81,12 @@ def ingest_range(job: IngestJob, chosen: TopicRange, task_index: int) -> RangeDo
     source, request, count = job.open_source(), job.request, Count()
     table = job.rows.spec.table(job.rows.schema_id)
     reader = RowReader(table.context, request)
-    found: Found = {}
+    column_types: Found = {}
     with task_writer(job.rows, table, task_index) as writer, _letter_writer(job, task_index) as letters:
         for records in _records(source, chosen, table.context.clock):
             read = reader.read(records)
-            found = joined(found, read.found)
-            if request.evolve and plan_evolution(table.table_schema, found):
+            column_types = joined(column_types, read.found)
+            if request.evolve and plan_evolution(table.table_schema, column_types):
                 # The table has to be altered first. The other records say what else it lacks.
                 continue
             if read.faults:
@@ -99,7 +104,7 @@ def ingest_range(job: IngestJob, chosen: TopicRange, task_index: int) -> RangeDo
             count=count,
             rows=task_message(job.rows, writer),
             letters=task_message(job.letters, letters) if job.letters is not None and letters is not None and count.bad else None,
-            found=found,
+            found=column_types,
         )
 
 

@@ -28,20 +28,20 @@ def plan_ranges(offsets: Offsets, ends: Offsets, *, most: int, tasks: int) -> tu
     chosen = _shares({place: ends[place] - offset for place, offset in offsets.items() if offset < ends.get(place, 0)}, most)
     step = max(LEAST_OF_A_TASK, -(-sum(chosen.values()) // max(1, tasks)))
     return tuple(
-        one for place, count in sorted(chosen.items()) for one in _cut(place, offsets[place], offsets[place] + count, step)
+        part for place, count in sorted(chosen.items()) for part in _cut(place, offsets[place], offsets[place] + count, step)
     )
 
 
 def behind(offsets: Offsets, ranges: tuple[TopicRange, ...]) -> dict[int, int]:
     """The offsets behind these ranges."""
-    return {**offsets, **{one.partition: one.end for one in ranges}}
+    return {**offsets, **{topic_range.partition: topic_range.end for topic_range in ranges}}
 
 
-def _shares(there: Mapping[int, int], most: int) -> dict[int, int]:
+def _shares(counts: Mapping[int, int], most: int) -> dict[int, int]:
     """The number of records taken of each partition; what one of them lacks is there for the others."""
     chosen: dict[int, int] = {}
-    for number, (place, count) in enumerate(sorted(there.items(), key=lambda one: one[1])):
-        share = min(count, (most - sum(chosen.values())) // (len(there) - number))
+    for number, (place, count) in enumerate(sorted(counts.items(), key=lambda pair: pair[1])):
+        share = min(count, (most - sum(chosen.values())) // (len(counts) - number))
         if share:
             chosen[place] = share
     return chosen

@@ -101,8 +101,8 @@ class BatchPlans:
 
     def forget(self, *, before: int) -> None:
         """Plans of earlier snapshots are not asked for again."""
-        for known in [one for one in self._changes if one < before]:
-            del self._changes[known]
+        for snapshot_id in [snapshot_id for snapshot_id in self._changes if snapshot_id < before]:
+            del self._changes[snapshot_id]
         if self._frame is not None and self._frame[0] < before:
             self._frame = None
 
@@ -112,7 +112,7 @@ class BatchPlans:
             pieces = self.frame(begin.snapshot_id)[begin.pieces : end.pieces if end.in_frame else None]
             splits = list(joined(split for split in self.kept(pieces) if split is not None))
             packed = pack_tasks(splits, task_bytes=task_bytes, parallelism=parallelism)
-            return [StreamTask(head=self._head, splits=one) for one in packed]
+            return [StreamTask(head=self._head, splits=split_group) for split_group in packed]
         steps = list(self._steps(begin, end))
         groups = order_groups(self._context.schema, [step for _, step in steps])
         weights = [sum(weight_of(steps[position][1]) for position in group) for group in groups]
@@ -144,4 +144,4 @@ def _by_snapshot(steps: Sequence[tuple[SnapshotChanges, Step]]) -> list[Snapshot
         if not parts or parts[-1][0] is not changes:
             parts.append((changes, []))
         parts[-1][1].append(step)
-    return [replace(changes, steps=own) for changes, own in parts]
+    return [replace(changes, steps=group) for changes, group in parts]

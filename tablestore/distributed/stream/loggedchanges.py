@@ -39,13 +39,13 @@ class LoggedChanges:
         seconds."""
         if self._published < snapshot_id:
             before, progress = self._published, self._progress()
-            self._published = min((one.snapshot_id for one in progress), default=0)
-            now = self._context.clock.steady_s()
+            self._published = min((slot_progress.snapshot_id for slot_progress in progress), default=0)
+            now_s = self._context.clock.steady_s()
             if self._since_s is None or self._published > before:
-                self._since_s = now
+                self._since_s = now_s
             if self._published < snapshot_id:
                 # Once they are not waited for, they are not until they come further.
-                return self._published if now - self._since_s < SILENCE_S else snapshot_id
+                return self._published if now_s - self._since_s < SILENCE_S else snapshot_id
         self._since_s = None
         return snapshot_id
 
@@ -56,11 +56,11 @@ class LoggedChanges:
             return None
         incarnation = progress[0].incarnation
         snapshot = self._context.snapshots.find(base) if base else None
-        known = [noted_offsets(self._context, snapshot, incarnation)]
-        known += [dict(one.offsets) for one in progress if one.snapshot_id <= base]
+        lower_bounds = [noted_offsets(self._context, snapshot, incarnation)]
+        lower_bounds += [dict(slot_progress.offsets) for slot_progress in progress if slot_progress.snapshot_id <= base]
         if isinstance(before, LogPlace) and before.incarnation == incarnation and before.base <= base:
-            known.append(dict(before.offsets))
-        offsets = {bucket: max(one.get(bucket, 0) for one in known) for bucket in range(self._settings.partitions)}
+            lower_bounds.append(dict(before.offsets))
+        offsets = {bucket: max(bounds.get(bucket, 0) for bounds in lower_bounds) for bucket in range(self._settings.partitions)}
         return LogPlace(incarnation=incarnation, base=base, offsets=offsets)
 
     def ranges(self, begin: Place, *, upto: int) -> list[LogRange] | None:
@@ -68,12 +68,16 @@ class LoggedChanges:
         them."""
         after = begin.needed_snapshot - 1
         progress = self._progress()
-        if not progress or min(one.snapshot_id for one in progress) < upto or max(one.begins for one in progress) > after + 1:
+        if (
+            not progress
+            or min(slot_progress.snapshot_id for slot_progress in progress) < upto
+            or max(slot_progress.begins for slot_progress in progress) > after + 1
+        ):
             return None
         place = self.place(after, begin)
         if place is None or (isinstance(begin, LogPlace) and begin.incarnation != place.incarnation):
             return None
-        ends = {bucket: end for one in progress for bucket, end in one.offsets.items()}
+        ends = {bucket: end for slot_progress in progress for bucket, end in slot_progress.offsets.items()}
         return [
             LogRange(
                 incarnation=place.incarnation, bucket=bucket, begin=offset, end=ends.get(bucket, offset), after=after, upto=upto
@@ -85,8 +89,8 @@ class LoggedChanges:
     def _progress(self) -> list[SlotProgress]:
         """The progress of the slots; empty unless all have begun, in one log."""
         progress, slots = LogProgress(self._context.files), self._settings.slots
-        found = [one for slot in range(slots) if (one := progress.read(slot, slots)) is not None]
-        return found if len(found) == slots and len({one.incarnation for one in found}) == 1 else []
+        recorded = [slot_progress for slot in range(slots) if (slot_progress := progress.read(slot, slots)) is not None]
+        return recorded if len(recorded) == slots and len({slot_progress.incarnation for slot_progress in recorded}) == 1 else []
 
 
 def logged_changes(context: TableContext, *, pairs: bool) -> LoggedChanges | None:

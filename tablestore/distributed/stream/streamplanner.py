@@ -127,7 +127,7 @@ class StreamPlanner:
         with _ways_out():
             offset = parse_offset(end)
             if offset.at is not None:
-                place = self._known(offset.at)
+                place = self._checked_place(offset.at)
                 progress = self._open(offset.consumer, place).progress
                 progress.commit(place, progress.next_number())
 
@@ -178,7 +178,7 @@ class StreamPlanner:
         """The place of an offset. ``is_end``: what comes before it may still be read."""
         if offset.at is None:
             raise refused_offset(offset.to_json())
-        place = self._known(offset.at)
+        place = self._checked_place(offset.at)
         self._open(offset.consumer, None if is_end else place)
         cursor = StreamCursor(place=_store_place(place), pieces=offset.pieces)
         if offset.pieces and self._reading_at(cursor) != offset.reading:
@@ -190,7 +190,7 @@ class StreamPlanner:
             )
         return cursor
 
-    def _known(self, position: Position) -> Place:
+    def _checked_place(self, position: Position) -> Place:
         """The place of a position, which must be of this table and this history."""
         text = str(position)
         if text not in self._checked:
@@ -226,7 +226,7 @@ class StreamPlanner:
             return None
         assert start.at is not None, "resumed before"
         ranges = self._log.ranges(start.at.place, upto=end.snapshot_id - 1)
-        return None if ranges is None else [StreamTask(head=self._head, log=one) for one in ranges]
+        return None if ranges is None else [StreamTask(head=self._head, log=log_range) for log_range in ranges]
 
     def _offset(self, end: StreamCursor, before: Place | None, begin: StreamCursor | None) -> StreamOffset:
         place: Place = end.place
@@ -267,22 +267,22 @@ class StreamPlanner:
                 if budget.takes(file for step in steps for file in files_of(step)):
                     end = end.moved(len(steps), len(steps))
                 continue
-            taken = end.pieces
-            while taken < len(steps) and budget.takes(files_of(steps[taken])):
-                taken += 1
-            end = end.moved(taken, len(steps))
+            piece_count = end.pieces
+            while piece_count < len(steps) and budget.takes(files_of(steps[piece_count])):
+                piece_count += 1
+            end = end.moved(piece_count, len(steps))
         return cursor, end, budget
 
     def _through_frame(self, cursor: StreamCursor, budget: Budget) -> StreamCursor:
         # Its rows are handed out once: with the columns that they had before, the new ones would never come.
         self._check_columns(self._find_frame(cursor.snapshot_id))
         pieces = self._plans.frame(cursor.snapshot_id)
-        taken = cursor.pieces
-        for piece in self._plans.kept(pieces[taken:]):
+        piece_count = cursor.pieces
+        for piece in self._plans.kept(pieces[piece_count:]):
             if not budget.takes(() if piece is None else piece.files):
                 break
-            taken += 1
-        return cursor.moved(taken, len(pieces))
+            piece_count += 1
+        return cursor.moved(piece_count, len(pieces))
 
     def _anew(self, gap: Discontinuity) -> StreamCursor:
         """The place where all rows begin anew, as of a snapshot that does not say what it changed. Raises NotFoundError unless
@@ -304,22 +304,22 @@ class StreamPlanner:
 
     def _has_changed(self, schema: TableSchema) -> bool:
         """True if what is read has other columns from here on."""
-        own = self._context.schema
-        if schema.id <= own.id:
+        stream_schema = self._context.schema
+        if schema.id <= stream_schema.id:
             return False
         if self._request.columns is None:
-            return _columns(schema.fields) != _columns(own.fields)
-        read = {own.field(name).id: own.field(name).type for name in self._read}
+            return _columns(schema.fields) != _columns(stream_schema.fields)
+        read = {stream_schema.field(name).id: stream_schema.field(name).type for name in self._read}
         return read != {field.id: field.type for field in schema.fields if field.id in read}
 
     def _schema_changed(self, schema: TableSchema, snapshot: Snapshot) -> ConflictError:
-        own = self._context.schema
-        landed = schema_landed(own, schema, snapshot.id)
+        stream_schema = self._context.schema
+        landed = schema_landed(stream_schema, schema, snapshot.id)
         return ConflictError(
             f"table {self._context.files.root_uri}: schema {schema.id} landed with snapshot {snapshot.id} "
             f"({'; '.join(landed.changes) if landed else 'columns were altered'}), and this stream reads the columns of schema "
-            f"{own.id}. Nothing is lost: load the stream again, start it with the same checkpoint, and it goes on with the new "
-            "columns",
+            f"{stream_schema.id}. Nothing is lost: load the stream again, start it with the same checkpoint, and it goes on with "
+            "the new columns",
             kind="schema-changed",
         )
 
@@ -344,9 +344,9 @@ class StreamPlanner:
         clock = self._context.clock
         if self._looked is not None and (early_s := self._looked[0] + self._look_s - clock.steady_s()) > 0:
             clock.sleep(early_s)
-        now, newest = clock.steady_s(), self._context.snapshots.latest()
+        now_s, newest = clock.steady_s(), self._context.snapshots.latest()
         self._context.check_is_there()
-        self._looked = now, newest
+        self._looked = now_s, newest
         return newest
 
     def _newest(self) -> Snapshot | None:
@@ -355,19 +355,19 @@ class StreamPlanner:
 
     def _newest_id(self, cursor: StreamCursor) -> int:
         newest = self._newest()
-        found = newest.id if newest is not None else 0
-        if found < cursor.place.anchor:
+        newest_id = newest.id if newest is not None else 0
+        if newest_id < cursor.place.anchor:
             # The table has gone back to an older copy: what was checked before does not count.
             self._identity.checked(self._identity.position(cursor.place), is_kept=True)
-        readable = found if self._log is None else self._log.newest(found)
+        readable = newest_id if self._log is None else self._log.newest(newest_id)
         return readable if self._upto is None else min(readable, self._upto)
 
     def _keep_alive(self) -> None:
         """An idle stream is not a dead one."""
         expiration_ms = TableOptions(self._context.schema.options).value(opt.CONSUMER_EXPIRATION_TIME)
-        now = self._context.clock.steady_s()
-        if isinstance(expiration_ms, int) and self._store is not None and now - self._alive_s > expiration_ms / 4000:
-            self._alive_s = now
+        now_s = self._context.clock.steady_s()
+        if isinstance(expiration_ms, int) and self._store is not None and now_s - self._alive_s > expiration_ms / 4000:
+            self._alive_s = now_s
             self._store.progress.keep_alive()
 
 

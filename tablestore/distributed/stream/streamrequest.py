@@ -80,8 +80,8 @@ def stream_fields(schema: TableSchema, columns: Sequence[str], *, row_kinds: boo
     fields = [schema.field(name) for name in columns]
     if not row_kinds:
         return tuple(fields)
-    given = set(schema.primary_keys if schema.is_keyed else columns)
-    return ROW_KIND_FIELD, *(f if f.name in given else replace(f, type=with_nullable(f.type, True)) for f in fields)
+    named = set(schema.primary_keys if schema.is_keyed else columns)
+    return ROW_KIND_FIELD, *(f if f.name in named else replace(f, type=with_nullable(f.type, True)) for f in fields)
 
 
 class Budget:
@@ -101,7 +101,7 @@ class Budget:
         self._bytes += sum(file.file_size for file in counted)
         self._files += len(counted)
         limits = self._limits
-        found = ((self._rows, limits.rows), (self._bytes, limits.size_bytes), (self._files, limits.files))
-        self.is_full = self.is_begun and any(most is not None and count > most for count, most in found)
+        totals = ((self._rows, limits.rows), (self._bytes, limits.size_bytes), (self._files, limits.files))
+        self.is_full = self.is_begun and any(most is not None and count > most for count, most in totals)
         self.is_begun = True
         return not self.is_full

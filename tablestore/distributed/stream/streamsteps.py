@@ -22,10 +22,10 @@ from tablestore.types.schema import TableSchema
 
 def frame_pieces(context: TableContext, snapshot: Snapshot) -> tuple[Split, ...]:
     """The rows of a snapshot that its changes add up to, a section each."""
-    then = context.at_schema(context.schemas.read(snapshot.schema_id))
-    rule = change_rule(then)
+    snapshot_context = context.at_schema(context.schemas.read(snapshot.schema_id))
+    rule = change_rule(snapshot_context)
     # No two sections weigh so little together.
-    return plan_scan(then, snapshot, wanted=lambda entry: rule.in_frame(entry.file.level), split_bytes=1).splits
+    return plan_scan(snapshot_context, snapshot, wanted=lambda entry: rule.in_frame(entry.file.level), split_bytes=1).splits
 
 
 def joined(pieces: Iterable[Split], split_bytes: int = SPLIT_BYTES) -> Iterator[Split]:

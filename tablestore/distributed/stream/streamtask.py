@@ -176,8 +176,8 @@ def _labelled(batch: pa.RecordBatch) -> pa.RecordBatch:
 def _new(changes: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The rows that are there afterwards, without their kind."""
     new = pc.is_in(changes.column(ROW_KIND_COLUMN), value_set=_NEW)
-    kept = changes if new.true_count == len(new) else changes.filter(new)
-    return pa.RecordBatch.from_arrays(kept.drop_columns([ROW_KIND_COLUMN]).columns, schema=schema)
+    new_rows = changes if new.true_count == len(new) else changes.filter(new)
+    return pa.RecordBatch.from_arrays(new_rows.drop_columns([ROW_KIND_COLUMN]).columns, schema=schema)
 
 
 class _Pool:

@@ -112,5 +112,5 @@ def _positions(data: bytes, name: str, row_count: int | None) -> npt.NDArray[np.
     return np.frombuffer(bitmap.to_array(), np.uint32)
 
 
-def _no_bitmap(name: str, found: str) -> FormatError:
-    return FormatError(f"{name}: expected a Roaring bitmap, found: {found}. Restore the index file from a copy.")
+def _no_bitmap(name: str, fault: str) -> FormatError:
+    return FormatError(f"{name}: expected a Roaring bitmap, found: {fault}. Restore the index file from a copy.")

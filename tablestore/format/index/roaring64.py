@@ -47,11 +47,11 @@ def encode_bitmap64(values: npt.NDArray[np.uint64]) -> bytes:
 
 def union_bitmap64(bitmaps: Sequence[bytes]) -> bytes:
     """The union of bitmaps. Raises FormatError as :func:`decode_bitmap64`."""
-    found: dict[int, list[Low]] = {}
+    parts_by_high: dict[int, list[Low]] = {}
     for data in bitmaps:
         for high, low in _parts(data).items():
-            found.setdefault(high, []).append(low)
-    return _encode({high: np.unique(np.concatenate(parts)) for high, parts in sorted(found.items())})
+            parts_by_high.setdefault(high, []).append(low)
+    return _encode({high: np.unique(np.concatenate(parts)) for high, parts in sorted(parts_by_high.items())})
 
 
 def _parts(data: bytes) -> dict[int, Low]:

@@ -94,15 +94,15 @@ def write_container(
     return data
 
 
-def _check_readable(what: str, size: int, expanded: int, records: int, limits: Limits) -> None:
-    for measure, found, allowed in (
+def _check_readable(subject: str, size: int, expanded: int, records: int, limits: Limits) -> None:
+    for measure, value, allowed in (
         ("the size in bytes", size, limits.max_bytes),
         ("the decompressed size", expanded, limits.expanded_bytes(size)),
         ("the number of records", records, limits.records(size)),
     ):
-        if found > allowed:
+        if value > allowed:
             way_out = "commit less at once, use shorter keys, or compact the table"
-            refuse_to_write(what, measure, found, allowed, way_out)
+            refuse_to_write(subject, measure, value, allowed, way_out)
 
 
 def read_container(
@@ -157,7 +157,7 @@ def _blocks(
     codec = metadata.get("avro.codec", b"null").decode("ascii", "replace")
     schema = _reader_schema(metadata.get("avro.schema", b""), name, limits, expected)
     allowed, most_records = limits.expanded_bytes(len(data)), limits.records(len(data))
-    kept = passed = records = 0
+    kept_bytes = passed = records = 0
     while not reader.at_end():
         count, size = reader.long(), reader.long()
         if count < 0 or size < 0:
@@ -169,21 +169,21 @@ def _blocks(
             raise _corrupt(name, "a block does not end with the sync marker of the file")
         records += count
         try:
-            body = decompress(payload, codec, name, allowed - kept)
+            body = decompress(payload, codec, name, allowed - kept_bytes)
         except FormatError as error:
             if error.kind != "limit" or lighten is None or codec != CODEC:
                 raise
         else:
-            kept += len(body)
+            kept_bytes += len(body)
             if block := _decode_block(body, count, schema, name):
                 yield block
             continue
         for record, length in _one_by_one(payload, count, schema, name, limits):
             passed += length
-            kept += length - lighten(record)
+            kept_bytes += length - lighten(record)
             if passed > limits.max_decompressed_bytes:
                 over_limit(name, "the decompressed size", f"above {limits.max_decompressed_bytes}", limits.max_decompressed_bytes)
-            if kept > allowed:
+            if kept_bytes > allowed:
                 over_limit(name, "the decompressed size", f"above {allowed}", allowed)
             yield [record]
 
@@ -475,25 +475,25 @@ class _Cleaner:
         return {"type": "record", "name": f"record{number}", "fields": pairs}
 
 
-def _check_compatible(found: Schema, expected: Schema, where: str, path: str) -> None:
-    """Check that values of the schema ``found`` are usable where ``expected`` is; nulls are the caller's to check."""
-    found_plain, expected_plain = _without_null(found), _without_null(expected)
+def _check_compatible(stored: Schema, expected: Schema, where: str, path: str) -> None:
+    """Check that values of the schema ``stored`` are usable where ``expected`` is; nulls are the caller's to check."""
+    stored_plain, expected_plain = _without_null(stored), _without_null(expected)
     if isinstance(expected_plain, str):
         family = "integer" if expected_plain in ("int", "long") else expected_plain
-        actual = "integer" if found_plain in ("int", "long") else found_plain
+        actual = "integer" if stored_plain in ("int", "long") else stored_plain
         if actual != family:
-            raise _corrupt(where, f"expected {path or 'the record'} to be {expected_plain}, found {found_plain}")
+            raise _corrupt(where, f"expected {path or 'the record'} to be {expected_plain}, found {stored_plain}")
         return
     kind = expected_plain["type"]
     if kind not in ("array", "record"):
-        _check_compatible(found, kind, where, path)
+        _check_compatible(stored, kind, where, path)
         return
-    if not isinstance(found_plain, dict) or found_plain["type"] != kind:
-        raise _corrupt(where, f"expected {path or 'the record'} to be of type {kind}, found {str(found_plain)[:60]}")
+    if not isinstance(stored_plain, dict) or stored_plain["type"] != kind:
+        raise _corrupt(where, f"expected {path or 'the record'} to be of type {kind}, found {str(stored_plain)[:60]}")
     if kind == "array":
-        _check_compatible(found_plain["items"], expected_plain["items"], where, f"{path}[]")
+        _check_compatible(stored_plain["items"], expected_plain["items"], where, f"{path}[]")
         return
-    fields = {field["name"]: field["type"] for field in found_plain["fields"]}
+    fields = {field["name"]: field["type"] for field in stored_plain["fields"]}
     for field in expected_plain["fields"]:
         inner = f"{path}.{field['name']}" if path else field["name"]
         if field["name"] in fields:
@@ -509,5 +509,5 @@ def _without_null(schema: Schema) -> Schema:
     return schema
 
 
-def _corrupt(name: str, what: str) -> FormatError:
-    return FormatError(f"{name}: {what}. The file is corrupt, truncated, or not of this kind; restore it from a copy.")
+def _corrupt(name: str, fault: str) -> FormatError:
+    return FormatError(f"{name}: {fault}. The file is corrupt, truncated, or not of this kind; restore it from a copy.")

@@ -45,7 +45,7 @@ def read_avro_rows(data: bytes, fields: Sequence[Field], *, name: str, system: S
 
 
 def _batch(rows: list[dict[str, Any]], fields: Sequence[Field], system: Sequence[pa.Field], name: str) -> pa.RecordBatch:
-    missing = [wanted for wanted in (*(f.name for f in system), *(f.name for f in fields)) if wanted not in rows[0]]
+    missing = [column_name for column_name in (*(f.name for f in system), *(f.name for f in fields)) if column_name not in rows[0]]
     if missing:
         raise FormatError(
             f"{name}: expected the columns {', '.join(missing)}, found {', '.join(rows[0])[:200]}. The file does not belong to "

@@ -84,7 +84,7 @@ _GLOBAL = RecordFormat(
 
 
 def _write_ranges(ranges: tuple[DeletionVectorRange, ...] | None) -> list[dict[str, Any]] | None:
-    return None if ranges is None else [_RANGE.encode(one) for one in ranges]
+    return None if ranges is None else [_RANGE.encode(deletion_range) for deletion_range in ranges]
 
 
 def _read_ranges(records: list[dict[str, Any] | None] | None, name: str) -> tuple[DeletionVectorRange, ...] | None:
@@ -143,20 +143,20 @@ def decode_index_manifest(data: bytes, name: str, limits: Limits = DEFAULT_LIMIT
 
 
 def _from_record(record: dict[str, Any], name: str) -> IndexEntry:
-    found = _RECORD.decode(record, name)
-    required = [found[key] for key in ("partition", "bucket", "index_type", "file_name", "file_size", "row_count")]
+    values = _RECORD.decode(record, name)
+    required = [values[key] for key in ("partition", "bucket", "index_type", "file_name", "file_size", "row_count")]
     if (
-        found["kind"] not in (0, 1)
+        values["kind"] not in (0, 1)
         or any(value is None for value in required)
-        or len(found["partition"]) < 12
-        or not -2 <= found["bucket"] < 2**31
-        or found["file_size"] < 0
+        or len(values["partition"]) < 12
+        or not -2 <= values["bucket"] < 2**31
+        or values["file_size"] < 0
     ):
         raise FormatError(
-            f"{name}: expected the metadata of an index file, found kind {found['kind']} and {required}. The index "
+            f"{name}: expected the metadata of an index file, found kind {values['kind']} and {required}. The index "
             "manifest is corrupt; restore it from a copy."
         )
-    entry = IndexEntry(**{**found, "kind": EntryKind(found["kind"])})
+    entry = IndexEntry(**{**values, "kind": EntryKind(values["kind"])})
     check_file_name(entry.file_name, name)
     for vector in entry.deletion_vectors or ():
         _check_range(vector, entry.file_size, name)
@@ -164,10 +164,10 @@ def _from_record(record: dict[str, Any], name: str) -> IndexEntry:
 
 
 def _check_range(vector: DeletionVectorRange, file_size: int, name: str) -> None:
-    found = [vector.data_file, vector.offset, vector.length]
-    if None in found or vector.offset < 0 or vector.length < 0 or vector.offset + vector.length > file_size:
+    values = [vector.data_file, vector.offset, vector.length]
+    if None in values or vector.offset < 0 or vector.length < 0 or vector.offset + vector.length > file_size:
         raise FormatError(
-            f"{name}: expected a deletion vector within an index file of {file_size} bytes, found {found}. The index "
+            f"{name}: expected a deletion vector within an index file of {file_size} bytes, found {values}. The index "
             "manifest is corrupt; restore it from a copy."
         )
     check_file_name(vector.data_file, name)

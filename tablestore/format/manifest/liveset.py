@@ -31,10 +31,10 @@ def fold_entries(
                 if live.pop(identity, None) is None:
                     tombstones[identity] = entry
             elif identity in live or identity in tombstones:
-                found = "deleted before" if identity in tombstones else "added twice"
+                fault = "deleted before" if identity in tombstones else "added twice"
                 raise FormatError(
                     f"data file {entry.file.file_name} at level {entry.file.level} of bucket {entry.bucket}: expected "
-                    f"one ADD and then at most one DELETE, found it {found}. The manifests contradict each other; read "
+                    f"one ADD and then at most one DELETE, found it {fault}. The manifests contradict each other; read "
                     "an earlier snapshot, and report the writer.",
                     kind="double-add",
                 )

@@ -71,12 +71,12 @@ def as_tuple(values: Sequence[Any] | None, where: str) -> tuple[Any, ...] | None
     return None if values is None else tuple(values)
 
 
-def check_version(found: int | None, supported: int, what: str, name: str) -> None:
+def check_version(version: int | None, supported: int, what: str, name: str) -> None:
     """Raise FormatError for records of another version."""
-    if found != supported:
-        newer = isinstance(found, int) and found > supported
+    if version != supported:
+        newer = isinstance(version, int) and version > supported
         raise FormatError(
-            f"{name}: expected a {what} of version {supported}, found version {found}. "
+            f"{name}: expected a {what} of version {supported}, found version {version}. "
             + ("Use a newer tablestore to read it." if newer else "The file is corrupt; restore it from a copy."),
             kind="too-new" if newer else "corrupt",
         )

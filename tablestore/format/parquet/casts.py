@@ -76,7 +76,7 @@ def _timestamps(array: pa.Array, target: pa.DataType, new: AtomicType) -> pa.Arr
 def _floored(array: pa.Array, precision: int) -> pa.Array:
     step = 10 ** (_UNITS.index(array.type.unit) * 3 - precision)
     ticks = array.cast(pa.int64())
-    rest = pc.subtract(ticks, pc.multiply(pc.divide(ticks, step), step))
+    remainder = pc.subtract(ticks, pc.multiply(pc.divide(ticks, step), step))
     # Arrow divides towards zero: what is left of a negative number is negative.
-    rest = pc.if_else(pc.less(rest, 0), pc.add(rest, step), rest)
-    return pc.subtract(ticks, rest).cast(array.type)
+    remainder = pc.if_else(pc.less(remainder, 0), pc.add(remainder, step), remainder)
+    return pc.subtract(ticks, remainder).cast(array.type)

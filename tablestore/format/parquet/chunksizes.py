@@ -47,8 +47,8 @@ class DecodedSizes:
 
     def __init__(self, metadata: pq.FileMetaData, footer: Callable[[], bytes], *, ours: bool = False) -> None:
         self._metadata, self._footer = metadata, footer
-        said = (metadata.metadata or {}).get(GROUP_BYTES_KEY.encode(), b"") if ours else b""
-        self._most = int(said) if said.isdigit() else None
+        size_text = (metadata.metadata or {}).get(GROUP_BYTES_KEY.encode(), b"") if ours else b""
+        self._most = int(size_text) if size_text.isdigit() else None
         self._leaves: dict[tuple[str, ...], list[int]] = {}
 
     def of(self, group: int, names: Collection[str], enough: int) -> DecodedSize:
@@ -86,12 +86,14 @@ class DecodedSizes:
 
     def _leaves_of(self, names: Collection[str]) -> list[int]:
         key = tuple(names)
-        if (found := self._leaves.get(key)) is None:
+        if (leaves := self._leaves.get(key)) is None:
             roots = tuple(f"{name}." for name in key)
             schema = self._metadata.schema
-            found = [i for i in range(self._metadata.num_columns) if f"{schema.column(i).path}.".startswith(roots)] if roots else []
-            self._leaves[key] = found
-        return found
+            leaves = (
+                [i for i in range(self._metadata.num_columns) if f"{schema.column(i).path}.".startswith(roots)] if roots else []
+            )
+            self._leaves[key] = leaves
+        return leaves
 
     @lazy
     def _text_bytes(self) -> Mapping[tuple[int, ...], int]:
@@ -106,12 +108,12 @@ class DecodedSizes:
 
 
 def _text_bytes(footer: bytes) -> dict[tuple[int, ...], int]:
-    found: dict[tuple[int, ...], int] = {}
-    _follow(CompactReader(footer), _PATH_TO_SIZES, (), found)
-    return found
+    sizes: dict[tuple[int, ...], int] = {}
+    _follow(CompactReader(footer), _PATH_TO_SIZES, (), sizes)
+    return sizes
 
 
-def _follow(reader: CompactReader, path: Sequence[int], place: tuple[int, ...], found: dict[tuple[int, ...], int]) -> None:
+def _follow(reader: CompactReader, path: Sequence[int], place: tuple[int, ...], sizes: dict[tuple[int, ...], int]) -> None:
     """Read a struct to its end, and in it the numbers at the end of ``path``; ``place``: the lists' members on the way there."""
     last = 0
     while True:
@@ -120,11 +122,11 @@ def _follow(reader: CompactReader, path: Sequence[int], place: tuple[int, ...], 
             return
         if field == path[0] and kind == LIST:
             for member in range(reader.list_size()):
-                _follow(reader, path[1:], (*place, member), found)
+                _follow(reader, path[1:], (*place, member), sizes)
         elif field == path[0] and kind == STRUCT:
-            _follow(reader, path[1:], place, found)
+            _follow(reader, path[1:], place, sizes)
         elif field == path[0] and kind == I64:
-            found[place] = reader.zigzag()
+            sizes[place] = reader.zigzag()
         else:
             reader.skip(kind)
 

@@ -60,11 +60,11 @@ def renamed_footer(footer: bytes, old: str, new: str, where: str) -> bytes:
 def _thrift_text(delta: int, text: str) -> bytes:
     """A text field of a Thrift compact struct, ``delta`` above the field before it."""
     data = text.encode()
-    length, rest = bytearray(), len(data)
-    while rest >= 0x80:
-        length.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    length.append(rest)
+    length, remaining = bytearray(), len(data)
+    while remaining >= 0x80:
+        length.append(remaining & 0x7F | 0x80)
+        remaining >>= 7
+    length.append(remaining)
     return bytes([delta << 4 | BINARY]) + bytes(length) + data
 
 
@@ -95,15 +95,15 @@ def annotate_timestamps(footer: bytes, units: Mapping[int, tuple[str, bool]]) ->
 
 def _element_field_id(reader: CompactReader) -> int | None:
     """Read over a SchemaElement; its field id (which is always the last field of a plain column)."""
-    last, found = 0, None
+    last, field_id = 0, None
     while True:
         field, kind, last = reader.field(last)
         if kind == STOP:
-            return found
+            return field_id
         if field == 9 and kind == I32:
-            found = reader.zigzag()
+            field_id = reader.zigzag()
         else:
-            found = None
+            field_id = None
             reader.skip(kind)
 
 

@@ -144,8 +144,8 @@ def _check_chunk(chunk: bytes, column: pq.ColumnChunkMetaData, *, ours: bool, co
 def _check_own(header: Struct, column: pq.ColumnChunkMetaData) -> None:
     is_data = header[_TYPE] == 0
     body = header.get(_DATA if is_data else _DICTIONARY)
-    wanted = (_TYPE, _UNCOMPRESSED, _COMPRESSED, _CRC, _DATA if is_data else _DICTIONARY)
-    if body is None or tuple(header) != wanted or _ENCODINGS.get(body.get(_ENCODING)) not in column.encodings:
+    expected = (_TYPE, _UNCOMPRESSED, _COMPRESSED, _CRC, _DATA if is_data else _DICTIONARY)
+    if body is None or tuple(header) != expected or _ENCODINGS.get(body.get(_ENCODING)) not in column.encodings:
         raise FormatError("a header that does not say what the writer says")
     if is_data:
         levels = (body.get(_DEFINITION), body.get(_REPETITION)) == (_RLE, _RLE)
@@ -173,24 +173,24 @@ def read_header(data: bytes, at: int) -> tuple[Struct, int]:
 
 def _struct(reader: CompactReader, depth: int = 0) -> dict[int, Any]:
     """A struct in the one way that Thrift writes it: fields ascend by short steps, numbers take no more than they need."""
-    found: dict[int, Any] = {}
+    fields: dict[int, Any] = {}
     last = 0
     while True:
         start = reader.at
-        field, kind, now = reader.field(last)
+        field, kind, current = reader.field(last)
         if kind == STOP and reader.data[start] == 0:
-            return found
+            return fields
         if kind == STOP or not last < field <= last + 15:
             raise FormatError("a page header with fields that are not in order")
-        last = now
+        last = current
         if kind in (BOOL_TRUE, BOOL_FALSE):
-            found[field] = kind == BOOL_TRUE
+            fields[field] = kind == BOOL_TRUE
         elif kind in (I32, I64):
-            found[field] = _number(reader, bits=32 if kind == I32 else 64)
+            fields[field] = _number(reader, bits=32 if kind == I32 else 64)
         elif kind == BINARY:
-            found[field] = reader.binary()
+            fields[field] = reader.binary()
         elif kind == STRUCT and depth < _DEPTH:
-            found[field] = _struct(reader, depth + 1)
+            fields[field] = _struct(reader, depth + 1)
         else:
             raise FormatError(f"a page header with an unexpected Thrift type {kind}")
 

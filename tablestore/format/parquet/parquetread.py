@@ -105,7 +105,7 @@ class DataFileReader:
                 f"{self._file_name}: expected the columns {', '.join(missing)}, found only {', '.join(self.schema.names)}"
             )
         expected = sum(self._file.metadata.row_group(group).num_rows for group in groups)
-        found = 0
+        row_count = 0
         self._check_values(groups, set(names))
         batches = self._batches(groups, names)
         while True:
@@ -118,10 +118,10 @@ class DataFileReader:
                 raise
             except _READ_ERRORS as error:
                 raise _damaged(self._file_name, error) from error
-            found += batch.num_rows
+            row_count += batch.num_rows
             yield batch
-        if found != expected and names:
-            raise FormatError(f"{self._file_name}: expected {expected} rows, found {found}; the file is damaged")
+        if row_count != expected and names:
+            raise FormatError(f"{self._file_name}: expected {expected} rows, found {row_count}; the file is damaged")
 
     def decoded_bytes(self, group: int, columns: Sequence[str], enough: int) -> int | None:
         """The decoded size of these columns of a row group, at most; None if unknown. ``enough``: see DecodedSizes."""
@@ -170,24 +170,24 @@ class DataFileReader:
 
     def _parts(self, groups: Sequence[int], names: Sequence[str]) -> Iterator["_Part"]:
         """Neighbouring row groups that are read together."""
-        together: list[int] = []
+        part_groups: list[int] = []
         size = 0
         for group in groups:
             decoded = self._sizes.of(group, names, self._batch_bytes)
             count, total = self._file.metadata.row_group(group).num_rows, decoded.total_bytes
             fits = total is not None and total <= self._batch_bytes
             # Arrow keeps what it fetched ahead until the call is over: one call per row group bounds that.
-            if together and (not fits or self._fetch_ahead or size + (total or 0) > self._batch_bytes):
-                yield _Part(together)
-                together, size = [], 0
+            if part_groups and (not fits or self._fetch_ahead or size + (total or 0) > self._batch_bytes):
+                yield _Part(part_groups)
+                part_groups, size = [], 0
             if fits:
-                together.append(group)
+                part_groups.append(group)
                 size += total or 0
             else:
                 average = 0.0 if total is None else total / max(count, 1)
                 yield _Part([group], fits=False, largest_row_bytes=decoded.largest_row_bytes, average_row_bytes=average)
-        if together:
-            yield _Part(together)
+        if part_groups:
+            yield _Part(part_groups)
 
     def check_pages(self, columns: Collection[str] | None = None, *, content: bool = False) -> int:
         """Check the page headers, which page checksums do not cover (see ``pages``); returns the number of pages. Raises
@@ -252,8 +252,8 @@ def _opened(
         "thrift_string_size_limit": _MAX_THRIFT_BYTES,
         "thrift_container_size_limit": _MAX_THRIFT_ITEMS,
     }
-    alone = PARQUET_MAGIC + footer + len(footer).to_bytes(4, "little") + PARQUET_MAGIC
-    metadata = pq.ParquetFile(pa.BufferReader(alone), **limits).metadata
+    footer_file = PARQUET_MAGIC + footer + len(footer).to_bytes(4, "little") + PARQUET_MAGIC
+    metadata = pq.ParquetFile(pa.BufferReader(footer_file), **limits).metadata
     _check_name(metadata, file_name, ours=footer_digest is not None)
     # Arrow holds a row group's columns whole, in one request where that is a round trip; large ones it reads through buffers.
     groups = range(metadata.num_row_groups)

@@ -39,10 +39,10 @@ def wait_for(attempt: Callable[[], T | None], *, clock: Clock, timeout_s: float,
     """Calls ``attempt`` until it gives a value, and returns that; None when the time is over."""
     give_up_s = clock.steady_s() + timeout_s
     wait_s = min(_FIRST_WAIT_S, longest_wait_s)
-    while (found := attempt()) is None and clock.steady_s() < give_up_s:
+    while (value := attempt()) is None and clock.steady_s() < give_up_s:
         clock.sleep(wait_s)
         wait_s = min(2 * wait_s, longest_wait_s)
-    return found
+    return value
 
 
 def timed_out(lock: str, timeout_s: float, reason: str) -> StorageError:

@@ -52,8 +52,8 @@ def parse_url(url: str, option: str) -> sa.URL:
         raise _not_a_database(option, f"found none ({type(error).__name__})") from None
     # Any other has a server, and finds its database itself.
     if parsed.get_backend_name() == "sqlite" and not os.path.isabs((parsed.database or "").removeprefix("file:")):
-        found = f"found the SQLite file {parsed.database!r:.200}"
-        raise _not_a_database(option, f"{found}: every writer must see the same one, whatever its working directory is")
+        fault = f"found the SQLite file {parsed.database!r:.200}"
+        raise _not_a_database(option, f"{fault}: every writer must see the same one, whatever its working directory is")
     return parsed
 
 
@@ -66,8 +66,8 @@ def open_engine(url: sa.URL, option: str, *, sqlite: Mapping[str, Any]) -> sa.En
     if url.password is not None:
         url = url.set(password=resolved(str(url.password), f"the password in {option}"))
     if secret := {key: value for key, value in url.query.items() if key.lower() not in _HARMLESS}:
-        found = {key: resolved(value, f"the parameter {key} in {option}") for key, value in secret.items()}
-        url = url.set(query={**url.query, **found})
+        resolved_query = {key: resolved(value, f"the parameter {key} in {option}") for key, value in secret.items()}
+        url = url.set(query={**url.query, **resolved_query})
     try:
         arguments = dict(sqlite) if url.get_backend_name() == "sqlite" else {}
         return sa.create_engine(url, poolclass=sa.NullPool, connect_args=arguments)
@@ -125,8 +125,8 @@ def reason(error: exc.SQLAlchemyError) -> str:
     return str(error.orig if isinstance(error, exc.DBAPIError) else error).strip()
 
 
-def _not_a_database(option: str, found: str) -> InvalidInputError:
+def _not_a_database(option: str, fault: str) -> InvalidInputError:
     return InvalidInputError(
-        f"option {option}: expected the URL of a database, like postgresql://host/name or sqlite:////shared/locks.db, {found}",
+        f"option {option}: expected the URL of a database, like postgresql://host/name or sqlite:////shared/locks.db, {fault}",
         kind="invalid-option",
     )

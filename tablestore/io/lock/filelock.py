@@ -54,7 +54,7 @@ class FileCatalogLock:
                     return None
                 return lock
 
-            found = wait_for(attempt, clock=self.clock, timeout_s=self.timeout_s, longest_wait_s=self.longest_wait_s)
+            file_lock = wait_for(attempt, clock=self.clock, timeout_s=self.timeout_s, longest_wait_s=self.longest_wait_s)
         except OSError as error:
             if error.errno in _NO_LOCKS:
                 raise _no_real_locks(path) from error
@@ -63,9 +63,9 @@ class FileCatalogLock:
                 "catalog.lock.location",
                 kind="denied" if isinstance(error, PermissionError) else None,
             ) from error
-        if found is None:
+        if file_lock is None:
             raise timed_out(path, self.timeout_s, "find its holder (fuser, lsof). Removing the file does not help and is not safe")
-        return found
+        return file_lock
 
 
 def _no_real_locks(path: str) -> UnsupportedError:

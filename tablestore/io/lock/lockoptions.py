@@ -47,19 +47,21 @@ OPTIONS = {option.key: option for option in (TYPE, LOCATION, ACQUIRE_TIMEOUT, CH
 
 def parse_lock(options: Mapping[str, Any], clock: Clock | None = None) -> tuple[CatalogLock | None, dict[str, Any]]:
     """The lock that ``options`` ask for, if any, and the options that are left. None is no value. Raises InvalidInputError."""
-    rest = {key: value for key, value in options.items() if not key.startswith(PREFIX)}
-    if unknown := sorted(set(options) - set(rest) - set(OPTIONS)):
+    other_options = {key: value for key, value in options.items() if not key.startswith(PREFIX)}
+    if unknown := sorted(set(options) - set(other_options) - set(OPTIONS)):
         raise InvalidInputError(
             f"there is no option {unknown[0]!r}{did_you_mean(unknown[0], OPTIONS)}; options of the lock are {', '.join(OPTIONS)}",
             kind="unknown-option",
         )
-    given = {key: options[key] for key in OPTIONS if options.get(key) is not None}
-    if not given:
-        return None, rest
-    value = {key: option.parse(str(given[key])) if key in given else option.default for key, option in OPTIONS.items()}
+    lock_options = {key: options[key] for key in OPTIONS if options.get(key) is not None}
+    if not lock_options:
+        return None, other_options
+    value = {
+        key: option.parse(str(lock_options[key])) if key in lock_options else option.default for key, option in OPTIONS.items()
+    }
     if missing := [key for key in (TYPE.key, LOCATION.key) if not value[key]]:
         raise InvalidInputError(
-            f"{', '.join(given)} without {missing[0]}: a lock needs a type ({', '.join(TYPE.choices)}) and a location",
+            f"{', '.join(lock_options)} without {missing[0]}: a lock needs a type ({', '.join(TYPE.choices)}) and a location",
             kind="invalid-option",
         )
     waits: dict[str, Any] = {
@@ -79,7 +81,7 @@ def parse_lock(options: Mapping[str, Any], clock: Clock | None = None) -> tuple[
                 "the same place, whatever its working directory is",
                 kind="invalid-option",
             )
-        return FileCatalogLock(directory=os.path.normpath(directory), **waits), rest
+        return FileCatalogLock(directory=os.path.normpath(directory), **waits), other_options
     from tablestore.io.lock.sqllock import SqlCatalogLock
 
-    return SqlCatalogLock(url=location, **waits), rest
+    return SqlCatalogLock(url=location, **waits), other_options

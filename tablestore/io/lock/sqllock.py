@@ -81,15 +81,15 @@ class SqlCatalogLock:
                 return None
 
         try:
-            found = wait_for(attempt, clock=self.clock, timeout_s=self.timeout_s, longest_wait_s=self.longest_wait_s)
+            connection = wait_for(attempt, clock=self.clock, timeout_s=self.timeout_s, longest_wait_s=self.longest_wait_s)
         except exc.SQLAlchemyError as error:
             raise StorageError(
                 f"cannot lock {where}: {reason(error)}; check the rights of the user in catalog.lock.location to create and "
                 f"update the table {LOCKS.name}"
             ) from error
-        if found is None:
+        if connection is None:
             raise timed_out(where, self.timeout_s, f"look at the database, which said: {refused}")
-        return found
+        return connection
 
 
 def _locked(engine: sa.Engine, name: str) -> sa.Connection:

@@ -246,15 +246,15 @@ def _records(log: LogStore, bucket: int, start: int, end: int, *, uncommitted: b
     try:
         silent_s = 0.0
         while start < end:
-            found = cursor.poll(_POLL_S, _READ_RECORDS)
-            silent_s = 0.0 if found else silent_s + _POLL_S
+            polled = cursor.poll(_POLL_S, _READ_RECORDS)
+            silent_s = 0.0 if polled else silent_s + _POLL_S
             if silent_s >= _PATIENCE_S:
                 raise StorageError(
                     f"bucket {bucket} of {log.name} did not give position {start} within {_PATIENCE_S:.0f} s; check that its "
                     "brokers are up, then repeat it",
                     kind="kafka",
                 )
-            for raw in found:
+            for raw in polled:
                 start = raw.next_offset
                 yield raw
     finally:

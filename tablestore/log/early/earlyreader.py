@@ -56,11 +56,11 @@ class EarlyRowsToo:
     def rows(self, raw: RawRecords, place: LogPlace) -> Generator[LogRows, None, LogPlace]:
         """The new rows behind ``place``; early rows count to the snapshot that their bucket has come to."""
         decoder = self._decoder
-        known = self._chosen(raw)
+        new_places = self._chosen(raw)
         # Records written with one schema are decoded together: those of a snapshot, or early ones of a schema id.
         origins = np.where(raw.snapshots == EARLY_SNAPSHOT, -1 - raw.ordinals, raw.snapshots)
-        for start, stop in runs(origins[known]) if len(known) else ():
-            part = known[start:stop]
+        for start, stop in runs(origins[new_places]) if len(new_places) else ():
+            part = new_places[start:stop]
             last = int(part[-1])
             mark = Mark(int(raw.snapshots[last]), int(raw.ordinals[last])) if raw.snapshots[last] > EARLY_SNAPSHOT else None
             place = place.moved(raw.bucket, int(raw.offsets[last]) + 1, mark)
@@ -86,8 +86,8 @@ class EarlyRowsToo:
 
     def _chosen(self, raw: RawRecords) -> Places:
         """The table's own records that say something new: the last one of each key, unless its early row said the same."""
-        own = self._decoder.fresh(raw, _BEFORE_ALL)
-        last = {raw.keys[place]: place for place in own.tolist()}
+        own_places = self._decoder.fresh(raw, _BEFORE_ALL)
+        last = {raw.keys[place]: place for place in own_places.tolist()}
         chosen: Places = np.sort(np.fromiter(last.values(), dtype=np.int64, count=len(last)))
         is_early = raw.snapshots == EARLY_SNAPSHOT
         if not self._remembered and not is_early[chosen].any():
@@ -100,9 +100,9 @@ class EarlyRowsToo:
         key, value, memo = raw.keys[place], raw.values[place], self._remembered
         if key is None:
             return True
-        said = key in memo and memo[key] == value
+        is_repeated = key in memo and memo[key] == value
         if not early or raw.ordinals[place] >= FIRST_REPAIR:
             memo.pop(key, None)
-        elif not said and (key in memo or len(memo) < _MOST_REMEMBERED):
+        elif not is_repeated and (key in memo or len(memo) < _MOST_REMEMBERED):
             memo[key] = value
-        return not said
+        return not is_repeated

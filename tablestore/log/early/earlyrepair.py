@@ -34,17 +34,17 @@ def repairs(
     ``schema_id``: of the schema that the keys were written with; ``first``: the ordinal of the first record. Raises NotFoundError
     if the snapshot expires meanwhile.
     """
-    then = context if snapshot is None else context.at_schema(context.schemas.read(snapshot.schema_id))
-    wanted = _parsed(then, keys, schema_id)
-    missing = np.ones(wanted.num_rows, dtype=np.bool_)
-    for rows in _rows(then, snapshot, bucket, wanted):
-        held, at = _matched(rows, wanted)
+    snapshot_context = context if snapshot is None else context.at_schema(context.schemas.read(snapshot.schema_id))
+    key_rows = _parsed(snapshot_context, keys, schema_id)
+    missing = np.ones(key_rows.num_rows, dtype=np.bool_)
+    for rows in _rows(snapshot_context, snapshot, bucket, key_rows):
+        held, at = _matched(rows, key_rows)
         missing[at] = False
         if held.num_rows:
-            yield _encoded(then, snapshot, bucket, held, RowKind.INSERT, first)
+            yield _encoded(snapshot_context, snapshot, bucket, held, RowKind.INSERT, first)
             first += held.num_rows
     if missing.any():
-        yield _encoded(then, snapshot, bucket, wanted.filter(pa.array(missing)), RowKind.DELETE, first)
+        yield _encoded(snapshot_context, snapshot, bucket, key_rows.filter(pa.array(missing)), RowKind.DELETE, first)
 
 
 def _parsed(context: TableContext, keys: Sequence[bytes], schema_id: int) -> pa.Table:
@@ -57,12 +57,12 @@ def _parsed(context: TableContext, keys: Sequence[bytes], schema_id: int) -> pa.
     return distinct.select(list(schema.primary_keys))
 
 
-def _rows(context: TableContext, snapshot: Snapshot | None, bucket: int, wanted: pa.Table) -> Iterator[pa.Table]:
+def _rows(context: TableContext, snapshot: Snapshot | None, bucket: int, key_rows: pa.Table) -> Iterator[pa.Table]:
     if snapshot is None:
         return
     predicate: Predicate | None = None
-    if wanted.num_rows <= _FEW:
-        predicate = all_of(IsIn(name, tuple(wanted.column(name).unique().to_pylist())) for name in wanted.schema.names)
+    if key_rows.num_rows <= _FEW:
+        predicate = all_of(IsIn(name, tuple(key_rows.column(name).unique().to_pylist())) for name in key_rows.schema.names)
     plan = plan_scan(context, snapshot, predicate, wanted=lambda entry: entry.bucket == bucket)
     reader = SplitReader.of(context, context.schema.field_names, predicate)
     for split in plan.splits:
@@ -70,11 +70,11 @@ def _rows(context: TableContext, snapshot: Snapshot | None, bucket: int, wanted:
             yield pa.Table.from_batches([batch])
 
 
-def _matched(rows: pa.Table, wanted: pa.Table) -> tuple[pa.Table, npt.NDArray[np.int64]]:
+def _matched(rows: pa.Table, key_rows: pa.Table) -> tuple[pa.Table, npt.NDArray[np.int64]]:
     """The rows that have a wanted key, and the places of these keys."""
-    key = wanted.schema.names
+    key = key_rows.schema.names
     left = rows.select(key).append_column("_row", pa.array(np.arange(rows.num_rows, dtype=np.int64)))
-    right = wanted.append_column("_key", pa.array(np.arange(wanted.num_rows, dtype=np.int64)))
+    right = key_rows.append_column("_key", pa.array(np.arange(key_rows.num_rows, dtype=np.int64)))
     both = left.join(right, key, join_type="inner", use_threads=False)
     return rows.take(both.column("_row").combine_chunks()), both.column("_key").to_numpy()
 

@@ -121,7 +121,7 @@ class EarlyRows:
         context, settings = self._context, self._settings
         schema = context.schema
         codes = np.zeros(rows.num_rows, dtype=np.int8) if kinds is None else np.asarray(kinds.to_numpy(zero_copy_only=False))
-        now = context.clock.now_ms()
+        now_ms = context.clock.now_ms()
         stop = 0
         for stretch in slices_of(rows, max_rows=_ROWS, max_bytes=TEXT_BYTES, size_of=text_bytes):
             start, stop = stop, stop + stretch.num_rows
@@ -132,20 +132,20 @@ class EarlyRows:
                 settings.partitions,
                 function=context.settings.bucket_function,
             )
-            found = []
+            by_bucket = []
             for bucket in np.unique(buckets).tolist():
                 chosen = buckets == bucket
-                kept = part.filter(pa.array(chosen))
-                messages = encode_changes(kept, of_part[chosen], key=schema.primary_keys, mode=settings.mode)
-                found.append(
+                bucket_rows = part.filter(pa.array(chosen))
+                messages = encode_changes(bucket_rows, of_part[chosen], key=schema.primary_keys, mode=settings.mode)
+                by_bucket.append(
                     LogRecords(
                         bucket=int(bucket),
                         snapshot_id=EARLY_SNAPSHOT,
-                        time_millis=now,
+                        time_millis=now_ms,
                         ordinals=np.full(len(messages.values), schema.id, dtype=np.int64),
                         kinds=messages.kinds,
                         keys=messages.keys,
                         values=messages.values,
                     )
                 )
-            yield [records for records in found if len(records)]
+            yield [records for records in by_bucket if len(records)]

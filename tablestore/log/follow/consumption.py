@@ -74,8 +74,8 @@ class ChangeBatch:
         self._progress.commit(self.position.place, self._number)
 
     def __repr__(self) -> str:
-        what = f"rows={self.rows.num_rows}" if self.event is None else f"event={self.event!r}"
-        return f"ChangeBatch(snapshot_id={self.snapshot_id}, {what}, position={self.position})"
+        content = f"rows={self.rows.num_rows}" if self.event is None else f"event={self.event!r}"
+        return f"ChangeBatch(snapshot_id={self.snapshot_id}, {content}, position={self.position})"
 
 
 class Progress:
@@ -210,14 +210,14 @@ class FileStoreConsumption:
 
     def start(self) -> Place:
         """The place to begin at: where the named consumer stood, at the position given, or where ``scan`` says."""
-        wanted, consumers = self._request.start, Consumers(self._context.files)
-        known = consumers.find(wanted.consumer_id) if wanted.consumer_id is not None else None
-        if known is not None:
+        start, consumers = self._request.start, Consumers(self._context.files)
+        consumer = consumers.find(start.consumer_id) if start.consumer_id is not None else None
+        if consumer is not None:
             self.resumed = True
-            self.progress.begin(place := self._kept(known))
+            self.progress.begin(place := self._stored_place(consumer))
             return place
-        if wanted.position is not None:
-            return self._checked(self._identity.checked(wanted.position))
+        if start.position is not None:
+            return self._checked(self._identity.checked(start.position))
         while True:
             first = self._first()
             # Registered first, then looked at: expiry that did not see the registration has removed it by now.
@@ -225,29 +225,29 @@ class FileStoreConsumption:
             if first.phase == "changes" or self._context.snapshots.find(first.snapshot_id) is not None:
                 return first
 
-    def _kept(self, known: Consumer) -> Place:
+    def _stored_place(self, consumer: Consumer) -> Place:
         """The stored place of a named consumer."""
-        stored = known.extra.get(POSITION_KEY)
+        stored = consumer.extra.get(POSITION_KEY)
         position = parse_stored(stored) if stored is not None else None
         # Another engine moves nextSnapshot and does not know of places inside of a snapshot.
-        if position is None or position.needed_snapshot != known.next_snapshot:
-            return done(known.next_snapshot - 1)
+        if position is None or position.needed_snapshot != consumer.next_snapshot:
+            return done(consumer.next_snapshot - 1)
         if isinstance(position, Position):
             return self._checked(self._identity.checked(position, is_kept=True))
         return self._checked(position, reading=self._request.unnamed_fingerprint())
 
     def _first(self) -> StorePlace:
-        wanted = self._request.start
+        start = self._request.start
         latest = self._context.snapshots.latest()
         self._context.check_is_there()
         newest = latest.id if latest else 0
-        if wanted.scan == "full" and latest is not None:
+        if start.scan == "full" and latest is not None:
             return StorePlace(phase="frame", snapshot_id=newest)
         first = newest + 1
-        if wanted.scan == "from-timestamp":
-            assert wanted.time_millis is not None
+        if start.scan == "from-timestamp":
+            assert start.time_millis is not None
             for snapshot in self._feed.readable():
-                if snapshot.time_millis < wanted.time_millis:
+                if snapshot.time_millis < start.time_millis:
                     break
                 first = snapshot.id
             else:
@@ -366,23 +366,23 @@ class FileStoreConsumption:
         self.progress.passed(self.place(position), position.behind())
         return position.behind()
 
-    def on_discontinuity(self, found: Discontinuity) -> StorePlace | None:
+    def on_discontinuity(self, gap: Discontinuity) -> StorePlace | None:
         """The place to begin anew at a snapshot whose changes are not all known; None to go on without. Raises NotFoundError."""
-        way = self._request.on_discontinuity
-        if way == "raise":
+        reaction = self._request.on_discontinuity
+        if reaction == "raise":
             raise NotFoundError(
-                f"table {self._context.files.root_uri}: {found.reason}, so the changes behind snapshot {found.snapshot_id - 1} are "
+                f"table {self._context.files.root_uri}: {gap.reason}, so the changes behind snapshot {gap.snapshot_id - 1} are "
                 'not known; go on with on_discontinuity="restart" (the whole table as of that snapshot comes next) or "skip"',
                 kind="discontinuity",
             )
-        self._gap = found.reason
-        return None if way == "skip" else StorePlace(phase="frame", snapshot_id=found.snapshot_id)
+        self._gap = gap.reason
+        return None if reaction == "skip" else StorePlace(phase="frame", snapshot_id=gap.snapshot_id)
 
     def find(self, snapshot_id: int) -> Snapshot | None:
         """The snapshot, None if it is still to come. Raises NotFoundError (expired), ConflictError (the table was replaced)."""
-        if (found := self._found(snapshot_id)) is not None:
-            self._check_history(found)
-        return found
+        if (snapshot := self._look_up(snapshot_id)) is not None:
+            self._check_history(snapshot)
+        return snapshot
 
     def _check_history(self, snapshot: Snapshot) -> None:
         """A snapshot that was built on the one that was read last is of the same table; for another one that is looked up."""
@@ -390,7 +390,7 @@ class FileStoreConsumption:
         if last is None or snapshot.id != last.id + 1 or follows(snapshot, last) is not True:
             self._context.still_there()
 
-    def _found(self, snapshot_id: int) -> Snapshot | None:
+    def _look_up(self, snapshot_id: int) -> Snapshot | None:
         context = self._context
         if (snapshot := context.snapshots.find(snapshot_id)) is not None and self._feed.is_whole(snapshot):
             return snapshot
@@ -401,8 +401,8 @@ class FileStoreConsumption:
         # It may have landed between the two looks.
         if (snapshot := context.snapshots.find(snapshot_id)) is not None and self._feed.is_whole(snapshot):
             return snapshot
-        if (kept := Changelogs(context.files).find(snapshot_id)) is not None and not self._feed.looks_up(kept):
-            return kept
+        if (changelog := Changelogs(context.files).find(snapshot_id)) is not None and not self._feed.looks_up(changelog):
+            return changelog
         raise self.expired(snapshot_id)
 
     def expired(self, snapshot_id: int) -> NotFoundError:

@@ -80,19 +80,19 @@ class RecordDecoder:
 
     def schema_of(self, snapshot_id: int) -> TableSchema:
         """The columns that a snapshot's messages have."""
-        if (known := self._schemas.get(snapshot_id)) is None:
+        if (schema := self._schemas.get(snapshot_id)) is None:
             snapshot = find_changes(self._context, snapshot_id)
             schemas = self._context.schemas
-            known = schemas.read(snapshot.schema_id) if snapshot is not None else self._schema_of_expired(snapshot_id)
+            schema = schemas.read(snapshot.schema_id) if snapshot is not None else self._schema_of_expired(snapshot_id)
             if len(self._schemas) > 10_000:
                 self._schemas.clear()
-            self._schemas[snapshot_id] = known
-        return known
+            self._schemas[snapshot_id] = schema
+        return schema
 
     def _schema_of_expired(self, snapshot_id: int) -> TableSchema:
         """The schema of a snapshot that is gone: between those of its neighbours, if that leaves no choice."""
         context = self._context
-        oldest = max((known.id for other, known in self._schemas.items() if other < snapshot_id), default=0)
+        oldest = max((schema.id for other, schema in self._schemas.items() if other < snapshot_id), default=0)
         later = context.snapshots.live_ids()
         newest = context.snapshots.read(later[0]).schema_id if later else context.schema.id
         candidates = [context.schemas.read(i) for i in context.schemas.ids() if oldest <= i <= newest]
@@ -107,10 +107,12 @@ class RecordDecoder:
 
     def decoded(self, raw: RawRecords, part: npt.NDArray[np.int64], written: TableSchema) -> tuple[pa.RecordBatch, DecodedChanges]:
         """Records written with one schema as rows of the reader's; the changes say which record each row is of."""
-        now = self._context.schema
+        reader_schema = self._context.schema
         predicate = self._predicate
-        wanted = set(self._columns) | (columns_of(predicate) if predicate is not None else frozenset()) | set(now.primary_keys)
-        ids = {now.field(name).id for name in wanted}
+        names = (
+            set(self._columns) | (columns_of(predicate) if predicate is not None else frozenset()) | set(reader_schema.primary_keys)
+        )
+        ids = {reader_schema.field(name).id for name in names}
         fields = [f for f in written.fields if f.id in ids]
         arrow_schema = written.arrow_schema
         places = None if len(part) == len(raw) else part.tolist()
@@ -130,8 +132,8 @@ class RecordDecoder:
                 kind="bad-record",
             ) from error
         rows = pa.RecordBatch.from_struct_array(changes.rows.to_struct_array().combine_chunks())
-        if written.fields != now.fields:
-            targets = [now.field(name) for name in now.field_names if name in wanted]
+        if written.fields != reader_schema.fields:
+            targets = [reader_schema.field(name) for name in reader_schema.field_names if name in names]
             rows = self.fitting(rows, written, fields, targets)
         return rows, changes
 
@@ -140,8 +142,8 @@ class RecordDecoder:
         schema."""
         if self._predicate is not None:
             matches = evaluate(self._predicate, rows).fill_null(False).to_numpy(zero_copy_only=False).astype(np.bool_)
-            kinds, kept = self._filtered(rows, kinds, matches)
-            rows, kinds = rows.filter(pa.array(kept)), kinds[kept]
+            kinds, mask = self._filtered(rows, kinds, matches)
+            rows, kinds = rows.filter(pa.array(mask)), kinds[mask]
         if not self._pairs and (before := kinds == RowKind.UPDATE_BEFORE).any():
             rows, kinds = rows.filter(pa.array(~before)), kinds[~before]
         columns = [symbols_from_kinds(pa.array(kinds)), *(rows.column(name) for name in self._columns)]
@@ -171,12 +173,12 @@ class RecordDecoder:
         assert predicate is not None
         pairs = update_pairs(rows, kinds, schema.primary_keys)
         complete = self._settings.mode == "all" or not schema.is_keyed or columns_of(predicate) <= set(schema.primary_keys)
-        new, kept = filtered_kinds(kinds, matches, pairs, known_before=complete)
+        new, mask = filtered_kinds(kinds, matches, pairs, known_before=complete)
         # A pair that was cut apart: its row before leaves, its row after enters.
-        alone = ~pairs
-        alone[1:] &= ~pairs[:-1]
-        new[alone & kept & (kinds == RowKind.UPDATE_BEFORE)] = RowKind.DELETE
-        return new, kept
+        unpaired = ~pairs
+        unpaired[1:] &= ~pairs[:-1]
+        new[unpaired & mask & (kinds == RowKind.UPDATE_BEFORE)] = RowKind.DELETE
+        return new, mask
 
 
 def runs(values: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:

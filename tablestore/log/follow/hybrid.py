@@ -60,8 +60,8 @@ class HybridConsumption:
 
     def batches(self) -> Iterator[ChangeBatch]:
         """The batches, for ever if the request follows. Where to begin is decided now."""
-        wanted = self._request.start
-        is_new = wanted.position is None and wanted.scan != "from-timestamp"
+        requested = self._request.start
+        is_new = requested.position is None and requested.scan != "from-timestamp"
         if self._silence is not None:
             return self._without_log(self._silence)
         try:
@@ -102,8 +102,8 @@ class HybridConsumption:
             restart: Place | None = position
             while restart is not None:
                 if isinstance(restart, StorePlace):
-                    done = yield from self._store.finish(restart)
-                    place = self._place_behind(done, begins)
+                    snapshot_id = yield from self._store.finish(restart)
+                    place = self._place_behind(snapshot_id, begins)
                     self._store.progress.passed(self._store.place(restart), place)
                 else:
                     place = restart
@@ -113,23 +113,23 @@ class HybridConsumption:
         finally:
             self._reader.close()
 
-    def _place_behind(self, done: int, begins: Mapping[int, int]) -> LogPlace:
+    def _place_behind(self, snapshot_id: int, begins: Mapping[int, int]) -> LogPlace:
         """The place in the log behind a snapshot that was handed out whole."""
-        snapshot = self._context.snapshots.find(done) if done else None
-        return place_at(self._context, self._log, self._settings, snapshot, begins).at_base(done)
+        snapshot = self._context.snapshots.find(snapshot_id) if snapshot_id else None
+        return place_at(self._context, self._log, self._settings, snapshot, begins).at_base(snapshot_id)
 
     def _follow(self, place: LogPlace) -> Generator[ChangeBatch, None, StorePlace | None]:
         """Changes behind ``place``; returns where to begin anew, None at the end."""
         self._looked_at = place.base
         opened = False
         while not self._stopped():
-            found = False
+            has_rows = False
             try:
                 if not opened:
                     self._reader.open(place)
                     opened = True
                 for rows in self._reader.poll(place, POLL_S if self._request.follow else BOUNDED_POLL_S):
-                    found = True
+                    has_rows = True
                     if (restart := self._look_before(rows.snapshot_id, place)) is not None:
                         return restart
                     if (landed := self._landed(rows.snapshot_id, place)) is not None:
@@ -149,7 +149,7 @@ class HybridConsumption:
                 self._store.progress.passed(filled, place)
                 opened = False
                 continue
-            if found:
+            if has_rows:
                 self._silent_since = None
                 continue
             before, place = place, self._reader.caught_up(place)
@@ -196,11 +196,11 @@ class HybridConsumption:
                 if gap is None:
                     raise missing_snapshot(self._context, place)
                 is_crossed = self._looked_at < gap <= upto
-                found = Discontinuity(snapshot_id=gap, reason=_EXPIRED_GAP.format(gap)) if is_crossed else None
+                discontinuity = Discontinuity(snapshot_id=gap, reason=_EXPIRED_GAP.format(gap)) if is_crossed else None
             else:
                 upto = snapshot.id
-                found = published_gap(self._context, snapshot, self._settings.mode)
-            if found is not None and (restart := self._store.on_discontinuity(found)) is not None:
+                discontinuity = published_gap(self._context, snapshot, self._settings.mode)
+            if discontinuity is not None and (restart := self._store.on_discontinuity(discontinuity)) is not None:
                 # An expired snapshot cannot be read as it was then.
                 restart = restart if snapshot is not None else replace(restart, snapshot_id=self._newest())
                 self._looked_at = restart.snapshot_id
@@ -210,8 +210,8 @@ class HybridConsumption:
 
     def _last_expired(self) -> int:
         """Behind what was looked at: the last snapshot of which nothing is left."""
-        there = {*self._context.snapshots.live_ids(), *Changelogs(self._context.files).ids()}
-        return min((i for i in there if i > self._looked_at), default=self._newest() + 1) - 1
+        retained_ids = {*self._context.snapshots.live_ids(), *Changelogs(self._context.files).ids()}
+        return min((i for i in retained_ids if i > self._looked_at), default=self._newest() + 1) - 1
 
     def _is_silent(self, place: LogPlace) -> bool:
         """True if there are snapshots whose records do not come. At the end of a bounded read nobody waits for them."""
@@ -220,11 +220,11 @@ class HybridConsumption:
             return False
         if not self._request.follow:
             return True
-        now = self._context.clock.steady_s()
+        now_s = self._context.clock.steady_s()
         if self._silent_since is None:
-            self._silent_since = now
+            self._silent_since = now_s
             return False
-        if now - self._silent_since < SILENCE_S:
+        if now_s - self._silent_since < SILENCE_S:
             return False
         LOG.warning(
             "%s has no records of the snapshots %d to %d of %s: their changes are read from the file store; `tablestore log "

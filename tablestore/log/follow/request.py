@@ -74,10 +74,10 @@ def parse_start(
 ) -> Start:
     """The start of a reader, checked. What is None comes from the table's options ``log.scan…``. Raises InvalidInputError."""
     options = TableOptions(context.schema.options)
-    found = options.text(opt.LOG_SCAN) if scan is None else scan
-    mode = next((one for one in _MODES if one == found), None)
+    scan_text = options.text(opt.LOG_SCAN) if scan is None else scan
+    mode = next((mode for mode in _MODES if mode == scan_text), None)
     if mode is None:
-        raise InvalidInputError(f"expected scan to be one of {', '.join(_MODES)}, found {found!r:.80}", kind="scan-mode")
+        raise InvalidInputError(f"expected scan to be one of {', '.join(_MODES)}, found {scan_text!r:.80}", kind="scan-mode")
     if time_millis is None and mode == "from-timestamp":
         # The option is spelled mills; many would spell it millis.
         alias = options.get(opt.LOG_SCAN_TIMESTAMP_ALIAS)

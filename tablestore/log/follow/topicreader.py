@@ -58,8 +58,8 @@ def noted_offsets(context: TableContext, snapshot: Snapshot | None, incarnation:
     while snapshot is not None:
         text = snapshot.properties.get(LOG_OFFSETS_PROPERTY)
         if text is not None:
-            found, offsets = decode_log_offsets(text)
-            return offsets if found == incarnation else {}
+            noted_incarnation, offsets = decode_log_offsets(text)
+            return offsets if noted_incarnation == incarnation else {}
         snapshot = context.snapshots.find(snapshot.id - 1) if snapshot.id > 1 else None
     return {}
 
@@ -183,18 +183,18 @@ class LogReader:
         log, settings = self._log, self._settings
         incarnation = log.incarnation(partitions=settings.partitions)
         buckets = list(range(settings.partitions))
-        found = log.since(time_millis, buckets, table=self._uuid)
-        while cut := [one for one in found.values() if not one.whole]:
+        begins = log.since(time_millis, buckets, table=self._uuid)
+        while cut := [begin for begin in begins.values() if not begin.whole]:
             # The first snapshot may be cut off too, of a bucket that begins within these changes.
-            times = [one.time_millis for one in cut if one.time_millis is not None]
+            times = [begin.time_millis for begin in cut if begin.time_millis is not None]
             if len(times) < len(cut):
                 return None
-            found = log.since(max(times) + 1, buckets, table=self._uuid)
-        marks = [one.mark for one in found.values() if one.mark is not None]
+            begins = log.since(max(times) + 1, buckets, table=self._uuid)
+        marks = [begin.mark for begin in begins.values() if begin.mark is not None]
         if not marks:
             return None
         base = min(mark.snapshot_id for mark in marks) - 1
-        return LogPlace(incarnation=incarnation, base=base, offsets={bucket: one.offset for bucket, one in found.items()})
+        return LogPlace(incarnation=incarnation, base=base, offsets={bucket: begin.offset for bucket, begin in begins.items()})
 
     def from_store(self, snapshot: Snapshot, place: LogPlace) -> Iterator[LogRows]:
         """The changes of one snapshot behind ``place``, in its buckets, as the log would give them, from the file store."""
@@ -205,11 +205,11 @@ class LogReader:
                 place = place.moved(bucket, place.offsets[bucket], Mark(snapshot.id, part.first + part.rows.num_rows - 1))
                 rows, kinds = part.rows, part.kinds
                 if plan.context.schema.fields != context.schema.fields:
-                    then = plan.context.schema
-                    rows = self._decoder.fitting(rows, then, then.fields, context.schema.fields)
+                    snapshot_schema = plan.context.schema
+                    rows = self._decoder.fitting(rows, snapshot_schema, snapshot_schema.fields, context.schema.fields)
                 if settings.mode == "upsert":
-                    kept = kinds != RowKind.UPDATE_BEFORE
-                    rows, kinds = rows.filter(pa.array(kept)), kinds[kept]
+                    mask = kinds != RowKind.UPDATE_BEFORE
+                    rows, kinds = rows.filter(pa.array(mask)), kinds[mask]
                 yield LogRows(bucket=bucket, snapshot_id=snapshot.id, rows=self._decoder.selected(rows, kinds), place=place)
 
     def close(self) -> None:
@@ -238,15 +238,17 @@ class LogReader:
         complete = self._recorded(place.incarnation, (self._settings.slots,))
         if len(complete) < self._settings.slots:
             return place
-        base = min(one.snapshot_id for one in complete)
-        read = all(place.offsets.get(bucket, 0) >= offset for one in complete for bucket, offset in one.offsets.items())
+        base = min(progress.snapshot_id for progress in complete)
+        read = all(place.offsets.get(bucket, 0) >= offset for progress in complete for bucket, offset in progress.offsets.items())
         return place.at_base(base) if read and base > place.base else place
 
     def _recorded(self, incarnation: str, layouts: Iterable[int]) -> list[SlotProgress]:
         """The recorded progress of each slot that has begun."""
         progress = LogProgress(self._context.files)
-        found = [progress.read(slot, slots) for slots in layouts for slot in range(slots)]
-        return [one for one in found if one is not None and one.incarnation == incarnation]
+        recorded = [progress.read(slot, slots) for slots in layouts for slot in range(slots)]
+        return [
+            slot_progress for slot_progress in recorded if slot_progress is not None and slot_progress.incarnation == incarnation
+        ]
 
     def _ever_recorded(self, incarnation: str) -> list[SlotProgress]:
         return self._recorded(incarnation, LogProgress(self._context.files).layouts())
@@ -255,7 +257,7 @@ class LogReader:
         """The snapshot that the log begins with; while nothing was published, the one that is to come first."""
         recorded = self._ever_recorded(incarnation)
         if recorded:
-            return max(one.begins for one in recorded)
+            return max(progress.begins for progress in recorded)
         registered = RetentionLeases(self._context.files).find(LOG_HOLD)
         return registered.next_snapshot if registered is not None else 1
 
@@ -263,9 +265,9 @@ class LogReader:
         """The newest snapshot up to ``upto`` whose changes are not all in the log, as publishers have noted it; 0 if there is
         none, None if they have not come so far."""
         recorded = self._ever_recorded(place.incarnation)
-        if not recorded or max(one.snapshot_id for one in recorded) < upto:
+        if not recorded or max(progress.snapshot_id for progress in recorded) < upto:
             return None
-        return max(one.gap for one in recorded)
+        return max(progress.gap for progress in recorded)
 
 
 def missing_snapshot(context: TableContext, place: LogPlace) -> NotFoundError:

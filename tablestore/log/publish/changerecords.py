@@ -45,9 +45,9 @@ def published_gap(context: TableContext, snapshot: Snapshot, mode: ChangelogMode
 
 
 def _feed(context: TableContext, snapshot: Snapshot, mode: ChangelogMode) -> ChangeFeed:
-    then = context.at_schema(context.schemas.read(snapshot.schema_id))
-    pairs = mode == "all" or not then.settings.is_plain
-    return ChangeFeed(context=then, columns=then.schema.field_names, pairs=pairs)
+    snapshot_context = context.at_schema(context.schemas.read(snapshot.schema_id))
+    pairs = mode == "all" or not snapshot_context.settings.is_plain
+    return ChangeFeed(context=snapshot_context, columns=snapshot_context.schema.field_names, pairs=pairs)
 
 
 def find_changes(context: TableContext, snapshot_id: int) -> Snapshot | None:
@@ -59,8 +59,8 @@ def find_published(context: TableContext, snapshot_id: int, mode: ChangelogMode)
     """Finds as :func:`find_changes`; None, too, if rows before the changes are gone that the log has."""
     if (snapshot := context.snapshots.find(snapshot_id)) is not None:
         return snapshot
-    kept = Changelogs(context.files).find(snapshot_id)
-    return None if kept is None or _feed(context, kept, mode).looks_up(kept) else kept
+    changelog = Changelogs(context.files).find(snapshot_id)
+    return None if changelog is None or _feed(context, changelog, mode).looks_up(changelog) else changelog
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,13 +76,13 @@ def rows_behind(plan: SnapshotChanges, snapshot_id: int, bucket: int, mark: Mark
     """The changes of a snapshot in one bucket that lie behind ``mark``, at the snapshot's own schema."""
     if mark is not None and mark.snapshot_id > snapshot_id:
         return
-    done = mark.ordinal + 1 if mark is not None and mark.snapshot_id == snapshot_id else 0
+    done_rows = mark.ordinal + 1 if mark is not None and mark.snapshot_id == snapshot_id else 0
     ordinal = 0
     for batch in replace(plan, steps=[step for step in plan.steps if step.bucket == bucket]).batches():
         start, ordinal = ordinal, ordinal + batch.num_rows
-        if ordinal <= done:
+        if ordinal <= done_rows:
             continue
-        skipped = max(done - start, 0)
+        skipped = max(done_rows - start, 0)
         batch = batch.slice(skipped)
         kinds = np.asarray(batch.column(KIND_COLUMN).to_numpy(zero_copy_only=False), dtype=np.int8)
         yield OrdinalRows(first=start + skipped, kinds=kinds, rows=batch.drop_columns([KIND_COLUMN]))

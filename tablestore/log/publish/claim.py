@@ -63,8 +63,8 @@ def remove_log(context: TableContext, log: LogStore, settings: LogSettings, *, i
     So is one that shows no sign of being this table's: the options of a table, which anybody may have written, name any topic. Of a
     log that ``is_new`` it is sign enough that it is empty: its maker may have died before it left another, and nothing is lost.
     """
-    if (found := foreign_log(context, log, settings)) is not None:
-        LOG.warning("topic %s is left as it is: %s", log.name, found)
+    if (foreign := foreign_log(context, log, settings)) is not None:
+        LOG.warning("topic %s is left as it is: %s", log.name, foreign)
         return
     try:
         is_own = shows_owner(context, log, settings) or (is_new and is_empty(log, settings))
@@ -89,8 +89,8 @@ def adopt_log(context: TableContext, log: LogStore, settings: LogSettings) -> Lo
         tails = log.tails(range(settings.partitions), uncommitted=True).values()
         before = _recorded(context)
         written = [tail.location for tail in tails if tail.location is not None]
-        known = [*written, *((before.location, *before.former) if before is not None else ())]
-        former = tuple(dict.fromkeys(one for one in known if not same_place(one, root)))
+        locations = [*written, *((before.location, *before.former) if before is not None else ())]
+        former = tuple(dict.fromkeys(location for location in locations if not same_place(location, root)))
         owner = LogOwner(
             table=context.table_uuid,
             location=root,

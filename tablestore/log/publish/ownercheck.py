@@ -64,7 +64,7 @@ def check_end(context: TableContext, log: LogStore, owner: LogOwner, bucket: int
             f"{_OWN_TOPIC}"
         )
     ours = (owner.location, *owner.former)
-    if tail.location is not None and not any(same_place(one, tail.location) for one in ours):
+    if tail.location is not None and not any(same_place(location, tail.location) for location in ours):
         raise ForeignLog(
             f"{where} belongs to {tail.location} by now, and not to {root}: one is a copy of the other, and the log was adopted or "
             f"written to there; {_OWN_TOPIC}. `tablestore log adopt` takes it back"
@@ -78,14 +78,14 @@ def check_history(
     where, root = f"partition {bucket} of {log.name}", context.files.root_uri
     if tail.mark is None or not tail.mark.snapshot_id:
         return
-    found = tail.mark.snapshot_id
-    if latest is None or found > latest.id:
+    snapshot_id = tail.mark.snapshot_id
+    if latest is None or snapshot_id > latest.id:
         raise ConflictError(
-            f"{where} holds changes of snapshot {found}, the newest of {root} is {latest.id if latest else 'none'}: the table was "
-            f"restored from an older copy; {_REBUILD}",
+            f"{where} holds changes of snapshot {snapshot_id}, the newest of {root} is {latest.id if latest else 'none'}: the "
+            f"table was restored from an older copy; {_REBUILD}",
             kind="log-ahead",
         )
-    check_name(identity, root, where, found, tail.snapshot_uuid)
+    check_name(identity, root, where, snapshot_id, tail.snapshot_uuid)
 
 
 def check_name(identity: Identity, root: str, where: str, snapshot_id: int, recorded: str | None) -> None:
@@ -124,11 +124,11 @@ def log_problem(context: TableContext, log: LogStore, settings: LogSettings) -> 
 def foreign_log(context: TableContext, log: LogStore, settings: LogSettings) -> ForeignLog | None:
     """The error as :func:`log_problem` gives it, only where the log is not this table's: then it is not to be removed."""
     try:
-        found = log_problem(context, log, settings)
+        problem = log_problem(context, log, settings)
     except InvalidInputError:
         # Somebody has changed the number of partitions, or we may not look: the table's own record, which says ours, has to do.
         return None
-    return found if isinstance(found, ForeignLog) else None
+    return problem if isinstance(problem, ForeignLog) else None
 
 
 def shows_owner(context: TableContext, log: LogStore, settings: LogSettings) -> bool:

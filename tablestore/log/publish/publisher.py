@@ -208,9 +208,9 @@ class LogPublisher:
         while True:
             if self.try_hold():
                 return True
-            now = self._recorded_snapshot()
-            seen = now if seen is None else seen
-            if now != seen or not self._is_behind():
+            recorded = self._recorded_snapshot()
+            seen = recorded if seen is None else seen
+            if recorded != seen or not self._is_behind():
                 return False
             if clock.steady_s() >= deadline_s:
                 LOG.warning("the publisher of slot %d of %s makes no progress; publishing without its lock", self._number, name)
@@ -252,10 +252,10 @@ class LogPublisher:
         owner = owner_here(self._context)
         self._incarnation = log.incarnation(partitions=settings.partitions)
         self._slot = log.open_slot(self._number, self._buckets, timeout_s=OPEN_TIMEOUT_S)
-        own, recorded = self._progress.read(self._number, settings.slots), self._progress_of_other_layouts()
-        self._ahead.opening(own)
-        if recorded is None or (own is not None and own.snapshot_id >= recorded.snapshot_id):
-            recorded = own
+        own_progress, recorded = self._progress.read(self._number, settings.slots), self._progress_of_other_layouts()
+        self._ahead.opening(own_progress)
+        if recorded is None or (own_progress is not None and own_progress.snapshot_id >= recorded.snapshot_id):
+            recorded = own_progress
         published_to = recorded.incarnation if recorded is not None else owner.incarnation or self._incarnation
         if published_to != self._incarnation:
             raise ConflictError(
@@ -265,25 +265,25 @@ class LogPublisher:
                 kind="log-replaced",
             )
         self._done = recorded.snapshot_id if recorded else self._first() - 1
-        self._end_other_layouts(own)
+        self._end_other_layouts(own_progress)
         self._begins, self._gap = (recorded.begins, recorded.gap) if recorded else (self._done + 1, 0)
         whole = Mark(self._done, _WHOLE)
         noted = recorded.offsets if recorded else {}
-        lost: dict[int, Mark | None] = {}
+        lost_marks: dict[int, Mark | None] = {}
         for bucket, tail in self._own_tails(owner, recorded).items():
             mark = self._checked(bucket, tail)
             self._offsets[bucket] = tail.next_offset
             self._marks[bucket] = whole if mark is None or mark < whole else mark
             if tail.next_offset < noted.get(bucket, 0):
-                lost[bucket] = mark
-        if lost:
-            self._go_back(lost, noted)
-        if own is None:
+                lost_marks[bucket] = mark
+        if lost_marks:
+            self._go_back(lost_marks, noted)
+        if own_progress is None:
             # Before anything is sent: a publisher with another number of slots has to find this one.
             self._progress.record(self._number, settings.slots, self._current(self._done, None))
-        now = replace(owner, incarnation=owner.incarnation or self._incarnation, record_bytes=self._slot.max_record_bytes)
-        if now != owner:
-            write_log_owner(self._context.files, now)
+        new_owner = replace(owner, incarnation=owner.incarnation or self._incarnation, record_bytes=self._slot.max_record_bytes)
+        if new_owner != owner:
+            write_log_owner(self._context.files, new_owner)
         self._location = owner.location
         self._ahead.opened()
 
@@ -302,23 +302,23 @@ class LogPublisher:
             check_history(context, identity, log, bucket, tail, latest)
         return tails
 
-    def _end_other_layouts(self, own: SlotProgress | None) -> None:
+    def _end_other_layouts(self, own_progress: SlotProgress | None) -> None:
         """Fences the slots of another number of slots, where there was one lately: their buckets are this one's too."""
         mine = self._settings.slots
         layouts = self._progress.layouts()
-        found = [self._progress.read(slot, slots) for slots in layouts if slots != mine for slot in range(slots)]
-        newest = max((one.snapshot_id for one in found if one is not None), default=-1)
-        if newest < 0 or (own is not None and newest < own.snapshot_id):
+        recorded = [self._progress.read(slot, slots) for slots in layouts if slots != mine for slot in range(slots)]
+        newest = max((progress.snapshot_id for progress in recorded if progress is not None), default=-1)
+        if newest < 0 or (own_progress is not None and newest < own_progress.snapshot_id):
             return
         for other in range(max(*layouts, mine)):
             if other != self._number:
                 self._log.open_slot(other, (), timeout_s=OPEN_TIMEOUT_S).close()
 
-    def _go_back(self, lost: Mapping[int, Mark | None], noted: Offsets) -> None:
+    def _go_back(self, lost_marks: Mapping[int, Mark | None], noted: Offsets) -> None:
         """Records that were acknowledged are not there: the tails of these buckets count, and the rest is sent again."""
         log, root = self._log, self._context.files.root_uri
-        bounds = log.bounds(list(lost))
-        for bucket, mark in lost.items():
+        bounds = log.bounds(list(lost_marks))
+        for bucket, mark in lost_marks.items():
             begin, end = bounds[bucket]
             # Cut off, not only invisible: positions that snapshots have noted may be given to other records.
             if end < noted[bucket] or (mark is None and begin > 0):
@@ -328,10 +328,12 @@ class LogPublisher:
                     kind="log-lost",
                 )
             self._marks[bucket] = mark
-        LOG.warning("%s has lost acknowledged records in bucket(s) %s of %s; sending them again", log.name, sorted(lost), root)
+        LOG.warning(
+            "%s has lost acknowledged records in bucket(s) %s of %s; sending them again", log.name, sorted(lost_marks), root
+        )
         ids = self._context.snapshots.live_ids()
         earliest = ids[0] if ids else 1
-        self._done = min(self._done, *(mark.snapshot_id - 1 if mark else earliest - 1 for mark in lost.values()))
+        self._done = min(self._done, *(mark.snapshot_id - 1 if mark else earliest - 1 for mark in lost_marks.values()))
         self._progress.set_back(self._number, self._settings.slots, self._current(self._done, None))
 
     def _progress_of_other_layouts(self) -> SlotProgress | None:
@@ -340,8 +342,8 @@ class LogPublisher:
         for slots in self._progress.layouts():
             if slots == self._settings.slots:
                 continue
-            found = [self._progress.read(slot, slots) for slot in range(slots)]
-            complete = [progress for progress in found if progress is not None]
+            recorded = [self._progress.read(slot, slots) for slot in range(slots)]
+            complete = [progress for progress in recorded if progress is not None]
             if len(complete) < slots:
                 continue
             least = min(complete, key=lambda progress: progress.snapshot_id)
@@ -443,21 +445,21 @@ class LogPublisher:
     def _changes(self, snapshot_id: int, latest: Snapshot | None) -> Iterator[LogRecords]:
         """The changes of one snapshot that the log lacks. Raises NotFoundError where that is gone, or a part of it."""
         snapshot = latest if latest is not None and latest.id == snapshot_id else self._find(snapshot_id)
-        found, gap = snapshot_records(self._context, snapshot, self._buckets, self._settings.mode, self._marks)
+        records, gap = snapshot_records(self._context, snapshot, self._buckets, self._settings.mode, self._marks)
         if gap is not None:
             LOG.info("%s: %s; that is not published", self._context.files.root_uri, gap.reason)
             self._gap = snapshot.id
-        yield from found
+        yield from records
 
     def _find(self, snapshot_id: int) -> Snapshot:
-        found = find_published(self._context, snapshot_id, self._settings.mode)
-        if found is None:
+        snapshot = find_published(self._context, snapshot_id, self._settings.mode)
+        if snapshot is None:
             raise NotFoundError(
                 f"table {self._context.files.root_uri}: snapshot {snapshot_id} has expired before its changes were published to "
                 f"{self._log.name}; `tablestore log rebuild` starts the log anew from what is there",
                 kind="snapshot-expired",
             )
-        return found
+        return snapshot
 
     def _record(self, snapshot_id: int, uuid: str | None) -> None:
         if snapshot_id <= self._done:
@@ -482,9 +484,9 @@ class LogPublisher:
         """Let expiry have what every slot has sent; every now and then is enough."""
         if self._done - self._released < _RELEASE_EVERY:
             return
-        found = self._progress.read_lasting(self._settings.slots)
-        if len(found) == self._settings.slots:
-            least = min(progress.snapshot_id for progress in found)
+        recorded = self._progress.read_lasting(self._settings.slots)
+        if len(recorded) == self._settings.slots:
+            least = min(progress.snapshot_id for progress in recorded)
             self._release(least + 1)
             self._released = self._done
 

@@ -44,9 +44,9 @@ class Publishers:
         """The publisher of a slot, for one thread at a time. One that fails is closed and made anew next time."""
         mine = os.getpid(), key
         with self._lock:
-            found = self._open.pop(mine, None)
+            open_publisher = self._open.pop(mine, None)
         # Outside of the lock: to open one takes as long as its broker does.
-        publisher = found or make()
+        publisher = open_publisher or make()
         try:
             yield publisher
         except BaseException:

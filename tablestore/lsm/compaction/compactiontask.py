@@ -144,11 +144,11 @@ def plan_task(
     pending: list[Section] = []
 
     def close() -> None:
-        found = [file for section in pending for file in section.files]
-        if _is_worth_it(found, output_level, target_bytes, drops) or (found and rewrite_all):
+        pending_files = [file for section in pending for file in section.files]
+        if _is_worth_it(pending_files, output_level, target_bytes, drops) or (pending_files and rewrite_all):
             groups.append(tuple(pending))
         else:
-            upgrades.extend(file for file in found if file.level != output_level)
+            upgrades.extend(file for file in pending_files if file.level != output_level)
         pending.clear()
 
     reach: Any = None
@@ -156,8 +156,8 @@ def plan_task(
         if pending and bisect_left(walls, reach) != bisect_left(walls, min(key_of(file.min_key) for file in section.files)):
             close()
         reach = max(key_of(file.max_key) for file in section.files)
-        alone = not section.needs_merge
-        movable = alone and not rewrite_all and all(_stays_as_it_is(f, target_bytes, drops) for f in section.files)
+        is_single = not section.needs_merge
+        movable = is_single and not rewrite_all and all(_stays_as_it_is(f, target_bytes, drops) for f in section.files)
         if not movable:
             pending.append(section)
             continue

@@ -19,11 +19,11 @@ def pick_by_delete_ratio(
 
     ``deleted``: how many rows of a file are deleted, by file name.
     """
-    found = [file for file in files if deleted.get(file.file_name, 0) > share * file.row_count]
-    found.sort(key=lambda file: (-deleted[file.file_name] / file.row_count, file.file_name))
+    candidates = [file for file in files if deleted.get(file.file_name, 0) > share * file.row_count]
+    candidates.sort(key=lambda file: (-deleted[file.file_name] / file.row_count, file.file_name))
     chosen: list[DataFileMeta] = []
     spent = 0
-    for file in found:
+    for file in candidates:
         if budget_bytes is None or spent + file.file_size <= budget_bytes:
             chosen.append(file)
             spent += file.file_size

@@ -344,10 +344,10 @@ class _Picker:
         """True if no version of a key is left out where others of it are folded, or that does not matter."""
         if not self._policy.folds_at_once:
             return True
-        taken = {file.file_name for file in files}
+        task_names = {file.file_name for file in files}
         everything = [file for run in self._runs for file in run.files]
         for section in partition_intervals(everything, self._key_of):
-            inside = sum(file.file_name in taken for file in section.files)
+            inside = sum(file.file_name in task_names for file in section.files)
             if 1 < inside < len(section.files):
                 return False
         return True
@@ -368,6 +368,6 @@ class _Picker:
         return self._budget is None or cost <= self._budget
 
 
-def _without(files: Sequence[DataFileMeta], taken: Sequence[DataFileMeta]) -> list[DataFileMeta]:
-    names = {file.file_name for file in taken}
+def _without(files: Sequence[DataFileMeta], chosen: Sequence[DataFileMeta]) -> list[DataFileMeta]:
+    names = {file.file_name for file in chosen}
     return [file for file in files if file.file_name not in names]

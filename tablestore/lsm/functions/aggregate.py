@@ -83,13 +83,13 @@ def _extreme(column: pa.Array, events: Events, *, sign: int) -> Places:
     places = np.flatnonzero(valid)
     if not len(places):
         return np.full(events.keys, -1, dtype=np.int64)
-    some = events.where(valid)
-    ranks = dense_ranks(column.take(pa.array(some.rows)), descending=False) * sign
-    starts = some.starts()
+    valid_events = events.where(valid)
+    ranks = dense_ranks(column.take(pa.array(valid_events.rows)), descending=False) * sign
+    starts = valid_events.starts()
     best = np.maximum.reduceat(ranks, starts)
     is_best = ranks == np.repeat(best, np.diff(np.append(starts, len(ranks))))
-    found = some.first(is_best)
-    return np.where(found >= 0, places[found], -1)
+    first_places = valid_events.first(is_best)
+    return np.where(first_places >= 0, places[first_places], -1)
 
 
 def _unless_retracted(event: Places, events: Events) -> Places:

@@ -22,7 +22,7 @@ def join_texts(function: ColumnFunction, column: pa.Array, events: Events, name:
     """listagg: the texts that are not empty, with the delimiter between them; ``distinct`` leaves out parts that were there."""
     texts = column.fill_null("") if column.null_count else column
     filled = pc.not_equal(texts, "").to_numpy(zero_copy_only=False)
-    some = events.first(events.valid(column)) >= 0
+    has_text = events.first(events.valid(column)) >= 0
     events = _in_order(events.where(filled[events.rows]))
     parts, key = texts.take(pa.array(events.rows)), events.key
     if function.distinct:
@@ -31,7 +31,7 @@ def join_texts(function: ColumnFunction, column: pa.Array, events: Events, name:
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
     joined = pc.binary_join(pa.ListArray.from_arrays(pa.array(offsets), parts), function.delimiter)
     # Empty texts alone make an empty text.
-    return joined if some.all() else pc.if_else(pa.array(some), joined, pa.scalar(None, column.type))
+    return joined if has_text.all() else pc.if_else(pa.array(has_text), joined, pa.scalar(None, column.type))
 
 
 def collect(function: ColumnFunction, column: pa.Array, events: Events, name: str) -> pa.Array:
@@ -39,12 +39,12 @@ def collect(function: ColumnFunction, column: pa.Array, events: Events, name: st
     items = _items(column, events)
     same = _same_value(items, value_codes(column.values)[items.place])
     if function.distinct:
-        kept = _first_alive(items, same)
+        mask = _first_alive(items, same)
     elif items.adds.all():
-        kept = np.ones(len(items.place), dtype=np.bool_)
+        mask = np.ones(len(items.place), dtype=np.bool_)
     else:
-        kept = _not_taken_back(items, same)
-    return _lists(column, items, np.flatnonzero(kept), _has_list(column, events), events.keys)
+        mask = _not_taken_back(items, same)
+    return _lists(column, items, np.flatnonzero(mask), _has_list(column, events), events.keys)
 
 
 def merge_map(function: ColumnFunction, column: pa.Array, events: Events, name: str) -> pa.Array:
@@ -66,15 +66,15 @@ def nested_update(function: ColumnFunction, column: pa.Array, events: Events, na
         fields = [pc.struct_field(values, field) for field in function.nested_key]
         codes = combined_codes([value_codes(field) for field in fields], len(values))
         same = _same_value(items, codes[items.place])
-        kept = _last_entries(items, same)
+        places = _last_entries(items, same)
     else:
         same = _same_value(items, value_codes(values)[items.place])
-        kept = np.flatnonzero(_alive(items, same))
+        places = np.flatnonzero(_alive(items, same))
     if function.count_limit is not None:
-        key = items.key[kept]
+        key = items.key[places]
         first = np.searchsorted(key, key)
-        kept = kept[np.arange(len(key)) - first < function.count_limit]
-    return _lists(column, items, kept, _has_list(column, events), events.keys)
+        places = places[np.arange(len(key)) - first < function.count_limit]
+    return _lists(column, items, places, _has_list(column, events), events.keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,16 +106,16 @@ def _same_value(items: _Items, codes: Codes) -> Codes:
 
 def _alive(items: _Items, same: Codes) -> Mask:
     """The mask of the items that were added since their value was last taken back."""
-    taken = last_of_group(same, _count(same), ~items.adds)
-    alive: Mask = items.adds & (np.arange(len(same)) > taken[same])
+    last_removal = last_of_group(same, _count(same), ~items.adds)
+    alive: Mask = items.adds & (np.arange(len(same)) > last_removal[same])
     return alive
 
 
 def _first_alive(items: _Items, same: Codes) -> Mask:
     """The first item of each value since it was last taken back; none if nothing was added since."""
     first = first_of_group(same, _count(same), _alive(items, same))
-    kept: Mask = items.adds & (first[same] == np.arange(len(same)))
-    return kept
+    mask: Mask = items.adds & (first[same] == np.arange(len(same)))
+    return mask
 
 
 def _not_taken_back(items: _Items, same: Codes) -> Mask:
@@ -136,9 +136,9 @@ def _not_taken_back(items: _Items, same: Codes) -> Mask:
     running = np.cumsum(added)
     before_next = np.repeat(running[starts + counts - 1], counts)
     from_end = before_next - running
-    kept = np.zeros(len(order), dtype=np.bool_)
-    kept[order] = (step > 0) & (from_end < np.repeat(left, counts))
-    return kept
+    mask = np.zeros(len(order), dtype=np.bool_)
+    mask[order] = (step > 0) & (from_end < np.repeat(left, counts))
+    return mask
 
 
 def _last_entries(items: _Items, same: Codes) -> Places:
@@ -149,8 +149,8 @@ def _last_entries(items: _Items, same: Codes) -> Places:
     oldest = first_of_group(same, count, alive & ~items.newer)
     chosen = np.where(newest >= 0, newest, oldest)
     first = first_of_group(same, count, alive)
-    found = first >= 0
-    return chosen[found][np.argsort(first[found], kind="stable")]
+    present = first >= 0
+    return chosen[present][np.argsort(first[present], kind="stable")]
 
 
 def _count(codes: Codes) -> int:
@@ -163,12 +163,12 @@ def _has_list(column: pa.Array, events: Events) -> Mask:
     return out
 
 
-def _lists(column: pa.Array, items: _Items, kept: Places, valid: Mask, keys: int) -> pa.Array:
+def _lists(column: pa.Array, items: _Items, chosen: Places, valid: Mask, keys: int) -> pa.Array:
     """Lists or maps of the kept items (their keys ascending)."""
     # Items that were taken back before anything was added do not make a list.
-    counts = np.bincount(items.key[kept], minlength=keys)
+    counts = np.bincount(items.key[chosen], minlength=keys)
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
-    places = pa.array(items.place[kept])
+    places = pa.array(items.place[chosen])
     mask = None if valid.all() else pa.array(~valid)
     if pa.types.is_map(column.type):
         keys_array, values = column.keys.take(places), column.items.take(places)
@@ -196,5 +196,5 @@ def _distinct_parts(texts: pa.Array, events: Events, delimiter: str) -> tuple[pa
     same = combined_codes([key, value_codes(parts)], len(parts))
     first = first_of_group(same, _count(same), np.ones(len(same), dtype=np.bool_))
     filled = pc.not_equal(parts, "").to_numpy(zero_copy_only=False)
-    kept = opening[event] | (filled & (first[same] == np.arange(len(same))))
-    return parts.filter(pa.array(kept)), key[kept]
+    mask = opening[event] | (filled & (first[same] == np.arange(len(same))))
+    return parts.filter(pa.array(mask)), key[mask]

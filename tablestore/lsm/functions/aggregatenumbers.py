@@ -143,13 +143,15 @@ def _decimal_products(values: pa.Array, events: Events, name: str) -> pa.Array:
         adds = events.adds[place]
         parts = [product]
         if (some := np.flatnonzero(adds)).size:
-            found = _exact_products(product.take(pa.array(chosen[some])), values.take(pa.array(place[some])))
-            rounded = pc.round(found, ndigits=kind.scale, round_mode="half_towards_infinity")
+            products = _exact_products(product.take(pa.array(chosen[some])), values.take(pa.array(place[some])))
+            rounded = pc.round(products, ndigits=kind.scale, round_mode="half_towards_infinity")
             parts.append(_narrowed(rounded, wide, name, "product"))
-        if (others := np.flatnonzero(~adds)).size:
-            parts.append(_decimal_quotients(product.take(pa.array(chosen[others])), values.take(pa.array(place[others])), name))
+        if (retracted := np.flatnonzero(~adds)).size:
+            parts.append(
+                _decimal_quotients(product.take(pa.array(chosen[retracted])), values.take(pa.array(place[retracted])), name)
+            )
         source = np.arange(len(product))
-        source[chosen[np.concatenate([some, others])]] = len(product) + np.arange(len(chosen))
+        source[chosen[np.concatenate([some, retracted])]] = len(product) + np.arange(len(chosen))
         product = pa.concat_arrays(parts).take(pa.array(source))
     return product.cast(kind)
 
@@ -206,25 +208,25 @@ def _later_events(events: Events) -> Iterator[tuple[Places, Places]]:
         yield longer, starts[longer] + step
 
 
-def _fitting(numbers: npt.NDArray[np.int64], kind: pa.DataType, name: str, what: str) -> pa.Array:
+def _fitting(numbers: npt.NDArray[np.int64], kind: pa.DataType, name: str, quantity: str) -> pa.Array:
     try:
         return pa.array(numbers).cast(kind)
     except pa.ArrowInvalid as error:
-        raise _overflow(name, kind, what) from error
+        raise _overflow(name, kind, quantity) from error
 
 
-def _narrowed(numbers: pa.Array, kind: pa.DataType, name: str, what: str) -> pa.Array:
+def _narrowed(numbers: pa.Array, kind: pa.DataType, name: str, quantity: str) -> pa.Array:
     try:
         out = numbers.cast(kind)
         # A cast to the same type looks at nothing.
         out.validate(full=True)
     except pa.ArrowInvalid as error:
-        raise _overflow(name, kind, what) from error
+        raise _overflow(name, kind, quantity) from error
     return out
 
 
-def _overflow(name: str, kind: pa.DataType, what: str) -> InvalidInputError:
+def _overflow(name: str, kind: pa.DataType, quantity: str) -> InvalidInputError:
     return InvalidInputError(
-        f"the {what} of column {name!r} leaves its type {kind}: some key's values are too large together; widen the column",
+        f"the {quantity} of column {name!r} leaves its type {kind}: some key's values are too large together; widen the column",
         kind="overflow",
     )

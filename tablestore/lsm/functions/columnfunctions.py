@@ -98,11 +98,11 @@ def _check_type(field: Field, name: str) -> None:
 
 def _check_nested_key(field: Field, names: tuple[str, ...], key: str) -> None:
     assert isinstance(field.type, ArrayType) and isinstance(field.type.element, RowType), "the type was checked"
-    known = [nested.name for nested in field.type.element.fields]
+    nested_names = [nested.name for nested in field.type.element.fields]
     for name in names:
-        if name not in known:
+        if name not in nested_names:
             raise InvalidInputError(
                 f"option {key} names {name!r}, which the rows in column {field.name!r} do not have"
-                f"{did_you_mean(name, known)} (they have {', '.join(known)})",
+                f"{did_you_mean(name, nested_names)} (they have {', '.join(nested_names)})",
                 kind="unknown-column",
             )

@@ -188,10 +188,10 @@ class MergeFunction:
 
     def required_columns(self, columns: Iterable[str]) -> frozenset[str]:
         """The columns that must be read besides the key to give ``columns``, these included."""
-        wanted = frozenset(columns)
-        needed = set(wanted) | {field.name for field in self.sequence_fields}
+        names = frozenset(columns)
+        needed = set(names) | {field.name for field in self.sequence_fields}
         for group in self.groups:
-            if group.removes or not wanted.isdisjoint((*group.fields, *group.columns)):
+            if group.removes or not names.isdisjoint((*group.fields, *group.columns)):
                 needed.update(group.fields)
         return frozenset(needed)
 
@@ -213,9 +213,9 @@ class MergeFunction:
                 "(fields.<sequence column>.sequence-group) to take them back one by one",
                 kind="retraction",
             )
-        wanted = None if columns is None else frozenset(columns)
+        names = None if columns is None else frozenset(columns)
         for column, function in self.functions:
-            if (wanted is None or column in wanted) and not function.takes_retractions:
+            if (names is None or column in names) and not function.takes_retractions:
                 raise InvalidInputError(
                     f"the aggregate function {function.name} of column {column!r} cannot take a value back, and there is a "
                     f"retraction (-U or -D): set fields.{column}.ignore-retract to leave the column as it is, "

@@ -46,9 +46,9 @@ def merge_function(schema: TableSchema) -> MergeFunction:
     options = TableOptions(schema.options)
     engine = options.get("merge-engine", "deduplicate").strip().lower()
     if engine not in _KEEP and engine not in _COMPUTING:
-        known = (*_KEEP, *_COMPUTING)
+        engines = (*_KEEP, *_COMPUTING)
         raise InvalidInputError(
-            f"expected merge-engine to be one of {', '.join(known)}, found {engine!r}{did_you_mean(engine, known)}",
+            f"expected merge-engine to be one of {', '.join(engines)}, found {engine!r}{did_you_mean(engine, engines)}",
             kind="merge-engine",
         )
     function = MergeFunction(
@@ -66,8 +66,8 @@ def merge_function(schema: TableSchema) -> MergeFunction:
             remove_on_delete=options.flag(opt.AGGREGATION_REMOVE_RECORD),
         )
         if function.remove_on_delete:
-            for column, made in function.functions:
-                if made.ignore_retract:
+            for column, function_of_column in function.functions:
+                if function_of_column.ignore_retract:
                     raise _contradiction(opt.AGGREGATION_REMOVE_RECORD.key, f"{FIELDS_PREFIX}{column}.ignore-retract")
     elif engine == "partial-update":
         groups = tuple(_groups(schema, options))
@@ -171,7 +171,7 @@ def _group_functions(schema: TableSchema, options: TableOptions, function: Merge
 
 def _groups(schema: TableSchema, options: TableOptions) -> Iterator[SequenceGroup]:
     removing = set(options.names(opt.PARTIAL_UPDATE_REMOVE_RECORD_GROUP))
-    taken: dict[str, str] = {}
+    group_of_column: dict[str, str] = {}
     fields_of: set[str] = set()
     for key in sorted(options):
         if not (key.startswith(FIELDS_PREFIX) and key.endswith(_GROUP)):
@@ -189,12 +189,13 @@ def _groups(schema: TableSchema, options: TableOptions) -> Iterator[SequenceGrou
                 raise InvalidInputError(
                     f"option {key}: {name!r} is a key column, which no sequence group takes", kind="invalid-option"
                 )
-            if name in taken:
+            if name in group_of_column:
                 raise InvalidInputError(
-                    f"column {name!r} is in more than one sequence group: {taken[name]} and {key}; it can follow one only",
+                    f"column {name!r} is in more than one sequence group: {group_of_column[name]} and {key}; it can follow one "
+                    "only",
                     kind="invalid-option",
                 )
-            taken[name] = key
+            group_of_column[name] = key
         _check_sequence_types(schema, fields, key)
         fields_of.update(fields)
         yield SequenceGroup(fields=fields, columns=columns, removes=not removing.isdisjoint(fields))
@@ -207,7 +208,7 @@ def _groups(schema: TableSchema, options: TableOptions) -> Iterator[SequenceGrou
 
 def _check_removal(function: MergeFunction, options: TableOptions) -> None:
     delete, group = opt.PARTIAL_UPDATE_REMOVE_RECORD.key, opt.PARTIAL_UPDATE_REMOVE_RECORD_GROUP.key
-    removes_by_group = any(found.removes for found in function.groups)
+    removes_by_group = any(sequence_group.removes for sequence_group in function.groups)
     if function.remove_on_delete and function.ignore_delete:
         raise _contradiction(delete, "ignore-delete")
     if removes_by_group and function.ignore_delete:

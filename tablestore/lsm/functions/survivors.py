@@ -88,15 +88,15 @@ def last_of_each_key(keys: WindowKeys, *, sorted_anyway: bool = False) -> list[M
         lookups = sum(min(len(a), len(b)) for a, b in combinations(arrays, 2))
         if lookups * _SEARCH_COST <= keys.row_count:
             return _by_search(arrays)
-    done = keys.in_order
+    sorted_order = keys.in_order
     mask = np.empty(keys.row_count, dtype=np.bool_)
-    mask[done.order[:-1]] = ~done.repeats
-    mask[done.order[-1]] = True
+    mask[sorted_order.order[:-1]] = ~sorted_order.repeats
+    mask[sorted_order.order[-1]] = True
     return [*keys.split(mask)[:-1], None]
 
 
 def winners_by_sequence(
-    done: SortedOrder,
+    sorted_order: SortedOrder,
     fields: Sequence[pa.Array],
     *,
     descending: Sequence[bool],
@@ -108,9 +108,9 @@ def winners_by_sequence(
     Versions compare by ``fields`` (nulls smallest), then ``sequences``, then row number; the greatest wins, with
     ``keep="first"`` the least.
     """
-    mask = np.ones(len(done.order), dtype=np.bool_)
-    several, group = versions_of_repeated_keys(done)
-    rows = done.order[several]
+    mask = np.ones(len(sorted_order.order), dtype=np.bool_)
+    several, group = versions_of_repeated_keys(sorted_order)
+    rows = sorted_order.order[several]
     if not len(rows):
         return mask
     versions = [field.take(pa.array(rows)) for field in fields]
@@ -126,13 +126,13 @@ def winners_by_sequence(
     return mask
 
 
-def versions_of_repeated_keys(done: SortedOrder) -> tuple[Mask, Places]:
-    """The places in ``done.order`` whose key occurs several times, and a number per key for each of them."""
-    several = np.zeros(len(done.order), dtype=np.bool_)
-    several[1:] = done.repeats
-    several[:-1] |= done.repeats
-    first = np.ones(len(done.order), dtype=np.bool_)
-    first[1:] = ~done.repeats
+def versions_of_repeated_keys(sorted_order: SortedOrder) -> tuple[Mask, Places]:
+    """The places in ``sorted_order.order`` whose key occurs several times, and a number per key for each of them."""
+    several = np.zeros(len(sorted_order.order), dtype=np.bool_)
+    several[1:] = sorted_order.repeats
+    several[:-1] |= sorted_order.repeats
+    first = np.ones(len(sorted_order.order), dtype=np.bool_)
+    first[1:] = ~sorted_order.repeats
     return several, np.cumsum(first, dtype=np.int64)[several]
 
 
@@ -157,9 +157,9 @@ def dense_ranks(field: pa.Array, descending: bool) -> npt.NDArray[np.int64]:
     ranks = np.zeros(len(field), dtype=np.int64)
     valid = np.flatnonzero(field.is_valid().to_numpy(zero_copy_only=False))
     if len(valid):
-        done = sort_by_group_and_key(None, 1, to_words(plain_columns([field.drop_null()], [False])))
-        dense = np.cumsum(np.concatenate([[True], ~done.repeats]))
-        ranks[valid[done.order]] = dense[-1] - dense + 1 if descending else dense
+        sorted_order = sort_by_group_and_key(None, 1, to_words(plain_columns([field.drop_null()], [False])))
+        dense = np.cumsum(np.concatenate([[True], ~sorted_order.repeats]))
+        ranks[valid[sorted_order.order]] = dense[-1] - dense + 1 if descending else dense
     return ranks
 
 
@@ -196,11 +196,11 @@ def _by_search(arrays: Sequence[Keys]) -> list[Mask | None]:
     for older, newer in combinations(range(len(arrays)), 2):
         old, new = arrays[older], arrays[newer]
         if len(new) <= len(old):
-            found = np.searchsorted(old, new)
-            found[found == len(old)] = 0
-            masks[older][found[old[found] == new]] = False
+            places = np.searchsorted(old, new)
+            places[places == len(old)] = 0
+            masks[older][places[old[places] == new]] = False
         else:
-            found = np.searchsorted(new, old)
-            found[found == len(new)] = 0
-            masks[older] &= new[found] != old
+            places = np.searchsorted(new, old)
+            places[places == len(new)] = 0
+            masks[older] &= new[places] != old
     return [*masks[:-1], None]

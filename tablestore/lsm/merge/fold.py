@@ -67,10 +67,10 @@ def fold_versions(
     if starts_anew.any():
         last = events.last(starts_anew)
         replaced = last >= 0
-        kept = np.arange(len(rows)) >= last[key]
+        mask = np.arange(len(rows)) >= last[key]
         started = starts_anew & ~adds
-        events, started = events.where(kept), started[kept]
-        turns = {group: _Turns(turn.takes_part[kept], turn.newer[kept]) for group, turn in turns.items()}
+        events, started = events.where(mask), started[mask]
+        turns = {group: _Turns(turn.takes_part[mask], turn.newer[mask]) for group, turn in turns.items()}
     added = events.last(events.adds) >= 0
     # In an aggregation several retractions make a row of what they take back; only a -D that removes the row ends it.
     removed = ~added & (replaced | (function.engine != "aggregation"))
@@ -106,8 +106,8 @@ class _ColumnFold:
             out = self._from_newest(column, self.turns[group], nulls=name not in group.fields)
         elif function is None:
             events = self.events
-            found = events.last(events.adds & events.valid(column))
-            out = take_or_null(column, events.row_of(found))
+            places = events.last(events.adds & events.valid(column))
+            out = take_or_null(column, events.row_of(places))
         else:
             events = self.events
             if function.name == "first_value" and self.started.any():

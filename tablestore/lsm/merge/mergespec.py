@@ -84,8 +84,8 @@ class Chunk:
         chunk = self if ours or not function.marks_replacements else self._without_marks()
         if not function.skipped_kinds:
             return chunk
-        gone = np.isin(chunk.kinds(), function.skipped_kinds)
-        return chunk._where(~gone) if gone.any() else chunk
+        skipped = np.isin(chunk.kinds(), function.skipped_kinds)
+        return chunk._where(~skipped) if skipped.any() else chunk
 
     def output(self, spec: MergeSpec) -> pa.RecordBatch:
         """The columns that are wanted of all rows."""
@@ -97,9 +97,9 @@ class Chunk:
             schema=pa.schema([*SYSTEM_FIELDS, *values.schema]),
         )
 
-    def _where(self, kept: Mask) -> "Chunk":
-        mask = pa.array(kept)
-        plain = [column.filter(mask) if isinstance(column, pa.Array) else column[kept] for column in self.plain]
+    def _where(self, keep: Mask) -> "Chunk":
+        mask = pa.array(keep)
+        plain = [column.filter(mask) if isinstance(column, pa.Array) else column[keep] for column in self.plain]
         return replace(self, batch=self.batch.filter(mask), plain=plain)
 
     def _without_marks(self) -> "Chunk":

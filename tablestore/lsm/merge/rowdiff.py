@@ -47,20 +47,20 @@ def diff_rows(
     differs = np.ones(key_count, dtype=np.bool_)
     both = np.flatnonzero((old >= 0) & (new >= 0))
     differs[both] = ~_unchanged(before.rows, old[both], after.rows, new[both], deduplicate=deduplicate, ignored=ignored)
-    gone = np.flatnonzero((old >= 0) & differs)
-    came = np.flatnonzero((new >= 0) & differs)
+    removed = np.flatnonzero((old >= 0) & differs)
+    added = np.flatnonzero((new >= 0) & differs)
     shared = before.rows is after.rows
-    places = np.concatenate([old[gone], new[came] + (0 if shared else before.rows.num_rows)])
+    places = np.concatenate([old[removed], new[added] + (0 if shared else before.rows.num_rows)])
     kinds = np.concatenate(
         [
-            np.where(new[gone] >= 0, np.int8(RowKind.UPDATE_BEFORE), np.int8(RowKind.DELETE)),
-            np.where(old[came] >= 0, np.int8(RowKind.UPDATE_AFTER), np.int8(RowKind.INSERT)),
+            np.where(new[removed] >= 0, np.int8(RowKind.UPDATE_BEFORE), np.int8(RowKind.DELETE)),
+            np.where(old[added] >= 0, np.int8(RowKind.UPDATE_AFTER), np.int8(RowKind.INSERT)),
         ]
     )
-    order = np.argsort(np.concatenate([2 * gone, 2 * came + 1]), kind="stable")
+    order = np.argsort(np.concatenate([2 * removed, 2 * added + 1]), kind="stable")
     rows = (before.rows if shared else pa.concat_tables([before.rows, after.rows])).combine_chunks()
-    taken = take_rows(rows, places[order])
-    return taken.set_column(taken.schema.get_field_index(KIND_COLUMN), rows.schema.field(KIND_COLUMN), pa.array(kinds[order]))
+    diff = take_rows(rows, places[order])
+    return diff.set_column(diff.schema.get_field_index(KIND_COLUMN), rows.schema.field(KIND_COLUMN), pa.array(kinds[order]))
 
 
 def equal_values(left: pa.Array, right: pa.Array) -> Mask:
@@ -71,8 +71,8 @@ def equal_values(left: pa.Array, right: pa.Array) -> Mask:
     if not len(places):
         return same
     if len(places) < len(left):
-        taken = pa.array(places)
-        left, right = left.take(taken), right.take(taken)
+        valid_places = pa.array(places)
+        left, right = left.take(valid_places), right.take(valid_places)
     same[places] = _equal_present(left, right)
     return same
 
@@ -112,8 +112,8 @@ def _equal_present(left: pa.Array, right: pa.Array) -> Mask:
         return _equal_lists(left, right)
     if pa.types.is_floating(kind):
         return _equal_floats(left, right)
-    found: Mask = pc.equal(left, right).to_numpy(zero_copy_only=False)
-    return found
+    equal: Mask = pc.equal(left, right).to_numpy(zero_copy_only=False)
+    return equal
 
 
 def _equal_floats(left: pa.Array, right: pa.Array) -> Mask:
@@ -129,8 +129,8 @@ def _equal_lists(left: pa.Array, right: pa.Array) -> Mask:
     places = np.flatnonzero(same & (lengths[0] > 0))
     if not len(places):
         return same
-    taken = pa.array(places)
-    parts = [_elements(side.take(taken)) for side in (left, right)]
+    filled_places = pa.array(places)
+    parts = [_elements(side.take(filled_places)) for side in (left, right)]
     elements = equal_values(*parts)
     starts = np.concatenate([[0], np.cumsum(lengths[0][places])[:-1]])
     same[places] = np.logical_and.reduceat(elements, starts)

@@ -89,10 +89,10 @@ class _Cursor:
         """Load the next batch; False at the end of the run. A run that is alone needs no keys."""
         self._batch, self._start = None, 0
         previous, self._plain = self.last_key, []
-        found, self._ahead = self._ahead or self._next(), None
-        if found is None:
+        ahead, self._ahead = self._ahead or self._next(), None
+        if ahead is None:
             return False
-        self._source, self._batch = found
+        self._source, self._batch = ahead
         if not alone:
             if self._batch.num_rows < _SMALL_BATCH_ROWS and self._batch.nbytes < _SMALL_BATCH_BYTES:
                 self._ahead = self._next()

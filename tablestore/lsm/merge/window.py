@@ -190,13 +190,13 @@ def _emit_ordered(
     chunks: Sequence[Chunk], keys: WindowKeys, masks: Sequence[Mask | None], spec: MergeSpec
 ) -> Iterator[pa.RecordBatch]:
     """The surviving rows of all chunks, interleaved in key order."""
-    kept = np.ones(keys.row_count, dtype=np.bool_)
-    for chunk, mask, part in zip(chunks, masks, keys.split(kept), strict=True):
+    surviving = np.ones(keys.row_count, dtype=np.bool_)
+    for chunk, mask, part in zip(chunks, masks, keys.split(surviving), strict=True):
         survivors = _without_retractions(chunk, mask, spec)
         if survivors is not None:
             part[:] = survivors
     order = keys.in_order.order
-    order = order[kept[order]]
+    order = order[surviving[order]]
     parts = [chunk.output(spec) for chunk in chunks]
     if sum(part.nbytes for part in parts) > TOGETHER_BYTES:
         yield from _row_by_row(parts, keys.bounds, order)

@@ -35,15 +35,15 @@ class FlushLayer:
 
 
 def fold_layers(
-    function: MergeFunction, rows: pa.Table, kinds: Kinds | None, done: SortedOrder, counts: list[int]
+    function: MergeFunction, rows: pa.Table, kinds: Kinds | None, sorted_order: SortedOrder, counts: list[int]
 ) -> Iterator[FlushLayer]:
-    """Fold the rows of a buffer; ``done.order`` has them by group, key and version, ``counts`` are the rows per group.
+    """Fold the rows of a buffer; ``sorted_order`` has them by group, key and version, ``counts`` are the rows per group.
 
     Raises InvalidInputError if a key is added and retracted more often than there may be layers.
     """
-    order = done.order
+    order = sorted_order.order
     first = np.ones(len(order), dtype=np.bool_)
-    first[1:] = ~done.repeats
+    first[1:] = ~sorted_order.repeats
     group = np.repeat(np.arange(len(counts)), counts)
     layer = np.zeros(len(order), dtype=np.int64)
     if kinds is not None and function.keeps_retractions_apart:
@@ -68,7 +68,7 @@ def _folded(
     row_of_key = places[starts]
     kinds_of_key = None if kinds is None else kinds[row_of_key]
     if not several.any():
-        return FlushLayer(_taken(rows, None, row_of_key), kinds_of_key, counts)
+        return FlushLayer(_rows_at(rows, None, row_of_key), kinds_of_key, counts)
     key = np.cumsum(key_starts) - 1
     chosen = several[key]
     versions = places[chosen]
@@ -86,10 +86,10 @@ def _folded(
     if kinds_of_key is None:
         kinds_of_key = np.zeros(len(starts), dtype=np.int8)
     kinds_of_key[several] = folded.kinds
-    return FlushLayer(_taken(rows, folded.columns, row_of_key), kinds_of_key if kinds_of_key.any() else None, counts)
+    return FlushLayer(_rows_at(rows, folded.columns, row_of_key), kinds_of_key if kinds_of_key.any() else None, counts)
 
 
-def _taken(rows: pa.Table, folded: dict[str, pa.Array] | None, places: Places) -> pa.Table:
+def _rows_at(rows: pa.Table, folded: dict[str, pa.Array] | None, places: Places) -> pa.Table:
     """The rows at ``places``; beyond the last row the folded ones go on. Column by column: only one is copied twice at a time."""
     indices = pa.array(places)
     columns = []

@@ -34,25 +34,27 @@ def with_stored(
     for position, field in enumerate(fields):
         if field.name not in parts:
             continue
-        given = one_chunk(rows.column(field.name))
-        found = take_or_null(one_chunk(stored.column(field.name)), places)
+        new_values = one_chunk(rows.column(field.name))
+        stored_values = take_or_null(one_chunk(stored.column(field.name)), places)
         if parts[field.name] == [()]:
-            found = _of_new_rows(found, given, field, places < 0, kinds, where)
+            stored_values = _of_new_rows(stored_values, new_values, field, places < 0, kinds, where)
         else:
-            found = _joined(given, found, parts[field.name])
-        rows = rows.set_column(position, rows.schema.field(position), found)
+            stored_values = _joined(new_values, stored_values, parts[field.name])
+        rows = rows.set_column(position, rows.schema.field(position), stored_values)
     return rows
 
 
-def _of_new_rows(found: pa.Array, given: pa.Array, field: Field, new: npt.NDArray[np.bool_], kinds: Kinds, where: str) -> pa.Array:
+def _of_new_rows(
+    stored_values: pa.Array, new_values: pa.Array, field: Field, new: npt.NDArray[np.bool_], kinds: Kinds, where: str
+) -> pa.Array:
     if not new.any():
-        return found
+        return stored_values
     adds = ~retracts(kinds)
     default = default_scalar(field)
     if default is not None:
-        return pc.if_else(pa.array(new & (adds | (not field.type.nullable))), default, found)
+        return pc.if_else(pa.array(new & (adds | (not field.type.nullable))), default, stored_values)
     if field.type.nullable:
-        return found
+        return stored_values
     if count := int((new & adds).sum()):
         raise InvalidInputError(
             f"the rows for {where} lack {field.name}, which is NOT NULL and has no default, and {count} of them have keys that are "
@@ -60,15 +62,15 @@ def _of_new_rows(found: pa.Array, given: pa.Array, field: Field, new: npt.NDArra
             kind="missing-column",
         )
     # The values of a retraction are not read.
-    return pc.if_else(pa.array(new), given, found)
+    return pc.if_else(pa.array(new), new_values, stored_values)
 
 
-def _joined(given: pa.Array, stored: pa.Array, paths: Sequence[Path]) -> pa.Array:
-    """The struct ``given`` with the fields ``paths`` of ``stored``."""
-    names = [field.name for field in given.type]
+def _joined(new_values: pa.Array, stored: pa.Array, paths: Sequence[Path]) -> pa.Array:
+    """The struct ``new_values`` with the fields ``paths`` of ``stored``."""
+    names = [field.name for field in new_values.type]
     children = []
     for position, name in enumerate(names):
         inner = [path[1:] for path in paths if path[0] == name]
-        mine, other = (pc.struct_field(side, [position]) for side in (given, stored))
+        mine, other = (pc.struct_field(side, [position]) for side in (new_values, stored))
         children.append(mine if not inner else other if () in inner else _joined(mine, other, inner))
-    return pa.StructArray.from_arrays(children, fields=list(given.type), mask=given.is_null())
+    return pa.StructArray.from_arrays(children, fields=list(new_values.type), mask=new_values.is_null())

@@ -73,68 +73,70 @@ def path_text(path: Path) -> str:
     return "".join(part if part.startswith("[") or not place else f".{part}" for place, part in enumerate(path))
 
 
-def lost_to_nulls(function: MergeFunction | None, fields: Sequence[Field], given: pa.Schema) -> MissingValues:
-    """The values that rows with the columns ``given`` would lose in a table of ``fields``; ``function`` None is an append table."""
+def lost_to_nulls(function: MergeFunction | None, fields: Sequence[Field], row_schema: pa.Schema) -> MissingValues:
+    """The values that rows of ``row_schema`` would lose in a table of ``fields``; ``function`` None is an append table."""
     if function is None or function.engine == "first-row":
         return MissingValues()
-    names = frozenset(given.names)
-    replaced = _replaced_columns(function, fields, names) | {one.name for one in function.sequence_fields}
+    names = frozenset(row_schema.names)
+    replaced = _replaced_columns(function, fields, names) | {field.name for field in function.sequence_fields}
     paths: list[Path] = []
     for field in fields:
         if field.name in names:
             # ``conform`` refuses a column that is given twice.
-            place = given.names.index(field.name)
-            paths += [(field.name, *path) for path in _missing_fields(field.type, given.field(place).type)]
+            place = row_schema.names.index(field.name)
+            paths += [(field.name, *path) for path in _missing_fields(field.type, row_schema.field(place).type)]
         elif field.name in replaced:
             paths.append((field.name,))
     retractions = (RowKind.UPDATE_BEFORE, RowKind.DELETE)
     return MissingValues(paths=tuple(paths), retracted={kind: _retracted(function, kind, names) for kind in retractions})
 
 
-def _retracted(function: MergeFunction, kind: RowKind, given: Collection[str]) -> tuple[str, ...]:
+def _retracted(function: MergeFunction, kind: RowKind, names: Collection[str]) -> tuple[str, ...]:
     """The columns without which a retraction takes nothing back, or not at its place. Those of some functions may be missing, as in
     the row that it takes back."""
-    wanted = function.retracted_columns(kind)
-    missing = wanted.difference(given)
+    retracted = function.retracted_columns(kind)
+    missing = retracted.difference(names)
     ordering = {field.name for field in function.sequence_fields}
-    return tuple(sorted(missing if missing == wanted else missing & ordering))
+    return tuple(sorted(missing if missing == retracted else missing & ordering))
 
 
-def _replaced_columns(function: MergeFunction, fields: Sequence[Field], given: Collection[str]) -> set[str]:
+def _replaced_columns(function: MergeFunction, fields: Sequence[Field], names: Collection[str]) -> set[str]:
     """Columns of which a null in the new row would be taken."""
     if function.engine == "deduplicate":
         return {field.name for field in fields} - function.key_columns
-    taken = {name for name, made in function.functions if made.name == "last_value" and not function.group_of(name)}
+    replaced = {
+        name for name, column_function in function.functions if column_function.name == "last_value" and not function.group_of(name)
+    }
     for group in function.groups:
-        if not set(given).isdisjoint(group.fields):
-            combined = {name for name, made in function.functions if made.name != "last_value"}
-            taken |= {*group.fields, *group.columns} - combined
-    return taken
+        if not set(names).isdisjoint(group.fields):
+            combined = {name for name, column_function in function.functions if column_function.name != "last_value"}
+            replaced |= {*group.fields, *group.columns} - combined
+    return replaced
 
 
-def _missing_fields(data_type: DataType, given: pa.DataType) -> Iterator[Path]:
-    given = _plain(given)
+def _missing_fields(data_type: DataType, arrow_type: pa.DataType) -> Iterator[Path]:
+    arrow_type = _plain(arrow_type)
     match data_type:
-        case RowType() if pa.types.is_struct(given):
-            inside = {given.field(place).name: given.field(place).type for place in range(given.num_fields)}
+        case RowType() if pa.types.is_struct(arrow_type):
+            inside = {arrow_type.field(place).name: arrow_type.field(place).type for place in range(arrow_type.num_fields)}
             for field in data_type.fields:
                 if field.name not in inside:
                     yield (field.name,)
                 else:
                     yield from ((field.name, *path) for path in _missing_fields(field.type, inside[field.name]))
-        case ArrayType() if is_list_like(given):
-            yield from (("[]", *path) for path in _missing_fields(data_type.element, given.value_type))
-        case MapType() if pa.types.is_map(given):
-            yield from (("[key]", *path) for path in _missing_fields(data_type.key, given.key_type))
-            yield from (("[value]", *path) for path in _missing_fields(data_type.value, given.item_type))
-        case MultisetType() if pa.types.is_map(given):
-            yield from (("[]", *path) for path in _missing_fields(data_type.element, given.key_type))
+        case ArrayType() if is_list_like(arrow_type):
+            yield from (("[]", *path) for path in _missing_fields(data_type.element, arrow_type.value_type))
+        case MapType() if pa.types.is_map(arrow_type):
+            yield from (("[key]", *path) for path in _missing_fields(data_type.key, arrow_type.key_type))
+            yield from (("[value]", *path) for path in _missing_fields(data_type.value, arrow_type.item_type))
+        case MultisetType() if pa.types.is_map(arrow_type):
+            yield from (("[]", *path) for path in _missing_fields(data_type.element, arrow_type.key_type))
 
 
-def _plain(given: pa.DataType) -> pa.DataType:
+def _plain(arrow_type: pa.DataType) -> pa.DataType:
     """The type of the values, without extension, dictionary or run-end encoding."""
-    if isinstance(given, pa.BaseExtensionType):
-        return _plain(given.storage_type)
-    if pa.types.is_dictionary(given) or pa.types.is_run_end_encoded(given):
-        return _plain(given.value_type)
-    return given
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        return _plain(arrow_type.storage_type)
+    if pa.types.is_dictionary(arrow_type) or pa.types.is_run_end_encoded(arrow_type):
+        return _plain(arrow_type.value_type)
+    return arrow_type

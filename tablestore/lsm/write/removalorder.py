@@ -56,13 +56,13 @@ def with_orders(
     ``versions`` are places in ``rows`` by ``key`` (0, 1, … without gaps) and arrival, ``lacks`` says which of them lack an order.
     ``stored`` has the columns of stored rows, ``stored_of_key`` the place of each key's row there, -1 without one.
     """
-    known = np.flatnonzero(stored_of_key >= 0)
-    keys = np.concatenate([known, key])
+    stored_keys = np.flatnonzero(stored_of_key >= 0)
+    keys = np.concatenate([stored_keys, key])
     # The stored row is the first version of its key.
     turn = np.argsort(keys, kind="stable")
     keys = keys[turn]
-    places = np.concatenate([rows.num_rows + stored_of_key[known], versions])[turn]
-    empty = np.concatenate([np.zeros(len(known), dtype=np.bool_), lacks])[turn]
+    places = np.concatenate([rows.num_rows + stored_of_key[stored_keys], versions])[turn]
+    empty = np.concatenate([np.zeros(len(stored_keys), dtype=np.bool_), lacks])[turn]
     columns = {
         field.name: pa.concat_arrays([one_chunk(rows.column(field.name)), one_chunk(stored.column(field.name))]) for field in fields
     }

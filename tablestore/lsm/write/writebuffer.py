@@ -118,10 +118,10 @@ class WriteBuffer:
         """
         if isinstance(kinds, pa.Array):
             kinds = pa.chunked_array([kinds])
-        given = _Piece(rows, kinds, orderless)
+        new_piece = _Piece(rows, kinds, orderless)
         if self._input is not None:
-            self._input.extend(_pieces(given))
-        for piece in _pieces(given if kinds is None else self._checked(rows, kinds, orderless)):
+            self._input.extend(_pieces(new_piece))
+        for piece in _pieces(new_piece if kinds is None else self._checked(rows, kinds, orderless)):
             self._pending.append(piece)
             self.nbytes += piece.rows.nbytes + piece.rows.num_rows
 
@@ -158,10 +158,10 @@ class WriteBuffer:
         codes = kinds.to_numpy().astype(np.int8)
         if self._merge is not None:
             self._merge.check_retractions(codes[codes != RowKind.UPDATE_BEFORE] if self._once else codes)
-            kept = self._kept(rows, codes)
-            if not kept.all():
-                rows, codes = rows.filter(pa.array(kept)), codes[kept]
-                orderless = None if orderless is None else orderless[kept]
+            mask = self._keep_mask(rows, codes)
+            if not mask.all():
+                rows, codes = rows.filter(pa.array(mask)), codes[mask]
+                orderless = None if orderless is None else orderless[mask]
         if not codes.any():
             return _Piece(rows)
         if self._merge is None:
@@ -169,16 +169,16 @@ class WriteBuffer:
         rows, codes = prepared(self._merge, rows, codes)
         return _Piece(rows, pa.chunked_array([pa.array(codes)]), orderless if orderless is not None and orderless.any() else None)
 
-    def _kept(self, rows: pa.Table, kinds: Kinds) -> Mask:
+    def _keep_mask(self, rows: pa.Table, kinds: Kinds) -> Mask:
         """The rows that go into files, without those that mean nothing there."""
         assert self._merge is not None
-        kept: Mask = ~np.isin(kinds, self._merge.skipped_kinds)
+        mask: Mask = ~np.isin(kinds, self._merge.skipped_kinds)
         if self._once:
-            kept &= kinds != RowKind.UPDATE_BEFORE
+            mask &= kinds != RowKind.UPDATE_BEFORE
         elif self._merge.engine == "deduplicate" and self._merge.sequence_fields:
             # A row that is older than the one that it updates loses against that, which must not have gone then.
-            kept &= ~updates_in_place(rows.select(self._schema.primary_keys), kinds)
-        return kept
+            mask &= ~updates_in_place(rows.select(self._schema.primary_keys), kinds)
+        return mask
 
     def _pass(self, rows: pa.Table, kinds: Kinds | None, orderless: Mask | None) -> Iterator[SortedRows]:
         if not rows.num_rows:
@@ -190,14 +190,14 @@ class WriteBuffer:
         partitions, groups, buckets, counts = self._grouped(rows)
         order: Places | None
         if self._merge is not None and self._merge.computes:
-            rows, done = self._by_version(rows, orderless, partitions, groups, buckets, counts)
-            self._check_once(rows, done)
-            for layer in fold_layers(self._merge, rows, kinds, done, counts):
+            rows, sorted_order = self._by_version(rows, orderless, partitions, groups, buckets, counts)
+            self._check_once(rows, sorted_order)
+            for layer in fold_layers(self._merge, rows, kinds, sorted_order, counts):
                 yield from _runs(layer.rows, layer.kinds, layer.counts, partitions, buckets)
             return
         if self._schema.is_keyed:
-            rows, done = self._by_version(rows, orderless, partitions, groups, buckets, counts)
-            order, counts = self._keyed_order(rows, done, counts)
+            rows, sorted_order = self._by_version(rows, orderless, partitions, groups, buckets, counts)
+            order, counts = self._keyed_order(rows, sorted_order, counts)
         else:
             order = _by_group(groups, rows.num_rows)
         if order is not None:
@@ -213,8 +213,8 @@ class WriteBuffer:
         if not rows.num_rows:
             return
         partitions, groups, buckets, counts = self._grouped(rows)
-        rows, done = self._by_version(rows, orderless, partitions, groups, buckets, counts)
-        order = done.order
+        rows, sorted_order = self._by_version(rows, orderless, partitions, groups, buckets, counts)
+        order = sorted_order.order
         yield from _runs(take_rows(rows, order), None if kinds is None else kinds[order], counts, partitions, buckets)
 
     def _grouped(self, rows: pa.Table) -> tuple[Partitions, U64 | None, int, list[int]]:
@@ -253,34 +253,34 @@ class WriteBuffer:
             buckets = assigned.astype(np.uint64) if count > 1 else None
         elif self._hashed and count > 1:
             names = self._schema.bucket_keys
-            found = bucket_of(
+            numbers = bucket_of(
                 [one_chunk(rows.column(name)) for name in names],
                 [self._schema.field(name).type for name in names],
                 count,
                 function=self._schema.options.get("bucket-function.type", "default"),
             )
-            buckets = found.astype(np.uint64)
+            buckets = numbers.astype(np.uint64)
         if partition_of is None:
             return buckets, count
         groups = partition_of * np.uint64(count)
         return groups if buckets is None else groups + buckets, count
 
-    def _keyed_order(self, rows: pa.Table, done: SortedOrder, counts: list[int]) -> tuple[Places | None, list[int]]:
+    def _keyed_order(self, rows: pa.Table, sorted_order: SortedOrder, counts: list[int]) -> tuple[Places | None, list[int]]:
         """The places of the rows that a fold keeps, by group and key (None: all, as they are), and the rows per group."""
         assert self._merge is not None
-        self._check_once(rows, done)
-        order = done.order
-        if not done.repeats.any():
+        self._check_once(rows, sorted_order)
+        order = sorted_order.order
+        if not sorted_order.repeats.any():
             in_order = bool((order[1:] > order[:-1]).all())
             return None if in_order else order, counts
-        kept = np.ones(len(order), dtype=np.bool_)
+        mask = np.ones(len(order), dtype=np.bool_)
         if self._merge.keep == "last":
-            kept[:-1] = ~done.repeats
+            mask[:-1] = ~sorted_order.repeats
         else:
-            kept[1:] = ~done.repeats
+            mask[1:] = ~sorted_order.repeats
         bounds = np.cumsum([0, *counts])
-        kept_counts = [int(np.count_nonzero(kept[a:b])) for a, b in pairwise(bounds.tolist())]
-        return order[kept], kept_counts
+        kept_counts = [int(np.count_nonzero(mask[a:b])) for a, b in pairwise(bounds.tolist())]
+        return order[mask], kept_counts
 
     def _by_version(
         self,
@@ -295,29 +295,29 @@ class WriteBuffer:
         assert self._merge is not None
         fields = self._schema.key_fields
         plain = plain_columns([one_chunk(rows.column(field.name)) for field in fields], [f.type.nullable for f in fields])
-        done = sort_by_group_and_key(groups, len(partitions) * buckets, to_words(plain))
+        sorted_order = sort_by_group_and_key(groups, len(partitions) * buckets, to_words(plain))
         if orderless is not None and orderless.any():
-            rows = self._with_orders(rows, orderless, done, partitions, buckets, counts)
-        if not self._merge.sequence_fields or not done.repeats.any():
-            return rows, done
-        return rows, SortedOrder(self._by_sequence_fields(rows, done), done.repeats)
+            rows = self._with_orders(rows, orderless, sorted_order, partitions, buckets, counts)
+        if not self._merge.sequence_fields or not sorted_order.repeats.any():
+            return rows, sorted_order
+        return rows, SortedOrder(self._by_sequence_fields(rows, sorted_order), sorted_order.repeats)
 
     def _with_orders(
         self,
         rows: pa.Table,
         orderless: Mask,
-        done: SortedOrder,
+        sorted_order: SortedOrder,
         partitions: Partitions,
         buckets: int,
         counts: Sequence[int],
     ) -> pa.Table:
-        """The rows with the order of what is stored in the retractions that have none; ``done`` has them by key and arrival."""
+        """The rows with the stored order in the retractions that have none; ``sorted_order`` has them by key and arrival."""
         assert self._merge is not None
-        first = np.ones(len(done.order), dtype=np.bool_)
-        first[1:] = ~done.repeats
+        first = np.ones(len(sorted_order.order), dtype=np.bool_)
+        first[1:] = ~sorted_order.repeats
         key = np.cumsum(first) - 1
         lacking = np.zeros(int(key[-1]) + 1, dtype=np.bool_)
-        lacking[key[orderless[done.order]]] = True
+        lacking[key[orderless[sorted_order.order]]] = True
         chosen = lacking[key]
         # A row of each key that lacks an order, by group and key.
         places = np.flatnonzero(first)[lacking]
@@ -326,33 +326,33 @@ class WriteBuffer:
         ordering = [field.name for field in self._merge.sequence_fields]
         stored, stored_of_key, count = [rows.slice(0, 0).select(ordering)], np.full(len(places), -1, dtype=np.int64), 0
         for number in np.unique(group).tolist() if self._stored_order is not None else ():
-            here = np.flatnonzero(group == number)
-            keys = take_rows(rows.select(names), done.order[places[here]])
+            members = np.flatnonzero(group == number)
+            keys = take_rows(rows.select(names), sorted_order.order[places[members]])
             assert self._stored_order is not None
-            found, found_of_key = self._stored_order(partitions[number // buckets], number % buckets, keys)
-            stored_of_key[here] = np.where(found_of_key >= 0, found_of_key + count, -1)
-            stored.append(found.select(ordering).cast(stored[0].schema))
-            count += found.num_rows
+            stored_rows, row_of_key = self._stored_order(partitions[number // buckets], number % buckets, keys)
+            stored_of_key[members] = np.where(row_of_key >= 0, row_of_key + count, -1)
+            stored.append(stored_rows.select(ordering).cast(stored[0].schema))
+            count += stored_rows.num_rows
         return with_orders(
             rows,
             self._merge.sequence_fields,
-            versions=done.order[chosen],
+            versions=sorted_order.order[chosen],
             key=(np.cumsum(lacking) - 1)[key[chosen]],
-            lacks=orderless[done.order[chosen]],
+            lacks=orderless[sorted_order.order[chosen]],
             stored=pa.concat_tables(stored),
             stored_of_key=stored_of_key,
         )
 
-    def _check_once(self, rows: pa.Table, done: SortedOrder) -> None:
-        if self._once and done.repeats.any():
-            row = int(done.order[np.argmax(done.repeats)])
+    def _check_once(self, rows: pa.Table, sorted_order: SortedOrder) -> None:
+        if self._once and sorted_order.repeats.any():
+            row = int(sorted_order.order[np.argmax(sorted_order.repeats)])
             raise second_match(rows.slice(row, 1).select(self._schema.primary_keys))
 
-    def _by_sequence_fields(self, rows: pa.Table, done: SortedOrder) -> Places:
+    def _by_sequence_fields(self, rows: pa.Table, sorted_order: SortedOrder) -> Places:
         """The order with the rows of one key arranged by the sequence fields, arrival last."""
         assert self._merge is not None
-        several, group = versions_of_repeated_keys(done)
-        versions = done.order[several]
+        several, group = versions_of_repeated_keys(sorted_order)
+        versions = sorted_order.order[several]
         fields = self._merge.sequence_fields
         ranked = rank_versions(
             group,
@@ -360,7 +360,7 @@ class WriteBuffer:
             descending=[field.descending for field in fields],
             tie_breakers=[versions],
         )
-        order = done.order.copy()
+        order = sorted_order.order.copy()
         order[several] = versions[ranked]
         return order
 

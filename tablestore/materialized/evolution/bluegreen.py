@@ -50,7 +50,7 @@ from tablestore.materialized.tableversions import (
     VERSION_OF,
     Role,
     check_is_no_version,
-    drop_found,
+    drop_stored,
     find_version,
     get_version,
     version_id,
@@ -83,34 +83,34 @@ def evolve(session: Session, written: Path, action: EvolutionAction, source: Sou
     """
     if isinstance(action, Compare):
         return _as_row(compare_versions(session, written, source))
-    found = find_materialized(session, written, source)
+    stored = find_materialized(session, written, source)
 
     def act() -> None:
         match action:
             case Stage():
-                _stage(session, found, _restated(session, found, action, source))
+                _stage(session, stored, _restated(session, stored, action, source))
             case Promote():
-                _swap(session, found, get_version(session, found, Role.STAGED), kept_as=Role.PREVIOUS)
+                _swap(session, stored, get_version(session, stored, Role.STAGED), kept_as=Role.PREVIOUS)
             case Rollback():
-                _swap(session, found, get_version(session, found, Role.PREVIOUS), kept_as=Role.STAGED)
+                _swap(session, stored, get_version(session, stored, Role.PREVIOUS), kept_as=Role.STAGED)
             case Discard():
-                drop_found(session, _newest_beside(session, found)[1])
+                drop_stored(session, _newest_beside(session, stored)[1])
 
-    return _as_job(session, found, act)
+    return _as_job(session, stored, act)
 
 
-def stage_definition(session: Session, found: StoredTable, definition: MaterializedTable) -> Result:
+def stage_definition(session: Session, stored: StoredTable, definition: MaterializedTable) -> Result:
     """Stages a version of a table that is declared as a whole. Raises as :func:`evolve`."""
-    return _as_job(session, found, lambda: _stage(session, found, definition))
+    return _as_job(session, stored, lambda: _stage(session, stored, definition))
 
 
-def _as_job(session: Session, found: StoredTable, act: Callable[[], None]) -> Result:
-    check_not_initializing(found, "alter")
-    check_is_no_version(found)
+def _as_job(session: Session, stored: StoredTable, act: Callable[[], None]) -> Result:
+    check_not_initializing(stored, "alter")
+    check_is_no_version(stored)
 
     def work(_: Job[Result]) -> Result:
-        sweep_dead(session.catalogs.get(found.path.catalog))
-        with _one_wins(session, found):
+        sweep_dead(session.catalogs.get(stored.path.catalog))
+        with _one_wins(session, stored):
             act()
         return done()
 
@@ -119,53 +119,53 @@ def _as_job(session: Session, found: StoredTable, act: Callable[[], None]) -> Re
 
 def compare_versions(session: Session, written: Path, source: Source = NO_SOURCE) -> CompareReport:
     """Compares a table with its staged version, or where there is none with the previous one."""
-    found = find_materialized(session, written, source)
-    with while_there(found):
-        role, other = _newest_beside(session, found)
-    with while_there(found, other):
-        return compare(session, found, other, role)
+    stored = find_materialized(session, written, source)
+    with while_there(stored):
+        role, other = _newest_beside(session, stored)
+    with while_there(stored, other):
+        return compare(session, stored, other, role)
 
 
-def _stage(session: Session, found: StoredTable, definition: MaterializedTable) -> None:
+def _stage(session: Session, stored: StoredTable, definition: MaterializedTable) -> None:
     check_declared(definition)
     check_formats(definition.options)
-    versions = [version_path(found.path, role) for role in Role]
+    versions = [version_path(stored.path, role) for role in Role]
     if read := [path for path in sources_of(definition.expanded_query) if path in versions]:
         raise InvalidInputError(
-            f"the query reads {read[0]}, which is a version of {found.path} and goes: read the tables that it is made from",
+            f"the query reads {read[0]}, which is a version of {stored.path} and goes: read the tables that it is made from",
             kind="materialized-cycle",
         )
     # Key columns become NOT NULL anew, and those that are none any more may be NULL.
-    fields = tuple(replace(one, type=with_nullable(one.type, True)) for one in definition.fields)
+    fields = tuple(replace(field, type=with_nullable(field.type, True)) for field in definition.fields)
     definition = replace(definition, fields=fields)
-    there = find_version(session, found, Role.STAGED)
-    version = _beside(found, Role.STAGED, definition, like=found, version=session.jobs.ids.uuid(), now_ms=session.clock.now_ms())
-    staged = build(session, version, over=there)
-    if not _stays(session, found):
-        drop_found(session, staged)
-        raise changed_meanwhile(found.path)
+    staged_before = find_version(session, stored, Role.STAGED)
+    version = _beside(stored, Role.STAGED, definition, like=stored, version=session.jobs.ids.uuid(), now_ms=session.clock.now_ms())
+    staged = build(session, version, over=staged_before)
+    if not _stays(session, stored):
+        drop_stored(session, staged)
+        raise changed_meanwhile(stored.path)
 
 
-def _stays(session: Session, found: StoredTable) -> bool:
+def _stays(session: Session, stored: StoredTable) -> bool:
     """True if a table is the one that it was: what lies beside another one is no version of it."""
     try:
-        now = open_materialized(session, found.path)
+        current = open_materialized(session, stored.path)
     except (NotFoundError, InvalidInputError):
         return False
-    return now.table.context.table_uuid == found.table.context.table_uuid
+    return current.table.context.table_uuid == stored.table.context.table_uuid
 
 
-def _restated(session: Session, found: StoredTable, action: Stage, source: Source) -> MaterializedTable:
+def _restated(session: Session, stored: StoredTable, action: Stage, source: Source) -> MaterializedTable:
     """The definition that a statement stages: what it leaves out is as it was."""
-    old, declared, given = found.definition, action.declared, action.given
+    old, declared, clauses = stored.definition, action.declared, action.given
     check_own_options(declared.options, source)
-    new, _ = with_query(session, old, declared.query, source, found.path, declared.path)
-    if "(" in given:
+    new, _ = with_query(session, old, declared.query, source, stored.path, declared.path)
+    if "(" in clauses:
         constraint = declared.constraint or default_constraint(declared.primary_key)
         new = replace(new, primary_key=declared.primary_key, constraint=constraint)
-    if "PARTITIONED" in given:
+    if "PARTITIONED" in clauses:
         new = replace(new, partition_by=declared.partitioned_by)
-    if "COMMENT" in given:
+    if "COMMENT" in clauses:
         new = replace(new, comment=declared.comment)
     new = replace(new, options=with_options(old.options, declared.options))
     if declared.freshness is not None or declared.refresh_mode is not None:
@@ -181,32 +181,32 @@ def _restated(session: Session, found: StoredTable, action: Stage, source: Sourc
 
 
 def _beside(
-    found: StoredTable, role: Role, definition: MaterializedTable, *, like: StoredTable, version: str, now_ms: int
+    stored: StoredTable, role: Role, definition: MaterializedTable, *, like: StoredTable, version: str, now_ms: int
 ) -> Version:
     """A version beside a table: nothing refreshes it by itself."""
     return Version(
-        path=version_path(found.path, role),
+        path=version_path(stored.path, role),
         definition=definition,
         upkeep=Upkeep(status=RefreshStatus.SUSPENDED, since_ms=now_ms),
         like=like,
-        marks={VERSION: version, VERSION_OF: found.path.name},
+        marks={VERSION: version, VERSION_OF: stored.path.name},
     )
 
 
-def _swap(session: Session, found: StoredTable, other: StoredTable, *, kept_as: Role) -> None:
+def _swap(session: Session, stored: StoredTable, other: StoredTable, *, kept_as: Role) -> None:
     """Puts a version in the place of the current one, which is kept beside the table."""
     now_ms = session.clock.now_ms()
-    kept: list[StoredTable] = []
+    built: list[StoredTable] = []
 
     def keep() -> None:
         # Not earlier: what was kept there before stays if the version cannot be made.
-        version = _beside(found, kept_as, found.definition, like=found, version=version_id(found), now_ms=now_ms)
-        kept.append(build(session, version, over=find_version(session, found, kept_as), rows=found, refreshes=False))
+        version = _beside(stored, kept_as, stored.definition, like=stored, version=version_id(stored), now_ms=now_ms)
+        built.append(build(session, version, over=find_version(session, stored, kept_as), rows=stored, refreshes=False))
 
-    upkeep = _Upkeep.plan(session, found, other.definition, now_ms)
+    upkeep = _Upkeep.plan(session, stored, other.definition, now_ms)
     try:
         version = Version(
-            path=found.path,
+            path=stored.path,
             definition=other.definition,
             upkeep=upkeep.stored,
             like=other,
@@ -214,18 +214,18 @@ def _swap(session: Session, found: StoredTable, other: StoredTable, *, kept_as: 
         )
         # A table that is refreshed partition by partition is not made anew: its schedule goes on from the rows that it has.
         by_partition = any(partition_date_column(key) for key in other.definition.options)
-        build(session, version, over=found, rows=other, refreshes=not by_partition, once_whole=keep)
+        build(session, version, over=stored, rows=other, refreshes=not by_partition, once_whole=keep)
     except CommitOutcomeUnknown:
         # The version may be there.
         upkeep.begin()
         raise
     except BaseException:
         upkeep.take_back()
-        if kept and not _stays(session, found):
-            drop_found(session, kept[0])
+        if built and not _stays(session, stored):
+            drop_stored(session, built[0])
         raise
-    upkeep.turn(session, found)
-    drop_found(session, other)
+    upkeep.turn(session, stored)
+    drop_stored(session, other)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,24 +237,24 @@ class _Upkeep:
     ends: bool
 
     @classmethod
-    def plan(cls, session: Session, found: StoredTable, after: MaterializedTable, now_ms: int) -> "_Upkeep":
-        before, upkeep = found.definition, replace(found.upkeep, epoch=found.upkeep.epoch + 1)
+    def plan(cls, session: Session, stored: StoredTable, after: MaterializedTable, now_ms: int) -> "_Upkeep":
+        before, upkeep = stored.definition, replace(stored.upkeep, epoch=stored.upkeep.epoch + 1)
         if before.refresh_mode is after.refresh_mode is RefreshMode.FULL and before.freshness == after.freshness:
             # The workflow reads the definition each time.
             return cls(stored=upkeep, prepared=None, ends=False)
         if upkeep.status is RefreshStatus.SUSPENDED:
             # RESUME makes what it needs.
             return cls(stored=replace(upkeep, handler=None), prepared=None, ends=True)
-        prepared = prepare_upkeep(session, found.path, after)
+        prepared = prepare_upkeep(session, stored.path, after)
         return cls(stored=replace(upkeep, handler=prepared.handler, since_ms=now_ms), prepared=prepared, ends=True)
 
     def take_back(self) -> None:
         if self.prepared is not None:
             self.prepared.take_back()
 
-    def turn(self, session: Session, found: StoredTable) -> None:
+    def turn(self, session: Session, stored: StoredTable) -> None:
         if self.ends:
-            end_upkeep(session, found)
+            end_upkeep(session, stored)
         self.begin()
 
     def begin(self) -> None:
@@ -262,19 +262,19 @@ class _Upkeep:
             self.prepared.begin()
 
 
-def _newest_beside(session: Session, found: StoredTable) -> tuple[Role, StoredTable]:
+def _newest_beside(session: Session, stored: StoredTable) -> tuple[Role, StoredTable]:
     """The staged version, or where there is none the previous one. Raises NotFoundError."""
     for role in (Role.STAGED, Role.PREVIOUS):
-        if (version := find_version(session, found, role)) is not None:
+        if (version := find_version(session, stored, role)) is not None:
             return role, version
     raise NotFoundError(
-        f"materialized table {found.path} has no other version: ALTER MATERIALIZED TABLE … STAGE AS query makes one",
+        f"materialized table {stored.path} has no other version: ALTER MATERIALIZED TABLE … STAGE AS query makes one",
         kind="no-such-version",
     )
 
 
 @contextmanager
-def _one_wins(session: Session, found: StoredTable) -> Iterator[None]:
+def _one_wins(session: Session, stored: StoredTable) -> Iterator[None]:
     """Turns whatever goes wrong because another session was faster into a ConflictError that says so."""
     try:
         yield
@@ -283,8 +283,8 @@ def _one_wins(session: Session, found: StoredTable) -> Iterator[None]:
     except TablestoreError as error:
         raced = isinstance(error, ConflictError) or (isinstance(error, AlreadyExistsError) and error.kind == "table-exists")
         try:
-            now = open_materialized(session, found.path)
-            raced = raced or (now.upkeep.epoch, version_id(now)) != (found.upkeep.epoch, version_id(found))
+            current = open_materialized(session, stored.path)
+            raced = raced or (current.upkeep.epoch, version_id(current)) != (stored.upkeep.epoch, version_id(stored))
         except NotFoundError:
             raced = True
         except TablestoreError:
@@ -292,7 +292,7 @@ def _one_wins(session: Session, found: StoredTable) -> Iterator[None]:
             pass
         if not raced or error.kind == "materialized-changed":
             raise
-        raise changed_meanwhile(found.path) from error
+        raise changed_meanwhile(stored.path) from error
 
 
 def _as_row(report: CompareReport) -> Result:

@@ -58,7 +58,7 @@ class CompareReport:
             lines = [f"the {self.role} version has the columns and rows of the current one"]
         else:
             named = (("added", self.columns_added), ("removed", self.columns_removed), ("of another type", self.columns_retyped))
-            lines = [f"columns {what}: {', '.join(names)}" for what, names in named if names]
+            lines = [f"columns {kind}: {', '.join(names)}" for kind, names in named if names]
             lines.append(f"rows only in the current version: {self.only_current}; only in the {self.role} one: {self.only_other}")
             if self.changed is not None:
                 lines.append(f"rows that are not the same in both: {self.changed}")
@@ -72,8 +72,8 @@ def compare(session: Session, current: StoredTable, other: StoredTable, role: Ro
     inner = refresh_session(session)
     engine = session.engine_for("COMPARE")
     before, after = (
-        {one.name: type_to_sql(with_nullable(one.type, True)) for one in found.table.table_schema.fields}
-        for found in (current, other)
+        {column.name: type_to_sql(with_nullable(column.type, True)) for column in version.table.table_schema.fields}
+        for version in (current, other)
     )
     common = [name for name, text in before.items() if after.get(name) == text]
     rows = _Rows(inner, engine, {_CURRENT: _relation(inner, current), _OTHER: _relation(inner, other)})
@@ -81,22 +81,24 @@ def compare(session: Session, current: StoredTable, other: StoredTable, role: Ro
     schema = pa.schema([current.table.schema.field(name) for name in common])
     examples_changed, changed = None, None
     if keys and keys == other.table.primary_key and set(keys) <= set(common):
-        here, here_rows = rows.without_partner(schema, keys, (_CURRENT, _OTHER))
-        there, there_rows = rows.without_partner(schema, keys, (_OTHER, _CURRENT))
+        only_current, here_rows = rows.without_partner(schema, keys, (_CURRENT, _OTHER))
+        only_other, there_rows = rows.without_partner(schema, keys, (_OTHER, _CURRENT))
         changed, examples_changed = rows.changed(schema, keys)
     elif common:
-        here, here_rows = difference(inner, engine, schema, rows.given, (_CURRENT, _OTHER))
-        there, there_rows = difference(inner, engine, schema, rows.given, (_OTHER, _CURRENT))
+        only_current, here_rows = difference(inner, engine, schema, rows.given, (_CURRENT, _OTHER))
+        only_other, there_rows = difference(inner, engine, schema, rows.given, (_OTHER, _CURRENT))
     else:
-        (here, here_rows), (there, there_rows) = ((rows.count(f"FROM {side}"), schema.empty_table()) for side in rows.given)
-    cursors = [parse_cursor(stored_cursor(one.table.context.snapshots.latest())) for one in (current, other)]
+        (only_current, here_rows), (only_other, there_rows) = (
+            (rows.count(f"FROM {side}"), schema.empty_table()) for side in rows.given
+        )
+    cursors = [parse_cursor(stored_cursor(version.table.context.snapshots.latest())) for version in (current, other)]
     return CompareReport(
         role=role,
         columns_added=tuple(f"{name} {text}" for name, text in after.items() if name not in before),
         columns_removed=tuple(f"{name} {text}" for name, text in before.items() if name not in after),
         columns_retyped=tuple(f"{name} {text} -> {after[name]}" for name, text in before.items() if after.get(name, text) != text),
-        only_current=here,
-        only_other=there,
+        only_current=only_current,
+        only_other=only_other,
         changed=changed,
         apart=_apart(*cursors),
         examples_only_current=here_rows,
@@ -113,8 +115,8 @@ class _Rows:
 
     def without_partner(self, schema: pa.Schema, keys: Sequence[str], sides: tuple[str, str]) -> tuple[int, pa.Table]:
         """Rows of one side whose key the other side does not have."""
-        here, there = sides
-        return self._found(schema, f"FROM {here} AS h LEFT ANTI JOIN {there} AS t ON {_equal(keys, '=')}")
+        one_side, other_side = sides
+        return self._counted(schema, f"FROM {one_side} AS h LEFT ANTI JOIN {other_side} AS t ON {_equal(keys, '=')}")
 
     def changed(self, schema: pa.Schema, keys: Sequence[str]) -> tuple[int, pa.Table]:
         """Rows of the other version whose key both have, with other values."""
@@ -122,12 +124,12 @@ class _Rows:
         if not values:
             return 0, schema.empty_table()
         joined = f"FROM {_OTHER} AS h JOIN {_CURRENT} AS t ON {_equal(keys, '=')} WHERE NOT ({_equal(values, '<=>')})"
-        return self._found(schema, joined)
+        return self._counted(schema, joined)
 
     def count(self, rows: str) -> int:
         return int(self._read(f"SELECT count(*) AS `rows` {rows}").column(0)[0].as_py())
 
-    def _found(self, schema: pa.Schema, rows: str) -> tuple[int, pa.Table]:
+    def _counted(self, schema: pa.Schema, rows: str) -> tuple[int, pa.Table]:
         number = self.count(rows)
         columns = ", ".join(f"h.{quote_name(name)} AS {quote_name(name)}" for name in schema.names)
         return number, self._read(f"SELECT {columns} {rows} LIMIT {MOST_EXAMPLES}") if number else schema.empty_table()
@@ -140,10 +142,10 @@ def _equal(names: Sequence[str], sign: str) -> str:
     return " AND ".join(f"h.{quote_name(name)} {sign} t.{quote_name(name)}" for name in names)
 
 
-def _relation(session: Session, found: StoredTable) -> Relation:
-    table = found.table
+def _relation(session: Session, stored: StoredTable) -> Relation:
+    table = stored.table
     latest = table.context.snapshots.latest()
-    pin = pin_at(table.context, session.spec(found.path, table), latest.id if latest else None)
+    pin = pin_at(table.context, session.spec(stored.path, table), latest.id if latest else None)
     return ManagedRelation(name=table.name, table=table, pin=pin)
 
 

@@ -34,10 +34,10 @@ class TableEvolution:
         options: Mapping[str, str] | None = None,
     ) -> None:
         """Builds another version beside the table; what is left out stays as it is. ``STAGE AS query``."""
-        given = query_text(query, what="stage")
+        query_source = query_text(query, what="stage")
         declared = CreateMaterializedTable(
             path=self._path,
-            query=given.fragment,
+            query=query_source.fragment,
             primary_key=names_of(primary_key or ()),
             partitioned_by=names_of(partitioned_by or ()),
             comment=comment,
@@ -45,7 +45,7 @@ class TableEvolution:
         )
         clauses = {"(": primary_key, "PARTITIONED": partitioned_by, "COMMENT": comment}
         written = frozenset(word for word, value in clauses.items() if value is not None)
-        self._run(Stage(declared=declared, given=written), given.source)
+        self._run(Stage(declared=declared, given=written), query_source.source)
 
     def compare(self) -> CompareReport:
         """The differences of the staged version from the current one; where there is none, the previous version. ``COMPARE``."""

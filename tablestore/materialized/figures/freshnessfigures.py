@@ -20,7 +20,7 @@ from tablestore.materialized.incremental.refreshcursor import RefreshCursor, par
 from tablestore.materialized.lasterror import LastError, last_error
 from tablestore.materialized.materializedtable import RefreshStatus
 from tablestore.materialized.refreshing import RefreshNote, note_in
-from tablestore.materialized.storing import StoredTable, read_found
+from tablestore.materialized.storing import StoredTable, read_stored
 from tablestore.materialized.tableversions import is_version
 from tablestore.table.table import Table
 
@@ -66,29 +66,29 @@ def figures_of(session: Session, database: str | None = None) -> Iterator[Freshn
 
     Versions beside a table are left out: nobody waits for their rows. So are tables whose definition is damaged.
     """
-    now = session.clock.now_ms()
+    now_ms = session.clock.now_ms()
     for path, table in materialized_tables(session, session.catalogs.current, database):
         if is_version(table):
             continue
         try:
-            found = read_found(path, table)
+            stored = read_stored(path, table)
         except FormatError:
             # One damaged definition does not hide all others; the refresh of its table says what is wrong.
             continue
         yield FreshnessFigures(
             table=path,
-            status=found.upkeep.status,
-            mode=found.definition.refresh_mode,
-            target_ms=found.definition.freshness.millis,
-            lag_ms=_lag(session, found, now),
-            last=next(past_refreshes(found), None),
-            error=last_error(found),
+            status=stored.upkeep.status,
+            mode=stored.definition.refresh_mode,
+            target_ms=stored.definition.freshness.millis,
+            lag_ms=_lag(session, stored, now_ms),
+            last=next(past_refreshes(stored), None),
+            error=last_error(stored),
         )
 
 
-def past_refreshes(found: StoredTable) -> Iterator[PastRefresh]:
+def past_refreshes(stored: StoredTable) -> Iterator[PastRefresh]:
     """The refreshes whose snapshots are still there, newest first."""
-    snapshots = found.table.context.snapshots
+    snapshots = stored.table.context.snapshots
     for number in reversed(snapshots.live_ids()):
         snapshot = snapshots.find(number)
         note = note_in(snapshot)
@@ -110,14 +110,14 @@ def _past(snapshot: Snapshot, note: RefreshNote) -> PastRefresh:
     )
 
 
-def _lag(session: Session, found: StoredTable, now: int) -> int | None:
-    cursor = parse_cursor(stored_cursor(found.table.context.snapshots.latest()))
+def _lag(session: Session, stored: StoredTable, now_ms: int) -> int | None:
+    cursor = parse_cursor(stored_cursor(stored.table.context.snapshots.latest()))
     try:
-        times = [_first_missing(session, path, cursor) for path in sources_of(found.definition.expanded_query)]
+        times = [_first_missing(session, path, cursor) for path in sources_of(stored.definition.expanded_query)]
     except TablestoreError:
         return None
-    waiting = [one for one in times if one is not None]
-    return max(0, now - min(waiting)) if waiting else 0
+    waiting = [time_ms for time_ms in times if time_ms is not None]
+    return max(0, now_ms - min(waiting)) if waiting else 0
 
 
 def _first_missing(session: Session, path: ObjectPath, cursor: RefreshCursor | None) -> int | None:

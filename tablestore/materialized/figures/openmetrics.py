@@ -10,35 +10,49 @@ _PREFIX = "tablestore_materialized_table"
 
 def metrics_text(figures: Sequence[FreshnessFigures], failures: Mapping[str, int]) -> str:
     """One exposition. ``failures``: how often a refresh of a table has failed, by its name."""
-    labels = [{"table": str(one.table)} for one in figures]
-    last = [({**label, "mode": one.last.mode}, one.last) for label, one in zip(labels, figures, strict=True) if one.last]
+    labels = [{"table": str(table_figures.table)} for table_figures in figures]
+    last = [
+        ({**label, "mode": table_figures.last.mode}, table_figures.last)
+        for label, table_figures in zip(labels, figures, strict=True)
+        if table_figures.last
+    ]
     lines = [
         *_gauge(
-            "target_seconds", "How fresh the table is to be.", zip(labels, (one.target_ms / 1000 for one in figures), strict=True)
+            "target_seconds",
+            "How fresh the table is to be.",
+            zip(labels, (table_figures.target_ms / 1000 for table_figures in figures), strict=True),
         ),
         *_gauge(
             "lag_seconds",
             "The age of the oldest commit of a source that the table does not show.",
-            [(label, one.lag_ms / 1000) for label, one in zip(labels, figures, strict=True) if one.lag_ms is not None],
+            [
+                (label, table_figures.lag_ms / 1000)
+                for label, table_figures in zip(labels, figures, strict=True)
+                if table_figures.lag_ms is not None
+            ],
         ),
         *_gauge(
             "active",
             "1 for a table that is kept fresh, 0 for a suspended one.",
-            [(label, int(one.status == "ACTIVATED")) for label, one in zip(labels, figures, strict=True)],
+            [(label, int(table_figures.status == "ACTIVATED")) for label, table_figures in zip(labels, figures, strict=True)],
         ),
         *_gauge(
-            "last_refresh_timestamp_seconds", "When the last refresh began.", [(label, one.at_ms / 1000) for label, one in last]
+            "last_refresh_timestamp_seconds",
+            "When the last refresh began.",
+            [(label, refresh.at_ms / 1000) for label, refresh in last],
         ),
-        *_gauge("last_refresh_seconds", "How long the last refresh took.", [(label, one.took_ms / 1000) for label, one in last]),
+        *_gauge(
+            "last_refresh_seconds", "How long the last refresh took.", [(label, refresh.took_ms / 1000) for label, refresh in last]
+        ),
         *_gauge(
             "last_refresh_rows_in",
             "Changed rows of the sources that the last refresh read.",
-            [(label, one.rows_in) for label, one in last if one.rows_in is not None],
+            [(label, refresh.rows_in) for label, refresh in last if refresh.rows_in is not None],
         ),
         *_gauge(
             "last_refresh_rows_out",
             "Rows that the last refresh wrote.",
-            [(label, one.rows_out) for label, one in last if one.rows_out is not None],
+            [(label, refresh.rows_out) for label, refresh in last if refresh.rows_out is not None],
         ),
         f"# TYPE {_PREFIX}_refresh_failures counter",
         f"# HELP {_PREFIX}_refresh_failures Refreshes that failed since this server began.",

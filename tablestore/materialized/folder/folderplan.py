@@ -63,7 +63,7 @@ class FolderPlan:
     @property
     def changes(self) -> tuple[PlannedStatement, ...]:
         """The statements that do something."""
-        return tuple(one for one in self.statements if one.action is not Action.NOTHING)
+        return tuple(statement for statement in self.statements if statement.action is not Action.NOTHING)
 
 
 def plan_folder(session: Session, folder: Path, *, blue_green: bool = False) -> FolderPlan:
@@ -71,11 +71,11 @@ def plan_folder(session: Session, folder: Path, *, blue_green: bool = False) -> 
     declared = read_folder(session, folder)
     planned: list[PlannedStatement] = []
     pending: set[ObjectPath | str] = set()
-    for one in declared:
-        found = _planned(session, one, pending, blue_green=blue_green)
-        planned.append(found)
-        if found.action is not Action.NOTHING:
-            pending.add(one.name if one.table is None else one.table)
+    for declaration in declared:
+        statement = _planned(session, declaration, pending, blue_green=blue_green)
+        planned.append(statement)
+        if statement.action is not Action.NOTHING:
+            pending.add(declaration.name if declaration.table is None else declaration.table)
     return FolderPlan(statements=tuple(planned), undeclared=_undeclared(session, declared))
 
 
@@ -86,71 +86,71 @@ def apply_folder(
 
     Raises as :func:`plan_folder`, and what the statements raise; what ran before stays.
     """
-    for one in read_folder(session, folder):
-        planned = _planned(session, one, set(), blue_green=blue_green)
+    for declaration in read_folder(session, folder):
+        planned = _planned(session, declaration, set(), blue_green=blue_green)
         if planned.action is not Action.NOTHING:
             try:
                 if planned.action is Action.STAGE:
-                    _stage(session, one)
-                elif (job := run(one).job) is not None:
+                    _stage(session, declaration)
+                elif (job := run(declaration).job) is not None:
                     job.result()
             except TablestoreError as error:
-                raise in_file(one.file, error) from error
+                raise in_file(declaration.file, error) from error
         yield planned
 
 
-def _planned(session: Session, one: Declaration, pending: set[ObjectPath | str], *, blue_green: bool) -> PlannedStatement:
+def _planned(session: Session, declaration: Declaration, pending: set[ObjectPath | str], *, blue_green: bool) -> PlannedStatement:
     try:
-        action, changes = _look(session, one, blue_green=blue_green)
+        action, changes = _look(session, declaration, blue_green=blue_green)
     except TablestoreError as error:
-        waits = [str(path) for path in one.reads if path in pending]
-        if one.table is not None and not waits and one.table.database in pending:
-            waits = [f"the database {one.table.database}"]
+        waits = [str(path) for path in declaration.reads if path in pending]
+        if declaration.table is not None and not waits and declaration.table.database in pending:
+            waits = [f"the database {declaration.table.database}"]
         if not waits:
-            raise in_file(one.file, error) from error
-        exists = one.table is not None and one.table.database not in pending and session.exists(one.table)
+            raise in_file(declaration.file, error) from error
+        exists = declaration.table is not None and declaration.table.database not in pending and session.exists(declaration.table)
         action = Action.UNKNOWN if exists else Action.CREATE
         changes = (f"once {', '.join(waits)} is as declared",)
-    return PlannedStatement(file=one.file, name=one.name, action=action, changes=changes)
+    return PlannedStatement(file=declaration.file, name=declaration.name, action=action, changes=changes)
 
 
-def _look(session: Session, one: Declaration, *, blue_green: bool) -> tuple[Action, tuple[str, ...]]:
-    match one.statement:
+def _look(session: Session, declaration: Declaration, *, blue_green: bool) -> tuple[Action, tuple[str, ...]]:
+    match declaration.statement:
         case CreateDatabase(path=path):
             catalog, name = (session.catalogs.current, *path.parts)[-2:]
             return (Action.NOTHING, ()) if name in session.catalogs.databases(catalog) else (Action.CREATE, ())
         case CreateTable():
-            assert one.table is not None, "a table has a name"
-            return (Action.NOTHING, ()) if session.exists(one.table) else (Action.CREATE, ())
-    assert one.table is not None, "a table has a name"
-    if not session.exists(one.table):
-        return Action.CREATE, tuple(explain_materialized(session, one.statement, one.source).splitlines()[1:])
+            assert declaration.table is not None, "a table has a name"
+            return (Action.NOTHING, ()) if session.exists(declaration.table) else (Action.CREATE, ())
+    assert declaration.table is not None, "a table has a name"
+    if not session.exists(declaration.table):
+        return Action.CREATE, tuple(explain_materialized(session, declaration.statement, declaration.source).splitlines()[1:])
     # Refuses what is no materialized table.
-    found = open_materialized(session, one.table)
-    plan = plan_declared(session, one.statement, one.source, found)
+    stored = open_materialized(session, declaration.table)
+    plan = plan_declared(session, declaration.statement, declaration.source, stored)
     if not plan.changes:
         return Action.NOTHING, ()
     if not (blue_green and plan.changes_rows):
         # Refuses what cannot be done in the table's place.
-        plan_act(session, found, plan)
+        plan_act(session, stored, plan)
         return Action.ALTER, tuple(map(str, plan.changes))
-    staged = look_for_version(session, found, Role.STAGED)
-    if staged is not None and not plan_declared(session, one.statement, one.source, staged).changes:
+    staged = look_for_version(session, stored, Role.STAGED)
+    if staged is not None and not plan_declared(session, declaration.statement, declaration.source, staged).changes:
         return Action.NOTHING, ("it is staged: COMPARE it, then PROMOTE it",)
     return Action.STAGE, tuple(map(str, plan.changes))
 
 
-def _stage(session: Session, one: Declaration) -> None:
-    assert one.table is not None and isinstance(one.statement, CreateMaterializedTable), "only these are staged"
-    found = open_materialized(session, one.table)
-    plan = plan_declared(session, one.statement, one.source, found)
-    with placing(one.source, one.statement.path.span):
-        stage_definition(session, found, plan.new)
+def _stage(session: Session, declaration: Declaration) -> None:
+    assert declaration.table is not None and isinstance(declaration.statement, CreateMaterializedTable), "only these are staged"
+    stored = open_materialized(session, declaration.table)
+    plan = plan_declared(session, declaration.statement, declaration.source, stored)
+    with placing(declaration.source, declaration.statement.path.span):
+        stage_definition(session, stored, plan.new)
 
 
 def _undeclared(session: Session, declared: Sequence[Declaration]) -> tuple[ObjectPath, ...]:
-    tables = {one.table for one in declared if one.table is not None}
-    places = sorted({(one.catalog, one.database) for one in tables})
+    tables = {declaration.table for declaration in declared if declaration.table is not None}
+    places = sorted({(path.catalog, path.database) for path in tables})
     return tuple(
         path
         for catalog, database in places

@@ -50,15 +50,23 @@ def read_folder(session: Session, folder: Path) -> tuple[Declaration, ...]:
     files = sorted(folder.rglob("*.sql"))
     if not files:
         raise NotFoundError(f"{folder} holds no file that ends with .sql: nothing is declared there", kind="no-such-file")
-    found = [one for file in files for one in _declarations(session, file, str(file.relative_to(folder)))]
+    declarations = [declaration for file in files for declaration in _declarations(session, file, str(file.relative_to(folder)))]
     by_table: dict[ObjectPath, Declaration] = {}
-    for one in found:
-        if one.table is not None and (other := by_table.setdefault(one.table, one)) is not one:
+    for declaration in declarations:
+        if declaration.table is not None and (other := by_table.setdefault(declaration.table, declaration)) is not declaration:
             raise InvalidInputError(
-                f"{one.table} is declared twice: in {other.file} and in {one.file}; keep one of them", kind="declared-twice"
+                f"{declaration.table} is declared twice: in {other.file} and in {declaration.file}; keep one of them",
+                kind="declared-twice",
             )
-    first = [one for kind in (CreateDatabase, CreateTable) for one in found if isinstance(one.statement, kind)]
-    tables = {path: one for path, one in by_table.items() if isinstance(one.statement, CreateMaterializedTable)}
+    first = [
+        declaration
+        for kind in (CreateDatabase, CreateTable)
+        for declaration in declarations
+        if isinstance(declaration.statement, kind)
+    ]
+    tables = {
+        path: declaration for path, declaration in by_table.items() if isinstance(declaration.statement, CreateMaterializedTable)
+    }
     return (*first, *_in_order(tables))
 
 
@@ -93,7 +101,7 @@ def _declaration(session: Session, file: str, source: Source, span: Span) -> Dec
                 statement=statement,
                 source=source,
                 table=session.expand(statement.path, source),
-                reads=tuple(session.expand(one.path).plain for one in references if one.call is None),
+                reads=tuple(session.expand(reference.path).plain for reference in references if reference.call is None),
             )
         case CreateTable(if_not_exists=True, temporary=False, query=None):
             return Declaration(file=file, statement=statement, source=source, table=session.expand(statement.path, source))
@@ -110,7 +118,9 @@ def _declaration(session: Session, file: str, source: Source, span: Span) -> Dec
 
 
 def _in_order(tables: Mapping[ObjectPath, Declaration]) -> Sequence[Declaration]:
-    sorter = TopologicalSorter({path: [one for one in declared.reads if one in tables] for path, declared in tables.items()})
+    sorter = TopologicalSorter(
+        {path: [source for source in declared.reads if source in tables] for path, declared in tables.items()}
+    )
     try:
         return [tables[path] for path in sorter.static_order()]
     except CycleError as error:

@@ -91,19 +91,19 @@ def _parts(target: Table, change: pa.Table | None) -> tuple[pa.Table, pa.Table |
         return target.schema.empty_table(), None
     weights = change.column(WEIGHT).combine_chunks().to_numpy()
     rows = change.select(names)
-    come = np.flatnonzero(weights > 0)
-    added = rows.take(pa.array(np.repeat(come, weights[come])))
-    go = np.flatnonzero(weights < 0)
-    if not len(go):
+    added_places = np.flatnonzero(weights > 0)
+    added = rows.take(pa.array(np.repeat(added_places, weights[added_places])))
+    removed_places = np.flatnonzero(weights < 0)
+    if not len(removed_places):
         return added, None
-    removed = rows.take(pa.array(go)).append_column(_TIMES, pa.array(-weights[go], pa.int64()))
+    removed = rows.take(pa.array(removed_places)).append_column(_TIMES, pa.array(-weights[removed_places], pa.int64()))
     return added, removed
 
 
 def _write(target: Table, added: pa.Table, removed: pa.Table | None, note: CommitNote) -> Snapshot | None:
     with target.new_writer() as writer:
-        if removed is not None and (gone := _gone_for_good(target, removed, added)).num_rows:
-            writer.write(gone.append_column(ROW_KIND_COLUMN, pa.repeat(pa.scalar("-D"), gone.num_rows)))
+        if removed is not None and (deleted := _gone_for_good(target, removed, added)).num_rows:
+            writer.write(deleted.append_column(ROW_KIND_COLUMN, pa.repeat(pa.scalar("-D"), deleted.num_rows)))
         if added.num_rows:
             writer.write(added)
         return writer.commit(note=note)
@@ -132,11 +132,11 @@ def _places(session: Session, engine: QueryEngine, target: Table, pin: ReadPin, 
         f"AS found WHERE {_PLACE} <= {_TIMES}"
     )
     numbered = removed.append_column(_NUMBER, pa.array(np.arange(removed.num_rows)))
-    given: dict[str, Relation] = {
+    named_relations: dict[str, Relation] = {
         TARGET: ManagedRelation(name=target.name, table=target, pin=pin, positions=True),
         _GONE: RowsRelation(name="rows that go", rows=MemoryRows(numbered)),
     }
-    places = engine.read(Relations(session=session).bind(query, given)).read_all()
+    places = engine.read(Relations(session=session).bind(query, named_relations)).read_all()
     if places.num_rows != pc.sum(removed.column(_TIMES)).as_py():
         raise NotThereError
     return places
@@ -150,12 +150,12 @@ def _moved(target: Table, added: pa.Table, places: pa.Table) -> pa.Table:
         schema=pa.schema([field.with_nullable(True) for field in schema]),
     )
     files, positions = (places.column(name) for name in (DATA_FILE_COLUMN, ROW_POSITION_COLUMN))
-    gone = nothing.append_column(DATA_FILE_COLUMN, files.cast(pa.string())).append_column(
+    deleted_rows = nothing.append_column(DATA_FILE_COLUMN, files.cast(pa.string())).append_column(
         ROW_POSITION_COLUMN, positions.cast(pa.int64())
     )
-    gone = gone.append_column(ROW_KIND_COLUMN, pa.repeat(pa.scalar("-D"), places.num_rows))
-    come = added.append_column(DATA_FILE_COLUMN, pa.nulls(added.num_rows, pa.string())).append_column(
+    deleted_rows = deleted_rows.append_column(ROW_KIND_COLUMN, pa.repeat(pa.scalar("-D"), places.num_rows))
+    added_rows = added.append_column(DATA_FILE_COLUMN, pa.nulls(added.num_rows, pa.string())).append_column(
         ROW_POSITION_COLUMN, pa.nulls(added.num_rows, pa.int64())
     )
-    come = come.append_column(ROW_KIND_COLUMN, pa.repeat(pa.scalar("+I"), added.num_rows))
-    return pa.concat_tables([gone, come], promote_options="permissive")
+    added_rows = added_rows.append_column(ROW_KIND_COLUMN, pa.repeat(pa.scalar("+I"), added.num_rows))
+    return pa.concat_tables([deleted_rows, added_rows], promote_options="permissive")

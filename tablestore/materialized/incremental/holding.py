@@ -61,8 +61,8 @@ def held_sources(session: Session, target: Table, query: str) -> Mapping[str, Ta
     held = {point.name: table for point, table in _of_points(session, _points(target))}
     # A refresh that failed has taken holds too, and noted no cursor.
     with suppress(TablestoreError):
-        found = find_sources(session, query)
-        held |= {one.name: one.table for one in (found.sources if isinstance(found, Sources) else ())}
+        sources = find_sources(session, query)
+        held |= {source.name: source.table for source in (sources.sources if isinstance(sources, Sources) else ())}
     return held
 
 
@@ -90,9 +90,9 @@ def _of_points(session: Session, points: Sequence[Point]) -> Iterator[tuple[Poin
 
     for point in points:
         with suppress(TablestoreError):
-            found = session.find(parse_path(point.name))
-            if isinstance(found, Table):
-                yield point, found
+            table = session.find(parse_path(point.name))
+            if isinstance(table, Table):
+                yield point, table
 
 
 def _take(holds: RetentionLeases, target: Table, first: int) -> None:

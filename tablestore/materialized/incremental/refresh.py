@@ -94,39 +94,39 @@ class _Refresh:
         engine = self.session.engine_for("a refresh")
         base = run_until_current(self.target.context, partial(settled, self.target.context))
         before = parse_cursor(stored_cursor(base))
-        found = self._sources(before)
-        if isinstance(found, FullRefresh):
-            return self._whole(engine, base, None, found.reason)
-        plan = plan_target(self.session, self.query, found, self.target)
-        why = self._why_full(base, before, found, plan, full=full)
+        source_set = self._sources(before)
+        if isinstance(source_set, FullRefresh):
+            return self._whole(engine, base, None, source_set.reason)
+        plan = plan_target(self.session, self.query, source_set, self.target)
+        why = self._why_full(base, before, source_set, plan, full=full)
         if isinstance(why, RefreshReport):
             return why
         if why is None:
             assert before is not None and isinstance(plan, IncrementalPlan), "there is no reason against it"
-            report = self._from_changes(engine, base, before, found, plan)
+            report = self._from_changes(engine, base, before, source_set, plan)
             if isinstance(report, RefreshReport):
                 return report
             why = report.reason
             # The handle of the target follows its columns: after an attempt to write they may be those of another definition.
             if self.guard is not None:
                 self.guard(self.target.context.snapshots.latest())
-        return self._whole(engine, base, found, why, before)
+        return self._whole(engine, base, source_set, why, before)
 
     def _sources(self, before: RefreshCursor | None) -> Sources | FullRefresh:
-        found = find_sources(self.session, self.query, self.in_round)
-        if before is None or isinstance(found, FullRefresh):
-            return found
+        source_set = find_sources(self.session, self.query, self.in_round)
+        if before is None or isinstance(source_set, FullRefresh):
+            return source_set
         # Another refresh may have been faster than this round. Rows never go back to what was before.
-        behind = [source for source in found.sources if is_ahead(before, source)]
+        behind = [source for source in source_set.sources if is_ahead(before, source)]
         for source in behind:
             self.in_round.move_on(source.table)
-        return find_sources(self.session, self.query, self.in_round) if behind else found
+        return find_sources(self.session, self.query, self.in_round) if behind else source_set
 
     def _why_full(
         self,
         base: Snapshot | None,
         before: RefreshCursor | None,
-        found: Sources,
+        source_set: Sources,
         plan: IncrementalPlan | FullRefresh,
         *,
         full: bool,
@@ -138,18 +138,18 @@ class _Refresh:
             return "it is the first refresh" if base is None else "the rows of the table are not those of a refresh"
         if before.query != digest_of(self.query):
             return "the query is another one than before"
-        if (why := why_not_from(before, found.sources)) is not None:
+        if (why := why_not_from(before, source_set.sources)) is not None:
             return why
-        changed = any(has_changed(before, source) for source in found.sources)
+        changed = any(has_changed(before, source) for source in source_set.sources)
         if not changed and (isinstance(plan, IncrementalPlan) or plan.repeatable):
-            return RefreshReport(mode="none", sources=_ranges(before, found.sources))
+            return RefreshReport(mode="none", sources=_ranges(before, source_set.sources))
         return plan.reason if isinstance(plan, FullRefresh) else None
 
     def _from_changes(
-        self, engine: QueryEngine, base: Snapshot | None, before: RefreshCursor, found: Sources, plan: IncrementalPlan
+        self, engine: QueryEngine, base: Snapshot | None, before: RefreshCursor, source_set: Sources, plan: IncrementalPlan
     ) -> RefreshReport | FullRefresh:
         try:
-            return self._incremental(engine, base, before, found, plan)
+            return self._incremental(engine, base, before, source_set, plan)
         except (InvalidInputError, UnsupportedError) as error:
             # Errors of the store, the memory or another writer are none of the query's, nor is a cancellation.
             if error.kind == "cancelled":
@@ -157,32 +157,32 @@ class _Refresh:
             return FullRefresh(f"the query over the changes failed: {error.message.splitlines()[0]}")
 
     def _incremental(
-        self, engine: QueryEngine, base: Snapshot | None, before: RefreshCursor, found: Sources, plan: IncrementalPlan
+        self, engine: QueryEngine, base: Snapshot | None, before: RefreshCursor, source_set: Sources, plan: IncrementalPlan
     ) -> RefreshReport | FullRefresh:
         pin = pin_at(self.target.context, self.spec, base.id if base else None)
         held = ManagedRelation(name=self.target.name, table=self.target, pin=pin)
         run = PlanRun(session=self.session, engine=engine, target=held)
-        changed = frozenset(number for number, source in enumerate(found.sources) if has_changed(before, source))
-        change = run.change(plan, found.sources, before, changed)
+        changed = frozenset(number for number, source in enumerate(source_set.sources) if has_changed(before, source))
+        change = run.change(plan, source_set.sources, before, changed)
         if isinstance(change, FullRefresh):
             return change
         if not plan.is_unique and _goes(change):
             return FullRefresh("rows go, and others of the query may have the same primary key")
         report = RefreshReport(
-            mode="incremental", rows_in=run.rows_in, rows_out=_count(change), sources=_ranges(before, found.sources)
+            mode="incremental", rows_in=run.rows_in, rows_out=_count(change), sources=_ranges(before, source_set.sources)
         )
         try:
-            note = self._note(base, found.sources, report)
+            note = self._note(base, source_set.sources, report)
             snapshot = apply_change(self.session, engine, self.target, self.spec, change, note)
         except NotThereError:
             return FullRefresh("the table does not hold the rows that are to go")
-        let_go_before(self.target, found.sources)
+        let_go_before(self.target, source_set.sources)
         return replace(report, snapshot_id=snapshot.id if snapshot else None)
 
     def _whole(
-        self, engine: QueryEngine, base: Snapshot | None, found: Sources | None, why: str, before: RefreshCursor | None = None
+        self, engine: QueryEngine, base: Snapshot | None, source_set: Sources | None, why: str, before: RefreshCursor | None = None
     ) -> RefreshReport:
-        sources = found.sources if found is not None else ()
+        sources = source_set.sources if source_set is not None else ()
         hold_back(self.target, sources)
         relations = Relations(session=self.session)
         for source in sources:
@@ -219,16 +219,16 @@ class _Refresh:
         return note_of(self.target, base, {CURSOR_PROPERTY: cursor.to_text(), **self.describe(report)}, self.guard)
 
 
-def plan_target(session: Session, query: str, found: Sources, target: Table) -> IncrementalPlan | FullRefresh:
+def plan_target(session: Session, query: str, source_set: Sources, target: Table) -> IncrementalPlan | FullRefresh:
     """The plan of a target's refreshes."""
     context = target.context
     if context.schema.is_keyed and not context.settings.is_plain and not context.settings.skips_level_zero:
         return FullRefresh("the table has a merge engine, or a field that orders rows, of its own")
     if context.settings.rowkind_field is not None:
         return FullRefresh("a column of the table says of what kind its rows are (rowkind.field)")
-    shapes = tuple(source.shape for source in found.sources)
+    shapes = tuple(source.shape for source in source_set.sources)
     target_shape = TargetShape(fields=context.schema.fields, primary_key=context.schema.primary_keys)
-    return session.memo(_planned, query, found.source_of, shapes, target_shape)
+    return session.memo(_planned, query, source_set.source_of, shapes, target_shape)
 
 
 def _planned(
@@ -247,11 +247,12 @@ def target_names(schema: pa.Schema, query: str, target: Table) -> list[str]:
     if {name.casefold() for name in schema.names} == set(folded):
         return [folded[name.casefold()] for name in schema.names]
     if takes_all_columns(query):
-        given, there = (", ".join(map(repr, these)) for these in (schema.names, names))
+        query_columns, table_columns = (", ".join(map(repr, column_names)) for column_names in (schema.names, names))
         raise InvalidInputError(
-            f"the query of materialized table {target.name} gives the columns {given} now, and the table has {there}: what its * "
-            "stands for was altered. CREATE OR ALTER MATERIALIZED TABLE … of the same query adds columns that came last; after "
-            "other changes, name the columns, or build another version: ALTER MATERIALIZED TABLE … STAGE AS query",
+            f"the query of materialized table {target.name} gives the columns {query_columns} now, and the table has "
+            f"{table_columns}: what its * stands for was altered. CREATE OR ALTER MATERIALIZED TABLE … of the same query adds "
+            "columns that came last; after other changes, name the columns, or build another version: ALTER MATERIALIZED TABLE … "
+            "STAGE AS query",
             kind="materialized-columns",
         )
     return names

@@ -38,7 +38,7 @@ class RefreshReport(PrintedInNotebooks):
 
     def __str__(self) -> str:
         counts = ", ".join(
-            f"{rows} rows {what}" for rows, what in ((self.rows_in, "in"), (self.rows_out, "out")) if rows is not None
+            f"{rows} rows {direction}" for rows, direction in ((self.rows_in, "in"), (self.rows_out, "out")) if rows is not None
         )
         parts = [f"{self.mode} refresh" if self.mode != "none" else "nothing to refresh", counts]
         parts += [f"snapshot {self.snapshot_id}" if self.snapshot_id is not None else "", self.reason or ""]

@@ -102,7 +102,7 @@ def find_sources(session: Session, query: str, in_round: Round | None = None) ->
     """The sources at the snapshots of a round, by default at their newest ones. Raises NotFoundError for one that is gone, or was
     not filled yet."""
     in_round = in_round or Round()
-    found: dict[tuple[str, str], RefreshSource] = {}
+    by_place: dict[tuple[str, str], RefreshSource] = {}
     places: list[tuple[str, str]] = []
     for reference in find_references(query):
         path, table = session.expand(reference.path), session.find(reference.path)
@@ -113,12 +113,12 @@ def find_sources(session: Session, query: str, in_round: Round | None = None) ->
             return FullRefresh(f"it reads {path}, which has computed columns")
         place = (table.location, table.branch_name)
         places.append(place)
-        if place not in found:
-            now = in_round.snapshot_of(table)
-            check_filled(now, schema, str(path))
-            found[place] = RefreshSource(path=path, table=table, now=now)
-    numbers = {place: number for number, place in enumerate(found)}
-    return Sources(sources=tuple(found.values()), source_of=tuple(numbers[place] for place in places))
+        if place not in by_place:
+            newest = in_round.snapshot_of(table)
+            check_filled(newest, schema, str(path))
+            by_place[place] = RefreshSource(path=path, table=table, now=newest)
+    numbers = {place: number for number, place in enumerate(by_place)}
+    return Sources(sources=tuple(by_place.values()), source_of=tuple(numbers[place] for place in places))
 
 
 def why_not_from(cursor: RefreshCursor, sources: Sequence[RefreshSource]) -> str | None:
@@ -148,7 +148,9 @@ def has_changed(cursor: RefreshCursor, source: RefreshSource) -> bool:
     first, last = (point.snapshot_id or 0) + 1, source.now.id if source.now else 0
     snapshots = (source.table.context.snapshots.find(number) for number in range(first, last + 1))
     feed = ChangeFeed(context=source.table.context, columns=(), as_written=False)
-    return any(one is None or one.commit_kind is not CommitKind.COMPACT or feed.has_changes(one) for one in snapshots)
+    return any(
+        snapshot is None or snapshot.commit_kind is not CommitKind.COMPACT or feed.has_changes(snapshot) for snapshot in snapshots
+    )
 
 
 def read_changes(source: RefreshSource, cursor: RefreshCursor, names: frozenset[str]) -> pa.Table | None:
@@ -182,8 +184,8 @@ def net_changes(changes: pa.Table) -> pa.Table:
     count = int(codes.max()) + 1
     net = np.bincount(codes, weights=weights, minlength=count).astype(np.int64)
     first = first_of_group(codes, count, np.ones(len(codes), dtype=np.bool_))
-    kept = rows.take(pa.array(np.repeat(first, np.abs(net))))
-    return kept.append_column(changes.schema.field(WEIGHT), pa.array(np.repeat(np.sign(net), np.abs(net)), pa.int32()))
+    net_rows = rows.take(pa.array(np.repeat(first, np.abs(net))))
+    return net_rows.append_column(changes.schema.field(WEIGHT), pa.array(np.repeat(np.sign(net), np.abs(net)), pa.int32()))
 
 
 def _newest(table: Table) -> Snapshot | None:
@@ -208,17 +210,17 @@ def _is_in_frame(table: Table, snapshot: Snapshot) -> bool:
 
 
 def _why_not(point: Point, source: RefreshSource) -> str | None:
-    table, now, name = source.table, source.now, source.name
+    table, newest, name = source.table, source.now, source.name
     if point.table_uuid != table.context.table_uuid:
         return f"source {name} is another table than before: it was dropped and made anew, or replaced"
     if table.context.schemas.read(point.schema_id).fields != table.table_schema.fields:
         return f"the columns of source {name} were altered"
     if point.snapshot_id is None:
-        return None if now is None else _gap(source, 0)
+        return None if newest is None else _gap(source, 0)
     old = table.context.snapshots.find(point.snapshot_id)
     if old is None:
         return f"snapshot {point.snapshot_id} of source {name}, which was read last, has expired"
-    if now is None or now.id < old.id or old.uuid != point.snapshot_uuid:
+    if newest is None or newest.id < old.id or old.uuid != point.snapshot_uuid:
         return f"source {name} has another history than before: snapshot {point.snapshot_id}, which was read last, is no part of it"
     if not _is_in_frame(table, old):
         return f"source {name} was read before its compaction had written its changes"

@@ -71,20 +71,20 @@ def verify(session: Session, target: Table, query: str, *, spec: TableSpec) -> V
             "else wrote to it; refresh it",
             kind="no-cursor",
         )
-    found = find_sources(session, query)
-    if isinstance(found, FullRefresh):
-        raise UnsupportedError(f"the rows of {target.name} cannot be compared with its query: {found.reason}", kind="verify")
+    source_set = find_sources(session, query)
+    if isinstance(source_set, FullRefresh):
+        raise UnsupportedError(f"the rows of {target.name} cannot be compared with its query: {source_set.reason}", kind="verify")
     relations = Relations(session=session)
-    for source in found.sources:
+    for source in source_set.sources:
         _pin(session, relations, source, cursor)
     names = ", ".join(map(quote_name, target_names(engine.query(relations.bind(query)).schema, query, target)))
     pin = pin_at(target.context, spec, latest.id)
-    given: dict[str, Relation] = {
+    named_relations: dict[str, Relation] = {
         TARGET: ManagedRelation(name=target.name, table=target, pin=pin),
         _QUERY: QueryRelation(name="the query", query=relations.bind(f"SELECT * FROM ({query}\n) AS `query` ({names})")),
     }
-    missing, examples_missing = difference(session, engine, target.schema, given, (_QUERY, TARGET))
-    extra, examples_extra = difference(session, engine, target.schema, given, (TARGET, _QUERY))
+    missing, examples_missing = difference(session, engine, target.schema, named_relations, (_QUERY, TARGET))
+    extra, examples_extra = difference(session, engine, target.schema, named_relations, (TARGET, _QUERY))
     return VerifyReport(
         missing=missing,
         extra=extra,
@@ -105,7 +105,7 @@ def _pin(session: Session, relations: Relations, source: RefreshSource, cursor: 
 
 
 def difference(
-    session: Session, engine: QueryEngine, schema: pa.Schema, given: dict[str, Relation], sides: Sequence[str]
+    session: Session, engine: QueryEngine, schema: pa.Schema, named_relations: dict[str, Relation], sides: Sequence[str]
 ) -> tuple[int, pa.Table]:
     """The number of rows that one of two relations has in these columns and the other lacks, and some of them."""
     columns = ", ".join(quote_name(name) for name in schema.names)
@@ -117,7 +117,7 @@ def difference(
     )
 
     def read(sql: str) -> pa.Table:
-        return engine.read(Relations(session=session).bind(sql, given)).read_all()
+        return engine.read(Relations(session=session).bind(sql, named_relations)).read_all()
 
     count = int(read(f"SELECT sum({times}) AS `rows` FROM ({rows}) AS `differing`").column(0)[0].as_py() or 0)
     if not count:

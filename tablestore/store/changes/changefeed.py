@@ -61,19 +61,19 @@ class ChangeFeed:
 
     def plan(self, snapshot: Snapshot) -> "SnapshotChanges":
         """The changes to read of one snapshot."""
-        then, rule = self._then(snapshot)
-        plan = plan_changes(snapshot, self._scope(snapshot, then), rule, then.manifests, pairs=self.pairs)
-        found = all(isinstance(step, FoundChanges) for step in plan.steps)
-        complete = found or not rule.keyed or rule.changelog.on_compaction
-        return SnapshotChanges(feed=self, context=then, steps=plan.steps, gap=plan.gap, complete=complete)
+        snapshot_context, rule = self._then(snapshot)
+        plan = plan_changes(snapshot, self._scope(snapshot, snapshot_context), rule, snapshot_context.manifests, pairs=self.pairs)
+        all_computed = all(isinstance(step, FoundChanges) for step in plan.steps)
+        complete = all_computed or not rule.keyed or rule.changelog.on_compaction
+        return SnapshotChanges(feed=self, context=snapshot_context, steps=plan.steps, gap=plan.gap, complete=complete)
 
     def gap(self, snapshot: Snapshot) -> Discontinuity | None:
         """The discontinuity of a snapshot, as its plan has it; for most snapshots their manifests need not be read."""
-        then, rule = self._then(snapshot)
+        snapshot_context, rule = self._then(snapshot)
         source = source_of(snapshot, rule)
         if source is ChangeFiles.FRAMES:
             return self.plan(snapshot).gap
-        return source if isinstance(source, Discontinuity) else self._scope(snapshot, then).gap(snapshot)
+        return source if isinstance(source, Discontinuity) else self._scope(snapshot, snapshot_context).gap(snapshot)
 
     def has_changes(self, snapshot: Snapshot) -> bool:
         """True if a snapshot may have changes, known or not."""
@@ -102,20 +102,20 @@ class ChangeFeed:
             if not self.is_whole(snapshot := snapshots.read(snapshot_id)):
                 return
             yield snapshot
-        kept, snapshot_id = Changelogs(self.context.files), ids[0] - 1 if ids else 0
-        while (found := kept.find(snapshot_id)) is not None and not self.looks_up(found):
-            yield found
+        changelogs, snapshot_id = Changelogs(self.context.files), ids[0] - 1 if ids else 0
+        while (changelog := changelogs.find(snapshot_id)) is not None and not self.looks_up(changelog):
+            yield changelog
             snapshot_id -= 1
 
-    def _scope(self, snapshot: Snapshot, then: TableContext) -> ChangeScope:
+    def _scope(self, snapshot: Snapshot, snapshot_context: TableContext) -> ChangeScope:
         # Partition columns keep name and type through all schemas.
-        return change_scope(snapshot, then.schema, self.predicate)
+        return change_scope(snapshot, snapshot_context.schema, self.predicate)
 
     def _then(self, snapshot: Snapshot) -> tuple[TableContext, ChangeRule]:
         """The table at the snapshot's schema, and the rule of that."""
-        then = self.context.at_schema(self.context.schemas.read(snapshot.schema_id))
-        rule = change_rule(then)
-        return then, rule if self.as_written else found_rule(rule)
+        snapshot_context = self.context.at_schema(self.context.schemas.read(snapshot.schema_id))
+        rule = change_rule(snapshot_context)
+        return snapshot_context, rule if self.as_written else found_rule(rule)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +133,7 @@ class SnapshotChanges:
         """The changes in order. Raises NotFoundError if their files expired, FormatError for damaged ones."""
         projection = self._projection()
         for step in self.steps:
-            rows = self._stored(step) if isinstance(step, StoredChanges) else self._found(step)
+            rows = self._stored(step) if isinstance(step, StoredChanges) else self._compared(step)
             for batch in _whole_pairs(rows) if self._pairs_matter else rows:
                 changes = self._selected(batch if projection is None else projection.apply(batch))
                 if changes.num_rows:
@@ -155,12 +155,12 @@ class SnapshotChanges:
     def _needed(self) -> tuple[str, ...]:
         """Columns of the reader's schema that are read: asked for, filtered by, and the key that joins pairs."""
         schema, predicate = self.feed.context.schema, self.feed.predicate
-        wanted = set(self.feed.columns)
+        names = set(self.feed.columns)
         if predicate is not None:
-            wanted |= columns_of(predicate)
+            names |= columns_of(predicate)
         if self._pairs_matter:
-            wanted |= set(schema.primary_keys)
-        return tuple(name for name in schema.field_names if name in wanted)
+            names |= set(schema.primary_keys)
+        return tuple(name for name in schema.field_names if name in names)
 
     @property
     def _names_then(self) -> tuple[str, ...]:
@@ -169,12 +169,12 @@ class SnapshotChanges:
         return tuple(field.name for field in self.context.schema.fields if field.id in ids)
 
     def _projection(self) -> Projection | None:
-        now: TableSchema = self.feed.context.schema
-        if self.context.schema.fields == now.fields:
+        reader_schema: TableSchema = self.feed.context.schema
+        if self.context.schema.fields == reader_schema.fields:
             return None
         return Projection(
             self.context.schema.fields,
-            [now.field(name) for name in self._needed],
+            [reader_schema.field(name) for name in self._needed],
             keep=(KIND_COLUMN,),
             file_names=self._names_then,
             where=f"the changes of table {self.context.files.root_uri}",
@@ -190,7 +190,7 @@ class SnapshotChanges:
                 batch = _with_kinds(batch, np.full(batch.num_rows, step.kind, dtype=np.int8))
             yield reader.with_partition(batch, entry.partition).select([KIND_COLUMN, *self._names_then])
 
-    def _found(self, step: FoundChanges) -> Iterator[pa.RecordBatch]:
+    def _compared(self, step: FoundChanges) -> Iterator[pa.RecordBatch]:
         diff = StateDiff(
             reader=SplitReader.of(self.context, (), None), partition=step.partition, bucket=step.bucket, columns=self._names_then
         )
@@ -211,7 +211,7 @@ class SnapshotChanges:
             return batch.select([KIND_COLUMN, *feed.columns])
         key = feed.context.schema.primary_keys
         kinds = np.asarray(batch.column(KIND_COLUMN).to_numpy(zero_copy_only=False), dtype=np.int8)
-        kept = np.ones(len(kinds), dtype=np.bool_)
+        mask = np.ones(len(kinds), dtype=np.bool_)
         if self._pairs_matter:
             pairs = update_pairs(batch, kinds, key)
             if not self.complete:
@@ -219,11 +219,11 @@ class SnapshotChanges:
             if feed.predicate is not None:
                 matches = evaluate(feed.predicate, batch).fill_null(False).to_numpy(zero_copy_only=False).astype(np.bool_)
                 fixed = columns_of(feed.predicate) <= set(key)
-                kinds, kept = filtered_kinds(kinds, matches, pairs, known_before=self.complete or fixed)
+                kinds, mask = filtered_kinds(kinds, matches, pairs, known_before=self.complete or fixed)
             batch = _with_kinds(batch, kinds)
         if not feed.pairs:
-            kept &= kinds != RowKind.UPDATE_BEFORE
-        batch = batch if kept.all() else batch.filter(pa.array(kept))
+            mask &= kinds != RowKind.UPDATE_BEFORE
+        batch = batch if mask.all() else batch.filter(pa.array(mask))
         return batch.select([KIND_COLUMN, *feed.columns])
 
 
@@ -233,18 +233,18 @@ def filtered_kinds(kinds: Kinds, matches: Mask, pairs: Mask, *, known_before: bo
     ``pairs[i]``: row i is the ``-U`` of row i + 1. ``known_before``: a row that comes alone takes the place of none that matched.
     """
     first = np.flatnonzero(pairs)
-    out, kept = kinds.copy(), matches.copy()
+    out, mask = kinds.copy(), matches.copy()
     left, entered = first[matches[first] & ~matches[first + 1]], first[~matches[first] & matches[first + 1]]
     out[left] = RowKind.DELETE
     out[entered + 1] = RowKind.INSERT
     if not known_before:
-        alone = np.ones(len(kinds), dtype=np.bool_)
-        alone[first] = alone[first + 1] = False
+        unpaired = np.ones(len(kinds), dtype=np.bool_)
+        unpaired[first] = unpaired[first + 1] = False
         # The row before may have matched, and a retraction may hold nothing but the key.
-        gone = alone & ~matches & (kinds != RowKind.UPDATE_BEFORE)
-        out[gone] = RowKind.DELETE
-        kept |= gone
-    return out, kept
+        unmatched = unpaired & ~matches & (kinds != RowKind.UPDATE_BEFORE)
+        out[unmatched] = RowKind.DELETE
+        mask |= unmatched
+    return out, mask
 
 
 def update_pairs(batch: pa.RecordBatch, kinds: Kinds, key: Sequence[str]) -> Mask:

@@ -70,8 +70,8 @@ class ChangeRule:
     @property
     def producer(self) -> str:
         """The changelog producer that the changes come from: rows as they were given are the changes of plain tables only."""
-        given = self.changelog.producer
-        return NONE if given == INPUT and not self.plain else given
+        configured = self.changelog.producer
+        return NONE if configured == INPUT and not self.plain else configured
 
     def in_frame(self, level: int) -> bool:
         """True if files of this level belong to the frame, the state that the changes add up to."""
@@ -182,10 +182,10 @@ def looks_back(rule: ChangeRule) -> bool:
 
 def plan_changes(snapshot: Snapshot, scope: ChangeScope, rule: ChangeRule, manifests: Manifests, *, pairs: bool) -> ChangePlan:
     """The changes of one snapshot. Without ``pairs`` the stored rows of a plain table are the changes."""
-    found = _steps(snapshot, rule, manifests, pairs=pairs)
-    if isinstance(found, Discontinuity):
-        return ChangePlan(gap=found)
-    return ChangePlan(steps=tuple(step for step in found if scope.includes(step.partition)), gap=scope.gap(snapshot))
+    steps = _steps(snapshot, rule, manifests, pairs=pairs)
+    if isinstance(steps, Discontinuity):
+        return ChangePlan(gap=steps)
+    return ChangePlan(steps=tuple(step for step in steps if scope.includes(step.partition)), gap=scope.gap(snapshot))
 
 
 def _steps(snapshot: Snapshot, rule: ChangeRule, manifests: Manifests, *, pairs: bool) -> tuple[Step, ...] | Discontinuity:
@@ -200,8 +200,8 @@ def _steps(snapshot: Snapshot, rule: ChangeRule, manifests: Manifests, *, pairs:
         case ChangeFiles.LEVEL_ZERO if rule.plain and not pairs:
             return tuple(StoredChanges(entry=e) for e in in_order(_written(manifests.delta(snapshot))))
         case ChangeFiles.LEVEL_ZERO:
-            own = in_order(_written(manifests.delta(snapshot)))
-            return file_by_file(_base(snapshot, manifests, own), own)
+            new_entries = in_order(_written(manifests.delta(snapshot)))
+            return file_by_file(_base(snapshot, manifests, new_entries), new_entries)
         case ChangeFiles.LEFT_LEVEL_ZERO | ChangeFiles.FRAMES:
             delta = manifests.delta(snapshot)
             if source is ChangeFiles.FRAMES and _changes_buckets(delta):
@@ -226,12 +226,12 @@ def in_order(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
 Buckets = dict[tuple[bytes, int], tuple[ManifestEntry, ...]]
 
 
-def file_by_file(base: Buckets, own: Sequence[ManifestEntry]) -> tuple[FoundChanges, ...]:
-    """The changes of each new file, on top of ``base`` and of the new files before it. Pure; ``own`` is in order."""
-    there = {place: [entry.file for entry in entries] for place, entries in base.items()}
+def file_by_file(base: Buckets, new_entries: Sequence[ManifestEntry]) -> tuple[FoundChanges, ...]:
+    """The changes of each new file, on top of ``base`` and of the new files before it. Pure; ``new_entries`` is in order."""
+    files_by_bucket = {place: [entry.file for entry in entries] for place, entries in base.items()}
     steps = []
-    for entry in own:
-        before = there.setdefault((entry.partition, entry.bucket), [])
+    for entry in new_entries:
+        before = files_by_bucket.setdefault((entry.partition, entry.bucket), [])
         steps.append(
             FoundChanges(
                 partition=entry.partition,
@@ -256,10 +256,10 @@ def frame_by_frame(
     touched_buckets = _by_bucket(delta)
     for place in sorted(touched_buckets):
         deleted = [e for e in touched_buckets[place] if e.kind is EntryKind.DELETE]
-        gone = {e.identity for e in deleted}
+        deleted_identities = {e.identity for e in deleted}
         added = _added(touched_buckets[place])
         before = base.get(place, ())
-        after = [*(e for e in before if e.identity not in gone), *added]
+        after = [*(e for e in before if e.identity not in deleted_identities), *added]
         if compaction:
             touched = [e.file for e in deleted if not rule.in_frame(e.file.level)]
         else:
@@ -305,15 +305,15 @@ def _changes_buckets(delta: Iterable[ManifestEntry]) -> bool:
     counts: dict[bytes, set[int]] = defaultdict(set)
     for entry in delta:
         counts[entry.partition].add(entry.total_buckets)
-    return any(len(found) > 1 for found in counts.values())
+    return any(len(bucket_counts) > 1 for bucket_counts in counts.values())
 
 
 def _by_bucket(entries: Iterable[ManifestEntry]) -> Buckets:
-    found: dict[tuple[bytes, int], list[ManifestEntry]] = defaultdict(list)
+    by_bucket: dict[tuple[bytes, int], list[ManifestEntry]] = defaultdict(list)
     for entry in entries:
         if entry.bucket != POSTPONE_BUCKET:
-            found[entry.partition, entry.bucket].append(entry)
-    return {place: tuple(entries) for place, entries in found.items()}
+            by_bucket[entry.partition, entry.bucket].append(entry)
+    return {place: tuple(entries) for place, entries in by_bucket.items()}
 
 
 def _added(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:

@@ -24,10 +24,12 @@ class Discontinuity:
     reason: str
 
 
-def discontinuity(snapshot: Snapshot, what: str) -> Discontinuity:
-    """The discontinuity of a snapshot, with the reason ``what`` after its name."""
+def discontinuity(snapshot: Snapshot, reason: str) -> Discontinuity:
+    """The discontinuity of a snapshot, with ``reason`` after its name."""
     operation = f" ({snapshot.operation})" if snapshot.operation else ""
-    return Discontinuity(snapshot_id=snapshot.id, reason=f"snapshot {snapshot.id} of kind {snapshot.commit_kind}{operation} {what}")
+    return Discontinuity(
+        snapshot_id=snapshot.id, reason=f"snapshot {snapshot.id} of kind {snapshot.commit_kind}{operation} {reason}"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

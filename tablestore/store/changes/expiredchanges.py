@@ -24,8 +24,8 @@ class Changelogs:
 
     def ids(self) -> tuple[int, ...]:
         """The ids of all kept changelogs, ascending."""
-        found = map(parse_changelog_id, self.files.names(CHANGELOG_DIR, prefix="changelog-"))
-        return tuple(sorted(snapshot_id for snapshot_id in found if snapshot_id is not None))
+        changelog_ids = map(parse_changelog_id, self.files.names(CHANGELOG_DIR, prefix="changelog-"))
+        return tuple(sorted(snapshot_id for snapshot_id in changelog_ids if snapshot_id is not None))
 
     def find(self, snapshot_id: int) -> Snapshot | None:
         """The expired snapshot ``snapshot_id``, of which only the changes can be read. None if they were not kept."""
@@ -38,8 +38,8 @@ class Changelogs:
 
     def all(self) -> tuple[Snapshot, ...]:
         """The kept changelogs, oldest first."""
-        found = (self.find(snapshot_id) for snapshot_id in self.ids())
-        return tuple(snapshot for snapshot in found if snapshot is not None)
+        changelogs = (self.find(snapshot_id) for snapshot_id in self.ids())
+        return tuple(snapshot for snapshot in changelogs if snapshot is not None)
 
     def keep(self, snapshot_id: int, snapshot_file: bytes) -> None:
         """Keep the changes of a snapshot that is about to go. Nothing happens if that was done before."""

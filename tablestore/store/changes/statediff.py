@@ -93,10 +93,10 @@ class StateDiff:
             return find_rows(self.reader, self.partition, self.bucket, files, keys, self._read_columns, cache=self.cache)
 
         for keys, hits in in_portions(find, windows, self.reader.bounds.window_bytes // _SHARE):
-            found: dict[str, list[FileMatches]] = {}
+            hits_by_file: dict[str, list[FileMatches]] = {}
             for hit in hits:
-                found.setdefault(hit.file.file_name, []).append(hit)
-            yield keys, self._computed(found, keys) if self._merge.computes else self._chosen(found)
+                hits_by_file.setdefault(hit.file.file_name, []).append(hit)
+            yield keys, self._computed(hits_by_file, keys) if self._merge.computes else self._chosen(hits_by_file)
 
     @property
     def _merge(self) -> MergeFunction:
@@ -108,21 +108,22 @@ class StateDiff:
     def _stored_columns(self) -> tuple[str, ...]:
         """Keys and wanted columns, as they are folded."""
         schema = self.reader.schema
-        wanted = {*self.columns, *schema.trimmed_primary_keys} - set(schema.partition_keys)
-        return tuple(name for name in schema.field_names if name in wanted)
+        names = {*self.columns, *schema.trimmed_primary_keys} - set(schema.partition_keys)
+        return tuple(name for name in schema.field_names if name in names)
 
     @property
     def _read_columns(self) -> tuple[str, ...]:
-        needed = self._merge.required_columns(self._stored_columns)
-        return tuple(name for name in self.reader.schema.field_names if name in needed)
+        names = self._merge.required_columns(self._stored_columns)
+        return tuple(name for name in self.reader.schema.field_names if name in names)
 
-    def _computed(self, found: dict[str, list[FileMatches]], keys: SortedKeys) -> Callable[[BucketState], RowState]:
+    def _computed(self, hits_by_file: dict[str, list[FileMatches]], keys: SortedKeys) -> Callable[[BucketState], RowState]:
         """Folds a state to its row of each key that has one."""
         fields, schema = self.reader.schema.key_fields, self._folded_schema
 
         def fold(state: BucketState) -> RowState:
             folded = [
-                pa.RecordBatch.from_arrays(b.columns, schema=schema) for b in self._merged(state, found, self._stored_columns)
+                pa.RecordBatch.from_arrays(b.columns, schema=schema)
+                for b in self._merged(state, hits_by_file, self._stored_columns)
             ]
             rows = pa.Table.from_batches(folded, schema=schema)
             at_key, at_row = match_sorted(
@@ -133,17 +134,17 @@ class StateDiff:
 
         return fold
 
-    def _chosen(self, found: dict[str, list[FileMatches]]) -> Callable[[BucketState], RowState]:
+    def _chosen(self, hits_by_file: dict[str, list[FileMatches]]) -> Callable[[BucketState], RowState]:
         """The same where the row of a key is one of those found: they are chosen by number, and lie in one table for all states."""
         deciding = [SEQUENCE_COLUMN, KIND_COLUMN]
-        wanted = {*self.reader.schema.trimmed_primary_keys, *self._merge.required_columns(())}
-        deciding += [name for name in self.reader.schema.field_names if name in wanted]
+        needed_names = {*self.reader.schema.trimmed_primary_keys, *self._merge.required_columns(())}
+        deciding += [name for name in self.reader.schema.field_names if name in needed_names]
         schema = self._folded_schema
         rows: list[pa.RecordBatch] = []
         numbers: list[Positions] = []
         numbered: dict[str, list[FileMatches]] = {}
         count = 0
-        for name, hits in found.items():
+        for name, hits in hits_by_file.items():
             for hit in hits:
                 assert hit.rows is not None, "rows were asked for"
                 rows.append(_as_folded(hit.rows, hit.file, schema))
@@ -165,7 +166,7 @@ class StateDiff:
         return fold
 
     def _merged(
-        self, state: BucketState, found: dict[str, list[FileMatches]], columns: tuple[str, ...]
+        self, state: BucketState, hits_by_file: dict[str, list[FileMatches]], columns: tuple[str, ...]
     ) -> Iterator[pa.RecordBatch]:
         """The state's row of each key that has one, in key order."""
         spec = MergeSpec(
@@ -175,14 +176,14 @@ class StateDiff:
             ordered=True,
             emit_system_columns=True,
         )
-        return merge_section(list(self._runs(state, found)), spec)
+        return merge_section(list(self._runs(state, hits_by_file)), spec)
 
-    def _runs(self, state: BucketState, found: dict[str, list[FileMatches]]) -> Iterator[list[SortedSource]]:
+    def _runs(self, state: BucketState, hits_by_file: dict[str, list[FileMatches]]) -> Iterator[list[SortedSource]]:
         """The rows that were found, oldest first: a run for each level, and one for each file of level 0."""
         for _, files in groupby(sorted(state.files, key=_age), key=lambda file: (file.level, file.level or file.file_name)):
             run: list[tuple[int, SortedSource]] = []
             for file in files:
-                hits = found.get(file.file_name) or []
+                hits = hits_by_file.get(file.file_name) or []
                 if batches := [rows for hit in hits if (rows := _alive(hit, state.vectors)) is not None]:
                     run.append((int(hits[0].keys[0]), _source(file, batches)))
             if run:
@@ -216,8 +217,8 @@ def _alive(hit: FileMatches, vectors: DeletionVectors | None) -> pa.RecordBatch 
     """The rows that are not deleted; None for none."""
     if vectors is None or hit.file.file_name not in vectors:
         return hit.rows
-    kept = vectors.alive(hit.file, hit.positions)
-    return hit.rows.filter(pa.array(kept)) if hit.rows is not None and kept.any() else None
+    alive = vectors.alive(hit.file, hit.positions)
+    return hit.rows.filter(pa.array(alive)) if hit.rows is not None and alive.any() else None
 
 
 def _source(file: DataFileMeta, batches: list[pa.RecordBatch]) -> SortedSource:

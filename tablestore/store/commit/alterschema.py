@@ -56,8 +56,8 @@ def alter_schema(
     and StorageError: the table is unchanged then; or CommitOutcomeUnknown.
     """
     # The caller could change a list between two rounds.
-    given = tuple(changes) if isinstance(changes, list) else changes
-    return _Alteration(context=context, changes=given, rescaling=rescaling, check=check).run()
+    frozen_changes = tuple(changes) if isinstance(changes, list) else changes
+    return _Alteration(context=context, changes=frozen_changes, rescaling=rescaling, check=check).run()
 
 
 def check_alteration(context: TableContext, changes: Sequence[SchemaChange], *, filled: bool = False) -> None:
@@ -67,16 +67,16 @@ def check_alteration(context: TableContext, changes: Sequence[SchemaChange], *, 
     alteration._evolved(context.schemas.refreshed_latest(), filled=filled)
 
 
-def publish_schema(context: TableContext, made: TableSchema, base: TableSchema) -> bool:
-    """Make ``made`` the schema after ``base``; False if another alteration has that id. Raises as :func:`alter_schema`."""
+def publish_schema(context: TableContext, new_schema: TableSchema, base: TableSchema) -> bool:
+    """Make ``new_schema`` the schema after ``base``; False if another alteration has that id. Raises as :func:`alter_schema`."""
     alteration = _Alteration(context=context, changes=(), rescaling=False, check=None)
-    return alteration._publish(made, base, context.clock.steady_s() + context.settings.commit_timeout_s)
+    return alteration._publish(new_schema, base, context.clock.steady_s() + context.settings.commit_timeout_s)
 
 
-def take_back_schema(context: TableContext, made: TableSchema, base: TableSchema) -> TableSchema:
-    """Publish the content of ``base`` as the schema after ``made``. Raises ConflictError if the table was altered on top of it."""
+def take_back_schema(context: TableContext, new_schema: TableSchema, base: TableSchema) -> TableSchema:
+    """Publish the content of ``base`` as the schema after ``new_schema``. Raises ConflictError if another was published since."""
     alteration = _Alteration(context=context, changes=(), rescaling=False, check=None)
-    return alteration._take_back(made, base, context.clock.steady_s() + context.settings.commit_timeout_s)
+    return alteration._take_back(new_schema, base, context.clock.steady_s() + context.settings.commit_timeout_s)
 
 
 def holds_data(context: TableContext) -> bool:
@@ -108,25 +108,25 @@ class _Alteration:
     def run(self) -> TableSchema:
         clock, settings = self.context.clock, self.context.settings
         deadline_s = clock.steady_s() + settings.commit_timeout_s
-        lost = 0
+        lost_races = 0
         while True:
             base = self.context.schemas.refreshed_latest()
             evolution, rests_on_files = self._evolved(base)
-            made = evolution.schema
-            if same_content(without_condition(base), made):
+            new_schema = evolution.schema
+            if same_content(without_condition(base), new_schema):
                 return base
-            if self._publish(made, base, deadline_s):
+            if self._publish(new_schema, base, deadline_s):
                 if evolution.needs_empty_table or rests_on_files:
                     self._fence(evolution, base, deadline_s)
-                return made
-            lost += 1
+                return new_schema
+            lost_races += 1
             if clock.steady_s() >= deadline_s:
                 raise ConflictError(
-                    f"lost {lost} race(s) for the next schema of table {self._name}, and commit.timeout "
+                    f"lost {lost_races} race(s) for the next schema of table {self._name}, and commit.timeout "
                     f"({settings.commit_timeout_s:.0f} s) is over; nothing was altered: try again",
                     kind="commit-timeout",
                 )
-            self._wait(lost)
+            self._wait(lost_races)
 
     def _evolved(self, base: TableSchema, *, filled: bool = False) -> tuple[EvolvedSchema, bool]:
         """The evolved schema, checked, and whether that depends on the files that are there."""
@@ -165,41 +165,41 @@ class _Alteration:
         if not counts(base, self.context.snapshots):
             raise being_replaced(self._name, base)
 
-    def _check_settings(self, base: TableSchema, made: TableSchema) -> None:
+    def _check_settings(self, base: TableSchema, new_schema: TableSchema) -> None:
         """Options must mean something, and must not end our own writing by accident."""
-        settings = table_settings(made)
+        settings = table_settings(new_schema)
         try:
             check_writable(base, table_settings(base), self._name)
         except TablestoreError:
             return  # It is another engine's table, which we only read.
-        check_writable(made, settings, self._name)
+        check_writable(new_schema, settings, self._name)
 
     def _check_frame(self, evolution: EvolvedSchema, latest: Snapshot | None) -> bool:
         """Refuse changes of options that files waiting for a compaction depend on; returns whether the files were read."""
-        asked = False
+        files_read = False
 
         def live() -> Iterator[ManifestEntry]:
-            nonlocal asked
-            asked = True
+            nonlocal files_read
+            files_read = True
             yield from self.context.manifests.live(latest)
 
         check_frame_change(evolution.options_before, evolution.schema.options, live(), table=self._name)
-        return asked
+        return files_read
 
     # -- publishing
 
-    def _publish(self, made: TableSchema, base: TableSchema, deadline_s: float) -> bool:
+    def _publish(self, new_schema: TableSchema, base: TableSchema, deadline_s: float) -> bool:
         """True: landed. False: another alteration has that id."""
         files, clock = self.context.files, self.context.clock
-        path, data = schema_path(made.id), encode_schema(made)
+        path, data = schema_path(new_schema.id), encode_schema(new_schema)
         landed = doubtful = False
         tries = 0
         while True:
-            asked = False
+            answered = False
             try:
                 if not landed:
                     landed = files.publish_if_absent(path, data)
-                    asked = True
+                    answered = True
                 if not landed:
                     if files.read(path) != data or not doubtful:
                         return False
@@ -209,13 +209,14 @@ class _Alteration:
             except ConflictError:
                 raise
             except TablestoreError as error:
-                undecided = asked or landed or doubtful or error.kind == "unknown-outcome"
+                undecided = answered or landed or doubtful or error.kind == "unknown-outcome"
                 if not undecided:
                     raise
                 if not isinstance(error, (StorageError, NotFoundError)) or clock.steady_s() >= deadline_s:
                     raise CommitOutcomeUnknown(
                         f"the outcome of altering table {self._name} is unknown, the store gave no answer: {error}. Look at the "
-                        f"newest schema with table.refresh() (it would be schema {made.id}); if the change is not there, repeat it"
+                        f"newest schema with table.refresh() (it would be schema {new_schema.id}); if the change is not there, "
+                        "repeat it"
                     ) from error
                 doubtful = doubtful or not landed
             tries += 1
@@ -225,10 +226,10 @@ class _Alteration:
         """Remove our schema, and raise ConflictError, unless the one below it is still the one that it was made from."""
         below = schema_path(base.id)
         try:
-            found = decode_schema(self.context.files.read(below), f"{self._name}/{below}")
+            stored = decode_schema(self.context.files.read(below), f"{self._name}/{below}")
         except NotFoundError:
-            found = None
-        if found != base:
+            stored = None
+        if stored != base:
             self.context.files.delete(path)
             raise ConflictError(
                 f"table {self._name} was dropped while it was altered; nothing was altered: open the table again and repeat the "
@@ -244,8 +245,8 @@ class _Alteration:
 
     def _fence(self, evolution: EvolvedSchema, base: TableSchema, deadline_s: float) -> None:
         """Publish an empty snapshot under the new schema, while the files still allow it. Raises ConflictError if they do not."""
-        made = evolution.schema
-        context, schema_id = self.context.at_schema(made), made.id
+        new_schema = evolution.schema
+        context, schema_id = self.context.at_schema(new_schema), new_schema.id
         try:
             while True:
                 try:
@@ -253,14 +254,14 @@ class _Alteration:
                     return
                 except ConflictError as error:
                     if error.kind != "schema-changed":
-                        self._take_back(made, base, deadline_s)
+                        self._take_back(new_schema, base, deadline_s)
                         raise
                     # Another alteration landed on top of ours. The fence is still needed.
                     schema_id = context.schemas.refreshed_latest().id
         except (StorageError, CommitOutcomeUnknown) as error:
             raise CommitOutcomeUnknown(
-                f"table {self._name} has schema {made.id} now, but the store failed before it was certain that no rows had landed "
-                f"under the old one: {error}. Look whether table.scan() has rows; if it has none, all is well"
+                f"table {self._name} has schema {new_schema.id} now, but the store failed before it was certain that no rows had "
+                f"landed under the old one: {error}. Look whether table.scan() has rows; if it has none, all is well"
             ) from error
 
     def _fence_request(self, context: TableContext, evolution: EvolvedSchema, schema_id: int) -> CommitRequest:
@@ -287,18 +288,18 @@ class _Alteration:
             kind="not-empty",
         )
 
-    def _take_back(self, made: TableSchema, base: TableSchema, deadline_s: float) -> TableSchema:
+    def _take_back(self, new_schema: TableSchema, base: TableSchema, deadline_s: float) -> TableSchema:
         """Publish the old content as one more schema. Field ids that the alteration assigned are not used again."""
-        again = replace(
+        restored_schema = replace(
             without_condition(base),
-            id=made.id + 1,
-            highest_field_id=made.highest_field_id,
-            time_millis=max(made.time_millis, base.time_millis),
+            id=new_schema.id + 1,
+            highest_field_id=new_schema.highest_field_id,
+            time_millis=max(new_schema.time_millis, base.time_millis),
         )
-        if not self._publish(again, made, deadline_s):
+        if not self._publish(restored_schema, new_schema, deadline_s):
             raise ConflictError(
-                f"table {self._name} was altered again at once (schema {again.id}), while rows landed that schema {made.id} does "
-                "not allow; compare the schemas with table.schema_history() and alter it back",
+                f"table {self._name} was altered again at once (schema {restored_schema.id}), while rows landed that schema "
+                f"{new_schema.id} does not allow; compare the schemas with table.schema_history() and alter it back",
                 kind="not-empty",
             )
-        return again
+        return restored_schema

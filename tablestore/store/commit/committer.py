@@ -275,8 +275,8 @@ class Committer:
                     return Committed(None)
                 self._check_bucket_counts(files.message.entries, deletes, latest)
                 files.message = replace(files.message, entries=self._revised(request, files, latest, attempt))
-                own = self._with_winning_numbers(request, files, latest, attempt)
-                files.message = replace(files.message, entries=own)
+                renumbered = self._with_winning_numbers(request, files, latest, attempt)
+                files.message = replace(files.message, entries=renumbered)
                 delta = self._delta(request, files.message, deletes, latest, written)
                 if delta.is_empty and not request.allow_empty:
                     return Committed(None)
@@ -306,40 +306,40 @@ class Committer:
     def _with_winning_numbers(
         self, request: CommitRequest, files: _OwnFiles, latest: Snapshot | None, attempt: int
     ) -> tuple[ManifestEntry, ...]:
-        own, base = files.message.entries, request.message
-        if latest is None or not own:
-            return own
+        entries, base = files.message.entries, request.message
+        if latest is None or not entries:
+            return entries
         landed = self.sequence.landed_since(base.base_snapshot_id, base.base_snapshot_uuid, latest)
         if not landed:
-            return own
-        check_buckets(own, landed, table=self.files.root_uri)
+            return entries
+        check_buckets(entries, landed, table=self.files.root_uri)
         if request.replaces_everything_it_meets:
-            return own
-        outdated = pick_outdated(own, landed, self.keys.overlap)
+            return entries
+        outdated = pick_outdated(entries, landed, self.keys.overlap)
         if not outdated:
-            return own
-        renewed = renumber(own, outdated, next_sequence=self.sequence.next_after(latest), attempt=attempt, rewrite=self.rewrite)
+            return entries
+        renewed = renumber(entries, outdated, next_sequence=self.sequence.next_after(latest), attempt=attempt, rewrite=self.rewrite)
         self._retire(request, files, renewed)
         return renewed
 
     def _revised(
         self, request: CommitRequest, files: _OwnFiles, latest: Snapshot | None, attempt: int
     ) -> tuple[ManifestEntry, ...]:
-        own = files.message.entries
-        if request.revise is None or not own:
-            return own
-        revised = request.revise(latest, own, attempt)
+        entries = files.message.entries
+        if request.revise is None or not entries:
+            return entries
+        revised = request.revise(latest, entries, attempt)
         self._retire(request, files, revised)
         return revised
 
-    def _retire(self, request: CommitRequest, files: _OwnFiles, kept: Sequence[ManifestEntry]) -> None:
+    def _retire(self, request: CommitRequest, files: _OwnFiles, staying: Sequence[ManifestEntry]) -> None:
         """Remove own files that a rewrite replaced. Files of a prepared message stay until this commit has landed, because another
         process may be committing it too; from then on that one finds the landing."""
-        names = {entry.file.file_name for entry in kept}
+        names = {entry.file.file_name for entry in staying}
         shared = {entry.file.file_name for entry in request.message.entries} if request.prepared else set()
-        gone = [entry for entry in files.message.entries if entry.file.file_name not in names]
-        files.retired += [entry for entry in gone if entry.file.file_name in shared]
-        self._remove([entry for entry in gone if entry.file.file_name not in shared])
+        replaced = [entry for entry in files.message.entries if entry.file.file_name not in names]
+        files.retired += [entry for entry in replaced if entry.file.file_name in shared]
+        self._remove([entry for entry in replaced if entry.file.file_name not in shared])
 
     def _is_table(self, table_uuid: str | None) -> bool:
         try:
@@ -347,13 +347,15 @@ class Committer:
         except NotFoundError:
             return False
 
-    def _check_bucket_counts(self, own: Sequence[ManifestEntry], deletes: Sequence[ManifestEntry], latest: Snapshot | None) -> None:
+    def _check_bucket_counts(
+        self, new_entries: Sequence[ManifestEntry], deletes: Sequence[ManifestEntry], latest: Snapshot | None
+    ) -> None:
         """A partition keeps its bucket count until it is overwritten, whatever the newest schema says."""
-        if latest is None or not own or self.schemas.option_is_constant(BUCKET.key):
+        if latest is None or not new_entries or self.schemas.option_is_constant(BUCKET.key):
             return
         replaced = {entry.identity for entry in deletes}
         staying = (entry for entry in self.manifests.live(latest) if entry.identity not in replaced)
-        check_buckets(own, staying, table=self.files.root_uri)
+        check_buckets(new_entries, staying, table=self.files.root_uri)
 
     def _delta(
         self,
@@ -403,7 +405,7 @@ class Committer:
         self.manifests.sync()
         schema_id = max(delta.message.schema_id, latest.schema_id) if latest else delta.message.schema_id
         rows = row_delta(delta.entries)
-        now = self.clock.now_ms()
+        now_ms = self.clock.now_ms()
         return Snapshot(
             uuid=uuid,
             id=latest.id + 1 if latest else 1,
@@ -420,7 +422,7 @@ class Committer:
             commit_identifier=BATCH_IDENTIFIER if request.identifier is None else request.identifier,
             commit_kind=request.kind,
             # Ids order snapshots; times must never contradict them, whatever the clocks of two writers say.
-            time_millis=max(now, latest.time_millis + 1) if latest else now,
+            time_millis=max(now_ms, latest.time_millis + 1) if latest else now_ms,
             total_record_count=(latest.total_record_count if latest else 0) + rows,
             delta_record_count=rows,
             changelog_record_count=row_delta(changelog) if changelog else None,
@@ -507,17 +509,19 @@ class Committer:
 
     def _discard(self, request: CommitRequest, files: _OwnFiles) -> None:
         """Remove the files of a commit that did not land. Of a prepared message some may have landed, with another commit."""
-        own, message = (*files.message.new_files, *files.retired), request.message
+        new_files, message = (*files.message.new_files, *files.retired), request.message
         if request.prepared:
             try:
                 named = self.landings.named(
-                    {entry.file.file_name for entry in own} | {change.file_name for change in message.index_changes}
+                    {entry.file.file_name for entry in new_files} | {change.file_name for change in message.index_changes}
                 )
             except TablestoreError:
                 return
-            own = tuple(entry for entry in own if entry.file.file_name not in named)
-            message = replace(message, index_changes=tuple(one for one in message.index_changes if one.file_name not in named))
-        self._remove(own)
+            new_files = tuple(entry for entry in new_files if entry.file.file_name not in named)
+            message = replace(
+                message, index_changes=tuple(change for change in message.index_changes if change.file_name not in named)
+            )
+        self._remove(new_files)
         for change in message.index_changes:
             if change.kind is EntryKind.ADD:
                 with suppress(StorageError):

@@ -68,33 +68,33 @@ def check_table(
 def _check_late_rows(schemas: Sequence[TableSchema], *, has_newer_rows: bool, replaces_rows: bool, table: str) -> None:
     """Raise ConflictError unless rows of the first schema may land under the last. While no commit had a newer schema than theirs,
     nothing is stored in the columns that they lack."""
-    found = obstacles(schemas)
-    if not found and has_newer_rows and replaces_rows and (added := added_columns(schemas[0], schemas[-1])):
-        found = (f"column {added[0]!r} was added and has values that the rows would replace",)
-    if found:
-        more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    reasons = obstacles(schemas)
+    if not reasons and has_newer_rows and replaces_rows and (added := added_columns(schemas[0], schemas[-1])):
+        reasons = (f"column {added[0]!r} was added and has values that the rows would replace",)
+    if reasons:
+        more = f" and {len(reasons) - 1} more" if len(reasons) > 1 else ""
         raise ConflictError(
             f"table {table} has schema {schemas[-1].id} now, these rows were written with schema {schemas[0].id}, and since then "
-            f"{found[0]}{more}; nothing was committed: write them again with a new writer (table.new_writer()), which has the "
+            f"{reasons[0]}{more}; nothing was committed: write them again with a new writer (table.new_writer()), which has the "
             "schema of today, as has table.refresh()",
             kind="schema-changed",
         )
 
 
-def check_buckets(own: Iterable[ManifestEntry], landed: Iterable[ManifestEntry], *, table: str) -> None:
+def check_buckets(new_entries: Iterable[ManifestEntry], landed: Iterable[ManifestEntry], *, table: str) -> None:
     """Raises ConflictError unless all files of a partition have one number of buckets.
 
-    ``own``: the commit's entries. ``landed``: entries that are live, or that others have added since.
+    ``new_entries``: the commit's entries. ``landed``: entries that are live, or that others have added since.
     """
     counts: dict[bytes, int] = {}
     for entry in landed:
         if entry.kind is EntryKind.ADD and entry.total_buckets > 0:
             counts[entry.partition] = entry.total_buckets
-    for entry in own:
-        there = counts.get(entry.partition, entry.total_buckets)
-        if entry.kind is EntryKind.ADD and there != entry.total_buckets:
+    for entry in new_entries:
+        bucket_count = counts.get(entry.partition, entry.total_buckets)
+        if entry.kind is EntryKind.ADD and bucket_count != entry.total_buckets:
             raise ConflictError(
-                f"table {table}: these files were written for {entry.total_buckets} buckets, the partition has {there} now; "
+                f"table {table}: these files were written for {entry.total_buckets} buckets, the partition has {bucket_count} now; "
                 "open the table again and repeat the write. If its option bucket says another number than the partition has, the "
                 f"partition is still to be rescaled: table.rescale({entry.total_buckets}), or overwrite it",
                 kind="rescaled",
@@ -119,14 +119,14 @@ def check_deletes(deletes: Sequence[ManifestEntry], live: Iterable[ManifestEntry
     """Every file to delete is live in ``latest``. Raises :class:`StalePlan`, which names the files and the newest commit."""
     if not deletes:
         return
-    known = {entry.identity for entry in live}
-    gone = [entry for entry in deletes if entry.identity not in known]
-    if gone:
-        shown = "; ".join(describe(entry) for entry in gone[:SHOWN])
+    live_identities = {entry.identity for entry in live}
+    missing = [entry for entry in deletes if entry.identity not in live_identities]
+    if missing:
+        shown = "; ".join(describe(entry) for entry in missing[:SHOWN])
         other = f"snapshot {latest.id} ({latest.commit_kind} by {latest.commit_user})" if latest else "no snapshot is there"
         raise StalePlan(
-            f"Conflicts detected on: {shown}{' …' if len(gone) > SHOWN else ''} of table {table}: {len(gone)} file(s) to delete "
-            f"are no longer live, newest is {other}; plan again on it"
+            f"Conflicts detected on: {shown}{' …' if len(missing) > SHOWN else ''} of table {table}: {len(missing)} file(s) to "
+            f"delete are no longer live, newest is {other}; plan again on it"
         )
 
 
@@ -145,19 +145,19 @@ def check_levels(
     touched = {(e.partition, e.bucket, e.file.level) for e in added if e.file.level > 0}
     if not touched:
         return
-    gone = {entry.identity for entry in deletes}
+    deleted = {entry.identity for entry in deletes}
     runs: dict[tuple[bytes, int, int], list[ManifestEntry]] = defaultdict(list)
-    for entry in (*(e for e in live if e.identity not in gone), *added):
+    for entry in (*(e for e in live if e.identity not in deleted), *added):
         place = (entry.partition, entry.bucket, entry.file.level)
         if place in touched:
             runs[place].append(entry)
     for run in runs.values():
         bounded = sorted(((key_of(e.file.min_key), key_of(e.file.max_key), e) for e in run), key=lambda item: item[0])
-        for (_, end, one), (start, _, other) in pairwise(bounded):
+        for (_, end, previous), (start, _, other) in pairwise(bounded):
             if not end < start:
                 raise StalePlan(
-                    f"Conflicts detected on: {describe(one)} and {describe(other)} of table {table} would lie in one level with "
-                    "keys that overlap; plan again on the newest snapshot"
+                    f"Conflicts detected on: {describe(previous)} and {describe(other)} of table {table} would lie in one level "
+                    "with keys that overlap; plan again on the newest snapshot"
                 )
 
 
@@ -178,28 +178,28 @@ def changed_index(
     Raises :class:`StalePlan` where others have changed the index meanwhile: an index file to delete is gone, a bucket has an index
     file of the kind to add already, or a vector is newer than the compaction.
     """
-    there = {entry.file_name: entry for entry in index}
+    by_name = {entry.file_name: entry for entry in index}
     for change in changes:
-        if change.kind is EntryKind.DELETE and there.pop(change.file_name, None) is None:
+        if change.kind is EntryKind.DELETE and by_name.pop(change.file_name, None) is None:
             raise _stale_index(change, "no longer live", table)
     staying = {entry.file.file_name for entry in delta if entry.kind is EntryKind.ADD}
-    gone = {entry.file.file_name for entry in delta if entry.kind is EntryKind.DELETE} - staying
-    kept: list[IndexEntry] = []
-    for entry in there.values():
+    removed_files = {entry.file.file_name for entry in delta if entry.kind is EntryKind.DELETE} - staying
+    remaining: list[IndexEntry] = []
+    for entry in by_name.values():
         vectors = entry.deletion_vectors or ()
-        needed = tuple(vector for vector in vectors if vector.data_file not in gone)
-        if len(needed) < len(vectors):
+        live_vectors = tuple(vector for vector in vectors if vector.data_file not in removed_files)
+        if len(live_vectors) < len(vectors):
             if keeps_rows:
                 raise _stale_index(entry, "newer than the compaction of a file whose deleted rows it names", table)
-            entry = replace(entry, deletion_vectors=needed, row_count=len(needed))
-        if needed or not vectors:
-            kept.append(entry)
-    occupied = {_place(entry): entry for entry in kept if entry.index_type in (DELETION_VECTORS, HASH)}
+            entry = replace(entry, deletion_vectors=live_vectors, row_count=len(live_vectors))
+        if live_vectors or not vectors:
+            remaining.append(entry)
+    occupied = {_place(entry): entry for entry in remaining if entry.index_type in (DELETION_VECTORS, HASH)}
     added = [change for change in changes if change.kind is EntryKind.ADD]
     for change in added:
         if _place(change) in occupied:
             raise _stale_index(occupied[_place(change)], "there already, and was not replaced", table)
-    return (*kept, *added)
+    return (*remaining, *added)
 
 
 def check_vectors(
@@ -209,10 +209,10 @@ def check_vectors(
 
     ``live``: the data files before it.
     """
-    known = {entry.file.file_name for entry in live} - {e.file.file_name for e in delta if e.kind is EntryKind.DELETE}
-    known |= {entry.file.file_name for entry in delta if entry.kind is EntryKind.ADD}
+    live_files = {entry.file.file_name for entry in live} - {e.file.file_name for e in delta if e.kind is EntryKind.DELETE}
+    live_files |= {entry.file.file_name for entry in delta if entry.kind is EntryKind.ADD}
     for change in changes:
-        if change.kind is EntryKind.ADD and any(v.data_file not in known for v in change.deletion_vectors or ()):
+        if change.kind is EntryKind.ADD and any(v.data_file not in live_files for v in change.deletion_vectors or ()):
             raise _stale_index(change, "about data files that are no longer live", table)
 
 
@@ -220,10 +220,10 @@ def _place(entry: IndexEntry) -> tuple[bytes, int, str]:
     return entry.partition, entry.bucket, entry.index_type
 
 
-def _stale_index(entry: IndexEntry, what: str, table: str) -> StalePlan:
+def _stale_index(entry: IndexEntry, reason: str, table: str) -> StalePlan:
     return StalePlan(
         f"Conflicts detected on: index file {entry.file_name} ({entry.index_type}) of bucket {entry.bucket} of table {table} is "
-        f"{what}; plan again on the newest snapshot"
+        f"{reason}; plan again on the newest snapshot"
     )
 
 

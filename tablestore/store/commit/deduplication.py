@@ -87,8 +87,8 @@ class CommitDeduplication:
             return EarlierCommit(self.snapshots.find(landed_id) if landed_id in self.snapshots.live_ids() else None)
         if not names:
             return self._landing_without_files(message, latest)
-        found: Snapshot | None = None
-        met: set[str] = set()
+        first_landing: Snapshot | None = None
+        landed_names: set[str] = set()
         lowest = latest.id + 1
         for snapshot in self.snapshots.back_from(latest):
             if snapshot.id <= message.base_snapshot_id:
@@ -98,17 +98,22 @@ class CommitDeduplication:
             except NotFoundError:
                 break
             # A compaction adds a file again when it moves it, so the oldest of these snapshots added it first.
-            found, met, lowest = snapshot if added else found, met | added, snapshot.id
+            first_landing, landed_names, lowest = snapshot if added else first_landing, landed_names | added, snapshot.id
         is_whole = lowest == message.base_snapshot_id + 1
-        if met == names and found is not None and (is_whole or found.commit_kind is not CommitKind.COMPACT):
-            return EarlierCommit(found)
+        if (
+            landed_names == names
+            and first_landing is not None
+            and (is_whole or first_landing.commit_kind is not CommitKind.COMPACT)
+        ):
+            return EarlierCommit(first_landing)
         if not is_whole:
             return self._landing_of_expired(message, names)
-        if met:
-            assert found is not None
+        if landed_names:
+            assert first_landing is not None
             raise ConflictError(
-                f"{len(met)} of the {len(names)} files of this commit to {self.branch.main.root_uri} have landed before, with "
-                f"snapshot {found.id}: some of these messages were committed before; commit the others only, unchanged",
+                f"{len(landed_names)} of the {len(names)} files of this commit to {self.branch.main.root_uri} have landed before, "
+                f"with snapshot {first_landing.id}: some of these messages were committed before; commit the others only, "
+                "unchanged",
                 kind="partly-committed",
             )
         return None

@@ -66,11 +66,11 @@ class SnapshotPublisher:
         linked = doubtful = False
         unexpected = 0
         while True:
-            asked = False
+            answered = False
             try:
                 if not linked:
                     linked = self.files.publish_if_absent(path, data)
-                    asked = True
+                    answered = True
                 if not linked:
                     occupant = self.snapshots.find(snapshot.id)
                     if occupant is None:
@@ -86,7 +86,7 @@ class SnapshotPublisher:
                 raise
             except Exception as error:  # Of any library: after the first try no error shows that nothing landed.
                 certain = isinstance(error, TablestoreError) and error.kind != "unknown-outcome"
-                if certain and not (asked or linked or doubtful):
+                if certain and not (answered or linked or doubtful):
                     raise
                 unexpected += not isinstance(error, (StorageError, NotFoundError))
                 if unexpected > MOST_UNEXPECTED or self.clock.steady_s() >= deadline_s:
@@ -116,10 +116,10 @@ class SnapshotPublisher:
         if occupant is None or occupant.uuid != snapshot.uuid:
             raise self._unknown(snapshot, "it expired before its committer looked again")
         if successor is not None:
-            known = follows(successor, snapshot)
-            if known or (known is None and self._in_base_of(successor, entries)):
+            is_successor = follows(successor, snapshot)
+            if is_successor or (is_successor is None and self._in_base_of(successor, entries)):
                 return Outcome.LANDED
-            if known is False:
+            if is_successor is False:
                 return self._dead(snapshot, doubtful=doubtful)
         if successor is None or any(entry.kind is EntryKind.ADD for entry in entries):
             return self._dead(snapshot, doubtful=doubtful)
@@ -150,14 +150,14 @@ class SnapshotPublisher:
         return Outcome.DEAD
 
     def _in_history_of(self, latest: Snapshot, entries: Sequence[ManifestEntry]) -> bool:
-        own = _added_names(entries)
-        return bool(own) and any(entry.file.file_name in own for entry in self.manifests.live(latest))
+        added_names = _added_names(entries)
+        return bool(added_names) and any(entry.file.file_name in added_names for entry in self.manifests.live(latest))
 
     def _in_base_of(self, successor: Snapshot, entries: Sequence[ManifestEntry]) -> bool:
         # Its lists may expire while they are read. NotFoundError decides nothing: the caller looks again.
-        own = _added_names(entries)
+        added_names = _added_names(entries)
         before = self.manifests.entries(self.manifests.read_list(successor.base_manifest_list))
-        return bool(own) and any(entry.file.file_name in own for entry in before)
+        return bool(added_names) and any(entry.file.file_name in added_names for entry in before)
 
     def _unknown(self, snapshot: Snapshot, why: str) -> CommitOutcomeUnknown:
         return CommitOutcomeUnknown(

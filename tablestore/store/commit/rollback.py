@@ -25,19 +25,19 @@ class RestorePlan:
     coming_back: tuple[ManifestEntry, ...]
 
 
-def plan_restore(then: Iterable[ManifestEntry], now: Iterable[ManifestEntry]) -> RestorePlan:
+def plan_restore(target: Iterable[ManifestEntry], live_entries: Iterable[ManifestEntry]) -> RestorePlan:
     """Compare the live files of two snapshots."""
-    live = {entry.identity for entry in now}
-    then = tuple(then)
+    live = {entry.identity for entry in live_entries}
+    target = tuple(target)
     return RestorePlan(
-        staying=frozenset(entry.identity for entry in then if entry.identity in live),
-        coming_back=tuple(entry for entry in then if entry.identity not in live),
+        staying=frozenset(entry.identity for entry in target if entry.identity in live),
+        coming_back=tuple(entry for entry in target if entry.identity not in live),
     )
 
 
-def plan_removal(plan: RestorePlan, now: Iterable[ManifestEntry], table: str) -> tuple[ManifestEntry, ...]:
+def plan_removal(plan: RestorePlan, live_entries: Iterable[ManifestEntry], table: str) -> tuple[ManifestEntry, ...]:
     """The DELETE entries on the newest snapshot. Raises StalePlan if a file that was to stay has gone meanwhile."""
-    live = {entry.identity: entry for entry in now}
+    live = {entry.identity: entry for entry in live_entries}
     missing = [identity for identity in plan.staying if identity not in live]
     if missing:
         raise StalePlan(
@@ -47,9 +47,9 @@ def plan_removal(plan: RestorePlan, now: Iterable[ManifestEntry], table: str) ->
     return tuple(replace(entry, kind=EntryKind.DELETE) for key, entry in live.items() if key not in plan.staying)
 
 
-def check_bucket_count(then: Iterable[ManifestEntry], total_buckets: int, table: str) -> None:
+def check_bucket_count(target: Iterable[ManifestEntry], total_buckets: int, table: str) -> None:
     """Raise InvalidInputError if files were hashed into another number of buckets than new rows are."""
-    for entry in then:
+    for entry in target:
         if entry.total_buckets > 0 and total_buckets > 0 and entry.total_buckets != total_buckets:
             raise InvalidInputError(
                 f"table {table} has {total_buckets} buckets, what is to come back was written with {entry.total_buckets}: rows of "
@@ -59,19 +59,20 @@ def check_bucket_count(then: Iterable[ManifestEntry], total_buckets: int, table:
 
 
 def restored_index(
-    then: Sequence[IndexEntry], now: Sequence[IndexEntry], renamed: Mapping[str, str], files: IndexFiles
+    target: Sequence[IndexEntry], live_index: Sequence[IndexEntry], renamed: Mapping[str, str], files: IndexFiles
 ) -> tuple[IndexEntry, ...]:
-    """Index changes that make the index files of ``now`` say what those of ``then`` said; ``renamed``: data files under new names.
+    """Index changes that make the index files of ``live_index`` say what those of ``target`` said. ``renamed``: data files under
+    new names.
 
     What is there already as it must be, stays. Everything else is written again, because an index file that was deleted does
     not come back under its name either.
     """
-    there = {entry.file_name: entry for entry in now}
+    current = {entry.file_name: entry for entry in live_index}
     changes: list[IndexEntry] = []
-    for entry in then:
-        wanted = replace(entry, deletion_vectors=_renamed(entry.deletion_vectors, renamed))
-        if there.get(entry.file_name) == wanted:
-            del there[entry.file_name]
+    for entry in target:
+        restored = replace(entry, deletion_vectors=_renamed(entry.deletion_vectors, renamed))
+        if current.get(entry.file_name) == restored:
+            del current[entry.file_name]
             continue
         changes.append(
             replace(
@@ -81,14 +82,14 @@ def restored_index(
                     bucket=entry.bucket,
                     index_type=entry.index_type,
                     row_count=entry.row_count,
-                    deletion_vectors=wanted.deletion_vectors,
+                    deletion_vectors=restored.deletion_vectors,
                 ),
                 global_index=entry.global_index,
             )
         )
     if changes:
         files.sync()
-    return (*(replace(entry, kind=EntryKind.DELETE) for entry in there.values()), *changes)
+    return (*(replace(entry, kind=EntryKind.DELETE) for entry in current.values()), *changes)
 
 
 def _renamed(vectors: tuple[DeletionVectorRange, ...] | None, renamed: Mapping[str, str]) -> tuple[DeletionVectorRange, ...] | None:

@@ -91,6 +91,6 @@ def _holds_each_key_once(files: Sequence[ManifestEntry], keys: KeyOrder) -> bool
         buckets[entry.partition, entry.bucket].append(entry.file)
     for bucket in buckets.values():
         bucket.sort(key=lambda file: keys(file.min_key))
-        if any(keys.overlap(one, other) for one, other in pairwise(bucket)):
+        if any(keys.overlap(previous, other) for previous, other in pairwise(bucket)):
             return False
     return True

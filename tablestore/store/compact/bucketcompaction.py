@@ -74,8 +74,8 @@ def run_compaction(
     message = context.message(base)
     task = _with_rewrites(task, upper_rule(context.settings))
     moves = (*((file, task.output_level) for file in task.upgrades), *task.shifts)
-    taken = {file.file_name for file in (*task.files, *(file for file, _ in task.shifts))}
-    entries = {entry.file.file_name: entry for entry in bucket.entries if entry.file.file_name in taken}
+    compacted_names = {file.file_name for file in (*task.files, *(file for file, _ in task.shifts))}
+    entries = {entry.file.file_name: entry for entry in bucket.entries if entry.file.file_name in compacted_names}
     before = tuple(replace(entry, kind=EntryKind.DELETE) for entry in entries.values())
     moved = tuple(replace(entries[file.file_name], file=replace(file, level=level), kind=EntryKind.ADD) for file, level in moves)
     message = replace(message, compact_before=before)
@@ -210,10 +210,12 @@ class _Rewriter:
         if self._rule is Upper.FOLD:
             older = self._upper.older([file for file in section.files if file.level == 0], self._stored)
             runs = runs if older is None else [[older], *runs]
-        kept = self._task.kept if self._rule is Upper.NOTHING else None
-        if kept is None:
+        kept_retractions = self._task.kept if self._rule is Upper.NOTHING else None
+        if kept_retractions is None:
             return merge_section(runs, spec)
-        return (_without_old_retractions(rows, kept) for rows in merge_section(runs, replace(spec, drop_retractions=False)))
+        return (
+            _without_old_retractions(rows, kept_retractions) for rows in merge_section(runs, replace(spec, drop_retractions=False))
+        )
 
     def _source(self, reader: SplitReader, file: DataFileMeta) -> SortedSource:
         system = (KIND_COLUMN,) if file.min_sequence_number == file.max_sequence_number else (SEQUENCE_COLUMN, KIND_COLUMN)
@@ -286,12 +288,12 @@ class _Cutter:
             yield start
 
 
-def _without_old_retractions(rows: pa.RecordBatch, kept: KeptRetractions) -> pa.RecordBatch:
+def _without_old_retractions(rows: pa.RecordBatch, kept_retractions: KeptRetractions) -> pa.RecordBatch:
     """The rows without those retractions that need not be kept."""
     retract = np.asarray(rows.column(KIND_COLUMN).to_numpy(zero_copy_only=False)) & 1 == 1
     if not retract.any():
         return rows
-    old = np.asarray(rows.column(SEQUENCE_COLUMN).to_numpy(zero_copy_only=False)) < kept.from_sequence
+    old = np.asarray(rows.column(SEQUENCE_COLUMN).to_numpy(zero_copy_only=False)) < kept_retractions.from_sequence
     return rows.filter(pa.array(~(retract & old)))
 
 

@@ -74,8 +74,8 @@ class UpperFiles:
     def mark(self, arriving: Sequence[DataFileMeta]) -> None:
         """Mark the older rows of the keys in these files."""
         for keys in self._windows(arriving):
-            for found in self._alive(keys, None):
-                self._note(found)
+            for matches in self._alive(keys, None):
+                self._note(matches)
 
     def older(self, arriving: Sequence[DataFileMeta], columns: Sequence[str]) -> SortedSource | None:
         """The older rows of the keys in these files, as one more run of their merge; each is marked when it is read.
@@ -106,33 +106,33 @@ class UpperFiles:
         for _, hits in in_portions(lambda keys: self._alive(keys, columns), windows, most):
             if not hits:
                 continue
-            rows = pa.Table.from_batches([found.rows for found in hits])
-            order = np.argsort(np.concatenate([found.keys for found in hits]), kind="stable")
-            for found in hits:
-                self._note(found)
+            rows = pa.Table.from_batches([hit.rows for hit in hits])
+            order = np.argsort(np.concatenate([hit.keys for hit in hits]), kind="stable")
+            for hit in hits:
+                self._note(hit)
             yield from take_rows(rows.combine_chunks(), order).combine_chunks().to_batches()
 
     def _unknown(self, source: SortedSource) -> Iterator[pa.RecordBatch]:
         fields = self.reader.schema.key_fields
         for batch in source.read():
-            known = np.zeros(batch.num_rows, dtype=np.bool_)
+            stored = np.zeros(batch.num_rows, dtype=np.bool_)
             if batch.num_rows and self.files:
-                for found in self._alive(sorted_keys(batch, fields), None):
-                    known[found.keys] = True
-            yield batch.filter(pa.array(~known)) if known.any() else batch
+                for matches in self._alive(sorted_keys(batch, fields), None):
+                    stored[matches.keys] = True
+            yield batch.filter(pa.array(~stored)) if stored.any() else batch
 
     def _windows(self, arriving: Sequence[DataFileMeta]) -> Iterator[SortedKeys]:
         return key_windows(self.reader, self.partition, self.bucket, arriving) if self.files and arriving else iter(())
 
     def _alive(self, keys: SortedKeys, columns: Sequence[str] | None) -> Iterator[FileMatches]:
         """The rows that are found and not deleted."""
-        for found in find_rows(self.reader, self.partition, self.bucket, self.files, keys, columns):
-            alive = self.vectors.alive(found.file, found.positions)
+        for matches in find_rows(self.reader, self.partition, self.bucket, self.files, keys, columns):
+            alive = self.vectors.alive(matches.file, matches.positions)
             if alive.all():
-                yield found
+                yield matches
             elif alive.any():
-                rows = None if found.rows is None else found.rows.filter(pa.array(alive))
-                yield FileMatches(file=found.file, positions=found.positions[alive], keys=found.keys[alive], rows=rows)
+                rows = None if matches.rows is None else matches.rows.filter(pa.array(alive))
+                yield FileMatches(file=matches.file, positions=matches.positions[alive], keys=matches.keys[alive], rows=rows)
 
-    def _note(self, found: FileMatches) -> None:
-        self._marks[found.file.file_name].append(found.positions.astype(np.uint32))
+    def _note(self, matches: FileMatches) -> None:
+        self._marks[matches.file.file_name].append(matches.positions.astype(np.uint32))

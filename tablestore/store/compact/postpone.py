@@ -35,11 +35,11 @@ KIND_FIELD = pa.field(KIND_COLUMN, pa.int8())
 
 def postponed_files(live: Sequence[ManifestEntry]) -> dict[bytes, list[ManifestEntry]]:
     """The postponed files of each partition, in the order in which they were committed."""
-    found: dict[bytes, list[ManifestEntry]] = {}
+    by_partition: dict[bytes, list[ManifestEntry]] = {}
     for entry in live:
         if entry.bucket == POSTPONE_BUCKET:
-            found.setdefault(entry.partition, []).append(entry)
-    return found
+            by_partition.setdefault(entry.partition, []).append(entry)
+    return by_partition
 
 
 def distribute(
@@ -57,8 +57,8 @@ def distribute(
     """
     created = context.clock.now_ms()
     partition = postponed[0].partition
-    there = {entry.total_buckets for entry in live if entry.partition == partition and entry.bucket >= 0}
-    count = max(there) if there else TableOptions(context.schema.options).integer(opt.POSTPONE_DEFAULT_BUCKETS)
+    bucket_counts = {entry.total_buckets for entry in live if entry.partition == partition and entry.bucket >= 0}
+    count = max(bucket_counts) if bucket_counts else TableOptions(context.schema.options).integer(opt.POSTPONE_DEFAULT_BUCKETS)
     target = RunTarget.of(context, replace(context.settings, total_buckets=count))
     with DataWriter(target, first_sequence=first_sequence) as writer:
         for entry in postponed:
@@ -75,16 +75,16 @@ def _rows(context: TableContext, entry: ManifestEntry) -> Iterator[pa.RecordBatc
     file = entry.file
     path = entry_path(context.paths, entry, context.schema)
     where = f"{context.files.root_uri}/{path}"
-    found = file_format_of(file.file_name)
-    if found == "parquet":
+    file_format = file_format_of(file.file_name)
+    if file_format == "parquet":
         reader = SplitReader.of(context, (), None)
         directory = reader.directory(entry.partition, entry.bucket)
         yield from reader.file_rows(directory, file, context.schema.field_names, (KIND_COLUMN,))
         return
-    if found != "avro":
+    if file_format != "avro":
         raise UnsupportedError(
-            f"postponed data file {where} has format {found!r}; tablestore reads avro and parquet there: compact the table with "
-            "the engine that wrote it",
+            f"postponed data file {where} has format {file_format!r}; tablestore reads avro and parquet there: compact the table "
+            "with the engine that wrote it",
             kind="file-format",
         )
     try:

@@ -69,7 +69,7 @@ def auto_tagging(options: TableOptions) -> AutoTagging | None:
         return None
     keep, zone = options.value(opt.TAG_NUM_RETAINED_MAX), options.value(opt.PROCESS_TIME_ZONE)
     try:
-        known = ZoneInfo(str(zone)) if zone else None
+        time_zone = ZoneInfo(str(zone)) if zone else None
     except (ZoneInfoNotFoundError, ValueError) as error:
         raise InvalidInputError(
             f"option {opt.PROCESS_TIME_ZONE.key}: expected a time zone such as Europe/Berlin, found {str(zone)[:80]!r}",
@@ -79,7 +79,7 @@ def auto_tagging(options: TableOptions) -> AutoTagging | None:
         period=_PERIODS[options.text(opt.TAG_CREATION_PERIOD)],
         delay=timedelta(milliseconds=options.integer(opt.TAG_CREATION_DELAY)),
         dashes=options.text(opt.TAG_PERIOD_FORMATTER) == "with_dashes",
-        zone=known,
+        zone=time_zone,
         keep=keep if isinstance(keep, int) else None,
         retained_millis=default_retention(options),
     )
@@ -127,8 +127,8 @@ def tag_automatically(context: TableContext, committed: Snapshot) -> str | None:
 
 def expire_tags(context: TableContext, *, dry_run: bool = False) -> tuple[str, ...]:
     """Delete the tags whose time is over; returns their names. A tag that a branch began at stays."""
-    tags, now = Tags(context.files), context.clock.now_ms()
-    over = [tag for tag in tags.all() if tag.is_expired(now) and branch_that_needs(context, tag) is None]
+    tags, now_ms = Tags(context.files), context.clock.now_ms()
+    over = [tag for tag in tags.all() if tag.is_expired(now_ms) and branch_that_needs(context, tag) is None]
     if over and not dry_run:
         check_clock(context.files, context.clock, context.ids)
         for tag in over:

@@ -62,8 +62,8 @@ def list_branches(main: FileStore) -> tuple[Branch, ...]:
 def check_branch(main: FileStore, name: str) -> None:
     """Raise NotFoundError unless there is a branch of that name."""
     if not branch_exists(main, name):
-        there = ", ".join(name for name in branch_directories(main) if branch_exists(main, name)) or "none"
-        raise NotFoundError(f"table {main.root_uri} has no branch {name!r}; there are: {there}", kind="no-such-branch")
+        branch_names = ", ".join(name for name in branch_directories(main) if branch_exists(main, name)) or "none"
+        raise NotFoundError(f"table {main.root_uri} has no branch {name!r}; there are: {branch_names}", kind="no-such-branch")
 
 
 def create_branch(context: TableContext, name: str, *, tag: str | None = None, snapshot: Snapshot | None = None) -> Branch:
@@ -198,10 +198,10 @@ def fork_of(branch: BranchMetadata) -> Tag | None:
     return None
 
 
-def _check_on_main(context: TableContext, what: str) -> None:
+def _check_on_main(context: TableContext, action: str) -> None:
     if context.branch != MAIN_BRANCH:
         raise UnsupportedError(
-            f"cannot {what} on branch {context.branch!r} of table {context.files.root_uri}: do it on the main branch",
+            f"cannot {action} on branch {context.branch!r} of table {context.files.root_uri}: do it on the main branch",
             kind="not-on-main",
         )
 
@@ -227,8 +227,8 @@ def _write(context: TableContext, name: str, fork: Tag) -> None:
         )
         branch.overwrite(snapshot_path(fork.snapshot.id), encode_snapshot(without))
     # If the tag is still there, its files were kept until the branch referenced them.
-    kept = Tags(main).find(fork.name)
-    if kept is None or not same_snapshot(kept.snapshot, fork.snapshot):
+    stored_tag = Tags(main).find(fork.name)
+    if stored_tag is None or not same_snapshot(stored_tag.snapshot, fork.snapshot):
         raise _tag_deleted(main, name, fork)
     if context.clock.now_ms() - started_millis > context.settings.orphan_age_s * 1000 / 2:
         raise ConflictError(

@@ -74,20 +74,20 @@ class Consumers:
         if consumer is None:
             raise NotFoundError(
                 f"table {self.files.root_uri} has no consumer {consumer_id!r}; there are: "
-                f"{', '.join(one.id for one in self.all()) or 'none'}",
+                f"{', '.join(consumer.id for consumer in self.all()) or 'none'}",
                 kind="no-such-consumer",
             )
         return consumer
 
     def all(self) -> tuple[Consumer, ...]:
         """The consumers of users, by id."""
-        found = []
+        consumers = []
         for info in self.files.list(CONSUMER_DIR, prefix=CONSUMER_PREFIX):
             consumer_id = info.name[len(CONSUMER_PREFIX) :]
             consumer = None if is_reserved(consumer_id) else self.find(consumer_id)
             if consumer is not None:
-                found.append(replace(consumer, modified_ms=info.modified_ms))
-        return tuple(found)
+                consumers.append(replace(consumer, modified_ms=info.modified_ms))
+        return tuple(consumers)
 
     def write(self, consumer_id: str, next_snapshot: int, extra: Mapping[str, object] | None = None) -> None:
         """Record that ``consumer_id`` needs snapshots from ``next_snapshot`` on."""
@@ -104,5 +104,5 @@ class Consumers:
 
     def floor(self, *, alive_since_ms: int | None = None) -> Consumer | None:
         """The consumer that needs the oldest snapshot; those that last moved before ``alive_since_ms`` do not count."""
-        alive = [one for one in self.all() if alive_since_ms is None or one.modified_ms >= alive_since_ms]
-        return min(alive, key=lambda one: (one.next_snapshot, one.id), default=None)
+        alive = [consumer for consumer in self.all() if alive_since_ms is None or consumer.modified_ms >= alive_since_ms]
+        return min(alive, key=lambda consumer: (consumer.next_snapshot, consumer.id), default=None)

@@ -61,10 +61,13 @@ class ExpireReport(PrintedInNotebooks):
     def __str__(self) -> str:
         """One sentence per kind of thing."""
         verb = "would expire" if self.dry_run else "expired"
-        what = f"{len(self.snapshots)} snapshot(s)"
+        snapshot_text = f"{len(self.snapshots)} snapshot(s)"
         if self.snapshots:
-            what += f" ({self.snapshots[0]} to {self.snapshots[-1]})"
-        lines = [f"{verb} {what}, {self.data_files} data file(s) of {self.bytes:,} bytes, {self.metadata_files} metadata file(s)"]
+            snapshot_text += f" ({self.snapshots[0]} to {self.snapshots[-1]})"
+        lines = [
+            f"{verb} {snapshot_text}, {self.data_files} data file(s) of {self.bytes:,} bytes, {self.metadata_files} metadata "
+            "file(s)"
+        ]
         if self.changelogs:
             lines.append(f"{verb} the changes of {len(self.changelogs)} snapshot(s)")
         if self.tags:
@@ -146,7 +149,7 @@ class _Expiry:
         self._context, self._decoupled = context, decoupled
         self._files, self._snapshots, self._manifests = context.files, context.snapshots, context.manifests
         self._branch = own_branch(context)
-        self._known: dict[int, Snapshot] = {}
+        self._read_before: dict[int, Snapshot] = {}
         self.nothing_due = NothingDue()
 
     def all_of(self, retention: Retention) -> ExpireReport:
@@ -172,15 +175,15 @@ class _Expiry:
                 return ExpireReport()  # another run is at it
         intent = ExpiryIntent(first=first, end=end, digests=digests)
         begun_ms = self._context.clock.now_ms()
-        made = write_intent(self._files, intent)
+        intent_written = write_intent(self._files, intent)
         try:
-            if made:
+            if intent_written:
                 # If it is gone by now, another run has finished it, and looked at its own clock.
                 check_clock_by(self._files, begun_ms, intent.path)
             else:
                 check_clock(self._files, self._context.clock, self._context.ids)
         except TablestoreError:
-            if made:
+            if intent_written:
                 # No run may finish what a wrong clock decided.
                 remove_intent(self._files, intent)
             raise
@@ -224,18 +227,18 @@ class _Expiry:
                 raise
             remove_intent(self._files, intent)
             return ExpireReport()
-        going = range(first, end)
+        expiring = range(first, end)
         if self._decoupled:
-            self._keep_changes(going)
-        self._keep_marks(going)
+            self._keep_changes(expiring)
+        self._keep_marks(expiring)
         for path in (*removal.data, *removal.metadata):
             self._files.delete(path)
-        for snapshot_id in going:
+        for snapshot_id in expiring:
             self._files.delete(snapshot_path(snapshot_id))
         if self._snapshots.earliest_hint() < end:
             self._snapshots.write_earliest_hint(end)
         remove_intent(self._files, intent)
-        return _report(going, removal, kept_by=kept_by)
+        return _report(expiring, removal, kept_by=kept_by)
 
     # ---- which
 
@@ -257,7 +260,7 @@ class _Expiry:
                 kept_by = None
             dead = self._highest_dead(first, end)
             if dead is None:
-                second = self._known.get(first + 1)
+                second = self._read_before.get(first + 1)
                 if end == first and kept_by is None and second is not None:
                     self.nothing_due = NothingDue.of(first, second.time_millis, retention)
                 return first, end, kept_by
@@ -303,9 +306,9 @@ class _Expiry:
             return True  # Another engine's options: one snapshot more does no harm.
 
     def _read(self, snapshot_id: int) -> Snapshot:
-        if (known := self._known.get(snapshot_id)) is None:
-            known = self._known[snapshot_id] = self._snapshots.read(snapshot_id)
-        return known
+        if (snapshot := self._read_before.get(snapshot_id)) is None:
+            snapshot = self._read_before[snapshot_id] = self._snapshots.read(snapshot_id)
+        return snapshot
 
     # ---- what
 
@@ -313,25 +316,25 @@ class _Expiry:
         return reread(lambda: self._find_unreferenced(first, end))
 
     def _find_unreferenced(self, first: int, end: int) -> Removal:
-        going = [snapshot for i in range(first, end) if (snapshot := self._snapshots.find(i)) is not None]
+        expiring = [snapshot for i in range(first, end) if (snapshot := self._snapshots.find(i)) is not None]
         staying = self._snapshots.read(end)
-        data = self._dead_files([*going[1:], staying])
+        data = self._dead_files([*expiring[1:], staying])
         if not self._decoupled:
-            data.update(self._changelog_files(going))
+            data.update(self._changelog_files(expiring))
         needs = Needs(self._manifests, wanted=data.keys())
         needs.add_metadata(staying)
         for tag in nearest_tags(tags_twice(self._branch.tags), first, end):
             needs.add_snapshot(tag.snapshot, changelog=False)
         needs.add_changelogs(self._branch.changelogs.all(), self.produces)
         if self._decoupled:
-            needs.add_changelogs(going, self.produces)
+            needs.add_changelogs(expiring, self.produces)
         for branch in other_branches(self._branch):
             needs.add_branch(branch, self.produces)
         removal = Removal()
         for name, entry in data.items():
             if name not in needs.data:
                 removal.data.update(paths_of(self._context, entry))
-        removal.metadata = metadata_paths(going, needs)
+        removal.metadata = metadata_paths(expiring, needs)
         return removal
 
     def _dead_files(self, snapshots: Sequence[Snapshot]) -> dict[str, ManifestEntry]:
@@ -350,19 +353,19 @@ class _Expiry:
         return dead
 
     def _changelog_files(self, snapshots: Iterable[Snapshot]) -> dict[str, ManifestEntry]:
-        found: dict[str, ManifestEntry] = {}
+        files: dict[str, ManifestEntry] = {}
         for snapshot in snapshots:
             with suppress(NotFoundError):
-                found.update((entry.file.file_name, entry) for entry in self._manifests.changelog(snapshot))
-        return found
+                files.update((entry.file.file_name, entry) for entry in self._manifests.changelog(snapshot))
+        return files
 
     def produces(self, snapshot: Snapshot) -> bool:
         return produces_changelog(self._context, snapshot)
 
-    def _keep_marks(self, going: range) -> None:
+    def _keep_marks(self, expiring: range) -> None:
         """Keep the marks by which replays of numbered commits are known, also those that a dead writer did not write."""
         highest: dict[str, Snapshot] = {}
-        for snapshot_id in going:
+        for snapshot_id in expiring:
             snapshot = self._snapshots.find(snapshot_id)
             if snapshot is not None and MARKS_PROPERTY in snapshot.properties and snapshot.commit_identifier != BATCH_IDENTIFIER:
                 # A user's identifiers rise with the snapshots.
@@ -371,9 +374,9 @@ class _Expiry:
         for user, last in highest.items():
             replays.keep_mark(user, last.commit_identifier, last.properties.get(SOURCE_POSITION_PROPERTY))
 
-    def _keep_changes(self, going: range) -> None:
+    def _keep_changes(self, expiring: range) -> None:
         changelogs = self._branch.changelogs
-        for snapshot_id in going:
+        for snapshot_id in expiring:
             with suppress(NotFoundError):
                 changelogs.keep(snapshot_id, self._snapshots.read_file(snapshot_id))
         ids = changelogs.ids()
@@ -411,17 +414,17 @@ def paths_of(context: TableContext, entry: ManifestEntry) -> dict[str, int]:
     }
 
 
-def metadata_paths(going: Sequence[Snapshot], needs: Needs) -> list[str]:
-    """Index files, statistics, manifests, index manifests and lists of ``going`` that nothing needs, in the order to remove them:
-    lists last, because they name the others."""
-    own = Needs(needs.manifests)
-    for snapshot in going:
-        _add_what_is_left(own, snapshot)
-    lists = {name for snapshot in going for name in metadata_lists(snapshot)}
+def metadata_paths(expiring: Sequence[Snapshot], needs: Needs) -> list[str]:
+    """Index files, statistics, manifests, index manifests and lists of ``expiring`` that nothing needs, in the order to remove
+    them: lists last, because they name the others."""
+    expiring_needs = Needs(needs.manifests)
+    for snapshot in expiring:
+        _add_what_is_left(expiring_needs, snapshot)
+    lists = {name for snapshot in expiring for name in metadata_lists(snapshot)}
     return [
-        *(index_path(name) for name in sorted(own.index - needs.index)),
-        *(f"{STATISTICS_DIR}/{name}" for name in sorted(own.statistics - needs.statistics)),
-        *(manifest_path(name) for name in sorted(own.metadata - needs.metadata - lists)),
+        *(index_path(name) for name in sorted(expiring_needs.index - needs.index)),
+        *(f"{STATISTICS_DIR}/{name}" for name in sorted(expiring_needs.statistics - needs.statistics)),
+        *(manifest_path(name) for name in sorted(expiring_needs.metadata - needs.metadata - lists)),
         *(manifest_path(name) for name in sorted(lists - needs.metadata)),
     ]
 
@@ -441,10 +444,10 @@ def _add_what_is_left(needs: Needs, snapshot: Snapshot) -> None:
         needs.statistics.add(snapshot.statistics)
 
 
-def _report(going: Iterable[int], removal: Removal, *, dry_run: bool = False, kept_by: str | None = None) -> ExpireReport:
+def _report(expiring: Iterable[int], removal: Removal, *, dry_run: bool = False, kept_by: str | None = None) -> ExpireReport:
     return ExpireReport(
         dry_run=dry_run,
-        snapshots=tuple(going),
+        snapshots=tuple(expiring),
         data_files=len(removal.data),
         metadata_files=len(removal.metadata),
         bytes=sum(removal.data.values()),

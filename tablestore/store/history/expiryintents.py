@@ -56,8 +56,8 @@ def remove_intent(files: FileStore, intent: ExpiryIntent) -> None:
 
 def read_intents(files: FileStore) -> tuple[ExpiryIntent, ...]:
     """The intents of expiries that have not finished, oldest first. Damaged ones are left out."""
-    found = (intent for name in files.names(EXPIRY_DIR) if isinstance(intent := _read(files, name), ExpiryIntent))
-    return tuple(sorted(found, key=lambda intent: intent.first))
+    intents = (intent for name in files.names(EXPIRY_DIR) if isinstance(intent := _read(files, name), ExpiryIntent))
+    return tuple(sorted(intents, key=lambda intent: intent.first))
 
 
 def damaged_intents(files: FileStore) -> tuple[str, ...]:

@@ -82,17 +82,17 @@ def remove_orphan_files(context: TableContext, *, older_than_millis: int, dry_ru
     Raises NotFoundError (kind ``metadata-gone``) if metadata that must be there is missing; nothing is removed then.
     """
     main = context.main_files
-    found = list(_candidates(context, main, older_than_millis))
-    wanted = {name_of(orphan.path) for orphan in found if orphan.kind == "data"}
-    given_up = {orphan.path for orphan in found if orphan.kind in ("branch", "temporary")}
+    candidates = list(_candidates(context, main, older_than_millis))
+    data_names = {name_of(orphan.path) for orphan in candidates if orphan.kind == "data"}
+    given_up = {orphan.path for orphan in candidates if orphan.kind in ("branch", "temporary")}
     needed: set[str] = set()
     for _ in range(2):
-        needed |= _needed(context, main, wanted, given_up)
-    orphans = tuple(o for o in found if o.path not in needed and (o.kind in _BY_PLACE or name_of(o.path) not in needed))
+        needed |= _needed(context, main, data_names, given_up)
+    orphans = tuple(o for o in candidates if o.path not in needed and (o.kind in _BY_PLACE or name_of(o.path) not in needed))
     if not dry_run:
         for orphan in sorted(orphans, key=_turn):
             main.delete(orphan.path)
-    return CleanReport(dry_run=dry_run, orphans=orphans, examined=len(found))
+    return CleanReport(dry_run=dry_run, orphans=orphans, examined=len(candidates))
 
 
 def _turn(orphan: Orphan) -> tuple[int, bool, int]:
@@ -109,12 +109,12 @@ def name_of(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-def _needed(context: TableContext, main: FileStore, wanted: set[str], given_up: set[str]) -> set[str]:
+def _needed(context: TableContext, main: FileStore, data_names: set[str], given_up: set[str]) -> set[str]:
     """Names of files, and paths of snapshots, that must stay. ``given_up``: old files that reference nothing any more."""
     old_holds = {name_of(path) for path in given_up if name_of(path).startswith(HOLD_PREFIX)}
 
     def read() -> set[str]:
-        needs = Needs(context.manifests, wanted=wanted)
+        needs = Needs(context.manifests, wanted=data_names)
         held: set[str] = set()
         for branch in _branches(main, given_up):
             prefix = "" if branch.name == MAIN_BRANCH else f"{branch_directory(branch.name)}/"
@@ -131,8 +131,8 @@ def _needed(context: TableContext, main: FileStore, wanted: set[str], given_up: 
 
 def _branches(main: FileStore, given_up: set[str]) -> tuple[BranchMetadata, ...]:
     # Half-made branches count unless they are given up, because they may become whole.
-    gone = {path.split("/")[1] for path in given_up if path.startswith(f"{BRANCH_DIR}/") and not is_passing(path)}
-    names = [name for name in branch_directories(main) if f"{BRANCH_PREFIX}{name}" not in gone]
+    given_up_branches = {path.split("/")[1] for path in given_up if path.startswith(f"{BRANCH_DIR}/") and not is_passing(path)}
+    names = [name for name in branch_directories(main) if f"{BRANCH_PREFIX}{name}" not in given_up_branches]
     return tuple(BranchMetadata(main, name) for name in (MAIN_BRANCH, *names))
 
 

@@ -83,8 +83,8 @@ class BranchMetadata:
 
 def branch_directories(main: FileStore) -> tuple[str, ...]:
     """The names of all branch directories, also those of half-made and half-deleted branches."""
-    found = main.list(BRANCH_DIR, prefix=BRANCH_PREFIX)
-    return tuple(info.name[len(BRANCH_PREFIX) :] for info in found if info.is_dir)
+    infos = main.list(BRANCH_DIR, prefix=BRANCH_PREFIX)
+    return tuple(info.name[len(BRANCH_PREFIX) :] for info in infos if info.is_dir)
 
 
 def own_branch(context: TableContext) -> BranchMetadata:
@@ -92,10 +92,10 @@ def own_branch(context: TableContext) -> BranchMetadata:
     return BranchMetadata(context.main_files, context.branch)
 
 
-def other_branches(own: BranchMetadata) -> tuple[BranchMetadata, ...]:
+def other_branches(branch: BranchMetadata) -> tuple[BranchMetadata, ...]:
     """The branches of the same table but this one."""
-    names = (MAIN_BRANCH, *branch_directories(own.main))
-    return tuple(BranchMetadata(own.main, name) for name in names if name != own.name)
+    names = (MAIN_BRANCH, *branch_directories(branch.main))
+    return tuple(BranchMetadata(branch.main, name) for name in names if name != branch.name)
 
 
 @dataclass(slots=True)
@@ -172,7 +172,7 @@ class Needs:
         if self.wanted is not None and not self.wanted:
             return
         groups = (
-            (entry for entry in self.manifests.read_manifest(manifest.file_name) if self._asked(entry))
+            (entry for entry in self.manifests.read_manifest(manifest.file_name) if self._is_wanted(entry))
             for manifest in self.manifests.all_manifests(snapshot)
         )
         self._keep(live_entries(groups).values())
@@ -185,11 +185,11 @@ class Needs:
 
     def _keep(self, entries: Iterable[ManifestEntry]) -> None:
         for entry in entries:
-            if self._asked(entry):
+            if self._is_wanted(entry):
                 self.data.add(entry.file.file_name)
                 self.data.update(entry.file.extra_files)
 
-    def _asked(self, entry: ManifestEntry) -> bool:
+    def _is_wanted(self, entry: ManifestEntry) -> bool:
         if self.wanted is None or entry.file.file_name in self.wanted:
             return True
         return any(name in self.wanted for name in entry.file.extra_files)
@@ -252,9 +252,9 @@ def has_changelog(snapshot: Snapshot, manifests: Manifests) -> bool:
 
 
 def _is_chained(snapshot: Snapshot, previous: Snapshot) -> bool:
-    known = follows(snapshot, previous)
+    is_successor = follows(snapshot, previous)
     # Other engines do not note the parent: a snapshot of theirs above one of ours may have been built on another.
-    return known if known is not None else PARENT_PROPERTY not in previous.properties
+    return is_successor if is_successor is not None else PARENT_PROPERTY not in previous.properties
 
 
 def reread(read: Callable[[], T]) -> T:
@@ -281,9 +281,9 @@ def nearest_tags(tags: Iterable[Tag], first: int, end: int) -> tuple[Tag, ...]:
 
 def tags_twice(tags: Tags, without_holds: Collection[str] = ()) -> tuple[Tag, ...]:
     """The tags and the holds of tags in the making, by two listings: the second has what was made or renamed during the first."""
-    found: dict[str, Tag] = {}
+    tags_by_name: dict[str, Tag] = {}
     for _ in range(2):
         for name in tags.names_and_holds():
-            if name not in found and name not in without_holds and (tag := tags.find_either(name)) is not None:
-                found[name] = tag
-    return tuple(sorted(found.values(), key=lambda tag: (tag.snapshot.id, tag.name)))
+            if name not in tags_by_name and name not in without_holds and (tag := tags.find_either(name)) is not None:
+                tags_by_name[name] = tag
+    return tuple(sorted(tags_by_name.values(), key=lambda tag: (tag.snapshot.id, tag.name)))

@@ -63,13 +63,13 @@ class RetentionLeases:
 
     def all(self) -> tuple[RetentionLease, ...]:
         """The holds, by name."""
-        found: dict[str, RetentionLease] = {}
+        by_name: dict[str, RetentionLease] = {}
         for hold in self._recorded():
-            if hold.name not in found or found[hold.name].epoch < hold.epoch:
-                found[hold.name] = hold
-        if LOG_HOLD not in found and (old := Consumers(self.files).find(LOG_CONSUMER)) is not None:
-            found[LOG_HOLD] = RetentionLease(name=LOG_HOLD, next_snapshot=old.next_snapshot, owner="the log", epoch=0, token="")
-        return tuple(found[name] for name in sorted(found))
+            if hold.name not in by_name or by_name[hold.name].epoch < hold.epoch:
+                by_name[hold.name] = hold
+        if LOG_HOLD not in by_name and (old := Consumers(self.files).find(LOG_CONSUMER)) is not None:
+            by_name[LOG_HOLD] = RetentionLease(name=LOG_HOLD, next_snapshot=old.next_snapshot, owner="the log", epoch=0, token="")
+        return tuple(by_name[name] for name in sorted(by_name))
 
     def floor(self) -> RetentionLease | None:
         """The hold that needs the oldest snapshot."""
@@ -90,11 +90,12 @@ class RetentionLeases:
 
     def move(self, hold: RetentionLease, next_snapshot: int) -> RetentionLease:
         """Let expiry have the snapshots before ``next_snapshot``. Raises ConflictError if another owner has taken the hold."""
-        now = self.find(hold.name)
-        if now is None or (now.epoch, now.token) != (hold.epoch, hold.token):
+        current = self.find(hold.name)
+        if current is None or (current.epoch, current.token) != (hold.epoch, hold.token):
             raise ConflictError(
                 f"the hold {hold.name!r} of table {self.files.root_uri} was taken in epoch {hold.epoch} by {hold.owner}; by now "
-                f"{'it was released' if now is None else f'{now.owner} has it, in epoch {now.epoch}'}: open the table again",
+                f"{'it was released' if current is None else f'{current.owner} has it, in epoch {current.epoch}'}: open the table "
+                "again",
                 kind="hold-taken",
             )
         moved = replace(hold, next_snapshot=_checked(next_snapshot))

@@ -31,13 +31,13 @@ def check_clock(files: FileStore, clock: Clock, ids: Ids, *, directory: str = EX
         begun_ms = clock.now_ms()
         files.write(path, b"")
         try:
-            found = check_clock_by(files, begun_ms, path)
+            now_ms = check_clock_by(files, begun_ms, path)
         finally:
             # A probe that stays is removed with the temporary files.
             with suppress(TablestoreError):
                 files.delete(path)
-        if found is not None:
-            return found
+        if now_ms is not None:
+            return now_ms
     raise StorageError(
         f"{files.root_uri}: another process removed the file that was written to read the store's clock, {_TRIES} times; repeat it "
         "when no other removal of orphan files is running"

@@ -57,14 +57,14 @@ class Tags:
         """One tag. Raises NotFoundError."""
         tag = self.find(name)
         if tag is None:
-            there = ", ".join(self.names()[:20]) or "none"
-            raise NotFoundError(f"table {self.files.root_uri} has no tag {name!r}; there are: {there}", kind="no-such-tag")
+            tag_names = ", ".join(self.names()[:20]) or "none"
+            raise NotFoundError(f"table {self.files.root_uri} has no tag {name!r}; there are: {tag_names}", kind="no-such-tag")
         return tag
 
     def all(self) -> tuple[Tag, ...]:
         """The tags, in the order of their snapshots, then of their names."""
-        found = (self.find(name) for name in self.names())
-        return tuple(sorted((tag for tag in found if tag is not None), key=lambda tag: (tag.snapshot.id, tag.name)))
+        tags = (self.find(name) for name in self.names())
+        return tuple(sorted((tag for tag in tags if tag is not None), key=lambda tag: (tag.snapshot.id, tag.name)))
 
     def publish(
         self, name: str, snapshot_file: bytes, *, create_time_millis: int | None, retained_millis: int | None = None
@@ -79,7 +79,7 @@ class Tags:
         except NotFoundError:
             occupied = True
         if occupied:
-            raise _taken(self, name, self.find(name))
+            raise _name_taken(self, name, self.find(name))
 
     def remove(self, name: str) -> bool:
         """Remove the tag file alone; False if it was gone. The caller removes files that only the tag referenced."""
@@ -99,10 +99,10 @@ def create_tag(
     ignore_if_exists: bool = False,
 ) -> Tag:
     """Tag a live snapshot. Raises AlreadyExistsError, NotFoundError if the snapshot expires meanwhile (nothing is left then)."""
-    if (there := tags.find(name)) is not None:
+    if (existing := tags.find(name)) is not None:
         if ignore_if_exists:
-            return there
-        raise _taken(tags, name, there)
+            return existing
+        raise _name_taken(tags, name, existing)
     data = snapshots.read_file(snapshot.id)
     now_millis = clock.now_ms()
     hold = f"{TAG_DIR}/{HOLD_PREFIX}{ids.uuid()}"
@@ -122,8 +122,8 @@ def create_tag(
             )
         tags.publish(name, data, create_time_millis=now_millis, retained_millis=retained_millis)
     except AlreadyExistsError:
-        if ignore_if_exists and (there := tags.find(name)) is not None:
-            return there
+        if ignore_if_exists and (existing := tags.find(name)) is not None:
+            return existing
         raise
     finally:
         # A hold that stays is an orphan. It must not hide the outcome.
@@ -132,9 +132,9 @@ def create_tag(
     return decode_tag(encode_tag(data, create_time_millis=now_millis, retained_millis=retained_millis), name, tag_path(name))
 
 
-def _taken(tags: Tags, name: str, there: Tag | None) -> AlreadyExistsError:
-    taken = f"of snapshot {there.snapshot.id}" if there is not None else "that was just deleted"
+def _name_taken(tags: Tags, name: str, existing: Tag | None) -> AlreadyExistsError:
+    holder = f"of snapshot {existing.snapshot.id}" if existing is not None else "that was just deleted"
     return AlreadyExistsError(
-        f"table {tags.files.root_uri} has a tag {name!r} {taken}; choose another name, or delete that one first",
+        f"table {tags.files.root_uri} has a tag {name!r} {holder}; choose another name, or delete that one first",
         kind="tag-exists",
     )

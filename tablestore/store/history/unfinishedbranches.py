@@ -94,8 +94,8 @@ class _Copies:
     def _is_mains(self, snapshot: Snapshot) -> bool:
         # The branch's copy of the tag outlives that of main.
         tags = (*Tags(self._main).all(), self._branch.tags.find(self._begins_at) if self._begins_at else None)
-        known = (Snapshots(self._main).find(snapshot.id), *(tag.snapshot for tag in tags if tag is not None))
-        return any(other is not None and other.id == snapshot.id and same_snapshot(other, snapshot) for other in known)
+        main_snapshots = (Snapshots(self._main).find(snapshot.id), *(tag.snapshot for tag in tags if tag is not None))
+        return any(other is not None and other.id == snapshot.id and same_snapshot(other, snapshot) for other in main_snapshots)
 
 
 def is_passing(path: str) -> bool:

@@ -32,8 +32,8 @@ def remove_unreferenced(context: TableContext, held: tuple[Snapshot, ...]) -> in
     return sum(context.files.delete(path) for path in (*data, *metadata_paths(held, needs)))
 
 
-def _needs(context: TableContext, wanted: Collection[str]) -> Needs:
-    needs = Needs(context.manifests, wanted=wanted)
-    for branch in (own := own_branch(context), *other_branches(own)):
+def _needs(context: TableContext, names: Collection[str]) -> Needs:
+    needs = Needs(context.manifests, wanted=names)
+    for branch in (this_branch := own_branch(context), *other_branches(this_branch)):
         needs.add_branch(branch, lambda snapshot: produces_changelog(context, snapshot))
     return needs

@@ -111,10 +111,10 @@ def find_rows(
     for file in files:
         first, last = keys_in_range(reader.schema.key_fields, file, keys)
         if first < last:
-            kept = None if cache is None or columns is None else KeptGroups.of(cache, reader, directory, file, columns)
-            with _Lookup(reader, directory, file, columns, kept) as lookup:
-                for found in lookup.find(keys.slice(first, last)):
-                    yield FileMatches(file=file, positions=found.positions, keys=found.keys + first, rows=found.rows)
+            cached_groups = None if cache is None or columns is None else KeptGroups.of(cache, reader, directory, file, columns)
+            with _Lookup(reader, directory, file, columns, cached_groups) as lookup:
+                for matches in lookup.find(keys.slice(first, last)):
+                    yield FileMatches(file=file, positions=matches.positions, keys=matches.keys + first, rows=matches.rows)
 
 
 def keys_in_range(fields: Sequence[Field], file: DataFileMeta, keys: SortedKeys) -> tuple[int, int]:
@@ -134,24 +134,24 @@ def in_portions(
         start = 0
         while start < len(keys):
             part = keys.slice(start, min(start + (count or len(keys)), len(keys)))
-            found, size = _gathered(find(part), most_bytes if len(part) > 1 else None)
+            hits, size = _gathered(find(part), most_bytes if len(part) > 1 else None)
             if len(part) > 1 and size > most_bytes:
                 count = len(part) // 2
                 continue
-            yield part, found
+            yield part, hits
             start += len(part)
             if count is not None and size * _GROWTH < most_bytes:
                 count *= 2
 
 
-def _gathered(found: Iterator[FileMatches], most_bytes: int | None) -> tuple[list[FileMatches], int]:
+def _gathered(hits: Iterator[FileMatches], most_bytes: int | None) -> tuple[list[FileMatches], int]:
     """The rows gathered and their bytes: all of them, or the first that are more than ``most_bytes``."""
     rebatched: list[FileMatches] = []
     size = 0
-    with closing(cast(Generator[FileMatches], found)):
-        for one in found:
-            rebatched.append(one)
-            size += 0 if one.rows is None else one.rows.nbytes
+    with closing(cast(Generator[FileMatches], hits)):
+        for hit in hits:
+            rebatched.append(hit)
+            size += 0 if hit.rows is None else hit.rows.nbytes
             if most_bytes is not None and size > most_bytes:
                 break
     return rebatched, size
@@ -177,9 +177,9 @@ class _Lookup:
         directory: str,
         file: DataFileMeta,
         columns: Sequence[str] | None,
-        kept: KeptGroups | None,
+        cached_groups: KeptGroups | None,
     ) -> None:
-        self._reader, self._file, self._kept = reader, file, kept
+        self._reader, self._file, self._kept = reader, file, cached_groups
         self._path = f"{directory}/{file.file_name}"
         self._key_fields = reader.schema.key_fields
         self._key_names = [field.name for field in self._key_fields]
@@ -210,20 +210,20 @@ class _Lookup:
     @lazy
     def _values(self) -> Projection:
         # Key columns were read to find the rows: their values are at hand.
-        others = [name for name in self._columns or () if name not in self._key_names]
-        return self._reader.projection(self._source, self._file, others, (SEQUENCE_COLUMN, KIND_COLUMN), self._path)
+        value_names = [name for name in self._columns or () if name not in self._key_names]
+        return self._reader.projection(self._source, self._file, value_names, (SEQUENCE_COLUMN, KIND_COLUMN), self._path)
 
     @lazy
     def _layout(self) -> tuple[RowGroup, ...]:
-        known = () if self._kept is None else self._kept.layout()
-        return known or self._source.row_groups
+        cached_layout = () if self._kept is None else self._kept.layout()
+        return cached_layout or self._source.row_groups
 
     def find(self, keys: SortedKeys) -> Iterator[FileMatches]:
         start, before = 0, None
         for group in self._layout:
-            kept = None if self._kept is None else self._kept.get(group.index)
-            if kept is not None:
-                yield from self._find_in_kept(keys, kept, start)
+            cached_rows = None if self._kept is None else self._kept.get(group.index)
+            if cached_rows is not None:
+                yield from self._find_in_kept(keys, cached_rows, start)
                 before = None
             else:
                 first, last = self._keys_in_group(keys, group)
@@ -239,8 +239,8 @@ class _Lookup:
         first, last = _range_of(keys.plain, key_at(plain, 0), key_at(plain, rows.num_rows - 1))
         at_key, at_row = match_sorted(slice_plain(keys.plain, first, last), plain)
         if len(at_row):
-            taken = _take(rows.select(self._rows_schema.names), at_row)
-            yield FileMatches(file=self._file, positions=at_row + start, keys=at_key + first, rows=taken)
+            matching_rows = _take(rows.select(self._rows_schema.names), at_row)
+            yield FileMatches(file=self._file, positions=at_row + start, keys=at_key + first, rows=matching_rows)
 
     def _hits_in_group(self, keys: SortedKeys, group: RowGroup, before: Key | None) -> tuple[list[_Hits], Key | None]:
         """The keys found in one row group, batch by batch; ``before`` is the last key that was seen."""
@@ -253,8 +253,8 @@ class _Lookup:
             low, high = _range_of(keys.plain, key_at(plain, 0), before)
             at_key, at_row = match_sorted(slice_plain(keys.plain, low, high), plain)
             if len(at_row):
-                kept = columns.slice(0, 0) if self._columns is None else _take(columns, at_row)
-                hits.append(_Hits(at_row + row, at_key + low, kept))
+                key_rows = columns.slice(0, 0) if self._columns is None else _take(columns, at_row)
+                hits.append(_Hits(at_row + row, at_key + low, key_rows))
             row += batch.num_rows
         return hits, before
 
@@ -270,8 +270,8 @@ class _Lookup:
         if self._kept is not None and self._kept.fills and self._is_small(group):
             whole = self._whole_group(group)
             self._kept.put(group.index, whole, self._layout)
-            taken = _take(whole.select(self._rows_schema.names), positions)
-            yield FileMatches(file=self._file, positions=positions, keys=keys, rows=taken)
+            matching_rows = _take(whole.select(self._rows_schema.names), positions)
+            yield FileMatches(file=self._file, positions=positions, keys=keys, rows=matching_rows)
             return
         key_columns = pa.Table.from_batches([hit.key_columns for hit in hits])
         row = start = 0
@@ -300,19 +300,19 @@ class _Lookup:
         )
         schema = self._rows_schema
         columns = [(keys if name in self._key_names else values).column(name) for name in schema.names]
-        others = [name for name in self._key_names if name not in schema.names]
-        fields = [*schema, *(keys.schema.field(name) for name in others)]
-        return _one_batch(pa.Table.from_arrays([*columns, *(keys.column(name) for name in others)], schema=pa.schema(fields)))
+        missing_keys = [name for name in self._key_names if name not in schema.names]
+        fields = [*schema, *(keys.schema.field(name) for name in missing_keys)]
+        return _one_batch(pa.Table.from_arrays([*columns, *(keys.column(name) for name in missing_keys)], schema=pa.schema(fields)))
 
     def _keys_in_group(self, keys: SortedKeys, group: RowGroup) -> tuple[int, int]:
         """The range of the keys that the row group's statistics allow; all of them where these say nothing."""
         name, field = self._keys.file_columns[0], self._key_fields[0]
         bounds = group.bounds.get(name)
-        found = self._source.schema.field(name).type
-        if bounds is None or field.type.nullable or is_float(field.type) or not found.equals(to_arrow_type(field.type)):
+        stored_type = self._source.schema.field(name).type
+        if bounds is None or field.type.nullable or is_float(field.type) or not stored_type.equals(to_arrow_type(field.type)):
             return 0, len(keys)
         try:
-            least, greatest = (plain_columns([pa.array([bound], type=found)], [False]) for bound in bounds)
+            least, greatest = (plain_columns([pa.array([bound], type=stored_type)], [False]) for bound in bounds)
         except (pa.ArrowException, ValueError, TypeError, OverflowError):
             # Statistics of other engines that Arrow can read but not write down prune nothing.
             return 0, len(keys)

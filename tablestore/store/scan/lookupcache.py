@@ -150,8 +150,8 @@ class LookupCache:
         """Forget the other files of a bucket."""
         with self._lock:
             self._check_owner()
-            gone = [name for name, entry in self._files.items() if entry.bucket == bucket and entry.data_file not in data_files]
-            for name in gone:
+            stale = [name for name, entry in self._files.items() if entry.bucket == bucket and entry.data_file not in data_files]
+            for name in stale:
                 self._drop(name)
 
     def _make_room(self, size: int, *, keep: Hashable) -> bool:

@@ -128,17 +128,17 @@ class SplitReader:
     def matching(self, split: Split, file: DataFileMeta) -> npt.NDArray[np.int64]:
         """The positions, ascending, of the rows of one file for which the predicate is TRUE, deleted rows among them."""
         assert self.predicate is not None, "only a predicate can match"
-        start, found = 0, [np.empty(0, np.int64)]
+        start, positions = 0, [np.empty(0, np.int64)]
         for batch in self.file_rows(self.directory(split.partition, split.bucket), file, self._needed(), ()):
             mask = evaluate(self.predicate, self.with_partition(batch, split.partition))
-            found.append(start + np.flatnonzero(mask.fill_null(False).to_numpy(zero_copy_only=False)))
+            positions.append(start + np.flatnonzero(mask.fill_null(False).to_numpy(zero_copy_only=False)))
             start += batch.num_rows
-        return np.concatenate(found)
+        return np.concatenate(positions)
 
     def _needed(self) -> tuple[str, ...]:
-        wanted = set(self.columns) | (columns_of(self.predicate) if self.predicate is not None else frozenset())
-        wanted -= set(self.schema.partition_keys)
-        return tuple(name for name in self.schema.field_names if name in wanted)
+        names = set(self.columns) | (columns_of(self.predicate) if self.predicate is not None else frozenset())
+        names -= set(self.schema.partition_keys)
+        return tuple(name for name in self.schema.field_names if name in names)
 
     def _rows(self, split: Split) -> Iterator[pa.RecordBatch]:
         needed = self._needed()
@@ -286,10 +286,10 @@ class SplitReader:
         columns = [
             pa.repeat(scalar_of(value, arrow.field(name).type), batch.num_rows) for name, value in zip(keys, values, strict=True)
         ]
-        kept = [name for name in batch.schema.names if name not in keys]
+        value_names = [name for name in batch.schema.names if name not in keys]
         return pa.RecordBatch.from_arrays(
-            [*(batch.column(name) for name in kept), *columns],
-            schema=pa.schema([*(batch.schema.field(name) for name in kept), *arrow]),
+            [*(batch.column(name) for name in value_names), *columns],
+            schema=pa.schema([*(batch.schema.field(name) for name in value_names), *arrow]),
         )
 
 

@@ -152,8 +152,8 @@ def prune_manifests(
 
     All entries of one file have one partition, so leaving out a manifest never separates an ADD from its DELETE.
     """
-    wanted = keep_only(predicate, schema.partition_keys) if predicate is not None else None
-    if wanted is None:
+    partition_predicate = keep_only(predicate, schema.partition_keys) if predicate is not None else None
+    if partition_predicate is None:
         return tuple(manifests)
     types = [field.type for field in schema.partition_fields]
     chosen = []
@@ -161,7 +161,7 @@ def prune_manifests(
         stats = decode_stats(manifest.partition_stats, types)
         rows = manifest.num_added + manifest.num_deleted
         ranges = {name: _range(column, rows) for name, column in zip(schema.partition_keys, stats, strict=False)}
-        if may_match(wanted, ranges):
+        if may_match(partition_predicate, ranges):
             chosen.append(manifest)
     return tuple(chosen)
 
@@ -189,8 +189,8 @@ def plan_splits(
             continue
         files = [_readable(entry.file) for entry in entries if not (settings.skips_level_zero and entry.file.level == 0)]
         sections = _sections(files, schema, settings)
-        kept = tuple(pruned for section in sections if (pruned := pruning.keep_section(section)) is not None)
-        for packed in pack_sections(kept, split_bytes):
+        pruned_sections = tuple(pruned for section in sections if (pruned := pruning.keep_section(section)) is not None)
+        for packed in pack_sections(pruned_sections, split_bytes):
             names = {file.file_name for section in packed for file in section.files}
             deletions = tuple((name, vectors[name]) for name in sorted(names) if name in vectors)
             splits.append(
@@ -223,8 +223,8 @@ def split_pruning(context: TableContext, predicate: Predicate | None) -> Callabl
     def pruned(split: Split) -> Split | None:
         if not pruning.keeps_bucket(split.partition, split.bucket, split.total_buckets):
             return None
-        kept = tuple(left for section in split.sections if (left := pruning.keep_section(section)) is not None)
-        return replace(split, sections=kept) if kept else None
+        pruned_sections = tuple(left for section in split.sections if (left := pruning.keep_section(section)) is not None)
+        return replace(split, sections=pruned_sections) if pruned_sections else None
 
     return pruned
 
@@ -239,11 +239,11 @@ def _sections(files: Sequence[DataFileMeta], schema: TableSchema, settings: Tabl
 
 def _readable(file: DataFileMeta) -> DataFileMeta:
     """Refuse what the engine would read wrong, by name."""
-    found = file_format_of(file.file_name)
-    if found != "parquet":
+    file_format = file_format_of(file.file_name)
+    if file_format != "parquet":
         raise UnsupportedError(
-            f"data file {file.file_name} has format {found!r}; tablestore reads parquet: compact the table with the engine that "
-            "wrote it and file.format = parquet",
+            f"data file {file.file_name} has format {file_format!r}; tablestore reads parquet: compact the table with the engine "
+            "that wrote it and file.format = parquet",
             kind="file-format",
         )
     if file.write_cols is not None:
@@ -281,13 +281,13 @@ def pack_sections(sections: Sequence[Section], split_bytes: int) -> Iterator[tup
 
 
 def _deletion_files(index: Sequence[IndexEntry]) -> dict[str, DeletionFile]:
-    found: dict[str, DeletionFile] = {}
+    deletion_files: dict[str, DeletionFile] = {}
     for entry in index:
         if entry.index_type != DELETION_VECTORS:
             continue
         for vector in entry.deletion_vectors or ():
-            found[vector.data_file] = DeletionFile(index_file=entry.file_name, offset=vector.offset, length=vector.length)
-    return found
+            deletion_files[vector.data_file] = DeletionFile(index_file=entry.file_name, offset=vector.offset, length=vector.length)
+    return deletion_files
 
 
 class _Pruning:
@@ -326,8 +326,8 @@ class _Pruning:
         if self._key is None:
             return section
         runs = (tuple(file for file in run if self._key_may_match(file)) for run in section.runs)
-        kept = tuple(run for run in runs if run)
-        return Section(kept) if kept else None
+        pruned_runs = tuple(run for run in runs if run)
+        return Section(pruned_runs) if pruned_runs else None
 
     def _buckets_of(self, keys: Sequence[Mapping[str, object]], total_buckets: int) -> frozenset[int]:
         fields = [self._schema.field(name) for name in self._schema.bucket_keys]

@@ -150,8 +150,8 @@ class DataWriter:
 
     def take_kept(self) -> tuple[KeptColumns, ...]:
         """Hand over the kept columns of the files that :meth:`finish` handed over."""
-        kept, self._kept = tuple(self._kept), []
-        return kept
+        handed_over, self._kept = tuple(self._kept), []
+        return handed_over
 
     def abort(self) -> None:
         """Remove the files that were written and not handed over."""

@@ -89,23 +89,23 @@ class HashIndex:
 
     def bucket(self, entries: Sequence[IndexEntry]) -> Hashes:
         """The hashes in the index files of one bucket, ascending."""
-        found = [self._read(entry) for entry in entries]
-        return found[0] if len(found) == 1 else union(np.empty(0, np.int32), *found)
+        hashes = [self._read(entry) for entry in entries]
+        return hashes[0] if len(hashes) == 1 else union(np.empty(0, np.int32), *hashes)
 
     def with_hashes(self, partition: bytes, added: Mapping[int, Hashes], *, anew: bool) -> list[IndexEntry]:
         """The index changes that add hashes to buckets; with ``anew`` the partition has no others afterwards."""
-        there = self._buckets(partition)
-        changes = [replace(e, kind=EntryKind.DELETE) for b, es in there.items() if anew or b in added for e in es]
+        entries_by_bucket = self._buckets(partition)
+        changes = [replace(e, kind=EntryKind.DELETE) for b, es in entries_by_bucket.items() if anew or b in added for e in es]
         for bucket, hashes in sorted(added.items()):
-            known = there.get(bucket, ())
-            together = hashes if anew or not known else union(self.bucket(known), hashes)
+            bucket_entries = entries_by_bucket.get(bucket, ())
+            all_hashes = hashes if anew or not bucket_entries else union(self.bucket(bucket_entries), hashes)
             changes.append(
                 self.files.write(
-                    encode_hash_index(together),
+                    encode_hash_index(all_hashes),
                     partition=partition,
                     bucket=bucket,
                     index_type=HASH,
-                    row_count=len(together),
+                    row_count=len(all_hashes),
                 )
             )
         return changes
@@ -115,11 +115,11 @@ class HashIndex:
         return decode_hash_index(data, self.files.describe(entry.file_name), row_count=entry.row_count)
 
     def _buckets(self, partition: bytes) -> dict[int, list[IndexEntry]]:
-        found: dict[int, list[IndexEntry]] = defaultdict(list)
+        by_bucket: dict[int, list[IndexEntry]] = defaultdict(list)
         for entry in self.entries:
             if entry.partition == partition:
-                found[entry.bucket].append(entry)
-        return found
+                by_bucket[entry.bucket].append(entry)
+        return by_bucket
 
 
 @dataclass(slots=True, kw_only=True)
@@ -138,21 +138,21 @@ class DynamicCommit:
     _hashes: dict[str, Hashes] = field(default_factory=dict)
     _added: dict[bytes, dict[int, Hashes]] = field(default_factory=dict)
 
-    def revise(self, latest: Snapshot | None, own: tuple[ManifestEntry, ...], attempt: int) -> tuple[ManifestEntry, ...]:
+    def revise(self, latest: Snapshot | None, new_entries: tuple[ManifestEntry, ...], attempt: int) -> tuple[ManifestEntry, ...]:
         """The commit's files, written again where their keys have other buckets in ``latest``."""
         index = self.index_of(latest)
-        astray = [p for p, entries in _by_partition(own).items() if not self._agrees(index, p, entries)]
+        astray = [p for p, entries in _by_partition(new_entries).items() if not self._agrees(index, p, entries)]
         if not astray:
-            return own
-        moving = [entry for entry in own if entry.partition in astray]
-        assigner = Assigner(self.reader.schema, self.policy, lambda partition: self._known(index, partition))
+            return new_entries
+        moving = [entry for entry in new_entries if entry.partition in astray]
+        assigner = Assigner(self.reader.schema, self.policy, lambda partition: self._bucket_map(index, partition))
         # In the order in which they were flushed: of equal keys the later row wins again.
         rows = (part for entry in moving for part in self._rows(entry))
         moved = self.rewrite(self.first_sequence(latest, attempt), assigner, rows)
         for partition, entries in _by_partition(moved).items():
             agreed = self._agrees(index, partition, entries)
             assert agreed, "the same assigner gives the same key the same bucket"
-        return (*(entry for entry in own if entry.partition not in astray), *moved)
+        return (*(entry for entry in new_entries if entry.partition not in astray), *moved)
 
     def plan_index(self, latest: Snapshot | None, _deletes: Sequence[ManifestEntry]) -> list[IndexEntry]:
         """The index files that hold the new keys, and none of partitions that are replaced."""
@@ -168,27 +168,27 @@ class DynamicCommit:
 
     def _agrees(self, index: HashIndex, partition: bytes, entries: Sequence[ManifestEntry]) -> bool:
         """True if every key of these files has one bucket, and no other in the index. Notes the keys that the index lacks."""
-        known = self._known(index, partition)
+        assigned = self._bucket_map(index, partition)
         by_bucket: dict[int, Hashes] = {}
         for entry in entries:
             hashes = self._hashes_of(entry)
             by_bucket[entry.bucket] = union(by_bucket[entry.bucket], hashes) if entry.bucket in by_bucket else hashes
         self._added.pop(partition, None)
-        together = np.concatenate(list(by_bucket.values()))
-        if len(by_bucket) > 1 and len(distinct(together)) < len(together):
+        all_hashes = np.concatenate(list(by_bucket.values()))
+        if len(by_bucket) > 1 and len(distinct(all_hashes)) < len(all_hashes):
             return False
         added: dict[int, Hashes] = {}
         for bucket, hashes in by_bucket.items():
-            found = known.find(hashes)
-            if not ((found == bucket) | (found == NO_BUCKET)).all():
+            buckets = assigned.find(hashes)
+            if not ((buckets == bucket) | (buckets == NO_BUCKET)).all():
                 return False
-            if (new := hashes[found == NO_BUCKET]).size:
+            if (new := hashes[buckets == NO_BUCKET]).size:
                 added[bucket] = new
         if added:
             self._added[partition] = added
         return True
 
-    def _known(self, index: HashIndex, partition: bytes) -> BucketMap:
+    def _bucket_map(self, index: HashIndex, partition: bytes) -> BucketMap:
         return BucketMap() if self._is_replaced(partition) else index.partition(partition)
 
     def _is_replaced(self, partition: bytes) -> bool:
@@ -220,7 +220,7 @@ def key_hashes(rows: pa.Table, schema: TableSchema) -> Hashes:
 
 
 def _by_partition(entries: Sequence[ManifestEntry]) -> dict[bytes, list[ManifestEntry]]:
-    found: dict[bytes, list[ManifestEntry]] = defaultdict(list)
+    by_partition: dict[bytes, list[ManifestEntry]] = defaultdict(list)
     for entry in entries:
-        found[entry.partition].append(entry)
-    return found
+        by_partition[entry.partition].append(entry)
+    return by_partition

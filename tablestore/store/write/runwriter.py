@@ -304,11 +304,11 @@ class RunWriter:
     def _value_stats(self, stats: Mapping[str, ColumnStats]) -> tuple[SimpleStats, tuple[str, ...] | None]:
         """The encoded statistics, and the names of their columns (None: all)."""
         modes = [(field, self._stats_mode(field.name)) for field in self._schema.fields]
-        kept = [(field, cut_bounds(stats[field.name], mode)) for field, mode in modes if mode is not None]
-        encoded = encode_stats([cut for _, cut in kept], [field.type for field, _ in kept])
+        bounds = [(field, cut_bounds(stats[field.name], mode)) for field, mode in modes if mode is not None]
+        encoded = encode_stats([cut for _, cut in bounds], [field.type for field, _ in bounds])
         if len(encoded.min_values) + len(encoded.max_values) > _LARGE_ENTRY_BYTES:
             return EMPTY_STATS, ()
-        return encoded, None if len(kept) == len(modes) else tuple(field.name for field, _ in kept)
+        return encoded, None if len(bounds) == len(modes) else tuple(field.name for field, _ in bounds)
 
 
 class _Abandoned(Exception):

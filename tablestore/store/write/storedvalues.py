@@ -59,26 +59,26 @@ class StoredValueFiller:
     _vectors: DeletionVectors | None = None
 
     def fill(
-        self, run: SortedRows, lacks: Sequence[Path], own: Sequence[ManifestEntry]
+        self, run: SortedRows, lacks: Sequence[Path], uncommitted: Sequence[ManifestEntry]
     ) -> tuple[Snapshot | None, Iterator[tuple[pa.Table, Kinds]]]:
         """Fill the columns that the rows of ``run`` lack; returns the snapshot that was looked into, and the rows in their
         order.
 
-        ``own``: files of the same commit, which are newer than the snapshot, the later ones newer than the earlier ones.
+        ``uncommitted``: files of the same commit, which are newer than the snapshot, the later ones newer than the earlier ones.
         """
         if not self._seen:
             self._look(self.pinned or self.snapshots.latest())
-        return self.pinned, self._filled(run, lacks, own)
+        return self.pinned, self._filled(run, lacks, uncommitted)
 
     def _look(self, snapshot: Snapshot | None) -> None:
         self._seen, self.pinned, self._files = True, snapshot, _by_bucket(self.manifests.live(snapshot))
         self._vectors = self.vectors_of(snapshot) if snapshot and self.reader.settings.deletion_vectors else None
 
     def stored_order(
-        self, partition: tuple[object, ...], bucket: int, keys: pa.Table, own: Sequence[ManifestEntry]
+        self, partition: tuple[object, ...], bucket: int, keys: pa.Table, uncommitted: Sequence[ManifestEntry]
     ) -> tuple[pa.Table, Places]:
         """The columns of ``sequence.field`` of stored rows, and the place of each key's row (-1: none). ``keys`` are distinct and
-        in key order, ``own`` as in :meth:`fill`."""
+        in key order, ``uncommitted`` as in :meth:`fill`."""
         merge = self.reader.settings.merge
         assert merge is not None, "only keyed tables delete by key"
         if not self._seen:
@@ -87,18 +87,20 @@ class StoredValueFiller:
         rows: list[pa.Table] = []
         places: list[Places] = []
         before = 0
-        for _, found, found_of_key in self._stored(partition, bucket, keys, lacks, own):
-            places.append(np.where(found_of_key >= 0, found_of_key + before, -1))
-            rows.append(found.select([name for (name,) in lacks]))
-            before += found.num_rows
+        for _, stored, row_of_key in self._stored(partition, bucket, keys, lacks, uncommitted):
+            places.append(np.where(row_of_key >= 0, row_of_key + before, -1))
+            rows.append(stored.select([name for (name,) in lacks]))
+            before += stored.num_rows
         return pa.concat_tables(rows), np.concatenate(places)
 
-    def _filled(self, run: SortedRows, lacks: Sequence[Path], own: Sequence[ManifestEntry]) -> Iterator[tuple[pa.Table, Kinds]]:
+    def _filled(
+        self, run: SortedRows, lacks: Sequence[Path], uncommitted: Sequence[ManifestEntry]
+    ) -> Iterator[tuple[pa.Table, Kinds]]:
         start, where = 0, f"table {self.reader.files.root_uri}"
-        for count, found, places in self._stored(run.partition, run.bucket, run.rows, lacks, own):
+        for count, stored, places in self._stored(run.partition, run.bucket, run.rows, lacks, uncommitted):
             rows, kinds = run.rows.slice(start, count), run.kinds[start : start + count]
             self.replaced += int(np.count_nonzero((places >= 0) & ~retracts(kinds)))
-            yield with_stored(rows, kinds, lacks, found, places, self.reader.schema.fields, where=where), kinds
+            yield with_stored(rows, kinds, lacks, stored, places, self.reader.schema.fields, where=where), kinds
             start += count
 
     def _stored(
@@ -107,13 +109,13 @@ class StoredValueFiller:
         bucket: int,
         rows: pa.Table,
         lacks: Sequence[Path],
-        own: Sequence[ManifestEntry],
+        uncommitted: Sequence[ManifestEntry],
     ) -> Iterator[tuple[int, pa.Table, Places]]:
         """Looks rows up as :meth:`_looked_up`, for all of these rows."""
         place = encode_row(partition, [f.type for f in self.reader.schema.partition_fields]), bucket
         newest = [
             replace(entry.file, min_sequence_number=_OWN_NUMBERS + number, max_sequence_number=_OWN_NUMBERS + number)
-            for number, entry in enumerate(own)
+            for number, entry in enumerate(uncommitted)
             if (entry.partition, entry.bucket) == place
         ]
         start = 0
@@ -138,10 +140,10 @@ class StoredValueFiller:
         windows = (sorted_keys(rows.slice(n, WINDOW_KEYS), fields) for n in range(0, rows.num_rows, WINDOW_KEYS))
         columns = tuple(dict.fromkeys(path[0] for path in lacks))
         states = StateDiff(reader=self.reader, partition=place[0], bucket=place[1], columns=columns)
-        for keys, found in states.rows_at(BucketState(files=files, vectors=self._vectors), windows):
+        for keys, state in states.rows_at(BucketState(files=files, vectors=self._vectors), windows):
             places = np.full(len(keys), -1, dtype=np.int64)
-            places[found.keys] = np.arange(len(found.keys)) if found.places is None else found.places
-            yield len(keys), found.rows, places
+            places[state.keys] = np.arange(len(state.keys)) if state.places is None else state.places
+            yield len(keys), state.rows, places
 
 
 Rewrite = Callable[
@@ -169,29 +171,31 @@ class KeepCommit:
     # The kept columns of the files of the last round, in their order: the commit may have renamed them since.
     _last: list[KeptColumns | None] | None = None
 
-    def revise(self, latest: Snapshot | None, own: tuple[ManifestEntry, ...], attempt: int) -> tuple[ManifestEntry, ...]:
+    def revise(self, latest: Snapshot | None, new_entries: tuple[ManifestEntry, ...], attempt: int) -> tuple[ManifestEntry, ...]:
         """The commit's files with the values stored in ``latest``."""
-        known = self._known(own)
+        kept_columns = self._notes_of(new_entries)
         if self.move is not None:
-            moved = self.move(latest, own, attempt)
-            if moved != own:
-                known, own = self._after_move(known, len(moved)), moved
-        out: list[ManifestEntry] = []
+            moved = self.move(latest, new_entries, attempt)
+            if moved != new_entries:
+                kept_columns, new_entries = self._after_move(kept_columns, len(moved)), moved
+        revised: list[ManifestEntry] = []
         notes: list[KeptColumns | None] = []
-        for place, members in _members(own).items():
-            entries, about = [own[n] for n in members], [known[n] for n in members]
-            first = next((n for n, note in enumerate(about) if note and self._is_stale(place, entries[n], note, latest)), None)
+        for place, members in _members(new_entries).items():
+            entries, entry_notes = [new_entries[n] for n in members], [kept_columns[n] for n in members]
+            first = next(
+                (n for n, note in enumerate(entry_notes) if note and self._is_stale(place, entries[n], note, latest)), None
+            )
             if first is not None:
-                moving = zip(entries[first:], about[first:], strict=True)
+                moving = zip(entries[first:], entry_notes[first:], strict=True)
                 rows = (part for entry, note in moving for part in self._rows(entry, note))
-                written, kept = self.rewrite(self.first_sequence(latest, attempt), place, latest, tuple(entries[:first]), rows)
-                named = {note.file_name: note for note in kept}
+                written, new_notes = self.rewrite(self.first_sequence(latest, attempt), place, latest, tuple(entries[:first]), rows)
+                named = {note.file_name: note for note in new_notes}
                 entries = [*entries[:first], *written]
-                about = [*about[:first], *(named.get(entry.file.file_name) for entry in written)]
-            out += entries
-            notes += about
+                entry_notes = [*entry_notes[:first], *(named.get(entry.file.file_name) for entry in written)]
+            revised += entries
+            notes += entry_notes
         self._last = notes
-        return tuple(out)
+        return tuple(revised)
 
     def replaced(self) -> int | None:
         """The number of rows of the commit that were found in the snapshot under it; None where not all of them were looked up."""
@@ -199,16 +203,16 @@ class KeepCommit:
             return None
         return sum(note.replaced for note in self._last if note is not None)
 
-    def _known(self, own: tuple[ManifestEntry, ...]) -> list[KeptColumns | None]:
+    def _notes_of(self, new_entries: tuple[ManifestEntry, ...]) -> list[KeptColumns | None]:
         if self._last is not None:
-            assert len(self._last) == len(own), "a round renames files and keeps their order"
+            assert len(self._last) == len(new_entries), "a round renames files and keeps their order"
             return self._last
         named = {note.file_name: note for note in self.kept}
-        return [named.get(entry.file.file_name) for entry in own]
+        return [named.get(entry.file.file_name) for entry in new_entries]
 
-    def _after_move(self, known: Sequence[KeptColumns | None], count: int) -> list[KeptColumns | None]:
+    def _after_move(self, notes: Sequence[KeptColumns | None], count: int) -> list[KeptColumns | None]:
         """The kept columns of ``count`` files that took the place of these, when their rows were given other buckets."""
-        lacking = {note.columns if note else () for note in known}
+        lacking = {note.columns if note else () for note in notes}
         if len(lacking) > 1:
             raise ConflictError(
                 f"another commit to table {self.reader.files.root_uri} gave new keys of this one other buckets, and its rows lack "
@@ -233,10 +237,10 @@ class KeepCommit:
                 delta = self.manifests.delta(snapshot)
             except NotFoundError:
                 return True
-            here = [other for other in delta if (other.partition, other.bucket) == place]
-            if any(other.kind is EntryKind.DELETE for other in here):
+            bucket_delta = [other for other in delta if (other.partition, other.bucket) == place]
+            if any(other.kind is EntryKind.DELETE for other in bucket_delta):
                 return True
-            landed += [other.file for other in here]
+            landed += [other.file for other in bucket_delta]
         return bool(landed) and self._share_keys(place, entry, landed)
 
     def _is_in_history(self, note: KeptColumns, latest: Snapshot) -> bool:
@@ -245,8 +249,8 @@ class KeepCommit:
             return True
         if note.snapshot_id == NOT_LOOKED_UP or note.snapshot_id > latest.id:
             return False
-        then = latest if note.snapshot_id == latest.id else self.snapshots.find(note.snapshot_id)
-        return then is not None and then.uuid == note.snapshot_uuid
+        snapshot = latest if note.snapshot_id == latest.id else self.snapshots.find(note.snapshot_id)
+        return snapshot is not None and snapshot.uuid == note.snapshot_uuid
 
     def _share_keys(self, place: Bucket, entry: ManifestEntry, landed: Sequence[DataFileMeta]) -> bool:
         try:
@@ -266,16 +270,16 @@ class KeepCommit:
             yield rows, batch.column(KIND_COLUMN), note.columns if note else ()
 
 
-def _members(own: Sequence[ManifestEntry]) -> dict[Bucket, list[int]]:
+def _members(new_entries: Sequence[ManifestEntry]) -> dict[Bucket, list[int]]:
     """The numbers of the files by bucket."""
-    found: dict[Bucket, list[int]] = {}
-    for number, entry in enumerate(own):
-        found.setdefault((entry.partition, entry.bucket), []).append(number)
-    return found
+    by_bucket: dict[Bucket, list[int]] = {}
+    for number, entry in enumerate(new_entries):
+        by_bucket.setdefault((entry.partition, entry.bucket), []).append(number)
+    return by_bucket
 
 
 def _by_bucket(entries: Sequence[ManifestEntry]) -> dict[Bucket, list[DataFileMeta]]:
-    found: dict[Bucket, list[DataFileMeta]] = {}
+    by_bucket: dict[Bucket, list[DataFileMeta]] = {}
     for entry in entries:
-        found.setdefault((entry.partition, entry.bucket), []).append(entry.file)
-    return found
+        by_bucket.setdefault((entry.partition, entry.bucket), []).append(entry.file)
+    return by_bucket

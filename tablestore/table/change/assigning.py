@@ -30,15 +30,15 @@ class Assignments:
     expressions: Mapping[str, Expression]
 
     @classmethod
-    def parse(cls, given: Mapping[str, Any], fields: Mapping[str, Field], column_of: ColumnOf, type_of: TypeOf) -> "Assignments":
+    def parse(cls, assigned: Mapping[str, Any], fields: Mapping[str, Field], column_of: ColumnOf, type_of: TypeOf) -> "Assignments":
         """Read and check them. Raises InvalidInputError, UnsupportedError."""
-        if not isinstance(given, Mapping) or not given:
+        if not isinstance(assigned, Mapping) or not assigned:
             raise InvalidInputError(
-                f"expected the columns to be set with their values, such as {{'price': 'price * 2'}}, found {given!r:.80}",
+                f"expected the columns to be set with their values, such as {{'price': 'price * 2'}}, found {assigned!r:.80}",
                 kind="columns",
             )
         expressions: dict[str, Expression] = {}
-        for name, value in given.items():
+        for name, value in assigned.items():
             field = _field(name, fields)
             if field.name in expressions:
                 raise InvalidInputError(f"the column {field.name!r} is set twice", kind="columns")
@@ -46,11 +46,11 @@ class Assignments:
                 expressions[field.name] = parse_expression_text(value, column_of)
             else:
                 expressions[field.name] = literal_value(value, f"column {field.name!r}", to_arrow_type(field.type))
-        found = cls(expressions)
+        assignments = cls(expressions)
         nothing = no_rows(type_of)
         for name in expressions:
-            found.values(fields[name], nothing)
-        return found
+            assignments.values(fields[name], nothing)
+        return assignments
 
     def values(self, field: Field, rows: ColumnValues) -> pa.Array:
         """The values that a column is set to in each of the rows."""
@@ -69,9 +69,9 @@ def no_rows(type_of: TypeOf) -> ColumnValues:
 def _field(name: object, fields: Mapping[str, Field]) -> Field:
     if name in fields:
         return fields[str(name)]
-    found = [field for field in fields.values() if field.name.casefold() == str(name).casefold()]
-    if len(found) == 1:
-        return found[0]
+    matching_fields = [field for field in fields.values() if field.name.casefold() == str(name).casefold()]
+    if len(matching_fields) == 1:
+        return matching_fields[0]
     raise InvalidInputError(
         f"there is no column {name!r:.80} to set{did_you_mean(str(name), fields)}; the columns are {', '.join(fields)}",
         kind="columns",

@@ -20,16 +20,16 @@ def change_rows(
     ``old``: the rows that they change, with their positions where the table has such; None for new ones.
     """
     schema, needed = context.schema.arrow_schema, ChangeColumns.of(context)
-    made = {field.name: columns[field.name] if field.name in columns else pa.nulls(count, field.type) for field in schema}
-    made[ROW_KIND_COLUMN] = pa.repeat(text_scalar(kind.symbol), count)
+    arrays = {field.name: columns[field.name] if field.name in columns else pa.nulls(count, field.type) for field in schema}
+    arrays[ROW_KIND_COLUMN] = pa.repeat(text_scalar(kind.symbol), count)
     if needed.positions:
         for field in to_arrow_schema(POSITION_FIELDS):
-            made[field.name] = pa.nulls(count, field.type) if old is None else one_chunk(old.column(field.name))
+            arrays[field.name] = pa.nulls(count, field.type) if old is None else one_chunk(old.column(field.name))
     if needed.before:
         is_update = kind is RowKind.UPDATE_AFTER and old is not None
         before = [schema.field(name) for name in needed.before]
-        made[ROW_BEFORE_COLUMN] = _structs(old, before) if is_update else pa.nulls(count, pa.struct(before))
-    return pa.table(made)
+        arrays[ROW_BEFORE_COLUMN] = _structs(old, before) if is_update else pa.nulls(count, pa.struct(before))
+    return pa.table(arrays)
 
 
 def _structs(rows: pa.Table | None, fields: Sequence[pa.Field]) -> pa.Array:

@@ -97,12 +97,12 @@ class Merge(MergeStatement):
 def merge_into(context: TableContext, log: ChangeLog, source: Rows, on: On) -> Merge:
     """A merge without clauses. The rows of the source are held in memory, in the types that a table would have for them."""
     schema, tables = schema_and_tables(source, lambda: context.schema.arrow_schema)
-    given = pa.concat_tables([schema.empty_table(), *tables])
+    rows = pa.concat_tables([schema.empty_table(), *tables])
     # NULLs and empty lists have no type that a table would know.
-    typed = [field.name for field in given.schema if not says_no_type(field.type)]
-    if len(set(given.column_names)) == given.num_columns and typed:
-        some = given.select(typed)
-        fields, _ = fields_from_arrow(some.schema, where="the rows of a merge")
-        for name, column in zip(typed, conform(some, fields, where="a merge").columns, strict=True):
-            given = given.set_column(given.schema.get_field_index(name), name, column)
-    return Merge(context=context, log=log, source=given, on=on)
+    typed = [field.name for field in rows.schema if not says_no_type(field.type)]
+    if len(set(rows.column_names)) == rows.num_columns and typed:
+        typed_rows = rows.select(typed)
+        fields, _ = fields_from_arrow(typed_rows.schema, where="the rows of a merge")
+        for name, column in zip(typed, conform(typed_rows, fields, where="a merge").columns, strict=True):
+            rows = rows.set_column(rows.schema.get_field_index(name), name, column)
+    return Merge(context=context, log=log, source=rows, on=on)

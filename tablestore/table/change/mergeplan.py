@@ -94,14 +94,14 @@ class MergePlan:
 
     def key_of_source(self) -> dict[str, str] | None:
         """The column of the source, by column of the primary key, that equals it, as bytes too; None if not all have one."""
-        found: dict[str, str] = {}
+        source_columns: dict[str, str] = {}
         for name, source, common in self.equal:
             kind = self.fields[name].type
             # Equal values of other types, and of numbers beside decimals or floats, may be other bytes.
             same = common in KEY_TYPES
             if name in self.keys and same and isinstance(kind, AtomicType) and kind.root in _PLAIN_ROOTS:
-                found.setdefault(name, source)
-        return found if self.keys and set(found) == set(self.keys) else None
+                source_columns.setdefault(name, source)
+        return source_columns if self.keys and set(source_columns) == set(self.keys) else None
 
     def is_upsert(self, context: TableContext) -> bool:
         """True if all rows of the source are written, whatever the table holds."""
@@ -119,10 +119,10 @@ class MergePlan:
         (inserted,) = self.of("NOT MATCHED")
         (updated,) = self.of("MATCHED")
         for name in self.fields:
-            given = inserted.sets.expressions.get(name)
-            if not isinstance(given, Column) or (name in key and given.name != key[name]):
+            value = inserted.sets.expressions.get(name)
+            if not isinstance(value, Column) or (name in key and value.name != key[name]):
                 return False
-            if name not in key and updated.sets.expressions.get(name) != given:
+            if name not in key and updated.sets.expressions.get(name) != value:
                 return False
         return True
 
@@ -146,11 +146,11 @@ def plan_merge(merge: MergeStatement) -> MergePlan:
         return condition
 
     both = _finder(names)
-    equal, rest = [], []
+    equal, other_conditions = [], []
     for part in _conditions(merge, fields, names, lambda text: checked(text, both)):
         pair = _equal_pair(part)
         if pair is None:
-            rest.append(part)
+            other_conditions.append(part)
         else:
             kind = together([pa.nulls(0, type_of(column)) for column in pair])[0].type
             if pa.types.is_nested(kind):
@@ -182,7 +182,9 @@ def plan_merge(merge: MergeStatement) -> MergePlan:
             }
             sets = Assignments(left)
         clauses.append(PlannedClause(match=clause.match, action=clause.action, condition=condition, sets=sets))
-    return MergePlan(equal=tuple(equal), rest=tuple(rest), clauses=tuple(clauses), fields=fields, keys=tuple(schema.primary_keys))
+    return MergePlan(
+        equal=tuple(equal), rest=tuple(other_conditions), clauses=tuple(clauses), fields=fields, keys=tuple(schema.primary_keys)
+    )
 
 
 def _finder(names: Mapping[str, Sequence[str]]) -> ColumnOf:

@@ -85,14 +85,14 @@ class _Run:
             yield from self._new_rows()
             return
         by_source = plan.of("NOT MATCHED BY SOURCE")
-        for found in self._portions():
-            portion = self._that_hold(found)
+        for candidates in self._portions():
+            portion = self._that_hold(candidates)
             self._matched[portion.numbers] = True
             yield from self._changed(plan.of("MATCHED"), portion)
             if by_source:
-                alone = np.ones(portion.rows.num_rows, np.bool_)
-                alone[portion.places] = False
-                yield from self._changed(by_source, _Portion(portion.rows, np.flatnonzero(alone), _NO_ROWS))
+                unmatched = np.ones(portion.rows.num_rows, np.bool_)
+                unmatched[portion.places] = False
+                yield from self._changed(by_source, _Portion(portion.rows, np.flatnonzero(unmatched), _NO_ROWS))
         yield from self._new_rows()
 
     # -- which rows match
@@ -111,8 +111,8 @@ class _Run:
             return  # NULL equals nothing.
         stored = stored_keys(keys, [plan.fields[name] for name in plan.keys])
         assert stored is not None, "the key is of types that are looked up"
-        for found in KeyLookup(context, self._base, plan.needed(context)).find(stored):
-            yield _Portion(found.rows, found.places, found.keys)
+        for matches in KeyLookup(context, self._base, plan.needed(context)).find(stored):
+            yield _Portion(matches.rows, matches.places, matches.keys)
 
     def _scanned(self) -> Iterator[_Portion]:
         context, join = self._context, _Join(self._plan, self._source)
@@ -126,18 +126,18 @@ class _Run:
     def _that_hold(self, portion: _Portion) -> _Portion:
         """The portion with the pairs for which the rest of the condition is true."""
         for condition in self._rest:
-            kept = holds(condition, self._pairs(portion))
-            portion = _Portion(portion.rows, portion.places[kept], portion.numbers[kept])
+            mask = holds(condition, self._pairs(portion))
+            portion = _Portion(portion.rows, portion.places[mask], portion.numbers[mask])
         return portion
 
     def _pairs(self, portion: _Portion) -> ColumnValues:
-        taken: dict[Column, pa.Array] = {}
+        values_by_column: dict[Column, pa.Array] = {}
 
-        def column(wanted: Column) -> pa.Array:
-            if wanted not in taken:
-                table, places = (portion.rows, portion.places) if wanted.table == TARGET else (self._source, portion.numbers)
-                taken[wanted] = one_chunk(table.column(wanted.name)).take(pa.array(places))
-            return taken[wanted]
+        def column(reference: Column) -> pa.Array:
+            if reference not in values_by_column:
+                table, places = (portion.rows, portion.places) if reference.table == TARGET else (self._source, portion.numbers)
+                values_by_column[reference] = one_chunk(table.column(reference.name)).take(pa.array(places))
+            return values_by_column[reference]
 
         return ColumnValues(len(portion.places), column)
 
@@ -150,8 +150,8 @@ class _Run:
                 # It sets nothing but a key that stays as it is.
                 continue
             numbers = portion.numbers[chosen] if len(portion.numbers) else _NO_ROWS
-            some = _Portion(portion.rows, portion.places[chosen], numbers)
-            yield self._rows(clause, self._pairs(some), portion.rows.take(pa.array(some.places)))
+            chosen_portion = _Portion(portion.rows, portion.places[chosen], numbers)
+            yield self._rows(clause, self._pairs(chosen_portion), portion.rows.take(pa.array(chosen_portion.places)))
 
     def _new_rows(self) -> Iterator[pa.Table]:
         """The rows for rows of the source that matched none."""
@@ -200,8 +200,8 @@ class _Join:
         """The places of rows, and the numbers of rows of the source that match them."""
         columns = [_comparable(one_chunk(rows.column(name)), kind) for name, _, kind in self._equal]
         left = pa.table([*columns, pa.array(np.arange(rows.num_rows))], names=[*self._names, "t"])
-        found = left.join(self._source, self._names, join_type="inner", use_threads=False)
-        places, numbers = (one_chunk(found.column(name)).to_numpy() for name in ("t", "s"))
+        joined = left.join(self._source, self._names, join_type="inner", use_threads=False)
+        places, numbers = (one_chunk(joined.column(name)).to_numpy() for name in ("t", "s"))
         order = np.lexsort((numbers, places))
         return places[order], numbers[order]
 
@@ -227,8 +227,8 @@ def _comparable(values: pa.Array, kind: pa.DataType) -> pa.Array:
 def _bounds(plan: MergePlan, source: pa.Table) -> Predicate | None:
     """A filter that holds for every row of the table that may match; None if nothing can be said."""
     parts = [_part(plan.fields[name], source.column(other), kind) for name, other, kind in plan.equal]
-    said = [part for part in parts if part is not None]
-    return all_of(said) if said else None
+    filters = [part for part in parts if part is not None]
+    return all_of(filters) if filters else None
 
 
 def _part(field: Field, values: pa.ChunkedArray, kind: pa.DataType) -> Predicate | None:

@@ -26,7 +26,9 @@ from tablestore.types.filter.predicate import Predicate
 from tablestore.types.rowkind import RowKind
 
 
-def update_where(context: TableContext, log: ChangeLog, given: Mapping[str, Any], predicate: Predicate | None) -> Snapshot | None:
+def update_where(
+    context: TableContext, log: ChangeLog, assigned: Mapping[str, Any], predicate: Predicate | None
+) -> Snapshot | None:
     """Set columns of the rows for which ``predicate`` is TRUE (None: of all). None if there is none.
 
     Raises InvalidInputError, UnsupportedError, ConflictError when others change rows faster than it can plan.
@@ -35,7 +37,7 @@ def update_where(context: TableContext, log: ChangeLog, given: Mapping[str, Any]
     types = schema.arrow_schema
     finder = column_finder({"": schema.field_names}, "expression")
     fields = {field.name: field for field in schema.fields}
-    sets = Assignments.parse(given, fields, finder, lambda column: types.field(column.name).type)
+    sets = Assignments.parse(assigned, fields, finder, lambda column: types.field(column.name).type)
     change = RowChange(operation="UPDATE", sets=tuple(sets.expressions), reads=predicate)
     check_change(context, change)
     return run_until_current(context, partial(_update, context, log, change, sets, predicate))

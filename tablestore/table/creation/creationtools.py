@@ -61,7 +61,7 @@ class CreationTools:
         # Only who makes a table needs to know what its log is called.
         from tablestore.log.settings import named_log
 
-        made = new_schema(
+        table_schema = new_schema(
             schema=columns_of(schema),
             primary_key=primary_key or (),
             partition_by=partition_by or (),
@@ -69,15 +69,15 @@ class CreationTools:
             comment=comment,
             time_millis=self.clock.now_ms(),
         )
-        made = named_log(made, str(identifier))
-        check_writable(made, table_settings(made), str(identifier))
-        return made
+        table_schema = named_log(table_schema, str(identifier))
+        check_writable(table_schema, table_settings(table_schema), str(identifier))
+        return table_schema
 
     def create(
-        self, identifier: Identifier, made: TableSchema, *, ignore_if_exists: bool, table_uuid: str | None = None
+        self, identifier: Identifier, definition: TableSchema, *, ignore_if_exists: bool, table_uuid: str | None = None
     ) -> tuple[Table, bool]:
         """The table of that name with its log, all or nothing, and whether this made it."""
-        created = self.meta.create_table(identifier, made, ignore_if_exists=ignore_if_exists, table_uuid=table_uuid)
+        created = self.meta.create_table(identifier, definition, ignore_if_exists=ignore_if_exists, table_uuid=table_uuid)
         try:
             table = self.open(identifier)
             table.change_log.begin(ignore_if_exists=ignore_if_exists)

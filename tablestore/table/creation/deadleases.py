@@ -37,8 +37,8 @@ class DeadHold:
 
     def __str__(self) -> str:
         branch = "" if self.branch == MAIN_BRANCH else f" (branch {self.branch})"
-        kept = f"snapshots of table {self.table}{branch} from {self.next_snapshot} on"
-        return f"{kept}, kept for {self.owner}, which is gone, or does not read it"
+        snapshots_text = f"snapshots of table {self.table}{branch} from {self.next_snapshot} on"
+        return f"{snapshots_text}, kept for {self.owner}, which is gone, or does not read it"
 
 
 def release_dead_holds(tools: CreationTools, *, dry_run: bool) -> tuple[DeadHold, ...]:
@@ -47,18 +47,18 @@ def release_dead_holds(tools: CreationTools, *, dry_run: bool) -> tuple[DeadHold
 
     Raises FormatError, StorageError if a table cannot be read: it may be the target.
     """
-    here = f"{tools.meta.files.root_uri.rstrip('/')}/"
-    held = [one for one in _held(tools) if one.hold.target_uuid and (one.hold.target or "").startswith(here)]
+    warehouse_prefix = f"{tools.meta.files.root_uri.rstrip('/')}/"
+    held = [lease for lease in _held(tools) if lease.hold.target_uuid and (lease.hold.target or "").startswith(warehouse_prefix)]
     # Each of these holds was there before its target is looked for.
     making = frozenset(_on_record(tools)) if held else frozenset()
-    queries = dict(_there(tools)) if held else {}
-    dead = [one for one in held if one.hold.target_uuid not in making and not _is_read(one, queries)]
+    queries = dict(_queries_by_uuid(tools)) if held else {}
+    dead = [lease for lease in held if lease.hold.target_uuid not in making and not _is_read(lease, queries)]
     if not dry_run:
-        for one in dead:
-            RetentionLeases(one.files).release(one.hold.name)
+        for lease in dead:
+            RetentionLeases(lease.files).release(lease.hold.name)
     return tuple(
-        DeadHold(table=str(one.table), branch=one.branch, next_snapshot=one.hold.next_snapshot, owner=one.hold.owner)
-        for one in dead
+        DeadHold(table=str(lease.table), branch=lease.branch, next_snapshot=lease.hold.next_snapshot, owner=lease.hold.owner)
+        for lease in dead
     )
 
 
@@ -90,7 +90,7 @@ def _on_record(tools: CreationTools) -> Iterator[str]:
             yield hold_uuid(record.replaced_uuid)
 
 
-def _there(tools: CreationTools) -> Iterator[tuple[str, str | None]]:
+def _queries_by_uuid(tools: CreationTools) -> Iterator[tuple[str, str | None]]:
     """The tables that are there, each with its query; None where it has none that is ours to read."""
     for table in _tables(tools):
         try:
@@ -101,14 +101,14 @@ def _there(tools: CreationTools) -> Iterator[tuple[str, str | None]]:
             yield hold_uuid(uuid), schema.options.get(MATERIALIZED_DEFINITION_QUERY.key)
 
 
-def _is_read(one: _Held, queries: Mapping[str, str | None]) -> bool:
+def _is_read(lease: _Held, queries: Mapping[str, str | None]) -> bool:
     """True if the target is there, and may read what it holds."""
-    uuid = one.hold.target_uuid
+    uuid = lease.hold.target_uuid
     if uuid is None or uuid not in queries:
         return False
     query = queries[uuid]
     # A query that we have stored has its names between backticks. Behind the name of a table there may be a branch of it.
-    name = f"{quote_identifier(one.table.database)}.{quote_identifier(one.table.table)}"[:-1]
+    name = f"{quote_identifier(lease.table.database)}.{quote_identifier(lease.table.table)}"[:-1]
     return query is None or "`" not in query or any(f"{name}{end}" in query for end in ("`", SEPARATOR))
 
 

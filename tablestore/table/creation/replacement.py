@@ -61,24 +61,25 @@ from tablestore.types.schema import TableSchema
 _LOG_PREFIXES = ("log.", "tablestore.log.")
 
 
-def stage_replacement(tools: CreationTools, record: CreationRecord, made: TableSchema) -> StagedTable:
+def stage_replacement(tools: CreationTools, record: CreationRecord, definition: TableSchema) -> StagedTable:
     """Begin to replace the table that has the name of the record. Raises NotFoundError, UnsupportedError, StorageError."""
     identifier = record.identifier
     old = tools.open(identifier).context.schemas.refreshed_latest()
-    if is_materialized(old.options) and not is_materialized(made.options):
+    if is_materialized(old.options) and not is_materialized(definition.options):
         raise InvalidInputError(
             f"table {identifier} is a materialized table, and a plain one does not take its place: DROP MATERIALIZED TABLE "
             f"{identifier} first",
             kind="materialized-table",
         )
     record = marked(replace(record, replaced_uuid=old.options.get(TABLE_UUID_OPTION)))
-    kept = {key: value for key, value in old.options.items() if key.startswith(_LOG_PREFIXES)}
+    kept_options = {key: value for key, value in old.options.items() if key.startswith(_LOG_PREFIXES)}
     before, after = (
-        log_settings(schema, name=str(identifier)) for schema in (old, replace(made, options={**kept, **made.options}))
+        log_settings(schema, name=str(identifier))
+        for schema in (old, replace(definition, options={**kept_options, **definition.options}))
     )
-    if not keeps_layout(old, made):
+    if not keeps_layout(old, definition):
         _check_exchange(tools, identifier, has_log="kafka" in (before.system, after.system))
-        begin_staging(tools, record, replace(made, options={**made.options, TABLE_UUID_OPTION: record.table_uuid}))
+        begin_staging(tools, record, replace(definition, options={**definition.options, TABLE_UUID_OPTION: record.table_uuid}))
         return ExchangedTable(tools, record, old.id)
     if before != after:
         raise UnsupportedError(
@@ -87,9 +88,9 @@ def stage_replacement(tools: CreationTools, record: CreationRecord, made: TableS
             kind="log-option",
         )
     if old.options.get(TABLE_UUID_OPTION) is not None:
-        kept[TABLE_UUID_OPTION] = old.options[TABLE_UUID_OPTION]
+        kept_options[TABLE_UUID_OPTION] = old.options[TABLE_UUID_OPTION]
     record = marked(replace(record, replaced_schema_id=old.id))
-    begin_staging(tools, record, replacing_schema(old, made, kept_options=kept))
+    begin_staging(tools, record, replacing_schema(old, definition, kept_options=kept_options))
     return ReplacedInPlace(tools, record)
 
 
@@ -107,12 +108,12 @@ class ReplacedInPlace(StagedTable):
         tools.creations.begin_publishing(record, makes_log=False)
         message = _message(record, self._table.context, context)
         properties = self._says_of_rows()
-        made = _with_condition(record, self._table.table_schema, context)
+        new_schema = _with_condition(record, self._table.table_schema, context)
         try:
             _bring_files(tools, record, message, context)
-            if not publish_schema(context, made, base):
+            if not publish_schema(context, new_schema, base):
                 raise _altered(self.name)
-            self.snapshot = self._commit(context.at_schema(made), message, base, properties)
+            self.snapshot = self._commit(context.at_schema(new_schema), message, base, properties)
         except CommitOutcomeUnknown:
             raise
         except Exception:
@@ -120,7 +121,7 @@ class ReplacedInPlace(StagedTable):
                 discard_unnamed(context, message)
             raise
         self._forget()
-        return self._at_its_name(made)
+        return self._at_its_name(new_schema)
 
     def _commit(
         self, context: TableContext, message: CommitMessage, base: TableSchema, properties: Mapping[str, str]
@@ -152,8 +153,8 @@ class ReplacedInPlace(StagedTable):
     def _says_of_rows(self) -> dict[str, str]:
         """The notes of the newest staged snapshot about its rows, which are those of the new snapshot too."""
         staged = self._table.context.snapshots.latest()
-        found = {} if staged is None else staged.properties
-        return {key: value for key, value in found.items() if key.startswith(CONTENT_PREFIX)}
+        properties = {} if staged is None else staged.properties
+        return {key: value for key, value in properties.items() if key.startswith(CONTENT_PREFIX)}
 
 
 class ExchangedTable(StagedTable):

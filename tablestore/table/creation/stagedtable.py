@@ -182,14 +182,14 @@ class StagedTable:
             ) from unknown
 
 
-def stage(tools: CreationTools, record: CreationRecord, made: TableSchema, *, ignore_if_exists: bool) -> StagedTable:
+def stage(tools: CreationTools, record: CreationRecord, definition: TableSchema, *, ignore_if_exists: bool) -> StagedTable:
     """Begin a staged table. Raises AlreadyExistsError (the table, or a creation of that job), NotFoundError, StorageError."""
     meta, identifier = tools.meta, record.identifier
     if not meta.has_database(identifier.database):
         raise refusals.no_database(identifier.database, meta.files.root_uri, meta.list_databases())
     if meta.has_table(identifier):
         raise refusals.table_exists(identifier, meta.files.root_uri)
-    begin_staging(tools, record, replace(made, options={**made.options, TABLE_UUID_OPTION: record.table_uuid}))
+    begin_staging(tools, record, replace(definition, options={**definition.options, TABLE_UUID_OPTION: record.table_uuid}))
     return StagedTable(tools, record, ignore_if_exists=ignore_if_exists)
 
 

@@ -49,8 +49,8 @@ class SweptCreation:
     error: str | None = None
 
     def __str__(self) -> str:
-        what = "files" if self.table is None else f"{_WORDS[self.kind]} table {self.table}"
-        return f"{what} of job {self.job_id}: {self.outcome}{f' ({self.error})' if self.error else ''}"
+        subject = "files" if self.table is None else f"{_WORDS[self.kind]} table {self.table}"
+        return f"{subject} of job {self.job_id}: {self.outcome}{f' ({self.error})' if self.error else ''}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +76,8 @@ def sweep(tools: CreationTools, older_than: timedelta, *, dry_run: bool) -> Swee
     if not dry_run:
         # A probe that a living sweeper loses, it writes anew.
         creations.delete_probes(dead_since)
-    found = (_sweep_job(tools, job_id, dead_since, dry_run=dry_run) for job_id in job_ids)
-    return SweepReport(dry_run=dry_run, creations=tuple(one for one in found if one is not None))
+    swept = (_sweep_job(tools, job_id, dead_since, dry_run=dry_run) for job_id in job_ids)
+    return SweepReport(dry_run=dry_run, creations=tuple(creation for creation in swept if creation is not None))
 
 
 def _sweep_job(tools: CreationTools, job_id: str, dead_since: int, *, dry_run: bool) -> SweptCreation | None:

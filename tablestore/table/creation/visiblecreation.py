@@ -52,11 +52,11 @@ class VisibleCreation:
         Raises ConflictError of kind ``creation-swept`` besides.
         """
         tools, identifier = self._tools, self._record.identifier
-        made = tools.definition(
+        definition = tools.definition(
             identifier, schema, primary_key=primary_key, partition_by=partition_by, options=options, comment=comment
         )
         tools.creations.check_is_wanted(self._record)
-        return tools.create(identifier, made, ignore_if_exists=ignore_if_exists, table_uuid=self._record.table_uuid)
+        return tools.create(identifier, definition, ignore_if_exists=ignore_if_exists, table_uuid=self._record.table_uuid)
 
     @property
     def is_made(self) -> bool:

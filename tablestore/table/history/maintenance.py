@@ -267,9 +267,9 @@ class Maintenance:
 
         return check_consumer_id(check_reference(consumer_id, "consumer"), self._context.files.root_uri)
 
-    def _named_snapshot(self, snapshot_id: int | None, tag: str | None, what: str) -> Snapshot:
+    def _named_snapshot(self, snapshot_id: int | None, tag: str | None, operation: str) -> Snapshot:
         if (snapshot_id is None) == (tag is None):
-            raise InvalidInputError(f"{what}: expected a snapshot id or a tag, found {'neither' if tag is None else 'both'}")
+            raise InvalidInputError(f"{operation}: expected a snapshot id or a tag, found {'neither' if tag is None else 'both'}")
         if tag is not None:
             from tablestore.store.history.tags import Tags
 

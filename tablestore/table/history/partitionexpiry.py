@@ -58,14 +58,14 @@ def drop_partitions(
     context: TableContext, log: ChangeLog, partitions: Iterable[Mapping[str, Any]], *, dry_run: bool = False
 ) -> PartitionReport:
     """Drop the partitions given by some or all of their values. Raises InvalidInputError."""
-    wanted = list(partitions) if not isinstance(partitions, Mapping) else partitions
-    if not isinstance(wanted, Mapping) and any(not one for one in wanted):
+    specs = list(partitions) if not isinstance(partitions, Mapping) else partitions
+    if not isinstance(specs, Mapping) and any(not spec for spec in specs):
         raise InvalidInputError(
             f"an empty partition of table {context.files.root_uri} would be all of it: name partitions, or "
             "overwrite(rows, partition={}) with no rows",
             kind="unknown-partition-column",
         )
-    matches = partition_matcher(context.schema, wanted)
+    matches = partition_matcher(context.schema, specs)
     return _drop(context, log, lambda live: {e.partition for e in live if matches(e.partition)}, dry_run=dry_run)
 
 
@@ -99,10 +99,10 @@ def expire_partitions(
     undated: list[str] = []
 
     def expired(live: Sequence[ManifestEntry]) -> set[bytes]:
-        found = times(live)
+        update_times = times(live)
         # Noted in each round, so that nothing that could fail is read after the commit has landed.
-        undated[:] = sorted(_text(context, partition) for partition, time in found.items() if time is None)
-        return {partition for partition, time in found.items() if time is not None and time < limit}
+        undated[:] = sorted(_text(context, partition) for partition, time in update_times.items() if time is None)
+        return {partition for partition, time in update_times.items() if time is not None and time < limit}
 
     return replace(_drop(context, log, expired, dry_run=dry_run), undated=tuple(undated))
 
@@ -112,15 +112,15 @@ def _drop(context: TableContext, log: ChangeLog, choose: Choose, *, dry_run: boo
     latest = context.snapshots.latest()
     live = context.manifests.live(latest)
     chosen = choose(live)
-    going = [entry for entry in live if entry.partition in chosen]
+    expiring = [entry for entry in live if entry.partition in chosen]
     report = PartitionReport(
         dry_run=dry_run,
-        partitions=tuple(sorted({_text(context, entry.partition) for entry in going})),
-        files=len(going),
-        rows=sum(entry.file.row_count for entry in going),
-        bytes=sum(entry.file.file_size for entry in going),
+        partitions=tuple(sorted({_text(context, entry.partition) for entry in expiring})),
+        files=len(expiring),
+        rows=sum(entry.file.row_count for entry in expiring),
+        bytes=sum(entry.file.file_size for entry in expiring),
     )
-    if dry_run or not going:
+    if dry_run or not expiring:
         return report
 
     def plan_deletes(latest: Snapshot | None) -> Sequence[ManifestEntry]:
@@ -140,8 +140,8 @@ def _update_times(live: Iterable[ManifestEntry]) -> dict[bytes, datetime | None]
     for entry in live:
         created = entry.file.creation_time_millis
         time = _EPOCH + timedelta(milliseconds=created) if created is not None else None
-        known = newest.get(entry.partition)
-        newest[entry.partition] = time if known is None or time is None else max(known, time)
+        previous = newest.get(entry.partition)
+        newest[entry.partition] = time if previous is None or time is None else max(previous, time)
     return newest
 
 
@@ -154,17 +154,17 @@ def _value_time(context: TableContext, options: TableOptions) -> Callable[[bytes
 
     def time_of(partition: bytes) -> datetime | None:
         values = dict(zip(keys, decode_row(partition, types), strict=True))
-        alone = values.get(keys[0] if pattern is None else pattern.removeprefix("$"))
-        if isinstance(alone, datetime):
-            return alone.replace(tzinfo=None)
-        if isinstance(alone, date):
-            return datetime(alone.year, alone.month, alone.day)
+        value = values.get(keys[0] if pattern is None else pattern.removeprefix("$"))
+        if isinstance(value, datetime):
+            return value.replace(tzinfo=None)
+        if isinstance(value, date):
+            return datetime(value.year, value.month, value.day)
         if any(values[name] is None for name in named):
             return None
-        text = str(alone) if pattern is None else COLUMN_OF_PATTERN.sub(lambda match: str(values[match[1]]), pattern)
-        for one in formats:
+        text = str(value) if pattern is None else COLUMN_OF_PATTERN.sub(lambda match: str(values[match[1]]), pattern)
+        for time_format in formats:
             try:
-                return datetime.strptime(text, one).replace(tzinfo=None)
+                return datetime.strptime(text, time_format).replace(tzinfo=None)
             except ValueError:
                 continue
         return None

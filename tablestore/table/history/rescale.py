@@ -40,26 +40,26 @@ def rescale(context: TableContext, logs: ChangeLogs, buckets: int, *, progress: 
     """
     if isinstance(buckets, bool) or not isinstance(buckets, int) or buckets < 1:
         raise InvalidInputError(f"expected a positive number of buckets, found {buckets!r:.80}")
-    now = context.settings.total_buckets
-    if now < 1:
+    bucket_count = context.settings.total_buckets
+    if bucket_count < 1:
         raise UnsupportedError(
-            f"table {context.files.root_uri} has bucket = {now}: only a fixed number of buckets can be changed to another one; "
-            "create a table with a fixed number and copy the rows into it",
+            f"table {context.files.root_uri} has bucket = {bucket_count}: only a fixed number of buckets can be changed to another "
+            "one; create a table with a fixed number and copy the rows into it",
             kind="no-fixed-buckets",
         )
     logs.of(context).check_rescale()
-    made = alter_schema(context, [SetOption(BUCKET.key, str(buckets))], rescaling=True)
-    context = context.at_schema(made)
+    new_schema = alter_schema(context, [SetOption(BUCKET.key, str(buckets))], rescaling=True)
+    context = context.at_schema(new_schema)
     live = context.manifests.live(context.snapshots.latest())
     left = dict.fromkeys(sorted({entry.partition for entry in live if entry.total_buckets != buckets}), 0)
     for entry in live:
         if entry.partition in left:
             left[entry.partition] += entry.file.file_size
-    done, total = 0, sum(left.values())
+    done_bytes, total = 0, sum(left.values())
     for number, (partition, size) in enumerate(left.items(), start=1):
         _rescale_partition(context, logs.of(context), partition)
-        done += size
-        (progress or no_progress)(f"rescaling, {len(left) - number} partition(s) left", done, total)
+        done_bytes += size
+        (progress or no_progress)(f"rescaling, {len(left) - number} partition(s) left", done_bytes, total)
     return context
 
 
@@ -81,8 +81,8 @@ def _rescale_partition(context: TableContext, log: ChangeLog, partition: bytes) 
 def _rewrite(context: TableContext, log: ChangeLog, partition: bytes) -> None:
     snapshot = context.snapshots.latest()
     entries, seen = _look(context, snapshot, partition)
-    wanted = context.settings.total_buckets
-    if all(entry.total_buckets == wanted for entry in entries):
+    bucket_count = context.settings.total_buckets
+    if all(entry.total_buckets == bucket_count for entry in entries):
         return
     if context.settings.skips_level_zero and any(entry.file.level == 0 for entry in entries):
         raise UnsupportedError(
@@ -92,10 +92,10 @@ def _rewrite(context: TableContext, log: ChangeLog, partition: bytes) -> None:
         )
 
     def plan_deletes(latest: Snapshot | None) -> Sequence[ManifestEntry]:
-        found, now = _look(context, latest, partition)
-        if now != seen:
+        live_entries, current = _look(context, latest, partition)
+        if current != seen:
             raise StalePlan(f"files of the partition changed by snapshot {latest.id if latest else 0}")
-        return [replace(entry, kind=EntryKind.DELETE) for entry in found]
+        return [replace(entry, kind=EntryKind.DELETE) for entry in live_entries]
 
     plan = plan_scan(context, snapshot, wanted=lambda entry: entry.partition == partition)
     reader = SplitReader.of(context, context.schema.field_names, None)

@@ -51,8 +51,8 @@ def _check_has_values(context: TableContext, target: Snapshot) -> None:
     needed = [field for field in schema.fields if not field.type.nullable and field.name not in schema.primary_keys]
     if not needed or target.schema_id == schema.id:
         return
-    there = {field.id for field in context.schemas.read(target.schema_id).fields}
-    if missing := [field.name for field in needed if field.id not in there]:
+    stored_ids = {field.id for field in context.schemas.read(target.schema_id).fields}
+    if missing := [field.name for field in needed if field.id not in stored_ids]:
         raise UnsupportedError(
             f"the rows of snapshot {target.id} have no column {missing[0]!r}, which is NOT NULL since table "
             f"{context.files.root_uri} was replaced; read them by time travel, and replace it once more with what is to come back",
@@ -111,9 +111,9 @@ def _restore_once(
 ) -> Snapshot | None:
     manifests, table = context.manifests, context.files.root_uri
     base = context.snapshots.latest()
-    then = manifests.live(target)
-    check_bucket_count(then, context.settings.total_buckets, table)
-    plan = plan_restore(then, manifests.live(base))
+    target_entries = manifests.live(target)
+    check_bucket_count(target_entries, context.settings.total_buckets, table)
+    plan = plan_restore(target_entries, manifests.live(base))
     index_then = manifests.read_index(target)
     message = context.message(base)
     copies = _copies(context, plan.coming_back)
@@ -126,8 +126,8 @@ def _restore_once(
         return plan_removal(plan, manifests.live(latest), table)
 
     def plan_index(latest: Snapshot | None, deletes: Sequence[ManifestEntry]) -> Sequence[IndexEntry]:
-        now = manifests.read_index(latest) if latest is not None else ()
-        return restored_index(index_then, now, renamed, index_files)
+        live_index = manifests.read_index(latest) if latest is not None else ()
+        return restored_index(index_then, live_index, renamed, index_files)
 
     effect = overwriting(plan_deletes=plan_deletes, plan_index=plan_index, properties=properties, keeps_rows=True)
     return commit_message(context, log, replace(message, entries=copies), effect, Origin(user=context.ids.uuid()))
@@ -198,8 +198,8 @@ def _source(snapshot: Snapshot, branch: BranchMetadata, target: Snapshot) -> int
         raise FormatError(f"snapshot property {FAST_FORWARD_PROPERTY} is not what tablestore writes: {text[:80]!r}") from error
     if name != branch.name or source > target.id:
         return None
-    then = target if source == target.id else branch.snapshots.find(source)
-    return source if then is None or then.uuid == uuid else None
+    source_snapshot = target if source == target.id else branch.snapshots.find(source)
+    return source if source_snapshot is None or source_snapshot.uuid == uuid else None
 
 
 def _pointer(branch: str | None, target: Snapshot) -> str:
@@ -209,12 +209,12 @@ def _pointer(branch: str | None, target: Snapshot) -> str:
 def _bring_schemas(context: TableContext, branch: BranchMetadata, target: Snapshot) -> None:
     """Publish the schemas that files of the branch use and main lacks. Raises ConflictError if main has others of these ids."""
     used = {entry.file.schema_id for entry in context.manifests.live(target)} | {target.schema_id}
-    known = set(context.schemas.ids())
+    main_ids = set(context.schemas.ids())
     for schema_id in sorted(branch.schemas.ids()):
         if schema_id > max(used):
             continue
         theirs = branch.schemas.read(schema_id)
-        if schema_id not in known:
+        if schema_id not in main_ids:
             context.files.publish_if_absent(schema_path(schema_id), branch.files.read(schema_path(schema_id)))
         try:
             ours = context.schemas.read(schema_id)

@@ -116,8 +116,8 @@ def describe_buckets(context: TableContext, snapshot: Snapshot | None) -> tuple[
     if snapshot is None:
         return ()
     picker = TaskPicker(context)
-    found = {place: picker.pick(bucket) for place, bucket in live_buckets(context, snapshot).items()}
-    due = {place: task for place, task in found.items() if task is not None}
+    tasks = {place: picker.pick(bucket) for place, bucket in live_buckets(context, snapshot).items()}
+    due = {place: task for place, task in tasks.items() if task is not None}
     return picture_buckets(context.manifests.live(snapshot), context.schema, context.settings, due)
 
 
@@ -211,9 +211,9 @@ def _bar(file: DataFileMeta, left: float, right: float) -> FileBar:
 def _positions(keys: Sequence[Sequence[object]]) -> Callable[[Sequence[object]], float]:
     """A function from a key to its place between 0 and 1."""
     numbers = [_number(key[0]) for key in keys]
-    known = [number for number in numbers if number is not None]
-    if len(known) == len(keys) and max(known) > min(known):
-        low, span = min(known), max(known) - min(known)
+    plain_numbers = [number for number in numbers if number is not None]
+    if len(plain_numbers) == len(keys) and max(plain_numbers) > min(plain_numbers):
+        low, span = min(plain_numbers), max(plain_numbers) - min(plain_numbers)
         return lambda key: ((_number(key[0]) or 0.0) - low) / span
     ordered = sorted({comparable_key(key) for key in keys})
     ranks = {key: rank / max(len(ordered) - 1, 1) for rank, key in enumerate(ordered)}

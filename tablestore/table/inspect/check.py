@@ -58,44 +58,44 @@ T = TypeVar("T")
 def check_table(context: TableContext, *, deep: bool = False, progress: Progress | None = None) -> tuple[Finding, ...]:
     """The faults of a table, with what to do; empty if it is whole. ``deep`` reads every row of every file too."""
     show = progress or no_progress
-    found = Findings()
-    with found.noting("branches", "the list of branches", "look at the branch directory"):
-        for branch in (own := own_branch(context), *other_branches(own)):
+    findings = Findings()
+    with findings.noting("branches", "the list of branches", "look at the branch directory"):
+        for branch in (this_branch := own_branch(context), *other_branches(this_branch)):
             if branch_exists(branch.main, branch.name):
-                found.all.extend(_check_branch(branch, context, deep, show))
+                findings.all.extend(_check_branch(branch, context, deep, show))
             else:
-                _unfinished_branch(context, branch.name, found)
-    return tuple(found.all)
+                _unfinished_branch(context, branch.name, findings)
+    return tuple(findings.all)
 
 
 def _check_branch(branch: BranchMetadata, context: TableContext, deep: bool, show: Progress) -> list[Finding]:
     for _ in range(LOOKS):
         first = branch.snapshots.live_ids()[:1]
-        found = _Check(branch, context, deep, show).run()
+        findings = _Check(branch, context, deep, show).run()
         # A file that an expiry took meanwhile is not missing: then all is looked at again.
-        if not any(one.severity == "problem" for one in found) or branch.snapshots.live_ids()[:1] == first:
+        if not any(finding.severity == "problem" for finding in findings) or branch.snapshots.live_ids()[:1] == first:
             break
-    return found
+    return findings
 
 
-def _unfinished_branch(context: TableContext, name: str, found: Findings) -> None:
+def _unfinished_branch(context: TableContext, name: str, findings: Findings) -> None:
     older_than = context.clock.now_ms() - round(context.settings.orphan_age_s * 1000)
-    if own := own_files(context.main_files, name):
-        found.problem(
+    if own_paths := own_files(context.main_files, name):
+        findings.problem(
             "branch-damaged",
             f"branch {name}",
-            f"has no {schema_path(0)}, and {len(own)} file(s) of its own, such as {own[0]}: the schema was lost, or another engine "
-            "or an older version deleted the branch in part",
+            f"has no {schema_path(0)}, and {len(own_paths)} file(s) of its own, such as {own_paths[0]}: the schema was lost, or "
+            "another engine or an older version deleted the branch in part",
             f"restore {branch_directory(name)}/{schema_path(0)} from a copy, or delete the branch by name: "
             f"tablestore branch delete {TABLE} {name}",
         )
         return
-    what = ("branch-unfinished", f"branch {name}", "was half made or half deleted, and keeps files")
+    fault = ("branch-unfinished", f"branch {name}", "was half made or half deleted, and keeps files")
     if is_given_up(context.main_files, name, older_than):
-        found.repairable(*what, "remove-branch", target=name)
+        findings.repairable(*fault, "remove-branch", target=name)
     else:
         later = "wait until all of its files are older than tablestore.orphan-age: somebody may be at work on it"
-        found.warn(*what, later)
+        findings.warn(*fault, later)
 
 
 @dataclass(slots=True)
@@ -117,7 +117,7 @@ class _Check:
         self._branch, self._files, self._deep, self._show = branch, branch.files, deep, show
         self._clock, self._ids = context.clock, context.ids
         self._context: TableContext = context
-        self._found = Findings(branch.name)
+        self._findings = Findings(branch.name)
         self._expected = _Expected()
         self._entries: dict[str, ManifestEntry] = {}
         self._damaged: dict[str, tuple[str, list[str]]] = {}
@@ -125,14 +125,14 @@ class _Check:
 
     def run(self) -> list[Finding]:
         schema_ids = self._schemas()
-        with self._found.noting("schema", "the newest schema", "restore the schema file from a copy"):
+        with self._findings.noting("schema", "the newest schema", "restore the schema file from a copy"):
             self._context = open_branch(self._branch.main, self._branch.name, clock=self._clock, ids=self._ids)
             snapshots = self._snapshots(schema_ids)
             self._expiries()
             self._readers()
-            named = [*((f"snapshot {one.id}", one) for one in snapshots), *self._tags()]
+            named = [*((f"snapshot {snapshot.id}", snapshot) for snapshot in snapshots), *self._tags()]
             for number, (user, snapshot) in enumerate(named):
-                self._show(f"{self._found.name('metadata')} of {user}", number, len(named))
+                self._show(f"{self._findings.name('metadata')} of {user}", number, len(named))
                 self._metadata(user, snapshot)
             self._changelogs()
             self._damage()
@@ -141,16 +141,16 @@ class _Check:
                 self._newest(snapshots[-1])
             if self._deep:
                 index = [path for path in self._expected.sizes if path.startswith(f"{INDEX_DIR}/")]
-                check_contents(self._context, self._entries, live=self._live, index=index, found=self._found, show=self._show)
-        return self._found.all
+                check_contents(self._context, self._entries, live=self._live, index=index, findings=self._findings, show=self._show)
+        return self._findings.all
 
     # -- schemas, snapshots, tags
 
     def _schemas(self) -> set[int]:
         readable = set()
-        with self._found.noting("schema", "the list of schemas", RESTORE):
+        with self._findings.noting("schema", "the list of schemas", RESTORE):
             for schema_id in self._branch.schemas.ids():
-                with self._found.noting(
+                with self._findings.noting(
                     "schema", f"schema {schema_id}", "restore the schema file from a copy; files written with it need it"
                 ):
                     self._branch.schemas.read(schema_id)
@@ -167,19 +167,19 @@ class _Check:
         self._hints(latest, earliest, listed[-1] if listed else None)
         if listed:
             self._gaps(listed, earliest or 0)
-        found = []
+        snapshots = []
         for snapshot_id in store.live_ids():
-            with self._found.noting("snapshot", f"snapshot {snapshot_id}", "restore the file from a copy, or expire up to it"):
+            with self._findings.noting("snapshot", f"snapshot {snapshot_id}", "restore the file from a copy, or expire up to it"):
                 snapshot = store.read(snapshot_id)
-                found.append(snapshot)
+                snapshots.append(snapshot)
                 if snapshot.schema_id not in schema_ids:
-                    self._found.problem(
+                    self._findings.problem(
                         "schema-missing",
                         f"snapshot {snapshot_id}",
                         f"names schema {snapshot.schema_id}, which is missing or damaged",
                         "restore the schema file from a copy",
                     )
-        return found
+        return snapshots
 
     def _hint(self, name: str) -> int | None:
         """The snapshot id in a hint: None if it is missing, 0 if it says nothing."""
@@ -194,7 +194,7 @@ class _Check:
         """Checks the hints. ``newest``: the greatest id that has a file. A hint that is missing or lags behind is in order:
         readers look further."""
         if latest is not None and newest is not None and latest > newest:
-            self._found.problem(
+            self._findings.problem(
                 "snapshot-missing",
                 _span(newest + 1, latest),
                 f"missing: LATEST, which is written after a commit, says {latest}, and the newest snapshot is {newest}; snapshot "
@@ -209,33 +209,33 @@ class _Check:
             if newest is None:
                 if hinted:
                     fix = "restore the snapshot files from a copy; or remove the file, if the table is to be empty"
-                    self._found.problem("snapshots-gone", path, f"says {hinted}, and there is no snapshot at all", fix)
+                    self._findings.problem("snapshots-gone", path, f"says {hinted}, and there is no snapshot at all", fix)
             elif hinted == 0 or hinted > max(latest or 0, newest):
                 message = (
                     f"says {hinted or 'no number'}, the newest snapshot is {newest}; tablestore does not follow it, others may"
                 )
-                self._found.repairable("hint", path, message, "write-hints")
+                self._findings.repairable("hint", path, message, "write-hints")
 
     def _gaps(self, listed: tuple[int, ...], earliest: int) -> None:
         """Ids without a file. Below EARLIEST they have expired, and who slept meanwhile may have published below them."""
         tail = unbroken_tail(listed)
-        if dead := [one for one in listed if one < tail[0] and (one < earliest or not earliest)]:
+        if dead := [snapshot_id for snapshot_id in listed if snapshot_id < tail[0] and (snapshot_id < earliest or not earliest)]:
             clean = f"remove them with: tablestore clean {TABLE}"
-            self._found.warn(
+            self._findings.warn(
                 "dead-snapshots",
                 f"snapshots {_shortened(dead)}",
                 "lie below a gap: a committer that slept while others expired published them; nobody reads them",
                 clean if earliest else f"EARLIEST is missing: if the snapshots in the gap were lost, restore them; else {clean}",
             )
-        kept = [one for one in listed if 0 < earliest <= one]
+        retained = [snapshot_id for snapshot_id in listed if 0 < earliest <= snapshot_id]
         # EARLIEST may be turned back for a moment while two expiries are at work.
-        below = [earliest - 1] if kept and not read_intents(self._files) else []
-        for one, other in pairwise([*below, *kept]):
-            if other - one > 1:
-                or_else = ", or another engine's expiry stopped before it wrote EARLIEST" if other == kept[0] else ""
-                self._found.problem(
+        below = [earliest - 1] if retained and not read_intents(self._files) else []
+        for previous, other in pairwise([*below, *retained]):
+            if other - previous > 1:
+                or_else = ", or another engine's expiry stopped before it wrote EARLIEST" if other == retained[0] else ""
+                self._findings.problem(
                     "snapshot-missing",
-                    _span(one + 1, other - 1),
+                    _span(previous + 1, other - 1),
                     f"missing, and EARLIEST says that {earliest} and what follows is retained: files were lost{or_else}; "
                     "nobody reads what lies below the gap",
                     f"restore the files from a copy, or expire up to snapshot {other}",
@@ -243,31 +243,31 @@ class _Check:
 
     def _expiries(self) -> None:
         """Intents of expiries that did not finish."""
-        with self._found.noting("storage", EXPIRY_DIR, "look at the storage's own messages"):
+        with self._findings.noting("storage", EXPIRY_DIR, "look at the storage's own messages"):
             for intent in read_intents(self._files):
                 message = f"an expiry of snapshots {intent.first} to {intent.end - 1} has begun and not finished, or is at work"
-                self._found.repairable("expiry-unfinished", intent.path, message, "finish-expiry", target=intent.path)
+                self._findings.repairable("expiry-unfinished", intent.path, message, "finish-expiry", target=intent.path)
             for path in damaged_intents(self._files):
                 message = "is damaged: what expiry it stands for is not known, so nobody acts on it"
-                self._found.repairable("intent-damaged", path, message, "remove-intent", target=path)
+                self._findings.repairable("intent-damaged", path, message, "remove-intent", target=path)
 
     def _readers(self) -> None:
         """Progress that holds snapshots back: while it cannot be read, nothing expires."""
-        with self._found.noting(
+        with self._findings.noting(
             "consumer", "a consumer", f"remove it with: tablestore consumer delete {TABLE} NAME; it begins anew then"
         ):
             self._branch.consumers.all()
-        with self._found.noting("hold", "a hold of the log", f"make it anew with: tablestore log rebuild {TABLE}"):
+        with self._findings.noting("hold", "a hold of the log", f"make it anew with: tablestore log rebuild {TABLE}"):
             RetentionLeases(self._files).all()
 
     def _tags(self) -> list[tuple[str, Snapshot]]:
-        found = []
-        with self._found.noting("tag", "the list of tags", RESTORE):
+        tags = []
+        with self._findings.noting("tag", "the list of tags", RESTORE):
             for name in self._branch.tags.names():
                 fix = "delete the tag and make it again from a snapshot, or restore the file"
-                with self._found.noting("tag", f"tag {name}", fix):
-                    found.append((f"tag {name}", self._branch.tags.get(name).snapshot))
-        return found
+                with self._findings.noting("tag", f"tag {name}", fix):
+                    tags.append((f"tag {name}", self._branch.tags.get(name).snapshot))
+        return tags
 
     # -- what they lead to
 
@@ -294,20 +294,20 @@ class _Check:
 
     def _changelogs(self) -> None:
         """The changes of expired snapshots that are kept for readers of changes."""
-        with self._found.noting("changelog", "the list of kept changelogs", RESTORE):
+        with self._findings.noting("changelog", "the list of kept changelogs", RESTORE):
             for snapshot_id in self._branch.changelogs.ids():
                 user = f"the kept changelog of snapshot {snapshot_id}"
-                with self._found.noting("changelog", user, RESTORE):
-                    if (kept := self._branch.changelogs.find(snapshot_id)) is not None:
-                        self._changes(user, kept)
+                with self._findings.noting("changelog", user, RESTORE):
+                    if (changelog := self._branch.changelogs.find(snapshot_id)) is not None:
+                        self._changes(user, changelog)
 
-    def _changes(self, user: str, kept: Snapshot) -> None:
-        manifests, produced = self._context.manifests, produces_changelog(self._context, kept)
-        for name in changelog_lists(kept, produced=produced):
+    def _changes(self, user: str, changelog: Snapshot) -> None:
+        manifests, produced = self._context.manifests, produces_changelog(self._context, changelog)
+        for name in changelog_lists(changelog, produced=produced):
             for manifest in self._readable(user, name, manifests.read_list):
                 self._readable(user, manifest.file_name, manifests.read_manifest)
         with suppress(TablestoreError):
-            for entry in change_files(kept, manifests, produced=produced):
+            for entry in change_files(changelog, manifests, produced=produced):
                 self._expect(user, entry)
 
     def _readable(self, user: str, name: str, read: Callable[[str], tuple[T, ...]]) -> tuple[T, ...]:
@@ -322,8 +322,8 @@ class _Check:
 
     def _damage(self) -> None:
         for name, (message, users) in self._damaged.items():
-            others = f" and {len(users) - 1} more" if len(users) > 1 else ""
-            self._found.problem("metadata", manifest_path(name), f"{message} (needed by {users[0]}{others})", RESTORE)
+            more_users = f" and {len(users) - 1} more" if len(users) > 1 else ""
+            self._findings.problem("metadata", manifest_path(name), f"{message} (needed by {users[0]}{more_users})", RESTORE)
 
     def _expect(self, user: str, entry: ManifestEntry) -> None:
         if entry.file.external_path is None:
@@ -339,19 +339,19 @@ class _Check:
         for path in self._expected.sizes:
             by_directory.setdefault(path.rpartition("/")[0], []).append(path)
         for number, (directory, paths) in enumerate(sorted(by_directory.items())):
-            self._show(self._found.name("files"), number, len(by_directory))
-            there: dict[str, int] = {}
-            with self._found.noting("storage", directory, "look at the storage's own messages"):
-                there = {info.name: info.size for info in self._files.list(directory) if not info.is_dir}
+            self._show(self._findings.name("files"), number, len(by_directory))
+            sizes: dict[str, int] = {}
+            with self._findings.noting("storage", directory, "look at the storage's own messages"):
+                sizes = {info.name: info.size for info in self._files.list(directory) if not info.is_dir}
                 for path in paths:
-                    self._one_file(path, there.get(path.rpartition("/")[2]))
+                    self._one_file(path, sizes.get(path.rpartition("/")[2]))
 
     def _one_file(self, path: str, size: int | None) -> None:
-        user, wanted = self._expected.needed_by[path], self._expected.sizes[path]
+        user, noted_size = self._expected.needed_by[path], self._expected.sizes[path]
         if size is None:
-            self._found.problem("file-missing", path, f"is missing; {user} needs it", RESTORE)
-        elif wanted is not None and size != wanted:
-            self._found.problem("file-size", path, f"has {size} bytes, its manifest says {wanted}; {user} needs it", RESTORE)
+            self._findings.problem("file-missing", path, f"is missing; {user} needs it", RESTORE)
+        elif noted_size is not None and size != noted_size:
+            self._findings.problem("file-size", path, f"has {size} bytes, its manifest says {noted_size}; {user} needs it", RESTORE)
 
     # -- the newest snapshot
 
@@ -361,7 +361,7 @@ class _Check:
             live = self._context.manifests.live(snapshot)
             rows = sum(entry.file.row_count for entry in live)
             if rows != snapshot.total_record_count:
-                self._found.warn(
+                self._findings.warn(
                     "row-count",
                     f"snapshot {snapshot.id}",
                     f"says that it stores {snapshot.total_record_count:,} rows, its files hold {rows:,}",
@@ -382,12 +382,12 @@ class _Check:
         for (_, bucket, level), entries in levels.items():
             files = [entry.file for entry in entries]
             bounds = sorted((key_of(file.min_key), key_of(file.max_key), file.file_name) for file in files)
-            for (_, high, one), (low, _, other) in pairwise(bounds):
+            for (_, high, previous), (low, _, other) in pairwise(bounds):
                 if low <= high:
-                    self._found.problem(
+                    self._findings.problem(
                         "overlap",
                         f"level {level} of bucket {bucket}",
-                        f"is no sorted run: the keys of {one} and {other} overlap",
+                        f"is no sorted run: the keys of {previous} and {other} overlap",
                         f"a full compaction puts the bucket in order: tablestore compact {TABLE} --full",
                     )
 

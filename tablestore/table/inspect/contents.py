@@ -34,21 +34,21 @@ def check_contents(
     *,
     live: Collection[str],
     index: Iterable[str],
-    found: Findings,
+    findings: Findings,
     show: Progress,
 ) -> None:
     """Read the files of ``entries``, by path, and the ``index`` files; ``live`` are the paths of the newest snapshot."""
     reader = SplitReader.of(context, context.schema.field_names, None)
     misplaced = 0
     for number, (path, entry) in enumerate(entries.items()):
-        show(found.name("rows"), number, len(entries))
+        show(findings.name("rows"), number, len(entries))
         if file_format_of(entry.file.file_name) != "parquet":
             # Another engine's postponed rows: only whether they are there can be said.
             continue
-        with found.noting("data", path, RESTORE):
+        with findings.noting("data", path, RESTORE):
             misplaced += _read(reader, path, entry, context, is_live=path in live)
     if misplaced:
-        found.warn(
+        findings.warn(
             "nan-buckets",
             f"{misplaced:,} row(s)",
             "have a NaN in their key and lie in another bucket than NaN does today (older versions and other engines hash its "
@@ -56,7 +56,7 @@ def check_contents(
             "read the rows, and write them back with table.overwrite(rows)",
         )
     for path in index:
-        with found.noting("data", path, RESTORE):
+        with findings.noting("data", path, RESTORE):
             context.index_files.read(path.rpartition("/")[2])
 
 
@@ -96,5 +96,5 @@ def _misplaced_rows(rows: pa.RecordBatch, keys: tuple[Field, ...], entry: Manife
     if not nan.any():
         return 0
     chosen = rows.select([key.name for key in keys]).filter(pa.array(nan))
-    found = bucket_of(chosen.columns, [key.type for key in keys], entry.total_buckets, function)
-    return int(np.count_nonzero(found != entry.bucket))
+    buckets = bucket_of(chosen.columns, [key.type for key in keys], entry.total_buckets, function)
+    return int(np.count_nonzero(buckets != entry.bucket))

@@ -42,9 +42,9 @@ class Findings:
     branch: str = MAIN_BRANCH
     all: list[Finding] = field(default_factory=list)
 
-    def name(self, what: str) -> str:
+    def name(self, subject: str) -> str:
         """A thing of this branch, for people."""
-        return what if self.branch == MAIN_BRANCH else f"branch {self.branch}: {what}"
+        return subject if self.branch == MAIN_BRANCH else f"branch {self.branch}: {subject}"
 
     def problem(self, kind: str, subject: str, message: str, fix: str) -> None:
         """Note a fault that costs rows."""

@@ -74,7 +74,7 @@ def partitions_table(context: TableContext) -> pa.Table:
     groups: dict[bytes, list[ManifestEntry]] = defaultdict(list)
     for entry in context.manifests.live(context.snapshots.latest()):
         groups[entry.partition].append(entry)
-    named = sorted(((_partition_text(context, entries[0]), entries) for entries in groups.values()), key=lambda one: one[0])
+    named = sorted(((_partition_text(context, entries[0]), entries) for entries in groups.values()), key=lambda pair: pair[0])
     rows = [
         {
             "partition": name,
@@ -117,9 +117,9 @@ def partition_values(context: TableContext) -> tuple[tuple[str, dict[str, object
     """The partitions of the newest snapshot: as SQL spells them, and their values by column."""
     schema, settings = context.schema, context.settings
     types = [field.type for field in schema.partition_fields]
-    found: list[tuple[str, dict[str, object]]] = []
+    named_values: list[tuple[str, dict[str, object]]] = []
     for partition in {entry.partition for entry in context.manifests.live(context.snapshots.latest())}:
         values = decode_row(partition, types)
         name = partition_label(schema.partition_keys, types, values, settings.default_partition)
-        found.append((name, dict(zip(schema.partition_keys, values, strict=True))))
-    return tuple(sorted(found, key=lambda one: one[0]))
+        named_values.append((name, dict(zip(schema.partition_keys, values, strict=True))))
+    return tuple(sorted(named_values, key=lambda pair: pair[0]))

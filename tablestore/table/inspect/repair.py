@@ -50,9 +50,13 @@ def plan_repairs(findings: Iterable[Finding]) -> tuple[Repair, ...]:
     """The repairs of findings, each step once and in order; what no step puts right is left out."""
     steps = {
         # One step does it for all hints, or all intents, of a branch.
-        Repair(kind=one.repair, branch=one.branch, target=one.target if one.repair in ("remove-intent", "remove-branch") else "")
-        for one in findings
-        if one.repair is not None
+        Repair(
+            kind=finding.repair,
+            branch=finding.branch,
+            target=finding.target if finding.repair in ("remove-intent", "remove-branch") else "",
+        )
+        for finding in findings
+        if finding.repair is not None
     }
     order = get_args(RepairKind)
     return tuple(sorted(steps, key=lambda step: (order.index(step.kind), step.branch, step.target)))

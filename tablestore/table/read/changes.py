@@ -106,8 +106,8 @@ class Changes(ArrowSource):
     def discontinuities(self) -> tuple[Discontinuity, ...]:
         """The snapshots whose changes are not all known, with the reason, oldest first."""
         with self._context.reading():
-            found = [plan.gap for _, plan in self._plans()]
-        return tuple(gap for gap in found if gap is not None)
+            gaps = [plan.gap for _, plan in self._plans()]
+        return tuple(gap for gap in gaps if gap is not None)
 
     def __repr__(self) -> str:
         text = None if self._predicate is None else to_sql(self._predicate)
@@ -145,17 +145,17 @@ class Changes(ArrowSource):
             if not feed.is_whole(snapshot):
                 raise _expired(context, snapshot_id)
             return snapshot, feed.plan(snapshot)
-        kept = Changelogs(context.files).find(snapshot_id)
-        if kept is None:
+        changelog = Changelogs(context.files).find(snapshot_id)
+        if changelog is None:
             raise _expired(context, snapshot_id)
-        if feed.looks_up(kept):
-            way_out = "set" if replace(feed, pairs=False).looks_up(kept) else "read them with pairs=False, or set"
+        if feed.looks_up(changelog):
+            way_out = "set" if replace(feed, pairs=False).looks_up(changelog) else "read them with pairs=False, or set"
             raise NotFoundError(
                 f"table {context.files.root_uri}: of snapshot {snapshot_id}, which has expired, only the rows after its changes "
                 f"are kept, not those before; {way_out} changelog-producer = lookup to keep both from now on",
                 kind="snapshot-expired",
             )
-        return kept, feed.plan(kept)
+        return changelog, feed.plan(changelog)
 
     def _labelled(self, batch: pa.RecordBatch, snapshot_id: int, target: pa.Schema) -> pa.RecordBatch:
         system = [symbols_from_kinds(batch.column(KIND_COLUMN))]
@@ -208,8 +208,8 @@ def read_changes(
         as_written=as_written,
     )
     if from_snapshot < last and context.snapshots.find(from_snapshot + 1) is None:
-        kept = Changelogs(context.files).find(from_snapshot + 1)
-        if kept is None:
+        changelog = Changelogs(context.files).find(from_snapshot + 1)
+        if changelog is None:
             raise _expired(context, from_snapshot + 1)
     return changes
 
@@ -225,8 +225,8 @@ def earliest_start(context: TableContext, *, pairs: bool) -> int:
 
 def _expired(context: TableContext, snapshot_id: int) -> NotFoundError:
     ids = context.snapshots.live_ids()
-    kept = Changelogs(context.files).ids()
-    first = min([*ids[:1], *(i for i in kept if i > snapshot_id)], default=0)
+    changelog_ids = Changelogs(context.files).ids()
+    first = min([*ids[:1], *(i for i in changelog_ids if i > snapshot_id)], default=0)
     return NotFoundError(
         f"table {context.files.root_uri}: the changes of snapshot {snapshot_id} have expired; retained are those of {first} to "
         f"{ids[-1] if ids else 0}: read the table at a retained snapshot and go on from there, and register a consumer, or raise "

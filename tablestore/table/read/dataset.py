@@ -131,14 +131,14 @@ class ScanDataset(ds.UnionDataset):  # type: ignore[misc]
 
     def _needed(self, *named: frozenset[str] | None) -> tuple[str, ...]:
         """The columns to read: all that are named, where None stands for all. Raises InvalidInputError."""
-        known = self.schema.names
+        column_names = self.schema.names
         for name in frozenset().union(*(names for names in named if names is not None)):
-            if name not in known and name not in _MADE:
+            if name not in column_names and name not in _MADE:
                 raise InvalidInputError(
-                    f"no column {name!r} in this dataset{did_you_mean(str(name), known)}; it has {', '.join(known)}",
+                    f"no column {name!r} in this dataset{did_you_mean(str(name), column_names)}; it has {', '.join(column_names)}",
                     kind="unknown-column",
                 )
-        return tuple(name for name in known if any(names is None or name in names for names in named))
+        return tuple(name for name in column_names if any(names is None or name in names for names in named))
 
 
 def _both(first: pc.Expression | None, second: pc.Expression | None) -> pc.Expression | None:

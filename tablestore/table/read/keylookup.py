@@ -87,36 +87,36 @@ class KeyLookup:
             return
         fields = [self._schema.field(name) for name in self._key_columns]
         plain = plain_columns([one_chunk(keys.column(f.name)) for f in fields], [f.type.nullable for f in fields])
-        done = sort_by_group_and_key(None, 1, to_words(plain))
+        sorted_order = sort_by_group_and_key(None, 1, to_words(plain))
         # Where the equal keys begin, and behind the last one.
-        starts = np.flatnonzero(np.append(True, ~done.repeats))
-        ends = np.append(starts[1:], len(done.order))
-        distinct = take_rows(keys, done.order[starts]).combine_chunks()
-        for start, found in self._found(distinct):
-            at_key = found.keys + start
-            places = np.arange(len(at_key)) if found.places is None else found.places
+        starts = np.flatnonzero(np.append(True, ~sorted_order.repeats))
+        ends = np.append(starts[1:], len(sorted_order.order))
+        distinct = take_rows(keys, sorted_order.order[starts]).combine_chunks()
+        for start, stored in self._looked_up(distinct):
+            at_key = stored.keys + start
+            places = np.arange(len(at_key)) if stored.places is None else stored.places
             counts = ends[at_key] - starts[at_key]
             # The numbers of the given keys that equal each one, side by side.
             steps = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-            given = done.order[np.repeat(starts[at_key], counts) + steps]
-            yield FoundRows(found.rows.select(list(self._columns)), numbers[given], np.repeat(places, counts))
+            positions = sorted_order.order[np.repeat(starts[at_key], counts) + steps]
+            yield FoundRows(stored.rows.select(list(self._columns)), numbers[positions], np.repeat(places, counts))
 
-    def _found(self, keys: pa.Table) -> Iterator[tuple[int, RowState]]:
+    def _looked_up(self, keys: pa.Table) -> Iterator[tuple[int, RowState]]:
         """The rows of distinct keys, sorted by partition and key: the number of the first key of a portion, and its rows."""
         for start, stop, partition in self._partitions(keys):
-            some = keys.slice(start, stop - start)
+            partition_keys = keys.slice(start, stop - start)
             for bucket in self._buckets.get(partition, ()):
-                chosen = self._chosen(some, bucket)
+                chosen = self._chosen(partition_keys, bucket)
                 if not len(chosen):
                     continue
                 states = StateDiff(
                     reader=self._reader, partition=partition, bucket=bucket.number, columns=self._columns, cache=self._cache
                 )
-                windows = self._windows(some, chosen)
-                done = 0
+                windows = self._windows(partition_keys, chosen)
+                done_keys = 0
                 for part, state in states.rows_at(BucketState(files=bucket.files, vectors=self._vectors), windows):
-                    of_keys = chosen[done + state.keys]
-                    done += len(part)
+                    of_keys = chosen[done_keys + state.keys]
+                    done_keys += len(part)
                     if len(of_keys):
                         yield start, RowState(self._with_partition(state.rows, partition), of_keys, state.places)
 
@@ -168,10 +168,10 @@ def stored_keys(keys: pa.Table, fields: Sequence[Field]) -> pa.Table | None:
     """
     keys = keys.select([field.name for field in fields])
     for place, field in enumerate(fields):
-        column, wanted = keys.column(place), to_arrow_type(field.type)
+        column, target_type = keys.column(place), to_arrow_type(field.type)
         root = field.type.root if isinstance(field.type, AtomicType) else None
         if root in INTEGER_ROOTS and pa.types.is_integer(column.type):
-            ends = np.iinfo(wanted.to_pandas_dtype())
+            ends = np.iinfo(target_type.to_pandas_dtype())
             numbers = column.cast(pa.int64())
             fits = pc.and_(pc.greater_equal(numbers, int(ends.min)), pc.less_equal(numbers, int(ends.max)))
             column = pc.if_else(fits, numbers, pa.scalar(None, pa.int64()))
@@ -179,7 +179,7 @@ def stored_keys(keys: pa.Table, fields: Sequence[Field]) -> pa.Table | None:
             root is TypeRoot.VARCHAR and (pa.types.is_string(column.type) or pa.types.is_large_string(column.type))
         ):
             return None
-        keys = keys.set_column(place, field.name, column.cast(wanted))
+        keys = keys.set_column(place, field.name, column.cast(target_type))
     return keys
 
 
@@ -188,10 +188,10 @@ def _buckets(context: TableContext, snapshot: Snapshot | None) -> dict[bytes, li
     files: dict[tuple[bytes, int, int], list[DataFileMeta]] = defaultdict(list)
     for split in plan_scan(context, snapshot).splits:
         files[split.partition, split.bucket, split.total_buckets] += split.files
-    found: dict[bytes, list[_Bucket]] = defaultdict(list)
+    by_partition: dict[bytes, list[_Bucket]] = defaultdict(list)
     for (partition, bucket, total), of_bucket in files.items():
-        found[partition].append(_Bucket(bucket, total, tuple(of_bucket)))
-    return dict(found)
+        by_partition[partition].append(_Bucket(bucket, total, tuple(of_bucket)))
+    return dict(by_partition)
 
 
 def _without_nulls(keys: pa.Table) -> tuple[Places, pa.Table]:

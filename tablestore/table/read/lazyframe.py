@@ -53,16 +53,16 @@ class _Source:
     def __call__(
         self, columns: list[str] | None, predicate: pl.Expr | None, rows: int | None, batch_size: int | None
     ) -> Iterator[pl.DataFrame]:
-        wanted = self._scan.schema.names if columns is None else columns
+        names = self._scan.schema.names if columns is None else columns
         named = [] if predicate is None else predicate.meta.root_names()
         pushed = None if predicate is None else push_polars(predicate, self._scan.fields)
         left = rows
-        for batch in self._scan.narrowed([*wanted, *named], pushed).to_batches():
+        for batch in self._scan.narrowed([*names, *named], pushed).to_batches():
             frame = pl.from_arrow(batch)
             assert isinstance(frame, pl.DataFrame)
             if predicate is not None:
                 frame = frame.filter(predicate)
-            frame = frame.select(wanted)
+            frame = frame.select(names)
             if left is not None:
                 frame = frame.head(left)
                 left -= frame.height

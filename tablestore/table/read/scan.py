@@ -154,14 +154,14 @@ class Scan(ArrowSource):
         The predicate only saves reading: rows for which it is not true may come out, as they do from a scan with a limit.
         """
         if predicate is None or self._limit is not None:
-            kept = self._predicate
+            combined = self._predicate
         else:
-            kept = all_of([predicate] if self._predicate is None else [self._predicate, predicate])
+            combined = all_of([predicate] if self._predicate is None else [self._predicate, predicate])
         return type(self)(
             self._context,
             self._snapshot,
             tuple(name for name in self._columns if name in columns),
-            kept,
+            combined,
             positions=self._positions and any(name in POSITION_COLUMNS for name in columns),
             limit=self._limit,
         )
@@ -397,9 +397,9 @@ def check_positions(context: TableContext) -> None:
             "rows are merged from several files; name them by their key",
             kind="row-positions",
         )
-    if taken := [name for name in POSITION_COLUMNS if name in schema.field_names]:
+    if clashing := [name for name in POSITION_COLUMNS if name in schema.field_names]:
         raise UnsupportedError(
-            f"{where} has a column {taken[0]!r}, a name that reads of positions need; rename the column",
+            f"{where} has a column {clashing[0]!r}, a name that reads of positions need; rename the column",
             kind="row-positions",
         )
 
@@ -414,20 +414,20 @@ def check_filled(snapshot: Snapshot | int | None, schema: TableSchema, name: str
         )
 
 
-def check_columns(columns: object, known: tuple[str, ...]) -> tuple[str, ...]:
+def check_columns(columns: object, names: tuple[str, ...]) -> tuple[str, ...]:
     """The columns to read, checked; None means all. Raises InvalidInputError."""
     if columns is None:
-        return known
+        return names
     if not isinstance(columns, Iterable):
-        raise InvalidInputError(f"expected names of columns, found {columns!r}; write columns=['{known[0]}']")
-    wanted = names_of(columns)
-    for name in wanted:
-        if name not in known:
+        raise InvalidInputError(f"expected names of columns, found {columns!r}; write columns=['{names[0]}']")
+    chosen = names_of(columns)
+    for name in chosen:
+        if name not in names:
             raise InvalidInputError(
-                f"no column {name!r} in this table{did_you_mean(str(name), known)}; it has {', '.join(known)}",
+                f"no column {name!r} in this table{did_you_mean(str(name), names)}; it has {', '.join(names)}",
                 kind="unknown-column",
             )
-    twice = sorted({name for name in wanted if wanted.count(name) > 1})
+    twice = sorted({name for name in chosen if chosen.count(name) > 1})
     if twice:
         raise InvalidInputError(f"column {twice[0]!r} is asked for more than once", kind="duplicate-column")
-    return wanted
+    return chosen

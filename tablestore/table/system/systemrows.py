@@ -233,17 +233,17 @@ def column_statistics(context: TableContext, file: DataFileMeta) -> dict[str, tu
     names = file.value_stats_cols if file.value_stats_cols is not None else tuple(by_name)
     columns = [by_name[name] for name in names if name in by_name]
     stats = decode_stats(file.value_stats, [field.type for field in columns])
-    known = {field.id: (field, found) for field, found in zip(columns, stats, strict=False)}
+    stats_by_id = {field.id: (field, column_stats) for field, column_stats in zip(columns, stats, strict=False)}
     ids = {field.id for field in written}
     result = {}
     for field in context.schema.fields:
         if field.id not in ids:
-            found = ColumnStats(null_count=file.row_count)
-        elif field.id in known:
-            found = _as_type(*known[field.id], field)
+            column_stats = ColumnStats(null_count=file.row_count)
+        elif field.id in stats_by_id:
+            column_stats = _as_type(*stats_by_id[field.id], field)
         else:
-            found = ColumnStats()
-        result[field.name] = (field, found)
+            column_stats = ColumnStats()
+        result[field.name] = (field, column_stats)
     return result
 
 

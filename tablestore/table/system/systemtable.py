@@ -85,22 +85,22 @@ class SystemTable(ArrowSource):
         """
         kind = METADATA.get(self._kind)
         if at and (self._kind == AUDIT_LOG or (kind is not None and not kind.travels)):
-            able = [name for name, one in METADATA.items() if one.travels]
+            traveling = [name for name, kind in METADATA.items() if kind.travels]
             raise InvalidInputError(
                 f"{self.name} is not about one snapshot, so {next(iter(at))} means nothing here; it does for "
-                f"{', '.join((*able, READ_OPTIMIZED))}",
+                f"{', '.join((*traveling, READ_OPTIMIZED))}",
                 kind="no-time-travel",
             )
         if self._kind == READ_OPTIMIZED:
             return ReadOptimizedScan.of(self._base.scan(columns, filter, **at))
-        wanted = check_columns(columns, tuple(field.name for field in self.fields))
+        names = check_columns(columns, tuple(field.name for field in self.fields))
         predicate = parse_filter(filter, self.fields)
         context = self._base.context
         if kind is None:
-            return _MetadataScan(context, self.fields, wanted, predicate, partial(_audit_log, context, self.schema))
-        found = self._base.scan((), **at).snapshot if kind.travels else None
-        batches = partial(_metadata, context, self._kind, found, self.schema)
-        return _MetadataScan(context, self.fields, wanted, predicate, batches)
+            return _MetadataScan(context, self.fields, names, predicate, partial(_audit_log, context, self.schema))
+        snapshot = self._base.scan((), **at).snapshot if kind.travels else None
+        batches = partial(_metadata, context, self._kind, snapshot, self.schema)
+        return _MetadataScan(context, self.fields, names, predicate, batches)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """All rows as record batches, streamed."""
@@ -146,9 +146,9 @@ class _MetadataScan(ArrowSource):
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         with self._context.reading():
             for batch in self._batches():
-                kept = batch if self._predicate is None else batch.filter(evaluate(self._predicate, batch))
-                if kept.num_rows:
-                    yield kept.select(list(self._columns))
+                matching = batch if self._predicate is None else batch.filter(evaluate(self._predicate, batch))
+                if matching.num_rows:
+                    yield matching.select(list(self._columns))
 
 
 def _metadata(context: TableContext, name: str, snapshot: Snapshot | None, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

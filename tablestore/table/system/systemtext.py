@@ -69,8 +69,8 @@ def stored_time(millis: int | None) -> datetime | None:
 
 def duration_text(millis: int) -> str:
     """ISO 8601 as Java prints it: ``PT24H``, ``PT1M30.5S``."""
-    minutes, rest = divmod(millis, 60_000)
+    minutes, millis_left = divmod(millis, 60_000)
     hours, minutes = divmod(minutes, 60)
-    seconds = f"{rest / 1000:.3f}".rstrip("0").rstrip(".")
-    text = f"{f'{hours}H' if hours else ''}{f'{minutes}M' if minutes else ''}{f'{seconds}S' if rest else ''}"
+    seconds = f"{millis_left / 1000:.3f}".rstrip("0").rstrip(".")
+    text = f"{f'{hours}H' if hours else ''}{f'{minutes}M' if minutes else ''}{f'{seconds}S' if millis_left else ''}"
     return f"PT{text or '0S'}"

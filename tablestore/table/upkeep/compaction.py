@@ -95,8 +95,8 @@ def compact_table(
     done, of all; of the bucket at work the share of its rows that is merged. Raises InvalidInputError for columns that are no
     partition columns, UnsupportedError for tables that are only read, and what reading and committing raise.
     """
-    wanted = partition_matcher(context.schema, partitions)
-    return _Run(context, full=full, progress=progress).everywhere(lambda place: wanted(place[0]))
+    matches = partition_matcher(context.schema, partitions)
+    return _Run(context, full=full, progress=progress).everywhere(lambda place: matches(place[0]))
 
 
 def compact_after_write(
@@ -142,7 +142,7 @@ def full_is_due(context: TableContext, *, commits: int | None, interval_ms: int 
         return False
     snapshot = context.snapshots.latest()
     begin_ms = None if interval_ms is None else context.clock.now_ms() - interval_ms
-    found = 0
+    commit_count = 0
     while snapshot is not None:
         if begin_ms is not None and snapshot.time_millis <= begin_ms:
             return True
@@ -150,8 +150,8 @@ def full_is_due(context: TableContext, *, commits: int | None, interval_ms: int 
             if snapshot.properties.get(FULL_PROPERTY) == "true":
                 return False
         else:
-            found += 1
-        if commits is not None and found >= commits:
+            commit_count += 1
+        if commits is not None and commit_count >= commits:
             return True
         snapshot = context.snapshots.find(snapshot.id - 1) if snapshot.id > 1 else None
     return False
@@ -175,50 +175,50 @@ class _Run:
         self._left: dict[BucketId, int] = {}
         self._total = 0
 
-    def everywhere(self, wanted: Callable[[BucketId], bool]) -> CompactReport:
+    def everywhere(self, accepts: Callable[[BucketId], bool]) -> CompactReport:
         """Compact until nothing is due in the wanted buckets."""
         report = CompactReport()
-        found = newest_buckets(self._context, wanted)[1]
-        todo = list(found)
-        self._left = {place: sum(file.file_size for file in bucket.files) for place, bucket in found.items()}
+        buckets = newest_buckets(self._context, accepts)[1]
+        todo = list(buckets)
+        self._left = {place: sum(file.file_size for file in bucket.files) for place, bucket in buckets.items()}
         self._total = sum(self._left.values())
         steps: Counter[BucketId] = Counter()
-        lost: Counter[BucketId] = Counter()
+        dropped_commits: Counter[BucketId] = Counter()
         touched: set[BucketId] = set()
         while todo:
-            done, rest = self._batch(todo, alone=any(lost.values()))
-            part = self._commit(done)
+            compactions, waiting = self._batch(todo, alone=any(dropped_commits.values()))
+            part = self._commit(compactions)
             report += part
-            for one in done:
-                touched.add(one.place)
-                steps[one.place] += 1
-                lost[one.place] += 1 if part.dropped else 0
-                again = lost[one.place] < _ATTEMPTS if part.dropped else not self._full
-                if again and steps[one.place] < _STEPS:
-                    rest.append(one.place)
-            todo = rest
+            for compacted in compactions:
+                touched.add(compacted.place)
+                steps[compacted.place] += 1
+                dropped_commits[compacted.place] += 1 if part.dropped else 0
+                is_tried_again = dropped_commits[compacted.place] < _ATTEMPTS if part.dropped else not self._full
+                if is_tried_again and steps[compacted.place] < _STEPS:
+                    waiting.append(compacted.place)
+            todo = waiting
         return report + CompactReport(buckets=len(touched))
 
-    def one_round(self, wanted: Callable[[BucketId], bool], budget_bytes: int, landed: Snapshot) -> CompactReport:
+    def one_round(self, accepts: Callable[[BucketId], bool], budget_bytes: int, landed: Snapshot) -> CompactReport:
         """One task each for the neediest buckets of ``landed``, as far as the budget goes; all in one commit.
 
         Buckets that are written evenly fall due at the same time, so only some of them are compacted whole in one round.
         """
-        latest, found = newest_buckets(self._context, wanted, landed=landed)
+        latest, buckets_by_id = newest_buckets(self._context, accepts, landed=landed)
         if latest is None:
             return CompactReport()
         picker = TaskPicker(self._context)
         policy = picker.settings.policy
-        buckets = list(picker.neediest_first(found.values()))
+        buckets = list(picker.neediest_first(buckets_by_id.values()))
         left, wholes = budget_bytes, -(-2 * len(buckets) // policy.trigger)
-        done: list[_Done] = []
-        with self._taken_back_on_error(done):
+        compactions: list[_Done] = []
+        with self._taken_back_on_error(compactions):
             for bucket in buckets:
-                if (made := self._make(latest, bucket, left, whole=wholes > 0)) is not None:
-                    done.append(made)
-                    left = max(left - written_cost(_rewritten(made.message), policy.file_cost_bytes), 0)
-                    wholes -= made.whole
-        return self._commit(done) + CompactReport(buckets=len(done))
+                if (compacted := self._make(latest, bucket, left, whole=wholes > 0)) is not None:
+                    compactions.append(compacted)
+                    left = max(left - written_cost(_rewritten(compacted.message), policy.file_cost_bytes), 0)
+                    wholes -= compacted.whole
+        return self._commit(compactions) + CompactReport(buckets=len(compactions))
 
     def _batch(self, todo: Sequence[BucketId], *, alone: bool) -> tuple[list[_Done], list[BucketId]]:
         """Run tasks to be committed together; returns them and the buckets that wait.
@@ -227,18 +227,18 @@ class _Run:
         """
         latest, buckets = newest_buckets(self._context, set(todo))
         assert latest is not None, "a table that has a snapshot keeps one"
-        done: list[_Done] = []
+        compactions: list[_Done] = []
         size = 0
-        with self._taken_back_on_error(done):
+        with self._taken_back_on_error(compactions):
             for position, place in enumerate(todo):
-                if size >= _BYTES_PER_COMMIT or len(done) >= (1 if alone else _TASKS_PER_COMMIT):
-                    return done, list(todo[position:])
-                made = self._make(latest, buckets.get(place), None)
+                if size >= _BYTES_PER_COMMIT or len(compactions) >= (1 if alone else _TASKS_PER_COMMIT):
+                    return compactions, list(todo[position:])
+                compacted = self._make(latest, buckets.get(place), None)
                 self._dealt_with(place)
-                if made is not None:
-                    done.append(made)
-                    size += sum(entry.file.file_size for entry in made.message.compact_before)
-        return done, []
+                if compacted is not None:
+                    compactions.append(compacted)
+                    size += sum(entry.file.file_size for entry in compacted.message.compact_before)
+        return compactions, []
 
     def _dealt_with(self, place: BucketId) -> None:
         """Count a bucket as done, after its first step. Later steps in the same bucket rewrite less."""
@@ -251,16 +251,16 @@ class _Run:
             self._show_done(self._left[place] * rows // of_rows)
 
     def _show_done(self, within: int = 0) -> None:
-        done = self._total - sum(self._left.values()) + within
-        self._show(f"compacting, {len(self._left)} bucket(s) left", done, self._total)
+        done_bytes = self._total - sum(self._left.values()) + within
+        self._show(f"compacting, {len(self._left)} bucket(s) left", done_bytes, self._total)
 
     @contextmanager
-    def _taken_back_on_error(self, done: Sequence[_Done]) -> Iterator[None]:
+    def _taken_back_on_error(self, compactions: Sequence[_Done]) -> Iterator[None]:
         try:
             yield
         except BaseException:
-            for one in done:
-                discard(self._context, one.message)
+            for compacted in compactions:
+                discard(self._context, compacted.message)
             raise
 
     def _make(self, latest: Snapshot, bucket: BucketFiles | None, budget_bytes: int | None, *, whole: bool = True) -> _Done | None:
@@ -283,10 +283,10 @@ class _Run:
                 raise
             return None
 
-    def _commit(self, done: Sequence[_Done]) -> CompactReport:
-        if not done:
+    def _commit(self, compactions: Sequence[_Done]) -> CompactReport:
+        if not compactions:
             return CompactReport()
-        messages = [one.message for one in done]
+        messages = [compacted.message for compacted in compactions]
         return commit_compaction(self._context, messages, full=self._full)
 
 
@@ -298,8 +298,8 @@ def commit_compaction(
     try:
         message = merge_messages(messages)
     except TablestoreError:
-        for one in messages:
-            (discard_unnamed if prepared else discard)(context, one)
+        for single_message in messages:
+            (discard_unnamed if prepared else discard)(context, single_message)
         return CompactReport(dropped=len(messages))
     if message is None:
         return CompactReport()

@@ -36,11 +36,11 @@ def live_buckets(
     context: TableContext, snapshot: Snapshot, wanted: Callable[[BucketId], bool] | Collection[BucketId] | None = None
 ) -> dict[BucketId, BucketFiles]:
     """The buckets of a snapshot that hold files, by partition and number; ``wanted`` chooses among them."""
-    accepts = wanted if callable(wanted) else (lambda found: True) if wanted is None else wanted.__contains__
-    found: dict[BucketId, list[ManifestEntry]] = defaultdict(list)
+    accepts = wanted if callable(wanted) else (lambda place: True) if wanted is None else wanted.__contains__
+    entries_by_bucket: dict[BucketId, list[ManifestEntry]] = defaultdict(list)
     for entry in context.manifests.live(snapshot):
         if entry.bucket != POSTPONE_BUCKET and accepts((entry.partition, entry.bucket)):
-            found[entry.partition, entry.bucket].append(entry)
+            entries_by_bucket[entry.partition, entry.bucket].append(entry)
     deleted = context.deletion_vectors(snapshot).deleted_counts() if context.settings.deletion_vectors else {}
     return {
         place: BucketFiles(
@@ -50,7 +50,7 @@ def live_buckets(
             entries=tuple(entries),
             deleted={e.file.file_name: deleted[e.file.file_name] for e in entries if e.file.file_name in deleted},
         )
-        for place, entries in sorted(found.items())
+        for place, entries in sorted(entries_by_bucket.items())
     }
 
 
@@ -104,10 +104,10 @@ class TaskPicker:
                 file_cost_bytes=policy.file_cost_bytes,
                 budget_bytes=budget_bytes,
             )
-        found = levels(bucket.files, self._key_of)
+        bucket_levels = levels(bucket.files, self._key_of)
         if full:
-            return pick_full(found, policy, key_of=self._key_of)
-        return pick_compaction(found, policy, key_of=self._key_of, budget_bytes=budget_bytes, whole=whole)
+            return pick_full(bucket_levels, policy, key_of=self._key_of)
+        return pick_compaction(bucket_levels, policy, key_of=self._key_of, budget_bytes=budget_bytes, whole=whole)
 
     @lazy
     def policy(self) -> CompactionPolicy:
@@ -116,16 +116,16 @@ class TaskPicker:
         if retention is None:
             return policy
         context, latest = self._context, self._context.snapshots.latest()
-        kept = kept_retractions(latest, now_ms=context.clock.now_ms(), retention_ms=retention)
-        if kept.from_sequence:
+        retractions = kept_retractions(latest, now_ms=context.clock.now_ms(), retention_ms=retention)
+        if retractions.from_sequence:
             # By this host's clock some are old enough to go: that counts only as far as the store's clock agrees.
             try:
                 now_ms = check_clock(context.files, context.clock, context.ids)
             except TablestoreError:
                 now_ms = 0
-            kept = kept_retractions(latest, now_ms=now_ms, retention_ms=retention)
+            retractions = kept_retractions(latest, now_ms=now_ms, retention_ms=retention)
         # Files have their creation time in local time.
-        return replace(policy, kept=replace(kept, noted_millis=local_millis(kept.noted_millis)))
+        return replace(policy, kept=replace(retractions, noted_millis=local_millis(retractions.noted_millis)))
 
     def run_count(self, bucket: BucketFiles) -> int:
         """The sorted runs of a bucket; the files of an append bucket."""

@@ -72,14 +72,14 @@ def clean(context: TableContext, *, older_than: Age = None, dry_run: bool = True
     Ages are counted by the store's clock. Raises StorageError (kind ``clock-skew``) where the host's is ahead of it.
     """
     try:
-        now = check_clock(context.files, context.clock, context.ids)
+        now_ms = check_clock(context.files, context.clock, context.ids)
     except (StorageError, UnsupportedError) as error:
         if not dry_run or error.kind in ("clock-skew", "no-file-times"):
             raise
         # A dry run works without the right to write.
-        now = context.clock.now_ms()
+        now_ms = context.clock.now_ms()
     age = round(context.settings.orphan_age_s * 1000) if older_than is None else _age_millis(older_than, context)
-    return remove_orphan_files(context, older_than_millis=now - age, dry_run=dry_run)
+    return remove_orphan_files(context, older_than_millis=now_ms - age, dry_run=dry_run)
 
 
 def is_write_only(context: TableContext) -> bool:

@@ -25,11 +25,11 @@ def compact_postponed(context: TableContext, partitions: Sequence[Mapping[str, A
     report = CompactReport()
     if context.settings.total_buckets != POSTPONE_BUCKET:
         return report
-    wanted = partition_matcher(context.schema, partitions)
-    done: set[bytes] = set()
+    matches = partition_matcher(context.schema, partitions)
+    done_partitions: set[bytes] = set()
     for _ in range(_ATTEMPTS):
         latest, live = context.snapshots.read_newest(context.manifests.live)
-        todo = {p: files for p, files in postponed_files(live).items() if wanted(p) and p not in done}
+        todo = {p: files for p, files in postponed_files(live).items() if matches(p) and p not in done_partitions}
         if latest is None or not todo:
             break
         for partition, postponed in todo.items():
@@ -43,7 +43,7 @@ def compact_postponed(context: TableContext, partitions: Sequence[Mapping[str, A
                 break
             part = commit_compaction(context, [message])
             if not part.dropped:
-                done.add(partition)
+                done_partitions.add(partition)
                 part = replace(
                     part,
                     buckets=len({entry.bucket for entry in message.entries}),

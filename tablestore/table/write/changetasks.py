@@ -132,8 +132,8 @@ def commit_changes(
     try:
         removed = _removed(written)
         matches = _to_rewrite(context, job, removed)
-        done = {name for part in written for name in part.replaced}
-        if left := [match for match in matches if match.entry.file.file_name not in done]:
+        rewritten = {name for part in written for name in part.replaced}
+        if left := [match for match in matches if match.entry.file.file_name not in rewritten]:
             written.append(rewrite_files(context, log, job, left, len(messages)))
     except BaseException:
         abort_changes(context, written)

@@ -85,11 +85,11 @@ class ChangeWriter:
         return f"table {self._context.files.root_uri}"
 
     def _check_columns(self, names: list[str]) -> None:
-        wanted = {ROW_KIND_COLUMN, *(POSITION_COLUMNS if self._columns.positions else ())}
-        wanted |= {ROW_BEFORE_COLUMN} if self._columns.before and self._change.sets else set()
+        expected = {ROW_KIND_COLUMN, *(POSITION_COLUMNS if self._columns.positions else ())}
+        expected |= {ROW_BEFORE_COLUMN} if self._columns.before and self._change.sets else set()
         adds = not self._columns.positions or self._change.inserts or bool(self._change.sets)
-        wanted |= set(self._context.schema.field_names) if adds else set()
-        if missing := sorted(wanted - set(names)):
+        expected |= set(self._context.schema.field_names) if adds else set()
+        if missing := sorted(expected - set(names)):
             raise InvalidInputError(
                 f"the changes of {self._where} lack the columns {', '.join(missing)}; found {', '.join(names)}",
                 kind="missing-column",
@@ -122,10 +122,10 @@ class ChangeWriter:
             [one_chunk(table.column(name)).cast(kind) for name, kind in zip(names, kinds_of_order, strict=True)]
             for table in (updates, old)
         ]
-        lost = np.flatnonzero(comes_before(orders[0], orders[1], [field.descending for field in fields]))
-        if not len(lost):
+        losing = np.flatnonzero(comes_before(orders[0], orders[1], [field.descending for field in fields]))
+        if not len(losing):
             return
-        row, before = updates.slice(lost[0], 1), old.slice(lost[0], 1)
+        row, before = updates.slice(losing[0], 1), old.slice(losing[0], 1)
         raise InvalidInputError(
             f"{self._where}: {self._change.operation} sets {shown_row(row, names)} in the row with "
             f"{shown_row(row, self._context.schema.primary_keys)}, which has {shown_row(before, names)}: by sequence.field = "
@@ -168,10 +168,10 @@ class ChangeWriter:
         before = rows.column(ROW_BEFORE_COLUMN).filter(updates)
         values = rows.drop_columns([ROW_KIND_COLUMN, ROW_BEFORE_COLUMN])
         self._writer.change(values.filter(inserts), kinds.filter(inserts))
-        others = pc.invert(inserts)
-        new = conform(values.filter(others), fields, where=self._where, fill=False)
+        not_inserts = pc.invert(inserts)
+        new = conform(values.filter(not_inserts), fields, where=self._where, fill=False)
         old = conform(self._rows_before(before), fields, where=self._where, fill=False) if len(before) else new.slice(0, 0)
-        self._writer.change(*_interleaved(old, new, kinds.filter(others)))
+        self._writer.change(*_interleaved(old, new, kinds.filter(not_inserts)))
 
 
 def _interleaved(old: pa.Table, new: pa.Table, kinds: pa.ChunkedArray) -> tuple[pa.Table, pa.ChunkedArray]:
@@ -179,6 +179,6 @@ def _interleaved(old: pa.Table, new: pa.Table, kinds: pa.ChunkedArray) -> tuple[
     codes = kinds.to_numpy()
     updates = np.flatnonzero(codes == RowKind.UPDATE_AFTER)
     order = np.argsort(np.concatenate([2 * updates, 2 * np.arange(new.num_rows) + 1]))
-    together = np.concatenate([np.full(len(updates), RowKind.UPDATE_BEFORE, np.int8), codes])
+    all_kinds = np.concatenate([np.full(len(updates), RowKind.UPDATE_BEFORE, np.int8), codes])
     rows = take_rows(pa.concat_tables([old, new]), order)
-    return rows, pa.chunked_array([pa.array(together[order])])
+    return rows, pa.chunked_array([pa.array(all_kinds[order])])

@@ -69,13 +69,13 @@ def check_unchanged(context: TableContext, base: Snapshot | None, latest: Snapsh
     """
     first = base.id + 1 if base else 1
     newest = latest.id if latest else 0
-    lost = StalePlan(f"table {context.files.root_uri} lost snapshot {first - 1}")
+    stale_plan = StalePlan(f"table {context.files.root_uri} lost snapshot {first - 1}")
     if newest < first - 1 or (base is not None and latest is not None and newest == base.id and not same_snapshot(latest, base)):
-        raise lost
+        raise stale_plan
     for snapshot_id in range(first, newest + 1):
         snapshot = latest if snapshot_id == newest else context.snapshots.find(snapshot_id)
         if snapshot_id == first and base is not None and snapshot is not None and not _was_built_on(context, snapshot, base):
-            raise lost
+            raise stale_plan
         if snapshot is None or (snapshot.commit_kind is not CommitKind.COMPACT and _may_add(context, snapshot, reads)):
             raise StalePlan(f"snapshot {snapshot_id} of table {context.files.root_uri} came after the plan")
 
@@ -84,8 +84,8 @@ def _was_built_on(context: TableContext, snapshot: Snapshot, base: Snapshot) -> 
     """True if ``base`` is what the snapshot of the next id followed: it may have been rolled back, and its id used again."""
     if (built := follows(snapshot, base)) is not None:
         return built
-    there = context.snapshots.find(base.id)
-    return there is not None and same_snapshot(there, base)
+    stored = context.snapshots.find(base.id)
+    return stored is not None and same_snapshot(stored, base)
 
 
 def _may_add(context: TableContext, snapshot: Snapshot, reads: Predicate | None) -> bool:

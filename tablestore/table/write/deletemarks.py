@@ -62,10 +62,10 @@ class MarkingDelete:
         for match in self.matching(latest):
             entry, file = match.entry, match.entry.file
             deleted = vectors.positions(file.file_name, file.row_count)
-            together = union(deleted, match.positions)
-            if len(together) == file.row_count:
+            all_positions = union(deleted, match.positions)
+            if len(all_positions) == file.row_count:
                 emptied.append(replace(entry, kind=EntryKind.DELETE))
-            elif len(together) > len(deleted):
+            elif len(all_positions) > len(deleted):
                 self._marks[entry.partition, entry.bucket][file.file_name] = match.positions
         return emptied
 
@@ -74,10 +74,10 @@ class MarkingDelete:
         if latest is None:
             return ()
         vectors = self.context.deletion_vectors(latest)
-        gone = {entry.file.file_name for entry in deletes}
+        deleted_files = {entry.file.file_name for entry in deletes}
         changes: list[IndexEntry] = []
         for (partition, bucket), marks in self._marks.items():
-            changes += vectors.replace_bucket(partition, bucket, marks=marks, gone=gone)
+            changes += vectors.replace_bucket(partition, bucket, marks=marks, gone=deleted_files)
         return changes
 
 
@@ -87,7 +87,7 @@ class MatchingRows:
 
     context: TableContext
     predicate: Predicate
-    _known: dict[str, bytes] = field(default_factory=dict)
+    _encoded: dict[str, bytes] = field(default_factory=dict)
 
     def __call__(self, snapshot: Snapshot) -> Iterator[MatchedRows]:
         for split in plan_scan(self.context, snapshot, self.predicate).splits:
@@ -97,8 +97,8 @@ class MatchingRows:
 
     def _positions(self, split: Split, file: DataFileMeta) -> Positions:
         name = file.file_name
-        if name not in self._known:
-            found = SplitReader.of(self.context, (), self.predicate).matching(split, file)
-            self._known[name] = encode_deletion_vector(found) if len(found) else b""
-        encoded = self._known[name]
+        if name not in self._encoded:
+            positions = SplitReader.of(self.context, (), self.predicate).matching(split, file)
+            self._encoded[name] = encode_deletion_vector(positions) if len(positions) else b""
+        encoded = self._encoded[name]
         return decode_deletion_vector(encoded, name) if encoded else np.empty(0, np.uint32)

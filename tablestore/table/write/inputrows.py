@@ -118,15 +118,15 @@ def _of_list(rows: Sequence[Any], columns: Callable[[], pa.Schema] | None) -> tu
         return table.schema, iter((table,))
     if columns is None:
         raise InvalidInputError("rows as tuples need the columns of a table; give dicts such as {'id': 1}", kind="not-rows")
-    known = columns().names
+    column_names = columns().names
     for place, row in enumerate(rows):
-        if len(row) != len(known):
+        if len(row) != len(column_names):
             raise InvalidInputError(
-                f"expected a value for each of the columns {', '.join(known)} in row {place} (the first is 0), found {len(row)}: "
-                f"{row!r:.80}; for some of the columns give dicts",
+                f"expected a value for each of the columns {', '.join(column_names)} in row {place} (the first is 0), found "
+                f"{len(row)}: {row!r:.80}; for some of the columns give dicts",
                 kind="not-rows",
             )
-    table = _of_columns({name: [row[place] for row in rows] for place, name in enumerate(known)}, columns)
+    table = _of_columns({name: [row[place] for row in rows] for place, name in enumerate(column_names)}, columns)
     return table.schema, iter((table,))
 
 
@@ -135,8 +135,8 @@ def _of_columns(values: Mapping[str, Any], columns: Callable[[], pa.Schema] | No
         raise InvalidInputError(f"expected names of columns as texts, found {wrong[0]!r:.80}", kind="not-rows")
     lengths = {name: len(column) for name, column in values.items()}
     if len(set(lengths.values())) > 1:
-        (first, length), *others = lengths.items()
-        other = next(name for name, count in others if count != length)
+        (first, length), *remaining = lengths.items()
+        other = next(name for name, count in remaining if count != length)
         raise InvalidInputError(
             f"expected columns of one length, found {length} values in {first!r} and {lengths[other]} in {other!r}", kind="not-rows"
         )
@@ -169,9 +169,9 @@ def _array(name: str, values: Any, columns: Callable[[], pa.Schema] | None) -> p
             except _REFUSALS as typed:
                 error = typed
         place = _first_wrong(values, make)
-        wanted = f", which takes {data_type}" if data_type is not None else ""
+        type_text = f", which takes {data_type}" if data_type is not None else ""
         raise InvalidInputError(
-            f"row {place} (the first is 0): {values[place]!r:.80} does not go into column {name!r}{wanted}: {error}",
+            f"row {place} (the first is 0): {values[place]!r:.80} does not go into column {name!r}{type_text}: {error}",
             kind="wrong-value",
         ) from error
 
@@ -194,10 +194,10 @@ def _as_arrow_wants(value: Any, data_type: pa.DataType) -> Any:
         pairs = value.items() if isinstance(value, Mapping) else value
         return [(_as_arrow_wants(key, data_type.key_type), _as_arrow_wants(item, data_type.item_type)) for key, item in pairs]
     if pa.types.is_struct(data_type) and isinstance(value, Mapping):
-        known = {field.name: field.type for field in data_type}
-        if others := [name for name in value if name not in known]:
-            raise ValueError(f"the row has no field {others[0]!r}; its fields are {', '.join(known)}")
-        return {name: _as_arrow_wants(part, known[name]) for name, part in value.items()}
+        types = {field.name: field.type for field in data_type}
+        if unknown := [name for name in value if name not in types]:
+            raise ValueError(f"the row has no field {unknown[0]!r}; its fields are {', '.join(types)}")
+        return {name: _as_arrow_wants(part, types[name]) for name, part in value.items()}
     if pa.types.is_list(data_type) and isinstance(value, (list, tuple)):
         return [_as_arrow_wants(part, data_type.value_type) for part in value]
     return value
@@ -228,14 +228,14 @@ def _of_parts(parts: Iterator[Any], columns: Callable[[], pa.Schema] | None) -> 
             f"expected Arrow batches or frames from a generator, found {first!r:.80}; gather rows in a list", kind="not-rows"
         )
     schema, tables = schema_and_tables(first)
-    return schema, chain(tables, _others(schema, parts))
+    return schema, chain(tables, _later_parts(schema, parts))
 
 
-def _others(schema: pa.Schema, parts: Iterator[Any]) -> Iterator[pa.Table]:
+def _later_parts(schema: pa.Schema, parts: Iterator[Any]) -> Iterator[pa.Table]:
     for place, part in enumerate(parts, start=1):
-        found, tables = schema_and_tables(part) if _is_part(part) else (None, iter(()))
-        if found is None or not found.equals(schema):
-            words = f"{part!r:.80}" if found is None else ", ".join(f"{field.name} {field.type}" for field in found)
+        part_schema, tables = schema_and_tables(part) if _is_part(part) else (None, iter(()))
+        if part_schema is None or not part_schema.equals(schema):
+            words = f"{part!r:.80}" if part_schema is None else ", ".join(f"{field.name} {field.type}" for field in part_schema)
             raise InvalidInputError(
                 f"expected in part {place} (the first is 0) the columns of the first, "
                 f"{', '.join(f'{field.name} {field.type}' for field in schema)}, found {words}",
@@ -265,8 +265,8 @@ def _not_rows(rows: Any) -> InvalidInputError:
         way = "; a file is read first: pyarrow.csv.read_csv(path), pyarrow.parquet.read_table(path), or `tablestore import`"
     elif type(rows).__module__.startswith("pyspark"):
         way = "; a frame of Spark is written with df.write.format('tablestore').mode('append').save(table.location)"
-    found = f"{type(rows).__module__}.{type(rows).__qualname__}"
-    return InvalidInputError(f"expected rows as {_FORMS}, found {found}{way}", kind="not-rows")
+    type_name = f"{type(rows).__module__}.{type(rows).__qualname__}"
+    return InvalidInputError(f"expected rows as {_FORMS}, found {type_name}{way}", kind="not-rows")
 
 
 # -- streams
@@ -295,8 +295,8 @@ def _without_pandas_index(schema: pa.Schema, tables: Iterator[pa.Table]) -> tupl
     extra = [name for name in schema.names if name.startswith("__index_level_")]
     if not extra:
         return schema, tables
-    kept = [name for name in schema.names if name not in extra]
-    return pa.schema([schema.field(name) for name in kept]), (table.select(kept) for table in tables)
+    names = [name for name in schema.names if name not in extra]
+    return pa.schema([schema.field(name) for name in names]), (table.select(names) for table in tables)
 
 
 def _guarded(read: Any, rows: Any) -> Any:

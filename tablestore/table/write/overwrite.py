@@ -40,39 +40,39 @@ def overwrite(
 
     ``dynamic``: of these, only the partitions that the rows fall into; None: what the table's option says, without ``partition``.
     """
-    wanted = partition_spec(context.schema, partition)
+    static_values = partition_spec(context.schema, partition)
     with TableWriter(context, log, replaces=True) as writer:
         schema, tables = schema_and_tables(rows, lambda: context.schema.arrow_schema)
-        if wanted:
-            schema, tables = _with_partition_columns(schema, tables, wanted, context.schema)
+        if static_values:
+            schema, tables = _with_partition_columns(schema, tables, static_values, context.schema)
         writer.write(pa.RecordBatchReader.from_batches(schema, (b for table in tables for b in table.to_batches())))
         message = writer.prepare()
-        return commit_overwrite(context, log, message, wanted, origin or Origin(user=context.ids.uuid()), dynamic=dynamic)
+        return commit_overwrite(context, log, message, static_values, origin or Origin(user=context.ids.uuid()), dynamic=dynamic)
 
 
 def commit_overwrite(
     context: TableContext,
     log: ChangeLog,
     message: CommitMessage,
-    wanted: Mapping[str, object] | None,
+    static_values: Mapping[str, object] | None,
     origin: Origin,
     *,
     dynamic: bool | None = None,
 ) -> Snapshot | None:
-    """Commit written files as an overwrite; ``wanted``: the partition values given, None for the partitions of the new rows.
+    """Commit written files as an overwrite; ``static_values``: the partition values given, None for the partitions of the new rows.
 
     ``dynamic`` as in :func:`overwrite`.
     """
     schema = context.schema
-    matches = _matcher(schema, wanted or {})
+    matches = _matcher(schema, static_values or {})
     try:
-        _check_inside(schema, message, wanted or {}, matches)
+        _check_inside(schema, message, static_values or {}, matches)
     except InvalidInputError:
         for entry in message.entries:
             context.remove_file(entry)
         raise
     if dynamic is None:
-        dynamic = wanted is None and context.settings.dynamic_overwrite
+        dynamic = static_values is None and context.settings.dynamic_overwrite
     if dynamic and schema.partition_keys:
         matches = {entry.partition for entry in message.entries}.__contains__
 
@@ -89,41 +89,41 @@ def partition_spec(schema: TableSchema, partition: Mapping[str, Any] | None) -> 
     return partition_values(schema, partition)
 
 
-def _matcher(schema: TableSchema, wanted: Mapping[str, object]) -> Matches:
+def _matcher(schema: TableSchema, static_values: Mapping[str, object]) -> Matches:
     types = [field.type for field in schema.partition_fields]
     positions = {name: position for position, name in enumerate(schema.partition_keys)}
 
     def matches(partition: bytes) -> bool:
-        if not wanted:
+        if not static_values:
             return True
         values = decode_row(partition, types)
-        return all(values[positions[name]] == value for name, value in wanted.items())
+        return all(values[positions[name]] == value for name, value in static_values.items())
 
     return matches
 
 
-def _check_inside(schema: TableSchema, message: CommitMessage, wanted: Mapping[str, object], matches: Matches) -> None:
+def _check_inside(schema: TableSchema, message: CommitMessage, static_values: Mapping[str, object], matches: Matches) -> None:
     types = [field.type for field in schema.partition_fields]
     for entry in message.entries:
         if not matches(entry.partition):
-            found = dict(zip(schema.partition_keys, decode_row(entry.partition, types), strict=True))
+            values = dict(zip(schema.partition_keys, decode_row(entry.partition, types), strict=True))
             raise InvalidInputError(
-                f"Trying to overwrite partition {dict(wanted)}, but the changes in {found} does not belong to this partition; "
-                "leave these rows out or overwrite their partition too",
+                f"Trying to overwrite partition {dict(static_values)}, but the changes in {values} does not belong to this "
+                "partition; leave these rows out or overwrite their partition too",
                 kind="outside-partition",
             )
 
 
 def _with_partition_columns(
-    schema: pa.Schema, tables: Any, wanted: Mapping[str, object], table_schema: TableSchema
+    schema: pa.Schema, tables: Any, static_values: Mapping[str, object], table_schema: TableSchema
 ) -> tuple[pa.Schema, Any]:
     """Rows of a static partition need not repeat its values: missing columns are filled in."""
-    missing = [name for name in wanted if name not in schema.names]
+    missing = [name for name in static_values if name not in schema.names]
     fields = [pa.field(name, to_arrow_type(table_schema.field(name).type)) for name in missing]
 
     def filled(table: pa.Table) -> pa.Table:
         for field in fields:
-            value = scalar_of(wanted[field.name], field.type)
+            value = scalar_of(static_values[field.name], field.type)
             table = table.append_column(field, pa.chunked_array([pa.repeat(value, table.num_rows)]))
         return table
 

@@ -67,10 +67,10 @@ class RemovedRows:
         self._unite(name, BitMap(ascending))
 
     def _unite(self, name: str, added: BitMap) -> None:
-        known = self._positions.setdefault(name, BitMap())
-        if known.intersect(added):
-            raise _second_match(name, (known & added).min())
-        known |= added
+        positions = self._positions.setdefault(name, BitMap())
+        if positions.intersect(added):
+            raise _second_match(name, (positions & added).min())
+        positions |= added
 
     def encoded(self) -> dict[str, bytes]:
         """The positions of each file, as bytes."""

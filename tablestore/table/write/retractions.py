@@ -57,7 +57,7 @@ def retraction_needs(context: TableContext) -> RetractionNeeds:
         # Where a -U is refused, the update is: its row alone would not replace what is stored.
         whole=is_changelog or RowKind.UPDATE_BEFORE in values or RowKind.UPDATE_BEFORE in refused,
         values=values,
-        ordering=tuple(one.name for one in merge.sequence_fields) if merge.orders_removals else (),
+        ordering=tuple(order_field.name for order_field in merge.sequence_fields) if merge.orders_removals else (),
         refused=refused,
     )
 
@@ -71,11 +71,13 @@ def without_order(context: TableContext, rows: pa.Table, kinds: Kinds) -> tuple[
     takes_back = retracts(kinds)
     if not takes_back.any() or not (orderless := takes_back & lacks_order(rows, merge.sequence_fields)).any():
         return rows, None
-    for one in merge.sequence_fields:
-        place, stored = rows.schema.get_field_index(one.name), context.schema.arrow_schema.field(one.name)
+    for order_field in merge.sequence_fields:
+        place, stored = rows.schema.get_field_index(order_field.name), context.schema.arrow_schema.field(order_field.name)
         if place >= 0 and not stored.nullable:
             column = rows.column(place)
-            rows = rows.set_column(place, one.name, pc.if_else(pa.array(orderless), zero_of(stored.type).cast(column.type), column))
+            rows = rows.set_column(
+                place, order_field.name, pc.if_else(pa.array(orderless), zero_of(stored.type).cast(column.type), column)
+            )
     if merge.computes:
         orderless &= kinds == RowKind.DELETE
     elif set(context.schema.primary_keys) <= set(rows.schema.names):

@@ -30,11 +30,11 @@ def rewrite_without(
     for match in matches:
         file = match.entry.file
         deleted = vectors.positions(file.file_name, file.row_count).astype(np.int64)
-        gone = union(deleted, match.positions.astype(np.int64))
-        if len(gone) == len(deleted):
+        removed = union(deleted, match.positions.astype(np.int64))
+        if len(removed) == len(deleted):
             continue
-        if len(gone) < file.row_count:
-            for batch in reader.rows_without(match.entry, gone):
+        if len(removed) < file.row_count:
+            for batch in reader.rows_without(match.entry, removed):
                 writer.keep(batch)
         replaced.append(replace(match.entry, kind=EntryKind.DELETE))
     return tuple(replaced)

@@ -27,12 +27,12 @@ def check_second_match(context: TableContext, entries: Iterable[ManifestEntry]) 
     """Raise InvalidInputError of kind ``second-match`` that names the key if two of these new files share one."""
     # Where buckets are made as keys arrive, two tasks may have given a new key different ones.
     dynamic = context.settings.dynamic_buckets is not None
-    together: dict[tuple[bytes, int], list[ManifestEntry]] = defaultdict(list)
+    groups: dict[tuple[bytes, int], list[ManifestEntry]] = defaultdict(list)
     for entry in entries:
-        together[entry.partition, 0 if dynamic else entry.bucket].append(entry)
+        groups[entry.partition, 0 if dynamic else entry.bucket].append(entry)
     order = KeyOrder.of(context.schema.key_fields)
     reader = SplitReader.of(context, (), None)
-    for group in together.values():
+    for group in groups.values():
         by_name = {entry.file.file_name: entry for entry in group}
         for section in partition_intervals([entry.file for entry in group], order):
             if section.needs_merge:
@@ -53,8 +53,8 @@ def _first_shared(reader: SplitReader, entries: Sequence[ManifestEntry], keys: S
     """The first of the keys that more than one file holds."""
     count = np.zeros(len(keys), np.int32)
     for entry in entries:
-        for found in find_rows(reader, entry.partition, entry.bucket, [entry.file], keys):
-            count[found.keys] += 1
+        for matches in find_rows(reader, entry.partition, entry.bucket, [entry.file], keys):
+            count[matches.keys] += 1
     shared = np.flatnonzero(count > 1)
     return int(shared[0]) if len(shared) else None
 

@@ -112,9 +112,9 @@ class TableWriter:
             )
         # A wrong schema is an error even without a row.
         choice = MissingColumns.NULL if self._replaces else choice
-        lost = check_given(context, schema, choice, ragged=ragged_columns(rows))
+        missing_values = check_given(context, schema, choice, ragged=ragged_columns(rows))
         keeps = choice is MissingColumns.KEEP
-        absent = _absent(context, lost) if keeps else ()
+        absent = _absent(context, missing_values) if keeps else ()
         fills = _fills(context)
         writer = self._data_writer()
         for table in tables:
@@ -124,9 +124,9 @@ class TableWriter:
             orderless = None
             if kinds is not None:
                 codes = kinds.to_numpy()
-                lost.check_retractions(codes, where)
+                missing_values.check_retractions(codes, where)
                 values, orderless = without_order(context, values, codes)
-            lacks = lost if adds is None or pc.any(adds).as_py() else MissingValues()
+            lacks = missing_values if adds is None or pc.any(adds).as_py() else MissingValues()
             if not keeps and values.num_rows:
                 lacks.check(where)
             conformed = conform(_with_nothing(values, absent), fields, where=where, fill=fills and (True if adds is None else adds))
@@ -179,9 +179,9 @@ class TableWriter:
         assert merge is not None, "keyed tables merge"
         merge.check_removal(where, by_key=True)
         key_fields = tuple(f for f in schema.fields if f.name in schema.primary_keys)
-        given, tables = schema_and_tables(keys, lambda: to_arrow_schema(key_fields))
+        key_schema, tables = schema_and_tables(keys, lambda: to_arrow_schema(key_fields))
         names = [f.name for f in key_fields]
-        missing = [name for name in names if name not in given.names]
+        missing = [name for name in names if name not in key_schema.names]
         if missing:
             raise InvalidInputError(
                 f"{where}: to delete by key, give the columns {', '.join(names)}; missing: {', '.join(missing)}",
@@ -295,25 +295,25 @@ class TableWriter:
 
 
 def check_given(
-    context: TableContext, given: pa.Schema, choice: MissingColumns, *, ragged: Collection[str] = frozenset()
+    context: TableContext, row_schema: pa.Schema, choice: MissingColumns, *, ragged: Collection[str] = frozenset()
 ) -> MissingValues:
     """Check the columns of rows to be written; returns the columns that they lack and that rows of some kinds must have.
 
     ``ragged``: columns that only some rows have. Raises InvalidInputError.
     """
     accepted = context.once(_accepted_before)
-    key = given, choice, frozenset(ragged)
-    if (lost := accepted.get(key)) is None:
+    key = row_schema, choice, frozenset(ragged)
+    if (missing_values := accepted.get(key)) is None:
         if len(accepted) >= _MOST_ACCEPTED:
             accepted.clear()
-        lost = accepted[key] = _checked(context, given, choice, ragged)
-    return lost
+        missing_values = accepted[key] = _checked(context, row_schema, choice, ragged)
+    return missing_values
 
 
-def lost_columns(context: TableContext, given: Collection[str]) -> frozenset[str]:
-    """The columns whose stored values rows with the columns ``given`` would replace by NULL."""
+def lost_columns(context: TableContext, column_names: Collection[str]) -> frozenset[str]:
+    """The columns whose stored values rows with the columns ``column_names`` would replace by NULL."""
     schema = context.schema
-    columns = pa.schema([field for field in schema.arrow_schema if field.name in given])
+    columns = pa.schema([field for field in schema.arrow_schema if field.name in column_names])
     return frozenset(path[0] for path in lost_to_nulls(context.settings.merge, schema.fields, columns).paths)
 
 
@@ -322,40 +322,42 @@ def _accepted_before(_context: TableContext) -> "dict[tuple[pa.Schema, MissingCo
     return {}
 
 
-def _checked(context: TableContext, given: pa.Schema, choice: MissingColumns, ragged: Collection[str]) -> MissingValues:
+def _checked(context: TableContext, row_schema: pa.Schema, choice: MissingColumns, ragged: Collection[str]) -> MissingValues:
     where, schema = f"table {context.files.root_uri}", context.schema
-    has_kinds = ROW_KIND_COLUMN in given.names
-    nothing = given.empty_table().drop_columns([ROW_KIND_COLUMN] if has_kinds else [])
+    has_kinds = ROW_KIND_COLUMN in row_schema.names
+    nothing = row_schema.empty_table().drop_columns([ROW_KIND_COLUMN] if has_kinds else [])
     full = pa.schema([field for field in nothing.schema if field.name not in ragged])
-    lost = MissingValues() if choice is MissingColumns.NULL else lost_to_nulls(context.settings.merge, schema.fields, full)
+    missing_values = (
+        MissingValues() if choice is MissingColumns.NULL else lost_to_nulls(context.settings.merge, schema.fields, full)
+    )
     if choice is MissingColumns.KEEP:
-        _check_keepable(context, lost, ragged, where)
-        nothing = _with_nothing(nothing, _absent(context, lost))
+        _check_keepable(context, missing_values, ragged, where)
+        nothing = _with_nothing(nothing, _absent(context, missing_values))
     conform(nothing, schema.fields, where=where, fill=_fills(context))
     if choice is MissingColumns.REFUSE and not has_kinds and context.settings.rowkind_field is None:
-        lost.check(where)
-    return lost
+        missing_values.check(where)
+    return missing_values
 
 
-def _check_keepable(context: TableContext, lost: MissingValues, ragged: Collection[str], where: str) -> None:
-    lost.check_keepable(where)
-    if uneven := sorted(path[0] for path in lost.paths if path[0] in ragged):
+def _check_keepable(context: TableContext, missing_values: MissingValues, ragged: Collection[str], where: str) -> None:
+    missing_values.check_keepable(where)
+    if uneven := sorted(path[0] for path in missing_values.paths if path[0] in ragged):
         raise InvalidInputError(
             f"some of the rows for {where} lack {', '.join(uneven)} and others do not: write those with the same "
             "columns together, one kind after the other",
             kind="missing-columns",
         )
-    if lost.paths and context.changelog_settings.producer == INPUT:
+    if missing_values.paths and context.changelog_settings.producer == INPUT:
         raise InvalidInputError(
             f"with changelog-producer = input the rows for {where} are its changelog, which has to be complete: give "
-            f"{', '.join(path_text(path) for path in lost.paths)}, or choose the producer lookup",
+            f"{', '.join(path_text(path) for path in missing_values.paths)}, or choose the producer lookup",
             kind="missing-columns",
         )
 
 
-def _absent(context: TableContext, lost: MissingValues) -> tuple[pa.Field, ...]:
+def _absent(context: TableContext, missing_values: MissingValues) -> tuple[pa.Field, ...]:
     """The NOT NULL columns to be looked up as a whole, without the one that holds the kinds of rows."""
-    names = {path[0] for path in lost.paths if len(path) == 1} - {context.settings.rowkind_field}
+    names = {path[0] for path in missing_values.paths if len(path) == 1} - {context.settings.rowkind_field}
     return tuple(field for field in context.schema.arrow_schema if field.name in names and not field.nullable)
 
 

@@ -179,9 +179,9 @@ def move(state: State, change: MoveColumn) -> None:
         position = find_field(siblings, name, inside=parent)
         if name in (change.after, change.before):
             raise InvalidInputError(f"column {dotted(path)!r} cannot be put beside itself; name another column")
-        others = (*siblings[:position], *siblings[position + 1 :])
-        place = _place(others, change, parent, default=len(others))
-        return (*others[:place], siblings[position], *others[place:])
+        remaining = (*siblings[:position], *siblings[position + 1 :])
+        place = _place(remaining, change, parent, default=len(remaining))
+        return (*remaining[:place], siblings[position], *remaining[place:])
 
     state.change(fields=edit_fields(state.fields, parent, moved))
 
@@ -293,12 +293,12 @@ def _place(siblings: Fields, change: AddColumn | MoveColumn, parent: Path, *, de
     return default
 
 
-def _type_of(given: ColumnType, next_id: Callable[[], int]) -> DataType:
+def _type_of(column_type: ColumnType, next_id: Callable[[], int]) -> DataType:
     """The logical type that a change names, with fresh ids from ``next_id`` for the fields of nested rows, in pre-order."""
-    if isinstance(given, str):
-        return with_new_ids(parse_type_text(given), next_id)
-    if isinstance(given, pa.DataType):
-        return from_arrow_type(given, True, next_id)
-    if isinstance(given, (AtomicType, ArrayType, MapType, MultisetType, RowType)):
-        return with_new_ids(given, next_id)
-    raise InvalidInputError(f'expected a type as SQL text ("DECIMAL(10, 2)") or a pyarrow type, found {given!r:.100}')
+    if isinstance(column_type, str):
+        return with_new_ids(parse_type_text(column_type), next_id)
+    if isinstance(column_type, pa.DataType):
+        return from_arrow_type(column_type, True, next_id)
+    if isinstance(column_type, (AtomicType, ArrayType, MapType, MultisetType, RowType)):
+        return with_new_ids(column_type, next_id)
+    raise InvalidInputError(f'expected a type as SQL text ("DECIMAL(10, 2)") or a pyarrow type, found {column_type!r:.100}')

@@ -89,27 +89,27 @@ def evolve(
     ConflictError (an option that is required has another value).
     """
     state = columns.State(schema=schema, has_data=has_data, options_before=schema.options)
-    given = _checked(changes)
+    change_list = _checked(changes)
     if is_materialized(schema.options) and not rescaling:
-        _check_definition(given)
-    options = {change.key for change in given if isinstance(change, SetOption)}
+        _check_definition(change_list)
+    options = {change.key for change in change_list if isinstance(change, SetOption)}
     refuse_two_spellings(options)
-    for change in given:
+    for change in change_list:
         if isinstance(change, RemoveOption) and other_spellings(change.key) & options:
             # What is set takes the place of it.
             continue
         _APPLY[type(change)](state, change)
-    made = replace(state.schema, id=schema.id + 1, time_millis=time_millis)
-    before = {**state.options_before, BUCKET.key: made.options[BUCKET.key]} if rescaling else state.options_before
-    if touches_layout(before, made.options):
+    evolved = replace(state.schema, id=schema.id + 1, time_millis=time_millis)
+    before = {**state.options_before, BUCKET.key: evolved.options[BUCKET.key]} if rescaling else state.options_before
+    if touches_layout(before, evolved.options):
         written = has_data if was_written is None else was_written
-        check_against_data(before, made.options, has_data=has_data, was_written=written)
+        check_against_data(before, evolved.options, has_data=has_data, was_written=written)
         state.needs_empty_table = True
-    _check_result(schema, made)
+    _check_result(schema, evolved)
     ids = {field.id for field in schema.fields}
-    combined = newly_combined(state.options_before, made.options, [field.name for field in made.fields if field.id in ids])
+    combined = newly_combined(state.options_before, evolved.options, [field.name for field in evolved.fields if field.id in ids])
     return EvolvedSchema(
-        schema=made,
+        schema=evolved,
         needs_empty_table=state.needs_empty_table,
         options_before={**dict.fromkeys(combined, ""), **state.options_before},
     )
@@ -129,8 +129,8 @@ def _checked(changes: Sequence[SchemaChange] | SchemaChange) -> Sequence[SchemaC
         raise InvalidInputError("expected at least one change, found none")
     for change in changes:
         if type(change) not in _APPLY:
-            known = ", ".join(kind.__name__ for kind in _APPLY)
-            raise InvalidInputError(f"expected a change (one of {known}), found {change!r:.200}")
+            kinds = ", ".join(kind.__name__ for kind in _APPLY)
+            raise InvalidInputError(f"expected a change (one of {kinds}), found {change!r:.200}")
     return changes
 
 
@@ -184,10 +184,10 @@ def _remove_option(state: columns.State, change: RemoveOption) -> None:
 
 
 def _require_option(state: columns.State, change: RequireOption) -> None:
-    found = state.schema.options.get(change.key)
-    if found != change.value:
+    current = state.schema.options.get(change.key)
+    if current != change.value:
         raise ConflictError(
-            f"the option {change.key!r} was altered meanwhile: expected {change.value!r:.100}, found {found!r:.100}; nothing was "
+            f"the option {change.key!r} was altered meanwhile: expected {change.value!r:.100}, found {current!r:.100}; nothing was "
             "altered: read the table again, and repeat",
             kind="option-changed",
         )

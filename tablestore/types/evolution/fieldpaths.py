@@ -43,10 +43,10 @@ def find_field(fields: Fields, name: str, *, inside: Path = ()) -> int:
     for position, field in enumerate(fields):
         if field.name == name:
             return position
-    known = [field.name for field in fields]
+    names = [field.name for field in fields]
     where = f" in {dotted(inside)!r}" if inside else ""
     raise NotFoundError(
-        f"no column {name!r}{where}{did_you_mean(name, known)} (known: {', '.join(known)})",
+        f"no column {name!r}{where}{did_you_mean(name, names)} (known: {', '.join(names)})",
         kind="unknown-column",
     )
 
@@ -75,14 +75,14 @@ def edit_type(fields: Fields, path: Path, edit: Callable[[DataType], DataType]) 
 
 def type_at(fields: Fields, path: Path) -> DataType:
     """The type at ``path``. Raises NotFoundError."""
-    found: list[DataType] = []
+    types: list[DataType] = []
 
     def keep(data_type: DataType) -> DataType:
-        found.append(data_type)
+        types.append(data_type)
         return data_type
 
     edit_type(fields, path, keep)
-    return found[0]
+    return types[0]
 
 
 def edit_field(fields: Fields, path: Path, edit: Callable[[Field], Field]) -> Fields:

@@ -52,23 +52,23 @@ def obstacles(schemas: Sequence[TableSchema]) -> tuple[str, ...]:
 
 def added_columns(written: TableSchema, newest: TableSchema) -> tuple[str, ...]:
     """The names of the columns that rows of ``written`` lack."""
-    known = {field.id for field in written.fields}
-    return tuple(field.name for field in newest.fields if field.id not in known)
+    written_ids = {field.id for field in written.fields}
+    return tuple(field.name for field in newest.fields if field.id not in written_ids)
 
 
 def _columns(written: TableSchema, newest: TableSchema) -> Iterator[str]:
-    now = {field.id: field for field in newest.fields}
+    newest_fields = {field.id: field for field in newest.fields}
     for field in written.fields:
-        found = now.pop(field.id, None)
-        if found is None:
+        current = newest_fields.pop(field.id, None)
+        if current is None:
             yield f"column {field.name!r} was dropped"
-        elif found.name != field.name:
-            yield f"column {field.name!r} is {found.name!r} now"
-        elif found.type not in (field.type, with_nullable(field.type, True)):
+        elif current.name != field.name:
+            yield f"column {field.name!r} is {current.name!r} now"
+        elif current.type not in (field.type, with_nullable(field.type, True)):
             yield f"column {field.name!r} has another type"
-        elif found.default_value != field.default_value:
+        elif current.default_value != field.default_value:
             yield f"column {field.name!r} has another default"
-    for field in now.values():
+    for field in newest_fields.values():
         if not field.type.nullable:
             yield f"column {field.name!r} was added as NOT NULL"
         elif field.default_value is not None:

@@ -157,8 +157,8 @@ def _refuse(old: Mapping[str, str], new: Mapping[str, str], keys: tuple[str, ...
 
 def _beside(options: Mapping[str, str], key: str) -> str:
     """The hint how a materialized table gets an option that its files depend on."""
-    given = f"WITH ('{key}' = '{options[key]}') " if key in options else ""
-    return f"such a version beside the table: ALTER MATERIALIZED TABLE … STAGE {given}AS query, then PROMOTE"
+    with_text = f"WITH ('{key}' = '{options[key]}') " if key in options else ""
+    return f"such a version beside the table: ALTER MATERIALIZED TABLE … STAGE {with_text}AS query, then PROMOTE"
 
 
 def touches_layout(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
@@ -226,7 +226,7 @@ def _names_in_key(key: str) -> tuple[str, ...]:
 
 
 def _key_names(key: str) -> str:
-    names, _, _what = key.removeprefix(FIELDS_PREFIX).rpartition(".") if key.startswith(FIELDS_PREFIX) else ("", "", "")
+    names, _, _suffix = key.removeprefix(FIELDS_PREFIX).rpartition(".") if key.startswith(FIELDS_PREFIX) else ("", "", "")
     return names
 
 

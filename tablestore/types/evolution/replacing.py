@@ -58,12 +58,12 @@ def replacing_schema(old: TableSchema, new: TableSchema, *, kept_options: Mappin
         return highest
 
     def column(field: Field) -> Field:
-        known = before.get(field.name)
-        if known is not None and is_same(_without_ids(known.type), _without_ids(field.type)):
-            return replace(field, id=known.id, type=with_nullable(known.type, field.type.nullable))
-        if known is not None and isinstance(known.type, AtomicType) and isinstance(field.type, AtomicType):  # noqa: SIM102
-            if keeps_values(known.type, field.type):
-                return replace(field, id=known.id)
+        old = before.get(field.name)
+        if old is not None and is_same(_without_ids(old.type), _without_ids(field.type)):
+            return replace(field, id=old.id, type=with_nullable(old.type, field.type.nullable))
+        if old is not None and isinstance(old.type, AtomicType) and isinstance(field.type, AtomicType):  # noqa: SIM102
+            if keeps_values(old.type, field.type):
+                return replace(field, id=old.id)
         return replace(field, id=next_id(), type=with_new_ids(field.type, next_id))
 
     fields = tuple(column(field) for field in new.fields)

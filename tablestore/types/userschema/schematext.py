@@ -73,8 +73,8 @@ def _column(text: str, number: int, depth: int) -> Field:
 
 def _named(name: str, text: str, number: int, depth: int) -> Field:
     comment = None
-    if found := _COMMENT.search(text):
-        text, comment = text[: found.start()], found["text"].replace("''", "'")
+    if match := _COMMENT.search(text):
+        text, comment = text[: match.start()], match["text"].replace("''", "'")
     try:
         return Field(id=number, name=name, type=_type(text, depth), description=comment)
     except FormatError as error:
@@ -95,9 +95,9 @@ def _constructed(name: str, inner: str, depth: int) -> DataType:
     if name in ("ROW", "STRUCT"):
         return RowType(fields=_columns(inner, depth))
     parts = _split(inner)
-    wanted = 2 if name == "MAP" else 1
-    if len(parts) != wanted:
-        raise FormatError(f"expected {wanted} type{'s' if wanted > 1 else ''} inside {name}<…>, found {inner.strip()!r:.200}")
+    arity = 2 if name == "MAP" else 1
+    if len(parts) != arity:
+        raise FormatError(f"expected {arity} type{'s' if arity > 1 else ''} inside {name}<…>, found {inner.strip()!r:.200}")
     types = [_type(part, depth) for part in parts]
     match name:
         case "MAP":

@@ -27,64 +27,66 @@ _FORMS = (
 _PYTHON = {int: "BIGINT", float: "DOUBLE", str: "STRING", bool: "BOOLEAN", bytes: "BYTES", date: "DATE", datetime: "TIMESTAMP(6)"}
 
 
-def columns_of(given: Any) -> pa.Schema | tuple[Field, ...]:
+def columns_of(schema: Any) -> pa.Schema | tuple[Field, ...]:
     """The columns that were given; ids in them count for nothing. Raises InvalidInputError, UnsupportedError."""
-    if isinstance(given, pa.Schema):
-        return given
-    if isinstance(given, str):
-        return parse_columns(given)
-    if isinstance(given, tuple | list) and given and all(isinstance(one, Field) for one in given):
-        return tuple(given)
+    if isinstance(schema, pa.Schema):
+        return schema
+    if isinstance(schema, str):
+        return parse_columns(schema)
+    if isinstance(schema, tuple | list) and schema and all(isinstance(field, Field) for field in schema):
+        return tuple(schema)
     try:
-        if hasattr(given, "__arrow_c_schema__"):
-            return pa.schema(given)
-        if hasattr(given, "collect_schema"):  # of polars, also for lazy frames
-            return pa.schema(given.collect_schema())
-        if type(given).__module__.startswith("pandas") and hasattr(given, "columns"):
-            return pa.Schema.from_pandas(given, preserve_index=False)
-        if isinstance(found := getattr(given, "schema", None), pa.Schema):
-            return found
-        if isinstance(given, tuple | list) and given and all(isinstance(one, pa.Field) for one in given):
-            return pa.schema(given)
-        if hasattr(given, "__arrow_c_stream__"):
-            return pa.RecordBatchReader.from_stream(given).schema
+        if hasattr(schema, "__arrow_c_schema__"):
+            return pa.schema(schema)
+        if hasattr(schema, "collect_schema"):  # of polars, also for lazy frames
+            return pa.schema(schema.collect_schema())
+        if type(schema).__module__.startswith("pandas") and hasattr(schema, "columns"):
+            return pa.Schema.from_pandas(schema, preserve_index=False)
+        if isinstance(arrow_schema := getattr(schema, "schema", None), pa.Schema):
+            return arrow_schema
+        if isinstance(schema, tuple | list) and schema and all(isinstance(field, pa.Field) for field in schema):
+            return pa.schema(schema)
+        if hasattr(schema, "__arrow_c_stream__"):
+            return pa.RecordBatchReader.from_stream(schema).schema
     except (pa.ArrowException, TypeError, ValueError) as error:
-        raise InvalidInputError(f"expected {_FORMS} as schema, found {type(given).__qualname__}: {error}", kind="schema") from error
-    if isinstance(given, Mapping):
-        return tuple(_named(name, data_type) for name, data_type in given.items())
-    raise InvalidInputError(f"expected {_FORMS} as schema, found {given!r:.80} ({type(given).__qualname__})", kind="schema")
+        raise InvalidInputError(
+            f"expected {_FORMS} as schema, found {type(schema).__qualname__}: {error}", kind="schema"
+        ) from error
+    if isinstance(schema, Mapping):
+        return tuple(_named(name, data_type) for name, data_type in schema.items())
+    raise InvalidInputError(f"expected {_FORMS} as schema, found {schema!r:.80} ({type(schema).__qualname__})", kind="schema")
 
 
-def _named(name: Any, given: Any) -> Field:
+def _named(name: Any, data_type: Any) -> Field:
     """A column of a dict of types."""
     if not isinstance(name, str):
         raise InvalidInputError(f"expected names of columns as texts in a schema, found {name!r:.80}", kind="schema")
-    text = _PYTHON.get(given, given) if isinstance(given, type) else given
+    text = _PYTHON.get(data_type, data_type) if isinstance(data_type, type) else data_type
     if isinstance(text, str):
         return parse_named(name, text)
     try:
-        arrow = _arrow_type(name, given)
+        arrow = _arrow_type(name, data_type)
     except (pa.ArrowException, TypeError, ValueError) as error:
-        raise _no_type(name, given) from error
+        raise _no_type(name, data_type) from error
     return Field(id=0, name=name, type=from_arrow_type(arrow, True, lambda: 0))
 
 
-def _arrow_type(name: str, given: Any) -> pa.DataType:
-    if isinstance(given, pa.DataType):
-        return given
-    module = (given if isinstance(given, type) else type(given)).__module__
+def _arrow_type(name: str, data_type: Any) -> pa.DataType:
+    if isinstance(data_type, pa.DataType):
+        return data_type
+    module = (data_type if isinstance(data_type, type) else type(data_type)).__module__
     if module.startswith("polars"):
         import polars
 
-        return pa.schema(polars.Schema({name: given})).field(name).type
+        return pa.schema(polars.Schema({name: data_type})).field(name).type
     if module.startswith(("numpy", "pandas")):
-        return pa.from_numpy_dtype(given)
-    raise _no_type(name, given)
+        return pa.from_numpy_dtype(data_type)
+    raise _no_type(name, data_type)
 
 
-def _no_type(name: str, given: Any) -> InvalidInputError:
+def _no_type(name: str, data_type: Any) -> InvalidInputError:
     return InvalidInputError(
         f"column {name!r}: expected a type as SQL text ('DECIMAL(10, 2)'), of Arrow, polars or numpy, or one of "
-        f"{', '.join(one.__name__ for one in _PYTHON)}, found {given!r:.80}",
+        f"{', '.join(kind.__name__ for kind in _PYTHON)}, found {data_type!r:.80}",
         kind="invalid-type",
     )

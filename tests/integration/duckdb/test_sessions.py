@@ -29,7 +29,7 @@ class _CancelsBehindItsClose:
 
 def test_what_is_cancelled_beside_the_end_of_a_query_does_not_meet_its_closed_connection() -> None:
     with duckdb.connect() as connection:
-        sessions = Sessions(connection=connection)
+        sessions = Sessions(None, connection)
         with sessions.run(QUERY), sessions.run(QUERY) as copy:
             assert copy.connection is not connection, "a second query runs on a copy"
             copy.connection = closing = _CancelsBehindItsClose(copy.connection, sessions)  # type: ignore[assignment]

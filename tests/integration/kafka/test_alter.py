@@ -120,6 +120,7 @@ def test_an_alteration_that_fails_leaves_neither_topic_nor_option(
     assert folded(told(all_of(other))) == {1: "a1"}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("key", "value"),
     [("log.kafka.topic", "elsewhere"), ("log.changelog-mode", "all"), ("bucket", "3"), ("log.consistency", "eventual")],

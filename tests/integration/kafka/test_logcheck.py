@@ -70,6 +70,7 @@ def test_verify_agrees_with_a_sound_log(table: ts.Table) -> None:
     assert say("verify", table.location)["complete"] is False
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("value", "key", "problem"),
     [

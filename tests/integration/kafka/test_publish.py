@@ -233,6 +233,7 @@ def test_a_topic_that_was_made_again_is_refused(tmp_path: Path, log_of: MakeLog)
     again.close()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("rounds", [4, pytest.param(20, marks=pytest.mark.slow)])
 def test_a_broker_that_dies_right_after_a_commit_hangs_nobody(
     tmp_path: Path, own_broker: KafkaBroker, rounds: int, monkeypatch: pytest.MonkeyPatch

@@ -110,6 +110,7 @@ def test_tables_with_a_connector_are_filled_and_of_any_format_of_sparks(env: ts.
         env.execute_sql("CREATE TABLE x WITH ('connector' = 'jdbc') AS SELECT 1 AS n")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("file_format", ["parquet", "csv"])
 def test_an_overwrite_of_a_table_of_files_that_fails_or_reads_it_loses_no_row(
     env: ts.TableEnvironment, tmp_path: Path, file_format: str

@@ -352,6 +352,7 @@ def test_what_a_compaction_tells_is_published_by_it(
     assert table.refresh().change_log.verify().problems == ()
 
 
+@pytest.mark.deep
 def test_a_write_lands_when_its_publish_fails_and_the_next_one_catches_up(
     spark: "SparkSession",
     make: Callable[..., ts.Table],

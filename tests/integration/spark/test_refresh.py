@@ -24,6 +24,7 @@ def test_a_few_shapes_equal_their_queries_after_a_batch(spark: "SparkSession", t
     assert modes["incremental"] == len(FEW)
 
 
+@pytest.mark.deep
 def test_only_what_the_whole_query_fails_on_fails_a_refresh(spark: "SparkSession", tmp_path: Path) -> None:
     with ts.TableEnvironment.create(tmp_path / "wh", spark=spark) as env:
         env.execute_sql("CREATE TABLE t (id INT, v STRING, PRIMARY KEY (id) NOT ENFORCED)")

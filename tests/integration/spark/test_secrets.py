@@ -29,6 +29,7 @@ def printed(env: ts.TableEnvironment, statement: str) -> str:
         return "\n".join(chain)
 
 
+@pytest.mark.deep
 def test_a_table_with_a_connector_shows_no_secret_on_spark(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARK_READER_SECRET", CANARY)
     (tmp_path / "files").mkdir()

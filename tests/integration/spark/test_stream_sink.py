@@ -127,6 +127,7 @@ def test_complete_mode_replaces_the_table_with_each_batch(feed: Feed, catalog: C
     assert [one.commit_kind for one in counts.snapshots()] == [CommitKind.OVERWRITE] * 2
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("crashes", [20, pytest.param(200, marks=pytest.mark.slow)])
 def test_crashes_between_the_commit_and_sparks_note_of_it_double_and_lose_nothing(
     feed: Feed, plain: Table, checkpoint: Path, crashes: int

@@ -359,6 +359,7 @@ def test_a_flush_and_a_merge_give_what_the_rules_say(case: Case, data: st.DataOb
     assert _comparable(bucket.contents()) == _expected(case, records)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("case", [case for case in CASES if case.exact], ids=str)
 @settings(max_examples=15)
 @given(data=st.data())

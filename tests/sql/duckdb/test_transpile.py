@@ -217,12 +217,14 @@ def test_a_quotient_of_null_by_zero_is_null_wherever_the_null_is() -> None:
         duckdb.sql(to_duckdb("SELECT (a * 2 - b) / z / 3 AS x FROM (VALUES (1, 1, 0)) AS t (a, b, z)")).fetchall()
 
 
+@pytest.mark.deep
 def test_calls_in_calls_that_have_too_many_parts_name_the_limit() -> None:
     with pytest.raises(InvalidInputError, match="name parts of it in a query below") as raised:
         to_duckdb(f"SELECT {'sign(' * 40}d{')' * 40} AS x FROM t", {"t": [("d", DOUBLE)]})
     assert raised.value.kind == "limit"
 
 
+@pytest.mark.deep
 def test_calls_in_calls_beside_each_other_are_counted_together() -> None:
     def columns(expression: str, count: int) -> str:
         return f"SELECT {', '.join(f'{expression} AS c{place}' for place in range(count))} FROM VALUES ('a') AS t (v)"

@@ -118,6 +118,7 @@ def test_every_beginning_of_a_statement_is_parsed_or_refused_with_our_own_errors
         assert all(one is None or "\nline " in one for one in said)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "text",
     [

@@ -36,6 +36,7 @@ def test_options_of_a_reference_are_cut_and_other_hints_stay(text: str, edited: 
     assert apply_edits(given, plan.edits, lambda place: f"<{place}>") == edited
 
 
+@pytest.mark.deep
 def test_options_anywhere_in_a_query_are_of_one_reference_or_refused() -> None:
     """Wherever the hint stands: it is never left in the text, and never dropped."""
     hint, tried, taken, refused = " /*+ OPTIONS('k' = 'v') */ ", 0, 0, 0

@@ -171,6 +171,7 @@ def test_a_failing_expiry_does_not_fail_the_commit_before_it(numbered: Callable[
 # ---- crashes and sleepers
 
 
+@pytest.mark.deep
 def test_a_run_that_dies_at_any_step_is_finished_by_the_next() -> None:
     reached = 0
     for step in range(1, 200):

@@ -245,9 +245,10 @@ def recording(patch: pytest.MonkeyPatch) -> Iterator[Received]:
 
 def _record_duckdb(patch: pytest.MonkeyPatch, received: Received) -> None:
     from tablestore_duckdb import prepared, scans
+    from tablestore_duckdb.database import Database
     from tablestore_duckdb.engine import DuckDBEngine
 
-    made, opened, placed = DuckDBEngine.__init__, DuckDBEngine._own_connection, prepared._Preparing._placed
+    made, opened, placed = DuckDBEngine.__init__, Database.open, prepared._Preparing._placed
 
     def make(self: Any, connection: Any = None) -> None:
         made(self, None if connection is None else _Connection(connection, received))  # type: ignore[arg-type]
@@ -261,7 +262,7 @@ def _record_duckdb(patch: pytest.MonkeyPatch, received: Received) -> None:
         return sql, columns
 
     patch.setattr(DuckDBEngine, "__init__", make)
-    patch.setattr(DuckDBEngine, "_own_connection", lambda self: _Connection(opened(self), received))
+    patch.setattr(Database, "open", lambda self: _Connection(opened(self), received))
     patch.setattr(prepared._Preparing, "_placed", place)
     for module, name in ((scans, "native_scan"), (prepared, "connector_sql")):
         patch.setattr(module, name, _planning(getattr(module, name), received))

@@ -51,7 +51,7 @@ def by_merge(env: ts.TableEnvironment, sets: dict[str, Any]) -> None:
 
 
 def by_python(env: ts.TableEnvironment, sets: dict[str, Any]) -> None:
-    env.catalog().table("shop.t").update({name: text(value) for name, value in sets.items()}, where="id >= 7")
+    env.catalog().table("shop.t").update({name: text(value) for name, value in sets.items()}, filter="id >= 7")
 
 
 def by_python_merge(env: ts.TableEnvironment, sets: dict[str, Any]) -> None:
@@ -59,6 +59,7 @@ def by_python_merge(env: ts.TableEnvironment, sets: dict[str, Any]) -> None:
     merge.when_matched_update({name: text(value) for name, value in sets.items()}).execute()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("change", [by_sql, by_merge, by_python, by_python_merge])
 def test_an_update_wins_or_is_refused(

@@ -69,6 +69,7 @@ def create(broker: MemoryBroker | None) -> Act:
     return act
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_creation_that_dies_anywhere_is_whole_or_leaves_nothing(kind: str, when: When, stride: int, tmp_path: Path) -> None:
     with broker_of(f"crash-{kind}-{when}") as broker:

@@ -80,6 +80,7 @@ def test_an_answer_that_is_lost_is_settled_by_looking(store: S3FileStore, server
     assert create(catalog).scan().to_arrow().to_pylist() == ROWS
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("nth", [75, 101])
 def test_what_a_dead_creation_left_is_swept(store: S3FileStore, nth: int) -> None:
     faults = Faults()

@@ -237,6 +237,7 @@ def stride(request: pytest.FixtureRequest) -> int:
     return 23 if request.param == "some" else 1
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("options", [IN_PLACE, EXCHANGE])
 @pytest.mark.parametrize("kind", ["memory", "copying"])
 @pytest.mark.parametrize("ending", ["crash", "error"])

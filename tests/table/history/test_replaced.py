@@ -67,6 +67,7 @@ def made(catalog: ts.Catalog) -> ts.Table:
     return table
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("what", ACTS)
 def test_the_table_in_its_place_is_left_as_it_is(tmp_path: Path, what: str) -> None:
     catalog = ts.open_catalog(str(tmp_path))

@@ -86,6 +86,7 @@ def test_an_altered_partition_is_read_by_its_own_number_refused_to_writers_and_t
     assert set(counts(lab)) == {4}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_an_interrupted_rescale_goes_on(when: str) -> None:
     for n in count(1, 17):

@@ -71,10 +71,12 @@ def test_more_runs_than_open_files_allow_are_read_and_compacted(tmp_path: Path, 
     run(tmp_path, step)
 
 
+@pytest.mark.deep
 def test_rows_are_computed_from_more_runs_than_open_files_allow(tmp_path: Path) -> None:
     run(tmp_path, "compact", "merge-engine=partial-update")
 
 
+@pytest.mark.deep
 def test_changes_are_found_among_more_runs_than_open_files_allow(tmp_path: Path) -> None:
     run(tmp_path, "changes", "changelog-producer=lookup")
 

@@ -68,51 +68,51 @@ def _read(spark: SparkSession, relation: ConnectorRelation) -> DataFrame:
         if fields and not declares and relation.partition_by:
             # The values of folders are texts: what they are is not to be guessed.
             declared = {field.name.casefold(): field for field in spark_schema(fields) if field.name in relation.partition_by}
-            known = [declared.get(field.name.casefold(), field) for field in frame.schema]
-            frame = reader.schema(StructType(known)).load()
-        about = [_metadata(frame, relation, one) for one in relation.metadata]
+            read_fields = [declared.get(field.name.casefold(), field) for field in frame.schema]
+            frame = reader.schema(StructType(read_fields)).load()
+        metadata_columns = [_metadata(frame, relation, metadata) for metadata in relation.metadata]
         if declares:
             # The values of folders come behind those of files.
             stored = [column(field.name) for field in fields] if relation.partition_by else [sf.col("*")]
-            return frame.select(*stored, *about) if about or relation.partition_by else frame
-        there = {name.casefold(): name for name in frame.columns}
-        if missing := [field.name for field in fields if field.name.casefold() not in there]:
+            return frame.select(*stored, *metadata_columns) if metadata_columns or relation.partition_by else frame
+        names = {name.casefold(): name for name in frame.columns}
+        if missing := [field.name for field in fields if field.name.casefold() not in names]:
             raise InvalidInputError(
                 f"table {relation.name} declares the column {missing[0]!r}, which {relation.connector!r} does not give"
                 f"{did_you_mean(missing[0], frame.columns)}; there are {', '.join(frame.columns)}",
                 kind="unknown-column",
             )
         chosen: list[Column] = [
-            _typed(frame, there[field.name.casefold()], field, of_database=relation.connector == _JDBC) for field in fields
+            _typed(frame, names[field.name.casefold()], field, of_database=relation.connector == _JDBC) for field in fields
         ]
-        return frame.select(*(chosen or [sf.col("*")]), *about) if chosen or about else frame
+        return frame.select(*(chosen or [sf.col("*")]), *metadata_columns) if chosen or metadata_columns else frame
 
 
 def _typed(frame: DataFrame, name: str, field: Field, *, of_database: bool) -> Column:
     """A column as a table declares it."""
-    found, wanted = column(name), spark_type(field.type)
-    if of_database and wanted == TimestampType() and frame.schema[name].dataType == TimestampNTZType():
+    value, target_type = column(name), spark_type(field.type)
+    if of_database and target_type == TimestampType() and frame.schema[name].dataType == TimestampNTZType():
         # Spark keeps a moment there as the time that a clock in the JVM's zone shows. A cast would take the session's zone.
         zone = frame.sparkSession.sql("SELECT reflect('java.time.ZoneId', 'systemDefault')").collect()[0][0]
-        second = sf.extract(sf.lit("SECOND"), found)
-        parts = (sf.year(found), sf.month(found), sf.day(found), sf.hour(found), sf.minute(found), second)
+        second = sf.extract(sf.lit("SECOND"), value)
+        parts = (sf.year(value), sf.month(value), sf.day(value), sf.hour(value), sf.minute(value), second)
         return sf.make_timestamp_ltz(*parts, sf.lit(zone)).alias(field.name)
-    return found.cast(wanted).alias(field.name)
+    return value.cast(target_type).alias(field.name)
 
 
-def _metadata(frame: DataFrame, relation: ConnectorRelation, wanted: MetadataField) -> Column:
+def _metadata(frame: DataFrame, relation: ConnectorRelation, metadata_field: MetadataField) -> Column:
     """The column of what the source says about a row: one of its own (Kafka's offset), or a hidden one (the path of a file)."""
     names = {name.casefold(): column(name) for name in frame.columns}
     if relation.connector == _FILESYSTEM:
         names |= {name: sf.col(f"_metadata.{name}") for name in _OF_FILES}
-    found = names.get(wanted.key.casefold())
-    if found is None:
+    source_column = names.get(metadata_field.key.casefold())
+    if source_column is None:
         raise InvalidInputError(
-            f"table {relation.name}: {relation.connector!r} has no metadata {wanted.key!r}{did_you_mean(wanted.key, names)}; "
-            f"there are {', '.join(names)}",
+            f"table {relation.name}: {relation.connector!r} has no metadata "
+            f"{metadata_field.key!r}{did_you_mean(metadata_field.key, names)}; there are {', '.join(names)}",
             kind="unknown-column",
         )
-    return found.cast(spark_type(wanted.type)).alias(wanted.name)
+    return source_column.cast(spark_type(metadata_field.type)).alias(metadata_field.name)
 
 
 def write_connected(
@@ -128,10 +128,13 @@ def write_connected(
     source, options = _source(target)
     if fields := _declared(target):
         # All of them in their order: some formats know columns by place alone.
-        given = set(frame.columns)
+        frame_columns = set(frame.columns)
         none = sf.lit(None)
         frame = frame.select(
-            *(column(one.name) if one.name in given else none.cast(spark_type(one.type)).alias(one.name) for one in fields)
+            *(
+                column(field.name) if field.name in frame_columns else none.cast(spark_type(field.type)).alias(field.name)
+                for field in fields
+            )
         )
     with query_errors(f"writing to {target.name} (connector {target.connector!r})"), _hidden_options(frame.sparkSession):
         _activate(frame.sparkSession)
@@ -172,11 +175,11 @@ def _hidden_options(spark: SparkSession) -> Iterator[None]:
 
 def _folder(frame: DataFrame, name: str, text: str | None) -> str:
     """The folder of a value of a partition column: its text as Spark writes it."""
-    found = None
+    text_of_value = None
     if text is not None:
         value = sf.lit(text).cast(frame.schema[name].dataType).cast("string")
-        found = frame.sparkSession.range(1).select(value).collect()[0][0]
-    return f"{escape_path_name(name)}={escape_path_name(found or _NULL_FOLDER)}"
+        text_of_value = frame.sparkSession.range(1).select(value).collect()[0][0]
+    return f"{escape_path_name(name)}={escape_path_name(text_of_value or _NULL_FOLDER)}"
 
 
 @contextmanager
@@ -191,18 +194,22 @@ def _replacing(spark: SparkSession, path: str) -> Iterator[str]:
             yield path
         return
     files, folder = _files(spark, path)
-    beside = folder.suffix(f"/{_BESIDE}{SystemIds().uuid()}")
+    staging_folder = folder.suffix(f"/{_BESIDE}{SystemIds().uuid()}")
     try:
-        yield beside.toString()
-        old = [one.getPath() for one in files.listStatus(folder) if one.getPath().getName() not in (beside.getName(), _DONE)]
-        for new in files.listStatus(beside):
+        yield staging_folder.toString()
+        old = [
+            entry.getPath()
+            for entry in files.listStatus(folder)
+            if entry.getPath().getName() not in (staging_folder.getName(), _DONE)
+        ]
+        for new in files.listStatus(staging_folder):
             name = new.getPath().getName()
             if name != _DONE and not files.rename(new.getPath(), folder.suffix(f"/{name}")):
                 raise StorageError(f"{new.getPath().toString()} could not be moved to {path}; the old rows are there still")
-        for one in old:
-            files.delete(one, True)
+        for old_file in old:
+            files.delete(old_file, True)
     finally:
-        files.delete(beside, True)
+        files.delete(staging_folder, True)
 
 
 @contextmanager
@@ -260,7 +267,9 @@ def _source(relation: ConnectorRelation) -> tuple[str, dict[str, str]]:
         key: value if is_harmless(key) and not value.startswith("env:") else resolved(value, f"table {relation.name}: {key}")
         for key, value in relation.options.items()
     }
-    if relation.connector == _JDBC and any(pa.types.is_timestamp(one) and one.tz is None for one in _types(relation)):
+    if relation.connector == _JDBC and any(
+        pa.types.is_timestamp(arrow_type) and arrow_type.tz is None for arrow_type in _types(relation)
+    ):
         # A database's TIMESTAMP has no zone; Spark takes it for a moment in the JVM's zone unless it is told.
         options = {_WITHOUT_ZONE: "true", **options}
     if relation.connector != _FILESYSTEM:

@@ -76,19 +76,23 @@ def key_pairs(
     of_key = dict(reversed(columns))
     names = [folded.get(of_key[name.casefold()]) for name in primary_key]
     schema = source.schema
-    known = tuple(name for name in names if name is not None)
-    if len(known) < len(names) or len(folded) < len(schema) or any(schema[name].dataType not in _SOUGHT for name in known):
+    key_columns = tuple(name for name in names if name is not None)
+    if (
+        len(key_columns) < len(names)
+        or len(folded) < len(schema)
+        or any(schema[name].dataType not in _SOUGHT for name in key_columns)
+    ):
         return None
     try:
-        given = arrow_schema(schema)
+        source_schema = arrow_schema(schema)
     except UnsupportedError:
         return None
     if not _returns(schema):
         return None
     fields = pinned_fields(target.pin, target.columns)
-    places = [schema.names.index(name) for name in known]
-    match = match_by_key(target.pin, given, places, [field.name for field in fields])
-    return None if match is None else KeyPairs(match, known, spark_schema(fields))
+    places = [schema.names.index(name) for name in key_columns]
+    match = match_by_key(target.pin, source_schema, places, [field.name for field in fields])
+    return None if match is None else KeyPairs(match, key_columns, spark_schema(fields))
 
 
 def is_surely_small(source: DataFrame) -> bool:
@@ -114,12 +118,12 @@ def has_few_rows(source: DataFrame) -> bool:
 
 def _pairs(match: KeyMatch, target: pa.Schema, batches: Batches) -> Batches:
     with plain_errors():
-        for rows, found in matched_rows(match, batches, _SHARED):
+        for rows, target_rows in matched_rows(match, batches, _SHARED):
             source = pa.StructArray.from_arrays(rows.columns, fields=list(rows.schema))
-            if found is None:
+            if target_rows is None:
                 pair = pa.nulls(rows.num_rows, pa.struct(list(target)))
             else:
-                pair = pa.StructArray.from_arrays(to_spark(found, target).columns, fields=list(target))
+                pair = pa.StructArray.from_arrays(to_spark(target_rows, target).columns, fields=list(target))
             yield pa.RecordBatch.from_arrays([pair, source], names=[TARGET, SOURCE])
 
 

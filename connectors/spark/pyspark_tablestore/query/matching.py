@@ -58,12 +58,16 @@ class NeededPart:
     def of(self, read: Callable[[Relation], DataFrame]) -> DataFrame:
         """The rows that count, and perhaps more; ``read`` gives those of a relation."""
         target = read(self.relation)
-        there = unique_names(target.columns)
-        found = [(there[mine], theirs, f"{KEY_PREFIX} {place}") for place, (mine, theirs) in enumerate(self.pairs) if mine in there]
-        if self.keys is None or not found:
+        names_by_folded = unique_names(target.columns)
+        joined_keys = [
+            (names_by_folded[mine], theirs, f"{KEY_PREFIX} {place}")
+            for place, (mine, theirs) in enumerate(self.pairs)
+            if mine in names_by_folded
+        ]
+        if self.keys is None or not joined_keys:
             return target
-        keys = self.keys.select(*(column(theirs).alias(key) for _, theirs, key in found))
-        equal = [column(mine) == column(key) for mine, _, key in found]
+        keys = self.keys.select(*(column(theirs).alias(key) for _, theirs, key in joined_keys))
+        equal = [column(mine) == column(key) for mine, _, key in joined_keys]
         found_rows = target.join(sf.broadcast(keys), equal, "left_semi")
         return found_rows.repartition(1) if self.is_small else found_rows
 
@@ -85,8 +89,8 @@ def kept(source: DataFrame) -> Iterator[DataFrame]:
 
 def needed_part(source: DataFrame, target: Relation, columns: Sequence[tuple[str, str]], primary_key: Sequence[str]) -> NeededPart:
     """The part that is needed of a target that has to equal the source in ``columns``. Reads all of the source."""
-    there = unique_names(source.columns)
-    pairs = [(mine, there[theirs]) for mine, theirs in columns if theirs in there]
+    names_by_folded = unique_names(source.columns)
+    pairs = [(mine, names_by_folded[theirs]) for mine, theirs in columns if theirs in names_by_folded]
     types = {theirs: source.schema[theirs].dataType for _, theirs in pairs}
     bounded = [(mine, theirs) for mine, theirs in pairs if isinstance(types[theirs], (*_INTEGERS, spark.DateType))]
     bounds = [function(_number(theirs, types[theirs])) for _, theirs in bounded for function in (sf.min, sf.max)]
@@ -103,7 +107,7 @@ def needed_part(source: DataFrame, target: Relation, columns: Sequence[tuple[str
 def unique_names(names: Sequence[str]) -> dict[str, str]:
     """Names without regard to case, and as they are; those that could mean several columns are left out."""
     folded = [name.casefold() for name in names]
-    return {one: name for one, name in zip(folded, names, strict=True) if folded.count(one) == 1}
+    return {folded_name: name for folded_name, name in zip(folded, names, strict=True) if folded.count(folded_name) == 1}
 
 
 def _with_ranges(relation: Relation, ranges: Mapping[str, _Range]) -> Relation:
@@ -112,11 +116,11 @@ def _with_ranges(relation: Relation, ranges: Mapping[str, _Range]) -> Relation:
         case ManagedRelation():
             fields = {field.name.casefold(): field for field in relation.schema.fields}
             conditions = [_in_range(fields[name], ends) for name, ends in ranges.items() if name in fields]
-            found = [relation.filter, *conditions]
-            known = [condition for condition in found if condition is not None]
-            return replace(relation, filter=all_of(known) if known else None)
+            filters = [relation.filter, *conditions]
+            present = [condition for condition in filters if condition is not None]
+            return replace(relation, filter=all_of(present) if present else None)
         case QueryRelation(query=query) if len(query.relations) == 1:
-            inner = tuple(_with_ranges(one, ranges) for one in query.relations)
+            inner = tuple(_with_ranges(inner_relation, ranges) for inner_relation in query.relations)
             return replace(relation, query=replace(query, relations=inner))
         case _:
             return relation

@@ -26,18 +26,18 @@ def frame_of(
         frames = {f"m{number}": frame for number, frame in enumerate(relations)}
         return spark.sql(query.edited(lambda number: f"{{m{number}}}", _without_braces), parameters or None, **frames)
     names = [_PREFIX + ids.uuid().replace("-", "") for _ in relations]
-    made: list[str] = []
+    created: list[str] = []
     try:
         for name, frame in zip(names, relations, strict=True):
             frame.createOrReplaceTempView(name)
-            made.append(name)
+            created.append(name)
         text = query.edited(names.__getitem__)
         if not parameters:
             _check_query(spark, text)
         return spark.sql(text, parameters or None)
     finally:
         drop = _drop(spark)
-        for name in made:
+        for name in created:
             drop(name)
 
 

@@ -94,8 +94,8 @@ def _is_sparks(error: Exception) -> bool:
 def ours(error: Exception, what: str, query: BoundQuery | None = None) -> TablestoreError:
     """The error of tablestore's that says what Spark's says."""
     text = str(error)
-    if (found := _from_worker(text)) is not None:
-        return _of_function(found, query)
+    if (worker_error := _from_worker(text)) is not None:
+        return _of_function(worker_error, query)
     condition = _condition(error)
     if any(sign in text for sign in _CANCELLED):
         return UnsupportedError(f"{what} was cancelled; what it wrote is not in the table", kind="cancelled")
@@ -111,8 +111,8 @@ def ours(error: Exception, what: str, query: BoundQuery | None = None) -> Tables
             "session with a larger one, or SELECT /*+ REPARTITION(200) */ where the rows go into a topic, one partition at a time",
             kind="limit",
         )
-    if (gone := _GONE.search(text)) is not None:
-        return data_file_gone(unquote(gone[1]))
+    if (missing_file := _GONE.search(text)) is not None:
+        return data_file_gone(unquote(missing_file[1]))
     message = f"{what}: {_said(text, query)}{_where(error, text, query)}"
     if condition.startswith("PARSE_") or type(error).__name__ == "ParseException":
         return InvalidInputError(message, kind="sql-syntax")
@@ -134,8 +134,8 @@ def _from_worker(text: str) -> TablestoreError | None:
     for name, message in reversed(_OURS.findall(text)):
         kind = getattr(errors, name, None) or _subclass(TablestoreError, name)
         if isinstance(kind, type) and issubclass(kind, TablestoreError):
-            said, its_kind = split_kind(message)
-            return kind(said.strip(), kind=its_kind)
+            message_text, its_kind = split_kind(message)
+            return kind(message_text.strip(), kind=its_kind)
     return None
 
 
@@ -143,8 +143,8 @@ def _subclass(tree: type[TablestoreError], name: str) -> type[TablestoreError] |
     for kind in tree.__subclasses__():
         if kind.__name__ == name:
             return kind
-        if (found := _subclass(kind, name)) is not None:
-            return found
+        if (subclass := _subclass(kind, name)) is not None:
+            return subclass
     return None
 
 
@@ -153,8 +153,8 @@ def _condition(error: Exception) -> str:
     get = getattr(error, "getCondition", None)
     if get is not None:
         return get() or ""
-    found = _THROWN.match(str(error))
-    return found[1] if found else ""
+    match = _THROWN.match(str(error))
+    return match[1] if match else ""
 
 
 def _said(text: str, query: BoundQuery | None) -> str:
@@ -180,10 +180,10 @@ def _where(error: Exception, text: str, query: BoundQuery | None) -> str:
 
 def _only_cast(text: str, query: BoundQuery) -> Span | None:
     """The place of the query's only cast to the type that a value does not go into: Spark does not always say where it is."""
-    if (wanted := _NO_CAST.search(text)) is None:
+    if (refused := _NO_CAST.search(text)) is None:
         return None
-    found = list(re.finditer(rf"\bCAST\([^()]* AS {re.escape(wanted[1])}\)", query.text, re.IGNORECASE))
-    return Span(*found[0].span()) if len(found) == 1 else None
+    casts = list(re.finditer(rf"\bCAST\([^()]* AS {re.escape(refused[1])}\)", query.text, re.IGNORECASE))
+    return Span(*casts[0].span()) if len(casts) == 1 else None
 
 
 def _of_function(error: TablestoreError, query: BoundQuery | None) -> TablestoreError:
@@ -197,8 +197,8 @@ def _of_function(error: TablestoreError, query: BoundQuery | None) -> Tablestore
 
 
 def _span(error: Exception, text: str, query: BoundQuery) -> Span | None:
-    found = _VIEW.search(text)
-    length = len(found[0].strip("`")) if found else _VIEW_LENGTH
+    view = _VIEW.search(text)
+    length = len(view[0].strip("`")) if view else _VIEW_LENGTH
     sent = query.edited(lambda number: "_" * length)
     if (place := _PLACE.search(text)) is not None:
         lines = sent.splitlines(keepends=True)[: int(place[1]) - 1]
@@ -213,8 +213,8 @@ def _span(error: Exception, text: str, query: BoundQuery) -> Span | None:
 
 def _contexts(error: Any) -> list[Any]:
     get = getattr(error, "getQueryContext", None)
-    found = (get() if get is not None else None) or []
-    return [context for context in found if getattr(context.contextType(), "name", "") == "SQL" and not context.objectType()]
+    contexts = (get() if get is not None else None) or []
+    return [context for context in contexts if getattr(context.contextType(), "name", "") == "SQL" and not context.objectType()]
 
 
 def user_span(query: BoundQuery, sent: Span, length: int) -> Span:

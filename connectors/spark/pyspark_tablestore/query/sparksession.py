@@ -53,26 +53,26 @@ def own_session(settings: Mapping[str, str]) -> SparkSession:
     os.environ.setdefault(_WORKERS, sys.executable)
     conf = SparkConf(loadDefaults=False).setAll([*_SETTINGS.items(), *settings.items()])
     builder = SparkSession.builder.config(map=dict(conf.getAll()))
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as output:
         try:
             if not is_remote() and SparkContext._gateway is None:
-                SparkContext._ensure_initialized(gateway=_gateway(conf, said), conf=conf)
+                SparkContext._ensure_initialized(gateway=_gateway(conf, output), conf=conf)
             session = builder.getOrCreate()
         except Exception as error:
-            raise _not_started(error, said) from error
+            raise _not_started(error, output) from error
     for name in _LOGGERS:
         PySparkLogger.getLogger(name).disabled = True
     return session
 
 
-def _gateway(conf: SparkConf, said: IO[bytes]) -> Any:
+def _gateway(conf: SparkConf, output: IO[bytes]) -> Any:
     launch: Any = launch_gateway
-    return launch(conf, {"stderr": said})
+    return launch(conf, {"stderr": output})
 
 
-def _not_started(error: Exception, said: IO[bytes]) -> UnsupportedError | StorageError:
-    said.seek(max(0, said.seek(0, os.SEEK_END) - _SHOWN_BYTES))
-    words = said.read().decode(errors="replace").strip() or str(error)
+def _not_started(error: Exception, output: IO[bytes]) -> UnsupportedError | StorageError:
+    output.seek(max(0, output.seek(0, os.SEEK_END) - _SHOWN_BYTES))
+    words = output.read().decode(errors="replace").strip() or str(error)
     if "JAVA_HOME" in words or "java: not found" in words or "java: No such file" in words:
         return UnsupportedError(f"the engine spark needs Java 17 or newer: install it, or set JAVA_HOME ({words})", kind="no-java")
     return StorageError(f"Spark did not start: {words}", kind="spark")

@@ -82,12 +82,12 @@ def ingest(
 
 
 def _run(
-    spark: SparkSession, what: str, job: IngestJob, ranges: Sequence[TopicRange]
+    spark: SparkSession, operation: str, job: IngestJob, ranges: Sequence[TopicRange]
 ) -> tuple[list[RangeDone], TablestoreError | None]:
     tasks = [encode_range(chosen, place) for place, chosen in enumerate(ranges)]
-    with query_errors(what):
-        done, error = run_each(spark, tasks, partial(_run_range, job))
-    return [RangeDone.from_bytes(data) for data in done], error
+    with query_errors(operation):
+        outputs, error = run_each(spark, tasks, partial(_run_range, job))
+    return [RangeDone.from_bytes(data) for data in outputs], error
 
 
 def _run_range(job: IngestJob, task: bytes) -> bytes:

@@ -55,8 +55,8 @@ class StreamingInsert:
                 "lost or doubled: let one of the two go on, and stop the other one or give it another folder",
                 kind="newer-run",
             )
-        found = _REASON.search(str(error))
-        reason = (found[1] if found else str(error)).strip()[:_MOST]
+        match = _REASON.search(str(error))
+        reason = (match[1] if match else str(error)).strip()[:_MOST]
         return StorageError(
             f"{self._what}: Spark ended the stream ({reason}). What has landed stays; the same statement goes on behind it",
             kind="spark",
@@ -67,11 +67,11 @@ def start_insert(
     frame: DataFrame, query: BoundQuery, target: InsertTarget, *, checkpoint: str, interval_ms: int | None
 ) -> StreamingInsert:
     """Begins to write the rows of a stream. Raises InvalidInputError, UnsupportedError for a query that Spark cannot stream."""
-    what = f"writing the stream to {target.table.name}"
+    operation = f"writing the stream to {target.table.name}"
     if place_of(checkpoint) in running_checkpoints(frame.sparkSession):
         # Spark would stop that one, and this one would go on at its place, whatever it reads.
         raise InvalidInputError(
-            f"{what}: a stream with the checkpoint {checkpoint} runs already: cancel its job first, or SET "
+            f"{operation}: a stream with the checkpoint {checkpoint} runs already: cancel its job first, or SET "
             "'execution.checkpointing.dir' to another folder",
             kind="streaming",
         )
@@ -79,7 +79,7 @@ def start_insert(
     sink = frame.writeStream.foreachBatch(writer).option("checkpointLocation", checkpoint)
     if interval_ms is not None:
         sink = sink.trigger(processingTime=f"{interval_ms} milliseconds")
-    with query_errors(what, query):
+    with query_errors(operation, query):
         try:
             started = sink.outputMode("append").start()
         except AnalysisException as error:
@@ -87,9 +87,9 @@ def start_insert(
                 raise
             if not target.table.primary_key:
                 raise InvalidInputError(
-                    f"{what}: rows of the query change after they were written, and the table has no primary key to find them "
+                    f"{operation}: rows of the query change after they were written, and the table has no primary key to find them "
                     "again: write into a table with one, or give the stream a watermark",
                     kind="streaming",
                 ) from error
             started = sink.outputMode("update").start()
-    return StreamingInsert(started, writer, what, query)
+    return StreamingInsert(started, writer, operation, query)

@@ -61,15 +61,17 @@ def lookup(
             kind="lookup",
         )
     join = prepare_join(handle, spec, df.columns, on=on, columns=columns, how=how)
-    given = df.schema
+    row_schema = df.schema
     for name, field in join.keys:
-        _check_type(given[name], field, handle.name)
+        _check_type(row_schema[name], field, handle.name)
     new = spark.StructType([spark.StructField(name, spark_type(field.type)) for name, field in join.columns])
     # By numbers: mapInArrow takes no names that come twice, or have a dot in them.
-    names = [*given.names, *new.names]
-    numbered = [spark.StructField(str(n), one.dataType, one.nullable, one.metadata) for n, one in enumerate([*given, *new])]
-    rows = df.toDF(*map(str, range(len(given)))).select("*", _pin(df, join).alias(_PIN))
-    return rows.mapInArrow(partial(_join, join, given.names, new), spark.StructType(numbered)).toDF(*names)
+    names = [*row_schema.names, *new.names]
+    numbered = [
+        spark.StructField(str(n), column.dataType, column.nullable, column.metadata) for n, column in enumerate([*row_schema, *new])
+    ]
+    rows = df.toDF(*map(str, range(len(row_schema)))).select("*", _pin(df, join).alias(_PIN))
+    return rows.mapInArrow(partial(_join, join, row_schema.names, new), spark.StructType(numbered)).toDF(*names)
 
 
 def _pin(df: DataFrame, join: KeyedJoin) -> Column:
@@ -102,31 +104,32 @@ def _join(join: KeyedJoin, names: list[str], new: spark.StructType, batches: Bat
     with plain_errors():
         if pin["error"] is not None:
             raise decode_error(pin["error"])
-        given = (_without_pin(batch).rename_columns(names) for batch in _behind(first, batches))
-        for rows, found in join_batches(join, JoinPin(pin["snapshot"], pin["schema"]), given, _SHARED):
-            looked_up = to_spark(found, target)
+        row_batches = (_without_pin(batch).rename_columns(names) for batch in _behind(first, batches))
+        for rows, stored in join_batches(join, JoinPin(pin["snapshot"], pin["schema"]), row_batches, _SHARED):
+            looked_up = to_spark(stored, target)
             columns = [*rows.columns, *looked_up.columns]
             yield pa.RecordBatch.from_arrays(columns, names=[str(n) for n in range(len(columns))])
 
 
-def _behind(first: pa.RecordBatch, others: Batches) -> Iterator[pa.RecordBatch]:
+def _behind(first: pa.RecordBatch, following: Batches) -> Iterator[pa.RecordBatch]:
     yield first
-    yield from others
+    yield from following
 
 
 def _without_pin(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch.select(list(range(batch.num_columns - 1)))
 
 
-def _check_type(given: spark.StructField, key: Field, table: str) -> None:
+def _check_type(row_field: spark.StructField, key: Field, table: str) -> None:
     """Refuses a column whose values could not be keys as they are. Smaller whole numbers can."""
-    wanted = spark_type(key.type)
-    found = given.dataType
-    if found in _INTEGERS and wanted in _INTEGERS and _INTEGERS.index(found) <= _INTEGERS.index(wanted):
+    key_type = spark_type(key.type)
+    row_type = row_field.dataType
+    if row_type in _INTEGERS and key_type in _INTEGERS and _INTEGERS.index(row_type) <= _INTEGERS.index(key_type):
         return
-    if found != wanted and not (isinstance(found, spark.TimeType) and isinstance(wanted, spark.TimeType)):
+    if row_type != key_type and not (isinstance(row_type, spark.TimeType) and isinstance(key_type, spark.TimeType)):
         raise InvalidInputError(
-            f"look-up in table {table}: column {given.name!r} is {found.simpleString()}, the key {key.name!r} is "
-            f"{wanted.simpleString()}; cast it: df.withColumn({given.name!r}, col({given.name!r}).cast({wanted.simpleString()!r}))",
+            f"look-up in table {table}: column {row_field.name!r} is {row_type.simpleString()}, the key {key.name!r} is "
+            f"{key_type.simpleString()}; cast it: df.withColumn({row_field.name!r}, "
+            f"col({row_field.name!r}).cast({key_type.simpleString()!r}))",
             kind="type-mismatch",
         )

@@ -22,24 +22,26 @@ def stream_request(options: SourceOptions, parallelism: int = 1) -> StreamReques
             "latest, from-timestamp (with log.scan.timestamp-mills) or from-snapshot (with from-snapshot = <id>)",
             kind="batch-option",
         )
-    given = options.stream
+    stream_options = options.stream
     limits = BatchLimits(
-        rows=_number(given, "max-rows-per-trigger"),
-        size_bytes=parsed(given, "max-bytes-per-trigger", parse_size, "a size such as 64 mb"),
-        files=_number(given, "max-files-per-trigger"),
+        rows=_number(stream_options, "max-rows-per-trigger"),
+        size_bytes=parsed(stream_options, "max-bytes-per-trigger", parse_size, "a size such as 64 mb"),
+        files=_number(stream_options, "max-files-per-trigger"),
     )
-    ways: Any = given.get("on-discontinuity") or "raise"
-    times = {key: time for key in _TIME if (time := parsed(given, key, parse_int, "milliseconds since the epoch")) is not None}
+    ways: Any = stream_options.get("on-discontinuity") or "raise"
+    times = {
+        key: time for key in _TIME if (time := parsed(stream_options, key, parse_int, "milliseconds since the epoch")) is not None
+    }
     opt.refuse_two_spellings(times, kind="scan-mode")
     return StreamRequest(
         columns=options.columns,
         filter=options.filter,
-        row_kinds=_flag(given, "row-kinds"),
-        pairs=_flag(given, "pairs"),
-        scan=given.get(opt.LOG_SCAN.key) or None,
+        row_kinds=_flag(stream_options, "row-kinds"),
+        pairs=_flag(stream_options, "pairs"),
+        scan=stream_options.get(opt.LOG_SCAN.key) or None,
         time_millis=next(iter(times.values()), None),
-        from_snapshot=parsed(given, "from-snapshot", parse_int, "the id of a snapshot, or 0"),
-        consumer_id=given.get("consumer-id") or None,
+        from_snapshot=parsed(stream_options, "from-snapshot", parse_int, "the id of a snapshot, or 0"),
+        consumer_id=stream_options.get("consumer-id") or None,
         on_discontinuity=ways,
         limits=limits if limits != BatchLimits() else BatchLimits(files=MOST_FILES),
         task_bytes=options.task_bytes,
@@ -53,12 +55,12 @@ def asked_fields(pin: ReadPin, options: SourceOptions) -> tuple[Field, ...]:
     return stream_fields(context.schema, check_request(context, request).columns, row_kinds=request.row_kinds)
 
 
-def _flag(given: Mapping[str, str], key: str) -> bool:
-    return bool(parsed(given, key, parse_bool, "true or false"))
+def _flag(stream_options: Mapping[str, str], key: str) -> bool:
+    return bool(parsed(stream_options, key, parse_bool, "true or false"))
 
 
-def _number(given: Mapping[str, str], key: str) -> int | None:
-    return parsed(given, key, _positive, "a whole number from 1")
+def _number(stream_options: Mapping[str, str], key: str) -> int | None:
+    return parsed(stream_options, key, _positive, "a whole number from 1")
 
 
 def _positive(text: str) -> int:

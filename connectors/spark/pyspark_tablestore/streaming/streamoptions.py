@@ -27,12 +27,12 @@ class StreamOptions:
 
 def parse_stream_options(options: Mapping[str, str]) -> StreamOptions:
     """Parses what Spark collected. Raises InvalidInputError."""
-    given = {key.lower(): value for key, value in options.items()}
-    checkpoint, adopts = given.pop(_CHECKPOINT, None) or None, given.pop(_ADOPT, None) or "false"
-    given.pop(_NAME, None)
+    folded = {key.lower(): value for key, value in options.items()}
+    checkpoint, adopts = folded.pop(_CHECKPOINT, None) or None, folded.pop(_ADOPT, None) or "false"
+    folded.pop(_NAME, None)
     if adopts.lower() not in ("true", "false"):
         raise InvalidInputError(f"option {_ADOPT}: expected true or false, found {adopts!r}", kind="option-value")
-    table = parse_options(given)
+    table = parse_options(folded)
     if table.commit_user is not None:
         raise InvalidInputError(
             "a stream commits by its query id and numbers its batches itself; leave out commit-user and commit-identifier",

@@ -100,7 +100,7 @@ class Delivery:
 
     def refuse_mixed(self, options: ConsumeOptions, shown: Shown) -> None:
         """Raise BadParameter for what does not go with a delivery."""
-        _, *others = self._named()
+        _, *other_names = self._named()
         printed = {
             "--from-snapshot": options.is_range,
             "--snapshot-ids": options.snapshot_ids,
@@ -109,9 +109,9 @@ class Delivery:
             "--timestamp": options.timestamp is not None,
             "--limit": shown.limit is not None,
             "--output": shown.output is not None,
-            **dict.fromkeys(others, True),
+            **dict.fromkeys(other_names, True),
         }
-        if wrong := [one for one, given in printed.items() if given]:
+        if wrong := [option for option, is_set in printed.items() if is_set]:
             raise typer.BadParameter("does not go with what is delivered", param_hint=f"'{wrong[0]}'")
         if self.format not in (None, RowFormat.JSON, RowFormat.PARQUET) or (self.format is not None and self.folder is None):
             raise typer.BadParameter("only files have one, json or parquet; a topic has --topic-format", param_hint="'--format'")

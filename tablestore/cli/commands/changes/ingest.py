@@ -167,11 +167,11 @@ class _Shown:
         )
 
 
-def _letters(session: CommandRun, table: "ts.Table", name: str, given: str | None) -> "ts.Table":
-    if given is not None and is_path(given):
-        return session.table(given)
-    if given is None and is_path(name):
+def _letters(session: CommandRun, table: "ts.Table", name: str, letters_name: str | None) -> "ts.Table":
+    if letters_name is not None and is_path(letters_name):
+        return session.table(letters_name)
+    if letters_name is None and is_path(name):
         raise typer.BadParameter(
             "a table named by its path: name the table for dead letters, or choose --on-error", param_hint="'--dead-letters'"
         )
-    return ts.dead_letter_table(session.catalog(), given or f"{table.name.partition('$')[0]}{_SUFFIX}")
+    return ts.dead_letter_table(session.catalog(), letters_name or f"{table.name.partition('$')[0]}{_SUFFIX}")

@@ -43,7 +43,7 @@ def _print_onward(sink: "_Sink", table: ts.Table, options: ConsumeOptions) -> No
         follow=options.follow,
         on_discontinuity=options.gaps,
     )
-    fields = [table.schema.field(one) for one in (table.schema.names if options.columns is None else options.columns)]
+    fields = [table.schema.field(name) for name in (table.schema.names if options.columns is None else options.columns)]
     sink.follow(fields, batches, recorded=options.consumer is not None)
 
 

@@ -69,9 +69,9 @@ def compare(session: CommandRun, name: Name, engine: EngineOption = None) -> Non
         session.out.document(_record(report))
     else:
         session.out.say(str(report))
-        for what, rows in _examples(report).items():
+        for kind, rows in _examples(report).items():
             for row in rows:
-                session.out.say(f"{what}: {row}")
+                session.out.say(f"{kind}: {row}")
     if not report.is_equal:
         raise FoundProblems
 
@@ -116,12 +116,12 @@ def _record(report: "CompareReport") -> dict[str, Any]:
 
 
 def _examples(report: "CompareReport") -> dict[str, list[dict[str, Any]]]:
-    given: dict[str, pa.Table | None] = {
+    tables: dict[str, pa.Table | None] = {
         "only_current": report.examples_only_current,
         "only_other": report.examples_only_other,
         "changed": report.examples_changed,
     }
-    return {what: rows.to_pylist() for what, rows in given.items() if rows is not None}
+    return {kind: rows.to_pylist() for kind, rows in tables.items() if rows is not None}
 
 
 def _as_option(pair: str) -> tuple[str, str]:

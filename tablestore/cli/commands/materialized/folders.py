@@ -30,16 +30,16 @@ def plan(
     """
     with open_environment(session, engine) as environment:
         _use(environment, database)
-        found = environment.plan_folder(folder, blue_green=blue_green)
-    undeclared = [str(path) for path in found.undeclared]
+        folder_plan = environment.plan_folder(folder, blue_green=blue_green)
+    undeclared = [str(path) for path in folder_plan.undeclared]
     if session.out.as_json:
-        session.out.document({"statements": [asdict(one) for one in found.statements], "undeclared": undeclared})
+        session.out.document({"statements": [asdict(statement) for statement in folder_plan.statements], "undeclared": undeclared})
     else:
-        for one in found.statements:
-            session.out.say(str(one))
+        for statement in folder_plan.statements:
+            session.out.say(str(statement))
         for name in undeclared:
             session.out.say(f"not declared: {name}")
-    if found.changes:
+    if folder_plan.changes:
         raise FoundProblems
 
 
@@ -53,11 +53,11 @@ def apply(
     """
     with open_environment(session, engine) as environment:
         _use(environment, database)
-        for one in environment.apply_folder(folder, blue_green=blue_green):
+        for statement in environment.apply_folder(folder, blue_green=blue_green):
             if session.out.as_json:
-                session.out.line(asdict(one))
+                session.out.line(asdict(statement))
             else:
-                session.out.say(str(one))
+                session.out.say(str(statement))
             session.out.flush()
 
 

@@ -57,7 +57,7 @@ def list_tables(
     """List materialized tables: how fresh each is to be, how far it is behind, its last refresh, and what failed."""
     with ts.TableEnvironment.create(session.catalog()) as environment:
         figures = environment.freshness(database)
-    records = [figures_record(one, as_json=session.out.as_json) for one in figures]
+    records = [figures_record(table_figures, as_json=session.out.as_json) for table_figures in figures]
     session.out.listing("materialized_tables", _FIGURES, records, empty="No materialized tables.")
 
 
@@ -66,7 +66,7 @@ def history(session: CommandRun, name: Name) -> None:
     """List the refreshes of a table whose snapshots are still there, newest first."""
     with ts.TableEnvironment.create(session.catalog()) as environment:
         past = environment.refresh_history(name)
-    records = [_past_record(one, as_json=session.out.as_json) for one in past]
+    records = [_past_record(past_refresh, as_json=session.out.as_json) for past_refresh in past]
     session.out.listing("refreshes", _REFRESHES, records, empty=f"{name} was not refreshed yet.")
 
 
@@ -107,18 +107,20 @@ def refresh(
         session.table(name)
     with open_environment(session, engine) as environment:
         if name is None or upstream:
-            done = environment.refresh_due() if name is None else environment.refresh_chain(name)
-            for one in done:
-                say_refresh(session, one)
-            if not done and not session.out.as_json:
+            due_refreshes = environment.refresh_due() if name is None else environment.refresh_chain(name)
+            for due_refresh in due_refreshes:
+                say_refresh(session, due_refresh)
+            if not due_refreshes and not session.out.as_json:
                 session.out.say("Nothing is due.")
-            if any(one.error is not None for one in done):
+            if any(due_refresh.error is not None for due_refresh in due_refreshes):
                 raise typer.Exit(FAILED)
             return
         spec = f" PARTITION ({', '.join(map(_as_spec, partition))})" if partition else ""
         result = environment.execute_sql(f"ALTER MATERIALIZED TABLE {_quoted(name)} REFRESH{spec}")
         (report,) = result.to_arrow().to_pylist()
-    counts = [f"{report[key]} rows {way}" for key, way in (("rows_in", "in"), ("rows_out", "out")) if report[key] is not None]
+    counts = [
+        f"{report[key]} rows {direction}" for key, direction in (("rows_in", "in"), ("rows_out", "out")) if report[key] is not None
+    ]
     parts = [f"{report['mode']} refresh" if report["mode"] != "none" else "nothing to refresh", *counts, report["reason"]]
     session.out.done({"table": name, **report}, f"{name}: {'; '.join(part for part in parts if part)}.")
 
@@ -139,59 +141,59 @@ def resume(session: CommandRun, name: Name, engine: EngineOption = None) -> None
     session.out.done({"resumed": name}, f"{name} is refreshed again.")
 
 
-def say_refresh(session: CommandRun, one: "DueRefresh") -> None:
+def say_refresh(session: CommandRun, due_refresh: "DueRefresh") -> None:
     """One line about a refresh that was due: what it did, or why it failed."""
     if session.out.as_json:
-        session.out.line(due_record(one))
-    elif one.error is not None:
-        session.out.note(f"{one.table}: {one.error}")
+        session.out.line(due_record(due_refresh))
+    elif due_refresh.error is not None:
+        session.out.note(f"{due_refresh.table}: {due_refresh.error}")
     else:
-        session.out.say(f"{one.table}: {one.report}.")
+        session.out.say(f"{due_refresh.table}: {due_refresh.report}.")
     session.out.flush()
 
 
-def due_record(one: "DueRefresh") -> dict[str, Any]:
+def due_record(due_refresh: "DueRefresh") -> dict[str, Any]:
     """A refresh that was due, as JSON shows it."""
-    report = one.report
+    report = due_refresh.report
     return {
-        "table": str(one.table),
+        "table": str(due_refresh.table),
         "mode": report.mode if report else None,
         "reason": report.reason if report else None,
         "rows_in": report.rows_in if report else None,
         "rows_out": report.rows_out if report else None,
         "snapshot_id": report.snapshot_id if report else None,
-        "error": str(one.error) if one.error is not None else None,
+        "error": str(due_refresh.error) if due_refresh.error is not None else None,
     }
 
 
-def figures_record(one: "FreshnessFigures", *, as_json: bool) -> dict[str, Any]:
+def figures_record(figures: "FreshnessFigures", *, as_json: bool) -> dict[str, Any]:
     """The figures of a table as a listing shows them; durations in milliseconds for programs."""
-    last = one.last
+    last = figures.last
     return {
-        "table": f"{one.table.database}.{one.table.name}",
-        "status": str(one.status),
-        "mode": str(one.mode),
-        "target": _duration(one.target_ms, as_json=as_json),
-        "lag": _duration(one.lag_ms, as_json=as_json),
-        "late": one.is_late,
+        "table": f"{figures.table.database}.{figures.table.name}",
+        "status": str(figures.status),
+        "mode": str(figures.mode),
+        "target": _duration(figures.target_ms, as_json=as_json),
+        "lag": _duration(figures.lag_ms, as_json=as_json),
+        "late": figures.is_late,
         "last_refresh": last.at_ms if last else None,
         "last_mode": last.mode if last else None,
         "reason": last.reason if last else None,
-        "error": one.error.message if one.error else None,
-        "error_at": one.error.at_ms if one.error else None,
+        "error": figures.error.message if figures.error else None,
+        "error_at": figures.error.at_ms if figures.error else None,
     }
 
 
-def _past_record(one: "PastRefresh", *, as_json: bool) -> dict[str, Any]:
+def _past_record(past_refresh: "PastRefresh", *, as_json: bool) -> dict[str, Any]:
     return {
-        "snapshot_id": one.snapshot_id,
-        "at": one.at_ms,
-        "took": _duration(one.took_ms, as_json=as_json),
-        "mode": one.mode,
-        "rows_in": one.rows_in,
-        "rows_out": one.rows_out,
-        "rows_more": one.rows_more,
-        "reason": one.reason,
+        "snapshot_id": past_refresh.snapshot_id,
+        "at": past_refresh.at_ms,
+        "took": _duration(past_refresh.took_ms, as_json=as_json),
+        "mode": past_refresh.mode,
+        "rows_in": past_refresh.rows_in,
+        "rows_out": past_refresh.rows_out,
+        "rows_more": past_refresh.rows_more,
+        "reason": past_refresh.reason,
     }
 
 

@@ -100,10 +100,10 @@ class Server:
             self.session.out.note(str(error))
 
     def _refresh(self) -> None:
-        for one in self.environment.each_refresh_due(self._is_paused):
-            name = str(one.table)
-            say_refresh(self.session, one)
-            if one.error is None:
+        for due_refresh in self.environment.each_refresh_due(self._is_paused):
+            name = str(due_refresh.table)
+            say_refresh(self.session, due_refresh)
+            if due_refresh.error is None:
                 self._pauses.pop(name, None)
             else:
                 self._failures[name] += 1

@@ -64,19 +64,19 @@ class Loaded:
             self.snapshot_ids.append(snapshot.id)
 
 
-def load(session: CommandRun, wanted: Load, *, yes: bool) -> None:
+def load(session: CommandRun, request: Load, *, yes: bool) -> None:
     """Load, and say what landed, also of a load that fails. ``yes``: an overwrite is not asked about."""
-    named = wanted.settings.file_format is None
-    files = find_files(wanted.files, looks_like_rows if named else lambda path: True)
-    table = _opened(session, wanted.table, files[0]) if wanted.create is None else _created(session, wanted, files[0])
-    _check_way(table, wanted.way)
+    named = request.settings.file_format is None
+    files = find_files(request.files, looks_like_rows if named else lambda path: True)
+    table = _opened(session, request.table, files[0]) if request.create is None else _created(session, request, files[0])
+    _check_way(table, request.way)
     loaded = Loaded(snapshot_ids=[])
     try:
-        if wanted.way == "overwrite":
+        if request.way == "overwrite":
             _confirm_overwrite(session, table, files, yes)
-            _overwrite(session, table, files, wanted.settings, loaded)
+            _overwrite(session, table, files, request.settings, loaded)
         else:
-            _write(session, table, files, wanted, loaded)
+            _write(session, table, files, request, loaded)
     except BaseException:
         if loaded.snapshot_ids:
             session.out.note(
@@ -100,21 +100,21 @@ def _opened(session: CommandRun, name: str, first: str) -> ts.Table:
         ) from error
 
 
-def _created(session: CommandRun, wanted: Load, first: str) -> ts.Table:
-    assert wanted.create is not None, "it is only created where that was asked for"
+def _created(session: CommandRun, request: Load, first: str) -> ts.Table:
+    assert request.create is not None, "it is only created where that was asked for"
     if first == "-":
         raise typer.BadParameter(
             "standard input cannot be read twice: create the table with 'table create'", param_hint="'--create'"
         )
     session.catalog().create_table(
-        wanted.table,
-        schema=schema_of_file(first, wanted.settings),
-        primary_key=wanted.create.primary_key,
-        partition_by=wanted.create.partition_by,
-        options=wanted.create.options,
+        request.table,
+        schema=schema_of_file(first, request.settings),
+        primary_key=request.create.primary_key,
+        partition_by=request.create.partition_by,
+        options=request.create.options,
         ignore_if_exists=True,
     )
-    return session.table(wanted.table)
+    return session.table(request.table)
 
 
 def _check_way(table: ts.Table, way: Way | None) -> None:
@@ -130,18 +130,20 @@ def _check_way(table: ts.Table, way: Way | None) -> None:
 def _confirm_overwrite(session: CommandRun, table: ts.Table, files: Sequence[str], yes: bool) -> None:
     latest = table.context.snapshots.latest()
     rows = latest.total_record_count if latest else 0
-    what = f"the partitions ({', '.join(table.partition_by)}) that the rows fall into" if table.partition_by else "all rows"
-    sentence = f"Replaces {what} of {table.name}, which stores {rows:,} record(s) now, by the rows of {', '.join(files)}."
-    session.confirm(yes, sentence, {"table": table.name, "replaces": what, "records": rows, "files": list(files)})
+    replaced_text = (
+        f"the partitions ({', '.join(table.partition_by)}) that the rows fall into" if table.partition_by else "all rows"
+    )
+    sentence = f"Replaces {replaced_text} of {table.name}, which stores {rows:,} record(s) now, by the rows of {', '.join(files)}."
+    session.confirm(yes, sentence, {"table": table.name, "replaces": replaced_text, "records": rows, "files": list(files)})
 
 
-def _write(session: CommandRun, table: ts.Table, files: Sequence[str], wanted: Load, loaded: Loaded) -> None:
-    every = wanted.commit_every
+def _write(session: CommandRun, table: ts.Table, files: Sequence[str], request: Load, loaded: Loaded) -> None:
+    every = request.commit_every
     with table.new_writer() as writer:
-        lost = None if wanted.missing_columns is MissingColumns.NULL else partial(lost_columns, table.context)
-        for batch in _batches(session, files, wanted.settings, table.schema, loaded, lost):
+        lost_of = None if request.missing_columns is MissingColumns.NULL else partial(lost_columns, table.context)
+        for batch in _batches(session, files, request.settings, table.schema, loaded, lost_of):
             for piece in _pieces(batch, every, loaded.rows - loaded.committed_rows):
-                writer.write(piece, missing_columns=wanted.missing_columns)
+                writer.write(piece, missing_columns=request.missing_columns)
                 loaded.rows += piece.num_rows
                 if every is not None and loaded.rows - loaded.committed_rows >= every:
                     loaded.committed(writer.commit())
@@ -178,9 +180,9 @@ def _overwrite(session: CommandRun, table: ts.Table, files: Sequence[str], setti
     loaded.committed(table.overwrite(pa.RecordBatchReader.from_batches(first.schema, rows())))
 
 
-def _chained(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _chained(first: pa.RecordBatch, following: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield first
-    yield from rest
+    yield from following
 
 
 def _batches(
@@ -189,23 +191,23 @@ def _batches(
     settings: ReadSettings,
     target: pa.Schema,
     loaded: Loaded,
-    lost: MissingValues | None = None,
+    lost_of: MissingValues | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """All rows of all files, with a bar for each file."""
     for path in files:
-        with open_rows(path, settings, target=target, lost=lost) as source, session.out.progress(path, source.size) as bar:
+        with open_rows(path, settings, target=target, lost=lost_of) as source, session.out.progress(path, source.size) as bar:
             _check_columns(path, source.schema.names, target.names)
             for batch in source:
                 yield batch
                 _show(bar, source, loaded)
 
 
-def _check_columns(path: str, found: Sequence[str], known: Sequence[str]) -> None:
-    for name in found:
-        if name not in known and name != ROW_KIND_COLUMN:
+def _check_columns(path: str, names: Sequence[str], table_names: Sequence[str]) -> None:
+    for name in names:
+        if name not in table_names and name != ROW_KIND_COLUMN:
             raise ts.InvalidInputError(
-                f"{path} has a column {name!r} that the table does not have (columns: {', '.join(known)})"
-                f"{did_you_mean(name, known)}; choose with --columns, or add it: tablestore table alter add-column",
+                f"{path} has a column {name!r} that the table does not have (columns: {', '.join(table_names)})"
+                f"{did_you_mean(name, table_names)}; choose with --columns, or add it: tablestore table alter add-column",
                 kind="unknown-column",
             )
 

@@ -79,7 +79,7 @@ def import_files(
         raise typer.BadParameter(f"expected a table before the files, found the file {name!r}", param_hint="'TABLE'")
     from tablestore.cli.commands.writing.fileload import Load, NewTable, Way, load
 
-    made = NewTable(
+    new_table = NewTable(
         primary_key=split_names(primary_key or ""),
         partition_by=split_names(partition_by or ""),
         options=parse_pairs(option or (), "--option"),
@@ -95,6 +95,8 @@ def import_files(
     missing = missing_columns or MissingColumns.REFUSE
     load(
         session,
-        Load(name, files, settings, create=made if create else None, way=way, missing_columns=missing, commit_every=commit_every),
+        Load(
+            name, files, settings, create=new_table if create else None, way=way, missing_columns=missing, commit_every=commit_every
+        ),
         yes=yes,
     )

@@ -50,11 +50,11 @@ def insert(
     table = session.table(name)
     text = "".join(row.replace("\n", " ") + "\n" for row in rows)
     choice = missing_columns or MissingColumns.REFUSE
-    lost = None if choice is MissingColumns.NULL else partial(lost_columns, table.context)
-    schema, batches = json_batches(BytesIO(text.encode()), "the rows", table.schema, lost=lost)
-    given = pa.Table.from_batches(batches, schema=schema)
-    snapshot = table.upsert(given, missing_columns=choice) if table.primary_key else table.append(given)
-    _say(session, table, snapshot, f"Inserted {given.num_rows:,} row(s) into {table.name}", given.num_rows)
+    lost_of = None if choice is MissingColumns.NULL else partial(lost_columns, table.context)
+    schema, batches = json_batches(BytesIO(text.encode()), "the rows", table.schema, lost=lost_of)
+    row_table = pa.Table.from_batches(batches, schema=schema)
+    snapshot = table.upsert(row_table, missing_columns=choice) if table.primary_key else table.append(row_table)
+    _say(session, table, snapshot, f"Inserted {row_table.num_rows:,} row(s) into {table.name}", row_table.num_rows)
 
 
 @command(
