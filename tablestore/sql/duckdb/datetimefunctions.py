@@ -50,6 +50,19 @@ _AS_THEY_WERE_SET = """CASE
     WHEN :start::TIMESTAMP - TIMEZONE('UTC', :start) = :at::TIMESTAMP - TIMEZONE('UTC', :at) THEN :at
     ELSE :earliest
 END"""
+# A timestamp some days later, and the rest of an interval behind them: Spark takes each 24 hours for a day.
+_DAYS_LATER = """LIST_TRANSFORM([STRUCT_PACK(at := :start, by := EPOCH_US(:by))], LAMBDA _from:
+    LIST_TRANSFORM([STRUCT_PACK(
+        at := _from.at, to := CAST(_from.at::TIMESTAMP + TO_DAYS(CAST(_from.by // 86400000000 AS INTEGER)) AS TIMESTAMPTZ)
+    )], LAMBDA _step: CASE
+        WHEN _step.at::TIMESTAMP - TIMEZONE('UTC', _step.at) = _step.to::TIMESTAMP - TIMEZONE('UTC', _step.to) THEN _step.to
+        ELSE :earliest
+    END)[1] + TO_MICROSECONDS(_from.by % 86400000000)
+)[1]"""
+_SECONDS_OF = {
+    "WEEK": 604_800, "DAY": 86_400, "HOUR": 3_600, "MINUTE": 60, "SECOND": 1, "MILLISECOND": 1e-3, "MICROSECOND": 1e-6,
+}  # fmt: skip
+_DAY_SECONDS = 86_400
 _HOURS_AND_DAYS = ("HOUR", "DAY", "DD")
 _SHORT = ("MINUTE", "SECOND", "MILLISECOND", "MICROSECOND")
 _DIGITS = {
@@ -130,6 +143,38 @@ def months_later(node: exp.Expr) -> exp.Expr:
     """A TIMESTAMP to which months are added."""
     later = written(_AS_THEY_WERE_SET, start=node.this.copy(), at=node.copy(), earliest=first_shown(node.copy()))
     return in_steady_zone(node, later)
+
+
+def counts_days(node: exp.Expr) -> bool:
+    """True if a sum or difference adds an interval that may be as long as a day, and has no months."""
+    intervals = list(node.expression.find_all(exp.Interval))
+    units = [_unit(interval) for interval in intervals]
+    if not units or not all(unit in _SECONDS_OF for unit in units):
+        return False
+    length = intervals[0].this
+    if intervals[0] is not node.expression or not isinstance(length, exp.Literal):
+        return True
+    try:
+        return abs(float(length.name)) * _SECONDS_OF[units[0]] >= _DAY_SECONDS
+    except ValueError:
+        return False
+
+
+def days_later(node: exp.Expr) -> exp.Expr:
+    """A TIMESTAMP to which an interval of days and times is added, or from which it is taken: clocks stay as they are set for each
+    whole day."""
+    by = node.expression.copy()
+    if isinstance(node, exp.Sub):
+        by = exp.Neg(this=exp.Paren(this=by))
+    start = as_zoned(node.this)
+    node.set("this", start)
+    later = written(_DAYS_LATER, start=start.copy(), by=by, earliest=first_shown(exp.column("to", table="_step")))
+    return in_steady_zone(node, later)
+
+
+def _unit(interval: exp.Interval) -> str:
+    unit = interval.args.get("unit")
+    return unit.name.upper().removesuffix("S") if isinstance(unit, exp.Var) else ""
 
 
 def as_moments(node: exp.Expr, bound: Bound) -> dict[int, SqlType]:

@@ -97,7 +97,9 @@ from tablestore.sql.duckdb.clauses import (
 )
 from tablestore.sql.duckdb.datetimefunctions import (
     as_moments,
+    counts_days,
     counts_months,
+    days_later,
     in_microseconds,
     months_between,
     months_later,
@@ -672,6 +674,8 @@ def _node(node: exp.Expr, kind: Type) -> exp.Expr:
             return as_date(node)
         case exp.Add() | exp.Sub() if kind == TIMESTAMP and counts_months(node):
             return months_later(node)
+        case exp.Add() | exp.Sub() if kind == TIMESTAMP and counts_days(node):
+            return days_later(node)
         case exp.Sub() if kind == INTERVAL:
             raise refusal("the difference of two dates (datediff(a, b) counts the days)")
         case exp.Nullif() if kind == FLOAT:

@@ -175,3 +175,45 @@ def test_rows_are_grouped_by_such_a_moment(connection: duckdb.DuckDBPyConnection
         clauses = f"GROUP BY {made} HAVING {made} IS NOT NULL ORDER BY {made}"
         text = to_duckdb(f"SELECT {made} AS m, count(*) AS c FROM t {clauses}", KINDS)
         assert len(connection.sql(text).to_arrow_table()) == 1
+
+
+def days_later(moment: datetime, days: int, rest: timedelta, zone: ZoneInfo) -> float:
+    """Java's moment some days later, and the rest behind that: clocks stay as they are set, where they can show that time so."""
+    here = moment.astimezone(zone)
+    local = here.replace(tzinfo=None) + timedelta(days=days)
+    as_before = [local.replace(tzinfo=zone, fold=fold) for fold in (0, 1)]
+    shown_so = [
+        at
+        for at in as_before
+        if at.utcoffset() == here.utcoffset() and at.astimezone(UTC).astimezone(zone).replace(tzinfo=None) == local
+    ]
+    return (shown_so or as_before)[0].timestamp() + rest.total_seconds()
+
+
+@pytest.mark.parametrize("region", REGIONS)
+@pytest.mark.parametrize(
+    ("interval", "days", "rest"),
+    [
+        ("+ INTERVAL '1' DAY", 1, 0),
+        ("- INTERVAL '1' DAY", -1, 0),
+        ("+ INTERVAL '24' HOUR", 1, 0),
+        ("+ INTERVAL '-30' HOUR", -1, -6 * 3600),
+        ("- INTERVAL '100000' SECOND", -1, -13_600),
+        ("+ INTERVAL '3' HOUR", 0, 3 * 3600),
+        ("+ INTERVAL '2' WEEKS", 14, 0),
+        ("+ 9 * INTERVAL '5' HOUR", 1, 21 * 3600),
+    ],
+)
+def test_a_day_of_24_hours_is_a_day_of_the_calendar(
+    region: str, interval: str, days: int, rest: int, connection: duckdb.DuckDBPyConnection
+) -> None:
+    zone = ZoneInfo(region)
+    moments = [
+        at + timedelta(hours=hours) for at, _, _ in changes(zone) for hours in (-25.5, -24, -2, -0.5, 0, 0.5, 1.5, 23.5, 24.5)
+    ]
+    connection.register("rows", pa.table({"moment": pa.array(moments, pa.timestamp("us", "UTC"))}))
+    connection.execute("INSERT INTO t (moment) SELECT moment FROM rows")
+    connection.execute(f"SET TimeZone = '{region}'")
+    expected = [days_later(at, days, timedelta(seconds=rest), zone) for at in moments]
+    found = answers(connection, f"moment {interval}")
+    assert [pair for pair in zip(moments, expected, found, strict=True) if pair[1] != pair[2]] == []
