@@ -19,6 +19,7 @@ from tablestore.types.datatypes import MAX_PRECISION
 # Below, an engine is fast enough, and its errors name a place in the text.
 LEAST_ROWS = 100
 
+_VALUES = re.compile(r"\s*VALUES\b", re.IGNORECASE)
 _NUMBER = re.compile(r"\d+(?:\.\d*)?|\.\d+")
 _WORDS = {"NULL": None, "TRUE": True, "FALSE": False}
 # The numbers of digits that Spark gives to whole numbers beside a decimal.
@@ -27,12 +28,13 @@ _INT_DIGITS, _BIGINT_DIGITS = 10, 20
 Literal = bool | str | int | Decimal | None
 
 
-def literal_rows(values: str) -> pa.Table | None:
-    """The rows of ``VALUES (…), (…)``, columns col1, col2, …; None if there are few of them, or an engine has to look at them."""
-    if values.count("(") < LEAST_ROWS:
+def literal_rows(values: str, least: int = LEAST_ROWS) -> pa.Table | None:
+    """The rows of ``VALUES (…), (…)``, columns col1, col2, …; None if there are fewer than ``least``, or an engine has to look at
+    them."""
+    if values.count("(") < least or not _VALUES.match(values):
         return None
     rows = _rows(Tokens(values))
-    if rows is None or len(rows) < LEAST_ROWS or len({len(row) for row in rows}) > 1:
+    if rows is None or len(rows) < least or len({len(row) for row in rows}) > 1:
         return None
     columns = [_column(column) for column in zip(*rows, strict=True)]
     if any(column is None for column in columns):

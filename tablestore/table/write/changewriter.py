@@ -51,11 +51,12 @@ class ChangeWriter:
         table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
         self._check_columns(table.column_names)
         kinds = kinds_from_symbols(table.column(ROW_KIND_COLUMN))
-        if pc.any(pc.equal(kinds, int(RowKind.UPDATE_BEFORE))).as_py():
+        there = set(np.unique(kinds.to_numpy()).tolist())
+        if RowKind.UPDATE_BEFORE in there:
             raise InvalidInputError(
                 f"expected one row for each change of {self._where}, found a -U; an update is one row of kind +U", kind="row-kind"
             )
-        if not self._change.sets and pc.any(pc.equal(kinds, int(RowKind.UPDATE_AFTER))).as_py():
+        if not self._change.sets and RowKind.UPDATE_AFTER in there:
             raise InvalidInputError(
                 f"{self._where}: {self._change.operation} sets no column, and there is a +U; name the columns that its updates set",
                 kind="row-kind",

@@ -163,8 +163,11 @@ class TableWriter:
         """
         context = self._context
         inserts = pc.equal(kinds, int(RowKind.INSERT))
-        for chosen, fill in ((inserts, _fills(context)), (pc.invert(inserts), False)):
-            part, codes = rows.filter(chosen), kinds.filter(chosen)
+        added = pc.sum(inserts).as_py() or 0
+        for chosen, count, fill in ((inserts, added, _fills(context)), (pc.invert(inserts), rows.num_rows - added, False)):
+            if not count and rows.num_rows:
+                continue
+            part, codes = (rows, kinds) if count == rows.num_rows else (rows.filter(chosen), kinds.filter(chosen))
             conformed = conform(part, context.schema.fields, where=f"table {context.files.root_uri}", fill=fill)
             self._check_sizes(conformed, codes)
             self._data_writer().write(conformed, codes if context.schema.is_keyed else None)
