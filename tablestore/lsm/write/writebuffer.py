@@ -172,7 +172,8 @@ class WriteBuffer:
     def _kept(self, rows: pa.Table, kinds: Kinds) -> Mask:
         """The rows that go into files, without those that mean nothing there."""
         assert self._merge is not None
-        kept: Mask = ~np.isin(kinds, self._merge.skipped_kinds)
+        skipped = self._merge.skipped_kinds
+        kept: Mask = ~np.isin(kinds, skipped) if skipped else np.ones(len(kinds), np.bool_)
         if self._once:
             kept &= kinds != RowKind.UPDATE_BEFORE
         elif self._merge.engine == "deduplicate" and self._merge.sequence_fields:

@@ -93,7 +93,8 @@ class ExpressionReader:
     def whole(self, node: exp.Expression) -> Expression:
         """The expression of a text's tree. Raises InvalidInputError for one that is nested too deep."""
         found = self.read(node)
-        if (depth := levels(found)) > MOST_LEVELS:
+        # Each level takes a character at least.
+        if len(self._text) > MOST_LEVELS and (depth := levels(found)) > MOST_LEVELS:
             raise InvalidInputError(
                 f"{shorten(self._text)!r} is nested {depth} levels deep, more than the limit of {MOST_LEVELS}; compute it in "
                 "several steps",
