@@ -62,6 +62,7 @@ from tablestore.table.write.changetasks import commit_changes
 _MEANINGS = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.ansi.enforceReservedKeywords": "false",
     "spark.sql.caseSensitive": "false",
     "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.legacy.consecutiveStringLiterals.enabled": "false",

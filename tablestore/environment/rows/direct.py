@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
+from operator import attrgetter
 
 import pyarrow as pa
 from sqlglot import exp
@@ -19,7 +21,7 @@ from sqlglot import exp
 from tablestore.environment.engine import Agrees, InsertTarget
 from tablestore.environment.rows.literalrows import literal_rows
 from tablestore.environment.session.session import Session
-from tablestore.errors import InvalidInputError, TablestoreError
+from tablestore.errors import InvalidInputError, TablestoreError, UnsupportedError
 from tablestore.format.snapshot import Snapshot
 from tablestore.memo import Memo
 from tablestore.recursion import deep_stack
@@ -27,9 +29,8 @@ from tablestore.sql.source import Fragment
 from tablestore.sql.statements.rows import Delete, Insert, Update
 from tablestore.sql.writing.insertion import columns_by_place, rows_to_insert
 from tablestore.store.commit.conflict import StalePlan
-from tablestore.store.context import TableContext
-from tablestore.store.scan.splits import Split, plan_scan
-from tablestore.table.change.assigning import Assignments
+from tablestore.store.scan.splits import plan_scan
+from tablestore.table.change.assigning import Assignments, no_rows
 from tablestore.table.change.update import removed_rows, updated_rows
 from tablestore.table.table import Table
 from tablestore.table.write.changetasks import ChangeJob, ChangeMessage, write_changes
@@ -40,6 +41,7 @@ from tablestore.types.arrays import one_chunk
 from tablestore.types.arrowtypes import to_arrow_type
 from tablestore.types.datatypes import Field
 from tablestore.types.expression.agreement import Agreed, agreed_condition, agreed_store, agreed_value
+from tablestore.types.expression.assignment import assigned_values
 from tablestore.types.expression.coercion import cast_to
 from tablestore.types.expression.expression import Column, Expression
 from tablestore.types.expression.sqlexpression import ExpressionReader
@@ -53,10 +55,14 @@ MOST_ROWS = 100_000
 
 _QUOTED = re.compile(r"'[^']*'|`[^`]*`")
 # What has another meaning to some engines, or in some sessions.
-_SPECIAL = re.compile(r"[\"\\$?:{}@#]|--|/\*")
+_SPECIAL = re.compile(r"[\"\\$?:{}@#]|--|/\*|\b0[xXbB]")
 _CALL = re.compile(r"([^\W\d]\w*)\s*\(")
+# Of one condition inside of another without parentheses parsers make different trees: ``a = b IS NULL``.
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
+_PREDICATES = (*_COMPARISONS, exp.Is, exp.In, exp.Between, exp.Like)
+_CONDITIONS = (*_PREDICATES, exp.Not)
 # Words that stand before a parenthesis and call no function.
-_WORDS = frozenset("AND OR NOT IN LIKE BETWEEN CASE WHEN THEN ELSE IF CAST AS DECIMAL".split())  # noqa: SIM905
+_WORDS = frozenset("AND OR NOT IN LIKE BETWEEN CASE WHEN THEN ELSE CAST AS DECIMAL".split())  # noqa: SIM905
 
 
 def direct_rows(session: Session, statement: Insert, fields: Sequence[Field]) -> pa.Table | None:
@@ -110,8 +116,10 @@ def write_directly(
 ) -> tuple[ChangeJob, ChangeMessage] | None:
     """Writes the files of a statement that no engine has to run, for a commit; None: an engine has to. Raises StalePlan."""
     fragments = [statement.where] if statement.where is not None else []
-    if isinstance(statement, Update):
-        fragments += [one.value for one in statement.assignments if one.value is not None]
+    for assignment in statement.assignments if isinstance(statement, Update) else ():
+        if assignment.value is None:
+            return None
+        fragments.append(assignment.value)
     try:
         if not may_be_direct(session, fragments):
             return None
@@ -119,18 +127,18 @@ def write_directly(
         return None if direct is None else _written(table, statement, direct, base)
     except StalePlan:
         raise
-    except TablestoreError:
+    except (TablestoreError, RecursionError, pa.ArrowException):
         # The engine says it in its words, and where.
         return None
 
 
 def may_be_direct(session: Session, fragments: Sequence[Fragment]) -> bool:
     """True if texts mean the same to everyone, as far as they can be read."""
-    bare = [_QUOTED.sub("", fragment.text) for fragment in fragments]
-    if any(map(_SPECIAL.search, bare)) or any("\\" in fragment.text or "${" in fragment.text for fragment in fragments):
+    text = "\n".join(map(attrgetter("text"), fragments))
+    bare = _QUOTED.sub("q", text)
+    if _SPECIAL.search(bare) or "\\" in text or "${" in text:
         return False
-    calls = {name for text in bare for name in _CALL.findall(text)} - _WORDS
-    calls = {name for name in calls if name.upper() not in _WORDS}
+    calls = set(_CALL.findall(bare.upper())) - _WORDS
     if session.restrictions is not None or (calls and session.functions.called()):
         return False
     return isinstance(session.engine, Agrees) and session.engine.agrees(calls=bool(calls))
@@ -145,8 +153,7 @@ def direct_change(statement: Update | Delete, fields: tuple[Field, ...], memo: M
         return None
     sets: dict[str, Expression] = {}
     for assignment in statement.assignments if isinstance(statement, Update) else ():
-        if assignment.value is None:
-            return None
+        assert assignment.value is not None, "a default is for an engine"
         value = memo(_agreed_value, assignment.value.text, columns, assignment.column)
         if value is None or value[0] in sets:
             return None
@@ -158,7 +165,7 @@ def direct_change(statement: Update | Delete, fields: tuple[Field, ...], memo: M
         tree, condition = _expression(text, columns)
         if not agreed_condition(condition, columns.type):
             return None
-        predicate = condition_of(tree, text, lambda name: columns.field("", name))
+        predicate = condition_of(tree, text, partial(columns.field, ""))
     check_depth(predicate)
     return DirectChange(sets=sets, predicate=predicate)
 
@@ -173,12 +180,15 @@ class _Columns:
 
     @classmethod
     def of(cls, fields: tuple[Field, ...], alias: str) -> "_Columns":
-        return cls(fields, alias, {one.name.casefold(): one for one in fields})
+        names = map(str.casefold, map(attrgetter("name"), fields))
+        return cls(fields, alias, dict(zip(names, fields, strict=True)))
 
     def field(self, table: str, name: str) -> Field:
-        if (table and table.casefold() != self.alias) or name.casefold() not in self.by_name:
+        found = self.by_name.get(name.casefold())
+        # What else than letters of English are equal but for their case is no matter of agreement.
+        if found is None or (table and table.casefold() != self.alias) or (name != found.name and not name.isascii()):
             raise InvalidInputError(f"there is no column {table}.{name}", kind="unknown-column")
-        return self.by_name[name.casefold()]
+        return found
 
     def column(self, table: str, name: str) -> Column:
         return Column(self.field(table, name).name)
@@ -193,15 +203,24 @@ def _agreed_value(text: str, columns: _Columns, column: tuple[str, ...]) -> tupl
     target = columns.field(".".join(table), name)
     with deep_stack():
         value = _expression(text, columns)[1]
-    return (target.name, value) if agreed_value(value, columns.type, target.type) else None
+    if not agreed_value(value, columns.type, target.type):
+        return None
+    # An engine may compute what has no column, and fail there, although there is no row.
+    assigned_values(value, target, no_rows(lambda column: columns.type(column.name)))
+    return target.name, value
 
 
 def _expression(text: str, columns: _Columns) -> tuple[exp.Expression, Expression]:
     """The tree of a text, without names of tables, and the expression that it means."""
     tree = parse_tree(text, what="expression", example="price * 2")
     expression = ExpressionReader(text, columns.column).whole(tree)
-    for name in tree.find_all(exp.Column):
-        name.set("table", None)
+    for node in tree.walk():
+        if isinstance(node, exp.Column):
+            node.set("table", None)
+        elif isinstance(node, _PREDICATES):
+            right = node.expression if isinstance(node, _COMPARISONS) else None
+            if isinstance(node.this, _CONDITIONS) or isinstance(right, _CONDITIONS):
+                raise UnsupportedError(f"{text} has other parentheses for some engines", kind="unsupported-filter")
     return tree, expression
 
 
@@ -218,13 +237,12 @@ def _written(
     check_change(context, change)
     base = settled(context, base)
     splits = plan_scan(context, base, direct.predicate).splits
-    if sum(file.row_count for split in splits for file in split.files) > MOST_ROWS:
+    runs = (run for split in splits for section in split.sections for run in section.runs)
+    if sum(file.row_count for run in runs for file in run) > MOST_ROWS:
         return None
-    job = ChangeJob.of(context, change, base)
-    return job, write_changes(context, table.change_log, job, _rows(context, splits, direct))
-
-
-def _rows(context: TableContext, splits: Sequence[Split], direct: DirectChange) -> Iterator[pa.Table]:
     if direct.sets:
-        return updated_rows(context, splits, Assignments(direct.sets), direct.predicate)
-    return removed_rows(context, splits, direct.predicate)
+        rows = updated_rows(context, splits, Assignments(direct.sets), direct.predicate)
+    else:
+        rows = removed_rows(context, splits, direct.predicate)
+    job = ChangeJob.of(context, change, base)
+    return job, write_changes(context, table.change_log, job, rows)

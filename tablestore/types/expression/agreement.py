@@ -16,9 +16,11 @@ error. A condition may not, as it depends on the engine which rows are asked at 
 """
 
 import datetime as dt
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 import pyarrow as pa
 
@@ -33,6 +35,7 @@ _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _DOUBLE_DIGITS = 15
 # Spark changes the sign of a decimal with so many digits; those behind it are rounded away.
 _SIGNED_DIGITS = 34
+_LEAST_DOUBLE = 1e-300
 _NO_TYPE = pa.null()
 
 
@@ -107,26 +110,37 @@ def _agreed(expression: Expression, type_of: TypeOf) -> Agreed | None:
         case Column(name):
             return Agreed(type_of(name))
         case Value(value):
-            return Agreed(value.type, value) if value.is_valid or value.type == _NO_TYPE else None
+            return Agreed(value.type, value) if _is_literal(value) else None
         case Cast(argument, kind):
             inner = _agreed(argument, type_of)
             return None if inner is None else _cast(inner, kind)
         case Call("case", arguments):
             return _case([_agreed(part, type_of) for part in arguments])
         case Call(function, arguments):
-            parts = [part for argument in arguments if (part := _agreed(argument, type_of)) is not None]
-            return None if len(parts) < len(arguments) else _call(function, parts)
+            parts: list[Agreed] = []
+            for argument in arguments:
+                if (part := _agreed(argument, type_of)) is None:
+                    return None
+                parts.append(part)
+            return _call(function, parts)
+
+
+def _is_literal(value: pa.Scalar) -> bool:
+    """True for NULL and for what texts spell; what overflows or vanishes as a DOUBLE (1e400, 1e-400) some engines refuse."""
+    if not value.is_valid:
+        return bool(value.type == _NO_TYPE)
+    return bool(value.type != pa.float64() or _LEAST_DOUBLE <= abs(value.as_py()) < math.inf)
 
 
 def _call(function: str, parts: Sequence[Agreed]) -> Agreed | None:
     if function == "IS NULL":
         return Agreed(pa.bool_(), fails=parts[0].fails)
-    if not all(_is_plain(part.type) for part in parts):
+    if not all(map(_is_plain, map(attrgetter("type"), parts))):
         return None
     found = _RULES[function](parts) if function in _RULES else None
     if found is None:
         return None
-    return replace(found, literal=None, fails=found.fails or any(part.fails for part in parts))
+    return replace(found, literal=None, fails=found.fails or any(map(attrgetter("fails"), parts)))
 
 
 def _cast(value: Agreed, wanted: DataType) -> Agreed | None:

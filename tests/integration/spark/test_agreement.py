@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 COLUMN_OF = column_finder({"": SCHEMA.names}, "expression")
-READ = [name for name in SCHEMA.names if name not in ("ts", "tz", "st", "arr", "p")]
+READ = [name for name in SCHEMA.names if name not in ("ts", "tz", "st", "arr")]
 KINDS = "int double float decimal text bool bytes date".split()  # noqa: SIM905
 
 

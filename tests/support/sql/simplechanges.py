@@ -42,7 +42,7 @@ SCHEMA = pa.schema(
         ("Größe", pa.float64()),
     ]
 )
-_TEXTS = ["", " ink ", "a", "ab", "äÖ%_", "日本", "a\nb", "it's", None, "ink", "zzzz"]
+_TEXTS = ["", " ink ", "\tx\u00a0 ", "\U0001f600a", "a", "ab", "äÖ%_", "日本", "a\nb", "it's", None, "ink", "zzzz"]
 _DOUBLES = [NAN, 0.0, -0.0, INF, -INF, 1.5, -2.25, 1e308, 5e-324, None, 0.1, 2.0**53 + 2]
 _DAYS = [dt.date(1, 1, 1), dt.date(9999, 12, 31), dt.date(1969, 12, 31), dt.date(2024, 2, 29), dt.date(2024, 1, 31), None]
 _VALUES: dict[str, list[Any]] = {
@@ -76,7 +76,7 @@ _NAMES = {
     "float": ["f"],
     "double": ["x", "y", "X", "`Größe`"],
     "decimal": ["m", "w"],
-    "text": ["s", "u", "S", "vc"],
+    "text": ["s", "u", "S", "vc", "p"],
     "bool": ["b"],
     "bytes": ["bin"],
     "date": ["d", "e"],
@@ -238,7 +238,7 @@ class Texts:
         """An INSERT of literals."""
         rng = self._rng
         kinds = {name.lower().replace("größe", "Größe"): kind for kind, names in _NAMES.items() for name in names}
-        names = ["id", "p", *rng.sample([name for name in kinds if name != "id"], rng.randrange(4))]
+        names = ["id", "p", *rng.sample([name for name in kinds if name not in ("id", "p")], rng.randrange(4))]
         rows = []
         for _ in range(rng.choice([1, 1, 2, 3])):
             row = [str(rng.randrange(60)), rng.choice(["'a'", "'b'"])]
