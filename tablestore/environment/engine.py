@@ -288,6 +288,15 @@ class WritesConnectors(Protocol):
         ...
 
 
+@runtime_checkable
+class Agrees(Protocol):
+    """An engine whose sessions may compute expressions as :mod:`tablestore.types.expression.agreement` says."""
+
+    def agrees(self, *, calls: bool) -> bool:
+        """True if no setting of this session changes what expressions mean; with ``calls``: functions by name, too."""
+        ...
+
+
 class Stream(Protocol):
     """A stream that an engine writes to a table, batch by batch, each once."""
 

@@ -137,8 +137,8 @@ def done(*notices: Notice) -> Result:
 
 def landed(snapshot: Snapshot | None, *notices: Notice) -> Result:
     """The result of a statement that changes rows."""
-    ids = [snapshot.id if snapshot is not None else None]
-    rows = pa.table({"snapshot_id": ids}, schema=SNAPSHOT_SCHEMA)
+    ids = pa.array([snapshot.id if snapshot is not None else None], pa.int64())
+    rows = pa.Table.from_arrays([ids], schema=SNAPSHOT_SCHEMA)
     return Result(rows, kind="snapshot", snapshot=snapshot, notices=notices)
 
 

@@ -107,10 +107,15 @@ class LocalFileStore:
     def exists(self, path: str) -> bool:
         full = self._inside(path)
         try:
-            _stat_file(full)
-        except NotFoundError:
-            return False
-        return True
+            status = os.stat(full)
+        except OSError as error:
+            # Most are asked for in vain: those above the newest snapshot.
+            if is_gone(error):
+                return False
+            raise translated(error, verb="look at", where=full) from error
+        if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
+            raise _not_a_file(full, status.st_mode)
+        return stat.S_ISREG(status.st_mode)
 
     def open_input(self, path: str) -> "pa.NativeFile":
         # Metadata is read without Arrow.

@@ -47,7 +47,7 @@ class ChangeLogs:
         from tablestore.log.publishedlog import PublishedLog
         from tablestore.log.settings import settings_of
 
-        settings = settings_of(context)
+        settings = context.once(settings_of)
         if settings.system == "filestore":
             return FileStoreLog(context, settings, self._publishers)
         if self._silent:

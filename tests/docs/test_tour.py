@@ -53,13 +53,17 @@ def env(tmp_path: Path) -> Iterator[ts.TableEnvironment]:
         yield env
 
 
-@pytest.mark.parametrize("call", ["`table.upsert(rows)`", "`UPDATE t SET x = x + 2 WHERE id = 2`"])
+DIRECT, QUERIED = "UPDATE t SET x = x + 2 WHERE id = 2", "UPDATE t SET x = pmod(x, 3) WHERE id = 2"
+
+
+@pytest.mark.parametrize("call", ["`table.upsert(rows)`", f"`{DIRECT}`", f"`{QUERIED}`"])
 def test_a_call_goes_the_way_that_the_tour_says(env: ts.TableEnvironment, call: str) -> None:
     table = env.catalog().table("default.t")
     table.upsert([{"id": 2, "x": 2}])
     runs: dict[str, Callable[[], object]] = {
         "`table.upsert(rows)`": lambda: table.upsert([{"id": 1, "x": 5}]),
-        "`UPDATE t SET x = x + 2 WHERE id = 2`": lambda: env.execute_sql("UPDATE t SET x = x + 2 WHERE id = 2"),
+        f"`{DIRECT}`": lambda: env.execute_sql(DIRECT),
+        f"`{QUERIED}`": lambda: env.execute_sql(QUERIED),
     }
     named, order = steps(call), called(runs[call])
     assert len(named) > 10

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import tablestore as ts
+from tablestore.table.write.changetasks import write_changes
 from tablestore.types.filter.predicatetext import to_sql
 
 HUNDRED = "(SELECT CAST(id AS INT) AS id, 7 AS v FROM range(100)) AS s"
@@ -38,19 +39,24 @@ def planned(duck: ts.TableEnvironment, monkeypatch: pytest.MonkeyPatch) -> Plann
         def commit(name: str, other: str) -> None:
             with monkeypatch.context() as patch:
                 patch.setattr(engine, "change", real)
+                patch.setattr("tablestore.environment.rows.direct.write_changes", write_changes)
                 for one in other.split("; "):
                     duck.execute_sql(one.format(table=name))
 
-        def overtaken(query: Any, target: Any) -> Any:
-            nonlocal calls
-            calls += 1
-            if (other := next(left, None)) is not None:
-                commit("one", other)
-                commit("twin", other)
-            return real(query, target)
+        def overtaken(change: Callable[..., Any]) -> Callable[..., Any]:
+            def run(*arguments: Any) -> Any:
+                nonlocal calls
+                calls += 1
+                if (other := next(left, None)) is not None:
+                    commit("one", other)
+                    commit("twin", other)
+                return change(*arguments)
+
+            return run
 
         with monkeypatch.context() as patch:
-            patch.setattr(engine, "change", overtaken)
+            patch.setattr(engine, "change", overtaken(real))
+            patch.setattr("tablestore.environment.rows.direct.write_changes", overtaken(write_changes))
             duck.execute_sql(statement.format(table="one"), **parameters)
         duck.execute_sql(statement.format(table="twin"), **parameters)
         one, twin = (

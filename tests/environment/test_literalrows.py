@@ -1,5 +1,6 @@
 """Long VALUES of literals are read without an engine, as the rows and types that Spark gives them."""
 
+import datetime as dt
 from decimal import Decimal
 from pathlib import Path
 
@@ -26,6 +27,7 @@ def values(*rows: str) -> str:
         (("3000000000", "0.25"), pa.decimal128(22, 2), Decimal("3000000000.00")),
         (("'it''s'", '"two\\nlines"', "r'\\n'", "''"), pa.string(), "it's"),
         (("TRUE", "false", "null"), pa.bool_(), True),
+        (("DATE '2024-02-29'", "NULL"), pa.date32(), dt.date(2024, 2, 29)),
         (("NULL",), pa.null(), None),
     ],
 )
@@ -46,7 +48,12 @@ def test_literals_have_the_types_that_spark_gives(rows: tuple[str, ...], data_ty
         values("1L"),
         values("9223372036854775808"),
         values("99999999999999999999999999999.5", "0.0000000001"),
-        values("DATE '2024-01-01'"),
+        values("DATE '2024-1-1'"),
+        values("DATE '2024-02-30'"),
+        values("DATE '2024-01-01'", "'2024-01-01'"),
+        values("DATE x"),
+        values("- DATE '2024-01-01'"),
+        values("TIMESTAMP '2024-01-01'"),
         values("- 'a'"),
         values("'a' 'b'"),
         values(":x"),

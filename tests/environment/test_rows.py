@@ -309,7 +309,7 @@ def test_a_change_that_others_made_stale_is_planned_again(env: ts.TableEnvironme
         return real(query, target)
 
     engine.change = overtaken  # type: ignore[method-assign]
-    env.execute_sql("UPDATE t SET v = v + 1 WHERE id = 1")
+    env.execute_sql("UPDATE t SET v = v + CAST('1' AS INT) WHERE id = 1")
     assert calls == [1, 2]
     assert rows_of(env.execute_sql("SELECT v FROM t")) == [(101,)]
 

@@ -117,6 +117,10 @@ class DuckDBEngine:
         self._registered.pop(name, None)
         self._functions.pop(name.lower(), None)
 
+    def agrees(self, *, calls: bool) -> bool:
+        """True if only the time zone was set, and nobody else sets anything."""
+        return self._owns and self._sessions.settings.keys() <= {"timezone"}
+
     def has_function(self, name: str) -> bool:
         """True if Spark's dialect, in which queries are written, has a function of this name."""
         return is_spark_function(name)

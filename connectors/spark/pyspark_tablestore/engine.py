@@ -58,6 +58,18 @@ from tablestore.table.table import Table
 from tablestore.table.upkeep.compaction import CompactReport
 from tablestore.table.write.changetasks import commit_changes
 
+# Settings of Spark that say what literals, names and operators mean, with the value that they have by themselves.
+_MEANINGS = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.ansi.enforceReservedKeywords": "false",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.legacy.consecutiveStringLiterals.enabled": "false",
+    "spark.sql.legacy.exponentLiteralAsDecimal.enabled": "false",
+    "spark.sql.legacy.literal.pickMinimumPrecision": "true",
+}
+
 
 class SparkRows:
     """A query that is ready to run. Its result is collected in this process; ``native`` is the DataFrame to go on with in Spark."""
@@ -231,6 +243,11 @@ class SparkEngine:
     def drop_function(self, name: str) -> None:
         with query_errors("DROP FUNCTION"):
             self._spark.sql(f"DROP TEMPORARY FUNCTION IF EXISTS {name}")
+
+    def agrees(self, *, calls: bool) -> bool:
+        """True if the settings are Spark's own that say what literals, names and operators mean. Any function may be replaced."""
+        with query_errors("the settings"):
+            return not calls and all(self._spark.conf.get(key, value) == value for key, value in _MEANINGS.items())
 
     def has_function(self, name: str) -> bool:
         with query_errors("the names of functions"):

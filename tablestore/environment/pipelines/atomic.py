@@ -25,7 +25,7 @@ from tablestore.environment.pipelines.inserts import OneInsert
 from tablestore.environment.pipelines.pipeline import JobPlan
 from tablestore.environment.pipelines.streams import StreamInsert, StreamSetting
 from tablestore.environment.result import SNAPSHOT_SCHEMA, Result, ResultKind, landed
-from tablestore.environment.rows.insert import Insertion
+from tablestore.environment.rows.insert import Insertion, bound_to
 from tablestore.environment.rows.queries import explained
 from tablestore.environment.session.catalogs import sweep_dead
 from tablestore.environment.session.objects import ConnectorTable
@@ -249,7 +249,7 @@ class PendingRows:
     def write(self, table: Table, catalog: Catalog, job: Job[Result]) -> Result:
         """Writes them as the first snapshot of the table, in the name of the job."""
         target = InsertTarget(table=table, spec=spec_of(catalog, table), commit_user=job.id)
-        insertion = Insertion(name=self.name, query=self.query, target=target)
+        insertion = Insertion(name=self.name, bind=bound_to(self.query), target=target)
         return OneInsert(session=self.session, insertion=insertion, source=self.source).run(job)
 
     def explain(self) -> str:

@@ -36,7 +36,7 @@ from tablestore.environment.pipelines.inserts import OneInsert
 from tablestore.environment.pipelines.pipeline import JobPlan, TablePipeline, run_statement
 from tablestore.environment.pipelines.streams import StreamSetting, stream_into, stream_setting
 from tablestore.environment.result import DONE_SCHEMA, SNAPSHOT_SCHEMA, Result, ResultKind, already_there, done, landed
-from tablestore.environment.rows.insert import Insertion, QueryToInsert, check_batch, check_writes
+from tablestore.environment.rows.insert import Insertion, QueryToInsert, bound_to, check_batch, check_writes
 from tablestore.environment.rows.queries import explained
 from tablestore.environment.session.objects import ConnectorTable
 from tablestore.environment.session.session import Session, made_by_query, placing
@@ -268,7 +268,7 @@ class Creation:
 
     def _insertion(self, into: Table | ConnectorTable) -> Insertion:
         target = self.rows.table_target(self.path, into) if isinstance(into, Table) else into
-        return Insertion(name=str(self.path), query=self.query, target=target)
+        return Insertion(name=str(self.path), bind=bound_to(self.query), target=target)
 
 
 def _name_taken(path: ObjectPath, statement: CreateTable, source: Source) -> AlreadyExistsError:

@@ -23,8 +23,9 @@ from tablestore.environment.engine import (
 )
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.result import Result, landed
+from tablestore.environment.rows.direct import write_directly
 from tablestore.environment.rows.expressions import schema_of, types_of
-from tablestore.environment.rows.freshrows import no_longer_there
+from tablestore.environment.rows.freshrows import no_longer_there, table_gone
 from tablestore.environment.rows.relations import Relations, by_name
 from tablestore.environment.session.session import Session, placing
 from tablestore.environment.source import Source
@@ -38,6 +39,7 @@ from tablestore.sql.writing.columnvalues import AssignedValues, GivenTypes
 from tablestore.sql.writing.mergerows import merge_query, merged_values
 from tablestore.sql.writing.updating import delete_query, update_query, updated_values
 from tablestore.table.table import Table
+from tablestore.table.write.changetasks import ChangeJob, ChangeMessage, commit_changes
 from tablestore.table.write.current import run_until_current
 from tablestore.table.write.rowchange import RowChange
 from tablestore.types.filter.predicate import FALSE, Predicate
@@ -45,8 +47,9 @@ from tablestore.types.filter.predicate import FALSE, Predicate
 Change = Delete | Update | Merge
 
 
-def change(session: Session, statement: Change, source: Source, parameters: Parameters) -> Result:
-    """Changes rows. Raises InvalidInputError, UnsupportedError, NotFoundError, ConflictError."""
+def change(session: Session, statement: Change, source: Source, parameters: Parameters, *, directly: bool = True) -> Result:
+    """Changes rows. ``directly``: without the engine, where that is not needed. Raises InvalidInputError, UnsupportedError,
+    NotFoundError, ConflictError."""
     operation = type(statement).__name__.upper()
     engine = session.engine_for(operation)
     if session.settings.is_streaming:
@@ -58,6 +61,10 @@ def change(session: Session, statement: Change, source: Source, parameters: Para
         # Others may have altered the table before a second attempt.
         target_table = session.table(statement.target, operation, source) if next(attempts) else table
         with table.context.reading():
+            if directly and not isinstance(statement, Merge) and not parameters:
+                written = write_directly(session, statement, target_table, base)
+                if written is not None:
+                    return _committed(target_table, *written)
             query, target = plan_change(session, statement, source, parameters, target_table, base)
             try:
                 return engine.change(query, target)
@@ -67,6 +74,15 @@ def change(session: Session, statement: Change, source: Source, parameters: Para
                 raise gone from error
 
     return landed(run_until_current(table.context, attempt))
+
+
+def _committed(table: Table, job: ChangeJob, message: ChangeMessage) -> Snapshot | None:
+    try:
+        return commit_changes(table.context, table.change_log, job, [message])
+    except TablestoreError as error:
+        if (gone := table_gone(table, error)) is None or gone is error:
+            raise
+        raise gone from error
 
 
 def plan_change(

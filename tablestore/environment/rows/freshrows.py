@@ -13,6 +13,7 @@ import pyarrow as pa
 from tablestore.environment.engine import BoundQuery, ManagedRelation, QueryRelation, QueryRows
 from tablestore.errors import ConflictError, NotFoundError, TablestoreError
 from tablestore.store.schemas import TABLE_REPLACED
+from tablestore.table.table import Table
 
 MOST_ATTEMPTS = 5
 _Planned = tuple[BoundQuery, QueryRows]
@@ -81,9 +82,17 @@ def no_longer_there(query: BoundQuery, error: TablestoreError) -> TablestoreErro
     for relation in query.relations:
         if isinstance(relation, QueryRelation) and (gone := no_longer_there(relation.query, error)) is not None:
             return gone
-        if isinstance(relation, ManagedRelation):
-            try:
-                relation.table.context.still_there()
-            except (ConflictError, NotFoundError) as gone:
-                return gone
+        if isinstance(relation, ManagedRelation) and (gone := table_gone(relation.table, error)) is not None:
+            return gone
+    return None
+
+
+def table_gone(table: Table, error: TablestoreError) -> TablestoreError | None:
+    """The error of a table that was replaced or dropped since it was opened, as :func:`no_longer_there`."""
+    if error.kind == TABLE_REPLACED:
+        return error
+    try:
+        table.context.still_there()
+    except (ConflictError, NotFoundError) as gone:
+        return gone
     return None

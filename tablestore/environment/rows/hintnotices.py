@@ -20,10 +20,12 @@ from tablestore.sql.source import Fragment
 
 def hint_notices(session: Session, statement: object) -> Iterator[Notice]:
     """One notice for each kind of hint that does nothing in a statement that has succeeded."""
-    texts = [(text, session.place) for text in _fragments(statement)]
-    views = [view for view in session.objects.views() if isinstance(view, View) and _has_hints(view.query)]
-    if not views and not any(_has_hints(text) for text, _ in texts):
+    hinted = any(map(_has_hints, _fragments(statement)))
+    for view in session.objects.views():
+        hinted = hinted or (isinstance(view, View) and _has_hints(view.query))
+    if not hinted:
         return
+    texts = [(text, session.place) for text in _fragments(statement)]
     of_engine: dict[str, None] = {}
     of_followers: dict[str, None] = {}
     seen: set[ObjectPath] = set()

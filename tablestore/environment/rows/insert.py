@@ -12,6 +12,7 @@ query runs on, in bounded memory (``QueryRows.streamed``).
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib.metadata import entry_points
 
 import pyarrow as pa
@@ -26,6 +27,7 @@ from tablestore.environment.engine import (
 )
 from tablestore.environment.memoryrows import MemoryRows
 from tablestore.environment.objectpath import ObjectPath
+from tablestore.environment.rows.direct import direct_rows, written_rows
 from tablestore.environment.rows.expressions import schema_of, types_of
 from tablestore.environment.rows.freshrows import no_longer_there
 from tablestore.environment.rows.literalrows import literal_rows
@@ -62,13 +64,19 @@ RowSink = Callable[[str, Mapping[str, str], Sequence[str], pa.RecordBatchReader,
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Insertion:
     """An INSERT that is ready to run. ``overwrite`` and the ``partition`` that is replaced are for a table with a connector; a
-    managed one has them in its target."""
+    managed one has them in its target. ``rows``: those of ``query``, where no engine is needed for them."""
 
     name: str
-    query: BoundQuery
+    bind: Callable[[], BoundQuery]
     target: InsertTarget | ConnectorTable
     overwrite: bool = False
     partition: Mapping[str, str | None] | None = None
+    rows: pa.Table | None = None
+
+    @property
+    def query(self) -> BoundQuery:
+        """The query of the rows."""
+        return self.bind()
 
 
 def run_insertion(session: Session, insertion: Insertion, job_id: str) -> Snapshot | None:
@@ -76,6 +84,10 @@ def run_insertion(session: Session, insertion: Insertion, job_id: str) -> Snapsh
     ConflictError."""
     engine = session.engine_for("INSERT")
     try:
+        if insertion.rows is not None and isinstance(insertion.target, InsertTarget):
+            with written_rows(insertion.rows, insertion.target) as writer:
+                if writer is not None:
+                    return writer.commit()
         return _written(engine, insertion, job_id)
     except TablestoreError as error:
         gone = _target_gone(insertion) or no_longer_there(insertion.query, error)
@@ -135,9 +147,9 @@ def _row_sink(table: ConnectorTable) -> RowSink | None:
     return sink
 
 
-def plan_insert(session: Session, statement: Insert, source: Source, parameters: Parameters) -> Insertion:
-    """Resolves an INSERT: its tables are found, their snapshots fixed. Raises InvalidInputError, UnsupportedError,
-    NotFoundError."""
+def plan_insert(session: Session, statement: Insert, source: Source, parameters: Parameters, *, directly: bool = True) -> Insertion:
+    """Resolves an INSERT: its tables are found, their snapshots fixed. ``directly``: without the engine, where that is not needed.
+    Raises InvalidInputError, UnsupportedError, NotFoundError."""
     engine = session.engine_for("INSERT")
     _check_mode(session, statement)
     found = session.find(statement.target, source)
@@ -147,17 +159,26 @@ def plan_insert(session: Session, statement: Insert, source: Source, parameters:
         rows = QueryToInsert.of(session, statement, source, parameters)
         return Insertion(
             name=str(found.path),
-            query=rows.bound(rows.connector_fields(found)),
+            bind=bound_to(rows.bound(rows.connector_fields(found))),
             target=found,
             overwrite=statement.overwrite,
             partition=_whole_partition(statement, found, source, parameters),
         )
     table = session.checked_table(found, statement.target, "INSERT", source)
     _check_partition(statement, table.name, table.partition_by, source)
+    path, missing_columns = session.expand(statement.target), session.settings.missing_columns
+    if directly and not parameters and (literals := direct_rows(session, statement, table.table_schema.fields)) is not None:
+        target = InsertTarget(table=table, spec=session.spec(path, table), missing_columns=missing_columns)
+        bind = cache(lambda: QueryToInsert.of(session, statement, source, parameters).bound(table.table_schema.fields))
+        return Insertion(name=str(path), bind=bind, target=target, rows=literals)
     rows = QueryToInsert.of(session, statement, source, parameters)
-    path = session.expand(statement.target)
-    target = replace(rows.table_target(path, table), missing_columns=session.settings.missing_columns)
-    return Insertion(name=str(path), query=rows.bound(table.table_schema.fields), target=target)
+    target = replace(rows.table_target(path, table), missing_columns=missing_columns)
+    return Insertion(name=str(path), bind=bound_to(rows.bound(table.table_schema.fields)), target=target)
+
+
+def bound_to(query: BoundQuery) -> Callable[[], BoundQuery]:
+    """Gives an :class:`Insertion` a query that is bound already."""
+    return lambda: query
 
 
 def check_writes(engine: QueryEngine, found: ConnectorTable, source: Source, span: Span, *, overwrite: bool = False) -> None:
@@ -231,8 +252,6 @@ class QueryToInsert:
         if found.schema is not None:
             return fields_from_arrow(found.schema)[0]
         return tuple(Field(id=place, name=name, type=kind or _TEXT) for place, (name, kind) in enumerate(self.given))
-
-
 
 
 def _schema_of(session: Session, relations: Relations, query: Fragment, source: Source) -> pa.Schema:

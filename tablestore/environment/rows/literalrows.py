@@ -6,6 +6,7 @@ Their types are those that Spark gives: 7 is an INT, 3000000000 a BIGINT, 2.50 a
 numbers has the least type that holds all.
 """
 
+import datetime as dt
 import re
 from collections.abc import Sequence
 from decimal import Decimal
@@ -19,20 +20,24 @@ from tablestore.types.datatypes import MAX_PRECISION
 # Below, an engine is fast enough, and its errors name a place in the text.
 LEAST_ROWS = 100
 
+_VALUES = re.compile(r"\s*VALUES\b", re.IGNORECASE)
 _NUMBER = re.compile(r"\d+(?:\.\d*)?|\.\d+")
+_DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_TYPES = {str: pa.string(), bool: pa.bool_(), dt.date: pa.date32()}
 _WORDS = {"NULL": None, "TRUE": True, "FALSE": False}
 # The numbers of digits that Spark gives to whole numbers beside a decimal.
 _INT_DIGITS, _BIGINT_DIGITS = 10, 20
 
-Literal = bool | str | int | Decimal | None
+Literal = bool | str | int | Decimal | dt.date | None
 
 
-def literal_rows(values: str) -> pa.Table | None:
-    """The rows of ``VALUES (…), (…)``, columns col1, col2, …; None if there are few of them, or an engine has to look at them."""
-    if values.count("(") < LEAST_ROWS:
+def literal_rows(values: str, least: int = LEAST_ROWS) -> pa.Table | None:
+    """The rows of ``VALUES (…), (…)``, columns col1, col2, …; None if there are fewer than ``least``, or an engine has to look at
+    them."""
+    if values.count("(") < least or not _VALUES.match(values):
         return None
     rows = _rows(Tokens(values))
-    if rows is None or len(rows) < LEAST_ROWS or len({len(row) for row in rows}) > 1:
+    if rows is None or len(rows) < least or len({len(row) for row in rows}) > 1:
         return None
     columns = [_column(column) for column in zip(*rows, strict=True)]
     if any(column is None for column in columns):
@@ -65,6 +70,9 @@ def _rows(tokens: Tokens) -> list[list[Literal]] | None:
                 return None
             elif token.kind is Kind.TEXT:
                 row.append(tokens.value(at))
+            elif token.key == "DATE" and (day := _day(tokens, at + 1)) is not None:
+                row.append(day)
+                at += 1
             elif token.key in _WORDS:
                 row.append(_WORDS[token.key])
             else:
@@ -77,6 +85,17 @@ def _rows(tokens: Tokens) -> list[list[Literal]] | None:
     return rows if at == len(tokens) else None
 
 
+def _day(tokens: Tokens, at: int) -> dt.date | None:
+    """The day that a text says in the one form that everybody reads alike."""
+    token = tokens.get(at)
+    if token is None or token.kind is not Kind.TEXT or not _DAY.fullmatch(text := tokens.value(at)):
+        return None
+    try:
+        return dt.date.fromisoformat(text)
+    except ValueError:
+        return None
+
+
 def _column(values: Sequence[Literal]) -> pa.Array | None:
     """Values of one kind as an array; None for a mixture."""
     kinds = {type(value) for value in values if value is not None}
@@ -87,7 +106,8 @@ def _column(values: Sequence[Literal]) -> pa.Array | None:
         return None if data_type is None else pa.array(values, data_type)
     if len(kinds) > 1:
         return None
-    return pa.array(values, pa.string() if kinds == {str} else pa.bool_())
+    (kind,) = kinds
+    return pa.array(values, _TYPES[kind])
 
 
 def _number_type(numbers: Sequence[int | Decimal]) -> pa.DataType | None:

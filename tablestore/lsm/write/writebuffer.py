@@ -172,7 +172,8 @@ class WriteBuffer:
     def _keep_mask(self, rows: pa.Table, kinds: Kinds) -> Mask:
         """The rows that go into files, without those that mean nothing there."""
         assert self._merge is not None
-        mask: Mask = ~np.isin(kinds, self._merge.skipped_kinds)
+        skipped = self._merge.skipped_kinds
+        mask: Mask = ~np.isin(kinds, skipped) if skipped else np.ones(len(kinds), np.bool_)
         if self._once:
             mask &= kinds != RowKind.UPDATE_BEFORE
         elif self._merge.engine == "deduplicate" and self._merge.sequence_fields:

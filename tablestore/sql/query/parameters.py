@@ -62,6 +62,8 @@ def checked_parameters(text: str, parameters: Parameters) -> Parameters:
 
     Raises InvalidInputError for a value that no column has, with the place of its marker.
     """
+    if not parameters:
+        return parameters
     named = parameters if isinstance(parameters, Mapping) else {f"_{at + 1}": value for at, value in enumerate(parameters)}
     for name, value in named.items():
         if (found := _strange(value)) is not None:

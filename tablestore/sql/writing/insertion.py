@@ -8,7 +8,7 @@ Columns are taken by their place, or with BY NAME by their name. Those that the 
 fills in their defaults. A column ``_row_kind`` of the query makes the rows changes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tablestore.errors import InvalidInputError
 from tablestore.names import did_you_mean
@@ -51,7 +51,9 @@ def insert_query(
     for name in insert.partition or {}:
         _field(statement, insert, fields, name)
     fixed = {_field(statement, insert, fields, name).name: value for name, value in static.items()}
-    pairs = _by_name(statement, insert, fields, given) if insert.by_name else _by_place(statement, insert, fields, given, fixed)
+    pairs = (
+        _by_name(statement, insert, fields, given) if insert.by_name else columns_by_place(statement, insert, fields, given, fixed)
+    )
     if twice := next((field.name for _, field in pairs if field is not None and field.name in fixed), None):
         raise _wrong(
             statement,
@@ -94,7 +96,11 @@ def _by_name(statement: str, insert: Insert, fields: Sequence[Field], given: Giv
     return [(column, None if column[0] == ROW_KIND else _field(statement, insert, fields, column[0])) for column in given]
 
 
-def _by_place(statement: str, insert: Insert, fields: Sequence[Field], given: Given, fixed: dict[str, Fragment]) -> _Pairs:
+def columns_by_place(
+    statement: str, insert: Insert, fields: Sequence[Field], given: Given, fixed: Mapping[str, Fragment]
+) -> Sequence[tuple[tuple[str, DataType | None], Field | None]]:
+    """The columns of a query with those of the table that take them; None: the kinds of rows. ``fixed``: those that have a value
+    already. Raises InvalidInputError."""
     wanted: list[Field | None]
     if insert.columns is not None:
         wanted = [None if name == ROW_KIND else _field(statement, insert, fields, name) for name in insert.columns]

@@ -85,7 +85,7 @@ class SplitReader:
     def arrow_schema(self) -> pa.Schema:
         """The schema of the batches."""
         positions = POSITION_FIELDS if self.positions else ()
-        return to_arrow_schema([*(self.schema.field(name) for name in self.columns), *positions])
+        return to_arrow_schema([*map(self.schema.field, self.columns), *positions])
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:
         """The split's rows; those of a keyed table in key order within each section.
@@ -138,7 +138,7 @@ class SplitReader:
     def _needed(self) -> tuple[str, ...]:
         names = set(self.columns) | (columns_of(self.predicate) if self.predicate is not None else frozenset())
         names -= set(self.schema.partition_keys)
-        return tuple(name for name in self.schema.field_names if name in names)
+        return tuple(filter(names.__contains__, self.schema.field_names))
 
     def _rows(self, split: Split) -> Iterator[pa.RecordBatch]:
         needed = self._needed()
@@ -256,7 +256,7 @@ class SplitReader:
     ) -> Projection:
         """The projection of the columns of an open file to the system columns and then ``names``."""
         written = self.schema if file.schema_id == self.schema.id else self.schema_of(file.schema_id)
-        fields: list[Field] = [self.schema.field(name) for name in names]
+        fields: list[Field] = list(map(self.schema.field, names))
         return Projection(
             written.fields, fields, keep=system, file_names=reader.schema.names, where=f"{self.files.root_uri}/{path}"
         )

@@ -312,6 +312,8 @@ class _Pruning:
                 return False
         if self._bucket_keys is None or total_buckets < 1:
             return True
+        if total_buckets == 1 and self._bucket_keys:
+            return bucket == 0
         if total_buckets not in self._wanted_buckets:
             self._wanted_buckets[total_buckets] = self._buckets_of(self._bucket_keys, total_buckets)
         return bucket in self._wanted_buckets[total_buckets]

@@ -4,7 +4,7 @@ The plan lands only on what it read (:mod:`~tablestore.table.write.current`): if
 Memory: a batch of rows, and the writer's buffer.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.log.port import ChangeLog
 from tablestore.store.context import TableContext
 from tablestore.store.scan.splitreader import SplitReader
-from tablestore.store.scan.splits import plan_scan
+from tablestore.store.scan.splits import Split, plan_scan
 from tablestore.table.change.assigning import Assignments
 from tablestore.table.change.changedrows import change_rows
 from tablestore.table.write.changetasks import ChangeJob, run_changes
@@ -53,13 +53,17 @@ def _update(
 ) -> Snapshot | None:
     if (base := settled(context, base)) is None:
         return None
-    return run_changes(context, log, ChangeJob.of(context, change, base), _rows(context, base, sets, predicate))
+    splits = plan_scan(context, base, predicate).splits
+    return run_changes(context, log, ChangeJob.of(context, change, base), updated_rows(context, splits, sets, predicate))
 
 
-def _rows(context: TableContext, base: Snapshot, sets: Assignments, predicate: Predicate | None) -> Iterator[pa.Table]:
+def updated_rows(
+    context: TableContext, splits: Iterable[Split], sets: Assignments, predicate: Predicate | None
+) -> Iterator[pa.Table]:
+    """The changes of an UPDATE: the rows of splits for which ``predicate`` is TRUE (None: all), with new values."""
     reader = SplitReader.of(context, context.schema.field_names, predicate, positions=not context.schema.is_keyed)
     with context.reading():
-        for split in plan_scan(context, base, predicate).splits:
+        for split in splits:
             for batch in reader.read(split):
                 rows = _rows_of(batch)
                 columns = {
@@ -68,6 +72,17 @@ def _rows(context: TableContext, base: Snapshot, sets: Assignments, predicate: P
                 }
                 old = pa.Table.from_batches([batch])
                 yield change_rows(context, RowKind.UPDATE_AFTER, columns, batch.num_rows, old)
+
+
+def removed_rows(context: TableContext, splits: Iterable[Split], predicate: Predicate | None) -> Iterator[pa.Table]:
+    """The changes of a DELETE, as :func:`updated_rows`: in an append table only the places of the rows."""
+    names, keyed = context.schema.field_names, context.schema.is_keyed
+    reader = SplitReader.of(context, names if keyed else names[:1], predicate, positions=not keyed)
+    with context.reading():
+        for split in splits:
+            for batch in reader.read(split):
+                columns = {name: batch.column(name) for name in reader.columns}
+                yield change_rows(context, RowKind.DELETE, columns, batch.num_rows, pa.Table.from_batches([batch]))
 
 
 def _rows_of(batch: pa.RecordBatch) -> ColumnValues:

@@ -11,6 +11,7 @@ its files are removed: the query has to run again.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from tablestore.errors import InvalidInputError
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
@@ -52,7 +53,7 @@ def commit_change(
         except InvalidInputError:
             discard_unnamed(context, message)
             raise
-    deletes = [replace(entry, kind=EntryKind.DELETE) for entry in replaced]
+    deletes = list(map(partial(replace, kind=EntryKind.DELETE), replaced))
 
     def plan_deletes(latest: Snapshot | None) -> Sequence[ManifestEntry]:
         check_unchanged(context, base, latest, change.reads)

@@ -132,8 +132,7 @@ def commit_changes(
     try:
         removed = _removed(written)
         matches = _to_rewrite(context, job, removed)
-        rewritten = {name for part in written for name in part.replaced}
-        if left := [match for match in matches if match.entry.file.file_name not in rewritten]:
+        if left := _not_replaced(matches, written) if matches else []:
             written.append(rewrite_files(context, log, job, left, len(messages)))
     except BaseException:
         abort_changes(context, written)
@@ -142,6 +141,11 @@ def commit_changes(
     assert message is not None, "there is a message at least"
     replaced = [match.entry for match in matches]
     return commit_change(context, log, job.change, job.base, message, removed, replaced, note=note, prepared=prepared)
+
+
+def _not_replaced(matches: Sequence[MatchedRows], written: Iterable[ChangeMessage]) -> list[MatchedRows]:
+    done = {name for part in written for name in part.replaced}
+    return [match for match in matches if match.entry.file.file_name not in done]
 
 
 def abort_changes(context: TableContext, messages: Iterable[ChangeMessage]) -> None:

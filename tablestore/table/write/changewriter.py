@@ -51,11 +51,12 @@ class ChangeWriter:
         table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
         self._check_columns(table.column_names)
         kinds = kinds_from_symbols(table.column(ROW_KIND_COLUMN))
-        if pc.any(pc.equal(kinds, int(RowKind.UPDATE_BEFORE))).as_py():
+        counts = np.bincount(kinds.to_numpy(), minlength=len(RowKind))
+        if counts[RowKind.UPDATE_BEFORE]:
             raise InvalidInputError(
                 f"expected one row for each change of {self._where}, found a -U; an update is one row of kind +U", kind="row-kind"
             )
-        if not self._change.sets and pc.any(pc.equal(kinds, int(RowKind.UPDATE_AFTER))).as_py():
+        if not self._change.sets and counts[RowKind.UPDATE_AFTER]:
             raise InvalidInputError(
                 f"{self._where}: {self._change.operation} sets no column, and there is a +U; name the columns that its updates set",
                 kind="row-kind",
@@ -110,7 +111,7 @@ class ChangeWriter:
     def _check_order(self, rows: pa.Table, kinds: pa.ChunkedArray) -> None:
         """Refuse updates to an order before that of the row that they replace, which would win over them."""
         fields = sequence_fields(self._context)
-        if not {field.name for field in fields} & set(self._change.sets):
+        if not fields or not {field.name for field in fields} & set(self._change.sets):
             return
         updates = rows.filter(pc.equal(kinds, int(RowKind.UPDATE_AFTER)))
         if not updates.num_rows:

@@ -20,6 +20,7 @@ What merge engines leave of it:
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from tablestore.errors import InvalidInputError
 from tablestore.lsm.functions.mergefunction import MergeFunction, SequenceField
@@ -56,7 +57,7 @@ class ChangeColumns:
     @classmethod
     def of(cls, context: TableContext) -> "ChangeColumns":
         """The columns that this table needs."""
-        before: Sequence[str] = [field.name for field in sequence_fields(context)]
+        before: Sequence[str] = list(map(attrgetter("name"), sequence_fields(context)))
         if context.changelog_settings.producer == INPUT:
             before = context.schema.field_names
         return cls(positions=not context.schema.is_keyed, before=tuple(before))
@@ -72,7 +73,7 @@ def check_change(context: TableContext, change: RowChange) -> None:
         return
     if change.deletes:
         merge.check_removal(where, by_key=False)
-    if keys := [name for name in change.sets if name in schema.primary_keys]:
+    if keys := list(filter(schema.primary_keys.__contains__, change.sets)):
         raise InvalidInputError(
             f"{where}: {change.operation} sets {', '.join(keys)}, which identifies a row (primary key "
             f"{', '.join(schema.primary_keys)}); delete the row and insert it with another key",

@@ -30,9 +30,12 @@ def check_second_match(context: TableContext, entries: Iterable[ManifestEntry]) 
     groups: dict[tuple[bytes, int], list[ManifestEntry]] = defaultdict(list)
     for entry in entries:
         groups[entry.partition, 0 if dynamic else entry.bucket].append(entry)
+    several = [group for group in groups.values() if len(group) > 1]
+    if not several:
+        return
     order = KeyOrder.of(context.schema.key_fields)
     reader = SplitReader.of(context, (), None)
-    for group in groups.values():
+    for group in several:
         by_name = {entry.file.file_name: entry for entry in group}
         for section in partition_intervals([entry.file for entry in group], order):
             if section.needs_merge:

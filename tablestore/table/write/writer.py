@@ -162,9 +162,11 @@ class TableWriter:
         A null in an inserted row takes the column's default, in others it stays a null. Raises InvalidInputError.
         """
         context = self._context
-        inserts = pc.equal(kinds, int(RowKind.INSERT))
-        for chosen, fill in ((inserts, _fills(context)), (pc.invert(inserts), False)):
-            part, codes = rows.filter(chosen), kinds.filter(chosen)
+        inserts = kinds.to_numpy() == RowKind.INSERT
+        for chosen, fill in ((inserts, _fills(context)), (~inserts, False)):
+            if not chosen.any() and rows.num_rows:
+                continue
+            part, codes = (rows, kinds) if chosen.all() else (rows.filter(pa.array(chosen)), kinds.filter(pa.array(chosen)))
             conformed = conform(part, context.schema.fields, where=f"table {context.files.root_uri}", fill=fill)
             self._check_sizes(conformed, codes)
             self._data_writer().write(conformed, codes if context.schema.is_keyed else None)

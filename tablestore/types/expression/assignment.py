@@ -33,9 +33,9 @@ _MOMENTS = frozenset({TypeRoot.DATE, TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ}
 def assigned_values(expression: Expression, field: Field, rows: ColumnValues) -> pa.Array:
     """The values of an expression as a column has them. Raises InvalidInputError for a type or a value that it does not take."""
     values = evaluate_expression(expression, rows)
-    text = expression_text(expression)
     if values.type == to_arrow_type(field.type):
         return values
+    text = expression_text(expression)
     if pa.types.is_nested(values.type) and not isinstance(field.type, AtomicType):
         if missing := _missing_fields(values.type, to_arrow_type(field.type)):
             raise InvalidInputError(

@@ -97,7 +97,7 @@ def rounded_to(datum: Datum, kind: pa.DataType) -> Datum:
 def together(data: Sequence[Datum]) -> list[Datum]:
     """Values of several types as one type. Raises InvalidInputError for types that have none in common."""
     kinds = list(dict.fromkeys(datum.type for datum in data if not pa.types.is_null(datum.type)))
-    if len(kinds) > 1:
+    if len(kinds) > 1 and any(map(is_text, kinds)):
         data = _literals_as(data, kinds)
         kinds = list(dict.fromkeys(datum.type for datum in data if not pa.types.is_null(datum.type)))
     if not kinds:

@@ -59,6 +59,7 @@ _CALLS: Mapping[type[exp.Expression], tuple[str, tuple[str, ...]]] = {
     exp.Minute: ("minute", ("this",)),
     exp.Second: ("second", ("this",)),
 }
+_OF_DAYS = (exp.Year, exp.Month, exp.Day)
 _LISTS: Mapping[type[exp.Expression], str] = {exp.Coalesce: "coalesce", exp.Greatest: "greatest", exp.Least: "least"}
 # Notes of sqlglot beside the arguments, which change nothing here.
 _NOTES = frozenset({"safe", "coalesce", "ignore_nulls", "_type", "typed", "zero_start", "is_left"})
@@ -92,7 +93,8 @@ class ExpressionReader:
     def whole(self, node: exp.Expression) -> Expression:
         """The expression of a text's tree. Raises InvalidInputError for one that is nested too deep."""
         found = self.read(node)
-        if (depth := levels(found)) > MOST_LEVELS:
+        # Each level takes a character at least.
+        if len(self._text) > MOST_LEVELS and (depth := levels(found)) > MOST_LEVELS:
             raise InvalidInputError(
                 f"{shorten(self._text)!r} is nested {depth} levels deep, more than the limit of {MOST_LEVELS}; compute it in "
                 "several steps",
@@ -147,7 +149,9 @@ class ExpressionReader:
             case exp.Trim() if (name := _TRIMS.get(str(node.args.get("position") or ""))) and not node.args.get("expression"):
                 return Call(name, (self.read(node.this),))
             case exp.TsOrDsToDate() if not node.args.get("format"):
-                return self.read(node.this)
+                inner = self.read(node.this)
+                # YEAR(x) has one around its value, and takes timestamps too.
+                return inner if isinstance(node.parent, _OF_DAYS) else Cast(inner, AtomicType(root=TypeRoot.DATE))
             case exp.Neg():
                 inner = self.read(node.this)
                 return _negative(inner) if isinstance(inner, Value) else Call("-", (inner,))
@@ -316,6 +320,8 @@ def _negative(value: Value) -> Expression:
             if scalar.type.scale == 0 and number == -(1 << 63):
                 return Value(pa.scalar(-(1 << 63), pa.int64()))
             return Value(pa.scalar(number, scalar.type))
+        if pa.types.is_integer(scalar.type) and number == -(1 << scalar.type.bit_width - 1):
+            return Call("-", (value,))  # It has no positive number, which is an error where it is computed.
         kind = pa.int32() if number == 1 << 31 else scalar.type
         return Value(pa.scalar(-number, kind))
     return Call("-", (value,))

@@ -37,7 +37,11 @@ def parse_sql(text: str, field_of: FieldOf) -> Predicate:
 
     Raises InvalidInputError for anything but an SQL condition, UnsupportedError for SQL that a filter cannot express.
     """
-    tree = parse_tree(text, what="filter", example="\"price > 10 AND name LIKE 'a%'\"")
+    return condition_of(parse_tree(text, what="filter", example="\"price > 10 AND name LIKE 'a%'\""), text, field_of)
+
+
+def condition_of(tree: exp.Expression, text: str, field_of: FieldOf) -> Predicate:
+    """The predicate of a tree, as :func:`parse_sql` that of the text which it was parsed from."""
     predicate = predicate_of(tree, _ScanTerms(text, field_of), exact=True)
     assert predicate is not None, "what is no leaf is computed"
     return predicate

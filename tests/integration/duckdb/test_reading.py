@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -19,6 +20,7 @@ from tablestore_duckdb.scans import plan_managed
 import tablestore as ts
 from tablestore.environment.engine import BoundQuery, ChangeTarget
 from tablestore.format.snapshot import Snapshot
+from tablestore.table.write.changetasks import ChangeMessage, write_changes
 from tablestore.testing.contracts.queryengine import bound, managed, rows_of
 
 ROWS = pa.table({"id": pa.array(range(100)), "day": ["mon", "tue"] * 50, "note": [f"n{i}" for i in range(100)]})
@@ -290,7 +292,13 @@ def before_the_first_change(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable
             todo.pop()()
         return change(engine, query, target)
 
+    def written(*arguments: Any) -> ChangeMessage:
+        if todo:
+            todo.pop()()
+        return write_changes(*arguments)
+
     monkeypatch.setattr(DuckDBEngine, "change", changed)
+    monkeypatch.setattr("tablestore.environment.rows.direct.write_changes", written)
 
 
 def test_rows_whose_files_have_expired_are_named_as_a_scan_names_them(shop: ts.TableEnvironment) -> None:

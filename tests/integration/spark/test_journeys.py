@@ -101,7 +101,7 @@ def test_delete_update_and_merge_change_the_rows_that_they_name(env: ts.TableEnv
         return real(query, target)
 
     engine.change = overtaken  # type: ignore[method-assign]
-    env.execute_sql("UPDATE g SET v = v + 1 WHERE id = 2")
+    env.execute_sql("UPDATE g SET v = v + CAST('1' AS INT) WHERE id = 2")
     assert len(calls) == 2
     assert rows(env, "SELECT v FROM g WHERE id = 2") == [(101,)]
 

@@ -216,7 +216,7 @@ def test_an_update_sees_that_its_snapshot_was_rolled_back_and_another_has_its_nu
     table = catalog.create_table("shop.orders", "id BIGINT NOT NULL, i INT", primary_key=["id"])
     for i in (1, 2):
         table.upsert([{"id": 1, "i": i}])
-    once, read = [catalog.table("shop.orders")], update._rows
+    once, read = [catalog.table("shop.orders")], update.updated_rows
 
     def before_a_rollback(*given: Any) -> Iterator[pa.Table]:
         yield from read(*given)
@@ -225,7 +225,7 @@ def test_an_update_sees_that_its_snapshot_was_rolled_back_and_another_has_its_nu
             table.context.files.delete(snapshot_path(2))
             once.pop().upsert([{"id": 1, "i": 40}])
 
-    monkeypatch.setattr(update, "_rows", before_a_rollback)
+    monkeypatch.setattr(update, "updated_rows", before_a_rollback)
     table.update({"i": "i + 1"}, "id = 1")
     assert table.to_arrow()["i"].to_pylist() == [41]
 
