@@ -70,6 +70,10 @@ def looks_around(fragment: Fragment) -> bool:
 
 def with_table(fragment: Fragment, names: frozenset[str], tables: frozenset[str], table: str) -> list[str | Fragment]:
     """The fragment with a table put before columns of these names, where no table stands, but for those in subqueries."""
+    tokens = Tokens(fragment.text)
+    first = (at for at in range(len(tokens)) if tokens.is_name(at) and tokens.key(at - 1) != ".")
+    if not any(tokens.name(at).casefold() in names for at in first):
+        return [_part(fragment, 0, len(fragment.text))]
     # sqlglot takes a while to load; most statements do without it.
     from tablestore.sql.query.barecolumns import bare_columns
 
