@@ -157,7 +157,7 @@ class _Preparing:
     views: list[View] = field(default_factory=list)
     scans: list[tuple[str, PlannedScan]] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
-    written: dict[tuple[Hashable, ...], Translated] = field(default_factory=dict)
+    translations: dict[tuple[Hashable, ...], Translated] = field(default_factory=dict)
 
     def query(
         self, query: BoundQuery, made: Mapping[int, Placed] = MappingProxyType({}), outer: RowConditions = _NO_CONDITIONS
@@ -194,25 +194,24 @@ class _Preparing:
             else:
                 columns.append(relation_columns(relation))
         parsed = query.named()
-        tables = _tables(parsed, columns)
         try:
-            return self._written(parsed, tables, query, whole=True)
+            return self._written(parsed, query, columns)
         except OtherTables:
-            return self._written(parsed, tables, query, whole=False)
+            return self._written(parsed, query, columns, {})
 
     def _translated(self, query: BoundQuery, relations: Sequence[Placed], parsed: ParsedQuery) -> Translated:
         """A query in DuckDB's words. ``parsed``: with the names of relations."""
-        tables = _tables(parsed, [columns for _, columns in relations])
+        columns = [columns for _, columns in relations]
         try:
             try:
-                return self._written(parsed, tables, query, whole=True)
+                return self._written(parsed, query, columns)
             except OtherTables as others:
                 placed = {f"{parsed.prefix}{number}": sql for number, (sql, _) in enumerate(relations)}
                 asked = [placed.get(name[0]) or (".".join(map(identifier, name)),) for name in others.names]
                 views = Prepared(sql=(), text=query.text, views=tuple(self.views), names=self.names)
                 found = self.describe(asked, views)
-                tables |= {".".join(name).casefold(): columns for name, columns in zip(others.names, found, strict=True)}
-                return self._written(parsed, tables, query, whole=False)
+                described = {".".join(name).casefold(): one for name, one in zip(others.names, found, strict=True)}
+                return self._written(parsed, query, columns, described)
         except InvalidInputError as error:
             from tablestore_duckdb.queryerrors import marked_at
 
@@ -222,17 +221,30 @@ class _Preparing:
                 marked_at(error, place, query.text if query.statement is None else query.statement)
             raise
 
-    def _written(self, parsed: ParsedQuery, tables: Mapping[str, Columns | None], query: BoundQuery, *, whole: bool) -> Translated:
-        """A text in DuckDB's words: as it was written before, if nothing that it depends on is another."""
-        known = tuple((name, None if columns is None else tuple(columns)) for name, columns in tables.items())
+    def _written(
+        self,
+        parsed: ParsedQuery,
+        query: BoundQuery,
+        columns: Sequence[Columns | None],
+        others: Mapping[str, Columns | None] | None = None,
+    ) -> Translated:
+        """A text in DuckDB's words: as it was written before, if nothing that it depends on is another.
+
+        ``columns``: those of its relations, as far as they are known. ``others``: those of other tables; None raises OtherTables.
+        """
+        known: tuple[tuple[str, Columns | None], ...] = tuple(
+            (f"{parsed.prefix}{number}", tuple(one)) for number, one in enumerate(columns) if one is not None
+        )
+        if others:
+            known += tuple((name, None if one is None else tuple(one)) for name, one in others.items())
         # Types are equal whether or not they count nanoseconds, and the text is another one.
         fine = tuple(kind is not None and kind.has_fine for _, columns in known for _, kind in columns or ())
         functions, parameters = tuple(self.functions.items()), parameter_types(query.parameters)
-        key = (parsed, known, query.engine_tables, fine, functions, parameters, whole)
-        if key not in self.written:
+        key = (parsed, known, query.engine_tables, fine, functions, parameters, others is None)
+        if key not in self.translations:
             # The memo keeps nothing of a long text.
-            self.written[key] = self.memo(_written, parsed.text, *key)
-        return self.written[key]
+            self.translations[key] = self.memo(_written, parsed.text, *key)
+        return self.translations[key]
 
     def _placed(self, relation: Relation, conditions: RowConditions) -> Placed:
         """The text that stands for a relation, and its columns."""
@@ -264,11 +276,6 @@ class _Preparing:
         name = self.new_name()
         self.names[name] = relation.name
         return name
-
-
-def _tables(parsed: ParsedQuery, columns: Sequence[Columns | None]) -> dict[str, Columns | None]:
-    """The columns of the relations of a query, as far as they are known, by their names in it."""
-    return {f"{parsed.prefix}{number}": known for number, known in enumerate(columns) if known is not None}
 
 
 def asked_for(statement: duckdb.Statement, parameters: Parameters) -> Parameters:
