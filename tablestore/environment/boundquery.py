@@ -37,7 +37,14 @@ def bind(
     by_engine = tuple(
         reference.path.parts for reference, relation in zip(read.references, resolved, strict=True) if relation is None
     )
-    return BoundQuery(text=text, relations=relations, edits=plan.edits, engine_tables=by_engine, parameters=plan.parameters)
+    return BoundQuery(
+        text=text,
+        relations=relations,
+        edits=plan.edits,
+        engine_tables=by_engine,
+        parameters=plan.parameters,
+        parsed=plan.parsed.moved(),
+    )
 
 
 def selecting(selected: SelectList, table: ManagedRelation) -> QueryRelation:
@@ -74,9 +81,8 @@ def _replacement(relation: Relation) -> Replacement:
             return replace(stored, computed=tuple(name for name in columns if name not in names))
         case QueryRelation(query=query):
             made = tuple(_replacement(inner) for inner in query.relations)
-            return Replacement(
-                path=tuple(relation.name.split(".")), view=QueryView(text=query.text, edits=query.edits, replacements=made)
-            )
+            view = QueryView(text=query.text, edits=query.edits, replacements=made, parsed=query.parsed)
+            return Replacement(path=tuple(relation.name.split(".")), view=view)
         case _:
             return Replacement(path=tuple(relation.name.split(".")))
 

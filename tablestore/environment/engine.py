@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from tablestore.errors import InvalidInputError, TablestoreError, UnsupportedError
 from tablestore.lsm.missingchoice import MissingColumns
+from tablestore.sql.query.parsedquery import ParsedQuery
 from tablestore.sql.query.querytext import Piece, origin_of
 from tablestore.sql.source import Edit, Span, apply_edits
 
@@ -142,7 +143,7 @@ class BoundQuery:
     ``engine_tables``: the names, in parts, that stand for tables of the engine's own; the text names no other tables.
 
     ``parameters`` are named (a mapping) or by position. ``statement``: what the user wrote, where the query is made of ``pieces``
-    of it.
+    of it. ``parsed``: the text with the names of relations, of which the tree may be there already.
     """
 
     text: str
@@ -152,6 +153,7 @@ class BoundQuery:
     parameters: Mapping[str, Any] | Sequence[Any] = field(default_factory=dict)
     statement: str | None = None
     pieces: tuple[Piece, ...] = ()
+    parsed: ParsedQuery | None = field(default=None, compare=False, repr=False)
 
     def made_of(self, statement: str, pieces: tuple[Piece, ...]) -> "BoundQuery":
         """The same query, which was made of pieces of a statement."""
@@ -163,6 +165,10 @@ class BoundQuery:
             return self.text, span
         found = origin_of(self.pieces, span)
         return None if found is None else (self.statement, found)
+
+    def named(self) -> ParsedQuery:
+        """The query with the names of relations."""
+        return self.parsed or ParsedQuery.of(self.text, self.edits)
 
     def edited(self, name: Callable[[int], str], plain: Callable[[str], str] = lambda text: text) -> str:
         """The text with each relation's number replaced by its name; ``plain`` is applied to all text that is the user's."""

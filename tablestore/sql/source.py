@@ -6,6 +6,7 @@ of the wrong type) points at line and column, and so that a query is edited wher
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from tablestore.errors import InvalidInputError
 from tablestore.options import holds_no_secret
@@ -40,10 +41,14 @@ class Path:
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """A piece of the user's own text that is handed on as it is: a query, a condition, an expression."""
+    """A piece of the user's own text that is handed on as it is: a query, a condition, an expression.
+
+    ``read``: its tokens, where somebody has read them (``tokens_of``).
+    """
 
     text: str
     span: Span = field(default=NOWHERE, compare=False)
+    read: list[Any] = field(init=False, default_factory=list, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,11 +8,13 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import tablestore as ts
+from tablestore.sql.query.dialect import Spark4
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("price", pa.float64()), ("item", pa.string())])
 OURS = (Path(ts.__file__).parent, Path(__file__).parents[2] / "connectors")
@@ -87,3 +89,41 @@ def test_an_update_of_python_touches_no_more_functions(env: ts.TableEnvironment)
     found = called(lambda number: table.update({"price": "price + 2"}, f"id = {number}"))
     assert len(found) <= 700
     assert times(found, "Snapshots.latest") <= 2
+
+
+@pytest.mark.parametrize(
+    ("statement", "texts", "tokenisations"),
+    [
+        ("SELECT id, price * {n} AS x FROM t WHERE id = {n}", 1, 3),
+        ("INSERT INTO u SELECT id, price + {n}, item FROM t WHERE id = {n}", 2, 6),
+        # The values, for their types, and the changed rows.
+        ("UPDATE t SET price = price + {n} WHERE id = {n}", 2, 7),
+        ("DELETE FROM t WHERE id = {n}", 1, 4),
+        ("ALTER MATERIALIZED TABLE m REFRESH", 0, 2),
+    ],
+    ids=["SELECT", "INSERT SELECT", "UPDATE", "DELETE", "REFRESH"],
+)
+def test_each_text_of_a_query_is_parsed_once(
+    env: ts.TableEnvironment, monkeypatch: pytest.MonkeyPatch, statement: str, texts: int, tokenisations: int
+) -> None:
+    env.execute_sql("CREATE TABLE u (id BIGINT PRIMARY KEY NOT ENFORCED, price DOUBLE, item STRING) WITH ('bucket' = '1')")
+    env.execute_sql("CREATE MATERIALIZED TABLE m AS SELECT item, count(*) AS n, sum(price) AS s FROM t GROUP BY item")
+    table, parse = env.catalog().table("default.t"), Spark4.Parser.parse
+    parsed: list[int] = []
+
+    def counted(self: Spark4.Parser, *arguments: Any) -> Any:
+        parsed[-1] += 1
+        return parse(self, *arguments)
+
+    monkeypatch.setattr(Spark4.Parser, "parse", counted)
+
+    def run(number: int) -> None:
+        table.upsert(pa.table({"id": [number], "price": [number + 0.5], "item": ["a"]}, schema=SCHEMA))
+        parsed.append(0)
+        result = env.execute_sql(statement.replace("{n}", str(number)))
+        if statement.startswith("SELECT"):
+            result.to_arrow()
+
+    found = called(run)
+    assert min(parsed) <= texts
+    assert times(found, "tokenize") <= tokenisations

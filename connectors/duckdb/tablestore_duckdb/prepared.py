@@ -9,7 +9,7 @@ NativeRelation       the SQL of a relation of the session's connection         a
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -33,6 +33,7 @@ from tablestore.sql.duckdb.rowconditions import RowConditions
 from tablestore.sql.duckdb.transpile import Known, OtherTables, Translated, stumbled_at, translated
 from tablestore.sql.freshnames import fresh_name
 from tablestore.sql.query.functions import without_prefix
+from tablestore.sql.query.parsedquery import RELATION_PREFIX, ParsedQuery
 from tablestore.sql.source import unedited
 from tablestore_duckdb.columntypes import Parameters, parameter_types, relation_columns
 from tablestore_duckdb.connectors import connector_sql
@@ -40,7 +41,6 @@ from tablestore_duckdb.quoting import Sql, ViewPlace, identifier, joined, sql_te
 from tablestore_duckdb.scans import PlannedScan, RowStream, plan_managed
 
 VIEW_PREFIX = "__tablestore_"
-RELATION_PREFIX = "__relation_"
 _NO_CONDITIONS = RowConditions()
 _ANY_MAY_FAIL = RowConditions(failing=None, filters=True, computes=True)
 _VIEW = re.compile(rf"{VIEW_PREFIX}[0-9a-f]{{32}}")
@@ -157,6 +157,7 @@ class _Preparing:
     views: list[TemporaryView] = field(default_factory=list)
     scans: list[tuple[str, PlannedScan]] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
+    translations: dict[tuple[Hashable, ...], Translated] = field(default_factory=dict)
 
     def query(
         self, query: BoundQuery, made: Mapping[int, Placed] = MappingProxyType({}), outer: RowConditions = _NO_CONDITIONS
@@ -167,10 +168,11 @@ class _Preparing:
             made[position] if position in made else self._placed(relation, conditions)
             for position, relation in enumerate(query.relations)
         ]
-        written = self._translated(query, relations, RELATION_PREFIX)
+        written = self._translated(query, relations, query.named())
         if written.is_ambiguous:
             # A text that was written with escapes has such a name in it, or a column that is behind a star.
-            written = self._translated(query, relations, fresh_name(RELATION_PREFIX, written.sql))
+            prefix = fresh_name(RELATION_PREFIX, written.sql)
+            written = self._translated(query, relations, ParsedQuery.of(query.text, query.edits, prefix))
         return joined(*(piece if isinstance(piece, str) else relations[piece][0] for piece in written.pieces)), written.columns
 
     def _conditions(self, query: BoundQuery, made: Mapping[int, Placed] = MappingProxyType({})) -> RowConditions:
@@ -191,44 +193,58 @@ class _Preparing:
                 columns.append(self._outlined(relation.query).columns)
             else:
                 columns.append(relation_columns(relation))
-        prefix = fresh_name(RELATION_PREFIX, query.text)
-        _, text, tables = _named(query, columns, prefix)
+        parsed = query.named()
         try:
-            return self._written(text, tables, query, prefix, whole=True)
+            return self._written(parsed, query, columns)
         except OtherTables:
-            return self._written(text, tables, query, prefix, whole=False)
+            return self._written(parsed, query, columns, {})
 
-    def _translated(self, query: BoundQuery, relations: Sequence[Placed], prefix: str) -> Translated:
-        """A query in DuckDB's words. What begins with ``prefix``, or as much longer as the text wants it, names relations."""
-        prefix = fresh_name(prefix, query.text)
-        names, text, tables = _named(query, [columns for _, columns in relations], prefix)
+    def _translated(self, query: BoundQuery, relations: Sequence[Placed], parsed: ParsedQuery) -> Translated:
+        """A query in DuckDB's words. ``parsed``: with the names of relations."""
+        columns = [columns for _, columns in relations]
         try:
             try:
-                return self._written(text, tables, query, prefix, whole=True)
+                return self._written(parsed, query, columns)
             except OtherTables as others:
-                placed = {name: sql for name, (sql, _) in zip(names, relations, strict=True)}
+                placed = {f"{parsed.prefix}{number}": sql for number, (sql, _) in enumerate(relations)}
                 asked = [placed.get(name[0]) or (".".join(map(identifier, name)),) for name in others.names]
                 views = PreparedQuery(sql=(), text=query.text, views=tuple(self.views), names=self.names)
                 found = self.describe(asked, views)
-                tables |= {".".join(name).casefold(): columns for name, columns in zip(others.names, found, strict=True)}
-                return self._written(text, tables, query, prefix, whole=False)
+                described = {".".join(name).casefold(): one for name, one in zip(others.names, found, strict=True)}
+                return self._written(parsed, query, columns, described)
         except InvalidInputError as error:
             from tablestore_duckdb.queryerrors import marked_at
 
-            if (span := stumbled_at(error.__cause__, text)) is not None:
-                place = query.written(unedited(query.edits, span, lambda number: len(names[number]), len(query.text)))
+            if (span := stumbled_at(error.__cause__, parsed.text)) is not None:
+                length = len(parsed.prefix)
+                place = query.written(unedited(query.edits, span, lambda number: length + len(str(number)), len(query.text)))
                 marked_at(error, place, query.text if query.statement is None else query.statement)
             raise
 
     def _written(
-        self, text: str, tables: Mapping[str, Columns | None], query: BoundQuery, prefix: str, *, whole: bool
+        self,
+        parsed: ParsedQuery,
+        query: BoundQuery,
+        columns: Sequence[Columns | None],
+        others: Mapping[str, Columns | None] | None = None,
     ) -> Translated:
-        """A text in DuckDB's words: as it was written before, if nothing that it depends on is another."""
-        known = tuple((name, None if columns is None else tuple(columns)) for name, columns in tables.items())
+        """A text in DuckDB's words: as it was written before, if nothing that it depends on is another.
+
+        ``columns``: those of its relations, as far as they are known. ``others``: those of other tables; None raises OtherTables.
+        """
+        known: tuple[tuple[str, Columns | None], ...] = tuple(
+            (f"{parsed.prefix}{number}", tuple(one)) for number, one in enumerate(columns) if one is not None
+        )
+        if others:
+            known += tuple((name, None if one is None else tuple(one)) for name, one in others.items())
         # Types are equal whether or not they count nanoseconds, and the text is another one.
         fine = tuple(kind is not None and kind.has_fine for _, columns in known for _, kind in columns or ())
         functions, parameters = tuple(self.functions.items()), parameter_types(query.parameters)
-        return self.memo(_written, text, known, query.engine_tables, fine, functions, parameters, prefix, whole)
+        key = (parsed, known, query.engine_tables, fine, functions, parameters, others is None)
+        if key not in self.translations:
+            # The memo keeps nothing of a long text.
+            self.translations[key] = self.memo(_written, parsed.text, *key)
+        return self.translations[key]
 
     def _placed(self, relation: Relation, conditions: RowConditions) -> Placed:
         """The text that stands for a relation, and its columns."""
@@ -262,14 +278,6 @@ class _Preparing:
         return name
 
 
-def _named(query: BoundQuery, columns: Sequence[Columns | None], prefix: str) -> tuple[list[str], str, dict[str, Columns | None]]:
-    """The names of relations by their places in a query, so that the same query has the same text each time; its text with them,
-    and their columns."""
-    names = [f"{prefix}{position}" for position in range(len(columns))]
-    tables: dict[str, Columns | None] = {name: known for name, known in zip(names, columns, strict=True) if known is not None}
-    return names, query.edited(lambda position: names[position]), tables
-
-
 def asked_for(statement: duckdb.Statement, parameters: Parameters) -> Parameters:
     """The parameters that a statement has; of others DuckDB says that they are too many."""
     if not isinstance(parameters, Mapping):
@@ -283,13 +291,13 @@ def is_view_name(name: str) -> bool:
 
 
 def _written(
-    text: str,
+    _text: str,
+    parsed: ParsedQuery,
     tables: Sequence[tuple[str, Columns | None]],
     engine_tables: Sequence[tuple[str, ...]],
     _fine: Sequence[bool],
     functions: Sequence[tuple[str, Type]],
     parameters: Sequence[tuple[str, Type]],
-    prefix: str,
     whole: bool,
 ) -> Translated:
     known = Known(
@@ -298,4 +306,4 @@ def _written(
         functions=dict(functions),
         parameters=dict(parameters),
     )
-    return translated(text, known, whole=whole, relations=prefix)
+    return translated(parsed, known, whole=whole)

@@ -8,7 +8,6 @@ is no query are refused.
 import re
 from collections.abc import Sequence
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
@@ -17,10 +16,9 @@ from tablestore.environment.restricted.querylengths import HostWord, QueryLength
 from tablestore.errors import TablestoreError, UnsupportedError
 from tablestore.sql.binding.binder import tables_of_others
 from tablestore.sql.depth import deep
-from tablestore.sql.freshnames import fresh_name
 from tablestore.sql.query.dialect import CALL, Call, Spark4
 from tablestore.sql.query.functions import FUNCTION_PREFIX, function_edits, is_spark_function
-from tablestore.sql.query.tokenstream import Tokens
+from tablestore.sql.query.parsedquery import ParsedQuery, Trees
 from tablestore.sql.source import Path
 from tablestore.sql.stored.sparkreach import HOST_FUNCTIONS, REACHING_FUNCTIONS, reaches
 from tablestore.sql.stored.valuelengths import TooLong
@@ -38,17 +36,16 @@ def check_contained(query: BoundQuery) -> None:
     """
     if query.engine_tables:
         raise _refused(f"the table {'.'.join(query.engine_tables[0])} of the engine's own")
-    prefix = fresh_name("__relation_", query.text)
-    text = query.edited(lambda number: f"{prefix}{number}")
-    tokens = Tokens(text)
-    for reach in reaches(tokens):
+    named = query.named()
+    for reach in reaches(named.tokens):
         raise _refused(reach.what)
-    for _ in function_edits(tokens, _check_place):
+    for _ in function_edits(named.tokens, _check_place):
         pass
     with deep():
-        tree = _parsed(text)
-        _check_tree(tree, prefix)
-        _check_lengths(tree, query, prefix)
+        trees = _parsed(named)
+        tree = _checked(trees[0], named.prefix)
+        _check_lengths(tree, query, named.prefix)
+        named.put_back(trees)
 
 
 def _check_place(path: Path) -> None:
@@ -57,9 +54,9 @@ def _check_place(path: Path) -> None:
         raise _refused(f"the function {path}")
 
 
-def _parsed(text: str) -> exp.Expr:
+def _parsed(query: ParsedQuery) -> Trees:
     try:
-        return sqlglot.parse_one(text, read=Spark4)
+        return query.take()
     except TablestoreError:
         raise
     except (SqlglotError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -68,7 +65,8 @@ def _parsed(text: str) -> exp.Expr:
         ) from error
 
 
-def _check_tree(tree: exp.Expr, prefix: str) -> None:
+def _checked(tree: exp.Expr | None, prefix: str) -> exp.Expr:
+    """The tree of a query that reads nothing but relations, and calls what Spark has."""
     if not isinstance(tree, (exp.Query, exp.Values)):
         raise _refused(f"what is no query ({type(tree).__name__})")
     for node in tree.find_all(*_NO_QUERIES):
@@ -84,6 +82,7 @@ def _check_tree(tree: exp.Expr, prefix: str) -> None:
             continue
         if name in REACHING_FUNCTIONS or name in HOST_FUNCTIONS or not is_spark_function(name):
             raise _refused(f"the function {name}")
+    return tree
 
 
 def _check_lengths(tree: exp.Expr, query: BoundQuery, prefix: str) -> None:

@@ -62,6 +62,8 @@ class _NotNamed(Exception):
 
 def name_results(tree: exp.Expr, tokens: Tokens) -> None:
     """Gives each column of each query that has no alias the name that Spark gives it. ``tokens``: of the text of the tree."""
+    if not [one for select in tree.find_all(exp.Select) for one in select.expressions if not isinstance(one, _NAMED)]:
+        return
     starts = {tokens[at].start: at for at in range(len(tokens))}
     ends = {tokens[at].end: at + 1 for at in range(len(tokens))}
     for select in list(tree.find_all(exp.Select)):

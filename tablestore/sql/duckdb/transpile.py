@@ -45,7 +45,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-import sqlglot
 from sqlglot import ErrorLevel, exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError, SqlglotError
@@ -121,6 +120,7 @@ from tablestore.sql.parse.literals import refused_literal
 from tablestore.sql.parse.tokens import Kind as TokenKind
 from tablestore.sql.query.dialect import CALL, OPERATORS, Call, Spark4, spans_of
 from tablestore.sql.query.functions import FUNCTION_PREFIX, SPARK_FUNCTIONS, as_written, is_spark_function
+from tablestore.sql.query.parsedquery import ParsedQuery, Trees
 from tablestore.sql.query.tablereferences import references_in
 from tablestore.sql.query.tokenstream import Tokens
 from tablestore.sql.source import Span
@@ -183,17 +183,20 @@ def to_duckdb(text: str, tables: Mapping[str, Columns] | None = None) -> str:
     return translated(text, Known(tables=tables or {})).sql
 
 
-def translated(text: str, known: Known, *, whole: bool = False, relations: str = "__relation_") -> Translated:
-    """A query of Spark's dialect in DuckDB's, as :func:`to_duckdb`.
+def translated(query: str | ParsedQuery, known: Known, *, whole: bool = False) -> Translated:
+    """A query of Spark's dialect in DuckDB's, as :func:`to_duckdb`. Its tree is taken.
 
-    ``whole``: raise OtherTables where it reads tables that are not known. ``relations``: relation 0 is the table of this name with
-    a 0 behind it, and so on; no text of the query contains it otherwise.
+    ``whole``: raise OtherTables where it reads tables that are not known.
     """
+    parsed = ParsedQuery(query) if isinstance(query, str) else query
+    text, relations = parsed.text, parsed.prefix
     with deep():
-        tokens = _with_select(text)
+        tokens = _with_select(parsed)
         if (refused := refused_literal(tokens[at] for at in range(len(tokens)))) is not None:
             raise InvalidInputError(refused[1], kind="sql-syntax") from _Misplaced(refused[0])
-        tree = _parsed(tokens.text)
+        readable = parsed if tokens is parsed.tokens else ParsedQuery(tokens.text)
+        trees = _trees(readable)
+        tree = _only_query(trees)
         _refuse_aliases(tree)
         for hint in list(tree.find_all(exp.Hint)):
             hint.pop()
@@ -201,6 +204,7 @@ def translated(text: str, known: Known, *, whole: bool = False, relations: str =
         others = list(tables_of_others(tree, known.tables))
         _refuse_unplanned(others, known, relations)
         if whole and others:
+            readable.put_back(trees)
             raise OtherTables(sorted({tuple(part.name for part in one.parts) for one in others}))
         name_results(tree, tokens)
         _note_texts(tree, tokens)
@@ -288,9 +292,9 @@ def _rename_queries_of_with(tree: exp.Expr, prefix: str) -> None:
         query.args["alias"].set("this", exp.to_identifier(names[id(query)]))
 
 
-def _parsed(text: str) -> exp.Expr:
+def _only_query(statements: Trees) -> exp.Expr:
     """The one query of a text: DuckDB gets nothing else, whoever has written it."""
-    trees = [tree for tree in _trees(text) if tree is not None and not isinstance(tree, exp.Semicolon)]
+    trees = [tree for tree in statements if tree is not None and not isinstance(tree, exp.Semicolon)]
     if len(trees) != 1:
         found = f"{len(trees)} statements" if trees else "none"
         raise InvalidInputError(f"expected one query, found {found}", kind="not-a-query" if trees else "sql-syntax")
@@ -311,9 +315,10 @@ def _statement_of(tree: exp.Expr) -> str:
     return type(tree).__name__.upper() if isinstance(tree, (*_NO_QUERIES, exp.Pragma)) else "what is none"
 
 
-def _trees(text: str) -> list[exp.Expr | None]:
+def _trees(query: ParsedQuery) -> Trees:
+    text = query.text
     try:
-        return sqlglot.parse(text, read=Spark4)
+        return query.take()
     except (SqlglotError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         if (span := stumbled_at(error, text)) is not None and text[: span.end].endswith(">>>"):
             raise refusal("the operator >>>") from error
@@ -323,7 +328,7 @@ def _trees(text: str) -> list[exp.Expr | None]:
 
 def stumbled_at(error: BaseException | None, text: str) -> Span | None:
     """The place in a text that an error of :func:`to_duckdb` is about, by its cause; None where that is not known."""
-    if not isinstance(error, (ParseError, _Misplaced)) or _with_select(text).text != text:
+    if not isinstance(error, (ParseError, _Misplaced)) or _with_select(ParsedQuery(text)).text != text:
         return None
     if isinstance(error, _Misplaced):
         return error.span if error.span.end > error.span.start else None
@@ -368,23 +373,27 @@ def _is_of_call(description: str) -> bool:
     return is_function and _WRONG_NUMBER.search(description) is not None
 
 
-def _with_select(text: str) -> Tokens:
+def _with_select(query: ParsedQuery) -> Tokens:
     """The text with ``TABLE t`` written as a SELECT, and ``X 'FF'`` as ``X'FF'``, as sqlglot knows them.
 
     Raises UnsupportedError for pipes, which sqlglot reads in another order.
     """
-    tokens = Tokens(text)
-    starts = {tokens[at].start: at for at in range(len(tokens))}
+    tokens, text = query.tokens, query.text
     edits: list[tuple[int, int, str]] = []
-    for at in range(len(tokens)):
+    looks_for_tables = not query.is_checked
+    for at in tokens.places(("|>", "TABLE", "X")):
         if tokens.key(at) == "|>":
             raise refusal("pipes (|>)")
-        if tokens.key(at) == "X" and at + 1 < len(tokens) and tokens[at + 1].kind is TokenKind.TEXT:
+        if tokens.key(at) == "TABLE":
+            looks_for_tables = True
+        elif at + 1 < len(tokens) and tokens[at + 1].kind is TokenKind.TEXT:
             edits.append((tokens[at].end, tokens[at + 1].start, ""))
-    for reference in references_in(tokens):
-        word = starts[reference.span.start] - 1
-        if tokens.key(word) == "TABLE":
-            edits.append((tokens[word].start, tokens[word].end, "SELECT * FROM"))
+    if looks_for_tables:
+        starts = {tokens[at].start: at for at in range(len(tokens))}
+        for reference in references_in(tokens):
+            word = starts[reference.span.start] - 1
+            if tokens.key(word) == "TABLE":
+                edits.append((tokens[word].start, tokens[word].end, "SELECT * FROM"))
     parts, done = [], 0
     for start, end, written in sorted(edit for edit in edits if edit[0] < edit[1]):
         parts += [text[done:start], written]

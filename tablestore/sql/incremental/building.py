@@ -9,8 +9,7 @@ from tablestore.sql.incremental.determinism import is_aggregate
 from tablestore.sql.incremental.nodes import Block, Equality, Input, Keyed, Node, Union, aliased
 from tablestore.sql.incremental.outerjoins import APART, write_as_left_joins
 from tablestore.sql.incremental.reading import NO_SUBQUERY, conjuncts
-from tablestore.sql.incremental.shapes import NoRuleError
-from tablestore.sql.query.use import PREFIX
+from tablestore.sql.incremental.shapes import PREFIX, NoRuleError
 
 _CLAUSES = frozenset({"expressions", "from_", "joins", "laterals", "where", "group", "having", "qualify", "distinct"})
 _WITHOUT_RULE = {

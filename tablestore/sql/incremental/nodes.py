@@ -298,7 +298,7 @@ def target_rows(outputs: Sequence[tuple[str, Field]], keys: Sequence[str], step:
 
 def named(name: str, alias: str) -> exp.Expr:
     """A table under an alias."""
-    return exp.alias_(exp.to_table(name), exp.to_identifier(alias, quoted=True), table=True)
+    return exp.alias_(exp.Table(this=exp.to_identifier(name)), exp.to_identifier(alias, quoted=True), table=True)
 
 
 def aliased(query: exp.Query, alias: str) -> exp.Subquery:
@@ -326,7 +326,8 @@ def weighed(query: exp.Query, columns: Sequence[str], weight: int) -> exp.Select
 
 def number_of(weight: int) -> exp.Expr:
     """A weight as an expression."""
-    return exp.cast(exp.Literal.number(1) if weight > 0 else exp.Neg(this=exp.Literal.number(1)), "int")
+    one = exp.Literal.number(1)
+    return exp.Cast(this=one if weight > 0 else exp.Neg(this=one), to=exp.DataType(this=exp.DType.INT))
 
 
 def renamed(term: exp.Select, columns: Sequence[str]) -> exp.Select:

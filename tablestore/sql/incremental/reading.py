@@ -16,13 +16,12 @@ from sqlglot.optimizer.qualify import qualify
 
 from tablestore.sql.depth import deep
 from tablestore.sql.incremental.determinism import check_deterministic
-from tablestore.sql.incremental.shapes import NoRuleError, SourceShape
+from tablestore.sql.incremental.shapes import PREFIX, NoRuleError, SourceShape
 from tablestore.sql.query.dialect import Spark4
 from tablestore.sql.query.edits import prefix_edits, quote_name, relation_edits
 from tablestore.sql.query.sparktypes import spark_type
 from tablestore.sql.query.tablereferences import references_in
 from tablestore.sql.query.tokenstream import Tokens
-from tablestore.sql.query.use import PREFIX
 from tablestore.sql.source import apply_edits
 
 NO_SUBQUERY = "it has a subquery in an expression that is no IN or EXISTS of its WHERE"

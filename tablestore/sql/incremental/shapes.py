@@ -14,9 +14,10 @@ from typing import Literal
 
 import pyarrow as pa
 
-from tablestore.sql.query.use import PREFIX
 from tablestore.types.datatypes import Field
 
+PREFIX = "tablestore_relation_"
+"""The beginning of the names of sources, with their numbers behind it."""
 WEIGHT = "tablestore_weight"
 """The column that says how often a row comes (1) or goes (-1)."""
 TARGET = "tablestore_target"

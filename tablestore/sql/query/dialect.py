@@ -65,6 +65,7 @@ def _call_at(tokens: Sequence[Token], first: int) -> Call:
     return Call(tokens[first].text.lower(), commas + (end > first + 2), named)
 
 
+_TEXTS = frozenset({exp.DType.CHAR, exp.DType.VARCHAR})
 _LITERALS = frozenset({TokenType.NUMBER, TokenType.STRING})
 _ENDS_OF_ITEMS = frozenset({TokenType.COMMA, TokenType.R_PAREN})
 _OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
@@ -100,6 +101,15 @@ class Spark4(Spark):
                     inner = inner.this
                 inner.meta.setdefault(CALL, _call_at(self._tokens, first))
             return called
+
+        def _parse_types(self, check_func: bool = False, schema: bool = False, *args: Any, **kwargs: Any) -> exp.Expr | None:
+            # Hive's parser makes texts of them too, and parses both of these words for each type that it finds.
+            found = parser.Parser._parse_types(self, check_func, schema, *args, **kwargs)
+            for node in () if found is None or schema else found.find_all(exp.DataType):
+                if node.this in _TEXTS:
+                    node.set("this", exp.DType.TEXT)
+                    node.set("expressions", None)
+            return found
 
         def _parse_assignment(self) -> exp.Expr | None:
             # A literal of a list, which is the whole expression: sqlglot would ask thirty methods what else it may begin.

@@ -15,7 +15,7 @@ from uuid import UUID
 from tablestore.errors import InvalidInputError
 from tablestore.names import did_you_mean
 from tablestore.sql.parse.tokens import Kind
-from tablestore.sql.query.tokenstream import Tokens
+from tablestore.sql.query.tokenstream import Tokens, tokens_of
 from tablestore.sql.source import Edit, Fragment, Span, apply_edits, marked
 from tablestore.types.datatypes import MAX_PRECISION
 
@@ -219,7 +219,7 @@ def literal_value(text: str, fragment: Fragment, parameters: Parameters) -> Any:
 
     ``'tag'`` and ``TIMESTAMP '2024-01-01'`` give texts, ``7`` gives an int.
     """
-    tokens = Tokens(fragment.text)
+    tokens = tokens_of(fragment)
     count = len(tokens)
     if count == 1 and tokens[0].kind is Kind.NUMBER and tokens[0].text.isdecimal():
         return int(tokens[0].text)

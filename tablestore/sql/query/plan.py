@@ -1,17 +1,17 @@
 """Plans a query whose tables are resolved: the edits of its text, its parameters, and what it uses of each table."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from tablestore.sql.freshnames import fresh_name
 from tablestore.sql.query.edits import prefix_edits, relation_edits
 from tablestore.sql.query.functions import function_edits
 from tablestore.sql.query.parameters import Parameters, bind_parameters
+from tablestore.sql.query.parsedquery import NumberedQuery, ParsedQuery
 from tablestore.sql.query.tablereferences import Reference
 from tablestore.sql.query.tokenstream import Tokens
-from tablestore.sql.query.use import PREFIX, Use
-from tablestore.sql.source import Edit, Path, apply_edits
+from tablestore.sql.query.use import Use
+from tablestore.sql.source import Edit, Path
 from tablestore.types.datatypes import Field
 
 
@@ -31,21 +31,23 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryView:
-    """A query that others read like a table: its text, with the replacements that its edits count."""
+    """A query that others read like a table: its text, with the replacements that its edits count; ``parsed``: with their names."""
 
     text: str
     edits: tuple[Edit, ...]
     replacements: tuple[Replacement, ...]
+    parsed: ParsedQuery | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryPlan:
     """The plan of a query. ``Edit.relation`` counts the replaced references in order. ``uses`` has one use for each, and in the
-    place of a view those of its own relations. ``parameters`` are by name."""
+    place of a view those of its own relations. ``parameters`` are by name. ``parsed``: the query with the names of relations."""
 
     edits: tuple[Edit, ...]
     parameters: Mapping[str, Any]
     uses: tuple[Use, ...]
+    parsed: ParsedQuery
 
 
 def plan_query(
@@ -71,35 +73,26 @@ def plan_query(
     edits += [edit for edit in (*marker_edits, *call_edits) if not any(span.start <= edit.span.start < span.end for span in gone)]
     edits += prefix_edits(tokens, references, [(found, made.path) for found, made in pairs])
     edits.sort(key=lambda edit: edit.span)
-    if not pairs:
-        return QueryPlan(edits=tuple(edits), parameters=values, uses=())
-    read: list[Replacement] = []
-    view = QueryView(text=text, edits=tuple(edits), replacements=tuple(made for _, made in pairs))
-    prefix = fresh_name(PREFIX, *_texts(view))
-    named = _with_names(view, prefix, read)
-    # sqlglot takes a while to load; a query that reads no table of ours does without it.
-    from tablestore.sql.query.querypruning import prune
+    parsed = ParsedQuery.of(text, edits, tokens=tokens)
+    uses: tuple[Use, ...] = ()
+    if pairs:
+        # sqlglot takes a while to load; a query that reads no table of ours does without it.
+        from tablestore.sql.query.querypruning import prune
 
-    uses = prune(named, [one.fields for one in read], values, [one.computed for one in read], prefix)
-    return QueryPlan(edits=tuple(edits), parameters=values, uses=uses)
-
-
-def _texts(view: QueryView) -> Iterator[str]:
-    """The texts of a query and of those that it reads like tables."""
-    yield view.text
-    for made in view.replacements:
-        if made.view is not None:
-            yield from _texts(made.view)
+        read: list[Replacement] = []
+        query = NumberedQuery(parsed, _numbered([made for _, made in pairs], read))
+        uses = prune(query, [one.fields for one in read], values, [one.computed for one in read])
+    return QueryPlan(edits=tuple(edits), parameters=values, uses=uses, parsed=parsed)
 
 
-def _with_names(view: QueryView, prefix: str, read: list[Replacement]) -> str:
-    """The text of a query with a name of its own for each relation that it reads, and the text of a view in the place of it."""
-
-    def name(relation: int) -> str:
-        made = view.replacements[relation]
-        if made.view is not None:
-            return f"({_with_names(made.view, prefix, read)})"
-        read.append(made)
-        return f"{prefix}{len(read) - 1}"
-
-    return apply_edits(view.text, view.edits, name)
+def _numbered(replacements: Iterable[Replacement], read: list[Replacement]) -> tuple[int | NumberedQuery, ...]:
+    """The numbers of relations among those that are ``read``, to which they are added; for a view its query."""
+    numbers: list[int | NumberedQuery] = []
+    for made in replacements:
+        if made.view is None:
+            numbers.append(len(read))
+            read.append(made)
+        else:
+            parsed = made.view.parsed or ParsedQuery.of(made.view.text, made.view.edits)
+            numbers.append(NumberedQuery(parsed, _numbered(made.view.replacements, read)))
+    return tuple(numbers)

@@ -1,6 +1,6 @@
 """Finds the columns and rows that a query uses of each of its tables.
 
-sqlglot reads the text, in which each table has a name of its own already, and the answer errs on the side of too much:
+It walks the tree, in which each table has a name of its own already, and the answer errs on the side of too much:
 
 * columns: all names that the query says where a column of the table could be meant. A star asks for what is asked of the query that
   it stands in (``SELECT a FROM (SELECT * FROM t)`` uses ``a``); set operations, DISTINCT, PIVOT and NATURAL ask for everything.
@@ -15,13 +15,11 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
-import sqlglot
 from sqlglot import exp
 
 from tablestore.sql.depth import deep
-from tablestore.sql.parse.tokens import Kind, name_of, tokenize
-from tablestore.sql.query.dialect import Spark4
-from tablestore.sql.query.use import PREFIX, Use
+from tablestore.sql.query.parsedquery import NumberedQuery, ParsedQuery, Trees
+from tablestore.sql.query.use import Use
 from tablestore.types.datatypes import INTEGER_ROOTS, AtomicType, Field
 from tablestore.types.expression.sqltree import MAX_TEXT
 from tablestore.types.filter.predicate import Predicate, all_of
@@ -29,21 +27,19 @@ from tablestore.types.filter.predicatetext import to_sql
 
 
 def prune(
-    text: str,
+    query: NumberedQuery,
     fields: Sequence[Sequence[Field] | None],
     parameters: Mapping[str, Any],
     computed: Sequence[Sequence[str]],
-    prefix: str = PREFIX,
 ) -> tuple[Use, ...]:
-    """The columns and rows that ``text`` uses of each relation. ``fields``: their columns; None for a relation that is read whole
-    anyway; ``computed``: the names of those that are made of them. ``prefix``: with their numbers behind it they are named in the
-    text."""
+    """The columns and rows that a query uses of each relation. ``fields``: their columns; None for a relation that is read whole
+    anyway; ``computed``: the names of those that are made of them."""
     whole = tuple(Use() for _ in fields)
-    if all(known is None for known in fields) or "|>" in text:
+    if all(known is None for known in fields):
         return whole
     try:
         with deep():
-            return _Reader(text, fields, parameters, computed, prefix).uses()
+            return _Reader(fields, parameters, computed).uses(query)
     except Exception:
         return whole
 
@@ -124,30 +120,41 @@ _SUBQUERY_ARGS = frozenset({"this", "alias", "with_", "order", "limit", "offset"
 
 class _Reader:
     def __init__(
-        self,
-        text: str,
-        fields: Sequence[Sequence[Field] | None],
-        parameters: Mapping[str, Any],
-        computed: Sequence[Sequence[str]],
-        prefix: str,
+        self, fields: Sequence[Sequence[Field] | None], parameters: Mapping[str, Any], computed: Sequence[Sequence[str]]
     ) -> None:
-        self._text = text
-        self._prefix = prefix
+        self._reading: list[NumberedQuery] = []  # the query, and the view in it that is read just now
         self._fields = fields
         self._computed = computed
         self._parameters = parameters
         self._scopes: list[_Scope] = []  # a query stands before the queries that use it
         self._sources: dict[int, _Source] = {}
+        self._trees: list[tuple[ParsedQuery, Trees]] = []
         self._names = [{known.name.casefold() for known in columns or ()} for columns in fields]
 
-    def uses(self) -> tuple[Use, ...]:
-        tree = sqlglot.parse_one(self._text, read=Spark4)
-        self._query(tree, {}, None, all_columns=True)
-        for scope in reversed(self._scopes):
-            self._ask(scope)
-            self._filter(scope)
-        missed = self._missed(tree)
-        return tuple(self._use(relation, missed) for relation in range(len(self._fields)))
+    def uses(self, query: NumberedQuery) -> tuple[Use, ...]:
+        try:
+            self._numbered(query, all_columns=True)
+            for scope in reversed(self._scopes):
+                self._ask(scope)
+                self._filter(scope)
+            missed = set[str]().union(*(self._missed(parsed, trees) for parsed, trees in self._trees))
+            return tuple(self._use(relation, missed) for relation in range(len(self._fields)))
+        finally:
+            for parsed, trees in self._trees:
+                parsed.put_back(trees)
+
+    def _numbered(self, query: NumberedQuery, *, all_columns: bool) -> _Scope | None:
+        """Reads the tree of a query."""
+        if "|>" in query.parsed.text:
+            raise _NotUnderstoodError("pipes")
+        trees = query.parsed.take()
+        self._trees.append((query.parsed, trees))
+        if trees[0] is None:
+            raise _NotUnderstoodError("no query")
+        self._reading.append(query)
+        scope = self._query(trees[0], {}, None, all_columns=all_columns)
+        self._reading.pop()
+        return scope
 
     def _use(self, relation: int, missed: set[str]) -> Use:
         columns, source = self._fields[relation], self._sources.get(relation)
@@ -165,7 +172,7 @@ class _Reader:
             filter=_as_filter(source.conditions),
         )
 
-    def _missed(self, tree: exp.Expr) -> set[str]:
+    def _missed(self, parsed: ParsedQuery, trees: Trees) -> set[str]:
         """Columns whose names stand in the text and were made something other than a name by sqlglot; they are read.
 
         In most texts there is none, and they need not be looked at again.
@@ -173,10 +180,11 @@ class _Reader:
         names = set().union(*(self._names[relation] for relation in self._sources))
         names.update(name.casefold() for relation in self._sources for name in self._computed[relation])
         names.difference_update(*(found.need.names for found in self._sources.values()))
-        names.intersection_update(word.casefold().strip("`") for word in set(_WORD.findall(self._text)))
+        names.intersection_update(word.casefold().strip("`") for word in set(_WORD.findall(parsed.text)))
         if names:
-            names &= {name_of(token).casefold() for token in tokenize(self._text) if token.kind in (Kind.WORD, Kind.NAME)}
-            names -= {found.name.casefold() for found in tree.find_all(exp.Identifier)}
+            tokens = parsed.tokens
+            names &= {tokens.name(at).casefold() for at in range(len(tokens)) if tokens.is_name(at)}
+            names -= {found.name.casefold() for tree in trees if tree is not None for found in tree.find_all(exp.Identifier)}
         return names
 
     # Reading the tree.
@@ -271,14 +279,19 @@ class _Reader:
     def _named(self, node: exp.Table, source: _Source, known: _Queries) -> None:
         if node.args.get("db") is not None:
             return
-        number = node.name.removeprefix(self._prefix)
-        if number != node.name and number.isdecimal():
-            if int(number) in self._sources:
-                raise _NotUnderstoodError("a relation stands here twice")
-            source.relation = int(number)
-            self._sources[int(number)] = source
-        else:
+        prefix = self._reading[-1].parsed.prefix
+        number = node.name.removeprefix(prefix)
+        if number == node.name or not number.isdecimal():
             source.query = known.get(node.name.casefold())
+            return
+        relation = self._reading[-1].relations[int(number)]
+        if isinstance(relation, NumberedQuery):
+            source.query = self._numbered(relation, all_columns=False)
+            return
+        if relation in self._sources:
+            raise _NotUnderstoodError("a relation stands here twice")
+        source.relation = relation
+        self._sources[relation] = source
 
     def _join_words(self, join: exp.Join, scope: _Scope, known: _Queries) -> None:
         for column in join.args.get("using") or ():

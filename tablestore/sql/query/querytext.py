@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from tablestore.sql.query.edits import prefix_edits
 from tablestore.sql.query.parameters import find_markers
 from tablestore.sql.query.tablereferences import Reference, references_in
-from tablestore.sql.query.tokenstream import Tokens
+from tablestore.sql.query.tokenstream import Tokens, tokens_of
 from tablestore.sql.source import NOWHERE, Edit, Fragment, Path, Span
 
 
@@ -62,7 +62,7 @@ class RowText:
             self._put("\n")
 
     def _edits(self, fragment: Fragment) -> list[Edit]:
-        tokens = Tokens(fragment.text)
+        tokens = tokens_of(fragment)
         edits = [
             Edit(span=marker.span, text=f":{self._names.get(fragment.span.start + marker.span.start, marker.name)}")
             for marker in find_markers(tokens)

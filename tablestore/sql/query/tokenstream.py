@@ -5,9 +5,10 @@ An expression is operands with operators between them; its end is the first toke
 
 from collections.abc import Container, Iterator
 
+from tablestore.memo import MOST_CHARACTERS
 from tablestore.sql.depth import MOST_LEVELS, too_deep
 from tablestore.sql.parse.tokens import Kind, Token, name_of, text_of, tokenize
-from tablestore.sql.source import marked, syntax_error
+from tablestore.sql.source import Fragment, marked, syntax_error
 from tablestore.types.typestring import MAX_TYPE_DEPTH
 
 _BINARY = frozenset(["+", "-", "*", "/", "%", "||", "&", "|", "^", "DIV", "::"])
@@ -170,3 +171,11 @@ class Tokens:
             if depth == 0:
                 break
         return at
+
+
+def tokens_of(fragment: Fragment) -> Tokens:
+    """The tokens of a fragment, which are read once, but for those of a long one: they are not held. Raises as :class:`Tokens`."""
+    tokens: Tokens = fragment.read[0] if fragment.read else Tokens(fragment.text)
+    if not fragment.read and len(fragment.text) <= MOST_CHARACTERS:
+        fragment.read.append(tokens)
+    return tokens

@@ -1,11 +1,8 @@
-"""Describes what a query uses of a relation, and names relations in the text that is pruned."""
+"""Describes what a query uses of a relation."""
 
 from dataclasses import dataclass
 
 from tablestore.types.filter.predicate import Predicate
-
-PREFIX = "tablestore_relation_"
-"""Relation n is the table ``tablestore_relation_n`` in the text to be pruned."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

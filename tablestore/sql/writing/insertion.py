@@ -16,7 +16,7 @@ from tablestore.sql.query.edits import quote_name
 from tablestore.sql.query.querytext import RowText
 from tablestore.sql.query.rowlevel import ROW_KIND, RowQuery
 from tablestore.sql.query.sparktypes import as_type, cast_text, refusal
-from tablestore.sql.query.tokenstream import Tokens
+from tablestore.sql.query.tokenstream import tokens_of
 from tablestore.sql.source import NOWHERE, Fragment, marked
 from tablestore.sql.statements.rows import Insert
 from tablestore.types.datatypes import DataType, Field
@@ -29,7 +29,7 @@ def rows_to_insert(insert: Insert) -> Fragment:
     """The query of an INSERT; ``DEFAULT`` in a list of VALUES is NULL in it, which the table fills in. Same length, same places."""
     if "DEFAULT" not in insert.query.text.upper():
         return insert.query
-    tokens = Tokens(insert.query.text)
+    tokens = tokens_of(insert.query)
     if tokens.key(0) != "VALUES":
         return insert.query
     text, parts, done = insert.query.text, list[str](), 0

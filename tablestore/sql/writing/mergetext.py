@@ -8,7 +8,7 @@ s.x                            is the name of a column, and nothing but that
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tablestore.sql.query.tokenstream import Tokens
+from tablestore.sql.query.tokenstream import Tokens, tokens_of
 from tablestore.sql.source import Fragment, Path, Span
 
 # Behind a parenthesis, these begin a query.
@@ -29,7 +29,7 @@ class EqualColumns:
 def equal_columns(on: Fragment, *, target: str, source: str) -> EqualColumns:
     """The columns of these tables that a condition says to be equal: ``t.a = s.b AND …``, in either order."""
     tables = target.casefold(), source.casefold()
-    tokens = Tokens(on.text)
+    tokens = tokens_of(on)
     pairs: set[tuple[str, str]] = set()
     at, begins, conditions, is_between = 0, True, 0, False
     while at < len(tokens):
@@ -52,7 +52,7 @@ def equal_columns(on: Fragment, *, target: str, source: str) -> EqualColumns:
 
 def path_of(fragment: Fragment, *, alone: bool = False) -> Path | None:
     """The name that a fragment begins with, if it is no call and no query; ``alone``: if it is nothing but this name."""
-    tokens = Tokens(fragment.text)
+    tokens = tokens_of(fragment)
     if not tokens.is_name(0) or tokens.key(tokens.after_chain(0)) == "(":
         return None
     end = tokens.after_chain(0)
@@ -63,13 +63,17 @@ def path_of(fragment: Fragment, *, alone: bool = False) -> Path | None:
 
 def looks_around(fragment: Fragment) -> bool:
     """True if a text may see more than its row: in a subquery, or by a star for all columns that there are."""
-    tokens = Tokens(fragment.text)
+    tokens = tokens_of(fragment)
     keys = [tokens.key(at) for at in range(len(tokens))]
     return any((key == "*" and before in ("(", ",")) or (before == "(" and key in _QUERIES) for before, key in pairwise(keys))
 
 
 def with_table(fragment: Fragment, names: frozenset[str], tables: frozenset[str], table: str) -> list[str | Fragment]:
     """The fragment with a table put before columns of these names, where no table stands, but for those in subqueries."""
+    tokens = tokens_of(fragment)
+    first = (at for at in range(len(tokens)) if tokens.is_name(at) and tokens.key(at - 1) != ".")
+    if not any(tokens.name(at).casefold() in names for at in first):
+        return [_part(fragment, 0, len(fragment.text))]
     # sqlglot takes a while to load; most statements do without it.
     from tablestore.sql.query.barecolumns import bare_columns
 
