@@ -148,6 +148,8 @@ def merge_messages(messages: Iterable[CommitMessage]) -> CommitMessage | None:
     if not messages:
         return None
     first = messages[0]
+    if len(messages) == 1:
+        return first
     for message in messages[1:]:
         if (message.table_uuid, message.schema_id) != (first.table_uuid, first.schema_id):
             raise ConflictError(

@@ -117,6 +117,13 @@ class Spark4(Spark):
                 return self._parse_primary()
             return super()._parse_assignment()
 
+        def _parse_value(self, values: bool = True) -> exp.Tuple | None:
+            if self._curr.token_type == TokenType.L_PAREN:
+                return super()._parse_value(values)
+            # In `VALUES 1, 2 AS t(x)` the alias is that of the table.
+            value = self._parse_assignment()
+            return None if value is None else self.expression(exp.Tuple(expressions=[value]))
+
         def _parse_expression(self) -> exp.Expr | None:
             first = self._curr
             found = super()._parse_expression()

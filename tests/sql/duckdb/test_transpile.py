@@ -313,3 +313,16 @@ def test_a_cast_that_is_not_closed_is_refused() -> None:
 def test_what_cannot_be_written_for_duckdb_is_refused_by_name() -> None:
     with pytest.raises(UnsupportedError, match="in this form"):
         to_duckdb("SELECT initcap(initcap(v)) AS x FROM VALUES ('a') AS t (v)")
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ("VALUES 1 AS t(x)", [(1,)]),
+        ("VALUES 1, 2 t(x)", [(1,), (2,)]),
+        ("VALUES 1 + 2, (4) AS t(x)", [(3,), (4,)]),
+        ("VALUES CASE WHEN true THEN 4 END AS t(x)", [(4,)]),
+    ],
+)
+def test_the_alias_behind_values_without_parentheses_is_that_of_the_table(rows: str, expected: list[tuple[int]]) -> None:
+    assert duckdb.sql(to_duckdb(f"SELECT t.x FROM {rows}")).fetchall() == expected
