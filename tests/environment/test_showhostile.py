@@ -1,6 +1,7 @@
 """SHOW CREATE of what a stranger wrote into a schema file: it prints what makes the same table and nothing else, or is refused."""
 
 import json
+import re
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -93,7 +94,13 @@ def definition(env: ts.TableEnvironment) -> dict[str, Any]:
     schema = env.catalog().table("default.t").table_schema
     # A metadata column that does not say whether it is virtual is not.
     said = {key: value for key, value in schema.options.items() if not (key.endswith(".virtual") and value == "false")}
-    options = {key: value for key, value in said.items() if key != "tablestore.table-uuid"}
+    # A column of the name of a stored one is that one.
+    unread = tuple(
+        key.removesuffix("name")
+        for key, name in said.items()
+        if re.fullmatch(r"schema\.\d+\.name", key) and name in schema.field_names
+    )
+    options = {key: value for key, value in said.items() if key != "tablestore.table-uuid" and not key.startswith(unread)}
     return {"fields": schema.fields, "keys": schema.primary_keys, "comment": schema.comment, "options": options}
 
 
@@ -117,6 +124,7 @@ def error_kind(env: ts.TableEnvironment, statement: str) -> str | None:
 @given(edited=edits())
 @example(edited={"options": {"schema.0.name": "a", "schema.0.data-type": "STRING", "schema.0.metadata": "a"}})
 @example(edited={"options": {"schema.0.name": "a", "schema.0.data-type": "STRING", "schema.0.metadata": ""}})
+@example(edited={"options": {"schema.0.name": "a", "schema.0.data-type": "STRING", "schema.0.metadata": "b"}, "name": "a"})
 def test_what_is_printed_makes_the_same_table_and_nothing_else(
     fresh: ts.TableEnvironment, tmp_path_factory: pytest.TempPathFactory, edited: dict[str, Any]
 ) -> None:
