@@ -22,7 +22,7 @@ Parts = Mapping[str, object]
 
 
 def checked_text(text: str, name: str, expected_parts: Parts) -> str:
-    """The text of a statement that says ``expected_parts`` and nothing else. Raises FormatError that names the part where it does not."""
+    """The text of a statement that says ``expected_parts`` and nothing else. Raises FormatError that names a part that differs."""
     try:
         read_parts = dict(_parts(parse_statement(text)))
     except TablestoreError as error:

@@ -133,24 +133,24 @@ class QueryLengths:
         finally:
             self._tables.pop()
 
-    def _recursive(self, one: exp.Expr, name: str, columns_by_name: dict[str, Columns]) -> Columns:
+    def _recursive(self, with_item: exp.Expr, name: str, columns_by_name: dict[str, Columns]) -> Columns:
         """A query that reads itself: each step may add to its values, and multiplies none."""
-        alias, before = one.args.get("alias"), f"before {next(self._variables)}"
+        alias, before = with_item.args.get("alias"), f"before {next(self._variables)}"
         step = Length({before: 1})
         names = [column.name.lower() for column in alias.args.get("columns") or ()] if alias is not None else []
-        if not names and isinstance(one.this, exp.Query):
-            names = [called.lower() for called in one.this.named_selects if called and called != "*"]
+        if not names and isinstance(with_item.this, exp.Query):
+            names = [called.lower() for called in with_item.this.named_selects if called and called != "*"]
         columns_by_name[name] = Columns(tuple((called, step) for called in names), others=step)
-        columns = self._query(one.this).renamed(alias)
+        columns = self._query(with_item.this).renamed(alias)
         if columns.longest.parts.get(before, 0) > 1 and columns.is_whole and self._second_looks:
             self._second_looks -= 1
             # A column that holds nothing of the step before (n + 1) is as long in each of them.
             columns_by_name[name] = Columns(
                 tuple((called, step if before in length.parts else length) for called, length in columns.order), others=step
             )
-            columns = self._query(one.this).renamed(alias)
+            columns = self._query(with_item.this).renamed(alias)
         if columns.longest.parts.get(before, 0) > 1:
-            raise TooLong(one.this, "a recursive query whose steps have each value of the step before at most once")
+            raise TooLong(with_item.this, "a recursive query whose steps have each value of the step before at most once")
 
         def grown(length: Length) -> Length:
             parts = {key: number for key, number in length.parts.items() if key != before}
