@@ -198,8 +198,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     module = _LAZY.get(name)
     if module is None:
-        known = ", ".join(__all__)
-        raise AttributeError(f"module 'tablestore' has no attribute {name!r}; its public names are {known}")
+        public_names = ", ".join(__all__)
+        raise AttributeError(f"module 'tablestore' has no attribute {name!r}; its public names are {public_names}")
     value = getattr(import_module(module), name)
     globals()[name] = value
     return value

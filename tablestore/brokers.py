@@ -33,10 +33,10 @@ def parse_brokers(text: str) -> tuple[Broker, ...]:
 
 
 def _broker(text: str) -> Broker:
-    found = _BROKER.fullmatch(text)
-    port = int(found["port"]) if found is not None and found["port"] else None
-    if found is None or (port is not None and not 0 < port < 1 << 16):
+    match = _BROKER.fullmatch(text)
+    port = int(match["port"]) if match is not None and match["port"] else None
+    if match is None or (port is not None and not 0 < port < 1 << 16):
         raise InvalidInputError(
             f"expected brokers such as k1:9092,k2 or SASL_SSL://k1:9093 or [::1]:9092, found {text!r:.200}", kind="invalid-option"
         )
-    return Broker(host=found["host"].lower(), port=port, text=text)
+    return Broker(host=match["host"].lower(), port=port, text=text)

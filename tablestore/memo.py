@@ -53,15 +53,15 @@ class RecentlyUsed(Generic[_T]):
             if key in self._values:
                 self._values.move_to_end(key)
                 return self._values[key]
-        made = make()
-        weight = self._weigh(made)
+        value = make()
+        weight = self._weigh(value)
         with self._lock:
             if key not in self._values and weight <= self._most_weight:
-                self._values[key] = made
+                self._values[key] = value
                 self._weight += weight
             while self._weight > self._most_weight or len(self._values) > self._most:
                 self._weight -= self._weigh(self._values.popitem(last=False)[1])
-        return made
+        return value
 
 
 def _call(function: Callable[..., Any], text: str, *arguments: Hashable) -> Any:

@@ -20,25 +20,25 @@ _MOST_DIGITS = 20
 _NAME = re.compile(r"[^\W][\w-]{0,127}", re.ASCII)
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
+def nearest(name: str, candidates: Iterable[str]) -> str | None:
     """The known name most like ``name`` (case ignored first), or None if none is near."""
-    names = list(known)
+    names = list(candidates)
     folded = {candidate.casefold(): candidate for candidate in reversed(names)}
     if name.casefold() in folded:
         return folded[name.casefold()]
-    found = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
-    return folded[found[0]] if found else None
+    matches = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
+    return folded[matches[0]] if matches else None
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     """``"; did you mean 'price'?"``, or nothing."""
-    near = nearest(name, known)
+    near = nearest(name, candidates)
     return f"; did you mean {near!r}?" if near is not None else ""
 
 
-def names_of(given: str | Iterable[str]) -> tuple[str, ...]:
+def names_of(names: str | Iterable[str]) -> tuple[str, ...]:
     """One name, or several."""
-    return (given,) if isinstance(given, str) else tuple(given)
+    return (names,) if isinstance(names, str) else tuple(names)
 
 
 def split_names(text: str) -> tuple[str, ...]:
@@ -56,10 +56,10 @@ def check_reference(name: str, what: str) -> str:
     return _matching(_REFERENCE, name, what, "'_', '-' or '.', not starting with '-' or '.'")
 
 
-def _matching(allowed: re.Pattern[str], name: str, what: str, signs: str) -> str:
+def _matching(allowed: re.Pattern[str], name: str, kind: str, signs: str) -> str:
     if not isinstance(name, str) or not allowed.fullmatch(name):
         raise InvalidInputError(
-            f"{name!r:.120} is not a valid {what} name: expected 1 to 128 letters, digits, {signs}", kind="invalid-name"
+            f"{name!r:.120} is not a valid {kind} name: expected 1 to 128 letters, digits, {signs}", kind="invalid-name"
         )
     return name
 

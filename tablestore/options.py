@@ -171,11 +171,11 @@ def parse_duration(text: str) -> int:
     return _measured(text, _DURATION_UNITS, "a duration such as 1 h (ms, s, min, h, d)")
 
 
-def _measured(text: str, units: Mapping[str, int], what: str) -> int:
+def _measured(text: str, units: Mapping[str, int], expected: str) -> int:
     match = _MEASURED.fullmatch(text)
     unit = units.get(match[2].lower()) if match else None
     if match is None or unit is None:
-        raise InvalidInputError(f"expected {what}, found {text!r:.200}")
+        raise InvalidInputError(f"expected {expected}, found {text!r:.200}")
     return int(match[1]) * unit
 
 
@@ -510,17 +510,17 @@ def other_spellings(key: str) -> frozenset[str]:
 
 def refuse_two_spellings(keys: Iterable[str], *, kind: str = "invalid-option") -> None:
     """Raises InvalidInputError if two of the keys name one option: nobody could say which of them counts."""
-    found: dict[str, str] = {}
+    first_spellings: dict[str, str] = {}
     for key in sorted(keys, key=lambda one: (one in SPELLINGS, one)):
-        first = found.setdefault(SPELLINGS.get(key, key), key)
+        first = first_spellings.setdefault(SPELLINGS.get(key, key), key)
         if first != key:
             raise InvalidInputError(f"{first} and {key} are one option; give one of them", kind=kind)
 
 
-def with_options(options: Mapping[str, T], given: Mapping[str, T]) -> dict[str, T]:
-    """The options with those ``given``, each in place of all spellings of it."""
-    replaced = {other for key in given for other in other_spellings(key)}
-    return {**{key: value for key, value in options.items() if key not in replaced}, **given}
+def with_options(options: Mapping[str, T], new_options: Mapping[str, T]) -> dict[str, T]:
+    """The options with ``new_options``, each in place of all spellings of it."""
+    replaced = {other for key in new_options for other in other_spellings(key)}
+    return {**{key: value for key, value in options.items() if key not in replaced}, **new_options}
 
 
 def option_texts(options: Mapping[str, object]) -> dict[str, Any]:

@@ -170,54 +170,54 @@ def without_secrets(text: str, values: Collection[str] = ()) -> str:
 
 def without_urls(text: str, hide: Callable[[str], str]) -> str:
     """A text whose URLs have lost user, password and parameters."""
-    text = _URL.sub(lambda found: f"{found['scheme']}://{_of_url(found['scheme'].lower(), found['rest'], hide)}", text)
-    return _SLASHLESS.sub(lambda found: f"{found['scheme']}{hide(found['user'])}@", text)
+    text = _URL.sub(lambda match: f"{match['scheme']}://{_of_url(match['scheme'].lower(), match['rest'], hide)}", text)
+    return _SLASHLESS.sub(lambda match: f"{match['scheme']}{hide(match['user'])}@", text)
 
 
 def without_user(value: str, hide: Callable[[str], str]) -> str:
     """A value that is one URL without user and password: all up to the last ``@``. Paths in stores may hold one."""
-    found = _WHOLE_URL.match(value)
-    if found is None or found["scheme"].lower() in _STORES | _CONTAINERS:
+    match = _WHOLE_URL.match(value)
+    if match is None or match["scheme"].lower() in _STORES | _CONTAINERS:
         return value
-    return f"{found['scheme']}://{hide(found['user'])}@{value[found.end() :]}"
+    return f"{match['scheme']}://{hide(match['user'])}@{value[match.end() :]}"
 
 
 def without_addresses(value: str, hide: Callable[[str], str]) -> str:
     """The value of an option without user and password of addresses that have no scheme."""
-    return _SCHEMELESS.sub(lambda found: f"{found['before']}{hide(found['user'])}@", value) if "@" in value else value
+    return _SCHEMELESS.sub(lambda match: f"{match['before']}{hide(match['user'])}@", value) if "@" in value else value
 
 
 def without_assigned(text: str, hide: Callable[[str], str]) -> str:
     """A text without what follows ``password=`` and its kin, and without the value of a header ``Authorization``."""
 
-    def assigned(found: re.Match[str]) -> str:
-        if not is_telling(found["key"]) or is_reference(found["value"].strip("'\"")):
-            return found[0]
-        return f"{found['key']}{found['sign']}{hide(found['value'])}"
+    def assigned(match: re.Match[str]) -> str:
+        if not is_telling(match["key"]) or is_reference(match["value"].strip("'\"")):
+            return match[0]
+        return f"{match['key']}{match['sign']}{hide(match['value'])}"
 
     if not (("=" in text or ":" in text) and is_telling(text)):
         return text
     return _ASSIGNED.sub(assigned, _AUTHORIZATION.sub(lambda header: f"{header['before']}{hide(header['value'])}", text))
 
 
-def _of_url(scheme: str, rest: str, hide: Callable[[str], str]) -> str:
+def _of_url(scheme: str, remainder: str, hide: Callable[[str], str]) -> str:
     """Strips what follows ``://`` of user, password and parameters."""
-    authority = _AUTHORITY.match(rest)
+    authority = _AUTHORITY.match(remainder)
     assert authority is not None, "it matches the empty text"
     user, at, host = authority[0].rpartition("@")
-    behind = rest[authority.end() :]
+    behind = remainder[authority.end() :]
     if at and (scheme not in _CONTAINERS or ":" in user):
         user = hide(user)
     if scheme in _STORES:
         if not at and _NO_PORT.search(host) and "@" in behind:
             # key:secret@bucket, where the secret holds a slash.
-            return hide(rest)
+            return hide(remainder)
         return f"{user}{at}{host}{behind}"
     path = _PATH.match(behind)
     assert path is not None, "it matches the empty text"
     if not at and ("@" in path[0] or (":" in host and "@" in behind)):
         # A password that was not escaped holds a slash, or what begins parameters.
-        return hide(rest)
+        return hide(remainder)
     if scheme in _IN_PATHS and "=" in path[0]:
         named, sign, values = path[0].partition("=")
         return f"{user}{at}{host}{named}{sign}{hide(values + behind[path.end() :])}"

@@ -38,13 +38,15 @@ def resolved(value: Any, what: str, environ: Mapping[str, str] | None = None) ->
     return _variable(name, what, os.environ if environ is None else environ) if kind == "env" else _content(name, what)
 
 
-def _variable(name: str, what: str, environ: Mapping[str, str]) -> str:
+def _variable(name: str, setting: str, environ: Mapping[str, str]) -> str:
     if not (secret := environ.get(name)):
-        raise InvalidInputError(f"{what} is env:{name}, and the environment of this process has no {name}; set it", kind="secret")
+        raise InvalidInputError(
+            f"{setting} is env:{name}, and the environment of this process has no {name}; set it", kind="secret"
+        )
     return secret
 
 
-def _content(path: str, what: str) -> str:
+def _content(path: str, setting: str) -> str:
     try:
         with open(os.path.expanduser(path), "rb") as file:
             content = file.read(_MOST_BYTES + 1)
@@ -54,7 +56,7 @@ def _content(path: str, what: str) -> str:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise InvalidInputError(
-            f"{what} is file:{path}, and this process cannot read it ({reason}); name a file of this machine that holds the secret "
-            "and nothing else",
+            f"{setting} is file:{path}, and this process cannot read it ({reason}); name a file of this machine that holds the "
+            "secret and nothing else",
             kind="secret",
         ) from None

@@ -202,8 +202,8 @@ class TableEnvironment(DeprecatedNames):
 
         return StatementSet(self._session)
 
-    def _as_query(self, query: Query | str, what: str) -> Query:
-        return Query(self._session, as_query_text(query, what))
+    def _as_query(self, query: Query | str, caller: str) -> Query:
+        return Query(self._session, as_query_text(query, caller))
 
     def _checked(self, text: str) -> str:
         checked_text(text, "SQL text")
@@ -394,8 +394,8 @@ def _restrictions(restricted: bool | Restrictions) -> Restrictions | None:
 def _registered(source: CatalogSource, clock: Clock | None, ids: Ids | None) -> Registered:
     if isinstance(source, Catalog):
         return Registered(open=lambda: source, opened=source, owned=False)
-    given = source if isinstance(source, Mapping) else os.fspath(source)
-    return Registered(open=lambda: open_catalog(given, clock=clock, ids=ids))
+    location = source if isinstance(source, Mapping) else os.fspath(source)
+    return Registered(open=lambda: open_catalog(location, clock=clock, ids=ids))
 
 
 def _by_setting(settings: Settings, clock: Clock | None, ids: Ids | None) -> Catalog:

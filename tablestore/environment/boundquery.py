@@ -27,11 +27,11 @@ def bind(
     memo = memo or Memo()
     read = memo(_read, text)
     resolved = [resolve(reference) for reference in read.references]
-    made = tuple(None if relation is None else _replacement(relation) for relation in resolved)
+    replacements = tuple(None if relation is None else _replacement(relation) for relation in resolved)
     if parameters or functions is not None:
-        plan = plan_query(read.tokens, read.references, made, parameters, functions)
+        plan = plan_query(read.tokens, read.references, replacements, parameters, functions)
     else:
-        plan = memo(_planned, text, read, made)
+        plan = memo(_planned, text, read, replacements)
     uses = iter(plan.uses)
     relations = tuple(_pruned(relation, uses) for relation in resolved if relation is not None)
     by_engine = tuple(
@@ -66,8 +66,8 @@ def _read(text: str) -> _Read:
     return _Read(text, tokens, references_in(tokens))
 
 
-def _planned(text: str, read: _Read, made: tuple[Replacement | None, ...]) -> QueryPlan:
-    return plan_query(read.tokens, read.references, made)
+def _planned(text: str, read: _Read, replacements: tuple[Replacement | None, ...]) -> QueryPlan:
+    return plan_query(read.tokens, read.references, replacements)
 
 
 def _replacement(relation: Relation) -> Replacement:
@@ -77,11 +77,11 @@ def _replacement(relation: Relation) -> Replacement:
             return Replacement(path=tuple(relation.name.split(".")), fields=fields)
         case QueryRelation(query=query, selected=SelectList(columns=columns)):
             (stored,) = map(_replacement, query.relations)
-            names = {known.name for known in stored.fields or ()}
+            names = {stored_field.name for stored_field in stored.fields or ()}
             return replace(stored, computed=tuple(name for name in columns if name not in names))
         case QueryRelation(query=query):
-            made = tuple(_replacement(inner) for inner in query.relations)
-            view = QueryView(text=query.text, edits=query.edits, replacements=made, parsed=query.parsed)
+            replacements = tuple(_replacement(inner) for inner in query.relations)
+            view = QueryView(text=query.text, edits=query.edits, replacements=replacements, parsed=query.parsed)
             return Replacement(path=tuple(relation.name.split(".")), view=view)
         case _:
             return Replacement(path=tuple(relation.name.split(".")))

@@ -163,8 +163,8 @@ class BoundQuery:
         """The user's text, and its place that a place of ``text`` came from; None where it is tablestore's own."""
         if self.statement is None:
             return self.text, span
-        found = origin_of(self.pieces, span)
-        return None if found is None else (self.statement, found)
+        origin = origin_of(self.pieces, span)
+        return None if origin is None else (self.statement, origin)
 
     def named(self) -> ParsedQuery:
         """The query with the names of relations."""

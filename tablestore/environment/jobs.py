@@ -159,7 +159,7 @@ class Job(Generic[T]):
             self._tell_created()
             self._status = JobStatus.RUNNING
             self.check()
-            found = self._work(self)
+            result = self._work(self)
         except BaseException as error:
             ended = self._failed(error)
             self._future.set_exception(ended)
@@ -169,8 +169,8 @@ class Job(Generic[T]):
         self._set(JobStatus.FINISHED)
         for problem in self._tell(lambda hook: hook.on_finished(self._id)):
             LOG.error("job %s has finished, and a hook of it failed", self._id, exc_info=problem)
-        self._future.set_result(found)
-        return found
+        self._future.set_result(result)
+        return result
 
     def __await__(self) -> Generator[object, None, T]:
         import asyncio
@@ -295,9 +295,9 @@ class Jobs:
 def check_hook(hook: Any) -> None:
     """Raises InvalidInputError for what is no hook."""
     if isinstance(hook, type) or not isinstance(hook, JobStatusHook):
-        found = f"the class {hook.__qualname__} itself" if isinstance(hook, type) else type(hook).__qualname__
+        description = f"the class {hook.__qualname__} itself" if isinstance(hook, type) else type(hook).__qualname__
         raise InvalidInputError(
-            f"expected a hook: an object with the methods on_created, on_finished, on_failed and on_canceled, found {found}",
+            f"expected a hook: an object with the methods on_created, on_finished, on_failed and on_canceled, found {description}",
             kind="hook",
         )
 

@@ -73,6 +73,6 @@ def check_whole(path: ObjectPath) -> None:
 
 def known(names: Iterable[str], wrong: str) -> str:
     """``; did you mean 'a'? (known: a, b)``: the way out for a name that nobody knows."""
-    there = sorted(names)
-    listed = ", ".join(there[:20]) + (f" and {len(there) - 20} more" if len(there) > 20 else "")
-    return f"{did_you_mean(wrong, there)} (known: {listed or 'none'})"
+    sorted_names = sorted(names)
+    listed = ", ".join(sorted_names[:20]) + (f" and {len(sorted_names) - 20} more" if len(sorted_names) > 20 else "")
+    return f"{did_you_mean(wrong, sorted_names)} (known: {listed or 'none'})"

@@ -24,8 +24,8 @@ class QueryText:
 def query_text(text: object, parameters: Parameters = (), *, what: str) -> QueryText:
     """The query that a text is. Raises InvalidInputError for another statement; ``what`` names the call."""
     if not isinstance(text, str):
-        found = type(text).__qualname__
-        raise InvalidInputError(f"{what}: expected a Query or the SQL text of one, found {found}", kind="not-a-query")
+        type_name = type(text).__qualname__
+        raise InvalidInputError(f"{what}: expected a Query or the SQL text of one, found {type_name}", kind="not-a-query")
     statement = parse_statement(text)
     if not isinstance(statement, rows.Query):
         raise InvalidInputError(f"{what}: expected a query; execute_sql runs other statements", kind="not-a-query")

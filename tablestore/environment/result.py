@@ -199,10 +199,10 @@ def records(schema: pa.Schema, rows: Iterable[Mapping[str, Any]]) -> Result:
     return Result(pa.Table.from_pylist(list(rows), schema=schema))
 
 
-def pairs(found: Iterable[tuple[str, str | None]]) -> Result:
+def pairs(items: Iterable[tuple[str, str | None]]) -> Result:
     """Keys and their values, a row each."""
     schema = pa.schema([("key", pa.string()), ("value", pa.string())])
-    return records(schema, [{"key": key, "value": value} for key, value in found])
+    return records(schema, [{"key": key, "value": value} for key, value in items])
 
 
 def _text_table(reader: pa.RecordBatchReader, limit: int) -> str:

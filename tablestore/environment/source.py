@@ -28,8 +28,8 @@ class Source:
     def word(self, word: str, within: Span = NOWHERE) -> Span:
         """The place at which a word stands first (inside of ``within``, if that is somewhere); nowhere if it does not."""
         end = within.end if within != NOWHERE else len(self.text)
-        found = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)").search(self.text, within.start, end)
-        return NOWHERE if found is None else Span(*found.span())
+        match = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)").search(self.text, within.start, end)
+        return NOWHERE if match is None else Span(*match.span())
 
     def guess(self, error: TablestoreError, within: Span = NOWHERE) -> None:
         """Adds a place to an error whose message names something (between quotes) that stands in the text."""

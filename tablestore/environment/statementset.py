@@ -37,8 +37,8 @@ class StatementSet(TablePipeline):
 
     def add_insert(self, path: str, query: Query | str, *, overwrite: bool = False) -> "StatementSet":
         """Adds an INSERT of the rows of a query, and returns the set. Raises InvalidInputError."""
-        given = as_query_text(query, "add_insert")
-        return self._add(insert_of(path, given, overwrite=overwrite), given.source, given.parameters)
+        query_text = as_query_text(query, "add_insert")
+        return self._add(insert_of(path, query_text, overwrite=overwrite), query_text.source, query_text.parameters)
 
     def execute(self) -> Result:
         """Runs them, and waits until all have landed: a row for each."""

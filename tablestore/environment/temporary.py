@@ -120,8 +120,8 @@ class TemporaryObjects:
 
         written = parse_path(path)
         key = written_key(written, self._session.place)
-        made = function_of(key.name, function, arguments=arguments, returns=returns)
-        add_function(self._session, key, made, replace=replace)
+        typed_function = function_of(key.name, function, arguments=arguments, returns=returns)
+        add_function(self._session, key, typed_function, replace=replace)
 
     def create_temporary_system_function(
         self,
@@ -137,8 +137,8 @@ class TemporaryObjects:
         from tablestore.environment.session.callables import function_of
 
         key = system_key(parse_path(name))
-        made = function_of(key.name, function, arguments=arguments, returns=returns)
-        add_function(self._session, key, made, replace=replace)
+        typed_function = function_of(key.name, function, arguments=arguments, returns=returns)
+        add_function(self._session, key, typed_function, replace=replace)
 
     def drop_temporary_function(self, path: str) -> bool:
         """Drops a temporary function; true if there was one."""
@@ -156,12 +156,12 @@ class TemporaryObjects:
         """The temporary system functions, and those of the current database, ascending."""
         return self._listed("SHOW TEMPORARY FUNCTIONS")
 
-    def _create_view(self, path: str, what: str | Query, replace: bool) -> None:
+    def _create_view(self, path: str, query: str | Query, replace: bool) -> None:
         from tablestore.sql.statements.definition import CreateView
 
-        if isinstance(what, Query):
-            what = with_literals(what.text, what.parameters)
-        statement = parse_statement(what)
+        if isinstance(query, Query):
+            query = with_literals(query.text, query.parameters)
+        statement = parse_statement(query)
         if not isinstance(statement, rows.Query):
             raise InvalidInputError("create_temporary_view: expected a query", kind="not-a-query")
         text = statement.query.text

@@ -80,21 +80,21 @@ def unedited(edits: Iterable[Edit], place: Span, length: Callable[[int], int], e
 
     ``length``: of each relation's name; ``end``: of the text.
     """
-    made = list(edits)
-    first = _unedited(made, place.start, length, end)
-    return Span(first.start, max(_unedited(made, place.end - 1, length, end).end, first.end))
+    edit_list = list(edits)
+    first = _unedited(edit_list, place.start, length, end)
+    return Span(first.start, max(_unedited(edit_list, place.end - 1, length, end).end, first.end))
 
 
 def _unedited(edits: list[Edit], place: int, length: Callable[[int], int], end: int) -> Span:
-    own, given = 0, 0
+    original_end, edited_end = 0, 0
     for edit in edits:
-        if place < (ahead := given + edit.span.start - own):
+        if place < (ahead := edited_end + edit.span.start - original_end):
             break
-        given = ahead + len(edit.text) + (length(edit.relation) if edit.relation is not None else 0)
-        if place < given:
+        edited_end = ahead + len(edit.text) + (length(edit.relation) if edit.relation is not None else 0)
+        if place < edited_end:
             return edit.span
-        own = edit.span.end
-    at = min(own + place - given, end)
+        original_end = edit.span.end
+    at = min(original_end + place - edited_end, end)
     return Span(at, at + 1)
 
 

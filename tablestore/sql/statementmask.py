@@ -79,27 +79,27 @@ class _Token:
 
 def _lexed(text: str, at: int) -> tuple[list[_Token], list[tuple[int, int]]]:
     """Tokens, and the places of what is inside of comments; ``at``: where the text begins."""
-    tokens, comments, here = [], [], 0
-    while found := _LEXEME.match(text, here):
-        here = found.end()
-        match found.lastgroup:
+    tokens, comments, position = [], [], 0
+    while lexeme := _LEXEME.match(text, position):
+        position = lexeme.end()
+        match lexeme.lastgroup:
             case "BLANK":
                 pass
             case "LINE":
-                comments.append((at + found.start() + 2, at + here))
+                comments.append((at + lexeme.start() + 2, at + position))
             case "COMMENT":
-                inside, here = _comment_ends(text, here)
-                comments.append((at + found.end(), at + inside))
+                inside, position = _comment_ends(text, position)
+                comments.append((at + lexeme.end(), at + inside))
             case kind:
                 assert kind is not None, "every character is one of them"
-                tokens.append(_Token(_Kind[kind], at + found.start(), at + here, found[0].upper()))
+                tokens.append(_Token(_Kind[kind], at + lexeme.start(), at + position, lexeme[0].upper()))
     return tokens, comments
 
 
-def _comment_ends(text: str, here: int) -> tuple[int, int]:
+def _comment_ends(text: str, position: int) -> tuple[int, int]:
     """The end of what is inside of a comment, which may hold others, and its own."""
     depth = 1
-    for border in _BORDER.finditer(text, here):
+    for border in _BORDER.finditer(text, position):
         depth += 1 if border[0] == "/*" else -1
         if depth == 0:
             return border.start(), border.end()

@@ -100,7 +100,7 @@ def _of_value(value: Any) -> Type:
             return array(types.pop() if len(types) == 1 else None if types else VOID)
         case Mapping():
             return struct_of(tuple(map(str, value)), tuple(map(_of_value, value.values())))
-    return next((kind for known, kind in _BY_CLASS.items() if isinstance(value, known)), None)
+    return next((kind for value_class, kind in _BY_CLASS.items() if isinstance(value, value_class)), None)
 
 
 _BY_CLASS: dict[type | tuple[type, ...], Type] = {

@@ -95,7 +95,7 @@ class DuckDBEngine:
 
     def knows(self, parts: tuple[str, ...]) -> bool:
         """True if DuckDB has a table or view of this name."""
-        return any(_matches(parts, found) for found in self._names())
+        return any(_matches(parts, table) for table in self._names())
 
     def list_views(self) -> tuple[str, ...]:
         """Names of the temporary views of the session."""
@@ -140,9 +140,9 @@ class DuckDBEngine:
             )
         words = text.upper().split(maxsplit=2)[:2]
         if words[:1] and (words[0] not in _RUNS or words[1:] in (["VARIABLE"], ["VAR"])):
-            what = " ".join(words) if words[0] in ("CREATE", "DROP", "SET") else words[0]
-            instead = next((way for root, way in _INSTEAD.items() if what.startswith(root)), _OWN_CONNECTION)
-            raise UnsupportedError(f"{what} is not run on the engine duckdb; {instead}", kind="engine")
+            operation = " ".join(words) if words[0] in ("CREATE", "DROP", "SET") else words[0]
+            instead = next((way for root, way in _INSTEAD.items() if operation.startswith(root)), _OWN_CONNECTION)
+            raise UnsupportedError(f"{operation} is not run on the engine duckdb; {instead}", kind="engine")
         with self._alone(text) as run:
             relation = run.connection.sql(text)
             return None if relation is None else KeptRows(relation)
@@ -168,9 +168,9 @@ class DuckDBEngine:
             self._sessions.renew()
             return
         with self._alone(key) as run:
-            known = [name.lower() for (name,) in run.connection.sql("SELECT name FROM duckdb_settings()").fetchall()]
-            if key not in known:
-                raise InvalidInputError(f"DuckDB has no setting {key!r}{did_you_mean(key, known)}", kind="unknown-option")
+            setting_names = [name.lower() for (name,) in run.connection.sql("SELECT name FROM duckdb_settings()").fetchall()]
+            if key not in setting_names:
+                raise InvalidInputError(f"DuckDB has no setting {key!r}{did_you_mean(key, setting_names)}", kind="unknown-option")
             if value is None and self._owns and key == "timezone":
                 value = TIME_ZONE
             if value is None:
@@ -179,10 +179,10 @@ class DuckDBEngine:
             else:
                 self._set(run, key, value)
 
-    def _prepared(self, query: BoundQuery, made: Mapping[int, Placed] | None = None) -> PreparedQuery:
+    def _prepared(self, query: BoundQuery, placed: Mapping[int, Placed] | None = None) -> PreparedQuery:
         if folders := set(folders_of(query)):
             self._sessions.add_folders(folders)
-        return prepare(query, self._sessions.new_name, self._remembered, self._sessions.columns, self._functions, made)
+        return prepare(query, self._sessions.new_name, self._remembered, self._sessions.columns, self._functions, placed)
 
     def _set(self, run: QueryRun, key: str, value: str) -> None:
         run.connection.execute(f"SET {identifier(key)} = $1", [value]).complete()
@@ -205,8 +205,8 @@ class DuckDBEngine:
     def _names(self) -> list[tuple[str, str, str, bool]]:
         """Database, schema and name of each table and view, and whether it is a view; those of queries left out."""
         with self._alone("names of tables") as run:
-            found = run.connection.sql(_NAMES).fetchall()
-        return [(database, schema, name, is_view) for database, schema, name, is_view in found if not is_view_name(name)]
+            rows = run.connection.sql(_NAMES).fetchall()
+        return [(database, schema, name, is_view) for database, schema, name, is_view in rows if not is_view_name(name)]
 
 
 _ABOUT_FUNCTIONS = re.compile(r"\s*(?:SHOW\s+(?:\w+\s+)?FUNCTIONS|DESC(?:RIBE)?\s+FUNCTION)\b", re.IGNORECASE)
@@ -233,8 +233,8 @@ UNION ALL SELECT database_name, schema_name, view_name, true FROM duckdb_views()
 """
 
 
-def _matches(parts: Sequence[str], found: tuple[str, str, str, bool]) -> bool:
+def _matches(parts: Sequence[str], table: tuple[str, str, str, bool]) -> bool:
     """True if a name in one to three parts, regardless of case, is that of a table; two parts: a schema's or a database's."""
-    database, schema, name = (part.casefold() for part in found[:3])
-    wanted = tuple(part.casefold() for part in parts)
-    return wanted in {(name,), (schema, name), (database, name), (database, schema, name)}
+    database, schema, name = (part.casefold() for part in table[:3])
+    folded_parts = tuple(part.casefold() for part in parts)
+    return folded_parts in {(name,), (schema, name), (database, name), (database, schema, name)}

@@ -62,13 +62,13 @@ def _called(function: Function, arguments: int) -> Callable[..., Any]:
     return cast(Callable[..., Any], called)
 
 
-def _column(given: Any, columns: tuple[Any, ...]) -> "pa.Array | pa.ChunkedArray":
+def _column(result: Any, columns: tuple[Any, ...]) -> "pa.Array | pa.ChunkedArray":
     """The result of a function by column. Raises TypeError unless it is an array with a value for each row."""
     rows = len(columns[0]) if columns else None
-    if not isinstance(given, (pa.Array, pa.ChunkedArray)) or (rows is not None and len(given) != rows):
-        size = f" of {len(given)} values" if isinstance(given, (pa.Array, pa.ChunkedArray)) else ""
-        raise TypeError(f"expected an array{'' if rows is None else f' of {rows} values'}, found {type(given).__name__}{size}")
-    return given
+    if not isinstance(result, (pa.Array, pa.ChunkedArray)) or (rows is not None and len(result) != rows):
+        size = f" of {len(result)} values" if isinstance(result, (pa.Array, pa.ChunkedArray)) else ""
+        raise TypeError(f"expected an array{'' if rows is None else f' of {rows} values'}, found {type(result).__name__}{size}")
+    return result
 
 
 def _type(arrow: pa.DataType, function: Function) -> str:

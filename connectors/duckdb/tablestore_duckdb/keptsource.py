@@ -79,9 +79,9 @@ class _Source:
         rows = self.rows.filter(f"{value} IS NOT NULL")
         if is_text and rows.project(_collates(value)).limit(1).fetchall() == [(True,)]:
             return None
-        found = rows.project(f"count(*) AS n, min({value}) AS low, max({value}) AS high").to_arrow_table()
-        if found["n"][0].as_py() > MOST_VALUES:
-            return where_between(field, pa.concat_arrays([found[end].combine_chunks() for end in ("low", "high")]))
+        bounds = rows.project(f"count(*) AS n, min({value}) AS low, max({value}) AS high").to_arrow_table()
+        if bounds["n"][0].as_py() > MOST_VALUES:
+            return where_between(field, pa.concat_arrays([bounds[end].combine_chunks() for end in ("low", "high")]))
         return where_equal(field, rows.project(value).to_arrow_table().column(0))
 
     def _columns(self) -> Mapping[str, tuple[str, str]]:
@@ -95,8 +95,8 @@ def _is_plain(field: Field, kind: str) -> bool:
         return False
     if field.type.root in INTEGER_ROOTS:
         return kind in _INTEGERS
-    wanted = "TIMESTAMP WITH TIME ZONE" if field.type.root is TypeRoot.TIMESTAMP_LTZ else duckdb_type(field.type)
-    return field.type.root in _PLAIN_ROOTS and kind.replace(" ", "") == wanted.replace(" ", "")
+    expected = "TIMESTAMP WITH TIME ZONE" if field.type.root is TypeRoot.TIMESTAMP_LTZ else duckdb_type(field.type)
+    return field.type.root in _PLAIN_ROOTS and kind.replace(" ", "") == expected.replace(" ", "")
 
 
 def _collates(column: str) -> str:

@@ -62,12 +62,12 @@ class TemporaryView:
         if self.sql is None:
             connection.register(self.name, self.source)
         else:
-            made = f"CREATE OR REPLACE TEMPORARY {self._kind} {identifier(self.name)} AS {text(self.sql)}"
+            create_text = f"CREATE OR REPLACE TEMPORARY {self._kind} {identifier(self.name)} AS {text(self.sql)}"
             if self.parameters:
-                (statement,) = connection.extract_statements(made)
+                (statement,) = connection.extract_statements(create_text)
                 connection.execute(statement, asked_for(statement, self.parameters)).complete()
             else:
-                connection.execute(made).complete()
+                connection.execute(create_text).complete()
 
     def drop(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Drops it again."""
@@ -99,7 +99,7 @@ class PreparedQuery:
 
     def readable(self, message: str) -> str:
         """A message of DuckDB's with the names of relations and functions as the user knows them."""
-        return without_prefix(_NAMED.sub(lambda found: self.names.get(found[1], found[0]), message))
+        return without_prefix(_NAMED.sub(lambda match: self.names.get(match[1], match[0]), message))
 
     @property
     def streams(self) -> tuple[RowStream, ...]:
@@ -119,18 +119,18 @@ def prepare(
     memo: Memo,
     describe: Describe,
     functions: Mapping[str, Type],
-    made: Mapping[int, Placed] | None = None,
+    placed_relations: Mapping[int, Placed] | None = None,
 ) -> PreparedQuery:
     """Plans the relations of a query and writes it in DuckDB's SQL; ``new_name`` gives names for views, ``memo`` knows how
-    texts were written before, ``describe`` asks DuckDB. ``functions``: the types that functions of the user's give. ``made``:
-    what has the rows of relations already, by their places.
+    texts were written before, ``describe`` asks DuckDB. ``functions``: the types that functions of the user's give.
+    ``placed_relations``: what has the rows of relations already, by their places.
 
     Raises InvalidInputError, UnsupportedError.
     """
     preparing = _Preparing(new_name=new_name, memo=memo, describe=describe, functions=functions)
     text = query.text if query.statement is None else query.statement
     try:
-        sql, _ = preparing.query(query, made or {})
+        sql, _ = preparing.query(query, placed_relations or {})
     except TablestoreError as error:
         from tablestore_duckdb.queryerrors import placed
 
@@ -160,12 +160,12 @@ class _Preparing:
     translations: dict[tuple[Hashable, ...], Translated] = field(default_factory=dict)
 
     def query(
-        self, query: BoundQuery, made: Mapping[int, Placed] = MappingProxyType({}), outer: RowConditions = _NO_CONDITIONS
+        self, query: BoundQuery, placed: Mapping[int, Placed] = MappingProxyType({}), outer: RowConditions = _NO_CONDITIONS
     ) -> Placed:
         """A query in DuckDB's SQL, and its columns. ``outer``: the conditions of the queries that read it."""
-        conditions = self._conditions(query, made).inside(outer)
+        conditions = self._conditions(query, placed).inside(outer)
         relations = [
-            made[position] if position in made else self._placed(relation, conditions)
+            placed[position] if position in placed else self._placed(relation, conditions)
             for position, relation in enumerate(query.relations)
         ]
         written = self._translated(query, relations, query.named())
@@ -175,20 +175,20 @@ class _Preparing:
             written = self._translated(query, relations, ParsedQuery.of(query.text, query.edits, prefix))
         return joined(*(piece if isinstance(piece, str) else relations[piece][0] for piece in written.pieces)), written.columns
 
-    def _conditions(self, query: BoundQuery, made: Mapping[int, Placed] = MappingProxyType({})) -> RowConditions:
+    def _conditions(self, query: BoundQuery, placed: Mapping[int, Placed] = MappingProxyType({})) -> RowConditions:
         """The conditions of a query by itself, from which it depends how its relations are read."""
         try:
-            return self._outlined(query, made).conditions
+            return self._outlined(query, placed).conditions
         except TablestoreError:
             # It is refused as soon as its relations are placed.
             return _ANY_MAY_FAIL
 
-    def _outlined(self, query: BoundQuery, made: Mapping[int, Placed] = MappingProxyType({})) -> Translated:
+    def _outlined(self, query: BoundQuery, placed: Mapping[int, Placed] = MappingProxyType({})) -> Translated:
         """A query in DuckDB's words, from what is known of its relations before they are placed."""
         columns: list[Columns | None] = []
         for position, relation in enumerate(query.relations):
-            if position in made:
-                columns.append(made[position][1])
+            if position in placed:
+                columns.append(placed[position][1])
             elif isinstance(relation, QueryRelation):
                 columns.append(self._outlined(relation.query).columns)
             else:
@@ -205,12 +205,14 @@ class _Preparing:
         try:
             try:
                 return self._written(parsed, query, columns)
-            except OtherTables as others:
+            except OtherTables as unknown_tables:
                 placed = {f"{parsed.prefix}{number}": sql for number, (sql, _) in enumerate(relations)}
-                asked = [placed.get(name[0]) or (".".join(map(identifier, name)),) for name in others.names]
+                sources = [placed.get(name[0]) or (".".join(map(identifier, name)),) for name in unknown_tables.names]
                 views = PreparedQuery(sql=(), text=query.text, views=tuple(self.views), names=self.names)
-                found = self.describe(asked, views)
-                described = {".".join(name).casefold(): one for name, one in zip(others.names, found, strict=True)}
+                described_columns = self.describe(sources, views)
+                described = {
+                    ".".join(name).casefold(): one for name, one in zip(unknown_tables.names, described_columns, strict=True)
+                }
                 return self._written(parsed, query, columns, described)
         except InvalidInputError as error:
             from tablestore_duckdb.queryerrors import marked_at
@@ -226,21 +228,21 @@ class _Preparing:
         parsed: ParsedQuery,
         query: BoundQuery,
         columns: Sequence[Columns | None],
-        others: Mapping[str, Columns | None] | None = None,
+        other_tables: Mapping[str, Columns | None] | None = None,
     ) -> Translated:
         """A text in DuckDB's words: as it was written before, if nothing that it depends on is another.
 
-        ``columns``: those of its relations, as far as they are known. ``others``: those of other tables; None raises OtherTables.
+        ``columns``: those of its relations, as far as they are known. ``other_tables``: columns of others; None raises OtherTables.
         """
-        known: tuple[tuple[str, Columns | None], ...] = tuple(
+        table_columns: tuple[tuple[str, Columns | None], ...] = tuple(
             (f"{parsed.prefix}{number}", tuple(one)) for number, one in enumerate(columns) if one is not None
         )
-        if others:
-            known += tuple((name, None if one is None else tuple(one)) for name, one in others.items())
+        if other_tables:
+            table_columns += tuple((name, None if one is None else tuple(one)) for name, one in other_tables.items())
         # Types are equal whether or not they count nanoseconds, and the text is another one.
-        fine = tuple(kind is not None and kind.has_fine for _, columns in known for _, kind in columns or ())
+        fine = tuple(kind is not None and kind.has_fine for _, columns in table_columns for _, kind in columns or ())
         functions, parameters = tuple(self.functions.items()), parameter_types(query.parameters)
-        key = (parsed, known, query.engine_tables, fine, functions, parameters, others is None)
+        key = (parsed, table_columns, query.engine_tables, fine, functions, parameters, other_tables is None)
         if key not in self.translations:
             # The memo keeps nothing of a long text.
             self.translations[key] = self.memo(_written, parsed.text, *key)

@@ -72,8 +72,8 @@ def translated(message: str, text: str, columns: Sequence[str] = ()) -> Tablesto
     """The error to raise in place of DuckDB's, by its message; ``text`` is the query as it was written, ``columns`` are those that
     its tables have."""
     whole = message.split("\n\nLINE ")[0].strip()
-    found = _CLASS.match(whole)
-    named, message = (found[1], whole[found.end() :]) if found else ("", whole)
+    match = _CLASS.match(whole)
+    named, message = (match[1], whole[match.end() :]) if match else ("", whole)
     if named == "INTERRUPT":
         return cancellation()
     if named == "Out of Memory":
@@ -136,12 +136,12 @@ def placed(error: TablestoreError, text: str) -> TablestoreError:
 
 def _place(message: str, text: str) -> str:
     """The place of what the message is about, on a line of its own; empty where that is not clear."""
-    if (found := _IN_TEXT.search(message)) is not None:
-        return _place_of(found[1], text)
+    if (match := _IN_TEXT.search(message)) is not None:
+        return _place_of(match[1], text)
     for named in _NAMED:
-        if (found := named.search(message)) is None:
+        if (match := named.search(message)) is None:
             continue
-        if place := _place_of(found[1], text):
+        if place := _place_of(match[1], text):
             return place
     return ""
 

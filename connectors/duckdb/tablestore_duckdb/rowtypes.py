@@ -66,7 +66,7 @@ def plain_rows_out(names: Sequence[str], duckdb_types: Sequence[str]) -> pa.Sche
     # An export gives columns of one name other names.
     if not all(name in _PLAIN for name in duckdb_types) or len({name.casefold() for name in names}) < len(names):
         return None
-    return pa.schema([pa.field(name, _PLAIN[known]) for name, known in zip(names, duckdb_types, strict=True)])
+    return pa.schema([pa.field(name, _PLAIN[type_name]) for name, type_name in zip(names, duckdb_types, strict=True)])
 
 
 def cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

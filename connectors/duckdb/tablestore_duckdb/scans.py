@@ -106,10 +106,10 @@ class PlannedScan:
         """The columns on which no condition may reach DuckDB's scan (``native``)."""
         context = self.scan.context
         metas = [file.meta for file in self.native]
-        found = [context.schema.field(name) for name in self.checked_columns]
-        can_be_null = [field for field in found if field.type.nullable and is_screened(field.type)]
+        checked_fields = [context.schema.field(name) for name in self.checked_columns]
+        can_be_null = [field for field in checked_fields if field.type.nullable and is_screened(field.type)]
         holds_null = ((field.name, file_pruning(context, IsNull(field.name))) for field in can_be_null)
-        inside = {field.name for field in found if has_screened_field(field.type)}
+        inside = {field.name for field in checked_fields if has_screened_field(field.type)}
         return frozenset(inside.union(name for name, may_hold in holds_null if any(map(may_hold, metas))))
 
     @property
@@ -141,8 +141,8 @@ class PlannedScan:
         columns = self.scan.columns
         key = layer_key(self.scan.context)
         assert key is not None, "layers have a key"
-        wanted = columns if key.name in columns else (*columns, key.name)
-        base = native_scan(self._paths(layer.base), self._fields(wanted), screening=self.screened, positions=False)
+        read_columns = columns if key.name in columns else (*columns, key.name)
+        base = native_scan(self._paths(layer.base), self._fields(read_columns), screening=self.screened, positions=False)
         if not layer.newer:
             return (f"SELECT {names_of(columns)} FROM ({base})",)
         reader = SplitReader.of(self.scan.context, (key.name,), None)
@@ -186,8 +186,8 @@ def plan_managed(relation: ManagedRelation) -> PlannedScan:
     schema = context.schema
     names = check_columns(relation.columns, schema.field_names)
     snapshot = pin.read_snapshot(context)
-    made = ReadOptimizedScan if pin.read_optimised else Scan
-    scan = made(context, snapshot, names or (_narrowest(schema),), relation.filter, positions=relation.positions)
+    scan_class = ReadOptimizedScan if pin.read_optimised else Scan
+    scan = scan_class(context, snapshot, names or (_narrowest(schema),), relation.filter, positions=relation.positions)
     _check_clear(relation.name, scan.schema)
     with context.reading():
         return _shared_out(PlannedScan(scan=scan, location=pin.spec.location, read_columns=names))
@@ -214,11 +214,11 @@ def _shared_out(planned: PlannedScan) -> PlannedScan:
     """The scan with its files shared out."""
     scan, location = planned.scan, planned.location
     context, splits = scan.context, scan.plan.splits
-    asked = {*scan.columns, *filter_columns(scan.predicate)}
-    needed = [field for field in context.schema.fields if field.name in asked]
-    if not (is_on_disk(location) and can_name(location) and all(reads_alike(field.type) for field in needed)):
+    read_names = {*scan.columns, *filter_columns(scan.predicate)}
+    read_fields = [field for field in context.schema.fields if field.name in read_names]
+    if not (is_on_disk(location) and can_name(location) and all(reads_alike(field.type) for field in read_fields)):
         return replace(planned, rest=splits)
-    aside = set_plain_aside(context, splits, [field.name for field in needed], choose, layers=True)
+    aside = set_plain_aside(context, splits, [field.name for field in read_fields], choose, layers=True)
     files = {file.file_name: file for file in scan.plan.files}
     may_match = file_pruning(context, scan.predicate)
     key = layer_key(context)

@@ -43,9 +43,9 @@ class QueryRun:
 
     def keep(self, name: str) -> None:
         """Runs the query, and keeps its rows in a table of this name."""
-        made = TemporaryView(name=name, sql=self.prepared.sql, kept=True, parameters=self.prepared.parameters)
-        made.create(self.connection, self._text)
-        self.prepared = replace(self.prepared, views=(*self.prepared.views, made))
+        view = TemporaryView(name=name, sql=self.prepared.sql, kept=True, parameters=self.prepared.parameters)
+        view.create(self.connection, self._text)
+        self.prepared = replace(self.prepared, views=(*self.prepared.views, view))
 
     def then(self, prepared: PreparedQuery) -> None:
         """Go on with another query, which may name what was kept."""
@@ -182,15 +182,15 @@ class Sessions:
 
         ``views``: a query with those that it may name.
         """
-        found: list[Columns | None] = []
+        source_columns: list[Columns | None] = []
         with self.run(views) as run:
             for source in sources:
                 try:
-                    found.append(columns_of(run.bound(joined("SELECT * FROM ", source))))
+                    source_columns.append(columns_of(run.bound(joined("SELECT * FROM ", source))))
                 except duckdb.Error:
                     # It says so itself where the query runs.
-                    found.append(None)
-        return found
+                    source_columns.append(None)
+        return source_columns
 
     def check_files(self, run: QueryRun) -> None:
         """Checks the files that DuckDB reads itself, if that is asked for. Raises FormatError."""

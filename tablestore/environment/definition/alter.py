@@ -30,14 +30,14 @@ from tablestore.table.table import Table
 def alter_table(session: Session, statement: AlterTable, source: Source) -> Result:
     """Alters a table. Raises InvalidInputError, UnsupportedError, NotFoundError, ConflictError."""
     try:
-        found = session.find(statement.path, source)
+        target = session.find(statement.path, source)
     except NotFoundError:
         if statement.if_exists:
             return done()
         raise
-    if isinstance(found, ConnectorTable):
-        return _alter_connector_table(session, found, statement, source)
-    if any(isinstance(action, Compact) for action in statement.actions) and not isinstance(found, Table):
+    if isinstance(target, ConnectorTable):
+        return _alter_connector_table(session, target, statement, source)
+    if any(isinstance(action, Compact) for action in statement.actions) and not isinstance(target, Table):
         raise InvalidInputError(
             source.mark(f"Only managed table supports compaction: {statement.path} is none", statement.path.span),
             kind="not-managed",
@@ -129,35 +129,35 @@ def _compact(session: Session, path: ObjectPath, table: Table, compact: Compact,
     return done()
 
 
-def _alter_connector_table(session: Session, found: ConnectorTable, statement: AlterTable, source: Source) -> Result:
-    altered = found
+def _alter_connector_table(session: Session, table: ConnectorTable, statement: AlterTable, source: Source) -> Result:
+    altered = table
     for action in statement.actions:
         altered = _altered(session, altered, action, statement, source)
-    if altered.path != found.path:
-        session.objects.move(found, altered)
+    if altered.path != table.path:
+        session.objects.move(table, altered)
     else:
         session.objects.add(altered, replace=True)
     return done()
 
 
-def _altered(session: Session, found: Found, action: AlterAction, statement: AlterTable, source: Source) -> ConnectorTable:
-    assert isinstance(found, ConnectorTable)
+def _altered(session: Session, table: Found, action: AlterAction, statement: AlterTable, source: Source) -> ConnectorTable:
+    assert isinstance(table, ConnectorTable)
     match action:
         case SetOptions() if CHANGE_TRACKING.key in action.options or action.partition is not None:
-            message = f"Only managed table tracks changes: {found.path} has the connector {found.connector!r}"
+            message = f"Only managed table tracks changes: {table.path} has the connector {table.connector!r}"
         case SetOptions(partition=None) if CONNECTOR not in action.options:
-            return replace(found, options={**found.options, **action.options})
+            return replace(table, options={**table.options, **action.options})
         case ResetOptions(partition=None) if CONNECTOR not in action.keys:
-            return replace(found, options={key: value for key, value in found.options.items() if key not in action.keys})
+            return replace(table, options={key: value for key, value in table.options.items() if key not in action.keys})
         case RenameTo():
-            return replace(found, path=_beside(found.path, action, source))
+            return replace(table, path=_beside(table.path, action, source))
         case Compact():
-            message = f"Only managed table supports compaction: {found.path} has the connector {found.connector!r}"
+            message = f"Only managed table supports compaction: {table.path} has the connector {table.connector!r}"
         case SetOptions() | ResetOptions():
-            message = f"the connector of {found.path} cannot be altered: DROP TABLE, and CREATE TABLE with another one"
+            message = f"the connector of {table.path} cannot be altered: DROP TABLE, and CREATE TABLE with another one"
         case _:
             message = (
-                f"{found.path} has the connector {found.connector!r} and is not managed: only its options and its name can be "
+                f"{table.path} has the connector {table.connector!r} and is not managed: only its options and its name can be "
                 "altered here"
             )
     raise InvalidInputError(source.mark(message, statement.path.span), kind="not-managed")

@@ -54,12 +54,12 @@ class _Alteration:
         self._columns: Names = in_order(table.table_schema.field_names, self._unstored)
 
     def changes(self, actions: Sequence[AlterAction]) -> list[to.SchemaChange]:
-        made = [change for action in actions for change in self._changes(action)]
+        alterations = [change for action in actions for change in self._changes(action)]
         before = unstored_options(self._unstored)
         after = unstored_options(Unstored(columns=renumbered(self._columns), watermark=self._unstored.watermark))
-        made += [to.RemoveOption(key) for key in before if key not in after]
-        made += [to.SetOption(key, value) for key, value in after.items() if before.get(key) != value]
-        return made
+        alterations += [to.RemoveOption(key) for key in before if key not in after]
+        alterations += [to.SetOption(key, value) for key, value in after.items() if before.get(key) != value]
+        return alterations
 
     def _changes(self, action: AlterAction) -> Iterator[to.SchemaChange]:
         match action:
@@ -128,8 +128,8 @@ class _Alteration:
         if len(action.path) == 1 and name in self._names():
             self._check_unused(name, "renamed")
             place = self._names().index(name)
-            found = self._columns[place]
-            if isinstance(found, UnstoredColumn):
+            column = self._columns[place]
+            if isinstance(column, UnstoredColumn):
                 raise UnsupportedError(
                     self._source.mark(f"column {name!r} is not stored: drop it, and create it under its new name", action.span),
                     kind="unsupported",
@@ -167,11 +167,11 @@ class _Alteration:
                 self._source.mark(f"the option {key!r} cannot be altered: {why}", self._source.word(key)), kind="invalid-option"
             )
 
-    def _check_free(self, name: str, taken: Sequence[str], span: Span) -> None:
+    def _check_free(self, name: str, siblings: Sequence[str], span: Span) -> None:
         # SQL ignores upper and lower case.
-        if (found := next((one for one in taken if one.casefold() == name.casefold()), None)) is not None:
+        if (sibling := next((one for one in siblings if one.casefold() == name.casefold()), None)) is not None:
             raise AlreadyExistsError(
-                self._source.mark(f"there is a column {found!r} already{why_same(name, found)}; choose another name", span),
+                self._source.mark(f"there is a column {sibling!r} already{why_same(name, sibling)}; choose another name", span),
                 kind="duplicate-column",
             )
 
@@ -186,7 +186,7 @@ class _Alteration:
             return []
         return [field.name for field in data_type.fields] if isinstance(data_type, RowType) else []
 
-    def _check_unused(self, name: str, what: str) -> None:
+    def _check_unused(self, name: str, action: str) -> None:
         users = {one.name: one.expression for one in self._columns if isinstance(one, UnstoredColumn) and one.expression}
         watermark = self._unstored.watermark
         if watermark is not None:
@@ -195,7 +195,7 @@ class _Alteration:
             if user != name and mentions(expression, name):
                 raise InvalidInputError(
                     self._source.mark(
-                        f"column {name!r} cannot be {what}: {user} is computed from it ({expression}); drop that first",
+                        f"column {name!r} cannot be {action}: {user} is computed from it ({expression}); drop that first",
                         self._source.word(name),
                     ),
                     kind="column-in-use",

@@ -166,10 +166,10 @@ def add_temporary_table(
     """Makes a temporary table, unless it is there and that is ignored; true if it was made. Raises InvalidInputError,
     AlreadyExistsError."""
     check_whole(path)
-    if (there := session.objects.temporary(path)) is not None:
+    if (existing := session.objects.temporary(path)) is not None:
         if ignore_if_exists:
             return False
-        raise AlreadyExistsError(f"Temporary {kind_of(there)} '{path.quoted}' already exists", kind="table-exists")
+        raise AlreadyExistsError(f"Temporary {kind_of(existing)} '{path.quoted}' already exists", kind="table-exists")
     connector, options = connector_of(provider, definition)
     if connector is not None:
         session.objects.add(connector_table(path, definition, connector, options, temporary=True))
@@ -191,4 +191,4 @@ def _storage(session: Session, path: ObjectPath) -> ObjectPath:
         )
     parts = ((path.catalog, "catalog"), (path.database, "database"), (path.name, "table"))
     # No name begins with "-", so the parts can be told from each other.
-    return ObjectPath(catalog, STORAGE_DATABASE, "-".join(check_name(part, what).replace("-", "--") for part, what in parts))
+    return ObjectPath(catalog, STORAGE_DATABASE, "-".join(check_name(part, kind).replace("-", "--") for part, kind in parts))

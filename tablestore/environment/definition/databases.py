@@ -61,8 +61,10 @@ def _drop_tables(session: Session, catalog: str, database: str) -> None:
         try:
             drop_managed(session, ObjectPath(catalog, database, name), ignore_if_not_exists=True)
         except TablestoreError as error:
-            gone = f"dropped before it: {', '.join(dropped)}" if dropped else "nothing was dropped before it"
-            raise type(error)(f"table {database}.{name} could not be dropped ({gone}): {error.message}", kind=error.kind) from error
+            earlier_drops = f"dropped before it: {', '.join(dropped)}" if dropped else "nothing was dropped before it"
+            raise type(error)(
+                f"table {database}.{name} could not be dropped ({earlier_drops}): {error.message}", kind=error.kind
+            ) from error
         dropped.append(name)
 
 

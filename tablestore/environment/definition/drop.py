@@ -57,13 +57,13 @@ def _drop_temporary(session: Session, statement: Drop, source: Source) -> Result
     return done()
 
 
-def drop_temporary_object(session: Session, path: ObjectPath, what: str) -> bool:
+def drop_temporary_object(session: Session, path: ObjectPath, kind: str) -> bool:
     """Drops a temporary ``table``, with the storage of a managed one, or a temporary ``view``; true if there was one."""
-    found = session.objects.temporary(path)
-    if found is None or kind_of(found) != what:
+    existing = session.objects.temporary(path)
+    if existing is None or kind_of(existing) != kind:
         return False
-    if isinstance(found, TemporaryTable):
-        session.factory.on_drop_table(stored_context(session, found.storage, temporary=True), True)
+    if isinstance(existing, TemporaryTable):
+        session.factory.on_drop_table(stored_context(session, existing.storage, temporary=True), True)
     session.objects.drop_temporary(path)
     return True
 
@@ -71,7 +71,7 @@ def drop_temporary_object(session: Session, path: ObjectPath, what: str) -> bool
 def drop_managed(session: Session, path: ObjectPath, *, ignore_if_not_exists: bool) -> None:
     """Drops a managed table and its log. Raises NotFoundError."""
     try:
-        found = session.open_table(path)
+        table = session.open_table(path)
     except NotFoundError as error:
         if error.kind not in ("no-such-table", "no-such-database", "no-such-catalog"):
             raise
@@ -82,8 +82,8 @@ def drop_managed(session: Session, path: ObjectPath, *, ignore_if_not_exists: bo
         ) from error
     except TablestoreError:
         # A table that cannot be read can still be dropped.
-        found = None
-    if isinstance(found, Table) and is_materialized(found.options()):
+        table = None
+    if isinstance(table, Table) and is_materialized(table.options()):
         raise made_by_query(path, "DROP TABLE", NO_SOURCE, NOWHERE)
     session.factory.on_drop_table(stored_context(session, path), ignore_if_not_exists)
 

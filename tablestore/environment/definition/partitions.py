@@ -9,16 +9,16 @@ from tablestore.table.table import Table
 from tablestore.types.partitionspec import parse_partition_value
 
 
-def partition_of(table: Table, given: Mapping[str, str | None], source: Source) -> dict[str, object]:
+def partition_of(table: Table, value_texts: Mapping[str, str | None], source: Source) -> dict[str, object]:
     """The values. Raises InvalidInputError for a column that is none of the partition's, and for a value that does not fit."""
     values: dict[str, object] = {}
-    for name, text in given.items():
+    for name, text in value_texts.items():
         if name not in table.partition_by:
-            there = ", ".join(table.partition_by) or "none, the table is not partitioned"
+            listed_columns = ", ".join(table.partition_by) or "none, the table is not partitioned"
             raise InvalidInputError(
                 source.mark(
                     f"PARTITION ({name} = …): expected a partition column of {table.name} "
-                    f"({there}){did_you_mean(name, table.partition_by)}",
+                    f"({listed_columns}){did_you_mean(name, table.partition_by)}",
                     source.word(name),
                 ),
                 kind="unknown-partition-column",

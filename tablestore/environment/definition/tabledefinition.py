@@ -165,9 +165,9 @@ def _name(column: str | UnstoredColumn | Column | Field) -> str:
 def _check_names(names: list[str], source: Source) -> None:
     seen: dict[str, str] = {}
     for name in names:
-        if (found := seen.get(name.casefold())) is not None:
+        if (earlier_name := seen.get(name.casefold())) is not None:
             raise InvalidInputError(
-                source.mark(f"duplicate column names: {name}{why_same(name, found)}; rename one", source.word(name)),
+                source.mark(f"duplicate column names: {name}{why_same(name, earlier_name)}; rename one", source.word(name)),
                 kind="duplicate-column",
             )
         seen[name.casefold()] = name
@@ -187,9 +187,13 @@ def _unstored(session: Session, column: Column, fields: list[Field], source: Sou
     engine = session.engine_for(f"the computed column {column.name!r}, whose type is to be found,")
     _check_functions(session, column.expression, source)
     with placing(source, column.expression.span):
-        found = expression_type(engine, column.expression.text, fields)
+        computed_type = expression_type(engine, column.expression.text, fields)
     return UnstoredColumn(
-        name=column.name, position=0, type_text=type_to_sql(found), expression=column.expression.text, comment=column.comment
+        name=column.name,
+        position=0,
+        type_text=type_to_sql(computed_type),
+        expression=column.expression.text,
+        comment=column.comment,
     )
 
 
@@ -212,12 +216,12 @@ def _watermark(session: Session, watermark: Watermark, fields: list[Field], sour
             ),
             kind="invalid-watermark",
         )
-    found: object = column.type
+    watermark_type: object = column.type
     if session.engine is not None:
         _check_functions(session, watermark.expression, source)
         with placing(source, watermark.expression.span):
-            found = expression_type(session.engine, watermark.expression.text, fields)
-        if not isinstance(found, AtomicType) or found.root not in TIMESTAMP_ROOTS:
+            watermark_type = expression_type(session.engine, watermark.expression.text, fields)
+        if not isinstance(watermark_type, AtomicType) or watermark_type.root not in TIMESTAMP_ROOTS:
             raise InvalidInputError(
                 source.mark("the watermark must be a TIMESTAMP", watermark.expression.span), kind="invalid-watermark"
             )
@@ -247,35 +251,35 @@ def _check_stored(unstored: Unstored, names: Sequence[str], source: Source) -> N
         _check_expression("the watermark", watermark.column, watermark.expression, names, source)
 
 
-def _check_expression(what: str, name: str, text: str, columns: Sequence[str], source: Source) -> None:
+def _check_expression(subject: str, name: str, text: str, columns: Sequence[str], source: Source) -> None:
     try:
         check_expression(text, columns)
     except InvalidInputError as error:
         raise InvalidInputError(
-            source.mark(f"{what} is one expression over stored columns of its table: {error.message}", source.word(name)),
+            source.mark(f"{subject} is one expression over stored columns of its table: {error.message}", source.word(name)),
             kind=error.kind,
         ) from error
 
 
-def _like(session: Session, like: LikeClause, given: Mapping[str, str], source: Source) -> TableDefinition:
+def _like(session: Session, like: LikeClause, statement_options: Mapping[str, str], source: Source) -> TableDefinition:
     choices = dict(like.choices)
     base = _of_source(session, like, source)
 
-    def takes(what: str) -> bool:
-        return choices.get(what, choices.get("all", "including")) != "excluding"
+    def takes(category: str) -> bool:
+        return choices.get(category, choices.get("all", "including")) != "excluding"
 
     def about(key: str) -> str:
         return "distribution" if key in _DISTRIBUTION and "distribution" in choices else "options"
 
     options = {key: value for key, value in base.options.items() if takes(about(key))}
-    again = {key for key in options if key in given or other_spellings(key) & given.keys()}
+    again = {key for key in options if key in statement_options or other_spellings(key) & statement_options.keys()}
     both = sorted(key for key in again if choices.get(about(key)) == "including")
     if both:
-        what = about(both[0]).upper()
+        category = about(both[0]).upper()
         raise InvalidInputError(
             source.mark(
-                f"LIKE … (INCLUDING {what}): both tables set {', '.join(both)}; OVERWRITING {what} takes those given here",
-                source.word(next(key for key in given if key == both[0] or key in other_spellings(both[0]))),
+                f"LIKE … (INCLUDING {category}): both tables set {', '.join(both)}; OVERWRITING {category} takes those given here",
+                source.word(next(key for key in statement_options if key == both[0] or key in other_spellings(both[0]))),
             ),
             kind="like",
         )
@@ -296,12 +300,12 @@ def _like(session: Session, like: LikeClause, given: Mapping[str, str], source: 
 
 
 def _of_source(session: Session, like: LikeClause, source: Source) -> TableDefinition:
-    found = session.find(like.source, source)
-    if isinstance(found, Table | ConnectorTable):
-        return definition_of(found)
+    original = session.find(like.source, source)
+    if isinstance(original, Table | ConnectorTable):
+        return definition_of(original)
     raise InvalidInputError(source.mark(f"LIKE {like.source}: expected a table", like.source.span), kind="like")
 
 
-def why_same(name: str, found: str) -> str:
+def why_same(name: str, other_name: str) -> str:
     """The explanation that a message adds where the names of two columns that are one to a query are not spelt alike."""
-    return "" if name == found else f", and a query cannot tell {name!r} from it: they differ in case only"
+    return "" if name == other_name else f", and a query cannot tell {name!r} from it: they differ in case only"

@@ -28,21 +28,21 @@ COLUMNS_SCHEMA = pa.schema(
 )
 
 
-def column_rows(found: Table | SystemTable | ConnectorTable) -> Iterator[dict[str, Any]]:
+def column_rows(table: Table | SystemTable | ConnectorTable) -> Iterator[dict[str, Any]]:
     """A row per column. ``key``: ``PRI(a, b)``; ``extras``: ``PARTITION``, ``DEFAULT …``, ``AS …``, ``METADATA FROM …``."""
-    if isinstance(found, Table):
-        yield from _of_table(found)
+    if isinstance(table, Table):
+        yield from _of_table(table)
         return
-    fields = {field.name: field for field in (fields_from_arrow(found.schema)[0] if found.schema is not None else ())}
-    if isinstance(found, SystemTable):
+    fields = {field.name: field for field in (fields_from_arrow(table.schema)[0] if table.schema is not None else ())}
+    if isinstance(table, SystemTable):
         for field in fields.values():
             yield _row(field, (), (), None)
         return
-    for column in in_order(list(fields), found.unstored or Unstored()):
+    for column in in_order(list(fields), table.unstored or Unstored()):
         if isinstance(column, UnstoredColumn):
             yield _unstored_row(column)
         else:
-            yield _row(fields[column], found.primary_key, found.partition_by, None)
+            yield _row(fields[column], table.primary_key, table.partition_by, None)
 
 
 def view_rows(session: Session, view: View | RowsView) -> Iterator[dict[str, Any]]:

@@ -52,9 +52,9 @@ def describe(
         return _database(session, statement, source)
     if statement.partition is None and not statement.extended:
         return _columns(session, statement, source)
-    found = session.find(statement.path, source)
-    if isinstance(found, ConnectorTable) and statement.partition is None:
-        return _details(_connector_rows(found))
+    target = session.find(statement.path, source)
+    if isinstance(target, ConnectorTable) and statement.partition is None:
+        return _details(_connector_rows(target))
     table = session.table(statement.path, "DESCRIBE EXTENDED", source)
     path = session.expand(statement.path)
     if statement.partition is None:
@@ -63,11 +63,11 @@ def describe(
 
 
 def _columns(session: Session, statement: Describe, source: Source) -> Result:
-    found = session.find(statement.path, source)
-    if isinstance(found, Table | SystemTable | ConnectorTable):
-        return records(COLUMNS_SCHEMA, column_rows(found))
-    if isinstance(found, VIEWS):
-        return records(COLUMNS_SCHEMA, view_rows(session, found))
+    target = session.find(statement.path, source)
+    if isinstance(target, Table | SystemTable | ConnectorTable):
+        return records(COLUMNS_SCHEMA, column_rows(target))
+    if isinstance(target, VIEWS):
+        return records(COLUMNS_SCHEMA, view_rows(session, target))
     name = ".".join(map(quote_identifier, statement.path.parts))
     rows = session.engine_for("DESCRIBE").execute(f"DESCRIBE {name}")
     assert rows is not None, "an engine describes what it knows"
@@ -121,8 +121,8 @@ def _partition_rows(table: Table, spec: Mapping[str, object], source: Source) ->
             kind="partition",
         )
     types = [field.type for field in schema.partition_fields]
-    wanted = [spec[name] for name in table.partition_by]
-    entries = [e for e in context.manifests.live(context.snapshots.latest()) if decode_row(e.partition, types) == tuple(wanted)]
+    values = [spec[name] for name in table.partition_by]
+    entries = [e for e in context.manifests.live(context.snapshots.latest()) if decode_row(e.partition, types) == tuple(values)]
     if not entries:
         shown = ", ".join(f"{name}={_text(value)}" for name, value in spec.items())
         raise NotFoundError(
@@ -130,7 +130,7 @@ def _partition_rows(table: Table, spec: Mapping[str, object], source: Source) ->
         )
     # The spelling of SQL; the directory has its own.
     settings = context.settings
-    yield "partition", "String", partition_dir(table.partition_by, types, wanted, settings.default_partition, legacy=False)
+    yield "partition", "String", partition_dir(table.partition_by, types, values, settings.default_partition, legacy=False)
     bucket = entry_directory(context.paths, entries[0], schema)
     yield "file.path", "String", f"{table.location}/{bucket.rpartition('/')[0]}"
     yield from _files_rows(entries)
@@ -143,10 +143,10 @@ def _files_rows(entries: list[ManifestEntry]) -> Details:
     yield "num-files", "Integer", len(entries)
 
 
-def _connector_rows(found: ConnectorTable) -> Details:
-    yield "name", "String", found.path
-    yield "connector", "String", found.connector
-    for key, value in sorted(shown_options(found.options).items()):
+def _connector_rows(table: ConnectorTable) -> Details:
+    yield "name", "String", table.path
+    yield "connector", "String", table.connector
+    for key, value in sorted(shown_options(table.options).items()):
         yield key, "String", value
 
 

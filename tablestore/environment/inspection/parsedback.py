@@ -21,15 +21,15 @@ Parts = Mapping[str, object]
 """The parts of a statement by what they are called in a message; a part that is missing is None or empty."""
 
 
-def checked_text(text: str, name: str, wanted: Parts) -> str:
-    """The text of a statement that says ``wanted`` and nothing else. Raises FormatError that names the part where it does not."""
+def checked_text(text: str, name: str, expected_parts: Parts) -> str:
+    """The text of a statement that says ``expected_parts`` and nothing else. Raises FormatError that names a part that differs."""
     try:
-        found = dict(_parts(parse_statement(text)))
+        read_parts = dict(_parts(parse_statement(text)))
     except TablestoreError as error:
         raise _not_printed(name, f"the statement would not be one: {error.message}") from error
-    for part in (*wanted, *found):
-        if (found.get(part) or None) != (wanted.get(part) or None):
-            read, stored = (f"{parts.get(part)!r:.200}" for parts in (found, wanted))
+    for part in (*expected_parts, *read_parts):
+        if (read_parts.get(part) or None) != (expected_parts.get(part) or None):
+            read, stored = (f"{parts.get(part)!r:.200}" for parts in (read_parts, expected_parts))
             raise _not_printed(name, f"{part} would be read as {read}, and it is stored as {stored}")
     return text
 

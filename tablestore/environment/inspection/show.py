@@ -76,32 +76,34 @@ def show(session: Session, statement: Show, source: Source) -> Result:
 
 def _of_table(session: Session, statement: Show, source: Source) -> Result:
     path = path_of(statement)
-    found = session.find(path, source)
+    target = session.find(path, source)
     match statement.kind:
-        case ShowKind.COLUMNS if isinstance(found, Table | SystemTable | ConnectorTable):
-            rows = {row["name"]: row for row in column_rows(found)}
+        case ShowKind.COLUMNS if isinstance(target, Table | SystemTable | ConnectorTable):
+            rows = {row["name"]: row for row in column_rows(target)}
             return records(COLUMNS_SCHEMA, [rows[name] for name in matching(rows, statement)])
-        case ShowKind.CREATE_TABLE if isinstance(found, Table) and is_materialized(found.options()):
+        case ShowKind.CREATE_TABLE if isinstance(target, Table) and is_materialized(target.options()):
             raise InvalidInputError(
                 source.mark(
                     f"{session.expand(path)} is a materialized table: SHOW CREATE MATERIALIZED TABLE shows its statement", path.span
                 ),
                 kind="materialized-table",
             )
-        case ShowKind.COLUMNS if isinstance(found, VIEWS):
-            rows = {row["name"]: row for row in view_rows(session, found)}
+        case ShowKind.COLUMNS if isinstance(target, VIEWS):
+            rows = {row["name"]: row for row in view_rows(session, target)}
             return records(COLUMNS_SCHEMA, [rows[name] for name in matching(rows, statement)])
-        case ShowKind.CREATE_VIEW if isinstance(found, View):
-            return one_text("result", create_view_statement(found))
-        case ShowKind.CREATE_VIEW if found is not None:
-            what = "is a view of rows that Python has" if isinstance(found, RowsView) else "is no view"
-            raise InvalidInputError(source.mark(f"{path} {what}: it has no statement that makes it", path.span), kind="not-a-view")
-        case ShowKind.CREATE_TABLE if isinstance(found, Table | ConnectorTable):
+        case ShowKind.CREATE_VIEW if isinstance(target, View):
+            return one_text("result", create_view_statement(target))
+        case ShowKind.CREATE_VIEW if target is not None:
+            description = "is a view of rows that Python has" if isinstance(target, RowsView) else "is no view"
+            raise InvalidInputError(
+                source.mark(f"{path} {description}: it has no statement that makes it", path.span), kind="not-a-view"
+            )
+        case ShowKind.CREATE_TABLE if isinstance(target, Table | ConnectorTable):
             whole = session.expand(path)
             temporary = session.objects.temporary(whole) is not None
-            return one_text("result", create_statement(whole, found, temporary=temporary))
-        case ShowKind.OPTIONS if isinstance(found, ConnectorTable):
-            return _options(found.options.items(), statement)
+            return one_text("result", create_statement(whole, target, temporary=temporary))
+        case ShowKind.OPTIONS if isinstance(target, ConnectorTable):
+            return _options(target.options.items(), statement)
     table = session.table(path, f"SHOW {statement.kind.value}", source)
     match statement.kind:
         case ShowKind.PARTITIONS:
@@ -121,13 +123,13 @@ def _job_row(job: Job[Any]) -> dict[str, str | None]:
     return {"job_id": job.id, "status": job.status.value, "error": None if job.error is None else str(job.error)}
 
 
-def _options(found: Iterable[tuple[str, str]], statement: Show) -> Result:
-    known = dict(sorted(found))
-    if statement.key is not None and statement.key not in known:
-        near = did_you_mean(statement.key, known)
+def _options(items: Iterable[tuple[str, str]], statement: Show) -> Result:
+    options = dict(sorted(items))
+    if statement.key is not None and statement.key not in options:
+        near = did_you_mean(statement.key, options)
         raise NotFoundError(f"{statement.path} does not set {statement.key!r:.80}{near}", kind="unknown-option")
-    keys = matching(known, statement) if statement.key is None else [statement.key]
-    return pairs((key, shown_option(key, known[key], holds_no_secret)) for key in keys)
+    keys = matching(options, statement) if statement.key is None else [statement.key]
+    return pairs((key, shown_option(key, options[key], holds_no_secret)) for key in keys)
 
 
 def _partitions(table: Table, statement: Show, source: Source) -> Result:
@@ -135,8 +137,8 @@ def _partitions(table: Table, statement: Show, source: Source) -> Result:
         raise InvalidInputError(
             source.mark(f"table {table.name} is not partitioned", path_of(statement).span), kind="not-partitioned"
         )
-    wanted = {} if statement.partition is None else partition_of(table, statement.partition, source)
-    names = [text for text, values in partition_values(table.context.still_there()) if wanted.items() <= values.items()]
+    spec = {} if statement.partition is None else partition_of(table, statement.partition, source)
+    names = [text for text, values in partition_values(table.context.still_there()) if spec.items() <= values.items()]
     return listed("partition", names)
 
 
@@ -154,8 +156,8 @@ def _tables(session: Session, statement: Show, source: Source) -> list[str]:
 def _temporary(session: Session, statement: Show, source: Source) -> list[str]:
     """The temporary tables or views of a database, which need not exist."""
     place = database_of(session, statement, source)
-    found = session.objects.temporary_tables() if statement.kind is ShowKind.TABLES else session.objects.views()
-    return [one.path.name for one in found if (one.path.catalog, one.path.database) == place]
+    objects = session.objects.temporary_tables() if statement.kind is ShowKind.TABLES else session.objects.views()
+    return [one.path.name for one in objects if (one.path.catalog, one.path.database) == place]
 
 
 def _views(session: Session, statement: Show, source: Source) -> list[str]:

@@ -23,13 +23,13 @@ from tablestore.types.typestring import quote_identifier, type_to_sql
 _HINT = re.compile(r"/\*\+.*?\*/", re.DOTALL)
 
 
-def create_statement(path: ObjectPath, found: Table | ConnectorTable, *, temporary: bool) -> str:
+def create_statement(path: ObjectPath, table: Table | ConnectorTable, *, temporary: bool) -> str:
     """The text of CREATE TABLE. Raises FormatError where the stored definition is none that a statement makes, or one that has an
     expression in it that no reader computes."""
-    definition = definition_of(found)
-    if isinstance(found, Table):
+    definition = definition_of(table)
+    if isinstance(table, Table):
         _check_expressions(path, definition)
-    wanted = {
+    parts = {
         "the kind": "CreateTable",
         "the name": (path.catalog, path.database, path.name),
         "the columns": _column_parts(path, definition),
@@ -42,7 +42,7 @@ def create_statement(path: ObjectPath, found: Table | ConnectorTable, *, tempora
         "the options": shown_options(definition.options, holds_no_secret),
         "TEMPORARY": temporary,
     }
-    return checked_text(_statement(path, definition, "TEMPORARY TABLE" if temporary else "TABLE"), path.plain.quoted, wanted)
+    return checked_text(_statement(path, definition, "TEMPORARY TABLE" if temporary else "TABLE"), path.plain.quoted, parts)
 
 
 def _check_expressions(path: ObjectPath, definition: TableDefinition) -> None:
@@ -74,14 +74,14 @@ def _type_of(path: ObjectPath, column: UnstoredColumn) -> DataType:
     """The type of a metadata column, whose text is stored."""
     try:
         cursor = Cursor(column.type_text)
-        found = with_nullable(data_type(cursor), not cursor.accept("NOT", "NULL"))
+        column_type = with_nullable(data_type(cursor), not cursor.accept("NOT", "NULL"))
         cursor.expect_end()
     except TablestoreError as error:
         raise FormatError(
             f"{path.plain.quoted}: expected a type of the column {column.name!r:.80}, found {column.type_text!r:.80}",
             kind="not-printable",
         ) from error
-    return found
+    return column_type
 
 
 def create_view_statement(view: View) -> str:
@@ -89,29 +89,29 @@ def create_view_statement(view: View) -> str:
     columns = f" ({', '.join(map(quote_identifier, view.columns))})" if view.columns else ""
     comment = "" if view.comment is None else f"\nCOMMENT {quoted_text(view.comment)}"
     query = _HINT.sub(lambda hint: masked_statement(hint[0], holds_no_secret), view.query)
-    wanted = {
+    parts = {
         "the kind": "CreateView",
         "the name": (view.path.catalog, view.path.database, view.path.name),
         "the columns": view.columns,
         "the comment": view.comment is not None and (view.comment,),
         "the query": query,
     }
-    return checked_text(f"CREATE TEMPORARY VIEW {view.path.quoted}{columns}{comment}\nAS {query}", view.path.quoted, wanted)
+    return checked_text(f"CREATE TEMPORARY VIEW {view.path.quoted}{columns}{comment}\nAS {query}", view.path.quoted, parts)
 
 
 def create_catalog_statement(name: str, options: Mapping[str, str]) -> str:
     """The text of CREATE CATALOG."""
-    wanted = {"the kind": "CreateCatalog", "the name": (name,), "the options": shown_options(options, holds_no_secret)}
-    return checked_text(f"CREATE CATALOG {quote_identifier(name)}{with_options(options)}", quote_identifier(name), wanted)
+    parts = {"the kind": "CreateCatalog", "the name": (name,), "the options": shown_options(options, holds_no_secret)}
+    return checked_text(f"CREATE CATALOG {quote_identifier(name)}{with_options(options)}", quote_identifier(name), parts)
 
 
-def _statement(path: ObjectPath, definition: TableDefinition, what: str) -> str:
+def _statement(path: ObjectPath, definition: TableDefinition, kind: str) -> str:
     lines = list(_lines(definition))
     columns = " (\n  " + ",\n  ".join(lines) + "\n)" if lines else ""
     comment = "" if definition.comment is None else f"\nCOMMENT {quoted_text(definition.comment)}"
     by = ", ".join(map(quote_identifier, definition.partition_by))
     partitioned = f"\nPARTITIONED BY ({by})" if by else ""
-    return f"CREATE {what} {path.quoted}{columns}{comment}{partitioned}{with_options(definition.options)}"
+    return f"CREATE {kind} {path.quoted}{columns}{comment}{partitioned}{with_options(definition.options)}"
 
 
 def _lines(definition: TableDefinition) -> Iterator[str]:

@@ -33,8 +33,8 @@ def newest_watermark(engine: QueryEngine | None, table: Table, watermark: Waterm
     if latest is not None and latest.watermark is not None and latest.watermark != NO_WATERMARK:
         return datetime.fromtimestamp(latest.watermark / 1000, UTC).replace(tzinfo=None)
     entries = context.manifests.live(latest)
-    known = (column_statistics(context, entry.file)[watermark.column][1].max for entry in entries)
-    newest = max((value for value in known if value is not None), default=None)
+    maxima = (column_statistics(context, entry.file)[watermark.column][1].max for entry in entries)
+    newest = max((value for value in maxima if value is not None), default=None)
     if newest is None or watermark.expression.strip("` ") == watermark.column:
         return newest
     (checked,) = check_expressions((watermark.column,), (("", watermark.expression),)).values()
@@ -47,5 +47,5 @@ def _computed(engine: QueryEngine, table: Table, column: str, expression: str, n
     rows = MemoryRows(pa.table([pa.array([newest], schema.field(0).type)], schema=schema))
     edit = Edit(span=Span(len(text), len(text)), relation=0)
     query = BoundQuery(text=text, relations=(RowsRelation(name="newest", rows=rows),), edits=(edit,))
-    found: datetime | None = engine.read(query).read_all().column(0)[0].as_py()
-    return found
+    value: datetime | None = engine.read(query).read_all().column(0)[0].as_py()
+    return value

@@ -85,7 +85,7 @@ class StagesTables(Protocol):
 
 def discover_factory() -> ManagedTableFactory:
     """The factory of managed tables. Raises UnsupportedError unless there is exactly one."""
-    found: list[tuple[str, ManagedTableFactory]] = []
+    factories: list[tuple[str, ManagedTableFactory]] = []
     for point in entry_points(group=GROUP):
         try:
             factory = point.load()()
@@ -95,11 +95,13 @@ def discover_factory() -> ManagedTableFactory:
                 kind="managed-table-factory",
             ) from error
         if factory.factory_identifier() == "":
-            found.append((point.value, factory))
-    if len(found) != 1:
-        names = ", ".join(sorted(name for name, _ in found)) or "none; install tablestore again, so that its entry points are known"
+            factories.append((point.value, factory))
+    if len(factories) != 1:
+        names = (
+            ", ".join(sorted(name for name, _ in factories)) or "none; install tablestore again, so that its entry points are known"
+        )
         raise UnsupportedError(
-            f"expected exactly one managed table factory (entry points {GROUP!r}), found {len(found)}: {names}",
+            f"expected exactly one managed table factory (entry points {GROUP!r}), found {len(factories)}: {names}",
             kind="managed-table-factory",
         )
-    return found[0][1]
+    return factories[0][1]

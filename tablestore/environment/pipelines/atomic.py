@@ -37,12 +37,12 @@ from tablestore.table.creation.stagedtable import StagedTable
 from tablestore.table.table import Table
 
 
-def check_atomic(session: Session, path: ObjectPath, made: ConnectorTable | None) -> None:
+def check_atomic(session: Session, path: ObjectPath, connector_target: ConnectorTable | None) -> None:
     """Raises UnsupportedError unless a table of that name can be made with all its rows or not at all. Nothing is made yet."""
-    if made is not None and made.connector != "filesystem":
+    if connector_target is not None and connector_target.connector != "filesystem":
         raise UnsupportedError(
-            f"what is written with the connector {made.connector!r} cannot be taken back, so it does not support atomic CREATE "
-            "TABLE AS SELECT; SET 'table.ctas.atomicity-enabled' = 'false'",
+            f"what is written with the connector {connector_target.connector!r} cannot be taken back, so it does not support "
+            "atomic CREATE TABLE AS SELECT; SET 'table.ctas.atomicity-enabled' = 'false'",
             kind="not-atomic",
         )
     if path.catalog not in session.catalogs.names():
@@ -100,13 +100,13 @@ class StagedCreation:
         except NotFoundError as error:
             path = self.context.path
             if error.kind == "no-such-database":
-                gone, way_out = f"the database of {path}", "CREATE DATABASE makes it again"
+                subject, way_out = f"the database of {path}", "CREATE DATABASE makes it again"
             elif error.kind == "no-such-table" and self.replaces:
-                gone, way_out = f"table {path}", "CREATE OR REPLACE TABLE makes it anew"
+                subject, way_out = f"table {path}", "CREATE OR REPLACE TABLE makes it anew"
             else:
                 raise
             raise NotFoundError(
-                f"{gone} was dropped while the new table was made, of which nothing is left; {way_out}", kind=error.kind
+                f"{subject} was dropped while the new table was made, of which nothing is left; {way_out}", kind=error.kind
             ) from error
 
     def _staged(self, job_id: str) -> StagedTable:

@@ -102,17 +102,17 @@ def plan_creation(
     definition = define(session, statement, source, of_query)
     _check_filled(statement, rows.given, source)
     connector, options = connector_of(statement.provider, definition)
-    made = None if connector is None else connector_table(path, definition, connector, options)
+    connector_target = None if connector is None else connector_table(path, definition, connector, options)
     existing = _existing(session, path)
     if existing is not None and statement.if_not_exists and not is_own:
         # It came while the query was looked at.
         return LeftAsItIs.of(session, path)
     if isinstance(existing, Table) and is_materialized(existing.options()):
-        what = "CREATE OR REPLACE TABLE" if statement.replace else "CREATE TABLE"
-        raise made_by_query(path, what, source, statement.path.span)
+        operation = "CREATE OR REPLACE TABLE" if statement.replace else "CREATE TABLE"
+        raise made_by_query(path, operation, source, statement.path.span)
     if statement.replace:
         with placing(source, statement.path.span):
-            _check_replaceable(session, path, existing, made, must_exist=statement.must_exist)
+            _check_replaceable(session, path, existing, connector_target, must_exist=statement.must_exist)
         existing = None
     if existing is not None and not is_own:
         raise _name_taken(path, statement, source)
@@ -122,8 +122,8 @@ def plan_creation(
     atomic = statement.replace or (existing is None and session.settings.flag(CTAS_ATOMICITY))
     if atomic and not statement.replace:
         with placing(source, statement.path.span):
-            check_atomic(session, path, made)
-    into = made if existing is None else existing
+            check_atomic(session, path, connector_target)
+    into = connector_target if existing is None else existing
     fields = definition.fields
     if isinstance(into, ConnectorTable):
         check_writes(engine, into, source, statement.path.span)
@@ -140,7 +140,7 @@ def plan_creation(
         definition=definition,
         rows=rows,
         query=query,
-        made=made,
+        made=connector_target,
         existing=existing,
         atomic=atomic,
         is_own=is_own,
@@ -255,8 +255,8 @@ class Creation:
     def explain(self) -> str:
         """The table that is made, and the plan of the query."""
         columns = ", ".join(f"{field.name} {type_to_sql(field.type)}" for field in self.definition.fields)
-        what = "Writes into" if self.existing is not None else "Creates or replaces" if self.statement.replace else "Creates"
-        return f"== {what} ==\n{self.path}: {columns}\n\n{explained(self.session, self.query)}"
+        heading = "Writes into" if self.existing is not None else "Creates or replaces" if self.statement.replace else "Creates"
+        return f"== {heading} ==\n{self.path}: {columns}\n\n{explained(self.session, self.query)}"
 
     def _insert(self, into: Table | ConnectorTable) -> JobPlan:
         if self.stream is not None:
@@ -291,8 +291,8 @@ def _exists(session: Session, path: ObjectPath) -> bool:
 
 def _existing(session: Session, path: ObjectPath) -> Table | ConnectorTable | None:
     """The permanent table of a name, which a temporary one may hide."""
-    if (found := session.objects.permanent(path)) is not None:
-        return found
+    if (permanent := session.objects.permanent(path)) is not None:
+        return permanent
     if not _exists(session, path):
         return None
     table = session.open_table(path)
@@ -300,47 +300,52 @@ def _existing(session: Session, path: ObjectPath) -> Table | ConnectorTable | No
 
 
 def _check_replaceable(
-    session: Session, path: ObjectPath, there: Table | ConnectorTable | None, made: ConnectorTable | None, *, must_exist: bool
+    session: Session,
+    path: ObjectPath,
+    existing: Table | ConnectorTable | None,
+    connector_target: ConnectorTable | None,
+    *,
+    must_exist: bool,
 ) -> None:
     """Raises if a table cannot be replaced, or there is none. A temporary object of its name would hide what becomes of it."""
-    if made is not None or isinstance(there, ConnectorTable) or not isinstance(session.factory, StagesTables):
+    if connector_target is not None or isinstance(existing, ConnectorTable) or not isinstance(session.factory, StagesTables):
         raise UnsupportedError(
             f"{path}: only managed tables are replaced; DROP TABLE it, then CREATE TABLE … AS", kind="not-managed"
         )
     session.objects.check_permanent(path, "table")
-    if there is None and must_exist:
+    if existing is None and must_exist:
         raise NotFoundError(
             f"Table with identifier '{path.quoted}' does not exist: CREATE OR REPLACE TABLE makes it", kind="no-such-table"
         )
 
 
-def _columns(statement: CreateTable, given: Given, source: Source) -> list[Field]:
+def _columns(statement: CreateTable, query_columns: Given, source: Source) -> list[Field]:
     """The columns that the query adds to those of the statement, in their order."""
     assert statement.query is not None
     declared = {one.name.casefold() for one in statement.columns or () if isinstance(one, PhysicalColumn)}
-    fields = query_fields(statement.query, given, source, declared)
+    fields = query_fields(statement.query, query_columns, source, declared)
     return _ordered(statement, fields, source) if statement.names else fields
 
 
-def query_fields(query: Fragment, given: Given, source: Source, declared: Collection[str] = ()) -> list[Field]:
+def query_fields(query: Fragment, query_columns: Given, source: Source, declared: Collection[str] = ()) -> list[Field]:
     """The columns of a table that a query gives, without those ``declared``, in lower case. Raises InvalidInputError."""
-    if (found := unusable_column(query)) is not None:
-        if found.name is not None:
-            raise _duplicate(source, found.name, found.column.span)
+    if (unusable := unusable_column(query)) is not None:
+        if unusable.name is not None:
+            raise _duplicate(source, unusable.name, unusable.column.span)
         raise InvalidInputError(
             source.mark(
-                f"a column of the table needs a name, and {' '.join(found.column.text.split()):.60} has none: write … AS name, or "
-                "SELECT * FROM VALUES … AS rows (name, …)",
-                found.column.span,
+                f"a column of the table needs a name, and {' '.join(unusable.column.text.split()):.60} has none: write … AS name, "
+                "or SELECT * FROM VALUES … AS rows (name, …)",
+                unusable.column.span,
             ),
             kind="unnamed-column",
         )
-    names = [name.casefold() for name, _ in given]
-    for place, (name, _) in enumerate(given):
+    names = [name.casefold() for name, _ in query_columns]
+    for place, (name, _) in enumerate(query_columns):
         if name.casefold() in names[:place]:
             raise _duplicate(source, name, source.word(name, query.span))
     fields: list[Field] = []
-    for name, data_type in given:
+    for name, data_type in query_columns:
         if name == ROW_KIND or name.casefold() in declared:
             continue
         if data_type is None:
@@ -379,11 +384,11 @@ def _ordered(statement: CreateTable, fields: Sequence[Field], source: Source) ->
     by_name = {field.name.casefold(): field for field in fields}
     for name in statement.names:
         if name.casefold() not in by_name:
-            there = [field.name for field in fields]
+            names = [field.name for field in fields]
             raise InvalidInputError(
                 source.mark(
-                    f"the query gives no column {name!r}{did_you_mean(name, there)}: names alone put its columns in order "
-                    f"({', '.join(there)}); in the query, … AS {name} names one",
+                    f"the query gives no column {name!r}{did_you_mean(name, names)}: names alone put its columns in order "
+                    f"({', '.join(names)}); in the query, … AS {name} names one",
                     source.word(name),
                 ),
                 kind="unknown-column",
@@ -401,10 +406,10 @@ def _ordered(statement: CreateTable, fields: Sequence[Field], source: Source) ->
     return ordered
 
 
-def _check_filled(statement: CreateTable, given: Given, source: Source) -> None:
-    there = {name.casefold() for name, _ in given}
+def _check_filled(statement: CreateTable, query_columns: Given, source: Source) -> None:
+    names = {name.casefold() for name, _ in query_columns}
     for column in statement.columns or ():
-        if not isinstance(column, PhysicalColumn) or column.name.casefold() in there:
+        if not isinstance(column, PhysicalColumn) or column.name.casefold() in names:
             continue
         if column.default is None and (not column.type.nullable or column.name in statement.primary_key):
             raise InvalidInputError(

@@ -129,7 +129,9 @@ class SeveralInserts:
         return "\n\n".join(parts)
 
     def _landed(self, snapshots: Sequence[int | None]) -> str:
-        return ", ".join(f"{one.insertion.name} (snapshot {found})" for one, found in zip(self.inserts, snapshots, strict=False))
+        return ", ".join(
+            f"{one.insertion.name} (snapshot {snapshot})" for one, snapshot in zip(self.inserts, snapshots, strict=False)
+        )
 
 
 def _say_which(error: TablestoreError, before: int, total: int, landed_before: str) -> None:

@@ -31,8 +31,8 @@ def call(session: Session, statement: CallProcedure, source: Source) -> Result:
     """Runs a procedure. Raises NotFoundError for an unknown one, InvalidInputError for wrong arguments, and what it raises."""
     procedure = _find(session, statement, source)
     table_argument = Parameter(name="table", kinds=(str,))
-    given = _given(procedure, (table_argument, *procedure.parameters), statement, source)
-    named = given.pop("table")
+    arguments_by_name = _matched_arguments(procedure, (table_argument, *procedure.parameters), statement, source)
+    named = arguments_by_name.pop("table")
     if not isinstance(named.value, str):
         raise _wrong(procedure, table_argument, named, source)
     place = (statement.procedure.parts[0], session.catalogs.current_database) if len(statement.procedure.parts) == 3 else None
@@ -40,13 +40,13 @@ def call(session: Session, statement: CallProcedure, source: Source) -> Result:
         path = parse_path(named.value)
         table = session.table(Path(path.parts), f"CALL {procedure.name}", place=place)
     arguments: dict[str, object] = {
-        parameter.name: _value(procedure, parameter, given[parameter.name], table, source)
+        parameter.name: _value(procedure, parameter, arguments_by_name[parameter.name], table, source)
         for parameter in procedure.parameters
-        if parameter.name in given
+        if parameter.name in arguments_by_name
     }
     for parameter in procedure.parameters:
         if Table in parameter.kinds and isinstance(other := arguments.get(parameter.name), str):
-            with placing(source, given[parameter.name].span):
+            with placing(source, arguments_by_name[parameter.name].span):
                 arguments[parameter.name] = session.table(Path(parse_path(other).parts), f"CALL {procedure.name}", place=place)
     if procedure.engine is not None and arguments.pop(TASKS, False):
         storage = session.spec(session.expand(Path(path.parts), place=place), table).storage_options
@@ -68,11 +68,11 @@ def _find(session: Session, statement: CallProcedure, source: Source) -> Procedu
     return PROCEDURES[name.lower()]
 
 
-def _given(
+def _matched_arguments(
     procedure: Procedure, parameters: tuple[Parameter, ...], statement: CallProcedure, source: Source
 ) -> dict[str, Argument]:
     names = [parameter.name for parameter in parameters]
-    given: dict[str, Argument] = {}
+    arguments_by_name: dict[str, Argument] = {}
     for place, argument in enumerate(statement.arguments):
         if argument.name is None and place >= len(names):
             raise _misfit(procedure, f"takes at most {len(names)} arguments ({', '.join(names)})", argument, source)
@@ -81,15 +81,15 @@ def _given(
             raise _misfit(
                 procedure, f"has no parameter {name!r}{did_you_mean(name, names)} (it has {', '.join(names)})", argument, source
             )
-        if name in given:
+        if name in arguments_by_name:
             raise _misfit(procedure, f"got {name!r} twice", argument, source)
-        given[name] = argument
-    missing = [parameter.name for parameter in parameters if parameter.is_needed and parameter.name not in given]
+        arguments_by_name[name] = argument
+    missing = [parameter.name for parameter in parameters if parameter.is_needed and parameter.name not in arguments_by_name]
     if missing:
         raise InvalidInputError(
             source.mark(f"CALL {procedure.name} needs {', '.join(missing)}", statement.procedure.span), kind="invalid-argument"
         )
-    return given
+    return arguments_by_name
 
 
 def _value(procedure: Procedure, parameter: Parameter, argument: Argument, table: Table, source: Source) -> object:
@@ -143,22 +143,22 @@ def _misfit(procedure: Procedure, message: str, argument: Argument, source: Sour
     return InvalidInputError(source.mark(f"CALL {procedure.name}: {message}", argument.span), kind="invalid-argument")
 
 
-def shown(found: object) -> Result:
+def shown(value: object) -> Result:
     """The value that a procedure returned, as a result: a report as one row, a list of them as rows."""
-    match found:
+    match value:
         case None | Table():
             return done()
         case Snapshot():
-            return landed(found)
+            return landed(value)
         case bool():
-            return Result(pa.table({"result": pa.array([found])}))
-        case tuple() if not found:
+            return Result(pa.table({"result": pa.array([value])}))
+        case tuple() if not value:
             return listed("result", [])
         case tuple():
-            return Result(pa.Table.from_pylist([_row(one) for one in found]))
-        case _ if is_dataclass(found):
-            return Result(pa.Table.from_pylist([_row(found)]))
-    return listed("result", [str(found)])
+            return Result(pa.Table.from_pylist([_row(one) for one in value]))
+        case _ if is_dataclass(value):
+            return Result(pa.Table.from_pylist([_row(value)]))
+    return listed("result", [str(value)])
 
 
 def _row(report: Any) -> dict[str, object]:

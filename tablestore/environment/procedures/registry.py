@@ -53,8 +53,8 @@ class Procedure:
 
 def verify(table: Table, *, deep: bool = False) -> tuple[Finding, ...]:
     """The faults of the table; no row if it is whole. ``deep`` reads every row of every file."""
-    found = check_table(table.context, deep=deep)
-    return tuple(replace(one, fix=one.fix.replace(TABLE, table.name)) for one in found)
+    findings = check_table(table.context, deep=deep)
+    return tuple(replace(one, fix=one.fix.replace(TABLE, table.name)) for one in findings)
 
 
 def repair(table: Table, *, dry_run: bool = False) -> tuple[Repair, ...]:
@@ -76,8 +76,10 @@ def rebuild_log(table: Table) -> object:
 
 
 def _procedure(function: Function, name: str) -> Procedure:
-    _, *found = inspect.signature(function).parameters.values()
-    parameters = [Parameter(name=one.name, kinds=tuple(_kinds(one.annotation)), default=one.default) for one in found]
+    _, *signature_parameters = inspect.signature(function).parameters.values()
+    parameters = [
+        Parameter(name=one.name, kinds=tuple(_kinds(one.annotation)), default=one.default) for one in signature_parameters
+    ]
     engine = next((one.name for one in parameters if IngestEngine in one.kinds), None)
     tasks = [] if engine is None else [Parameter(name=TASKS, kinds=(bool,), default=False)]
     return Procedure(

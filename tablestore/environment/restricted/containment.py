@@ -114,7 +114,8 @@ def _called(node: exp.Expr) -> str | None:
     return str(node.this).lower() if isinstance(node, exp.Anonymous) else None
 
 
-def _refused(what: str) -> UnsupportedError:
+def _refused(description: str) -> UnsupportedError:
     return UnsupportedError(
-        f"a query of a restricted environment reads the tables of its catalogs and nothing else, found {what}", kind="restricted"
+        f"a query of a restricted environment reads the tables of its catalogs and nothing else, found {description}",
+        kind="restricted",
     )

@@ -103,13 +103,13 @@ class QueryLengths:
                 case exp.Select():
                     return self._select(node)
                 case exp.SetOperation():
-                    found = _together(self._query(node.this), self._query(node.expression))
-                    self._clauses(node, _Frame([("", found)]))
-                    return found
+                    columns = _together(self._query(node.this), self._query(node.expression))
+                    self._clauses(node, _Frame([("", columns)]))
+                    return columns
                 case exp.Subquery():
-                    found = self._source(node)
-                    self._clauses(node, _Frame([("", found)]))
-                    return found
+                    columns = self._source(node)
+                    self._clauses(node, _Frame([("", columns)]))
+                    return columns
                 case exp.Values() | exp.Table():
                     return self._source(node)
         return Columns()
@@ -120,35 +120,37 @@ class QueryLengths:
         if clause is None:
             yield
             return
-        known: dict[str, Columns] = {}
-        self._tables.append(known)
+        columns_by_name: dict[str, Columns] = {}
+        self._tables.append(columns_by_name)
         try:
             for one in clause.expressions:
                 name, alias = one.alias.lower(), one.args.get("alias")
                 is_own = clause.args.get("recursive") and any(table.name.lower() == name for table in one.this.find_all(exp.Table))
-                known[name] = self._recursive(one, name, known) if is_own else self._query(one.this).renamed(alias)
+                columns_by_name[name] = (
+                    self._recursive(one, name, columns_by_name) if is_own else self._query(one.this).renamed(alias)
+                )
             yield
         finally:
             self._tables.pop()
 
-    def _recursive(self, one: exp.Expr, name: str, known: dict[str, Columns]) -> Columns:
+    def _recursive(self, with_item: exp.Expr, name: str, columns_by_name: dict[str, Columns]) -> Columns:
         """A query that reads itself: each step may add to its values, and multiplies none."""
-        alias, before = one.args.get("alias"), f"before {next(self._variables)}"
+        alias, before = with_item.args.get("alias"), f"before {next(self._variables)}"
         step = Length({before: 1})
         names = [column.name.lower() for column in alias.args.get("columns") or ()] if alias is not None else []
-        if not names and isinstance(one.this, exp.Query):
-            names = [called.lower() for called in one.this.named_selects if called and called != "*"]
-        known[name] = Columns(tuple((called, step) for called in names), others=step)
-        found = self._query(one.this).renamed(alias)
-        if found.longest.parts.get(before, 0) > 1 and found.is_whole and self._second_looks:
+        if not names and isinstance(with_item.this, exp.Query):
+            names = [called.lower() for called in with_item.this.named_selects if called and called != "*"]
+        columns_by_name[name] = Columns(tuple((called, step) for called in names), others=step)
+        columns = self._query(with_item.this).renamed(alias)
+        if columns.longest.parts.get(before, 0) > 1 and columns.is_whole and self._second_looks:
             self._second_looks -= 1
             # A column that holds nothing of the step before (n + 1) is as long in each of them.
-            known[name] = Columns(
-                tuple((called, step if before in length.parts else length) for called, length in found.order), others=step
+            columns_by_name[name] = Columns(
+                tuple((called, step if before in length.parts else length) for called, length in columns.order), others=step
             )
-            found = self._query(one.this).renamed(alias)
-        if found.longest.parts.get(before, 0) > 1:
-            raise TooLong(one.this, "a recursive query whose steps have each value of the step before at most once")
+            columns = self._query(with_item.this).renamed(alias)
+        if columns.longest.parts.get(before, 0) > 1:
+            raise TooLong(with_item.this, "a recursive query whose steps have each value of the step before at most once")
 
         def grown(length: Length) -> Length:
             parts = {key: number for key, number in length.parts.items() if key != before}
@@ -156,7 +158,7 @@ class QueryLengths:
             is_grown = before in length.parts and any(parts.values())
             return Length({**parts, ROW: max(parts.get(ROW, 0), 1) + is_grown})
 
-        return Columns(tuple((key, grown(length)) for key, length in found.order), found.is_whole, grown(found.others))
+        return Columns(tuple((key, grown(length)) for key, length in columns.order), columns.is_whole, grown(columns.others))
 
     def _select(self, node: exp.Select) -> Columns:
         frame = _Frame()
@@ -165,11 +167,11 @@ class QueryLengths:
             from_ = node.args.get("from_")
             tables = [from_.this] if from_ is not None else []
             self._read(frame, [*tables, *(node.args.get("joins") or ()), *(node.args.get("laterals") or ())])
-            found = self._items(node, frame)
+            columns = self._items(node, frame)
         finally:
             self._frames.pop()
         self._clauses(node, frame)
-        return found
+        return columns
 
     def _read(self, frame: _Frame, tables: Sequence[exp.Expr]) -> None:
         """Makes the tables known that a SELECT reads."""
@@ -182,12 +184,12 @@ class QueryLengths:
                 conditions += [one for one in (table.args.get("on"),) if one is not None]
                 left.append(table.this)
                 continue
-            found = self._source(table)
+            read_columns = self._source(table)
             # What is only looked up names no column.
             is_hidden = isinstance(table.parent, exp.Join) and table.parent.kind in ("SEMI", "ANTI")
-            frame.sources.append((table.alias_or_name.lower(), found.hidden() if is_hidden else found))
+            frame.sources.append((table.alias_or_name.lower(), read_columns.hidden() if is_hidden else read_columns))
             if isinstance(table, (exp.Subquery, exp.Values, exp.Table)):
-                rows.append((table, found))
+                rows.append((table, read_columns))
             left += reversed([*(table.args.get("joins") or ()), *(table.args.get("laterals") or ())])
         for table, columns in rows if len(frame.sources) > 1 else ():
             # A value that is computed once stands beside each row of the others.
@@ -197,12 +199,12 @@ class QueryLengths:
             self._values.of(condition)
 
     def _source(self, node: exp.Expr) -> Columns:
-        found = self._plain_source(node)
+        columns = self._plain_source(node)
         for pivot in node.args.get("pivots") or ():
-            with self._in(_Frame([("", found)])):
-                made = [self._values.of(part) for part in (*pivot.expressions, *(pivot.args.get("fields") or ()))]
-            found = Columns(others=longest([found.longest, *made]))
-        return found.renamed(node.args.get("alias"))
+            with self._in(_Frame([("", columns)])):
+                lengths = [self._values.of(part) for part in (*pivot.expressions, *(pivot.args.get("fields") or ()))]
+            columns = Columns(others=longest([columns.longest, *lengths]))
+        return columns.renamed(node.args.get("alias"))
 
     def _plain_source(self, node: exp.Expr) -> Columns:
         match node:
@@ -220,25 +222,25 @@ class QueryLengths:
                 return Columns(tuple((f"col{place + 1}", one) for place, one in enumerate(columns)), is_whole=True)
             case exp.Table(this=exp.Identifier()) if len(node.parts) == 1:
                 name = node.name.lower()
-                known = next((tables[name] for tables in reversed(self._tables) if name in tables), None)
-                if known is not None:
-                    return known
+                named_columns = next((tables[name] for tables in reversed(self._tables) if name in tables), None)
+                if named_columns is not None:
+                    return named_columns
                 return Columns(tuple((column.lower(), of_row()) for column in self._relations.get(name, ())))
             case exp.Select() | exp.SetOperation():
                 return self._query(node)
         # A function that gives rows: what they have is in what it is given.
-        given = node.this if isinstance(node, (exp.Table, exp.Lateral)) else node
-        made = self._query(given) if isinstance(given, exp.Query) else None
-        if made is not None:
-            return made
-        if isinstance(given, exp.Unnest):
-            return Columns(others=total([of_row(0, 16), *map(self._values.of, given.expressions)]))
-        return Columns(others=total([of_row(0, 16), self._values.of(given)]))
+        argument = node.this if isinstance(node, (exp.Table, exp.Lateral)) else node
+        query_columns = self._query(argument) if isinstance(argument, exp.Query) else None
+        if query_columns is not None:
+            return query_columns
+        if isinstance(argument, exp.Unnest):
+            return Columns(others=total([of_row(0, 16), *map(self._values.of, argument.expressions)]))
+        return Columns(others=total([of_row(0, 16), self._values.of(argument)]))
 
     def _items(self, node: exp.Select, frame: _Frame) -> Columns:
-        found: list[tuple[str, Length]] = []
+        named_lengths: list[tuple[str, Length]] = []
         computed: list[Length] = []
-        others = [of_row(0)]
+        other_lengths = [of_row(0)]
         is_whole = True
         for item in node.expressions:
             value = item.unalias()
@@ -246,10 +248,10 @@ class QueryLengths:
                 of = value.args.get("table") if isinstance(value, exp.Column) else None
                 for name, columns in frame.sources:
                     if of is None or of.name.lower() == name:
-                        found += columns.order
-                        if len(found) > _MOST_COLUMNS:
+                        named_lengths += columns.order
+                        if len(named_lengths) > _MOST_COLUMNS:
                             raise TooLong(node, f"a query of at most {_MOST_COLUMNS:,} columns")
-                        others.append(columns.others)
+                        other_lengths.append(columns.others)
                         computed += [Length({"": one.added}) for one in (*columns.names.values(), columns.others)]
                         is_whole = is_whole and columns.is_whole and len(frame.sources) == 1
                 continue
@@ -258,17 +260,17 @@ class QueryLengths:
             computed.append(Length({"": length.added}) if isinstance(value, exp.Column) else length)
             is_whole = is_whole and not isinstance(value, (exp.Inline, exp.Posexplode, STACK))
             for name in called:
-                found.append((name, length))
+                named_lengths.append((name, length))
                 frame.items[name] = longest([length, frame.items[name]]) if name in frame.items else length
         # Of rows that are many; what stands without a table is one.
         gives_rows = any(item.find(exp.Explode, exp.Posexplode, exp.Inline, STACK, exp.Unnest) for item in node.expressions)
         together = Length(total(computed).parts, is_written=not frame.sources and not gives_rows)
         self._values.check(node, together, "columns of one SELECT that are together")
-        return Columns(tuple(found), is_whole, longest([*others, *(length for _, length in found)]))
+        return Columns(tuple(named_lengths), is_whole, longest([*other_lengths, *(length for _, length in named_lengths)]))
 
     def _item(self, node: exp.Expr) -> Length:
-        found = self._values.of(node)
-        return Length({ROW: 0, **found.parts})
+        length = self._values.of(node)
+        return Length({ROW: 0, **length.parts})
 
     def _clauses(self, node: exp.Expr, frame: _Frame) -> None:
         for key in _CLAUSES:
@@ -300,24 +302,24 @@ class QueryLengths:
         parts = [part.name.lower() for part in node.parts]
         if len(parts) == 1 and parts[0] in HOST_WORDS and CALL not in node.meta:
             self._check_word(parts[0])
-        found = [of_row(0)]
+        lengths = [of_row(0)]
         for frame in reversed(self._frames):
-            is_known = self._in_frame(frame, parts, found)
+            is_known = self._in_frame(frame, parts, lengths)
             if is_known:
                 break
-        return longest(found) if len(found) > 1 else of_row()
+        return longest(lengths) if len(lengths) > 1 else of_row()
 
-    def _in_frame(self, frame: _Frame, parts: Sequence[str], found: list[Length]) -> bool:
+    def _in_frame(self, frame: _Frame, parts: Sequence[str], lengths: list[Length]) -> bool:
         """Adds what a name may mean in one SELECT. True if it means nothing further out."""
         of = [columns for name, columns in frame.sources if name == parts[0]] if len(parts) > 1 else []
         if of:
-            found += [columns.of(parts[1]) for columns in of]
+            lengths += [columns.of(parts[1]) for columns in of]
             return True
         name = parts[0]
         sources = [columns for _, columns in frame.sources]
         exact = [columns.names[name] for columns in sources if name in columns.names]
-        found += exact or [columns.others for columns in sources]
-        found += [frame.items[name]] if name in frame.items else []
+        lengths += exact or [columns.others for columns in sources]
+        lengths += [frame.items[name]] if name in frame.items else []
         return bool(exact)
 
     def _check_word(self, word: str) -> None:

@@ -81,17 +81,17 @@ class Restrictions:
 
     def check(self, statement: "Statement") -> None:
         """Raises UnsupportedError of kind ``restricted`` for a statement that does not run here."""
-        what = _refused(statement)
-        if what is not None:
+        refusal = _refused(statement)
+        if refusal is not None:
             raise UnsupportedError(
-                f"{what} is not run in a restricted environment: it runs queries, EXPLAIN of a query, SHOW, DESCRIBE and USE",
+                f"{refusal} is not run in a restricted environment: it runs queries, EXPLAIN of a query, SHOW, DESCRIBE and USE",
                 kind="restricted",
             )
 
 
-def _exceeded(limit: str, found: str) -> UnsupportedError:
+def _exceeded(limit: str, actual: str) -> UnsupportedError:
     return UnsupportedError(
-        f"the text is over the limit {limit} of its environment, found {found}; ask in parts, or read long lists from a table",
+        f"the text is over the limit {limit} of its environment, found {actual}; ask in parts, or read long lists from a table",
         kind="limit-exceeded",
     )
 
@@ -111,6 +111,6 @@ def _refused(statement: object) -> str | None:
         is_shown = name in _SHOWN or (name == "OPTIONS" and getattr(statement, "path", None) is not None)
         return None if is_shown else f"SHOW {getattr(shown, 'value', '')}"
     if kind == "Describe":
-        what = getattr(statement, "what", "")
-        return None if what in _DESCRIBED else f"DESCRIBE {str(what).upper()}"
+        described = getattr(statement, "what", "")
+        return None if described in _DESCRIBED else f"DESCRIBE {str(described).upper()}"
     return f"a statement of the kind {kind}"

@@ -121,23 +121,23 @@ class _Plan:
         relations = Relations(session=session, source=source, parameters=by_name(source, parameters), reads_rows=True)
         relations.pins[self.table.location, self.table.branch_name] = self.pin
         # Positions say which file and row of the pinned snapshot is meant, so the target is read at the pin in any case.
-        given: dict[str, Relation] = {
+        relations_by_name: dict[str, Relation] = {
             TARGET: relations.managed(self.path, self.table, positions=change_columns(self.table).positions)
         }
-        taken: tuple[str, ...] = ()
+        source_names: tuple[str, ...] = ()
         if rows.source is not None:
             relations.where = _places(rows.source)
             query = relations.bind(rows.source.text).made_of(source.text, rows.source.pieces)
-            given[SOURCE] = QueryRelation(name=SOURCE, query=query)
-            taken = tuple(_names_in(query))
-        types = _value_types(session, statement, source, relations, given, _target(self.table, taken))
-        if types or taken:
-            rows = _rows(statement, source, _target(self.table, taken), types)
+            relations_by_name[SOURCE] = QueryRelation(name=SOURCE, query=query)
+            source_names = tuple(_names_in(query))
+        types = _value_types(session, statement, source, relations, relations_by_name, _target(self.table, source_names))
+        if types or source_names:
+            rows = _rows(statement, source, _target(self.table, source_names), types)
         relations.where = _places(rows)
-        self.query = relations.bind(rows.text, given).made_of(source.text, rows.pieces)
-        found = list(_of_table(self.query, self.table))
-        self.change = replace(change, reads=_reads(found))
-        self.matching = _matching(rows, relations.given_places, reads_once=len(found) == 1)
+        self.query = relations.bind(rows.text, relations_by_name).made_of(source.text, rows.pieces)
+        target_relations = list(_of_table(self.query, self.table))
+        self.change = replace(change, reads=_reads(target_relations))
+        self.matching = _matching(rows, relations.given_places, reads_once=len(target_relations) == 1)
         if self.matching is not None and rows.paired is not None:
             relations.where = _places(rows.paired)
             pairs = relations.bind(rows.paired.text, {PAIRS: NativeRelation(name=PAIRS, value=None)})
@@ -145,7 +145,12 @@ class _Plan:
 
 
 def _value_types(
-    session: Session, statement: Change, source: Source, relations: Relations, given: Mapping[str, Relation], target: TargetTable
+    session: Session,
+    statement: Change,
+    source: Source,
+    relations: Relations,
+    relations_by_name: Mapping[str, Relation],
+    target: TargetTable,
 ) -> GivenTypes:
     """The types of the values that a statement assigns. They are cast to those of their columns: raises InvalidInputError for
     values that an INSERT would refuse."""
@@ -153,7 +158,7 @@ def _value_types(
     if assigned is None:
         return {}
     relations.where = _places(assigned.query)
-    query = relations.bind(assigned.query.text, given).made_of(source.text, assigned.query.pieces)
+    query = relations.bind(assigned.query.text, relations_by_name).made_of(source.text, assigned.query.pieces)
     return assigned.checked(source.text, types_of(schema_of(session.engine_for(type(statement).__name__.upper()), query)))
 
 
@@ -167,7 +172,7 @@ def _assigned_values(statement: Change, source: Source, target: TargetTable) -> 
             return merged_values(source.text, statement, target)
 
 
-def _target(table: Table, taken: tuple[str, ...] = ()) -> TargetTable:
+def _target(table: Table, source_names: tuple[str, ...] = ()) -> TargetTable:
     needed = change_columns(table)
     return TargetTable(
         fields=table.table_schema.fields,
@@ -175,7 +180,7 @@ def _target(table: Table, taken: tuple[str, ...] = ()) -> TargetTable:
         positions=needed.positions,
         before=needed.before,
         replaces=bool(table.primary_key) and table.context.settings.is_plain,
-        taken=taken,
+        taken=source_names,
     )
 
 
@@ -217,21 +222,21 @@ def _matching(rows: RowQuery, places: Mapping[str, int], *, reads_once: bool) ->
     return Matching(target=places[TARGET], source=places[SOURCE], columns=rows.equal, reads_once=reads_once)
 
 
-def _reads(found: Sequence[Relation]) -> Predicate | None:
+def _reads(target_relations: Sequence[Relation]) -> Predicate | None:
     """The condition that all rows fulfil that a query reads of the table, by its relations of it; None if none is known, as where
     it reads the table more than once."""
-    if not found:
+    if not target_relations:
         # It writes what its source holds, whatever the table does.
         return FALSE
-    return found[0].filter if len(found) == 1 and isinstance(found[0], ManagedRelation) else None
+    return target_relations[0].filter if len(target_relations) == 1 and isinstance(target_relations[0], ManagedRelation) else None
 
 
 def _of_table(query: BoundQuery, table: Table) -> list[Relation]:
-    found: list[Relation] = []
+    target_relations: list[Relation] = []
     for relation in query.relations:
         if isinstance(relation, QueryRelation):
             # Its rows are computed: what holds for the table below is not known here.
-            found += [QueryRelation(name=one.name, query=relation.query) for one in _of_table(relation.query, table)]
+            target_relations += [QueryRelation(name=one.name, query=relation.query) for one in _of_table(relation.query, table)]
         elif isinstance(relation, ManagedRelation) and relation.table.location == table.location:
-            found.append(relation)
-    return found
+            target_relations.append(relation)
+    return target_relations

@@ -80,9 +80,9 @@ def direct_rows(session: Session, statement: Insert, fields: Sequence[Field]) ->
 
 
 def _stored_rows(statement: Insert, values: pa.Table, fields: Sequence[Field]) -> pa.Table | None:
-    given = [(name, None) for name in values.column_names]
+    query_columns = [(name, None) for name in values.column_names]
     columns: dict[str, pa.Array] = {}
-    for (name, _), target in columns_by_place("", statement, fields, given, {}):
+    for (name, _), target in columns_by_place("", statement, fields, query_columns, {}):
         column = one_chunk(values.column(name))
         if target is None or target.name in columns or not agreed_store(Agreed(column.type, column[0]), target.type):
             return None
@@ -184,11 +184,11 @@ class _Columns:
         return cls(fields, alias, dict(zip(names, fields, strict=True)))
 
     def field(self, table: str, name: str) -> Field:
-        found = self.by_name.get(name.casefold())
+        named_field = self.by_name.get(name.casefold())
         # What else than letters of English are equal but for their case is no matter of agreement.
-        if found is None or (table and table.casefold() != self.alias) or (name != found.name and not name.isascii()):
+        if named_field is None or (table and table.casefold() != self.alias) or (name != named_field.name and not name.isascii()):
             raise InvalidInputError(f"there is no column {table}.{name}", kind="unknown-column")
-        return found
+        return named_field
 
     def column(self, table: str, name: str) -> Column:
         return Column(self.field(table, name).name)

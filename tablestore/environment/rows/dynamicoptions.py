@@ -90,14 +90,14 @@ def scanned_at(context: TableContext, table: str, options: Sequence[DynamicOptio
     points: dict[str, dict[str, Any]] = {}
     following: dict[str, str] = {}
     for option in options:
-        known = DYNAMIC_OPTIONS.get(option.key)
-        if known is None:
+        definition = DYNAMIC_OPTIONS.get(option.key)
+        if definition is None:
             raise refusal(table, option)
-        if known in _OF_FOLLOWERS:
-            following[known.key] = option.value
+        if definition in _OF_FOLLOWERS:
+            following[definition.key] = option.value
         else:
-            value = epoch_millis(option.value, option.key) if known is TIMESTAMP else known.parse(option.value)
-            points[known.key] = {_ARGUMENTS[known]: value}
+            value = epoch_millis(option.value, option.key) if definition is TIMESTAMP else definition.parse(option.value)
+            points[definition.key] = {_ARGUMENTS[definition]: value}
     if following:
         points |= _followed(context, following)
     if len(points) > 1:
@@ -107,16 +107,20 @@ def scanned_at(context: TableContext, table: str, options: Sequence[DynamicOptio
     return next((ScannedAt(at, chosen) for chosen, at in points.items()), ScannedAt({}, None))
 
 
-def _followed(context: TableContext, given: Mapping[str, str]) -> Mapping[str, dict[str, Any]]:
+def _followed(context: TableContext, option_values: Mapping[str, str]) -> Mapping[str, dict[str, Any]]:
     """The snapshot that options of readers which follow changes name: by the option, where they name one."""
-    times = {key: DYNAMIC_OPTIONS[key].parse(given[key]) for key in (SCAN_TIMESTAMP.key, SCAN_TIMESTAMP_ALIAS.key) if key in given}
+    times = {
+        key: DYNAMIC_OPTIONS[key].parse(option_values[key])
+        for key in (SCAN_TIMESTAMP.key, SCAN_TIMESTAMP_ALIAS.key)
+        if key in option_values
+    }
     refuse_two_spellings(times)
-    mode = SCAN.parse(given.get(SCAN.key, "full"))
+    mode = SCAN.parse(option_values.get(SCAN.key, "full"))
     time = next(iter(times.values()), None)
     assert isinstance(mode, str) and (time is None or isinstance(time, int))
     # The modules that follow a log are loaded for these options only.
     parse_start = imported("tablestore.log.follow.request:parse_start")
-    start = parse_start(context, scan=mode, time_millis=time, consumer_id=given.get(CONSUMER_ID.key), position=None)
+    start = parse_start(context, scan=mode, time_millis=time, consumer_id=option_values.get(CONSUMER_ID.key), position=None)
     if start.scan == "full":
         return {}
     return {SCAN.key: {} if start.time_millis is None else {"timestamp": start.time_millis}}
@@ -129,23 +133,23 @@ def changes_nothing(option: DynamicOption) -> bool:
 
 def refusal(table: str, option: DynamicOption) -> TablestoreError:
     """The error of an option that one reference to a managed table cannot have."""
-    known = ", ".join(DYNAMIC_OPTIONS)
+    option_names = ", ".join(DYNAMIC_OPTIONS)
     if option.key in _OF_STREAMS:
         return UnsupportedError(
             f"{option.key} is for readers that follow the changes of {table}, and a query reads one snapshot of it: choose that "
-            f"with {known}; SELECT * FROM table_changes('{table}', 1, 5) gives changes, and table.consume(), `tablestore consume` "
-            "and spark.readStream follow them",
+            f"with {option_names}; SELECT * FROM table_changes('{table}', 1, 5) gives changes, and table.consume(), `tablestore "
+            "consume` and spark.readStream follow them",
             kind="streaming",
         )
     if option.key in TABLE_OPTIONS:
         return InvalidInputError(
-            f"{option.key} is an option of the whole table {table}, not of one reference to it (those are {known}): ALTER TABLE "
-            f"{table} SET ('{option.key}' = '{option.value}')",
+            f"{option.key} is an option of the whole table {table}, not of one reference to it (those are {option_names}): ALTER "
+            f"TABLE {table} SET ('{option.key}' = '{option.value}')",
             kind="invalid-option",
         )
     near = did_you_mean(option.key, (*DYNAMIC_OPTIONS, *_OF_STREAMS))
     return InvalidInputError(
-        f"unknown option {option.key!r:.100} of a reference to {table}{near}; known are {known}", kind="unknown-option"
+        f"unknown option {option.key!r:.100} of a reference to {table}{near}; known are {option_names}", kind="unknown-option"
     )
 
 

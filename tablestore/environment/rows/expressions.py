@@ -51,5 +51,5 @@ def types_of(schema: pa.Schema) -> list[DataType | None]:
 
 
 def _type(column: pa.Field) -> DataType:
-    (found,), _ = fields_from_arrow(pa.schema([column]), where="the query")
-    return found.type
+    (field,), _ = fields_from_arrow(pa.schema([column]), where="the query")
+    return field.type

@@ -33,11 +33,11 @@ def hint_notices(session: Session, statement: object) -> Iterator[Notice]:
         text, place = texts.pop(0)
         of_engine |= dict.fromkeys(engine_hints(text))
         for reference in references_in(Tokens(text), is_whole=False):
-            found = _object(session, reference, place)
-            if isinstance(found, View) and found.path not in seen:
-                seen.add(found.path)
-                texts.append((found.query, (found.catalog, found.database)))
-            elif not isinstance(found, ConnectorTable):
+            named_object = _object(session, reference, place)
+            if isinstance(named_object, View) and named_object.path not in seen:
+                seen.add(named_object.path)
+                texts.append((named_object.query, (named_object.catalog, named_object.database)))
+            elif not isinstance(named_object, ConnectorTable):
                 of_followers |= {f"{one.key} = {one.value}": None for one in reference.options if changes_nothing(one)}
     if of_engine and session.engine is not None and not session.engine.takes_hints:
         yield hints_left_out(session.engine.name, of_engine)

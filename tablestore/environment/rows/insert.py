@@ -152,19 +152,19 @@ def plan_insert(session: Session, statement: Insert, source: Source, parameters:
     Raises InvalidInputError, UnsupportedError, NotFoundError."""
     engine = session.engine_for("INSERT")
     _check_mode(session, statement)
-    found = session.find(statement.target, source)
-    if isinstance(found, ConnectorTable):
-        check_writes(engine, found, source, statement.target.span, overwrite=statement.overwrite)
-        _check_partition(statement, str(found.path), found.partition_by, source)
+    named_object = session.find(statement.target, source)
+    if isinstance(named_object, ConnectorTable):
+        check_writes(engine, named_object, source, statement.target.span, overwrite=statement.overwrite)
+        _check_partition(statement, str(named_object.path), named_object.partition_by, source)
         rows = QueryToInsert.of(session, statement, source, parameters)
         return Insertion(
-            name=str(found.path),
-            bind=bound_to(rows.bound(rows.connector_fields(found))),
-            target=found,
+            name=str(named_object.path),
+            bind=bound_to(rows.bound(rows.connector_fields(named_object))),
+            target=named_object,
             overwrite=statement.overwrite,
-            partition=_whole_partition(statement, found, source, parameters),
+            partition=_whole_partition(statement, named_object, source, parameters),
         )
-    table = session.checked_table(found, statement.target, "INSERT", source)
+    table = session.checked_table(named_object, statement.target, "INSERT", source)
     _check_partition(statement, table.name, table.partition_by, source)
     path, missing_columns = session.expand(statement.target), session.settings.missing_columns
     if directly and not parameters and (literals := direct_rows(session, statement, table.table_schema.fields)) is not None:
@@ -181,19 +181,19 @@ def bound_to(query: BoundQuery) -> Callable[[], BoundQuery]:
     return lambda: query
 
 
-def check_writes(engine: QueryEngine, found: ConnectorTable, source: Source, span: Span, *, overwrite: bool = False) -> None:
+def check_writes(engine: QueryEngine, table: ConnectorTable, source: Source, span: Span, *, overwrite: bool = False) -> None:
     """Raises UnsupportedError unless somebody writes a table with a connector."""
-    if _row_sink(found) is not None:
+    if _row_sink(table) is not None:
         if overwrite:
             raise UnsupportedError(
-                source.mark(f"{found.path} has the connector {found.connector!r}, which only adds rows: INSERT INTO it", span),
+                source.mark(f"{table.path} has the connector {table.connector!r}, which only adds rows: INSERT INTO it", span),
                 kind="unsupported",
             )
         return
     if not isinstance(engine, WritesConnectors):
         raise UnsupportedError(
             source.mark(
-                f"the engine {engine.name} does not write {found.path}, which has the connector {found.connector!r}; run the "
+                f"the engine {engine.name} does not write {table.path}, which has the connector {table.connector!r}; run the "
                 "statement on the engine spark",
                 span,
             ),
@@ -235,11 +235,11 @@ class QueryToInsert:
         tables: dict[str, Relation] = {}
         if self.literals is not None:
             tables[_VALUES] = RowsRelation(name="VALUES", rows=MemoryRows(self.literals))
-        made = insert_query(
+        written_query = insert_query(
             self.source.text, self.statement, fields, self.given, rows=f"SELECT * FROM {_VALUES}" if tables else None
         )
-        self.relations.where = lambda span: made.place(span) or NOWHERE
-        return self.relations.bind(made.text, tables).made_of(self.source.text, made.pieces)
+        self.relations.where = lambda span: written_query.place(span) or NOWHERE
+        return self.relations.bind(written_query.text, tables).made_of(self.source.text, written_query.pieces)
 
     def table_target(self, path: ObjectPath, table: Table) -> InsertTarget:
         """The target of the rows in a managed table."""
@@ -247,10 +247,10 @@ class QueryToInsert:
         spec = self.relations.session.spec(path, table)
         return InsertTarget(table=table, spec=spec, overwrite=overwrite, dynamic=dynamic)
 
-    def connector_fields(self, found: ConnectorTable) -> tuple[Field, ...]:
+    def connector_fields(self, table: ConnectorTable) -> tuple[Field, ...]:
         """The columns of a table with a connector; one without columns of its own takes what the query gives."""
-        if found.schema is not None:
-            return fields_from_arrow(found.schema)[0]
+        if table.schema is not None:
+            return fields_from_arrow(table.schema)[0]
         return tuple(Field(id=place, name=name, type=kind or _TEXT) for place, (name, kind) in enumerate(self.given))
 
 
@@ -263,10 +263,10 @@ def _schema_of(session: Session, relations: Relations, query: Fragment, source: 
 
 def _overwrite(statement: Insert, table: Table, source: Source, parameters: Parameters) -> tuple[Mapping[str, object] | None, bool]:
     """The partitions that are replaced, as :class:`InsertTarget` says it."""
-    given = statement.partition or {}
+    partition = statement.partition or {}
     if not statement.overwrite:
         return None, False
-    fixed = {name: _value(table, name, value, source, parameters) for name, value in given.items() if value is not None}
+    fixed = {name: _value(table, name, value, source, parameters) for name, value in partition.items() if value is not None}
     open_columns = len(fixed) < len(table.partition_by)
     dynamic = open_columns and TableOptions(table.options()).flag(DYNAMIC_PARTITION_OVERWRITE)
     # With values of some columns the rows fall into partitions of these values: they alone say which.
@@ -294,18 +294,18 @@ def _value(table: Table, name: str, value: Fragment, source: Source, parameters:
 def _value_text(value: Fragment, source: Source, parameters: Parameters) -> str | None:
     if value.text.strip().upper() == "NULL":
         return None
-    found = literal_value(source.text, value, parameters)
-    return str(found) if found is not None else constant(Cursor(value.text)).text
+    literal = literal_value(source.text, value, parameters)
+    return str(literal) if literal is not None else constant(Cursor(value.text)).text
 
 
 def _whole_partition(
-    statement: Insert, found: ConnectorTable, source: Source, parameters: Parameters
+    statement: Insert, table: ConnectorTable, source: Source, parameters: Parameters
 ) -> Mapping[str, str | None] | None:
     """The one partition that is replaced, where the statement gives values of all partition columns."""
     fixed = {name: value for name, value in (statement.partition or {}).items() if value is not None}
-    if not statement.overwrite or not fixed or len(fixed) < len(found.partition_by):
+    if not statement.overwrite or not fixed or len(fixed) < len(table.partition_by):
         return None
-    return {name: _value_text(fixed[name], source, parameters) for name in found.partition_by}
+    return {name: _value_text(fixed[name], source, parameters) for name in table.partition_by}
 
 
 def _check_mode(session: Session, statement: Insert) -> None:

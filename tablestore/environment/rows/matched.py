@@ -23,9 +23,9 @@ def matched_part(
     ``columns``: the names of target and source that are equal; ``equal``: what holds for a column that equals one of the source.
     """
     fields = {} if (table := _table_of(target)) is None else _unique(table.schema.fields)
-    found = [equal(fields[mine], theirs) for mine, theirs in columns if mine in fields]
-    said = [predicate for predicate in found if predicate is not None]
-    return all_of(said) if said else None
+    predicates = [equal(fields[mine], theirs) for mine, theirs in columns if mine in fields]
+    known_predicates = [predicate for predicate in predicates if predicate is not None]
+    return all_of(known_predicates) if known_predicates else None
 
 
 def restricted(relation: Relation, part: Predicate | None) -> Relation:
@@ -63,5 +63,5 @@ def _unique(fields: Sequence[Field]) -> dict[str, Field]:
     return {name: field for name, field in zip(folded, fields, strict=True) if folded.count(name) == 1}
 
 
-def _both(known: Predicate | None, part: Predicate) -> Predicate:
-    return part if known is None else all_of((known, part))
+def _both(condition: Predicate | None, part: Predicate) -> Predicate:
+    return part if condition is None else all_of((condition, part))

@@ -76,8 +76,8 @@ class Relations:
     given_places: dict[str, int] = field(default_factory=dict)
     computed: int = 0
 
-    def bind(self, text: str, given: Mapping[str, Relation] | None = None) -> BoundQuery:
-        """A query with its tables resolved; ``given`` are relations by their names in text that is not the user's.
+    def bind(self, text: str, relations_by_name: Mapping[str, Relation] | None = None) -> BoundQuery:
+        """A query with its tables resolved; ``relations_by_name`` are relations by their names in text that is not the user's.
 
         Raises InvalidInputError, NotFoundError, UnsupportedError.
         """
@@ -89,14 +89,14 @@ class Relations:
 
         def resolve(reference: Reference) -> Relation | None:
             name = reference.path.parts[0] if len(reference.path.parts) == 1 else ""
-            found = given.get(name) if given and not self._is_written(reference.path.span) else None
-            if found is None:
-                found = self.resolve(reference)
+            relation = relations_by_name.get(name) if relations_by_name and not self._is_written(reference.path.span) else None
+            if relation is None:
+                relation = self.resolve(reference)
             else:
                 self.given_places[name] = len(resolved)
-            if found is not None:
-                resolved.append(found)
-            return found
+            if relation is not None:
+                resolved.append(relation)
+            return relation
 
         session = self.session
         functions = (lambda path: session.function(path, self.place)) if session.functions.called() else None
@@ -119,61 +119,61 @@ class Relations:
         """The relation that a reference reads; None for what the engine knows itself."""
         with placing(self.source, self.where(reference.path.span)):
             self._check_not_made(reference)
-            found = self.session.find(reference.path, place=self.place)
+            target = self.session.find(reference.path, place=self.place)
             if reference.call is not None:
                 _check_no_options(reference)
-                return self._changes(found, reference)
-            match found:
+                return self._changes(target, reference)
+            match target:
                 case Table():
-                    return self.managed(self.session.expand(reference.path, place=self.place), found, self._at(found, reference))
+                    return self.managed(self.session.expand(reference.path, place=self.place), target, self._at(target, reference))
                 case SystemTable():
-                    return self._system(self.session.expand(reference.path, place=self.place), found, reference)
-            if reference.time_travel is not None and found is not None:
+                    return self._system(self.session.expand(reference.path, place=self.place), target, reference)
+            if reference.time_travel is not None and target is not None:
                 raise UnsupportedError(
                     f"{reference.path} has no snapshots to look back to: only managed tables have", kind="no-time-travel"
                 )
-            if isinstance(found, ConnectorTable):
+            if isinstance(target, ConnectorTable):
                 if self.session.restrictions is not None:
                     raise UnsupportedError(
                         f"{reference.path} has a connector of its own, and a restricted environment reads tables of its catalogs "
                         "alone",
                         kind="restricted",
                     )
-                return self._connector(replace(found, options=connector_options(found.options, reference.options)))
+                return self._connector(replace(target, options=connector_options(target.options, reference.options)))
             _check_no_options(reference)
-            match found:
+            match target:
                 case View():
-                    return self._view(found)
+                    return self._view(target)
                 case RowsView(native=True):
-                    return NativeRelation(name=str(found.path), value=found.rows)
+                    return NativeRelation(name=str(target.path), value=target.rows)
                 case RowsView():
-                    return RowsRelation(name=str(found.path), rows=found.rows)
+                    return RowsRelation(name=str(target.path), rows=target.rows)
         return None
 
-    def _connector(self, found: ConnectorTable) -> Relation:
+    def _connector(self, table: ConnectorTable) -> Relation:
         """A table with a connector, with the columns that are computed and those about its rows."""
-        plain = connector_relation(found)
-        if found.unstored is None:
+        plain = connector_relation(table)
+        if table.unstored is None:
             return plain
         from tablestore.environment.managed.nonphysical import in_order
 
         metadata = tuple(
             MetadataField(name=column.name, key=column.metadata, type=data_type(Cursor(column.type_text)))
-            for column in found.unstored.columns
+            for column in table.unstored.columns
             if column.metadata is not None
         )
         # A table without columns of its own has them in front.
-        stored = ["*"] if found.schema is None else [quote_identifier(name) for name in found.schema.names]
+        stored = ["*"] if table.schema is None else [quote_identifier(name) for name in table.schema.names]
         columns = [
             column
             if isinstance(column, str)
             else f"{column.expression} AS {quote_identifier(column.name)}"
             if column.expression is not None
             else quote_identifier(column.name)
-            for column in in_order(stored, found.unstored)
-            if found.schema is not None or isinstance(column, str) or column.expression is not None
+            for column in in_order(stored, table.unstored)
+            if table.schema is not None or isinstance(column, str) or column.expression is not None
         ]
-        text = f"SELECT {', '.join(columns)} FROM {found.path.quoted}"
+        text = f"SELECT {', '.join(columns)} FROM {table.path.quoted}"
         return QueryRelation(name=plain.name, query=bind(text, lambda _: replace(plain, metadata=metadata)))
 
     def managed(self, path: ObjectPath, table: Table, at: Mapping[str, Any] | None = None, *, positions: bool = False) -> Relation:
@@ -204,13 +204,13 @@ class Relations:
                 columns[column.name] = f"{text} AS {quote_identifier(column.name)}"
         columns |= {name: quote_identifier(name) for name in POSITION_COLUMNS if positions}
         selected = SelectList(columns=columns, table=path.quoted, refused=refused)
-        found = selecting(selected, relation)
+        selected_relation = selecting(selected, relation)
         # Other writers may make a computed column of another one, which then cannot be left out.
         alone = not any(mentions(text, other) for name, text in texts.items() for other in texts if other != name)
         if alone:
-            return found
+            return selected_relation
         selected.check_used(columns)
-        return replace(found, selected=None)
+        return replace(selected_relation, selected=None)
 
     def _stored(self, path: ObjectPath, table: Table, at: Mapping[str, Any] | None) -> Relation:
         if not at:
@@ -235,14 +235,14 @@ class Relations:
             self.pins[place] = pin_read(table, self.session.spec(path, table))
         return self.pins[place]
 
-    def _system(self, path: ObjectPath, found: SystemTable, reference: Reference) -> Relation:
-        base = found.base
+    def _system(self, path: ObjectPath, table: SystemTable, reference: Reference) -> Relation:
+        base = table.base
         at = self._at(base, reference) if isinstance(base, Table) else {}
-        if found.kind == READ_OPTIMIZED and isinstance(base, Table):
+        if table.kind == READ_OPTIMIZED and isinstance(base, Table):
             relation = self._stored(path, base, at)
             if isinstance(relation, ManagedRelation):
                 return replace(relation, pin=replace(relation.pin, read_optimised=True))
-        return RowsRelation(name=str(path), rows=found.scan(**at))
+        return RowsRelation(name=str(path), rows=table.scan(**at))
 
     def _view(self, view: View) -> Relation:
         if self.depth >= MOST_VIEWS:
@@ -269,8 +269,8 @@ class Relations:
             kind="recursive-view",
         )
 
-    def _changes(self, found: object, reference: Reference) -> Relation:
-        if not isinstance(found, Table):
+    def _changes(self, target: object, reference: Reference) -> Relation:
+        if not isinstance(target, Table):
             raise InvalidInputError(f"table_changes: {reference.path} is not a managed table", kind="not-managed")
         assert reference.call is not None
         bounds = [self._value(fragment) for fragment in reference.call[1:]]
@@ -280,7 +280,7 @@ class Relations:
                 "behind from_snapshot are read, 0 for all of them",
                 kind="invalid-argument",
             )
-        return RowsRelation(name=str(reference.path), rows=found.changes(*bounds))
+        return RowsRelation(name=str(reference.path), rows=target.changes(*bounds))
 
     def _at(self, table: Table, reference: Reference) -> dict[str, Any]:
         """The snapshot that a reference names, as :meth:`_moment`; empty for the newest."""
@@ -320,10 +320,10 @@ class Relations:
             if error.kind in ("restricted", "limit-exceeded"):
                 raise
             # The place that the engine names is one in another text.
-            said = f" ({error.message.splitlines()[0]})" if isinstance(error, UnsupportedError) else ""
+            cause = f" ({error.message.splitlines()[0]})" if isinstance(error, UnsupportedError) else ""
             raise InvalidInputError(
                 self.source.mark(
-                    f"expected a value, or an expression that reads no table, found {fragment.text or 'none'!r:.80}{said}; a name "
+                    f"expected a value, or an expression that reads no table, found {fragment.text or 'none'!r:.80}{cause}; a name "
                     "stands between quotes, and a parameter needs a value",
                     self.where(fragment.span),
                 ),
@@ -338,22 +338,22 @@ def _no_table(reference: Reference) -> None:
 
 def _check_no_options(reference: Reference) -> None:
     if reference.options:
-        what = "table_changes" if reference.call is not None else str(reference.path)
+        name = "table_changes" if reference.call is not None else str(reference.path)
         raise UnsupportedError(
-            f"{what} takes no OPTIONS: they are for managed tables and tables with a connector; a view has those that stand in its "
+            f"{name} takes no OPTIONS: they are for managed tables and tables with a connector; a view has those that stand in its "
             "query",
             kind="unsupported",
         )
 
 
-def connector_relation(found: ConnectorTable) -> ConnectorRelation:
+def connector_relation(table: ConnectorTable) -> ConnectorRelation:
     """A table with a connector, as an engine knows it: its stored columns."""
     return ConnectorRelation(
-        name=str(found.path),
-        connector=found.connector,
-        options=found.options,
-        schema=found.schema,
-        partition_by=found.partition_by,
+        name=str(table.path),
+        connector=table.connector,
+        options=table.options,
+        schema=table.schema,
+        partition_by=table.partition_by,
     )
 
 

@@ -36,37 +36,37 @@ _COLUMNS = (pa.Array, pa.ChunkedArray)
 
 
 def function_of(
-    name: str, given: Any, *, arguments: Sequence[TypeSource] | None = None, returns: TypeSource | None = None
+    name: str, function: Any, *, arguments: Sequence[TypeSource] | None = None, returns: TypeSource | None = None
 ) -> Function:
     """The function that is meant. Raises InvalidInputError for what cannot be called."""
-    made = given
-    if inspect.isclass(given):
+    instance = function
+    if inspect.isclass(function):
         try:
-            made = given()
+            instance = function()
         except TypeError as error:
             raise InvalidInputError(
-                f"function {name}: the class {given.__qualname__} cannot be made without arguments ({error}); give an instance",
+                f"function {name}: the class {function.__qualname__} cannot be made without arguments ({error}); give an instance",
                 kind="function",
             ) from error
-    call = getattr(made, "eval", made)
-    if not callable(call) and hasattr(made, "accumulate"):
+    call = getattr(instance, "eval", instance)
+    if not callable(call) and hasattr(instance, "accumulate"):
         raise UnsupportedError(
-            f"function {name}: {type(made).__name__} is an aggregate function with an accumulator, which no engine here runs; "
+            f"function {name}: {type(instance).__name__} is an aggregate function with an accumulator, which no engine here runs; "
             "on the engine spark give a pandas UDF of a column that returns one value",
             kind="function",
         )
     if not callable(call):
         raise InvalidInputError(
-            f"function {name}: expected a function, a class or an object that can be called, found {type(made).__qualname__}",
+            f"function {name}: expected a function, a class or an object that can be called, found {type(instance).__qualname__}",
             kind="function",
         )
     hints = _hints(call)
     hinted = [hints.get(parameter) for parameter in _parameters(call)]
-    known = [_HINTED.get(hint) for hint in hinted]
+    hinted_types = [_HINTED.get(hint) for hint in hinted]
     if arguments is not None:
         types: tuple[pa.DataType, ...] | None = tuple(_type(name, one) for one in arguments)
     else:
-        types = tuple(one for one in known if one is not None) if None not in known else None
+        types = tuple(one for one in hinted_types if one is not None) if None not in hinted_types else None
     return Function(
         name=name,
         call=call,
@@ -87,15 +87,17 @@ def named_callable(name: str) -> Any:
         ) from error
 
 
-def _type(name: str, given: TypeSource) -> pa.DataType:
-    if isinstance(given, pa.DataType):
-        return given
-    if not isinstance(given, str):
-        raise InvalidInputError(f"function {name}: expected a type as Arrow's or as SQL text, found {given!r:.80}", kind="function")
-    cursor = Cursor(given)
-    found = data_type(cursor)
+def _type(name: str, type_source: TypeSource) -> pa.DataType:
+    if isinstance(type_source, pa.DataType):
+        return type_source
+    if not isinstance(type_source, str):
+        raise InvalidInputError(
+            f"function {name}: expected a type as Arrow's or as SQL text, found {type_source!r:.80}", kind="function"
+        )
+    cursor = Cursor(type_source)
+    parsed_type = data_type(cursor)
     cursor.expect_end()
-    return to_arrow_type(found)
+    return to_arrow_type(parsed_type)
 
 
 def _hints(call: Callable[..., Any]) -> dict[str, object]:
@@ -108,8 +110,8 @@ def _hints(call: Callable[..., Any]) -> dict[str, object]:
 
 def _without_none(hint: object) -> object:
     if get_origin(hint) in (Union, UnionType):
-        others = [one for one in get_args(hint) if one is not NoneType]
-        return others[0] if len(others) == 1 else None
+        alternatives = [one for one in get_args(hint) if one is not NoneType]
+        return alternatives[0] if len(alternatives) == 1 else None
     return hint
 
 

@@ -96,9 +96,9 @@ class Catalogs:
     def check_database(self, catalog: str, database: str) -> None:
         """Raises NotFoundError unless a catalog has a database."""
         if database != DEFAULT_DATABASE and not self.get(catalog).database_exists(database):
-            there = self.databases(catalog)
+            databases = self.databases(catalog)
             raise NotFoundError(
-                f"no database {database!r:.120} in catalog {catalog!r}{known(there, database)}; CREATE DATABASE makes one",
+                f"no database {database!r:.120} in catalog {catalog!r}{known(databases, database)}; CREATE DATABASE makes one",
                 kind="no-such-database",
             )
 

@@ -68,8 +68,8 @@ class Functions:
     def add(self, key: FunctionKey, called: str, *, replace: bool = False) -> None:
         """Adds a function. Raises AlreadyExistsError."""
         if self.has(key) and not replace:
-            what = "system function. A function named" if key.path is None else "catalog function. A function"
-            raise AlreadyExistsError(f"Could not register temporary {what} '{key}' does already exist.", kind="function-exists")
+            kind = "system function. A function named" if key.path is None else "catalog function. A function"
+            raise AlreadyExistsError(f"Could not register temporary {kind} '{key}' does already exist.", kind="function-exists")
         self._all[key.folded] = (key, called)
 
     def has(self, key: FunctionKey) -> bool:
@@ -78,19 +78,19 @@ class Functions:
 
     def drop(self, key: FunctionKey) -> str | None:
         """Forgets a function, and returns the name by which the engine called it, None if there was none."""
-        found = self._all.pop(key.folded, None)
-        return None if found is None else found[1]
+        entry = self._all.pop(key.folded, None)
+        return None if entry is None else entry[1]
 
     def find(self, path: Path, place: Place, has_own: Callable[[str], bool]) -> str | None:
         """The name by which the engine calls what ``path`` means; None: the engine finds it itself. ``has_own``: by its name."""
         if not self._all:
             return None
-        if len(path.parts) == 1 and (found := self._all.get(FunctionKey(name=path.parts[0]).folded)) is not None:
-            return found[1]
-        found = self._all.get(catalog_key(path, place).folded)
-        if found is None or (len(path.parts) == 1 and has_own(path.parts[0])):
+        if len(path.parts) == 1 and (entry := self._all.get(FunctionKey(name=path.parts[0]).folded)) is not None:
+            return entry[1]
+        entry = self._all.get(catalog_key(path, place).folded)
+        if entry is None or (len(path.parts) == 1 and has_own(path.parts[0])):
             return None
-        return found[1]
+        return entry[1]
 
     def check_permanent(self, path: Path, place: Place) -> None:
         """Raises InvalidInputError if a temporary function hides the permanent one that is to be removed."""

@@ -91,18 +91,20 @@ class SessionObjects:
         """The table with a connector of a name, hidden or not."""
         return self._permanent.get(path)
 
-    def add(self, found: TemporaryObject, *, replace: bool = False) -> None:
+    def add(self, new_object: TemporaryObject, *, replace: bool = False) -> None:
         """Adds an object; ``replace``: in place of one of its kind. Raises AlreadyExistsError, InvalidInputError."""
-        check_whole(found.path)
-        if isinstance(found, ConnectorTable) and not found.temporary:
-            if found.path in self._permanent and not replace:
-                raise AlreadyExistsError(f"Table '{found.path.quoted}' already exists", kind="table-exists")
-            self._permanent[found.path] = found
+        check_whole(new_object.path)
+        if isinstance(new_object, ConnectorTable) and not new_object.temporary:
+            if new_object.path in self._permanent and not replace:
+                raise AlreadyExistsError(f"Table '{new_object.path.quoted}' already exists", kind="table-exists")
+            self._permanent[new_object.path] = new_object
             return
-        there = self._temporary.get(found.path)
-        if there is not None and not (replace and isinstance(there, VIEWS) == isinstance(found, VIEWS)):
-            raise AlreadyExistsError(f"Temporary {kind_of(there)} '{found.path.quoted}' already exists", kind="table-exists")
-        self._temporary[found.path] = found
+        existing = self._temporary.get(new_object.path)
+        if existing is not None and not (replace and isinstance(existing, VIEWS) == isinstance(new_object, VIEWS)):
+            raise AlreadyExistsError(
+                f"Temporary {kind_of(existing)} '{new_object.path.quoted}' already exists", kind="table-exists"
+            )
+        self._temporary[new_object.path] = new_object
 
     def drop_temporary(self, path: ObjectPath) -> None:
         """Forgets a temporary object."""
@@ -122,30 +124,30 @@ class SessionObjects:
 
     def check_permanent(self, path: ObjectPath, what: str, *, doing: str = "removing") -> None:
         """Raises InvalidInputError if a temporary object hides the ``table`` or ``view`` that something is to be done with."""
-        if (found := self._temporary.get(path)) is not None:
+        if (temporary := self._temporary.get(path)) is not None:
             raise InvalidInputError(
-                f"Temporary {kind_of(found)} with identifier '{path.quoted}' exists. Drop it first before {doing} the permanent "
-                f"{what}.",
+                f"Temporary {kind_of(temporary)} with identifier '{path.quoted}' exists. Drop it first before {doing} the "
+                f"permanent {what}.",
                 kind="temporary-object",
             )
 
     def connector_tables(self) -> tuple[ConnectorTable, ...]:
         """The tables with a connector that are not temporary, by name."""
-        return tuple(found for _, found in sorted(self._permanent.items()))
+        return tuple(table for _, table in sorted(self._permanent.items()))
 
     def temporary_tables(self) -> tuple[ConnectorTable | TemporaryTable, ...]:
         """The temporary tables, by name."""
-        return tuple(found for _, found in sorted(self._temporary.items()) if isinstance(found, TABLES))
+        return tuple(table for _, table in sorted(self._temporary.items()) if isinstance(table, TABLES))
 
     def views(self) -> tuple[View | RowsView, ...]:
         """The temporary views, by name."""
-        return tuple(found for _, found in sorted(self._temporary.items()) if isinstance(found, VIEWS))
+        return tuple(view for _, view in sorted(self._temporary.items()) if isinstance(view, VIEWS))
 
     def names(self) -> tuple[ObjectPath, ...]:
         """The names of all objects."""
         return tuple(sorted({*self._temporary, *self._permanent}))
 
 
-def kind_of(found: TemporaryObject) -> str:
+def kind_of(temporary_object: TemporaryObject) -> str:
     """``table`` or ``view``."""
-    return "view" if isinstance(found, VIEWS) else "table"
+    return "view" if isinstance(temporary_object, VIEWS) else "table"

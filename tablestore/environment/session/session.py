@@ -87,9 +87,9 @@ class Session:
         if len(written.parts) > MOST_PARTS and self._engine_has(written):
             return None
         path = self.expand(written, source, place)
-        found = self.objects.find(path)
-        if found is not None and not isinstance(found, TemporaryTable):
-            return found
+        session_object = self.objects.find(path)
+        if session_object is not None and not isinstance(session_object, TemporaryTable):
+            return session_object
         try:
             return self.open_table(self.stored(path))
         except TablestoreError as error:
@@ -112,8 +112,8 @@ class Session:
 
     def stored(self, path: ObjectPath) -> ObjectPath:
         """The name by which a catalog knows a managed table: its own, but for a temporary one."""
-        found = self.objects.temporary(path.plain)
-        return replace(found.storage, suffix=path.suffix) if isinstance(found, TemporaryTable) else path
+        temporary = self.objects.temporary(path.plain)
+        return replace(temporary.storage, suffix=path.suffix) if isinstance(temporary, TemporaryTable) else path
 
     def open_table(self, path: ObjectPath) -> Table | SystemTable:
         """The managed table of a whole name. Raises NotFoundError."""
@@ -133,14 +133,14 @@ class Session:
         return self.checked_table(self.find(written, source, place), written, what, source, place)
 
     def checked_table(
-        self, found: Found | None, written: Path, what: str, source: Source = NO_SOURCE, place: Place | None = None
+        self, target: Found | None, written: Path, what: str, source: Source = NO_SOURCE, place: Place | None = None
     ) -> Table:
         """The object that was found for a name, if a statement can be about it: as :meth:`table`."""
-        if isinstance(found, Table):
-            if what in _CHANGES and is_materialized(found.table_schema.options):
+        if isinstance(target, Table):
+            if what in _CHANGES and is_materialized(target.table_schema.options):
                 raise made_by_query(self.expand(written, place=place), what, source, written.span)
-            return found
-        kind, way_out = _KINDS[type(found)]
+            return target
+        kind, way_out = _KINDS[type(target)]
         path = self.expand(written, place=place)
         raise InvalidInputError(
             source.mark(f"{path} is {kind}: {what} is for managed tables only; {way_out}", written.span), kind="not-managed"
@@ -156,13 +156,13 @@ class Session:
 
     def _no_table(self, path: ObjectPath) -> NotFoundError:
         try:
-            there: Iterable[str] = self.catalogs.tables(path.catalog, path.database)
+            stored_names: Iterable[str] = self.catalogs.tables(path.catalog, path.database)
         except NotFoundError as error:
             return error
         beside = [one.name for one in self.objects.names() if (one.catalog, one.database) == (path.catalog, path.database)]
-        names = sorted({*there, *beside})
-        made = f". {under_way}" if (under_way := self.creation_of(path)) else known(names, path.name)
-        return NotFoundError(f"Table with identifier '{path.plain.quoted}' does not exist{made}", kind="no-such-table")
+        names = sorted({*stored_names, *beside})
+        hint = f". {under_way}" if (under_way := self.creation_of(path)) else known(names, path.name)
+        return NotFoundError(f"Table with identifier '{path.plain.quoted}' does not exist{hint}", kind="no-such-table")
 
     def creation_of(self, path: ObjectPath) -> str:
         """A message on the creation of a table that is not there yet; nothing if there is none on record."""

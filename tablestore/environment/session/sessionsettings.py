@@ -137,8 +137,8 @@ class Settings:
         self._initial: dict[str, str] = {}
         self._values: dict[str, str] = {}
         for key, value in (initial or {}).items():
-            if (meant := ALIASES.get(key, key)) != key and meant in (initial or {}):
-                raise InvalidInputError(f"{meant} and {key} are one setting; give one of them", kind="invalid-option")
+            if (canonical := ALIASES.get(key, key)) != key and canonical in (initial or {}):
+                raise InvalidInputError(f"{canonical} and {key} are one setting; give one of them", kind="invalid-option")
             self.set(key, value)
         self._initial = dict(self._values)
 
@@ -164,9 +164,9 @@ class Settings:
 
     def millis(self, option: Option) -> int:
         """The value of an option of ours that is a duration, in milliseconds."""
-        found = option.parse(str(self.get(option.key)))
-        assert isinstance(found, int), f"{option.key} is no duration"
-        return found
+        millis = option.parse(str(self.get(option.key)))
+        assert isinstance(millis, int), f"{option.key} is no duration"
+        return millis
 
     def flag(self, option: Option) -> bool:
         """The value of an option of ours that is true or false."""

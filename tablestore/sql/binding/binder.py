@@ -77,9 +77,9 @@ def query_of_with(table: exp.Table) -> exp.CTE | None:
     while node is not None and not table.db:
         before: Sequence[exp.Expr] = ()
         if isinstance(node, exp.With):
-            own = next(at for at, query in enumerate(node.expressions) if query is path[-1])
+            position = next(at for at, query in enumerate(node.expressions) if query is path[-1])
             sees_itself = node.args.get("recursive") and _is_behind_union(path)
-            before = node.expressions[: own + 1 if sees_itself else own]
+            before = node.expressions[: position + 1 if sees_itself else position]
         elif (clause := node.args.get("with_")) is not None and clause is not path[-1]:
             before = clause.expressions
         for query in before:
@@ -139,15 +139,15 @@ class _Binder:
                 return None
 
     def _with(self, clause: exp.Expr, outer: Scope) -> Scope:
-        known: dict[str, Columns | None] = {}
-        scope = Scope(outer, common=known)
+        columns_by_name: dict[str, Columns | None] = {}
+        scope = Scope(outer, common=columns_by_name)
         for query in clause.expressions:
             name, inner = query.alias.casefold(), query.this
             if clause.args.get("recursive") and isinstance(inner, exp.SetOperation):
                 # The rows of itself that it reads have the types of the query that it begins with.
-                known[name] = _renamed(query, self.query(inner.left, scope))
-            known[name] = _renamed(query, self.query(inner, scope))
-            self.columns[id(query)] = known[name]
+                columns_by_name[name] = _renamed(query, self.query(inner.left, scope))
+            columns_by_name[name] = _renamed(query, self.query(inner, scope))
+            self.columns[id(query)] = columns_by_name[name]
         return scope
 
     def _set_operation(self, node: exp.SetOperation, outer: Scope) -> Columns | None:
@@ -258,33 +258,33 @@ class _Binder:
         columns: list[tuple[str, Type]] = []
         is_known = True
         for one in node.expressions:
-            found = self._columns_of(one, scope)
-            is_known &= found is not None
-            columns += found or ()
+            item_columns = self._columns_of(one, scope)
+            is_known &= item_columns is not None
+            columns += item_columns or ()
             if isinstance(one, exp.Alias):
                 scope.aliases[one.alias.casefold()] = self.types.get(id(one))
         return columns if is_known else None
 
-    def _columns_of(self, one: exp.Expr, scope: Scope) -> Columns | None:
+    def _columns_of(self, item: exp.Expr, scope: Scope) -> Columns | None:
         """The columns that an item of a SELECT's list stands for."""
-        if one.is_star:
-            star = one.this if isinstance(one, exp.Column) else one
+        if item.is_star:
+            star = item.this if isinstance(item, exp.Column) else item
             replaced = {part.alias.casefold(): self.expression(part, scope) for part in star.args.get("replace") or ()}
             left_out = {part.name.casefold() for part in star.args.get("except_") or ()}
-            columns = scope.star(one.table.casefold() if isinstance(one, exp.Column) else "")
+            columns = scope.star(item.table.casefold() if isinstance(item, exp.Column) else "")
             if columns is None or star.args.get("rename"):
                 return None
             return [(name, replaced.get(name.casefold(), kind)) for name, kind in columns if name.casefold() not in left_out]
-        kind = self.expression(one, scope)
-        inner = one.this if isinstance(one, (exp.Alias, exp.Aliases)) else one
+        kind = self.expression(item, scope)
+        inner = item.this if isinstance(item, (exp.Alias, exp.Aliases)) else item
         if isinstance(inner, (exp.Explode, exp.Posexplode, exp.Inline, STACK)):
             columns = self._of_generator(inner)
-            names = [part.name for part in one.expressions] if isinstance(one, exp.Aliases) else []
-            names = [one.alias] if isinstance(one, exp.Alias) else names
+            names = [part.name for part in item.expressions] if isinstance(item, exp.Aliases) else []
+            names = [item.alias] if isinstance(item, exp.Alias) else names
             if columns is None or (names and len(names) != len(columns)):
                 return columns
             return [(name, kind) for name, (_, kind) in zip(names, columns, strict=True)] if names else columns
-        return [(one.alias_or_name, kind)]
+        return [(item.alias_or_name, kind)]
 
     def _pivoted(self, node: exp.Expr, columns: Columns | None, outer: Scope) -> Columns | None:
         """The columns of a table behind its PIVOT or UNPIVOT."""
@@ -303,9 +303,9 @@ class _Binder:
             return None
         used = {column.name.casefold() for column in pivot.find_all(exp.Column)}
         kinds = [self.types.get(id(one)) for one in pivot.expressions]
-        made = [name.name for name in pivot.args.get("columns") or ()]
+        pivot_names = [name.name for name in pivot.args.get("columns") or ()]
         kept = [(name, kind) for name, kind in columns if name.casefold() not in used]
-        return [*kept, *((name, kinds[place % len(kinds)]) for place, name in enumerate(made))]
+        return [*kept, *((name, kinds[place % len(kinds)]) for place, name in enumerate(pivot_names))]
 
     def expression(self, node: exp.Expr, scope: Scope) -> Type:
         """The type of an expression, and of all that is inside it."""
@@ -335,9 +335,9 @@ class _Binder:
         if isinstance(node, exp.Anonymous):
             name = str(node.this).lower()
             rule = NAMED.get(name)
-            return rule(node, self._known) if rule is not None else self.functions.get(name)
+            return rule(node, self._known_type) if rule is not None else self.functions.get(name)
         rule = RESULTS.get(type(node))
-        return rule(node, self._known) if rule is not None else None
+        return rule(node, self._known_type) if rule is not None else None
 
     def _with_lambdas(self, node: exp.Expr, scope: Scope) -> Type:
         """The type of a function that takes lambdas, whose variables have the types of what they stand for."""
@@ -364,7 +364,7 @@ class _Binder:
         names = [name.name.casefold() for name in function.expressions]
         return self.expression(function.this, Scope(scope, variables=dict(zip(names, values, strict=False))))
 
-    def _known(self, node: exp.Expr) -> Type:
+    def _known_type(self, node: exp.Expr) -> Type:
         return self.types.get(id(node))
 
     def _rest(self, node: exp.Expr, done: Iterable[str], scope: Scope) -> None:
@@ -412,9 +412,9 @@ def _unpivoted(pivot: exp.Pivot, columns: Columns | None) -> Columns | None:
     if columns is None or len(fields) != 1 or len(pivot.expressions) != 1 or isinstance(pivot.expressions[0], exp.Tuple):
         return None
     among = fields[0]
-    taken = {column.name.casefold() for column in among.find_all(exp.Column)}
-    value = common(kind for name, kind in columns if name.casefold() in taken)
-    kept = [(name, kind) for name, kind in columns if name.casefold() not in taken]
+    unpivoted_names = {column.name.casefold() for column in among.find_all(exp.Column)}
+    value = common(kind for name, kind in columns if name.casefold() in unpivoted_names)
+    kept = [(name, kind) for name, kind in columns if name.casefold() not in unpivoted_names]
     return [*kept, (among.this.name, STRING), (pivot.expressions[0].name, value)]
 
 

@@ -70,7 +70,7 @@ def _common_number(left: SqlType, right: SqlType) -> SqlType:
     if left.is_float or right.is_float:
         return FLOAT if left == right == FLOAT else DOUBLE
     if left.is_integer and right.is_integer:
-        return max(left, right, key=lambda one: _ORDER.index(one.name))
+        return max(left, right, key=lambda number: _ORDER.index(number.name))
     left, right = left.as_decimal, right.as_decimal
     scale = max(left.scale, right.scale)
     whole = max(left.precision - left.scale, right.precision - right.scale)
@@ -100,13 +100,13 @@ def arithmetic(node: exp.Binary, left: Type, right: Type) -> Type:
     return _decimal(node, left_digits or left.as_decimal, right_digits or right.as_decimal)
 
 
-def _number(own: SqlType, other: SqlType) -> SqlType:
+def _number(operand: SqlType, other: SqlType) -> SqlType:
     """The type of number as which an operand is taken: a NULL has the type of the other one, a text is cast to it."""
-    if own == VOID:
+    if operand == VOID:
         return DOUBLE if other in (STRING, VOID) else other
-    if own == STRING:
+    if operand == STRING:
         return BIGINT if other.is_integer else DOUBLE
-    return own
+    return operand
 
 
 def written_digits(operand: exp.Expr, other: SqlType) -> SqlType | None:

@@ -105,9 +105,9 @@ def _decoded(node: exp.DecodeCase, of: TypeOf) -> Type:
     pairs = node.expressions[1:]
     if len(pairs) < 2:
         return None
-    found = [of(result) for result in pairs[1::2]]
+    result_types = [of(result) for result in pairs[1::2]]
     # Its value where nothing matches is a NULL of a text.
-    return common([*found, of(pairs[-1]) if len(pairs) % 2 else STRING])
+    return common([*result_types, of(pairs[-1]) if len(pairs) % 2 else STRING])
 
 
 def _sum(node: exp.Sum, of: TypeOf) -> Type:
@@ -170,8 +170,8 @@ def _map(node: exp.Expr, of: TypeOf) -> Type:
 def _side_of_map(place: int) -> Rule:
     def rule(node: exp.Expr, of: TypeOf) -> Type:
         operands = node.expressions if isinstance(node, exp.Anonymous) else [node.this]
-        found = of(operands[0]) if len(operands) == 1 else None
-        return array(found.parts[place]) if found is not None and found.name == "map" else None
+        operand_type = of(operands[0]) if len(operands) == 1 else None
+        return array(operand_type.parts[place]) if operand_type is not None and operand_type.name == "map" else None
 
     return rule
 

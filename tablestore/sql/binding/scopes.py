@@ -81,7 +81,7 @@ class Scope:
             is_open = False
             # The longest qualifier first: what is behind the column are fields of it.
             for place in range(len(parts) - 1, -1, -1):
-                types, is_unknown = scope._found(parts[:place], parts[place].casefold())
+                types, is_unknown = scope._types_named(parts[:place], parts[place].casefold())
                 is_open |= is_unknown
                 if types:
                     hides = not place and scope._hides(parts[0].casefold())
@@ -94,9 +94,9 @@ class Scope:
 
     def _hides(self, column: str) -> bool:
         """True if this is the scope of a result, and its query reads a column of this name."""
-        return self.query is None and self.outer is not None and bool(self.outer._found((), column)[0])
+        return self.query is None and self.outer is not None and bool(self.outer._types_named((), column)[0])
 
-    def _found(self, qualifier: Sequence[str], column: str) -> tuple[list[Type], bool]:
+    def _types_named(self, qualifier: Sequence[str], column: str) -> tuple[list[Type], bool]:
         """The types of the columns of a name; and True if there may be others that are not known."""
         if not qualifier and column in self.joined:
             return [self.joined[column]], False
@@ -121,8 +121,8 @@ class Scope:
 
 def _agreed(types: Iterable[Type]) -> Type:
     """The type of a name of several columns, which an engine refuses, or which have one value."""
-    found = set(types)
-    return found.pop() if len(found) == 1 else None
+    distinct = set(types)
+    return distinct.pop() if len(distinct) == 1 else None
 
 
 def _with_fields(kind: Type, fields: Sequence[str]) -> Type:

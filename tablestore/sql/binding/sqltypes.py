@@ -86,8 +86,8 @@ class SqlType:
 
     def field(self, name: str) -> "SqlType | None":
         """The type of a field of a struct, regardless of case."""
-        for own, part in zip(self.fields, self.parts, strict=True):
-            if own.casefold() == name.casefold():
+        for field_name, part in zip(self.fields, self.parts, strict=True):
+            if field_name.casefold() == name.casefold():
                 return part
         return None
 

@@ -114,8 +114,8 @@ def as_partition(key: exp.Expr) -> exp.Expr:
         for branch in raising:
             (message,) = branch.args["true"].expressions
             text = exp.Concat(expressions=[exp.Literal.string(RAISED), message])
-            known = exp.Case(ifs=[exp.If(this=branch.this, true=text)])
-            branch.replace(exp.If(this=exp.cast(known, "BOOLEAN"), true=exp.null()))
+            raised = exp.Case(ifs=[exp.If(this=branch.this, true=text)])
+            branch.replace(exp.If(this=exp.cast(raised, "BOOLEAN"), true=exp.null()))
     return key
 
 
@@ -152,12 +152,12 @@ def aggregate_of(node: exp.Expr) -> exp.Expr:
 
 def with_aggregate(node: exp.Expr, aggregate: exp.Expr) -> exp.Expr:
     """The node with another aggregate in its window and behind its filter."""
-    made = node.copy()
-    inner = aggregate_of(made)
-    if inner is made:
+    copied = node.copy()
+    inner = aggregate_of(copied)
+    if inner is copied:
         return aggregate
     inner.replace(aggregate)
-    return made
+    return copied
 
 
 def note_dividends(node: exp.Expr) -> None:

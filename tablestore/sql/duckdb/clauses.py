@@ -95,9 +95,9 @@ def exploded(join: exp.Join, *, of_map: bool = False) -> exp.Expr:
     )
 
 
-def _unused(wanted: str, node: exp.Expr) -> str:
+def _unused(preferred: str, node: exp.Expr) -> str:
     """A name that nothing has in the query around a node."""
-    return fresh_name(wanted, *(name.name for name in node.root().find_all(exp.Identifier)))
+    return fresh_name(preferred, *(name.name for name in node.root().find_all(exp.Identifier)))
 
 
 def generated_columns(node: exp.Select, of_maps: Collection[int]) -> exp.Select:
@@ -124,13 +124,14 @@ def generated_columns(node: exp.Select, of_maps: Collection[int]) -> exp.Select:
 
 def _entries(entries: exp.Expr, names: Sequence[str], *, has_place: bool = False) -> list[exp.Expr]:
     """The columns of a generator that takes a map."""
-    own = ["pos", "key", "value"] if has_place else ["key", "value"]
-    if names and len(names) != len(own):
+    default_names = ["pos", "key", "value"] if has_place else ["key", "value"]
+    if names and len(names) != len(default_names):
         raise InvalidInputError(
-            f"expected {len(own)} names for the columns of a map ({', '.join(own)}), found {len(names)}", kind="query"
+            f"expected {len(default_names)} names for the columns of a map ({', '.join(default_names)}), found {len(names)}",
+            kind="query",
         )
     keys, values = (call(parts, entries.copy()) for parts in ("MAP_KEYS", "MAP_VALUES"))
-    *place, key, value = names or own
+    *place, key, value = names or default_names
     columns = [_counted(keys.copy(), place[0], "_")[0]] if place else []
     return [*columns, *(exp.alias_(call("UNNEST", of), name, quoted=True) for of, name in ((keys, key), (values, value)))]
 

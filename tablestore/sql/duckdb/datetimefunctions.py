@@ -128,9 +128,9 @@ def truncated_timestamp(node: exp.TimestampTrunc) -> exp.Expr:
     name = str(node.args["unit"].name).upper()
     if name not in _HOURS_AND_DAYS:
         return node if name in _SHORT else first_shown(node)
-    own = exp.TimestampTrunc(this=exp.column("_at"), unit=node.args["unit"].copy())
+    truncated = exp.TimestampTrunc(this=exp.column("_at"), unit=node.args["unit"].copy())
     unit = exp.Literal.string(node.args["unit"].name)
-    return in_steady_zone(node, written(_TRUNCATED, at=at.copy(), unit=unit, earliest=first_shown(own)))
+    return in_steady_zone(node, written(_TRUNCATED, at=at.copy(), unit=unit, earliest=first_shown(truncated)))
 
 
 def counts_months(node: exp.Expr) -> bool:

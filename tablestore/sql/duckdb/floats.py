@@ -58,8 +58,8 @@ def widened_operands(node: exp.Expr, bound: Bound) -> Iterator[exp.Expr]:
     elif isinstance(node, exp.In):
         among = node.args.get("query")
         # The column of a query is cast inside of it (``numbertypes``).
-        found = _compared((node.this, *([among] if among is not None else node.expressions)), bound)
-        yield from (one for one in found if one is not among)
+        operands = _compared((node.this, *([among] if among is not None else node.expressions)), bound)
+        yield from (one for one in operands if one is not among)
     elif isinstance(node, _CHOICES):
         yield from _singles(alternatives(node), bound)
         if isinstance(node, exp.Case) and node.this is not None:
@@ -75,9 +75,9 @@ def _compared(parts: Sequence[exp.Expr], bound: Bound) -> list[exp.Expr]:
 
 def _singles(parts: Sequence[exp.Expr], bound: Bound, *, always: bool = False) -> list[exp.Expr]:
     """The values that are FLOAT where another one is known to be another number."""
-    found = {id(part): bound.of(part) for part in parts}
-    has_other = any(kind is not None and kind.is_number and kind != FLOAT for kind in found.values())
-    return [part for part in parts if found[id(part)] == FLOAT] if always or has_other else []
+    types_by_id = {id(part): bound.of(part) for part in parts}
+    has_other = any(kind is not None and kind.is_number and kind != FLOAT for kind in types_by_id.values())
+    return [part for part in parts if types_by_id[id(part)] == FLOAT] if always or has_other else []
 
 
 def spread_as_spark(node: exp.Expr) -> exp.Expr:
@@ -92,13 +92,13 @@ def round_as_spark(node: exp.Round | exp.Floor | exp.Ceil, kind: Type) -> exp.Ex
     """Writes ``round``, ``floor`` and ``ceil``. ``kind``: the type of the value that is rounded."""
     if not isinstance(node, exp.Round) and node.args.get("decimals") is not None:
         raise refusal(f"{node.sql_name().lower()} with digits")
-    made = rounded(node, kind)
+    result_type = rounded(node, kind)
     if kind is None:
         raise unknown_operand(f"{node.sql_name().lower()}", node)
-    if made is None:
+    if result_type is None:
         return node
-    if made.is_decimal:
-        return as_decimal(node, made)
+    if result_type.is_decimal:
+        return as_decimal(node, result_type)
     if isinstance(node, exp.Round):
         return _rounded_float(node, kind) if kind.is_float else node
     # DuckDB makes a whole number a double to take its floor.
@@ -330,11 +330,11 @@ def _replaced(query: exp.Select, item: exp.Expr, star: exp.Expr, bound: Bound) -
 def _written_around(query: exp.Expr, columns: Columns) -> None:
     names = [exp.to_identifier(f"_column{place}") for place in range(len(columns))]
     values: list[exp.Expr] = []
-    for name, (own, kind) in zip(names, columns, strict=True):
+    for name, (column_name, kind) in zip(names, columns, strict=True):
         value: exp.Expr = exp.column(name.copy())
         if kind is not None and has_zeros(kind):
             value = without_signs(value, kind)
-        values.append(exp.alias_(value, own, quoted=True))
+        values.append(exp.alias_(value, column_name, quoted=True))
     around = exp.select(*values)
     query.replace(around)
     alias = exp.TableAlias(this=exp.to_identifier("_rows"), columns=names)

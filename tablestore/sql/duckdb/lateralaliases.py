@@ -68,10 +68,10 @@ def field_of_alias(name: exp.Column, bound: Bound) -> exp.Expr | None:
     is_of_having = meaning.is_alias and isinstance(name.find_ancestor(exp.Having, exp.Query), exp.Having)
     if meaning.query is not None and not is_of_having:
         return None
-    made: exp.Expr = exp.column(names[0].copy())
+    value: exp.Expr = exp.column(names[0].copy())
     for part in names[1:]:
-        made = call("STRUCT_EXTRACT", made, exp.Literal.string(part.name))
-    return made
+        value = call("STRUCT_EXTRACT", value, exp.Literal.string(part.name))
+    return value
 
 
 class _StaysAsItIs(Exception):
@@ -133,9 +133,9 @@ class _Aliases:
         """The aliases of a query."""
         aliases = cls(query, {}, [], set())
         for place, item in enumerate(query.expressions):
-            found = aliases._note(item, query.expressions[:place], names)
-            aliases.used |= found
-            aliases.levels.append(max((aliases.levels[one] + 1 for one in found), default=0))
+            used_places = aliases._note(item, query.expressions[:place], names)
+            aliases.used |= used_places
+            aliases.levels.append(max((aliases.levels[one] + 1 for one in used_places), default=0))
         aliases.used |= aliases._note(query.args.get("qualify"), query.expressions, names)
         aliases.are_below = bool(aliases.used) or aliases._hides_in_order(names)
         if aliases.are_below:
@@ -178,7 +178,7 @@ class _Aliases:
 
     def _note(self, part: exp.Expr | None, before: list[exp.Expr], names: _Names) -> set[int]:
         """Notes the aliases that a part uses, and returns their places."""
-        found = set()
+        used_places = set()
         for name in names.of(self.query, part):
             if not names.meaning(name).is_alias:
                 continue
@@ -189,8 +189,8 @@ class _Aliases:
                     f"the alias `{alias}` is ambiguous: {len(places)} expressions before it have it", kind="query"
                 )
             self.uses[id(name)] = places[0]
-            found.add(places[0])
-        return found
+            used_places.add(places[0])
+        return used_places
 
 
 def _is_named(item: exp.Expr, alias: str) -> bool:
@@ -318,19 +318,19 @@ class _Rewriting:
     def _put_expressions(self, part: exp.Expr | None) -> None:
         for name in self._names.of(self._query, part):
             if self._names.meaning(name).is_alias:
-                made = exp.paren(self._names.copy(self._items[self._aliases.uses[id(name)]].unalias()), copy=False)
-                name.replace(_with_fields(made if name.parts[1:] or name.parent is not part else made.this, name))
+                expression = exp.paren(self._names.copy(self._items[self._aliases.uses[id(name)]].unalias()), copy=False)
+                name.replace(_with_fields(expression if name.parts[1:] or name.parent is not part else expression.this, name))
 
     def _outer(self, place: int, item: exp.Expr, above: dict[int, exp.Expr]) -> Iterator[exp.Expr]:
         if item.is_star:
             if place == self._stars[0]:
-                own = [name for name, _ in self._below.values()]
-                own += [self._columns[one] for one in sorted(self._aliases.used) if self._aliases.levels[one]]
-                yield exp.Star(except_=[exp.to_identifier(name, quoted=True) for name in own])
+                hidden = [name for name, _ in self._below.values()]
+                hidden += [self._columns[one] for one in sorted(self._aliases.used) if self._aliases.levels[one]]
+                yield exp.Star(except_=[exp.to_identifier(name, quoted=True) for name in hidden])
             return
         is_below = not self._aliases.levels[place] or place in self._aliases.used
-        made = self._names.column(self._columns[place]) if is_below else above[place]
-        yield exp.alias_(made, item.alias_or_name, quoted=True, copy=False) if item.alias_or_name else made
+        value = self._names.column(self._columns[place]) if is_below else above[place]
+        yield exp.alias_(value, item.alias_or_name, quoted=True, copy=False) if item.alias_or_name else value
 
     def _above(self, node: exp.Expr, *, in_query: bool = False, in_lambda: bool = False, is_windowed: bool = False) -> exp.Expr:
         """A part of the query above, written with the columns of the one below."""
@@ -344,10 +344,10 @@ class _Rewriting:
         in_lambda |= isinstance(node, exp.Lambda)
         for child in list(node.iter_expressions()):
             windowed = child.arg_key == "this" and (isinstance(node, exp.Window) or (is_windowed and isinstance(node, _WRAPPERS)))
-            made = self._above(child, in_query=in_query, in_lambda=in_lambda, is_windowed=windowed)
-            if made is not child:
+            replacement = self._above(child, in_query=in_query, in_lambda=in_lambda, is_windowed=windowed)
+            if replacement is not child:
                 self._names.kept.append(child)
-                child.replace(made)
+                child.replace(replacement)
         return node
 
     def _column(self, node: exp.Column) -> exp.Expr:

@@ -113,9 +113,9 @@ def _widened_rows(node: exp.Values, bound: Bound) -> dict[int, SqlType]:
     """The numbers in VALUES that are cast to the type of their column."""
     rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in node.expressions]
     casts: dict[int, SqlType] = {}
-    for (_, wanted), column in zip(bound.columns(node) or (), zip(*rows, strict=False), strict=False):
-        if wanted is not None:
-            casts |= {id(value): wanted for value in column if _is_widened(bound.of(value), wanted)}
+    for (_, column_type), column in zip(bound.columns(node) or (), zip(*rows, strict=False), strict=False):
+        if column_type is not None:
+            casts |= {id(value): column_type for value in column if _is_widened(bound.of(value), column_type)}
     return casts
 
 
@@ -133,29 +133,34 @@ def _widened_sides(node: exp.SetOperation, bound: Bound) -> list[Widened]:
     columns = bound.columns(node)
     sides: list[Widened] = []
     for side in (node.left, node.right):
-        own = bound.columns(side)
-        if columns is None or own is None:
+        side_columns = bound.columns(side)
+        if columns is None or side_columns is None:
             continue
         if node.args.get("by_name"):
             by_name = {name.casefold(): kind for name, kind in columns}
-            wanted = [by_name[name.casefold()] for name, _ in own]
+            target_types = [by_name[name.casefold()] for name, _ in side_columns]
         else:
-            wanted = [kind for _, kind in columns]
-        if any(_is_widened(kind, to) for (_, kind), to in zip(own, wanted, strict=True)):
-            sides.append((side, own, wanted))
+            target_types = [kind for _, kind in columns]
+        if any(_is_widened(kind, to) for (_, kind), to in zip(side_columns, target_types, strict=True)):
+            sides.append((side, side_columns, target_types))
     return sides
 
 
-def widen(side: exp.Expr, own: Columns, wanted: Sequence[Type]) -> None:
+def widen(side: exp.Expr, side_columns: Columns, target_types: Sequence[Type]) -> None:
     """Casts the columns of a query to types: in its SELECT, or around it where it has none or a star."""
-    if isinstance(side, exp.Select) and len(side.expressions) == len(own) and not side.is_star and not side.args.get("distinct"):
-        for item, (_, kind), to in zip(side.expressions, own, wanted, strict=True):
+    if (
+        isinstance(side, exp.Select)
+        and len(side.expressions) == len(side_columns)
+        and not side.is_star
+        and not side.args.get("distinct")
+    ):
+        for item, (_, kind), to in zip(side.expressions, side_columns, target_types, strict=True):
             if _is_widened(kind, to):
                 _cast_item(item, to)
         return
-    names = [exp.to_identifier(f"_column{place}") for place in range(len(own))]
+    names = [exp.to_identifier(f"_column{place}") for place in range(len(side_columns))]
     items = []
-    for column, (name, kind), to in zip(names, own, wanted, strict=True):
+    for column, (name, kind), to in zip(names, side_columns, target_types, strict=True):
         value: exp.Expr = exp.column(column.copy())
         items.append(exp.alias_(cast_to(to, value) if to is not None and _is_widened(kind, to) else value, name, quoted=True))
     inner = side.this if isinstance(side, exp.Subquery) and not side.alias else side

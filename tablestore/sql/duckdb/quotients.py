@@ -18,9 +18,9 @@ def quotient(node: exp.Div, kind: Type, left: Type, right: Type) -> exp.Expr:
     """A quotient that is an error for a divisor of zero. ``kind``: Spark's; a decimal is exact, rounded half up."""
     if left is None or right is None:
         raise unknown_operand("a quotient", node)
-    made = divided(node)
+    checked = divided(node)
     if kind is None or not kind.is_decimal:
-        return made
+        return checked
     return _exact(node.this, left, node.expression, right, kind)
 
 
@@ -30,12 +30,12 @@ def whole_quotient(node: exp.IntDiv, left: Type, right: Type) -> exp.Expr:
         raise unknown_operand("DIV", node)
     if left.is_float or right.is_float:
         raise refusal("DIV of what is no whole number or decimal")
-    made = divided(node)
+    checked = divided(node)
     if left.is_integer and left != BIGINT:
         # Of the least INT by -1.
-        made.set("this", exp.cast(node.this, "BIGINT"))
+        checked.set("this", exp.cast(node.this, "BIGINT"))
     if not (left.is_decimal or right.is_decimal):
-        return made
+        return checked
     zeros = right.scale - left.scale
     over, under = _unscaled(node.this, left, max(zeros, 0)), _unscaled(node.expression, right, max(-zeros, 0))
     return exp.Cast(this=exp.IntDiv(this=over, expression=under), to=exp.DataType.build("BIGINT"))

@@ -69,13 +69,13 @@ def name_results(tree: exp.Expr, tokens: Tokens) -> None:
     for select in list(tree.find_all(exp.Select)):
         tables = {part.alias_or_name.casefold() for part in sources(select)}
         columns = select.expressions
-        taken = {one.alias_or_name.casefold() for one in columns if isinstance(one, (exp.Alias, exp.Column, exp.Star))}
+        used_names = {one.alias_or_name.casefold() for one in columns if isinstance(one, (exp.Alias, exp.Column, exp.Star))}
         named = []
         for column in columns:
             start, end = column.meta.get(WRITTEN, (-1, -1))
             if not isinstance(column, _NAMED) and start in starts and end in ends:
                 naming = _Naming(tokens, starts[start], ends[end], tables)
-                column = _with_name(column, naming, taken, "col" if type(column) is exp.Explode else None)
+                column = _with_name(column, naming, used_names, "col" if type(column) is exp.Explode else None)
             named.append(column)
         select.set("expressions", named)
 
@@ -88,12 +88,12 @@ def sources(query: exp.Select) -> Iterator[exp.Expr]:
         yield from (join.this for join in clause.this.args.get("joins") or ())
 
 
-def _with_name(column: exp.Expr, naming: "_Naming", taken: set[str], generated: str | None) -> exp.Expr:
+def _with_name(column: exp.Expr, naming: "_Naming", used_names: set[str], generated: str | None) -> exp.Expr:
     name = generated or naming.result()
     # What is sorted by a column that is there too is not to be sorted by its cast.
-    if naming.casts is not None and not {naming.casts.casefold(), "*"} & taken:
+    if naming.casts is not None and not {naming.casts.casefold(), "*"} & used_names:
         name = naming.casts
-        taken.add(name.casefold())
+        used_names.add(name.casefold())
     return exp.Alias(this=column, alias=exp.to_identifier(name, quoted=True)) if name else column
 
 
@@ -123,7 +123,7 @@ class _Naming:
             if self._at != self._end:
                 raise _NotNamed
         except (_NotNamed, InvalidInputError):
-            self._made("")
+            self._composed("")
             return as_written(self._tokens.line(*self._whole))
         return name if self._column is None else self._column
 
@@ -137,15 +137,15 @@ class _Naming:
 
     def _take(self, *words: str) -> bool:
         """Takes these words if they stand here; True if so."""
-        found = all(self._key(place) == word for place, word in enumerate(words))
-        self._at += len(words) if found else 0
-        return found
+        matches = all(self._key(place) == word for place, word in enumerate(words))
+        self._at += len(words) if matches else 0
+        return matches
 
     def _expect(self, *words: str) -> None:
         if not self._take(*words):
             raise _NotNamed
 
-    def _made(self, name: str, *, cast: str | None = None) -> str:
+    def _composed(self, name: str, *, cast: str | None = None) -> str:
         self._column, self.casts, self._is_field = None, cast, False
         return name
 
@@ -156,21 +156,21 @@ class _Naming:
         parts = [operand()]
         while self._take(word):
             parts.append(operand())
-        return parts[0] if len(parts) == 1 else self._made(_balanced(word, parts))
+        return parts[0] if len(parts) == 1 else self._composed(_balanced(word, parts))
 
     def _negation(self) -> str:
-        return self._made(f"(NOT {self._negation()})") if self._take("NOT") else self._predicate()
+        return self._composed(f"(NOT {self._negation()})") if self._take("NOT") else self._predicate()
 
     def _predicate(self) -> str:
         left = self._compared()
         while True:
             is_not = self._take("NOT")
-            made = self._test(left)
-            if made is None:
+            test_name = self._test(left)
+            if test_name is None:
                 if is_not:
                     raise _NotNamed
                 return left
-            left = self._made(f"(NOT {made})" if is_not else made)
+            left = self._composed(f"(NOT {test_name})" if is_not else test_name)
 
     def _test(self, left: str) -> str | None:
         if self._take("BETWEEN"):
@@ -218,7 +218,7 @@ class _Naming:
         while (sign := _COMPARISONS.get(joined := self._sign())) is not None:
             self._at += len(joined) - ("=>" in joined)
             right = self._computed(0)
-            left = self._made(f"(NOT ({left} = {right}))" if sign == "<>" else f"({left} {sign} {right})")
+            left = self._composed(f"(NOT ({left} = {right}))" if sign == "<>" else f"({left} {sign} {right})")
         return left
 
     def _sign(self) -> str:
@@ -238,7 +238,7 @@ class _Naming:
         while (sign := self._key()) in _LEVELS[level]:
             self._at += 1
             right = self._computed(level + 1)
-            left = self._made(f"concat({left}, {right})" if sign == "||" else f"({left} {sign.lower()} {right})")
+            left = self._composed(f"concat({left}, {right})" if sign == "||" else f"({left} {sign.lower()} {right})")
         return left
 
     def _unary(self) -> str:
@@ -249,23 +249,23 @@ class _Naming:
         if sign in ("-", "+", "~"):
             self._at += 1
             operand = self._unary()
-            return self._made(f"~{operand}" if sign == "~" else f"({sign} {operand})")
+            return self._composed(f"~{operand}" if sign == "~" else f"({sign} {operand})")
         return self._parts()
 
     def _parts(self) -> str:
         """An operand with what stands behind it: ``a[0].b::INT``."""
-        made = self._operand()
+        text = self._operand()
         while True:
             if self._take("["):
-                made = self._made(f"{made}[{self._condition()}]")
+                text = self._composed(f"{text}[{self._condition()}]")
                 self._expect("]")
             elif self._key() == "." and self._token(1).kind in (Kind.WORD, Kind.NAME):
-                made = self._made(f"{made}.{name_of(self._token(1))}")
+                text = self._composed(f"{text}.{name_of(self._token(1))}")
                 self._at += 2
             elif self._take("::"):
-                made = self._converted("CAST", made)
+                text = self._converted("CAST", text)
             else:
-                return made
+                return text
 
     def _operand(self) -> str:
         token, key = self._token(), self._key()
@@ -273,9 +273,9 @@ class _Naming:
             return self._parenthesis()
         self._at += 1
         if token.kind is Kind.NUMBER:
-            return self._made(_number(token.text))
+            return self._composed(_number(token.text))
         if token.kind is Kind.TEXT:
-            return self._made(self._tokens.value(self._at - 1))
+            return self._composed(self._tokens.value(self._at - 1))
         if key == ":":
             return self._parameter()
         if token.kind is not Kind.NAME:
@@ -286,7 +286,7 @@ class _Naming:
         name = name_of(self._token())
         self._at += 1
         # A question mark has been counted.
-        return self._made("?" if name.startswith("_") and name[1:].isdecimal() else f":{name}")
+        return self._composed("?" if name.startswith("_") and name[1:].isdecimal() else f":{name}")
 
     def _word(self, word: Token) -> str:
         if word.kind is not Kind.WORD or word.key in ("INTERVAL", "NOT", "DISTINCT"):
@@ -297,11 +297,11 @@ class _Naming:
             if word.key not in _MOMENTS:
                 raise _NotNamed
             self._at += 1
-            return self._made(f"{word.key} '{self._tokens.value(self._at - 1)}'")
+            return self._composed(f"{word.key} '{self._tokens.value(self._at - 1)}'")
         if self._key() == "(" and word.key in ("CAST", "TRY_CAST", "EXISTS", "EXTRACT"):
             return self._special(word.key)
         if word.key in _CONSTANTS and self._key() not in ("(", "."):
-            return self._made(_CONSTANTS[word.key])
+            return self._composed(_CONSTANTS[word.key])
         return self._name()
 
     def _special(self, word: str) -> str:
@@ -311,29 +311,29 @@ class _Naming:
             if self._key() not in QUERY_WORDS:
                 raise _NotNamed
             self._skip_group()
-            return self._made("exists()")
+            return self._composed("exists()")
         if word == "EXTRACT":
             part = self._token().text
             self._at += 1
             self._expect("FROM")
-            made = f"extract({part} FROM {self._condition()})"
+            text = f"extract({part} FROM {self._condition()})"
             self._expect(")")
-            return self._made(made)
+            return self._composed(text)
         value = self._condition()
         self._expect("AS")
-        made = self._converted(word, value)
+        text = self._converted(word, value)
         self._expect(")")
-        return made
+        return text
 
     def _converted(self, word: str, value: str) -> str:
         column = None if self._is_field else self._column
-        return self._made(f"{word}({value} AS {self._type()})", cast=column)
+        return self._composed(f"{word}({value} AS {self._type()})", cast=column)
 
     def _parenthesis(self) -> str:
         self._at += 1
         if self._key() in QUERY_WORDS:
             self._skip_group()
-            return self._made("scalarsubquery()")
+            return self._composed("scalarsubquery()")
         inner = self._condition()
         self._expect(")")
         return inner
@@ -348,7 +348,7 @@ class _Naming:
             return self._call(without_prefix(".".join(parts)).lower())
         if len(parts) > 1 and parts[0].casefold() in self._tables:
             parts = parts[1:]
-        self._made("")
+        self._composed("")
         self._column = parts[-1]
         self._is_field = len(parts) > 1 and not any(part.casefold() in self._tables for part in parts[:-1])
         return ".".join(parts)
@@ -357,7 +357,7 @@ class _Naming:
         is_distinct = self._take("DISTINCT")
         arguments = ["1"] if name == "count" and self._take("*", ")") else self._list(aliases=name == "struct")
         if name in _CASTS and len(arguments) == 1:
-            return self._made(f"CAST({arguments[0]} AS {_CASTS[name]})", cast=self._column)
+            return self._composed(f"CAST({arguments[0]} AS {_CASTS[name]})", cast=self._column)
         name = _OTHER_NAMES.get(name, name)
         if name == "log" and len(arguments) == 1:
             arguments.insert(0, "E()")
@@ -365,53 +365,53 @@ class _Naming:
             arguments.append(added)
         text = "DISTINCT " * is_distinct + ", ".join(arguments)
         if name in ("isnull", "isnotnull"):
-            made = f"({text} IS {'NOT ' * (name == 'isnotnull')}NULL)"
+            call_text = f"({text} IS {'NOT ' * (name == 'isnotnull')}NULL)"
         else:
-            made = f"(IF({text}))" if name == "if" else f"{name.upper() if name in _CAPITALS else name}({text})"
+            call_text = f"(IF({text}))" if name == "if" else f"{name.upper() if name in _CAPITALS else name}({text})"
         if self._take("FILTER", "(", "WHERE"):
-            made += f" FILTER (WHERE {self._condition()})"
+            call_text += f" FILTER (WHERE {self._condition()})"
             self._expect(")")
-        return self._made(made)
+        return self._composed(call_text)
 
     def _list(self, *, aliases: bool = False) -> list[str]:
         """Expressions up to the closing parenthesis, which is taken too."""
-        found: list[str] = []
+        names: list[str] = []
         while not self._take(")"):
-            if found:
+            if names:
                 self._expect(",")
-            found.append(self._condition())
+            names.append(self._condition())
             if aliases and self._take("AS"):
-                found[-1] += f" AS {name_of(self._token())}"
+                names[-1] += f" AS {name_of(self._token())}"
                 self._at += 1
-        return found
+        return names
 
     def _case(self) -> str:
         subject = None if self._key() == "WHEN" else self._condition()
-        made = "CASE"
+        text = "CASE"
         while self._take("WHEN"):
             test = self._condition()
             self._expect("THEN")
-            made += f" WHEN {test if subject is None else f'({subject} = {test})'} THEN {self._condition()}"
+            text += f" WHEN {test if subject is None else f'({subject} = {test})'} THEN {self._condition()}"
         if self._take("ELSE"):
-            made += f" ELSE {self._condition()}"
+            text += f" ELSE {self._condition()}"
         self._expect("END")
-        return self._made(f"{made} END")
+        return self._composed(f"{text} END")
 
     def _type(self) -> str:
         word = self._token()
         self._at += 1
         if word.kind is not Kind.WORD:
             raise _NotNamed
-        made = _TYPES.get(word.key, word.key)
+        type_name = _TYPES.get(word.key, word.key)
         if self._take("("):
-            made += f"({','.join(self._list())})"
+            type_name += f"({','.join(self._list())})"
         elif self._take("<"):
             inner = [self._type()]
             while self._take(","):
                 inner.append(self._type())
             self._expect(">")
-            made += f"<{', '.join(inner)}>"
-        return made
+            type_name += f"<{', '.join(inner)}>"
+        return type_name
 
     def _skip_group(self) -> None:
         """Moves behind the parenthesis that a query stands in, whose first word stands here."""
@@ -435,8 +435,8 @@ def _number(text: str) -> str:
         plain = f"{shortest.normalize():f}"
         return plain if "." in plain else f"{plain}.0"
     _, figures, _ = shortest.normalize().as_tuple()
-    first, *others = map(str, figures)
-    return f"{first}.{''.join(others) or 0}E{shortest.adjusted()}"
+    first, *more_figures = map(str, figures)
+    return f"{first}.{''.join(more_figures) or 0}E{shortest.adjusted()}"
 
 
 def _balanced(word: str, parts: Sequence[str]) -> str:

@@ -136,8 +136,8 @@ def _positive_modulo(left: exp.Expr, right: exp.Expr) -> exp.Expr:
     is_positive = exp.GT(this=exp.paren(right.copy()), expression=exp.Literal.number(0))
     # Spark adds a negative divisor too, and takes the remainder again: that changes nothing, unless the sum runs over.
     runs_over = exp.and_(is_negative.copy(), exp.LT(this=exp.paren(right.copy()), expression=exp.Literal.number(-(2**30))))
-    rest = refused_where(runs_over, "pmod by a divisor below -1073741824", once)
-    return exp.Case(ifs=[exp.If(this=exp.and_(is_negative, is_positive), true=sum_of_both)], default=rest)
+    otherwise = refused_where(runs_over, "pmod by a divisor below -1073741824", once)
+    return exp.Case(ifs=[exp.If(this=exp.and_(is_negative, is_positive), true=sum_of_both)], default=otherwise)
 
 
 def is_another(node: exp.Expr) -> bool:

@@ -114,22 +114,26 @@ def _operands(node: exp.Expr) -> Iterator[exp.Expr]:
 
 def _are_of_one_kind(kinds: Collection[Type]) -> bool:
     """True if values of these types are compared without a cast that may fail."""
-    known = [kind for kind in kinds if kind is not None]
-    if len(known) < len(kinds):
+    known_kinds = [kind for kind in kinds if kind is not None]
+    if len(known_kinds) < len(kinds):
         return False
-    decimals = [kind.as_decimal for kind in known if kind.is_decimal or kind.is_integer]
-    if len(known) == len(decimals):
+    decimals = [kind.as_decimal for kind in known_kinds if kind.is_decimal or kind.is_integer]
+    if len(known_kinds) == len(decimals):
         digits = max((kind.precision - kind.scale for kind in decimals), default=0)
         return digits + max((kind.scale for kind in decimals), default=0) <= MAX_PRECISION
-    return len(known) <= 1 or all(kind.is_number for kind in known)
+    return len(known_kinds) <= 1 or all(kind.is_number for kind in known_kinds)
 
 
-def _widens(given: Type, wanted: Type) -> bool:
+def _widens(source_type: Type, target_type: Type) -> bool:
     """True if a cast fails on no value."""
-    if given is None or wanted is None:
+    if source_type is None or target_type is None:
         return False
-    return given == wanted or _is_wider(given, wanted) or (wanted == STRING and (given.is_integer or given == BOOLEAN))
+    return (
+        source_type == target_type
+        or _is_wider(source_type, target_type)
+        or (target_type == STRING and (source_type.is_integer or source_type == BOOLEAN))
+    )
 
 
-def _is_wider(given: SqlType, wanted: SqlType) -> bool:
-    return given.name in _WIDER and wanted.name in _WIDER and _WIDER[given.name] < _WIDER[wanted.name]
+def _is_wider(source_type: SqlType, target_type: SqlType) -> bool:
+    return source_type.name in _WIDER and target_type.name in _WIDER and _WIDER[source_type.name] < _WIDER[target_type.name]

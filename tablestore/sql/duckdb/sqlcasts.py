@@ -45,7 +45,7 @@ _NO_TEXTS = {
 def cast(node: exp.Cast, kind: Type) -> exp.Expr:
     """A cast that cuts fractions off, and accepts the texts that Spark accepts. ``kind``: the type of the value that is cast."""
     inner = node.this
-    wanted = node.to.this
+    target_kind = node.to.this
     to = written_type(node.to)
     if to is not None and to.is_known and (to.is_nested or to in (TIMESTAMP, decimal(10, 0))):
         # A TIMESTAMP has a time zone, and a DECIMAL without digits ten.
@@ -68,17 +68,17 @@ def cast(node: exp.Cast, kind: Type) -> exp.Expr:
         _refuse_pair(node, kind, to)
     if STRING in (kind, to) and BINARY in (kind, to):
         return call("ENCODE", inner) if kind == STRING else _decoded(inner)
-    if wanted is exp.DType.FLOAT and kind == DOUBLE:
+    if target_kind is exp.DType.FLOAT and kind == DOUBLE:
         return _narrowed(node)
-    if wanted in _INTEGERS and (kind.scale or kind.is_float):
+    if target_kind in _INTEGERS and (kind.scale or kind.is_float):
         node.set("this", call("TRUNC", inner))
-    elif wanted is exp.DType.DECIMAL and kind.is_float:
+    elif target_kind is exp.DType.DECIMAL and kind.is_float:
         node.set("this", _written(inner))
     elif kind == STRING:
         return _of_text(node)
-    elif wanted in _TEXTS and kind.name in _NO_TEXTS:
+    elif target_kind in _TEXTS and kind.name in _NO_TEXTS:
         raise refusal(f"the cast of {_NO_TEXTS[kind.name]} to a text")
-    elif wanted in _TEXTS and kind == TIMESTAMP:
+    elif target_kind in _TEXTS and kind == TIMESTAMP:
         # Without the time zone.
         node.set("this", exp.Cast(this=inner, to=exp.DataType.build("TIMESTAMP")))
     return node
@@ -147,7 +147,7 @@ def _of_text(node: exp.Cast) -> exp.Expr:
     return node
 
 
-def _checked(node: exp.Expr, wanted: exp.DataType, pattern: re.Pattern[str], form: str) -> exp.Expr:
+def _checked(node: exp.Expr, target_type: exp.DataType, pattern: re.Pattern[str], form: str) -> exp.Expr:
     """A value of a text in one form, of more than one that DuckDB takes. It would round ``12.7`` to a whole number.
 
     What a group of the pattern matches is the value. What DuckDB refuses, it refuses itself: it says where it stands.
@@ -159,76 +159,82 @@ def _checked(node: exp.Expr, wanted: exp.DataType, pattern: re.Pattern[str], for
         value.set("this", call("REGEXP_EXTRACT", text.copy(), form_of.copy(), exp.Literal.number(pattern.groups)))
     if isinstance(node, exp.TryCast):
         return exp.Case(ifs=[exp.If(this=matches, true=value)])
-    is_taken = exp.Not(this=exp.Is(this=exp.TryCast(this=text.copy(), to=wanted.copy()), expression=exp.null()))
-    found = [exp.Literal.string(f"expected {form}, found '"), text.copy(), exp.Literal.string(f"'{in_own_text(node)}")]
-    refused = call("ERROR", exp.Concat(expressions=found))
+    is_taken = exp.Not(this=exp.Is(this=exp.TryCast(this=text.copy(), to=target_type.copy()), expression=exp.null()))
+    message_parts = [exp.Literal.string(f"expected {form}, found '"), text.copy(), exp.Literal.string(f"'{in_own_text(node)}")]
+    refused = call("ERROR", exp.Concat(expressions=message_parts))
     return exp.Case(ifs=[exp.If(this=matches, true=value), exp.If(this=is_taken, true=refused)], default=node)
 
 
 def part_by_part(node: exp.Cast) -> None:
     """A cast of a written array, map or row as casts of its parts, whose types are known better; those of a row by place."""
-    value, wanted = node.this, node.to
-    if type(node) is not exp.Cast or not wanted.expressions:
+    value, target_type = node.this, node.to
+    if type(node) is not exp.Cast or not target_type.expressions:
         return
-    if wanted.this is exp.DType.ARRAY and isinstance(value, exp.Array):
-        value.set("expressions", [_part(one, wanted.expressions[0]) for one in value.expressions])
-    elif wanted.this is exp.DType.MAP and isinstance(value, (exp.Map, exp.VarMap)):
-        for name, kind in zip(("keys", "values"), wanted.expressions, strict=True):
+    if target_type.this is exp.DType.ARRAY and isinstance(value, exp.Array):
+        value.set("expressions", [_part(one, target_type.expressions[0]) for one in value.expressions])
+    elif target_type.this is exp.DType.MAP and isinstance(value, (exp.Map, exp.VarMap)):
+        for name, kind in zip(("keys", "values"), target_type.expressions, strict=True):
             if isinstance(parts := value.args.get(name), exp.Array):
                 parts.set("expressions", [_part(one, kind) for one in parts.expressions])
-    elif wanted.this is exp.DType.STRUCT and isinstance(value, exp.Struct) and len(value.expressions) == len(wanted.expressions):
+    elif (
+        target_type.this is exp.DType.STRUCT
+        and isinstance(value, exp.Struct)
+        and len(value.expressions) == len(target_type.expressions)
+    ):
         fields = [
             exp.PropertyEQ(
                 this=exp.to_identifier(field.name, quoted=True),
                 expression=_part(one.expression if isinstance(one, exp.PropertyEQ) else one.unalias(), field.kind),
             )
-            for one, field in zip(value.expressions, wanted.expressions, strict=True)
+            for one, field in zip(value.expressions, target_type.expressions, strict=True)
         ]
         value.set("expressions", fields)
 
 
-def _part(value: exp.Expr, wanted: exp.DataType) -> exp.Cast:
-    made = exp.Cast(this=value, to=wanted.copy())
-    part_by_part(made)
-    return made
+def _part(value: exp.Expr, target_type: exp.DataType) -> exp.Cast:
+    part = exp.Cast(this=value, to=target_type.copy())
+    part_by_part(part)
+    return part
 
 
-def _converted(node: exp.Cast, given: SqlType, wanted: SqlType, depth: int = 0) -> exp.Expr:
+def _converted(node: exp.Cast, source_type: SqlType, target_type: SqlType, depth: int = 0) -> exp.Expr:
     """A nested value as one of another type, part by part. DuckDB would round numbers, and take parts of a row by their name."""
     value = node.this
-    if not given.is_known or not wanted.is_known:
-        raise unknown_operand(f"CAST AS {wanted}", node)
-    if given.name != wanted.name or len(given.parts) != len(wanted.parts):
-        raise InvalidInputError(f"CAST{in_own_text(node)}: expected a value that can be {wanted}, found {given}", kind="query")
+    if not source_type.is_known or not target_type.is_known:
+        raise unknown_operand(f"CAST AS {target_type}", node)
+    if source_type.name != target_type.name or len(source_type.parts) != len(target_type.parts):
+        raise InvalidInputError(
+            f"CAST{in_own_text(node)}: expected a value that can be {target_type}, found {source_type}", kind="query"
+        )
     name = f"_part{depth}"
     part = exp.column(name)
 
     def inside(value: exp.Expr, place: int, depth: int) -> exp.Expr:
-        of, to = given.parts[place], wanted.parts[place]
+        of, to = source_type.parts[place], target_type.parts[place]
         assert of is not None and to is not None
         inner = type(node)(this=value, to=engine_words(to))
         return _converted(inner, of, to, depth) if of.is_nested and of != to else cast(inner, of)
 
-    made: exp.Expr
-    if given.name == "array":
-        made = _each(value, inside(part, 0, depth + 1), name)
-    elif given.name == "map":
+    converted: exp.Expr
+    if source_type.name == "array":
+        converted = _each(value, inside(part, 0, depth + 1), name)
+    elif source_type.name == "map":
         keys, values = (
             _each(call(parts, value.copy()), inside(part.copy(), place, depth + 1), name)
             for place, parts in enumerate(("MAP_KEYS", "MAP_VALUES"))
         )
-        made = call("MAP", keys, values)
+        converted = call("MAP", keys, values)
     else:
         fields = [
             exp.PropertyEQ(
                 this=exp.to_identifier(to, quoted=True),
                 expression=inside(call("STRUCT_EXTRACT", value.copy(), exp.Literal.string(of)), place, depth),
             )
-            for place, (of, to) in enumerate(zip(given.fields, wanted.fields, strict=True))
+            for place, (of, to) in enumerate(zip(source_type.fields, target_type.fields, strict=True))
         ]
-        made = exp.Struct(expressions=fields)
+        converted = exp.Struct(expressions=fields)
     is_null = exp.Is(this=value.copy(), expression=exp.null())
-    return exp.Cast(this=exp.Case(ifs=[exp.If(this=is_null, true=exp.null())], default=made), to=engine_words(wanted))
+    return exp.Cast(this=exp.Case(ifs=[exp.If(this=is_null, true=exp.null())], default=converted), to=engine_words(target_type))
 
 
 def _each(value: exp.Expr, inside: exp.Expr, name: str) -> exp.Expr:

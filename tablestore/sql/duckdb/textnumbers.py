@@ -88,10 +88,10 @@ def _decoded(node: exp.DecodeCase) -> Sequence[exp.Expr]:
 
 
 def _beside_numbers(values: Sequence[exp.Expr], bound: Bound) -> dict[int, SqlType]:
-    wanted = common(map(bound.of, values))
-    if wanted is None or not wanted.is_number:
+    common_type = common(map(bound.of, values))
+    if common_type is None or not common_type.is_number:
         return {}
-    return {id(value): wanted for value in values if bound.of(value) == STRING}
+    return {id(value): common_type for value in values if bound.of(value) == STRING}
 
 
 def _check_comparable(node: exp.Expr, values: Sequence[exp.Expr], bound: Bound) -> None:
@@ -104,8 +104,8 @@ def _is_array(node: exp.Expr, bound: Bound) -> bool:
     return (kind := bound.of(node)) is not None and kind.name == "array"
 
 
-def _of_another_kind(node: exp.Expr, wanted: str) -> InvalidInputError:
-    return InvalidInputError(f"{_shown(node)}: expected {wanted}, found a STRING; CAST it", kind="query")
+def _of_another_kind(node: exp.Expr, expected: str) -> InvalidInputError:
+    return InvalidInputError(f"{_shown(node)}: expected {expected}, found a STRING; CAST it", kind="query")
 
 
 def _of_several_kinds(node: exp.Expr, values: Sequence[exp.Expr], bound: Bound) -> InvalidInputError:

@@ -65,8 +65,8 @@ def split_part(node: exp.SplitPart) -> exp.Expr:
         parts = refused_where(exp.EQ(this=by.copy(), expression=exp.Literal.string("")), "split_part by an empty text", parts)
     if not isinstance(place, exp.Literal) or place.name == "0":
         is_zero = exp.EQ(this=exp.paren(place.copy()), expression=exp.Literal.number(0))
-        known = exp.and_(is_zero, is_not_null(text.copy()), is_not_null(by.copy()))
-        parts = failing(known, "split_part counts from 1, or from -1 at the end: expected another place than 0", parts)
+        is_wrong_place = exp.and_(is_zero, is_not_null(text.copy()), is_not_null(by.copy()))
+        parts = failing(is_wrong_place, "split_part counts from 1, or from -1 at the end: expected another place than 0", parts)
     return parts
 
 
@@ -142,10 +142,10 @@ def initcap(node: exp.Initcap) -> exp.Expr:
     return _refused_for(node.this, f"(^| )[ß{_LONG_CAPITALS}]|[Σİ]", "initcap of ß, Σ, İ and ligatures", node)
 
 
-def _refused_for(text: exp.Expr, pattern: str, what: str, value: exp.Expr) -> exp.Expr:
+def _refused_for(text: exp.Expr, pattern: str, operation: str, value: exp.Expr) -> exp.Expr:
     if isinstance(text, exp.Literal) and text.name.isascii():
         return value
-    return refused_where(call("REGEXP_MATCHES", text.copy(), exp.Literal.string(pattern)), what, value)
+    return refused_where(call("REGEXP_MATCHES", text.copy(), exp.Literal.string(pattern)), operation, value)
 
 
 def position(node: exp.StrPosition) -> exp.Expr:

@@ -201,11 +201,11 @@ def translated(query: str | ParsedQuery, known: Known, *, whole: bool = False) -
         for hint in list(tree.find_all(exp.Hint)):
             hint.pop()
         _refuse_equal_names(tree)
-        others = list(tables_of_others(tree, known.tables))
-        _refuse_unplanned(others, known, relations)
-        if whole and others:
+        other_tables = list(tables_of_others(tree, known.tables))
+        _refuse_unplanned(other_tables, known, relations)
+        if whole and other_tables:
             readable.put_back(trees)
-            raise OtherTables(sorted({tuple(part.name for part in one.parts) for one in others}))
+            raise OtherTables(sorted({tuple(part.name for part in one.parts) for one in other_tables}))
         name_results(tree, tokens)
         _note_texts(tree, tokens)
         _rename_queries_of_with(tree, fresh_name(WITH_PREFIX, text))
@@ -296,8 +296,8 @@ def _only_query(statements: Trees) -> exp.Expr:
     """The one query of a text: DuckDB gets nothing else, whoever has written it."""
     trees = [tree for tree in statements if tree is not None and not isinstance(tree, exp.Semicolon)]
     if len(trees) != 1:
-        found = f"{len(trees)} statements" if trees else "none"
-        raise InvalidInputError(f"expected one query, found {found}", kind="not-a-query" if trees else "sql-syntax")
+        amount = f"{len(trees)} statements" if trees else "none"
+        raise InvalidInputError(f"expected one query, found {amount}", kind="not-a-query" if trees else "sql-syntax")
     tree = trees[0]
     if not isinstance(tree, _QUERIES):
         raise InvalidInputError(f"expected a query, found {_statement_of(tree)}", kind="not-a-query")
@@ -341,8 +341,8 @@ def stumbled_at(error: BaseException | None, text: str) -> Span | None:
     lines = text.split("\n")[: first["line"] - 1]
     # sqlglot counts columns from 1 and gives that of the last character.
     end = sum(len(line) + 1 for line in lines) + first["col"]
-    found = Span(end - length, end)
-    return found if length and text[found.start : found.end] == first["highlight"] else None
+    span = Span(end - length, end)
+    return span if length and text[span.start : span.end] == first["highlight"] else None
 
 
 def _near(error: Exception) -> str:
@@ -355,14 +355,14 @@ def _near(error: Exception) -> str:
     return _near_to(first.get("highlight"))
 
 
-def _near_to(found: str | None) -> str:
-    return f": something is missing or misplaced near `{found}`" if found and _SHOWN.fullmatch(found) else ""
+def _near_to(near_text: str | None) -> str:
+    return f": something is missing or misplaced near `{near_text}`" if near_text and _SHOWN.fullmatch(near_text) else ""
 
 
-def _call_of(found: Mapping[str, Any]) -> str | None:
+def _call_of(error: Mapping[str, Any]) -> str | None:
     """The function in whose arguments sqlglot failed."""
-    call = re.search(r"(\w+)\s*\([^()]*$", found.get("start_context") or "")
-    return call[1] if call is not None and _is_of_call(found.get("description") or "") else None
+    call = re.search(r"(\w+)\s*\([^()]*$", error.get("start_context") or "")
+    return call[1] if call is not None and _is_of_call(error.get("description") or "") else None
 
 
 def _is_of_call(description: str) -> bool:
@@ -469,30 +469,30 @@ def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None, 
         parent, key, index = node.parent, node.arg_key or "", node.index
         if isinstance(node, exp.Filter):
             of_counted_rows(node)
-        made = change()
+        rewritten = change()
         if id(node) in chains:
-            made = in_order(made)
+            rewritten = in_order(rewritten)
         if (number := numbers.get(id(node))) is not None:
-            made = cast(cast_to(number, made), STRING)
+            rewritten = cast(cast_to(number, rewritten), STRING)
         if (compared := moments.get(id(node))) is not None:
-            made = cast(cast_to(TIMESTAMP, made), compared)
-        if (wanted := casts.get(id(node))) is not None:
-            made = cast_to(wanted, made)
+            rewritten = cast(cast_to(TIMESTAMP, rewritten), compared)
+        if (cast_type := casts.get(id(node))) is not None:
+            rewritten = cast_to(cast_type, rewritten)
         if (signed := zeros.values.get(id(node))) is not None:
-            made = without_signs(made, signed)
+            rewritten = without_signs(rewritten, signed)
             if isinstance(node, exp.Column) and isinstance(parent, exp.Select) and key == "expressions":
-                made = exp.alias_(made, node.name, quoted=True, copy=False)
+                rewritten = exp.alias_(rewritten, node.name, quoted=True, copy=False)
         if key == "partition_by":
-            made = as_partition(made)
-        counted.note(made)
-        if made is node:
+            rewritten = as_partition(rewritten)
+        counted.note(rewritten)
+        if rewritten is node:
             continue
         if parent is None:
-            tree = made
+            tree = rewritten
         else:
-            _put(parent, key, index, made)
-    for query, own, types in reversed(widened):
-        widen(query, own, types)
+            _put(parent, key, index, rewritten)
+    for query, side_columns, types in reversed(widened):
+        widen(query, side_columns, types)
     zeros.take_signs()
     return tree, columns, conditions
 
@@ -510,9 +510,9 @@ class _Counted:
     # The id of a node that is gone would be that of another one.
     _kept: list[exp.Expr] = field(default_factory=list)
 
-    def note(self, made: exp.Expr) -> None:
+    def note(self, rewritten: exp.Expr) -> None:
         """Counts a node whose parts were counted. Raises InvalidInputError of the kind ``limit`` where all are too many."""
-        nodes = [made]
+        nodes = [rewritten]
         while nodes:
             node = nodes.pop()
             if id(node) not in self._known:
@@ -524,17 +524,17 @@ class _Counted:
                 "parts of it in a query below, or run the query on the engine spark",
                 kind="limit",
             )
-        self._known.add(id(made))
-        self._kept.append(made)
+        self._known.add(id(rewritten))
+        self._kept.append(rewritten)
 
 
-def _put(parent: exp.Expr, key: str, index: int | None, made: exp.Expr) -> None:
+def _put(parent: exp.Expr, key: str, index: int | None, new_node: exp.Expr) -> None:
     """Puts a node in the place of another one. In a list ``set`` would look at each of its nodes, for each that is put there."""
     if index is None:
-        parent.set(key, made)
+        parent.set(key, new_node)
     else:
-        parent.args[key][index] = made
-        made.parent, made.arg_key, made.index = parent, key, index
+        parent.args[key][index] = new_node
+        new_node.parent, new_node.arg_key, new_node.index = parent, key, index
 
 
 def _change(node: exp.Expr, bound: Bound) -> Callable[[], exp.Expr]:
@@ -603,9 +603,9 @@ def _refuse_texts(node: exp.Expr, bound: Bound) -> None:
     if not isinstance(node, exp.SetOperation) or node.args.get("by_name"):
         return
     for (name, left), (_, right) in zip(bound.columns(node.left) or (), bound.columns(node.right) or (), strict=False):
-        others = {kind for kind in (left, right) if kind is not None and kind not in (STRING, VOID)}
-        if STRING in (left, right) and others:
-            raise refusal(f"{node.key.upper()} of STRING and {others.pop()} in the column {name!r} without a CAST")
+        other_types = {kind for kind in (left, right) if kind is not None and kind not in (STRING, VOID)}
+        if STRING in (left, right) and other_types:
+            raise refusal(f"{node.key.upper()} of STRING and {other_types.pop()} in the column {name!r} without a CAST")
 
 
 def _refuse_json(node: exp.Expr, bound: Bound) -> None:
@@ -641,16 +641,16 @@ def _refuse_numbers(node: exp.Expr, bound: Bound) -> None:
 def _conditions(node: exp.Expr) -> list[exp.Expr]:
     match node:
         case exp.Where() | exp.Having() | exp.Qualify() | exp.Not():
-            found = [node.this]
+            conditions = [node.this]
         case exp.And() | exp.Or():
-            found = [node.this, node.expression]
+            conditions = [node.this, node.expression]
         case exp.Join():
-            found = [node.args.get("on")]
+            conditions = [node.args.get("on")]
         case exp.If() if not (isinstance(node.parent, exp.Case) and node.parent.this is not None):
-            found = [node.this]
+            conditions = [node.this]
         case _:
-            found = []
-    return [condition for condition in found if condition is not None]
+            conditions = []
+    return [condition for condition in conditions if condition is not None]
 
 
 def _is_below_one(to: exp.DataType) -> bool:

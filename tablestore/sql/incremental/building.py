@@ -44,7 +44,7 @@ def _select(select: exp.Select, *, top: bool = False) -> Node:
         raise NoRuleError("a SELECT of it reads no table")
     write_as_left_joins(select)
     block = Block(select, tuple(_inputs(select)))
-    windows = [found for part in _own_parts(select) for found in part.find_all(exp.Window)]
+    windows = [window for part in _own_parts(select) for window in part.find_all(exp.Window)]
     grouped = select.args.get("group") is not None or any(_aggregates(select))
     distinct = select.args.get("distinct")
     if select.args.get("laterals") and (grouped or windows or distinct):
@@ -76,9 +76,9 @@ def _distinct_over(node: Node) -> Node:
     return Keyed(block, tuple(one.unalias() for one in columns))
 
 
-def _check_clauses(query: exp.Query, known: "frozenset[str] | set[str]") -> None:
+def _check_clauses(query: exp.Query, supported: "frozenset[str] | set[str]") -> None:
     for clause, value in query.args.items():
-        if value and clause not in known:
+        if value and clause not in supported:
             raise NoRuleError(_WITHOUT_RULE.get(clause, f"it has a clause without a rule ({clause.strip('_').upper()})"))
 
 
@@ -94,11 +94,11 @@ def _inputs(select: exp.Select) -> list[Input]:
         ):
             words = " ".join(filter(None, (join.args.get("method"), side, kind)))
             raise NoRuleError(f"it has a {words} JOIN, for which there is no rule")
-        found = _input(join.this)
+        joined_input = _input(join.this)
         if side == "LEFT" or kind in ("SEMI", "ANTI"):
             word = {"SEMI": "a SEMI", "ANTI": "an ANTI"}.get(kind, "an outer")
-            found = replace(found, equalities=_equalities(join, [one.alias for one in inputs], word))
-        inputs.append(found)
+            joined_input = replace(joined_input, equalities=_equalities(join, [one.alias for one in inputs], word))
+        inputs.append(joined_input)
     aliases = [one.alias for one in inputs]
     laterals = {alias.name for one in select.args.get("laterals") or () if (alias := one.args.get("alias")) is not None}
     for name, value in select.args.items():
@@ -133,16 +133,16 @@ def _input(place: exp.Expr) -> Input:
 
 
 def _equalities(join: exp.Join, before: Sequence[str], word: str) -> tuple[Equality, ...]:
-    alias, found = join.this.alias_or_name, []
+    alias, equalities = join.this.alias_or_name, []
     for condition in conjuncts(join.args.get("on")):
         if isinstance(condition, (exp.EQ, exp.NullSafeEQ)):
             for outer, inner in ((condition.left, condition.right), (condition.right, condition.left)):
                 if _tables(inner) == {alias} and (tables := _tables(outer)) and tables <= set(before):
-                    found.append(Equality(outer, inner, type(condition)))
+                    equalities.append(Equality(outer, inner, type(condition)))
                     break
-    if not found:
+    if not equalities:
         raise NoRuleError(f"it has {word} JOIN without an equality between its sides")
-    return tuple(found)
+    return tuple(equalities)
 
 
 def _tables(expression: exp.Expr) -> set[str]:
@@ -155,8 +155,8 @@ def _own_parts(select: exp.Select) -> list[exp.Expr]:
 
 
 def _aggregates(select: exp.Select) -> list[exp.Expr]:
-    found = (one for part in _own_parts(select) for one in part.find_all(exp.AggFunc))
-    return [one for one in found if is_aggregate(one) and one.find_ancestor(exp.Window) is None]
+    functions = (one for part in _own_parts(select) for one in part.find_all(exp.AggFunc))
+    return [one for one in functions if is_aggregate(one) and one.find_ancestor(exp.Window) is None]
 
 
 def _group_keys(select: exp.Select, *, top: bool) -> tuple[exp.Expr, ...]:
@@ -177,8 +177,8 @@ def _window_keys(windows: Sequence[exp.Window]) -> tuple[exp.Expr, ...]:
     for window in windows:
         if window.args.get("alias") is not None and not isinstance(window.this, exp.Func):
             raise NoRuleError(_WITHOUT_RULE["windows"])
-        own = {key.sql() for key in window.args.get("partition_by") or ()}
-        common = {text: key for text, key in common.items() if text in own}
+        texts = {key.sql() for key in window.args.get("partition_by") or ()}
+        common = {text: key for text, key in common.items() if text in texts}
     if not common:
         raise NoRuleError("it has a window over all rows: no PARTITION BY that its windows share")
     return tuple(common.values())

@@ -33,9 +33,9 @@ _KNOWN = _VALUES | _AGGREGATES | _WINDOWS
 
 def check_deterministic(query: exp.Expr) -> None:
     """Raises NoRuleError that names the first function that may give another value each time."""
-    for found in query.find_all(exp.Func):
-        if type(found).__name__ not in _KNOWN or _has_pattern(found):
-            name = _name(found)
+    for function in query.find_all(exp.Func):
+        if type(function).__name__ not in _KNOWN or _has_pattern(function):
+            name = _name(function)
             raise NoRuleError(f"it calls {name}(), which is not known to give the same value each time", repeatable=False)
 
 
@@ -49,6 +49,6 @@ def _name(call: exp.Func) -> str:
     return (name if name.isidentifier() else call.sql_name()).lower()
 
 
-def is_aggregate(found: exp.Expr) -> bool:
+def is_aggregate(function: exp.Expr) -> bool:
     """True if a function combines rows, and is not the function of a window."""
-    return isinstance(found, exp.AggFunc) and type(found).__name__ in _AGGREGATES
+    return isinstance(function, exp.AggFunc) and type(function).__name__ in _AGGREGATES

@@ -79,7 +79,7 @@ class GroupState:
     def change(self, steps: Steps) -> tuple[pa.Table | None, list[exp.Select]]:
         """The change of the groups whose new values are known, and terms for that of the others."""
         if (groups := self._tallied(steps)) is not None:
-            return self._known(groups), []
+            return self._known_changes(groups), []
         if self.step is not None:
             merged, rows = steps.keep(self.step)
         elif (changes := self._changes(steps)) is not None:
@@ -87,19 +87,19 @@ class GroupState:
         else:
             return None, []
         unknown = rows.column("unknown")
-        known = self._known(rows.filter(pc.invert(unknown)))
+        known_rows = self._known_changes(rows.filter(pc.invert(unknown)))
         if not pc.any(unknown).as_py():
-            return known, []
+            return known_rows, []
         keys = [(_col(merged, f"key_{n}"), f"key_{n}") for n in range(len(self.keys))]
         again = projected(exp.select().from_(named(merged, merged)), keys).where(_col(merged, "unknown"), copy=False)
-        name, found = steps.keep(again) if keys else ("", pa.table({}))
-        computed = weighed(self.node.limited("new", name, found), self.node.columns, 1)
-        return known, [computed, target_rows(self.outputs, [field.name for _, field in self.keys], name, found)]
+        name, recomputed = steps.keep(again) if keys else ("", pa.table({}))
+        computed = weighed(self.node.limited("new", name, recomputed), self.node.columns, 1)
+        return known_rows, [computed, target_rows(self.outputs, [field.name for _, field in self.keys], name, recomputed)]
 
     def with_step(self) -> "GroupState":
         """The same, with the text of the first step: no values of changed rows stand in it, and no step comes before it."""
-        first, *others = (one.reads for one in self.node.block.inputs)
-        if others or not isinstance(first, int) or not self._has_plain_columns:
+        first, *other_reads = (one.reads for one in self.node.block.inputs)
+        if other_reads or not isinstance(first, int) or not self._has_plain_columns:
             return self
         changes = self._changes(Steps(frozenset({first}), _no_step))
         assert changes is not None, "its source has changed"
@@ -155,16 +155,16 @@ class GroupState:
         if self._counted is None:
             columns.append((exp.Min(this=weight.copy()), "least"))
         for n, total in enumerate(self.totals):
-            columns += [(value, f"{what}_{n}") for what, value in self._came_and_went(total, _col("rows", f"value_{n}"), weight)]
+            columns += [(value, f"{kind}_{n}") for kind, value in self._came_and_went(total, _col("rows", f"value_{n}"), weight)]
         query = projected(exp.select().from_(rows), columns).group_by(*(_col("rows", name) for _, name in keys), copy=False)
         if self._has_plain_columns:
             return aliased(query, _CHANGES)
         # Names of columns in expressions shall not meet those of the target.
-        name, found = steps.keep(query)
-        return named(name, _CHANGES) if found.num_rows else None
+        name, change_rows = steps.keep(query)
+        return named(name, _CHANGES) if change_rows.num_rows else None
 
     def _came_and_went(self, total: _Total, value: exp.Expr, weight: exp.Expr) -> list[tuple[str, exp.Expr]]:
-        came = exp.GT(this=weight, expression=exp.Literal.number(0))
+        is_added = exp.GT(this=weight, expression=exp.Literal.number(0))
         present = exp.Not(this=exp.Is(this=value, expression=exp.null()))
         if total.kind in ("rows", "constant"):
             return []
@@ -172,18 +172,18 @@ class GroupState:
         more = exp.Coalesce(this=exp.Sum(this=_case(present, weight, exp.Literal.number(0))), expressions=[exp.Literal.number(0)])
         if total.kind == "count":
             return [("delta", more)]
-        gone = exp.and_(exp.LT(this=weight, expression=exp.Literal.number(0)), present, copy=True)
+        is_removed = exp.and_(exp.LT(this=weight, expression=exp.Literal.number(0)), present, copy=True)
         if total.kind == "sum":
             wide = exp.cast(value, _wide(total.field.type), dialect=Spark4)
-            delta = ("delta", exp.Sum(this=_case(came, wide, exp.Neg(this=wide))))
+            delta = ("delta", exp.Sum(this=_case(is_added, wide, exp.Neg(this=wide))))
             return [delta] if total.required or total.counted is not None else [delta, ("more", more)]
         best = exp.Min if total.kind == "min" else exp.Max
-        return [("came", best(this=_case(came, value, None))), ("gone", best(this=_case(gone, value, None)))]
+        return [("came", best(this=_case(is_added, value, None))), ("gone", best(this=_case(is_removed, value, None)))]
 
     def _merged(self, source: exp.Expr) -> exp.Select:
         """The groups that changed beside those of the target: their new values, and whether they are not known."""
         changes = _CHANGES
-        there = aliased(
+        existing = aliased(
             projected(
                 exp.select().from_(named(TARGET, "old")),
                 [*((_col("old", field.name), name) for name, field in self.outputs), (exp.true(), THERE)],
@@ -204,7 +204,7 @@ class GroupState:
         if doubts:
             columns.append((exp.or_(*doubts, copy=False), "doubt"))
         query = projected(exp.select().from_(source), columns)
-        query.append("joins", exp.Join(this=there, side="LEFT", on=on))
+        query.append("joins", exp.Join(this=existing, side="LEFT", on=on))
         return self._judged(query, [name for _, name in columns])
 
     def _judged(self, query: exp.Select, names: Sequence[str]) -> exp.Select:
@@ -250,30 +250,30 @@ class GroupState:
                 left = _sum(_col("old", total.counted), _col(changes, delta_name))
                 nothing = exp.EQ(this=left, expression=exp.Literal.number(0))
             return _case(nothing, exp.null(), new)
-        came = _col(changes, f"came_{n}")
+        added_best = _col(changes, f"came_{n}")
         best = exp.Least if total.kind == "min" else exp.Greatest
-        return _case(_is_null(old), came, _case(_is_null(came), old, best(this=old, expressions=[came])))
+        return _case(_is_null(old), added_best, _case(_is_null(added_best), old, best(this=old, expressions=[added_best])))
 
     def _doubt(self, total: _Total, changes: str, n: int) -> exp.Expr | None:
-        gone = _col(changes, f"gone_{n}")
+        removed_best = _col(changes, f"gone_{n}")
         if total.kind == "sum" and total.counted is None and not total.required:
             return exp.LT(this=_col(changes, f"more_{n}"), expression=exp.Literal.number(0))
         if total.kind in ("min", "max"):
             old = _col("old", total.name)
             worse = exp.GT if total.kind == "min" else exp.LT
-            safe = exp.or_(_is_null(gone), worse(this=gone, expression=old), copy=True)
+            safe = exp.or_(_is_null(removed_best), worse(this=removed_best, expression=old), copy=True)
             return exp.Not(this=exp.Paren(this=exp.Coalesce(this=exp.Paren(this=safe), expressions=[exp.false()])))
         return None
 
-    def _known(self, groups: pa.Table) -> pa.Table:
+    def _known_changes(self, groups: pa.Table) -> pa.Table:
         """The rows that come and go of groups whose values are known; those that stay as they are do neither."""
-        there, left = groups.column(THERE), pc.greater(groups.column("left_over"), 0)
+        in_target, left = groups.column(THERE), pc.greater(groups.column("left_over"), 0)
         moves = pc.invert(groups.column("same"))
         places = {name: f"key_{n}" for n, (name, _) in enumerate(self.keys)}
         places |= {total.name: f"new_{total.name}" for total in self.totals}
         parts = (
             (pc.and_(left, moves), 1, [places[name] for name, _ in self.outputs]),
-            (pc.and_(there, moves), -1, [f"old_{name}" for name, _ in self.outputs]),
+            (pc.and_(in_target, moves), -1, [f"old_{name}" for name, _ in self.outputs]),
         )
         tables = []
         for chosen, weight, names in parts:
@@ -322,13 +322,13 @@ def _total(value: exp.Expr, name: str, field: Field, types: Mapping[tuple[str, s
             plain = isinstance(inner, (exp.Star, exp.Literal)) and not isinstance(inner, exp.Null)
             return _Total("rows", name, field) if plain else _Total("count", name, field, inner)
         case exp.Sum():
-            known = types.get((inner.table, inner.name)) if isinstance(inner, exp.Column) else None
-            if known is None or not _adds_up(known, field.type):
+            column_type = types.get((inner.table, inner.name)) if isinstance(inner, exp.Column) else None
+            if column_type is None or not _adds_up(column_type, field.type):
                 return None
-            return _Total("sum", name, field, inner, required=not known.nullable)
+            return _Total("sum", name, field, inner, required=not column_type.nullable)
         case exp.Min() | exp.Max() if not value.expressions:
-            known = types.get((inner.table, inner.name)) if isinstance(inner, exp.Column) else None
-            if known is None or not isinstance(known, AtomicType) or is_float(known):
+            column_type = types.get((inner.table, inner.name)) if isinstance(inner, exp.Column) else None
+            if column_type is None or not isinstance(column_type, AtomicType) or is_float(column_type):
                 return None
             return _Total("min" if isinstance(value, exp.Min) else "max", name, field, inner)
         case exp.Literal() if literal_kind(field.type) == ("text" if value.is_string else "number" if value.is_int else ""):

@@ -35,20 +35,20 @@ def add_literals(select: exp.Select, column: exp.Expr, rows: pa.Table, name: str
 
 def without_nulls(rows: pa.Table, name: str) -> pa.Table:
     """The rows whose column is not NULL: those that an equality can find."""
-    found = _column(rows, name)
-    return rows if found is None else rows.filter(pc.is_valid(found))
+    column = _column(rows, name)
+    return rows if column is None else rows.filter(pc.is_valid(column))
 
 
 def _few_values(rows: pa.Table, name: str) -> list[exp.Expr] | None:
     column = _column(rows, name)
     if column is None or not (pa.types.is_integer(column.type) or pa.types.is_string(column.type)):
         return None
-    found = pc.unique(column)
-    if not 0 < len(found) <= MOST_LITERALS or found.null_count:
+    unique = pc.unique(column)
+    if not 0 < len(unique) <= MOST_LITERALS or unique.null_count:
         return None
-    return [exp.convert(value) for value in found.to_pylist()]
+    return [exp.convert(value) for value in unique.to_pylist()]
 
 
 def _column(rows: pa.Table, name: str) -> pa.ChunkedArray | None:
-    place = next((n for n, known in enumerate(rows.schema.names) if known.lower() == name), None)
+    place = next((n for n, column_name in enumerate(rows.schema.names) if column_name.lower() == name), None)
     return None if place is None else rows.column(place)

@@ -161,13 +161,13 @@ class Block:
         """The whole query over other inputs."""
         select = self.select.copy()
         places = [select.args["from_"], *(select.args.get("joins") or ())]
-        for place, given in zip(places, inputs, strict=True):
-            place.set("this", given.copy())
+        for place, new_input in zip(places, inputs, strict=True):
+            place.set("this", new_input.copy())
         return select
 
     def weighted(self, projections: Sequence[Projection], steps: Steps) -> list[exp.Select]:
         """The change of its joined rows, with other columns."""
-        found = []
+        terms = []
         for place, one in enumerate(self.inputs):
             if not one.sources & steps.changed or (change := one.change(steps)) is None:
                 continue
@@ -177,7 +177,7 @@ class Block:
                 term = self._joined([*before, change, *behind], projections)
                 if isinstance(one.reads, int) and one.reads in steps.changes:
                     self._narrow(term, one, steps.changes[one.reads], steps)
-                found.append(with_weight(term, exp.column(WEIGHT, table=one.alias, quoted=True)))
+                terms.append(with_weight(term, exp.column(WEIGHT, table=one.alias, quoted=True)))
                 continue
             values = [(equality.inner, f"key_{number}") for number, equality in enumerate(one.equalities)]
             name, rows = steps.keep(projected(exp.select().from_(change), values).distinct())
@@ -186,8 +186,8 @@ class Block:
                 term = self._joined([*before, one.at(moment), *behind], projections)
                 self._say_keys(term, one, rows, steps)
                 limit(term, name, [(equality.outer, equality.sign) for equality in one.equalities])
-                found.append(with_weight(term, number_of(weight)))
-        return found
+                terms.append(with_weight(term, number_of(weight)))
+        return terms
 
     def _narrow(self, term: exp.Select, changed: Input, changes: pa.Table, steps: Steps) -> None:
         """Limits the inputs that are joined by a column of a changed input to the values that its changes have there."""
@@ -217,7 +217,7 @@ class Block:
 
     def _alike(self, one: exp.Expr, other: exp.Expr, steps: Steps) -> bool:
         """True if both are columns of sources, and of one kind."""
-        reads = {known.alias: known.reads for known in self.inputs}
+        reads = {block_input.alias: block_input.reads for block_input in self.inputs}
         kinds = []
         for column in (one, other):
             number = reads.get(column.table) if isinstance(column, exp.Column) else None
@@ -289,11 +289,11 @@ def limit(select: exp.Select, name: str, values: Sequence[tuple[exp.Expr, type[e
 def target_rows(outputs: Sequence[tuple[str, Field]], keys: Sequence[str], step: str, rows: pa.Table) -> exp.Select:
     """The rows that the target has of the keys of a step, to go."""
     values = [(exp.column(field.name, table=TARGET, quoted=True), name) for name, field in outputs]
-    found = projected(exp.select().from_(named(TARGET, TARGET)), values)
+    query = projected(exp.select().from_(named(TARGET, TARGET)), values)
     for number, key in enumerate(keys):
-        add_literals(found, exp.column(key, table=TARGET, quoted=True), rows, f"key_{number}")
-    limit(found, step, [(exp.column(key, table=TARGET, quoted=True), exp.NullSafeEQ) for key in keys])
-    return with_weight(found, number_of(-1))
+        add_literals(query, exp.column(key, table=TARGET, quoted=True), rows, f"key_{number}")
+    limit(query, step, [(exp.column(key, table=TARGET, quoted=True), exp.NullSafeEQ) for key in keys])
+    return with_weight(query, number_of(-1))
 
 
 def named(name: str, alias: str) -> exp.Expr:
@@ -326,8 +326,8 @@ def weighed(query: exp.Query, columns: Sequence[str], weight: int) -> exp.Select
 
 def number_of(weight: int) -> exp.Expr:
     """A weight as an expression."""
-    one = exp.Literal.number(1)
-    return exp.Cast(this=one if weight > 0 else exp.Neg(this=one), to=exp.DataType(this=exp.DType.INT))
+    literal = exp.Literal.number(1)
+    return exp.Cast(this=literal if weight > 0 else exp.Neg(this=literal), to=exp.DataType(this=exp.DType.INT))
 
 
 def renamed(term: exp.Select, columns: Sequence[str]) -> exp.Select:

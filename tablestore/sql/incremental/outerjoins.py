@@ -132,4 +132,4 @@ def _renamed(readers: Iterable[exp.Expr | None], aliases: set[str], alias: str) 
 
 
 def _columns(names: _Names) -> list[exp.Expr]:
-    return [exp.alias_(exp.column(name, table=table, quoted=True), given, quoted=True) for (table, name), given in names.items()]
+    return [exp.alias_(exp.column(name, table=table, quoted=True), alias, quoted=True) for (table, name), alias in names.items()]

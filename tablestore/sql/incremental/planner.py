@@ -78,11 +78,11 @@ class IncrementalPlan:
             steps = Steps(changed, run, changes or {}, self.kinds, target)
             if self.state is None:
                 return self._added_up(self._terms(steps), steps)
-            known, terms = self.state.change(steps)
-            rest = self._added_up(terms, steps)
-            found = [rows for rows in (known, rest) if rows is not None]
+            known_rows, terms = self.state.change(steps)
+            other_rows = self._added_up(terms, steps)
+            tables = [rows for rows in (known_rows, other_rows) if rows is not None]
             # No group is in both.
-            return pa.concat_tables(found, promote_options="permissive") if found else None
+            return pa.concat_tables(tables, promote_options="permissive") if tables else None
 
     def is_replaced_by_key(self, node: Keyed) -> bool:
         """True if the rows of a part that go are those that the target has, and not those that its query gives."""
@@ -140,7 +140,7 @@ def plan_incremental(
                 "constants, and sums of whole numbers and short decimals do"
             )
         plan = IncrementalPlan(node, outputs, names, kinds, state)
-        if any(not plan.is_replaced_by_key(found) for found in nodes_with_ties(node, sources)):
+        if any(not plan.is_replaced_by_key(tied_node) for tied_node in nodes_with_ties(node, sources)):
             raise NoRuleError(
                 "a window of it orders rows by columns in which several may be equal; add those of the primary key to its ORDER BY"
             )
@@ -155,7 +155,7 @@ def _outputs(node: Node, target: TargetShape) -> tuple[tuple[str, Field], ...]:
     if len(columns) != len(fields) or len(set(columns)) < len(columns):
         raise NoRuleError(f"it has {len(columns)} columns or two of one name, and the table {len(fields)}")
     for field in fields:
-        if any(isinstance(found, (MapType, MultisetType)) for found in types_in(field.type)):
+        if any(isinstance(part_type, (MapType, MultisetType)) for part_type in types_in(field.type)):
             raise NoRuleError(f"column {field.name} is a map, and SQL does not compare maps")
     by_name = {field.name.lower(): field for field in fields}
     if set(by_name) == set(columns):

@@ -82,13 +82,13 @@ def _columns(source: SourceShape) -> dict[str, str]:
 def _named(text: str, source_of: Sequence[int], sources: Sequence[SourceShape]) -> str:
     tokens = Tokens(text)
     references = references_in(tokens)
-    for found, number in zip(references, source_of, strict=True):
-        if found.time_travel is not None or found.options or found.call is not None:
+    for reference, number in zip(references, source_of, strict=True):
+        if reference.time_travel is not None or reference.options or reference.call is not None:
             raise NoRuleError(f"it reads {sources[number].name} as of a snapshot, or its changes")
-        if found.sampled:
+        if reference.sampled:
             raise NoRuleError("it has a TABLESAMPLE")
-    edits = [edit for place, found in enumerate(references) for edit in relation_edits(found, place)]
-    paths = [(found, tuple(sources[number].name.split("."))) for found, number in zip(references, source_of, strict=True)]
+    edits = [edit for place, reference in enumerate(references) for edit in relation_edits(reference, place)]
+    paths = [(reference, tuple(sources[number].name.split("."))) for reference, number in zip(references, source_of, strict=True)]
     edits += prefix_edits(tokens, references, paths)
     return apply_edits(text, sorted(edits, key=lambda edit: edit.span), lambda place: f"{PREFIX}{source_of[place]}")
 
@@ -100,10 +100,10 @@ def _without_with(query: exp.Query, bound: Mapping[str, exp.Query]) -> exp.Query
         if clause.args.get("recursive"):
             raise NoRuleError("it has a recursive WITH")
         clause.pop()
-        known = dict(bound)
+        queries = dict(bound)
         for item in clause.expressions:
-            known[item.alias] = _without_with(item.this, known)
-        bound = known
+            queries[item.alias] = _without_with(item.this, queries)
+        bound = queries
     for table in list(query.find_all(exp.Table)):
         inner = table.find_ancestor(exp.Query)
         while inner is not None and inner is not query and inner.args.get("with_") is None:

@@ -33,14 +33,14 @@ def names_rows(columns: Collection[str], node: Node, sources: Sequence[SourceSha
     if any(value.find(*_ROW_MAKERS) is not None for value in selected.values()):
         return False
     held = [selected[name] for name in columns if name in selected]
-    known = {found for value in held if (found := _known(value)) is not None}
+    known_columns = {column for value in held if (column := _column_of(value)) is not None}
     if isinstance(node, Keyed) and next(windows_of(block.select), None) is None:
-        texts, following = {value.sql() for value in held}, _following(block, known, sources)[0]
+        texts, following = {value.sql() for value in held}, _following(block, known_columns, sources)[0]
         return all(key.sql() in texts or (isinstance(key, exp.Column) and (key.table, key.name) in following) for key in node.keys)
-    return names_joined_rows(known, block, sources)
+    return names_joined_rows(known_columns, block, sources)
 
 
-def _known(value: exp.Expr) -> _Column | None:
+def _column_of(value: exp.Expr) -> _Column | None:
     """A column, or the first that is not NULL of two columns of one input, which counts as another column of it."""
     if isinstance(value, exp.Column):
         return value.table, value.name
@@ -63,7 +63,7 @@ def _names_full_join(columns: Collection[str], union: Union, sources: Sequence[S
         names, block = [pair[place] for pair in union.apart], block_of(side)
         values = {one.alias_or_name: one.unalias() for one in block.select.expressions}
         types = [_type_of(values[name], block, sources) for name in names]
-        if any(found is None or found.nullable for found in types) or not names_rows(names, side, sources):
+        if any(value_type is None or value_type.nullable for value_type in types) or not names_rows(names, side, sources):
             return False
     return True
 
@@ -91,35 +91,39 @@ def block_of(node: Node) -> Block:
 
 def _following(block: Block, columns: Collection[_Column], sources: Sequence[SourceShape]) -> tuple[set[_Column], set[str]]:
     """The columns that joined rows share if they share some, and the inputs of which they have the same row."""
-    known, named = set(columns), set[str]()
+    known_columns, named = set(columns), set[str]()
     equalities = list(_equal_columns(block, sources))
     size = -1
-    while size != len(known) + len(named):
-        size = len(known) + len(named)
-        known |= {pair[1 - side] for pair in equalities for side in (0, 1) if pair[side] in known}
+    while size != len(known_columns) + len(named):
+        size = len(known_columns) + len(named)
+        known_columns |= {pair[1 - side] for pair in equalities for side in (0, 1) if pair[side] in known_columns}
         before: list[str] = []
         for one, join in _joined(block):
             if _only_filters(join):
                 continue
-            have = {name for alias, name in known if alias == one.alias}
+            have = {name for alias, name in known_columns if alias == one.alias}
             have |= {equality.inner.name for equality in one.equalities if _alike(equality.outer, equality.inner, block, sources)}
             # The right side of a LEFT JOIN is known by the rows on the left: these values, or none where nothing is found.
             if (not one.equalities or named.issuperset(before)) and _names_input(have, one, sources):
                 named.add(one.alias)
-                known |= {(one.alias, name) for name in _column_names(one, sources)}
+                known_columns |= {(one.alias, name) for name in _column_names(one, sources)}
             before.append(one.alias)
-    return known, named
+    return known_columns, named
 
 
-def _names_input(columns: Collection[str], one: Input, sources: Sequence[SourceShape]) -> bool:
-    if not isinstance(one.reads, int):
-        return names_rows(columns, one.reads, sources)
-    key = {name.lower() for name in sources[one.reads].primary_key}
+def _names_input(columns: Collection[str], block_input: Input, sources: Sequence[SourceShape]) -> bool:
+    if not isinstance(block_input.reads, int):
+        return names_rows(columns, block_input.reads, sources)
+    key = {name.lower() for name in sources[block_input.reads].primary_key}
     return bool(key) and key <= set(columns)
 
 
-def _column_names(one: Input, sources: Sequence[SourceShape]) -> Sequence[str]:
-    return [field.name.lower() for field in sources[one.reads].fields] if isinstance(one.reads, int) else one.reads.columns
+def _column_names(block_input: Input, sources: Sequence[SourceShape]) -> Sequence[str]:
+    return (
+        [field.name.lower() for field in sources[block_input.reads].fields]
+        if isinstance(block_input.reads, int)
+        else block_input.reads.columns
+    )
 
 
 def _equal_columns(block: Block, sources: Sequence[SourceShape]) -> Iterator[tuple[_Column, _Column]]:
@@ -141,7 +145,7 @@ def _alike(one: exp.Expr, other: exp.Expr, block: Block, sources: Sequence[Sourc
     types = [_type_of(side, block, sources) for side in (one, other)]
     if types[0] is None or types[1] is None:
         return False
-    kinds = [literal_kind(found) for found in types if found is not None]
+    kinds = [literal_kind(side_type) for side_type in types if side_type is not None]
     if kinds[0] is not None or kinds[1] is not None:
         return kinds[0] == kinds[1]
     plain = isinstance(types[0], AtomicType) and types[0].root is not TypeRoot.CHAR and not is_float(types[0])
@@ -158,8 +162,8 @@ def _type_of(value: exp.Expr, block: Block, sources: Sequence[SourceShape]) -> D
     if reads is None or isinstance(reads, Union):
         return None
     inner = block_of(reads)
-    found = next((one.unalias() for one in inner.select.expressions if one.alias_or_name == value.name), None)
-    return None if found is None else _type_of(found, inner, sources)
+    inner_value = next((one.unalias() for one in inner.select.expressions if one.alias_or_name == value.name), None)
+    return None if inner_value is None else _type_of(inner_value, inner, sources)
 
 
 def _joined(block: Block) -> Iterator[tuple[Input, exp.Join | None]]:

@@ -73,8 +73,8 @@ class NoRuleError(Exception):
 
 def check_names(texts: Iterable[str]) -> None:
     """Raises NoRuleError where a text, or the name of a column, has a name of those that the queries of a refresh give."""
-    if (own := next((found for text in texts if (found := _OWN.search(text)) is not None), None)) is not None:
-        raise NoRuleError(f"it has a name that begins with {own[0]}, as those of the refresh itself do")
+    if (reserved := next((match for text in texts if (match := _OWN.search(text)) is not None), None)) is not None:
+        raise NoRuleError(f"it has a name that begins with {reserved[0]}, as those of the refresh itself do")
 
 
 def source_at(number: int, moment: Moment) -> str:

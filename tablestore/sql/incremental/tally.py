@@ -62,11 +62,11 @@ class Tally:
             np.add.at(sums, group, numbers)
             return pa.array(sums[chosen])
 
-        came = {name: total(numbers) for name, numbers in self._numbers(changes).items()}
+        added = {name: total(numbers) for name, numbers in self._numbers(changes).items()}
         for n, (key, _) in enumerate(keys):
             old = old.append_column(f"key_{n}", key.take(pa.array(first[chosen])))
         try:
-            return self._judged(old, came)
+            return self._judged(old, added)
         except pa.ArrowInvalid:  # Past the end of a type. The engine says so.
             return None
 
@@ -88,29 +88,29 @@ class Tally:
             numbers[f"delta_{column}"] = pc.fill_null(changes.column(column).cast(pa.int64()), 0).to_numpy() * weight
         return numbers
 
-    def _judged(self, groups: pa.Table, came: Mapping[str, pa.Array]) -> pa.Table | None:
+    def _judged(self, groups: pa.Table, added: Mapping[str, pa.Array]) -> pa.Table | None:
         old = {name: groups.column(f"old_{name}") for name in (*self.counts, *self.sums)}
         new: dict[str, pa.ChunkedArray] = {}
         for name, column in self.counts.items():
-            new[name] = _sum(old[name], came["rows" if column is None else f"more_{column}"])
+            new[name] = _sum(old[name], added["rows" if column is None else f"more_{column}"])
         by_column = {column: new[name] for name, column in self.counts.items()}
-        left, there = by_column[None], pc.is_valid(old[next(name for name, column in self.counts.items() if column is None)])
+        left, in_target = by_column[None], pc.is_valid(old[next(name for name, column in self.counts.items() if column is None)])
         if pc.any(pc.less(left, 0)).as_py():
             return None
         for name, (column, required) in self.sums.items():
-            new[name] = _sum(old[name], came[f"delta_{column}"])
+            new[name] = _sum(old[name], added[f"delta_{column}"])
             if required:
                 continue
-            more, counted = came[f"more_{column}"], by_column.get(column)
+            more, counted = added[f"more_{column}"], by_column.get(column)
             if counted is None and pc.any(pc.less(more, 0)).as_py():
                 return None
             nothing = pc.and_(pc.is_null(old[name]), pc.equal(more, 0)) if counted is None else pc.equal(counted, 0)
             new[name] = pc.if_else(nothing, pa.scalar(None, new[name].type), new[name])
-        same = pc.and_(there, pc.greater(left, 0))
+        same = pc.and_(in_target, pc.greater(left, 0))
         for name, value in new.items():
             same = pc.and_(same, _is_same(old[name], value))
             groups = groups.append_column(f"new_{name}", value)
-        return groups.append_column(THERE, there).append_column("left_over", left).append_column("same", same)
+        return groups.append_column(THERE, in_target).append_column("left_over", left).append_column("same", same)
 
 
 def is_plain_key(data_type: DataType | None) -> bool:
@@ -118,9 +118,9 @@ def is_plain_key(data_type: DataType | None) -> bool:
     return isinstance(data_type, AtomicType) and data_type.root in _KEY_ROOTS
 
 
-def _sum(old: pa.ChunkedArray, came: pa.Array) -> pa.ChunkedArray:
+def _sum(old: pa.ChunkedArray, added: pa.Array) -> pa.ChunkedArray:
     """The old values (0 for none) plus what came, in the type of the old ones. Raises ArrowInvalid past the end of that type."""
-    return pc.add_checked(pc.fill_null(old, 0), came).cast(old.type)
+    return pc.add_checked(pc.fill_null(old, 0), added).cast(old.type)
 
 
 def _is_same(one: pa.ChunkedArray, other: pa.ChunkedArray) -> pa.ChunkedArray:

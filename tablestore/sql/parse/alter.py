@@ -121,14 +121,14 @@ def _refuse_constraints(cursor: Cursor) -> None:
         raise cursor.unsupported(_NO_KEYS)
 
 
-def _columns(cursor: Cursor, one: Callable[[], AlterAction], *, plural: bool) -> tuple[AlterAction, ...]:
+def _columns(cursor: Cursor, take_action: Callable[[], AlterAction], *, plural: bool) -> tuple[AlterAction, ...]:
     """Takes one column or several: in brackets, and behind COLUMNS also without."""
     if cursor.sees("("):
-        return tuple([one() for _ in cursor.listed()])
-    found = [one()]
+        return tuple([take_action() for _ in cursor.listed()])
+    actions = [take_action()]
     while plural and cursor.accept(","):
-        found.append(one())
-    return tuple(found)
+        actions.append(take_action())
+    return tuple(actions)
 
 
 def _column_word(cursor: Cursor) -> bool:
@@ -177,11 +177,11 @@ def _drop(cursor: Cursor) -> tuple[AlterAction, ...]:
     plural = _column_word(cursor)
     if_exists = cursor.if_exists()
 
-    def one() -> DropColumnAction:
+    def take_action() -> DropColumnAction:
         path = cursor.dotted("a column")
         return DropColumnAction(path=path.parts, if_exists=if_exists, span=path.span)
 
-    return _columns(cursor, one, plural=plural)
+    return _columns(cursor, take_action, plural=plural)
 
 
 def _drop_partitions(cursor: Cursor, *, if_exists: bool) -> DropPartitions:
@@ -207,11 +207,11 @@ def _modify(cursor: Cursor) -> tuple[AlterAction, ...]:
     _refuse_constraints(cursor)
     plural = _column_word(cursor)
 
-    def one() -> ModifyColumn:
+    def take_action() -> ModifyColumn:
         path = cursor.dotted("a column")
         return _changed(cursor, ModifyColumn(path=path.parts, type=data_type(cursor), span=path.span))
 
-    return _columns(cursor, one, plural=plural)
+    return _columns(cursor, take_action, plural=plural)
 
 
 def _alter_columns(cursor: Cursor) -> tuple[AlterAction, ...]:

@@ -144,8 +144,8 @@ _ONCE = {
 
 def _typed_column(cursor: Cursor, name: str, start: int, *, sparks: bool) -> tuple[PhysicalColumn | MetadataColumn, bool]:
     """Takes a column with its type; and True if it alone is the primary key."""
-    found = data_type(cursor, sparks=sparks)
-    column: PhysicalColumn | MetadataColumn = PhysicalColumn(name=name, type=found)
+    column_type = data_type(cursor, sparks=sparks)
+    column: PhysicalColumn | MetadataColumn = PhysicalColumn(name=name, type=column_type)
     key, seen = False, set[str]()
     while True:
         clause, kind = cursor.next.start, _ONCE.get(cursor.next.key)

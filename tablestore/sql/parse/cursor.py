@@ -83,10 +83,10 @@ class Cursor:
 
     def expect_one(self, *keys: str) -> str:
         """Takes one of these words. Raises InvalidInputError if none comes next."""
-        found = self.accept_one(*keys)
-        if found is None:
+        word = self.accept_one(*keys)
+        if word is None:
             raise self.error()
-        return found
+        return word
 
     def expect_end(self) -> None:
         """Raises InvalidInputError if something follows."""

@@ -85,48 +85,48 @@ class _TypeReader:
         cursor = self.cursor
         before, self.deepest = self.deepest, depth
         self._check_depth()
-        found = self._constructed(depth) if cursor.next.key in _CONSTRUCTED else self._atomic()
+        read_type = self._constructed(depth) if cursor.next.key in _CONSTRUCTED else self._atomic()
         while (suffix := cursor.accept_one("ARRAY", "MULTISET")) is not None:
-            found = ArrayType(element=found) if suffix == "ARRAY" else MultisetType(element=found)
+            read_type = ArrayType(element=read_type) if suffix == "ARRAY" else MultisetType(element=read_type)
             self.deepest += 1
             self._check_depth()
         self.deepest = max(before, self.deepest)
-        return found
+        return read_type
 
     def _check_depth(self) -> None:
         if self.deepest > MAX_TYPE_DEPTH:
             raise self.cursor.wrong(f"a type is nested more than {MAX_TYPE_DEPTH} levels deep")
 
     def _part(self, depth: int) -> DataType:
-        found = self.read(depth + 1)
-        return with_nullable(found, nullability(self.cursor) is not False)
+        part = self.read(depth + 1)
+        return with_nullable(part, nullability(self.cursor) is not False)
 
     def _constructed(self, depth: int) -> DataType:
         cursor = self.cursor
         name = cursor.take().key
         closing = ">" if cursor.expect_one("<", "(") == "<" else ")"
-        found: DataType
+        constructed: DataType
         match name:
             case "ARRAY":
-                found = ArrayType(element=self._part(depth))
+                constructed = ArrayType(element=self._part(depth))
             case "MULTISET":
-                found = MultisetType(element=self._part(depth))
+                constructed = MultisetType(element=self._part(depth))
             case "MAP":
                 key = self._part(depth)
                 cursor.expect(",")
-                found = MapType(key=key, value=self._part(depth))
+                constructed = MapType(key=key, value=self._part(depth))
             case _:
                 fields: dict[str, Field] = {}
                 while not fields or cursor.accept(","):
                     start = cursor.next.start
                     field = self._field(depth)
                     if (other := fields.setdefault(field.name.casefold(), field)) is not field:
-                        raise self._taken(field, other, start)
-                found = RowType(fields=tuple(fields.values()))
+                        raise self._same_field(field, other, start)
+                constructed = RowType(fields=tuple(fields.values()))
         cursor.expect(closing)
-        return found
+        return constructed
 
-    def _taken(self, field: Field, other: Field, start: int) -> InvalidInputError:
+    def _same_field(self, field: Field, other: Field, start: int) -> InvalidInputError:
         why = "stands here twice" if field.name == other.name else f"cannot be told from {other.name!r:.80} by a query"
         return self.cursor.wrong(f"the field {field.name!r:.80} {why}; rename one", start)
 

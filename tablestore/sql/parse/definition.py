@@ -83,14 +83,14 @@ def drop(cursor: Cursor) -> Drop | DropDatabase | DropCatalog | DropMaterialized
     if cursor.next.key in _ENGINES:
         return _engines(cursor, start)
     system = temporary and cursor.accept("SYSTEM")
-    what = cursor.accept_one("FUNCTION") if system else cursor.accept_one("TABLE", "VIEW", "FUNCTION")
-    if what is not None:
+    kind = cursor.accept_one("FUNCTION") if system else cursor.accept_one("TABLE", "VIEW", "FUNCTION")
+    if kind is not None:
         if_exists = cursor.if_exists()
-        path = cursor.path(f"the name of a {what.lower()}")
-        if what == "TABLE":
+        path = cursor.path(f"the name of a {kind.lower()}")
+        if kind == "TABLE":
             # Nothing is kept in a bin: every DROP is one.
             cursor.accept("PURGE")
-        return Drop(what=what.lower(), path=path, temporary=temporary, system=system, if_exists=if_exists)
+        return Drop(what=kind.lower(), path=path, temporary=temporary, system=system, if_exists=if_exists)
     if temporary:
         raise cursor.error()
     if cursor.accept_one(*DATABASES):
@@ -138,9 +138,9 @@ def _typed(cursor: Cursor) -> bool:
     """True if USING follows the list of columns."""
     at = cursor.at
     cursor.skip()
-    found = cursor.sees("USING")
+    has_using = cursor.sees("USING")
     cursor.at = at
-    return found
+    return has_using
 
 
 def _function(cursor: Cursor, start: int, *, temporary: bool, replaces: bool) -> CreateFunction | EngineStatement:

@@ -69,9 +69,9 @@ def refused_literal(tokens: Iterable[Token]) -> tuple[Span, str] | None:
 
 def _out_of_range(written: str, *, negative: bool) -> str | None:
     """The reason why a number has no value of its type; None if it has one."""
-    if (found := _WRITTEN.fullmatch(written)) is None:
+    if (match := _WRITTEN.fullmatch(written)) is None:
         return None
-    whole, fraction, exponent, suffix = found[1].lstrip("0"), found[2], found[3], found[4].upper()
+    whole, fraction, exponent, suffix = match[1].lstrip("0"), match[2], match[3], match[4].upper()
     if suffix in _WHOLE:
         name, most = _WHOLE[suffix]
         # A BIGINT has 19 digits.

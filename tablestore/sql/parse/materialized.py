@@ -82,36 +82,36 @@ def drop_materialized(cursor: Cursor) -> DropMaterializedTable:
     return DropMaterializedTable(path=cursor.path(_NAME), if_exists=if_exists)
 
 
-def _declared(cursor: Cursor, made: CreateMaterializedTable) -> tuple[CreateMaterializedTable, frozenset[str]]:
-    """Takes the clauses and the query; returns what they make of ``made``, and the first words of those that stand there."""
+def _declared(cursor: Cursor, statement: CreateMaterializedTable) -> tuple[CreateMaterializedTable, frozenset[str]]:
+    """Takes the clauses and the query; returns what they make of ``statement``, and the first words of those that stand there."""
     options: dict[str, str] = {}
     seen: set[str] = set()
     if cursor.sees("("):
         seen.add("(")
         constraint, primary_key = _key(cursor)
-        made = replace(made, constraint=constraint, primary_key=primary_key)
+        statement = replace(statement, constraint=constraint, primary_key=primary_key)
     while not cursor.accept("AS"):
         start, clause = cursor.next.start, cursor.next.key
         if clause in seen:
             raise cursor.wrong(f"the clause {clause} stands here twice")
         seen.add(clause)
         if cursor.accept("COMMENT"):
-            made = replace(made, comment=cursor.string("a comment"))
+            statement = replace(statement, comment=cursor.string("a comment"))
         elif cursor.accept("DISTRIBUTED"):
             distribution(cursor, options, start, needs_buckets=False)
         elif cursor.accept("PARTITIONED"):
             cursor.expect("BY")
-            made = replace(made, partitioned_by=partition_columns(cursor))
+            statement = replace(statement, partitioned_by=partition_columns(cursor))
         elif cursor.accept("WITH"):
             for _ in cursor.listed():
                 set_option(cursor, options)
         elif cursor.accept("FRESHNESS"):
-            made = replace(made, freshness=_freshness(cursor))
+            statement = replace(statement, freshness=_freshness(cursor))
         elif cursor.accept("REFRESH_MODE"):
-            made = replace(made, refresh_mode=_refresh_mode(cursor))
+            statement = replace(statement, refresh_mode=_refresh_mode(cursor))
         else:
             raise cursor.error()
-    return replace(made, query=cursor.query(), options=options), frozenset(seen)
+    return replace(statement, query=cursor.query(), options=options), frozenset(seen)
 
 
 def _action(cursor: Cursor, path: Path) -> MaterializedAction:
@@ -131,8 +131,8 @@ def _action(cursor: Cursor, path: Path) -> MaterializedAction:
         verify = cursor.accept("VERIFY")
         return Refresh(partition=partition, verify=verify, span=cursor.span_from(start))
     if cursor.accept("STAGE"):
-        declared, given = _declared(cursor, CreateMaterializedTable(path=path, query=Fragment("")))
-        return Stage(declared=declared, given=given)
+        declared, clauses = _declared(cursor, CreateMaterializedTable(path=path, query=Fragment("")))
+        return Stage(declared=declared, given=clauses)
     for word, action in _OF_VERSIONS.items():
         if cursor.accept(word):
             return action
@@ -146,10 +146,10 @@ def _set(cursor: Cursor) -> MaterializedAction:
         return SetRefreshMode(refresh_mode=_refresh_mode(cursor))
     options: dict[str, str] = {}
     for _ in cursor.listed():
-        one: dict[str, str] = {}
-        set_option(cursor, one)
+        option: dict[str, str] = {}
+        set_option(cursor, option)
         # The last value counts for a key that stands here twice.
-        options |= one
+        options |= option
     return SetOptions(options=options)
 
 
@@ -163,11 +163,11 @@ def _key(cursor: Cursor) -> tuple[str | None, tuple[str, ...]]:
             raise cursor.unsupported(_ONLY_KEY)
         cursor.hope("CONSTRAINT")
         raise cursor.error("PRIMARY KEY")
-    found = key_constraint(cursor)
+    key = key_constraint(cursor)
     if cursor.sees(","):
         raise cursor.unsupported(_ONLY_KEY)
     cursor.expect(")")
-    return found
+    return key
 
 
 def _freshness(cursor: Cursor) -> Interval:

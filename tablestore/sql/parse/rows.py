@@ -90,17 +90,17 @@ def alias(cursor: Cursor, *not_one: str) -> str | None:
 
 def assignments(cursor: Cursor, stops: Callable[[], bool]) -> tuple[Assignment, ...]:
     """Takes ``column = expression, …`` up to where ``stops`` holds."""
-    found: dict[tuple[str, ...], Assignment] = {}
+    by_column: dict[tuple[str, ...], Assignment] = {}
     while True:
         start = cursor.next.start
         column = cursor.dotted("a column").parts
         cursor.expect("=")
         value = assigned(cursor, lambda: cursor.next.key == "," or stops())
-        if column in found:
+        if column in by_column:
             raise cursor.wrong(f"the column {'.'.join(column)!r:.80} is set twice", start)
-        found[column] = Assignment(column=column, value=value, span=cursor.span_from(start))
+        by_column[column] = Assignment(column=column, value=value, span=cursor.span_from(start))
         if not cursor.accept(","):
-            return tuple(found.values())
+            return tuple(by_column.values())
 
 
 def assigned(cursor: Cursor, stops: Callable[[], bool]) -> Fragment | None:
@@ -140,9 +140,9 @@ def _partition_value(cursor: Cursor) -> Fragment:
 def _bracketed_query(cursor: Cursor) -> bool:
     at = cursor.at
     cursor.take()
-    found = cursor.sees_query()
+    is_query = cursor.sees_query()
     cursor.at = at
-    return found
+    return is_query
 
 
 def _skip_names(cursor: Cursor) -> None:

@@ -16,15 +16,15 @@ def split_script(text: str) -> tuple[Fragment, ...]:
     Raises InvalidInputError for a text, a name or a comment that is not closed.
     """
     tokens = tokenize(text)[:-1]
-    found: list[Fragment] = []
+    statements: list[Fragment] = []
     first = 0
     while first < len(tokens):
         end = _end(tokens, first)
         if end > first:
             span = Span(tokens[first].start, tokens[end - 1].end)
-            found.append(Fragment(text[span.start : span.end], span))
+            statements.append(Fragment(text[span.start : span.end], span))
         first = end + 1
-    return tuple(found)
+    return tuple(statements)
 
 
 def _end(tokens: list[Token], first: int) -> int:

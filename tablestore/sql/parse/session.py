@@ -23,13 +23,13 @@ _ENGINES_SETS = (("TIME", "ZONE"), ("VAR",), ("VARIABLE",))
 def use(cursor: Cursor) -> UseNames:
     """Takes USE …."""
     cursor.expect("USE")
-    what = "any"
+    kind = "any"
     if cursor.sees_name(1) and cursor.accept("CATALOG"):
-        what = "catalog"
+        kind = "catalog"
     elif cursor.sees_name(1) and cursor.accept_one(*DATABASES):
-        what = "database"
-    most = 1 if what == "catalog" else 2
-    return UseNames(what=what, path=cursor.path(f"the name of a {'database' if what == 'any' else what}", most))
+        kind = "database"
+    most = 1 if kind == "catalog" else 2
+    return UseNames(what=kind, path=cursor.path(f"the name of a {'database' if kind == 'any' else kind}", most))
 
 
 def set_option(cursor: Cursor) -> SetSessionOption | Show | EngineStatement:

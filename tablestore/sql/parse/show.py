@@ -42,8 +42,8 @@ def show(cursor: Cursor) -> Show | EngineStatement:
     if cursor.accept("CREATE"):
         return _create(cursor)
     if cursor.accept("CURRENT"):
-        what = cursor.expect_one("CATALOG", *DATABASES)
-        return Show(kind=ShowKind.CURRENT_CATALOG if what == "CATALOG" else ShowKind.CURRENT_DATABASE)
+        kind = cursor.expect_one("CATALOG", *DATABASES)
+        return Show(kind=ShowKind.CURRENT_CATALOG if kind == "CATALOG" else ShowKind.CURRENT_DATABASE)
     if cursor.accept("TBLPROPERTIES"):
         return _properties(cursor)
     if cursor.accept("COLUMNS"):
@@ -73,14 +73,14 @@ def describe(cursor: Cursor) -> Describe | EngineStatement:
         return EngineStatement(text=cursor.fragment_from(start))
     if cursor.sees_query() and not cursor.sees("TABLE"):
         raise cursor.unsupported("DESCRIBE of a query is not supported; EXPLAIN it, or create a TEMPORARY VIEW and DESCRIBE that")
-    what = "table"
+    kind = "table"
     if cursor.sees_name(1) and (word := cursor.accept_one("TABLE", "CATALOG", *DATABASES)):
-        what = "database" if word in DATABASES else word.lower()
+        kind = "database" if word in DATABASES else word.lower()
     extended = cursor.sees_name(1) and cursor.accept_one("EXTENDED", "FORMATTED") is not None
-    most = {"table": 3, "database": 2, "catalog": 1}[what]
-    path = cursor.path(f"the name of a {what}", most)
-    partition = optional_partition(cursor) if what == "table" else None
-    return Describe(path=path, what=what, extended=extended, partition=partition)
+    most = {"table": 3, "database": 2, "catalog": 1}[kind]
+    path = cursor.path(f"the name of a {kind}", most)
+    partition = optional_partition(cursor) if kind == "table" else None
+    return Describe(path=path, what=kind, extended=extended, partition=partition)
 
 
 def _create(cursor: Cursor) -> Show:
@@ -93,12 +93,12 @@ def _create(cursor: Cursor) -> Show:
 
 
 def _properties(cursor: Cursor) -> Show:
-    found = Show(kind=ShowKind.OPTIONS, path=cursor.path("the name of a table"))
+    statement = Show(kind=ShowKind.OPTIONS, path=cursor.path("the name of a table"))
     if not cursor.accept("("):
-        return found
+        return statement
     key = option_key(cursor)
     cursor.expect(")")
-    return replace(found, key=key)
+    return replace(statement, key=key)
 
 
 def _columns(cursor: Cursor) -> Show:
@@ -122,16 +122,18 @@ def _of_table(cursor: Cursor, kind: ShowKind) -> Show:
     return Show(kind=kind, path=path, partition=partition)
 
 
-def _list(cursor: Cursor, found: Show) -> Show:
-    if found.kind not in _EVERYWHERE and cursor.accept_one("FROM", "IN"):
-        one = found.kind is ShowKind.DATABASES
-        found = replace(found, path=cursor.path(f"the name of a {'catalog' if one else 'database'}", 1 if one else 2))
-    return _like(cursor, found)
+def _list(cursor: Cursor, statement: Show) -> Show:
+    if statement.kind not in _EVERYWHERE and cursor.accept_one("FROM", "IN"):
+        is_databases = statement.kind is ShowKind.DATABASES
+        statement = replace(
+            statement, path=cursor.path(f"the name of a {'catalog' if is_databases else 'database'}", 1 if is_databases else 2)
+        )
+    return _like(cursor, statement)
 
 
-def _like(cursor: Cursor, found: Show) -> Show:
+def _like(cursor: Cursor, statement: Show) -> Show:
     negated = cursor.accept("NOT")
     word = cursor.expect_one("LIKE", "ILIKE") if negated else cursor.accept_one("LIKE", "ILIKE")
     if word is None and not cursor.sees_text():
-        return found
-    return replace(found, like=cursor.string("a pattern"), like_ignores_case=word == "ILIKE", not_like=negated)
+        return statement
+    return replace(statement, like=cursor.string("a pattern"), like_ignores_case=word == "ILIKE", not_like=negated)

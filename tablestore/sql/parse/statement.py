@@ -112,8 +112,8 @@ def checked_text(text: object, what: str) -> str:
 def _statement(cursor: Cursor) -> "Statement":
     verb = cursor.next.key
     if verb in _VERBS:
-        found: Statement = imported(f"tablestore.sql.parse.{_VERBS[verb]}")(cursor)
-        return found
+        statement: Statement = imported(f"tablestore.sql.parse.{_VERBS[verb]}")(cursor)
+        return statement
     if verb == "EXPLAIN":
         return _explain(cursor)
     if verb == "EXECUTE" or cursor.sees("BEGIN", "STATEMENT"):

@@ -39,7 +39,7 @@ def create_table(cursor: Cursor, *, temporary: bool, replaces: bool, must_exist:
             element(cursor, elements, sparks=sparks)
     if elements.columns and elements.names:
         raise cursor.wrong(f"expected a type for the column {elements.names[0]!r:.80}: either all columns have one, or none")
-    made = CreateTable(
+    statement = CreateTable(
         path=path,
         columns=tuple(elements.columns) or None,
         names=tuple(elements.names),
@@ -51,7 +51,7 @@ def create_table(cursor: Cursor, *, temporary: bool, replaces: bool, must_exist:
         replace=replaces,
         must_exist=must_exist,
     )
-    return _checked(cursor, _clauses(cursor, made))
+    return _checked(cursor, _clauses(cursor, statement))
 
 
 def _names_provider(cursor: Cursor) -> bool:
@@ -59,12 +59,12 @@ def _names_provider(cursor: Cursor) -> bool:
     at = cursor.at
     while not cursor.at_end() and cursor.next.key not in ("USING", "AS"):
         cursor.skip()
-    found = cursor.next.key == "USING"
+    has_using = cursor.next.key == "USING"
     cursor.at = at
-    return found
+    return has_using
 
 
-def _clauses(cursor: Cursor, made: CreateTable) -> CreateTable:
+def _clauses(cursor: Cursor, statement: CreateTable) -> CreateTable:
     options: dict[str, str] = {}
     seen: set[str] = set()
     while not cursor.at_end():
@@ -75,30 +75,30 @@ def _clauses(cursor: Cursor, made: CreateTable) -> CreateTable:
         seen.add(clause)
         if cursor.accept("COMMENT"):
             cursor.accept("=")
-            made = replace(made, comment=cursor.string("a comment"))
+            statement = replace(statement, comment=cursor.string("a comment"))
         elif cursor.accept("PARTITIONED"):
             cursor.expect("BY")
-            made = replace(made, partitioned_by=partition_columns(cursor))
+            statement = replace(statement, partitioned_by=partition_columns(cursor))
         elif cursor.accept_one("WITH", "OPTIONS", "TBLPROPERTIES"):
             for _ in cursor.listed():
                 set_option(cursor, options)
         elif cursor.accept("USING"):
-            made = replace(made, provider=str(cursor.dotted("a format such as tablestore or parquet")))
+            statement = replace(statement, provider=str(cursor.dotted("a format such as tablestore or parquet")))
         elif cursor.accept("LOCATION"):
             add_option(cursor, options, "path", cursor.string("a path"), cursor.span_from(start))
         elif word := cursor.accept_one("DISTRIBUTED", "CLUSTERED"):
             distribution(cursor, options, start, clustered=word == "CLUSTERED")
         elif cursor.accept("LIKE"):
-            made = replace(made, like=_like(cursor))
+            statement = replace(statement, like=_like(cursor))
         elif cursor.accept("AS"):
-            made = replace(made, query=cursor.query())
+            statement = replace(statement, query=cursor.query())
             break
         elif clause in _OTHER_CLAUSES:
             raise cursor.unsupported(f"the clause {clause} is not supported; {_OTHER_CLAUSES[clause]}")
         else:
             cursor.hope("the end of the statement")
             raise cursor.error()
-    return replace(made, options=options)
+    return replace(statement, options=options)
 
 
 def partition_columns(cursor: Cursor) -> tuple[str, ...]:
@@ -156,20 +156,22 @@ def _like(cursor: Cursor) -> LikeClause:
         while not cursor.accept(")"):
             start = cursor.next.start
             how = cursor.expect_one(*_LIKE_HOW)
-            what = cursor.expect_one(*_LIKE_WHAT).lower()
-            if what in choices:
-                raise cursor.wrong(f"LIKE says twice what becomes of {what}", start)
-            choices[what] = how.lower()
+            category = cursor.expect_one(*_LIKE_WHAT).lower()
+            if category in choices:
+                raise cursor.wrong(f"LIKE says twice what becomes of {category}", start)
+            choices[category] = how.lower()
             cursor.accept(",")
     return LikeClause(source=source, choices=choices)
 
 
-def _checked(cursor: Cursor, made: CreateTable) -> CreateTable:
-    if made.names and made.query is None:
-        raise cursor.error(f"AS query, or a type for the column {made.names[0]!r:.80}")
-    if made.like and made.query:
+def _checked(cursor: Cursor, statement: CreateTable) -> CreateTable:
+    if statement.names and statement.query is None:
+        raise cursor.error(f"AS query, or a type for the column {statement.names[0]!r:.80}")
+    if statement.like and statement.query:
         raise cursor.wrong("a table takes its columns from LIKE or from AS, not from both")
-    given = made.columns or made.like or made.query or made.provider or "connector" in made.options
-    if not given:
+    columns_source = (
+        statement.columns or statement.like or statement.query or statement.provider or "connector" in statement.options
+    )
+    if not columns_source:
         raise cursor.error("columns, LIKE or AS")
-    return made
+    return statement

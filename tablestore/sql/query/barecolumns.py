@@ -24,10 +24,10 @@ def bare_columns(text: str, names: frozenset[str], tables: frozenset[str]) -> li
             tree = sqlglot.parse_one(text, read=Spark4)
     except SqlglotError:
         return []
-    found = []
+    places = []
     for column in tree.find_all(exp.Column):
         first = column.parts[0]
         of_table = len(column.parts) > 1 and first.name.casefold() in tables
         if first.name.casefold() in names and not of_table and column.find_ancestor(exp.Query) is None:
-            found.append(first.meta["start"])
-    return sorted(found)
+            places.append(first.meta["start"])
+    return sorted(places)

@@ -104,12 +104,12 @@ class Spark4(Spark):
 
         def _parse_types(self, check_func: bool = False, schema: bool = False, *args: Any, **kwargs: Any) -> exp.Expr | None:
             # Hive's parser makes texts of them too, and parses both of these words for each type that it finds.
-            found = parser.Parser._parse_types(self, check_func, schema, *args, **kwargs)
-            for node in () if found is None or schema else found.find_all(exp.DataType):
+            parsed = parser.Parser._parse_types(self, check_func, schema, *args, **kwargs)
+            for node in () if parsed is None or schema else parsed.find_all(exp.DataType):
                 if node.this in _TEXTS:
                     node.set("this", exp.DType.TEXT)
                     node.set("expressions", None)
-            return found
+            return parsed
 
         def _parse_assignment(self) -> exp.Expr | None:
             # A literal of a list, which is the whole expression: sqlglot would ask thirty methods what else it may begin.
@@ -126,10 +126,10 @@ class Spark4(Spark):
 
         def _parse_expression(self) -> exp.Expr | None:
             first = self._curr
-            found = super()._parse_expression()
-            if found is not None:
-                found.meta[WRITTEN] = (first.start, self._prev.end + 1)
-            return found
+            expression = super()._parse_expression()
+            if expression is not None:
+                expression.meta[WRITTEN] = (first.start, self._prev.end + 1)
+            return expression
 
 
 def spans_of(nodes: Iterable[exp.Expr], tokens: Tokens) -> dict[int, tuple[int, int]]:
@@ -138,17 +138,17 @@ def spans_of(nodes: Iterable[exp.Expr], tokens: Tokens) -> dict[int, tuple[int, 
     sqlglot knows where names, numbers, texts and most functions stand. Of what has other parts (NULL, parameters) nothing is known.
     """
     starts = {tokens[at].start: at for at in range(len(tokens))}
-    found: dict[int, tuple[int, int]] = {}
+    spans: dict[int, tuple[int, int]] = {}
     for node in nodes:
         at = starts.get(node.meta.get("start", -1))
         if at is not None and tokens.key(at + 1) == "(":
-            found[id(node)] = at, tokens.close(at + 1) + 1
+            spans[id(node)] = at, tokens.close(at + 1) + 1
             continue
-        parts = [found.get(id(part)) for part in node.iter_expressions() if not isinstance(part, exp.DataType)]
-        known = [part for part in parts if part is not None] + ([(at, at + 1)] if at is not None else [])
-        if known and None not in parts:
-            found[id(node)] = _with_signs(node, min(first for first, _ in known), max(end for _, end in known), tokens)
-    return found
+        parts = [spans.get(id(part)) for part in node.iter_expressions() if not isinstance(part, exp.DataType)]
+        known_spans = [part for part in parts if part is not None] + ([(at, at + 1)] if at is not None else [])
+        if known_spans and None not in parts:
+            spans[id(node)] = _with_signs(node, min(first for first, _ in known_spans), max(end for _, end in known_spans), tokens)
+    return spans
 
 
 def _with_signs(node: exp.Expr, first: int, end: int, tokens: Tokens) -> tuple[int, int]:

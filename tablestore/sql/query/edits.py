@@ -16,9 +16,9 @@ def relation_edits(reference: Reference, relation: int) -> Iterator[Edit]:
     """The edits that put the name of a relation in the place of a table."""
     alias = "" if reference.alias_at is None else f" AS {quote_name(reference.path.parts[-1])}"
     end = reference.span.end if reference.cut is None else reference.cut.end
-    here = reference.alias_at == end
-    yield Edit(span=Span(reference.span.start, end), relation=relation, text=alias if here else "")
-    if reference.alias_at is not None and not here:
+    is_alias_last = reference.alias_at == end
+    yield Edit(span=Span(reference.span.start, end), relation=relation, text=alias if is_alias_last else "")
+    if reference.alias_at is not None and not is_alias_last:
         yield Edit(span=Span(reference.alias_at, reference.alias_at), text=alias)
 
 
@@ -30,7 +30,7 @@ def prefix_edits(
     ``replaced``: references with the whole path of their tables.
     """
     named = [(reference, path) for reference, path in replaced if reference.alias_at is not None]
-    taken = {reference.span.start for reference in references}
+    reference_starts = {reference.span.start for reference in references}
     behind = 0
     for dot in tokens.places((".",)) if named else ():
         at = dot - 1
@@ -40,7 +40,7 @@ def prefix_edits(
         behind = tokens.after_chain(at)
         parts = [tokens.name(i) for i in range(at, behind, 2)]
         columns = 0 if (tokens.key(behind), tokens.key(behind + 1)) == (".", "*") else 1
-        if len(parts) > columns + 1 and tokens.key(behind) != "(" and tokens[at].start not in taken:
+        if len(parts) > columns + 1 and tokens.key(behind) != "(" and tokens[at].start not in reference_starts:
             scoped = [item for item in named if item[0].scope.start <= tokens[at].start < item[0].scope.end]
             cut = max((_prefix(parts, len(parts) - columns, item) for item in scoped), default=0)
             if cut > 1:
@@ -57,7 +57,7 @@ def _prefix(parts: Sequence[str], most: int, named: tuple[Reference, Sequence[st
     reference, path = named
     for count in range(min(most, 3), 1, -1):
         prefix = [part.casefold() for part in parts[:count]]
-        for known in (reference.path.parts, path):
-            if prefix == [part.casefold() for part in known[-count:]]:
+        for table_path in (reference.path.parts, path):
+            if prefix == [part.casefold() for part in table_path[-count:]]:
                 return count
     return 0

@@ -34,10 +34,10 @@ def gives_options(text: str, hint: Token) -> bool:
 
 def options_of(text: str, hints: Iterable[Token]) -> tuple[DynamicOption, ...]:
     """The options that hints give, none of which is of another kind. Raises InvalidInputError, also for a key that comes twice."""
-    found: dict[str, DynamicOption] = {}
+    options: dict[str, DynamicOption] = {}
     for hint in hints:
         cursor = Cursor(text, _inside(hint))
-        while not found or cursor.next.kind is not Kind.END:
+        while not options or cursor.next.kind is not Kind.END:
             cursor.expect(OPTIONS)
             for _ in cursor.listed():
                 start = cursor.next.start
@@ -45,11 +45,11 @@ def options_of(text: str, hints: Iterable[Token]) -> tuple[DynamicOption, ...]:
                 cursor.expect("=")
                 value = cursor.string("its value")
                 option = DynamicOption(key, value, cursor.span_from(start))
-                if key in found:
+                if key in options:
                     raise syntax_error(text, option.span, f"the option {key!r} is given twice")
-                found[key] = option
+                options[key] = option
             cursor.accept(",")
-    return tuple(found.values())
+    return tuple(options.values())
 
 
 def misplaced(text: str, hint: Token) -> InvalidInputError:

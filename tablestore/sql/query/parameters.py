@@ -66,18 +66,18 @@ def checked_parameters(text: str, parameters: Parameters) -> Parameters:
         return parameters
     named = parameters if isinstance(parameters, Mapping) else {f"_{at + 1}": value for at, value in enumerate(parameters)}
     for name, value in named.items():
-        if (found := _strange(value)) is not None:
-            raise _no_value(text, name, found)
-    taken = {name: _taken(value) for name, value in named.items()}
-    return taken if isinstance(parameters, Mapping) else list(taken.values())
+        if (fault := _strange(value)) is not None:
+            raise _no_value(text, name, fault)
+    plain_values = {name: _plain_value(value) for name, value in named.items()}
+    return plain_values if isinstance(parameters, Mapping) else list(plain_values.values())
 
 
-def _no_value(text: str, name: str, found: str) -> InvalidInputError:
+def _no_value(text: str, name: str, fault: str) -> InvalidInputError:
     marker = next((marker for marker in find_markers(Tokens(text)) if marker.name == name), None)
     shown = f":{name:.80}" if marker is None else text[marker.span.start : marker.span.end]
     place = "; the statement does not name it, so leave it out" if marker is None else f"\n{marked(text, marker.span)}"
     return InvalidInputError(
-        f"the parameter {shown} has {found}, which no column has: give None, a bool, a number, a text, bytes, a date, a time, a "
+        f"the parameter {shown} has {fault}, which no column has: give None, a bool, a number, a text, bytes, a date, a time, a "
         f"datetime or a timedelta, or lists and dicts of them{place}",
         kind="parameters",
     )
@@ -89,7 +89,7 @@ def _strange(value: Any, depth: int = 0) -> str | None:
         return f"a value that is nested more than {_DEEPEST} levels deep"
     if isinstance(value, (Mapping, list, tuple)):
         parts = (*value, *value.values()) if isinstance(value, Mapping) else value
-        return next((found for part in parts if (found := _strange(part, depth + 1)) is not None), None)
+        return next((fault for part in parts if (fault := _strange(part, depth + 1)) is not None), None)
     if isinstance(value, str) and not _is_unicode(value):
         return f"a text that is no Unicode ({value!r:.80})"
     if _has_too_many_digits(value):
@@ -122,12 +122,12 @@ def _is_of_numpy(value: Any) -> bool:
     return kind is not None and (kind.kind in "USM" or (kind.kind in "biuf" and kind.itemsize <= _LONGEST_NUMBER))
 
 
-def _taken(value: Any) -> Any:
+def _plain_value(value: Any) -> Any:
     """A value as both engines take it: they know values of numpy, memory and ids in few places."""
     if isinstance(value, Mapping):
-        return {name: _taken(part) for name, part in value.items()}
+        return {name: _plain_value(part) for name, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_taken(part) for part in value]
+        return [_plain_value(part) for part in value]
     if type(value).__module__ == "numpy":
         # Moments to the nanosecond would become numbers.
         return (value.astype("M8[us]") if value.dtype.str.endswith("[ns]") else value).tolist()
@@ -176,9 +176,9 @@ def with_literals(text: str, parameters: Parameters) -> str:
     edits = []
     for marker in find_markers(tokens):
         if (literal := literal_text(named[marker.name])) is None:
-            found, shown = type(named[marker.name]).__qualname__, text[marker.span.start : marker.span.end]
+            type_name, shown = type(named[marker.name]).__qualname__, text[marker.span.start : marker.span.end]
             raise InvalidInputError(
-                f"the parameter {shown} is a {found}, which no literal stands for: write the value into the query\n"
+                f"the parameter {shown} is a {type_name}, which no literal stands for: write the value into the query\n"
                 f"{marked(text, marker.span)}",
                 kind="parameters",
             )

@@ -65,13 +65,19 @@ def plan_query(
     tokens = Tokens(text) if isinstance(text, str) else text
     text = tokens.text
     marker_edits, values = bind_parameters(text, tokens, parameters)
-    pairs = [(found, made) for found, made in zip(references, replacements, strict=True) if made is not None]
-    edits = [edit for relation, (found, _) in enumerate(pairs) for edit in relation_edits(found, relation)]
+    pairs = [
+        (reference, replacement) for reference, replacement in zip(references, replacements, strict=True) if replacement is not None
+    ]
+    edits = [edit for relation, (reference, _) in enumerate(pairs) for edit in relation_edits(reference, relation)]
     # Time travel and the arguments of a call are gone, with the parameters in them.
-    gone = [edit.span for edit in edits]
+    replaced_spans = [edit.span for edit in edits]
     call_edits = () if functions is None else tuple(function_edits(tokens, functions))
-    edits += [edit for edit in (*marker_edits, *call_edits) if not any(span.start <= edit.span.start < span.end for span in gone)]
-    edits += prefix_edits(tokens, references, [(found, made.path) for found, made in pairs])
+    edits += [
+        edit
+        for edit in (*marker_edits, *call_edits)
+        if not any(span.start <= edit.span.start < span.end for span in replaced_spans)
+    ]
+    edits += prefix_edits(tokens, references, [(reference, replacement.path) for reference, replacement in pairs])
     edits.sort(key=lambda edit: edit.span)
     parsed = ParsedQuery.of(text, edits, tokens=tokens)
     uses: tuple[Use, ...] = ()
@@ -80,7 +86,7 @@ def plan_query(
         from tablestore.sql.query.querypruning import prune
 
         read: list[Replacement] = []
-        query = NumberedQuery(parsed, _numbered([made for _, made in pairs], read))
+        query = NumberedQuery(parsed, _numbered([replacement for _, replacement in pairs], read))
         uses = prune(query, [one.fields for one in read], values, [one.computed for one in read])
     return QueryPlan(edits=tuple(edits), parameters=values, uses=uses, parsed=parsed)
 
@@ -88,11 +94,11 @@ def plan_query(
 def _numbered(replacements: Iterable[Replacement], read: list[Replacement]) -> tuple[int | NumberedQuery, ...]:
     """The numbers of relations among those that are ``read``, to which they are added; for a view its query."""
     numbers: list[int | NumberedQuery] = []
-    for made in replacements:
-        if made.view is None:
+    for replacement in replacements:
+        if replacement.view is None:
             numbers.append(len(read))
-            read.append(made)
+            read.append(replacement)
         else:
-            parsed = made.view.parsed or ParsedQuery.of(made.view.text, made.view.edits)
-            numbers.append(NumberedQuery(parsed, _numbered(made.view.replacements, read)))
+            parsed = replacement.view.parsed or ParsedQuery.of(replacement.view.text, replacement.view.edits)
+            numbers.append(NumberedQuery(parsed, _numbered(replacement.view.replacements, read)))
     return tuple(numbers)

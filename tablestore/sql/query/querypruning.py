@@ -35,7 +35,7 @@ def prune(
     """The columns and rows that a query uses of each relation. ``fields``: their columns; None for a relation that is read whole
     anyway; ``computed``: the names of those that are made of them."""
     whole = tuple(Use() for _ in fields)
-    if all(known is None for known in fields):
+    if all(columns is None for columns in fields):
         return whole
     try:
         with deep():
@@ -129,7 +129,7 @@ class _Reader:
         self._scopes: list[_Scope] = []  # a query stands before the queries that use it
         self._sources: dict[int, _Source] = {}
         self._trees: list[tuple[ParsedQuery, Trees]] = []
-        self._names = [{known.name.casefold() for known in columns or ()} for columns in fields]
+        self._names = [{column.name.casefold() for column in columns or ()} for columns in fields]
 
     def uses(self, query: NumberedQuery) -> tuple[Use, ...]:
         try:
@@ -161,7 +161,7 @@ class _Reader:
         if columns is None or source is None:
             return Use()
         names = source.need.names | missed
-        used = tuple(known.name for known in columns if known.name.casefold() in names)
+        used = tuple(column.name for column in columns if column.name.casefold() in names)
         if not used:
             # Rows without columns cannot be counted on the ways that some engines hand them on.
             used = (min(columns, key=_width).name,)
@@ -179,31 +179,33 @@ class _Reader:
         """
         names = set().union(*(self._names[relation] for relation in self._sources))
         names.update(name.casefold() for relation in self._sources for name in self._computed[relation])
-        names.difference_update(*(found.need.names for found in self._sources.values()))
+        names.difference_update(*(source.need.names for source in self._sources.values()))
         names.intersection_update(word.casefold().strip("`") for word in set(_WORD.findall(parsed.text)))
         if names:
             tokens = parsed.tokens
             names &= {tokens.name(at).casefold() for at in range(len(tokens)) if tokens.is_name(at)}
-            names -= {found.name.casefold() for tree in trees if tree is not None for found in tree.find_all(exp.Identifier)}
+            names -= {
+                identifier.name.casefold() for tree in trees if tree is not None for identifier in tree.find_all(exp.Identifier)
+            }
         return names
 
     # Reading the tree.
 
-    def _query(self, node: exp.Expr, known: _Queries, outer: _Scope | None, *, all_columns: bool) -> _Scope | None:
+    def _query(self, node: exp.Expr, queries: _Queries, outer: _Scope | None, *, all_columns: bool) -> _Scope | None:
         """Reads a query; returns its SELECT if it is a plain one, of which columns can be asked by name."""
         if not isinstance(node, _QUERY):
             raise _NotUnderstoodError(type(node).__name__)
-        known = self._bound(node, known, outer)
+        queries = self._bound(node, queries, outer)
         scope: _Scope | None
         match node:
             case exp.Select():
-                scope = self._select(node, known, outer)
+                scope = self._select(node, queries, outer)
             case exp.Subquery():
                 self._only(node, _SUBQUERY_ARGS - {"pivots", "joins"})
-                scope = self._query(node.this, known, outer, all_columns=all_columns or _is_ordered(node))
+                scope = self._query(node.this, queries, outer, all_columns=all_columns or _is_ordered(node))
             case exp.SetOperation():
                 for side in (node.left, node.right):
-                    self._query(side, known, outer, all_columns=True)
+                    self._query(side, queries, outer, all_columns=True)
                 return None
             case _:
                 return None
@@ -211,35 +213,35 @@ class _Reader:
             scope.need.all = True
         return scope
 
-    def _bound(self, node: exp.Expr, known: _Queries, outer: _Scope | None) -> _Queries:
+    def _bound(self, node: exp.Expr, queries: _Queries, outer: _Scope | None) -> _Queries:
         """The queries that names stand for inside of a node, with those of its WITH."""
         clause = node.args.get("with_")
         if clause is None:
-            return known
-        bound: dict[str, _Scope | None] = dict(known)
+            return queries
+        bound: dict[str, _Scope | None] = dict(queries)
         for item in clause.expressions:
             name, columns = item.alias.casefold(), item.args["alias"].columns
             inside = {**bound, name: None} if clause.args.get("recursive") else bound
             bound[name] = self._query(item.this, inside, outer, all_columns=bool(columns))
         return bound
 
-    def _select(self, node: exp.Select, known: _Queries, outer: _Scope | None) -> _Scope:
+    def _select(self, node: exp.Select, queries: _Queries, outer: _Scope | None) -> _Scope:
         self._only(node, _SELECT_ARGS)
         scope = _Scope(node, outer)
         if (origin := node.args.get("from_")) is not None:
-            self._source(origin.this, scope, known)
+            self._source(origin.this, scope, queries)
         for join in node.args.get("joins") or ():
-            self._source(join.this, scope, known)
+            self._source(join.this, scope, queries)
         for key, value in node.args.items():
             if key == "joins":
                 for join in value or ():
-                    self._join_words(join, scope, known)
+                    self._join_words(join, scope, queries)
             elif key not in ("with_", "from_", "hint", "kind", "operation_modifiers"):
-                self._words(value, scope, known)
+                self._words(value, scope, queries)
         self._scopes.append(scope)
         return scope
 
-    def _source(self, node: exp.Expr, scope: _Scope, known: _Queries, *, nested: bool = False) -> None:
+    def _source(self, node: exp.Expr, scope: _Scope, queries: _Queries, *, nested: bool = False) -> None:
         """Adds what a FROM or JOIN reads to a scope."""
         alias = node.args.get("alias")
         name = (alias.name if alias is not None else node.name).casefold()
@@ -248,19 +250,19 @@ class _Reader:
         match node:
             case exp.Table(this=exp.Identifier()):
                 self._only(node, _TABLE_ARGS)
-                self._named(node, source, known)
+                self._named(node, source, queries)
             case exp.Subquery(this=exp.Table()):
                 self._only(node, _SUBQUERY_ARGS - {"with_"})
                 scope.sources.pop()
-                self._source(node.this, scope, known, nested=True)
+                self._source(node.this, scope, queries, nested=True)
                 if alias is not None:
                     scope.sources[-1].need.all = True
             case exp.Subquery():
                 self._only(node, _SUBQUERY_ARGS)
-                inside = self._bound(node, known, scope)
+                inside = self._bound(node, queries, scope)
                 source.query = self._query(node.this, inside, scope.outer, all_columns=_is_ordered(node))
             case _:
-                self._words([node], scope, known)
+                self._words([node], scope, queries)
         if source.query is not None:
             source.query.readers += 1
             source.query.need.all = source.query.need.all or bool(alias is not None and alias.args.get("columns"))
@@ -268,21 +270,21 @@ class _Reader:
             source.need.all = True
             source.fixed = True
         for join in node.args.get("joins") or ():
-            self._source(join.this, scope, known, nested=True)
-            self._join_words(join, scope, known)
+            self._source(join.this, scope, queries, nested=True)
+            self._join_words(join, scope, queries)
         if node.args.get("pivots"):
             # The columns that a PIVOT does not name are those that it groups by.
-            for found in scope.sources:
-                found.need.all = found.fixed = True
-            self._words(node.args["pivots"], scope, known)
+            for joined_source in scope.sources:
+                joined_source.need.all = joined_source.fixed = True
+            self._words(node.args["pivots"], scope, queries)
 
-    def _named(self, node: exp.Table, source: _Source, known: _Queries) -> None:
+    def _named(self, node: exp.Table, source: _Source, queries: _Queries) -> None:
         if node.args.get("db") is not None:
             return
         prefix = self._reading[-1].parsed.prefix
         number = node.name.removeprefix(prefix)
         if number == node.name or not number.isdecimal():
-            source.query = known.get(node.name.casefold())
+            source.query = queries.get(node.name.casefold())
             return
         relation = self._reading[-1].relations[int(number)]
         if isinstance(relation, NumberedQuery):
@@ -293,15 +295,15 @@ class _Reader:
         source.relation = relation
         self._sources[relation] = source
 
-    def _join_words(self, join: exp.Join, scope: _Scope, known: _Queries) -> None:
+    def _join_words(self, join: exp.Join, scope: _Scope, queries: _Queries) -> None:
         for column in join.args.get("using") or ():
             self._mention((column.name,), scope)
         if join.method == "NATURAL":
             for source in scope.sources:
                 source.need.all = True
-        self._words([value for key, value in join.args.items() if key not in ("this", "using")], scope, known)
+        self._words([value for key, value in join.args.items() if key not in ("this", "using")], scope, queries)
 
-    def _words(self, value: Any, scope: _Scope, known: _Queries) -> None:
+    def _words(self, value: Any, scope: _Scope, queries: _Queries) -> None:
         """Notes the columns that an expression may name, and reads the queries in it."""
         stack = list(value) if isinstance(value, list) else [value]
         while stack:
@@ -318,7 +320,7 @@ class _Reader:
             elif isinstance(node, (exp.Select, exp.SetOperation)) or (
                 isinstance(node, exp.Subquery) and isinstance(node.this, _QUERY)
             ):
-                self._query(node, known, scope, all_columns=not isinstance(node.parent, exp.Exists))
+                self._query(node, queries, scope, all_columns=not isinstance(node.parent, exp.Exists))
                 continue
             elif isinstance(node, exp.Star):
                 self._star(node, scope, None)
@@ -358,9 +360,9 @@ class _Reader:
             yield from scope.sources
             scope = scope.outer
 
-    def _only(self, node: exp.Expr, known: frozenset[str]) -> None:
+    def _only(self, node: exp.Expr, supported: frozenset[str]) -> None:
         for key, value in node.args.items():
-            if value and key not in known:
+            if value and key not in supported:
                 raise _NotUnderstoodError(f"{type(node).__name__} with {key}")
 
     # Asking, from the outermost query inwards.
@@ -435,13 +437,13 @@ class _Through:
     resolve: _Resolve
 
     def __call__(self, column: exp.Column) -> exp.Column | None:
-        found = self.resolve(column)
-        if found is None or found.args.get("db") is not None or self.source.query is None:
+        resolved = self.resolve(column)
+        if resolved is None or resolved.args.get("db") is not None or self.source.query is None:
             return None
         # Of a name without a table it is only known in which of them it is if there is one.
-        meant = [source for source in self.visible if not found.table or source.alias == found.table.casefold()]
-        only = len(meant) == 1 and meant[0] is self.source
-        return _projected(self.source.query.select, found.name.casefold()) if only else None
+        candidates = [source for source in self.visible if not resolved.table or source.alias == resolved.table.casefold()]
+        only = len(candidates) == 1 and candidates[0] is self.source
+        return _projected(self.source.query.select, resolved.name.casefold()) if only else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -462,19 +464,19 @@ class _FieldOf:
         if name not in self.names[relation]:
             return None
         if column.table:
-            meant = [found for found in self.visible if found.alias == column.table.casefold()]
+            candidates = [source for source in self.visible if source.alias == column.table.casefold()]
         else:
             # If a source with unknown columns had it too, the engine would refuse the name as ambiguous.
-            meant = [found for found in self.visible if found.relation is not None and name in self.names[found.relation]]
-        if len(meant) != 1 or meant[0] is not self.source:
+            candidates = [source for source in self.visible if source.relation is not None and name in self.names[source.relation]]
+        if len(candidates) != 1 or candidates[0] is not self.source:
             return None
-        found = [known for known in self.fields[relation] or () if known.name.casefold() == name]
-        return found[0] if len(found) == 1 else None
+        fields = [candidate for candidate in self.fields[relation] or () if candidate.name.casefold() == name]
+        return fields[0] if len(fields) == 1 else None
 
 
-def _width(known: Field) -> int:
+def _width(column: Field) -> int:
     """The rank of a column by the cost of reading it: whole numbers are read faster than all others."""
-    return 0 if isinstance(known.type, AtomicType) and known.type.root in INTEGER_ROOTS else 1
+    return 0 if isinstance(column.type, AtomicType) and column.type.root in INTEGER_ROOTS else 1
 
 
 def _is_ordered(node: exp.Expr) -> bool:

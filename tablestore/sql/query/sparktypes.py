@@ -49,27 +49,27 @@ def cast_text(expression: str, data_type: DataType) -> str:
     return expression if is_finer_than_micros(data_type) else f"CAST({expression} AS {spark_type(data_type)})"
 
 
-def as_type(expression: str, given: DataType | None, wanted: DataType) -> str:
+def as_type(expression: str, source_type: DataType | None, target_type: DataType) -> str:
     """The expression, which has a type, as another one. Its own is written down where a cast depends on it and an engine may not
     know it."""
-    if isinstance(given, AtomicType) and given.root not in FLOAT_ROOTS | {TypeRoot.DECIMAL}:
-        return cast_text(expression, wanted)
-    return cast_text(expression if given is None else cast_text(expression, given), wanted)
+    if isinstance(source_type, AtomicType) and source_type.root not in FLOAT_ROOTS | {TypeRoot.DECIMAL}:
+        return cast_text(expression, target_type)
+    return cast_text(expression if source_type is None else cast_text(expression, source_type), target_type)
 
 
-def stays_equal(given: DataType | None, wanted: DataType) -> bool:
+def stays_equal(source_type: DataType | None, target_type: DataType) -> bool:
     """True if values of a type that are cast to another one equal exactly the values that they equalled before."""
-    match given, wanted:
+    match source_type, target_type:
         case AtomicType(), AtomicType():
-            roots = given.root, wanted.root
+            roots = source_type.root, target_type.root
             return set(roots) <= INTEGER_ROOTS or roots == (TypeRoot.DATE,) * 2 or roots == (TypeRoot.VARCHAR,) * 2
         case _:
             return False
 
 
-def refusal(column: str, wanted: DataType, given: DataType | None, value: str = "") -> str | None:
+def refusal(column: str, target_type: DataType, source_type: DataType | None, value: str = "") -> str | None:
     """The reason why a column does not take a value of a type; None if the column takes it. ``value``: more about the value."""
-    if given is None or assignable(given, wanted):
+    if source_type is None or assignable(source_type, target_type):
         return None
-    taken = f"the column {column!r} is {type_to_sql(wanted)} and takes no {type_to_sql(given)}{value}"
-    return f"{taken}; write CAST(… AS {spark_type(wanted)})"
+    reason = f"the column {column!r} is {type_to_sql(target_type)} and takes no {type_to_sql(source_type)}{value}"
+    return f"{reason}; write CAST(… AS {spark_type(target_type)})"

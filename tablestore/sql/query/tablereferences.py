@@ -111,8 +111,8 @@ def _check_lists(text: str, tokens: Tokens) -> None:
         word = tokens.key(at)
         if word == "," and (tokens.key(at - 1) in ("(", "SELECT") or _ends_list(tokens, at + 1)):
             raise syntax_error(text, tokens[at].span, "expected an item on either side of the comma")
-        if (wanted := _LEADING.get(word)) is not None and _leads(tokens, at) and _ends_clause(tokens, at + 1):
-            raise syntax_error(text, tokens[at].span, f"expected {wanted} behind {word}")
+        if (expected := _LEADING.get(word)) is not None and _leads(tokens, at) and _ends_clause(tokens, at + 1):
+            raise syntax_error(text, tokens[at].span, f"expected {expected} behind {word}")
         if word == "EXCEPT" and tokens.key(at - 1) == "*" and tokens.key(at + 1) != "(":
             raise syntax_error(text, tokens[at].span, "expected columns in parentheses behind EXCEPT")
 
@@ -154,11 +154,11 @@ class _Walk:
 
     def check_hints(self, *, is_whole: bool) -> None:
         """Raises InvalidInputError for OPTIONS that are not those of a reference, nor of the name that is not a whole query."""
-        taken = {hint.start for reference in self.found for hint in self._hints.get(reference.span, ())}
+        reference_hints = {hint.start for reference in self.found for hint in self._hints.get(reference.span, ())}
         behind_name = -1 if is_whole else self.tokens.after_chain(0)
         for at, hints in self.tokens.hints.items():
             for hint in hints if at != behind_name else ():
-                if hint.start not in taken and gives_options(self.text, hint):
+                if hint.start not in reference_hints and gives_options(self.text, hint):
                     raise misplaced(self.text, hint)
 
     def query(self, at: int, end: int, bound: frozenset[str], *, reads: bool = True) -> None:
@@ -329,8 +329,8 @@ class _Walk:
             hints = []
         options = options_of(self.text, hints)
         self._hints[span] = hints
-        gone = max(tokens[after_travel - 1].end, *(hint.end for hint in hints), 0)
-        cut = Span(span.end, gone) if travel or hints else None
+        cut_end = max(tokens[after_travel - 1].end, *(hint.end for hint in hints), 0)
+        cut = Span(span.end, cut_end) if travel or hints else None
         end, alias_at, sampled = self._behind_table(behind)
         alias = tokens.name(end - 1) if alias_at is None else None
         if alias_at is not None and cut is not None:

@@ -65,8 +65,8 @@ def reaches(tokens: Tokens) -> Iterator[Reach]:
             at += 1
             continue
         behind_chain = tokens.after_chain(at)
-        if (what := _named(tokens, at, behind_chain)) is not None:
-            yield Reach(what, Span(token.start, tokens[behind_chain - 1].end))
+        if (subject := _named(tokens, at, behind_chain)) is not None:
+            yield Reach(subject, Span(token.start, tokens[behind_chain - 1].end))
         at = behind_chain
 
 

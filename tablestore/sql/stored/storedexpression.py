@@ -83,21 +83,21 @@ def check_expressions(columns: tuple[str, ...], texts: tuple[tuple[str, str], ..
 
     One may name another, as other writers have it, but not in a circle.
     """
-    known = {name.casefold() for name in (*columns, *(name for name, _ in texts))}
-    found: dict[str, CheckedExpression] = {}
+    known_names = {name.casefold() for name in (*columns, *(name for name, _ in texts))}
+    checked: dict[str, CheckedExpression] = {}
     trees: dict[str, exp.Expr] = {}
     with deep():
         for name, text in texts:
             try:
-                trees[name.casefold()], line = _tree(text, known)
-                found[name] = CheckedExpression(line)
+                trees[name.casefold()], line = _tree(text, known_names)
+                checked[name] = CheckedExpression(line)
             except InvalidInputError as error:
-                found[name] = CheckedExpression(refusal=error.message)
+                checked[name] = CheckedExpression(refusal=error.message)
         lengths = _Lengths(trees)
         for name, _ in texts:
-            if found[name].refusal is None and (why := lengths.refusal(name.casefold())) is not None:
-                found[name] = CheckedExpression(refusal=why)
-    return found
+            if checked[name].refusal is None and (why := lengths.refusal(name.casefold())) is not None:
+                checked[name] = CheckedExpression(refusal=why)
+    return checked
 
 
 def check_expression(text: str, columns: Sequence[str]) -> str:
@@ -202,8 +202,8 @@ class _Lengths:
 
     def refusal(self, name: str) -> str | None:
         """The reason for which the values of a column may be too long; None if they are not."""
-        found = self._of(name)
-        return found if isinstance(found, str) else None
+        length = self._of(name)
+        return length if isinstance(length, str) else None
 
     def _of(self, name: str) -> Length | str:
         if name not in self.trees:
@@ -212,8 +212,8 @@ class _Lengths:
             # What it is until it is known: whoever asks meanwhile stands in a circle.
             self._known[name] = "it names itself"
             try:
-                found = ValueLengths(self._column).of(self.trees[name])
-                self._known[name] = Length({ROW: 0, **found.parts})
+                length = ValueLengths(self._column).of(self.trees[name])
+                self._known[name] = Length({ROW: 0, **length.parts})
             except TooLong as error:
                 self._known[name] = f"it multiplies its values, or is long: {error}"
             except _Refused as error:
@@ -221,10 +221,10 @@ class _Lengths:
         return self._known[name]
 
     def _column(self, node: exp.Column) -> Length:
-        found = self._of(node.parts[0].name.casefold())
-        if isinstance(found, str):
-            raise _Refused(found)
-        return found
+        length = self._of(node.parts[0].name.casefold())
+        if isinstance(length, str):
+            raise _Refused(length)
+        return length
 
 
 class _Refused(Exception):

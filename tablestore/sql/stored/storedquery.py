@@ -39,8 +39,8 @@ def check_stored_query(text: str) -> None:
     tokens = Tokens(text)
     for at in tokens.places(_CHANGES):
         if tokens.key(at + 1) in _CHANGES[tokens.key(at)]:
-            what = f"expected one query, found {tokens.key(at)} {tokens.key(at + 1)}"
-            raise InvalidInputError(f"{what}\n{marked(text, Span(tokens[at].start, tokens[at + 1].end))}", kind="not-a-query")
+            message = f"expected one query, found {tokens.key(at)} {tokens.key(at + 1)}"
+            raise InvalidInputError(f"{message}\n{marked(text, Span(tokens[at].start, tokens[at + 1].end))}", kind="not-a-query")
     for reach in reaches(tokens):
-        what = f"a stored query does not reach out of its tables, found {reach.what}"
-        raise UnsupportedError(f"{what}\n{marked(text, reach.span)}", kind="unsafe")
+        message = f"a stored query does not reach out of its tables, found {reach.what}"
+        raise UnsupportedError(f"{message}\n{marked(text, reach.span)}", kind="unsafe")

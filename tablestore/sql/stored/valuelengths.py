@@ -76,9 +76,9 @@ _CUT_HINT = "left(…, a written number) of it"
 class TooLong(Exception):
     """Signals a value that may be too long: the part of the text that computes it, and what to write."""
 
-    def __init__(self, node: exp.Expr, wanted: str) -> None:
-        self.found, self.wanted = node.sql(dialect=Spark4)[:80], wanted
-        super().__init__(f"expected {wanted}, found {self.found}")
+    def __init__(self, node: exp.Expr, expected: str) -> None:
+        self.found, self.wanted = node.sql(dialect=Spark4)[:80], expected
+        super().__init__(f"expected {expected}, found {self.found}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +150,8 @@ class ValueLengths:
             case exp.Column():
                 return self.column(node)
             case exp.Identifier():
-                known = self._parameters.get(node.name.lower())
-                return known[-1] if known else of_row()
+                lengths = self._parameters.get(node.name.lower())
+                return lengths[-1] if lengths else of_row()
             case exp.Literal():
                 return written(max(len(node.name), 1))
             case exp.Boolean() | exp.Null() | exp.DataType():
@@ -165,22 +165,22 @@ class ValueLengths:
                 return self.query(node)
             case exp.Table() | exp.Star():
                 return of_row()
-        found = self._computed(node)
-        self.check(node, found)
-        return found
+        length = self._computed(node)
+        self.check(node, length)
+        return length
 
-    def check(self, node: exp.Expr, found: Length, what: str = "a value") -> None:
+    def check(self, node: exp.Expr, length: Length, what: str = "a value") -> None:
         """Raises TooLong for a value that is too long, or where all of them are."""
-        most = MOST_WRITTEN if found.is_written else MOST_ADDED
-        if found.added > most:
+        most = MOST_WRITTEN if length.is_written else MOST_ADDED
+        if length.added > most:
             raise TooLong(node, f"{what} of at most {most:,} characters")
-        times = max((number for name, number in found.parts.items() if name != _WRITTEN), default=0)
+        times = max((number for name, number in length.parts.items() if name != _WRITTEN), default=0)
         if times > MOST_TIMES:
             raise TooLong(node, f"{what} that multiplies the values of a row at most {MOST_TIMES:,} times")
         if self._peaks:
-            self._peaks[-1].append(found)
-        kind = "written" if found.is_written else "added"
-        for name, more, limit in ((kind, found.added, most), ("times", times, MOST_TIMES)):
+            self._peaks[-1].append(length)
+        kind = "written" if length.is_written else "added"
+        for name, more, limit in ((kind, length.added, most), ("times", times, MOST_TIMES)):
             self._spent[name] = self._spent.get(name, 0) + more
             if self._spent[name] > limit * _IN_ALL[name]:
                 raise TooLong(node, f"values that are together at most {_IN_ALL[name]} times as long as one may be")
@@ -244,76 +244,76 @@ class ValueLengths:
             raise TooLong(node, "a written pattern of regexp_extract_all that does not look around ((?=…))")
         if name in ("array_join", "concat_ws"):
             values, separators = (lengths[:1], lengths[1:]) if name == "array_join" else (lengths[1:], lengths[:1])
-            wanted = f"a written separator of {name}, or {_CUT_HINT}"
-            return total([*lengths, _product([total(values)], separators, node, wanted)])
+            expected = f"a written separator of {name}, or {_CUT_HINT}"
+            return total([*lengths, _product([total(values)], separators, node, expected)])
         if name in _FORMATS and arguments:
             return _formatted(node, name, arguments, lengths)
         return total(lengths).times(_GROWING.get(name, 1)) if lengths else of_row(0, _SHORT)
 
     def _chosen(self, node: exp.Case) -> Length:
-        found = [self.of(part) for part in (node.args.get("this"), *(one.this for one in node.args["ifs"])) if part is not None]
+        lengths = [self.of(part) for part in (node.args.get("this"), *(one.this for one in node.args["ifs"])) if part is not None]
         values = [self.of(one.args["true"]) for one in node.args["ifs"]]
         default = node.args.get("default")
         values += [] if default is None else [self.of(default)]
-        return Length(longest(values).parts, all(one.is_written for one in (*found, *values)))
+        return Length(longest(values).parts, all(one.is_written for one in (*lengths, *values)))
 
     def _of_lambdas(self, node: exp.Expr, name: str, arguments: Sequence[exp.Expr]) -> Length:
         """The length of what calls lambdas, each for every element of what stands beside it."""
         values = [argument for argument in arguments if not isinstance(argument, exp.Lambda)]
-        given = total([self.of(value) for value in values])
-        elements = written(_elements(values[0], arguments_of(values[0]))) if _is_counted(values) else given
-        made: list[Length] = []
+        input_length = total([self.of(value) for value in values])
+        elements = written(_elements(values[0], arguments_of(values[0]))) if _is_counted(values) else input_length
+        result_lengths: list[Length] = []
         for one in arguments:
             if isinstance(one, exp.Lambda):
                 variable, length, peak = self._body(one, [parameter.name for parameter in one.expressions])
                 # What is computed on the way to it is there for all elements at once.
-                wanted = f"a lambda of {name} that computes nothing long of a column: {_CUT_HINT}, or compute it outside"
-                self.check(node, _for_each(peak, variable, given, elements, node, wanted))
-                made.append(_for_each(length, variable, given, elements, node, wanted))
+                expected = f"a lambda of {name} that computes nothing long of a column: {_CUT_HINT}, or compute it outside"
+                self.check(node, _for_each(peak, variable, input_length, elements, node, expected))
+                result_lengths.append(_for_each(length, variable, input_length, elements, node, expected))
         if name in _TESTING:
-            return _short([given])
-        return given if name in _FILTERING else total(made)
+            return _short([input_length])
+        return input_length if name in _FILTERING else total(result_lengths)
 
     def _aggregated(self, node: exp.Expr, arguments: Sequence[exp.Expr]) -> Length:
         values = [argument for argument in arguments if not isinstance(argument, exp.Lambda)]
         lambdas = [argument for argument in arguments if isinstance(argument, exp.Lambda)]
-        wanted = "a lambda of aggregate or reduce whose result has the value before once, and else what is written or an element"
+        expected = "a lambda of aggregate or reduce whose result has the value before once, and else what is written or an element"
         if len(values) != 2 or not lambdas or len(lambdas[0].expressions) != 2:
-            raise TooLong(node, wanted)
-        given, result = (self.of(value) for value in values)
-        elements = written(_elements(values[0], arguments_of(values[0]))) if _is_counted(values[:1]) else given
+            raise TooLong(node, expected)
+        input_length, result = (self.of(value) for value in values)
+        elements = written(_elements(values[0], arguments_of(values[0]))) if _is_counted(values[:1]) else input_length
         kept = f"kept {next(self._variables)}"
         before, element = (parameter.name for parameter in lambdas[0].expressions)
         with self.named({before: Length({kept: 1})}):
             variable, length, peak = self._body(lambdas[0], [element])
         if length.parts.get(kept, 0) > 1:
-            raise TooLong(node, wanted)
+            raise TooLong(node, expected)
         if _only_chooses(lambdas[0].this):
-            result = longest([result, given])
+            result = longest([result, input_length])
         else:
-            steps = _for_each(_without(length, kept), variable, given, elements, node, wanted)
+            steps = _for_each(_without(length, kept), variable, input_length, elements, node, expected)
             result = total([result, steps]) if length.parts.get(kept) else longest([result, steps])
-            self.check(node, _for_each(_without(peak, kept), variable, given, elements, node, wanted))
+            self.check(node, _for_each(_without(peak, kept), variable, input_length, elements, node, expected))
         if length.parts.get(kept) and not _only_chooses(lambdas[0].this):
             # Each step copies what the steps before it have made.
-            wanted = "a list of a written length in aggregate or reduce whose result grows; array_join joins the texts of any"
-            self.check(node, _product([result.times(max(peak.parts.get(kept, 0), 1))], [elements], node, wanted))
+            expected = "a list of a written length in aggregate or reduce whose result grows; array_join joins the texts of any"
+            self.check(node, _product([result.times(max(peak.parts.get(kept, 0), 1))], [elements], node, expected))
         for finish in lambdas[1:]:
             with self.named({parameter.name: result for parameter in finish.expressions}):
                 result = self.of(finish.this)
         return result
 
-    def _body(self, one: exp.Lambda, names: Sequence[str]) -> tuple[str, Length, Length]:
+    def _body(self, lambda_node: exp.Lambda, names: Sequence[str]) -> tuple[str, Length, Length]:
         """The variable for an element, the length of what a lambda gives, and that of the longest that it computes on the way."""
         variable = f"element {next(self._variables)}"
-        self.seen.add(id(one))
+        self.seen.add(id(lambda_node))
         self._peaks.append([])
         try:
             with self.named(dict.fromkeys(names, Length({variable: 1}))):
-                length = self.of(one.this)
+                length = self.of(lambda_node.this)
         finally:
-            found = self._peaks.pop()
-        return variable, length, longest(found)
+            peaks = self._peaks.pop()
+        return variable, length, longest(peaks)
 
 
 def arguments_of(node: exp.Expr) -> list[exp.Expr]:
@@ -329,8 +329,8 @@ def written_number(number: exp.Expr) -> int | None:
         inner = written_number(plain.this)
         return None if inner is None else -inner
     if isinstance(plain, exp.Least):
-        known = [one for one in map(written_number, (plain.this, *plain.expressions)) if one is not None]
-        return min(known, default=None)
+        numbers = [one for one in map(written_number, (plain.this, *plain.expressions)) if one is not None]
+        return min(numbers, default=None)
     if isinstance(plain, exp.Literal) and not plain.is_string and plain.name.isdecimal():
         return int(plain.name) if len(plain.name) < 19 else 10**18
     is_date = isinstance(plain, exp.Cast) and plain.to.is_type("date") and isinstance(plain.this, exp.Literal)
@@ -395,13 +395,13 @@ def _short(lengths: Sequence[Length]) -> Length:
     return Length({_WRITTEN: _SHORT}, all(length.is_written for length in lengths))
 
 
-def _product(values: Sequence[Length], others: Sequence[Length], node: exp.Expr, wanted: str) -> Length:
+def _product(values: Sequence[Length], factors: Sequence[Length], node: exp.Expr, expected: str) -> Length:
     """The product of two lengths, of which one is known."""
-    left, right = total(values), total(others)
+    left, right = total(values), total(factors)
     if not left.is_fixed and not right.is_fixed:
-        raise TooLong(node, wanted)
-    known, other = (left, right) if left.is_fixed else (right, left)
-    product = other.times(known.added)
+        raise TooLong(node, expected)
+    fixed, other = (left, right) if left.is_fixed else (right, left)
+    product = other.times(fixed.added)
     return Length(product.parts, left.is_written and right.is_written)
 
 
@@ -409,16 +409,16 @@ def _without(length: Length, variable: str) -> Length:
     return Length({name: number for name, number in length.parts.items() if name != variable}, length.is_written)
 
 
-def _for_each(length: Length, variable: str, given: Length, elements: Length, node: exp.Expr, wanted: str) -> Length:
+def _for_each(length: Length, variable: str, input_length: Length, elements: Length, node: exp.Expr, expected: str) -> Length:
     """The lengths of what is computed of each element, together."""
-    rest = _without(length, variable)
-    of_elements = given.times(length.parts.get(variable, 0))
-    return total([of_elements, _product([rest], [elements], node, wanted)])
+    other_length = _without(length, variable)
+    of_elements = input_length.times(length.parts.get(variable, 0))
+    return total([of_elements, _product([other_length], [elements], node, expected)])
 
 
 def _text(arguments: Sequence[exp.Expr], place: int) -> str | None:
-    one = arguments[place].unnest() if place < len(arguments) else None
-    return one.name if isinstance(one, exp.Literal) and one.is_string else None
+    argument = arguments[place].unnest() if place < len(arguments) else None
+    return argument.name if isinstance(argument, exp.Literal) and argument.is_string else None
 
 
 def _looks_at_one(arguments: Sequence[exp.Expr]) -> bool:
@@ -443,8 +443,8 @@ def _replaced(node: exp.Expr, name: str, arguments: Sequence[exp.Expr], lengths:
             factor = -(-max(factor, inner) // inner)
         return Length(lengths[0].times(factor).parts, all(one.is_written for one in lengths))
     if text != "" and (text is None or _REFERENCE.search(text)) and not _looks_at_one(arguments):
-        wanted = f"a written pattern of {name} that does not look around ((?=…)), or a written replacement without $ and \\"
-        raise TooLong(node, wanted)
+        expected = f"a written pattern of {name} that does not look around ((?=…)), or a written replacement without $ and \\"
+        raise TooLong(node, expected)
     # A pattern may match between any two characters, which stay.
     grown = lengths[0].times(new.added + 1 if new.added and text != "" else 1)
     return total([Length(grown.parts, all(one.is_written for one in lengths)), Length({_WRITTEN: new.added}, new.is_written)])
@@ -466,7 +466,7 @@ def _escaped(node: exp.Expr, old: str) -> int | None:
 
 def _formatted(node: exp.Expr, name: str, arguments: Sequence[exp.Expr], lengths: Sequence[Length]) -> Length:
     text = _text(arguments, 0)
-    numbers = [int(found[:9]) for found in _DIGITS.findall(text or "")]
+    numbers = [int(digits[:9]) for digits in _DIGITS.findall(text or "")]
     if text is None or any(number > 9_999 for number in numbers):
         raise TooLong(node, f"a written format of {name}, whose widths have at most four digits")
     return total([*[total(lengths[1:])] * text.count("%"), written(len(text) + sum(numbers))])

@@ -44,13 +44,13 @@ class AssignedValues:
     query: RowQuery
     values: tuple[Assigned, ...]
 
-    def checked(self, statement: str, given: Sequence[DataType | None]) -> GivenTypes:
+    def checked(self, statement: str, query_types: Sequence[DataType | None]) -> GivenTypes:
         """The types of the query's columns, None that of NULL, by where the values go. Raises InvalidInputError for a value whose
         type its column does not take."""
-        for value, found in zip(self.values, given, strict=True):
-            if (wrong := refusal(".".join(value.place[1]), value.type, found)) is not None:
+        for value, value_type in zip(self.values, query_types, strict=True):
+            if (wrong := refusal(".".join(value.place[1]), value.type, value_type)) is not None:
                 raise InvalidInputError(f"{wrong}\n{marked(statement, value.span)}", kind="columns")
-        return {value.place: found for value, found in zip(self.values, given, strict=True)}
+        return {value.place: value_type for value, value_type in zip(self.values, query_types, strict=True)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,16 +93,16 @@ def leaves(values: Mapping[str, Value], fields: Sequence[Field], outer: Place) -
 
 
 def values_query(
-    text: RowText, found: Sequence[tuple[Assigned, Sequence[str | Fragment]]], tables: Sequence[str | Fragment]
+    text: RowText, assigned_values: Sequence[tuple[Assigned, Sequence[str | Fragment]]], tables: Sequence[str | Fragment]
 ) -> AssignedValues | None:
     """The query of assigned values over ``tables``, which show the rows that the values are computed of; None without values."""
-    if not found:
+    if not assigned_values:
         return None
     text.add("SELECT ")
-    for place, (_, value) in enumerate(found):
+    for place, (_, value) in enumerate(assigned_values):
         text.add(", (" if place else "(", *value, f") AS {quote_name(f'_c{place}')}")
     text.add(" FROM ", *tables)
-    return AssignedValues(query=RowQuery(text=text.text, pieces=text.pieces), values=tuple(leaf for leaf, _ in found))
+    return AssignedValues(query=RowQuery(text=text.text, pieces=text.pieces), values=tuple(leaf for leaf, _ in assigned_values))
 
 
 def _without_table(column: tuple[str, ...], target: TargetTable, named: tuple[str, Path]) -> tuple[str, ...]:
@@ -119,20 +119,20 @@ def _without_table(column: tuple[str, ...], target: TargetTable, named: tuple[st
 def _put(values: Mapping[str, Value], parts: Sequence[str], value: Value, row: RowType) -> dict[str, Value] | str:
     """The ``values`` with one more; or the reason why it cannot be added."""
     names = [field.name for field in row.fields]
-    found = [field for field in row.fields if field.name.casefold() == parts[0].casefold()]
-    if not found:
+    candidates = [field for field in row.fields if field.name.casefold() == parts[0].casefold()]
+    if not candidates:
         return f"there is no column {parts[0]!r} to set{did_you_mean(parts[0], names)}; the columns are {', '.join(names)}"
-    field = next((known for known in found if known.name == parts[0]), found[0])
-    there = values.get(field.name)
+    field = next((candidate for candidate in candidates if candidate.name == parts[0]), candidates[0])
+    earlier_value = values.get(field.name)
     if len(parts) == 1 or not isinstance(field.type, RowType):
         if len(parts) > 1:
             return f"the column {field.name!r} is no struct; it has no field {parts[1]!r} to set"
         if field.name in values:
             return f"the column {field.name!r} is set twice"
         return {**values, field.name: value}
-    if field.name in values and not isinstance(there, Inside):
+    if field.name in values and not isinstance(earlier_value, Inside):
         return f"the column {field.name!r} is set as a whole, and its field {parts[1]!r} too"
-    inner = _put(there.fields if isinstance(there, Inside) else {}, parts[1:], value, field.type)
+    inner = _put(earlier_value.fields if isinstance(earlier_value, Inside) else {}, parts[1:], value, field.type)
     return inner if isinstance(inner, str) else {**values, field.name: Inside(inner)}
 
 

@@ -41,9 +41,9 @@ def rows_to_insert(insert: Insert) -> Fragment:
 
 
 def insert_query(
-    statement: str, insert: Insert, fields: Sequence[Field], given: Given, *, rows: str | Fragment | None = None
+    statement: str, insert: Insert, fields: Sequence[Field], query_columns: Given, *, rows: str | Fragment | None = None
 ) -> RowQuery:
-    """The rows to write. ``given``: what ``rows_to_insert``, or another query of the same ``rows``, yields, as the engine says.
+    """The rows to write. ``query_columns``: those of ``rows_to_insert``, or of another query of the same ``rows``, as engines say.
 
     Raises InvalidInputError for unknown columns, a wrong number of them, and types that a column does not take.
     """
@@ -52,7 +52,9 @@ def insert_query(
         _field(statement, insert, fields, name)
     fixed = {_field(statement, insert, fields, name).name: value for name, value in static.items()}
     pairs = (
-        _by_name(statement, insert, fields, given) if insert.by_name else columns_by_place(statement, insert, fields, given, fixed)
+        _by_name(statement, insert, fields, query_columns)
+        if insert.by_name
+        else columns_by_place(statement, insert, fields, query_columns, fixed)
     )
     if twice := next((field.name for _, field in pairs if field is not None and field.name in fixed), None):
         raise _wrong(
@@ -92,44 +94,46 @@ def _called(names: Sequence[str]) -> list[str]:
 _Pairs = Sequence[tuple[tuple[str, DataType | None], Field | None]]
 
 
-def _by_name(statement: str, insert: Insert, fields: Sequence[Field], given: Given) -> _Pairs:
-    return [(column, None if column[0] == ROW_KIND else _field(statement, insert, fields, column[0])) for column in given]
+def _by_name(statement: str, insert: Insert, fields: Sequence[Field], query_columns: Given) -> _Pairs:
+    return [(column, None if column[0] == ROW_KIND else _field(statement, insert, fields, column[0])) for column in query_columns]
 
 
 def columns_by_place(
-    statement: str, insert: Insert, fields: Sequence[Field], given: Given, fixed: Mapping[str, Fragment]
+    statement: str, insert: Insert, fields: Sequence[Field], query_columns: Given, fixed: Mapping[str, Fragment]
 ) -> Sequence[tuple[tuple[str, DataType | None], Field | None]]:
     """The columns of a query with those of the table that take them; None: the kinds of rows. ``fixed``: those that have a value
     already. Raises InvalidInputError."""
-    wanted: list[Field | None]
+    target_fields: list[Field | None]
     if insert.columns is not None:
-        wanted = [None if name == ROW_KIND else _field(statement, insert, fields, name) for name in insert.columns]
+        target_fields = [None if name == ROW_KIND else _field(statement, insert, fields, name) for name in insert.columns]
         # Partition columns that are neither in the list nor given a value stand at the end of the query.
-        listed = {field.name for field in wanted if field is not None}
+        listed = {field.name for field in target_fields if field is not None}
         open_ones = [name for name, value in (insert.partition or {}).items() if value is None]
-        wanted += [found for name in open_ones if (found := _field(statement, insert, fields, name)).name not in listed]
+        target_fields += [
+            open_field for name in open_ones if (open_field := _field(statement, insert, fields, name)).name not in listed
+        ]
     else:
-        wanted = [field for field in fields if field.name not in fixed]
-        kinds = [place for place, (name, _) in enumerate(given) if name == ROW_KIND]
+        target_fields = [field for field in fields if field.name not in fixed]
+        kinds = [place for place, (name, _) in enumerate(query_columns) if name == ROW_KIND]
         for place in kinds[:1]:
-            wanted.insert(min(place, len(wanted)), None)
-    if len(wanted) != len(given):
-        expected = ", ".join(ROW_KIND if field is None else field.name for field in wanted)
-        names = ", ".join(name for name, _ in given)
+            target_fields.insert(min(place, len(target_fields)), None)
+    if len(target_fields) != len(query_columns):
+        expected = ", ".join(ROW_KIND if field is None else field.name for field in target_fields)
+        names = ", ".join(name for name, _ in query_columns)
         raise _wrong(
             statement,
             insert,
-            f"expected {len(wanted)} columns ({expected}), found {len(given)} ({names}); name the columns that the query gives: "
-            f"INSERT INTO {insert.target} (…)",
+            f"expected {len(target_fields)} columns ({expected}), found {len(query_columns)} ({names}); name the columns that the "
+            f"query gives: INSERT INTO {insert.target} (…)",
         )
-    return list(zip(given, wanted, strict=True))
+    return list(zip(query_columns, target_fields, strict=True))
 
 
 def _field(statement: str, insert: Insert, fields: Sequence[Field], name: str) -> Field:
     exact = [field for field in fields if field.name == name]
-    found = exact or [field for field in fields if field.name.casefold() == name.casefold()]
-    if len(found) == 1:
-        return found[0]
+    matching_fields = exact or [field for field in fields if field.name.casefold() == name.casefold()]
+    if len(matching_fields) == 1:
+        return matching_fields[0]
     names = [field.name for field in fields]
     raise _wrong(
         statement,

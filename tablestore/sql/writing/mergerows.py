@@ -79,14 +79,14 @@ class _MergeText:
 
     def assigned(self) -> AssignedValues | None:
         """The values of all clauses, as each clause sees them."""
-        found: list[tuple[Assigned, Sequence[str | Fragment]]] = []
+        assigned_values: list[tuple[Assigned, Sequence[str | Fragment]]] = []
         for number, (clause, values) in enumerate(zip(self._merge.clauses, self._values, strict=True)):
             for leaf, value in leaves(values, self._target.fields, (number, ())):
                 # The columns of a star have no place of their own.
                 placed = leaf if isinstance(value, Fragment) else replace(leaf, span=self._merge.target.span)
-                found.append((placed, self._sides.seen_from(clause.match, [value])))
+                assigned_values.append((placed, self._sides.seen_from(clause.match, [value])))
         tables = [self._sides.source_table()] if self._sides.only_source else self._sides.joined()
-        return values_query(RowText(self._statement, self._sides.paths), found, tables)
+        return values_query(RowText(self._statement, self._sides.paths), assigned_values, tables)
 
     def _fragments(self) -> Iterator[Fragment]:
         """The user's fragments: conditions and values."""

@@ -76,18 +76,18 @@ class MergeSides:
         target, source, pairs = map(quote_name, (TARGET, SOURCE, self.pairs))
         both = {target: self.alias, source: self.source}
         rows = [f", LATERAL (SELECT {pairs}.{side}.*) AS {quote_name(name)}" for side, name in both.items()]
-        found: list[str | Fragment] = [f"{PAIRS} AS {pairs}"]
+        parts: list[str | Fragment] = [f"{PAIRS} AS {pairs}"]
         if not self.compares_keys:
             # No condition is asked of pairs that a join does not make.
-            found = [f"(SELECT CASE WHEN {pairs}.{target} IS NOT NULL THEN CASE WHEN (", self.merge.on, f") THEN {pairs}.{target}"]
-            found += [f" END END AS {target}, {pairs}.{source} FROM {PAIRS} AS {pairs}", *rows, f") AS {pairs}"]
+            parts = [f"(SELECT CASE WHEN {pairs}.{target} IS NOT NULL THEN CASE WHEN (", self.merge.on, f") THEN {pairs}.{target}"]
+            parts += [f" END END AS {target}, {pairs}.{source} FROM {PAIRS} AS {pairs}", *rows, f") AS {pairs}"]
         match Match.MATCHED in self.matches, Match.NOT_MATCHED in self.matches:
             case True, False:
-                return [*found, *rows, f" WHERE {pairs}.{target} IS NOT NULL"]
+                return [*parts, *rows, f" WHERE {pairs}.{target} IS NOT NULL"]
             case False, True:
-                return [*found, rows[1], f" WHERE {pairs}.{target} IS NULL"]
+                return [*parts, rows[1], f" WHERE {pairs}.{target} IS NULL"]
             case _:
-                return [*found, *rows]
+                return [*parts, *rows]
 
     def source_table(self) -> str:
         """The source alone. Its rows are marked where a join has rows without one."""

@@ -36,14 +36,14 @@ def unusable_column(query: Fragment) -> Unusable | None:
 
     try:
         with deep():
-            found = sqlglot.parse_one(query.text, read=Spark4)
+            tree = sqlglot.parse_one(query.text, read=Spark4)
     except Exception:
         return None
-    if isinstance(found, exp.Values):
+    if isinstance(tree, exp.Values):
         return Unusable(query, None)
-    if not isinstance(found, exp.Query):
+    if not isinstance(tree, exp.Query):
         return None
-    selects, seen = found.selects, set[str]()
+    selects, seen = tree.selects, set[str]()
     for place, one in enumerate(selects):
         name = one.alias_or_name
         if not isinstance(one, exp.Alias | exp.Aliases | exp.Column | exp.Dot | exp.Star):

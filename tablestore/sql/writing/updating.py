@@ -51,6 +51,6 @@ def update_query(statement: str, update: Update, target: TargetTable, types: Giv
 def updated_values(statement: str, update: Update, target: TargetTable) -> AssignedValues | None:
     """The values that an UPDATE assigns; None if there are none but defaults."""
     alias = update.alias or update.target.parts[-1]
-    found = leaves(column_values(statement, update.assignments, target, (alias, update.target)), target.fields, (0, ()))
+    value_leaves = leaves(column_values(statement, update.assignments, target, (alias, update.target)), target.fields, (0, ()))
     text = RowText(statement, () if update.alias else (update.target,))
-    return values_query(text, [(leaf, [value]) for leaf, value in found], [f"{TARGET} AS {quote_name(alias)}"])
+    return values_query(text, [(leaf, [value]) for leaf, value in value_leaves], [f"{TARGET} AS {quote_name(alias)}"])

@@ -59,36 +59,36 @@ TypeOf = Callable[[str], pa.DataType]
 def agreed_type(expression: Expression, type_of: TypeOf) -> pa.DataType | None:
     """The type of an expression that has the same values everywhere; None for others."""
     with deep_stack():
-        found = _agreed(expression, type_of)
-    return None if found is None else found.type
+        agreed = _agreed(expression, type_of)
+    return None if agreed is None else agreed.type
 
 
-def agreed_value(expression: Expression, type_of: TypeOf, wanted: DataType) -> bool:
+def agreed_value(expression: Expression, type_of: TypeOf, target_type: DataType) -> bool:
     """True if an expression, assigned to a column of a type, gives it the same values everywhere, or fails everywhere."""
     with deep_stack():
-        found = _agreed(expression, type_of)
-    return found is not None and agreed_store(found, wanted)
+        agreed = _agreed(expression, type_of)
+    return agreed is not None and agreed_store(agreed, target_type)
 
 
 def agreed_condition(expression: Expression, type_of: TypeOf) -> bool:
     """True if a condition holds for the same rows everywhere, and never fails."""
     with deep_stack():
-        found = _agreed(expression, type_of)
-    return found is not None and pa.types.is_boolean(found.type) and not found.fails
+        agreed = _agreed(expression, type_of)
+    return agreed is not None and pa.types.is_boolean(agreed.type) and not agreed.fails
 
 
-def agreed_store(value: Agreed, wanted: DataType) -> bool:
+def agreed_store(value: Agreed, target_type: DataType) -> bool:
     """True if a column takes a value, and casts it to its type in the same way everywhere."""
-    if not isinstance(wanted, AtomicType):
+    if not isinstance(target_type, AtomicType):
         return False
-    given, kind = value.type, to_arrow_type(wanted)
-    if given == kind:
-        return _is_plain(given)
-    if given == _NO_TYPE:
+    value_type, kind = value.type, to_arrow_type(target_type)
+    if value_type == kind:
+        return _is_plain(value_type)
+    if value_type == _NO_TYPE:
         return True
-    if pa.types.is_integer(given):
+    if pa.types.is_integer(value_type):
         return _is_number(kind) and kind != pa.float32()
-    if pa.types.is_decimal(given):
+    if pa.types.is_decimal(value_type):
         return pa.types.is_decimal(kind) or (kind == pa.float64() and _is_short(value))
     return False
 
@@ -137,23 +137,23 @@ def _call(function: str, parts: Sequence[Agreed]) -> Agreed | None:
         return Agreed(pa.bool_(), fails=parts[0].fails)
     if not all(map(_is_plain, map(attrgetter("type"), parts))):
         return None
-    found = _RULES[function](parts) if function in _RULES else None
-    if found is None:
+    result = _RULES[function](parts) if function in _RULES else None
+    if result is None:
         return None
-    return replace(found, literal=None, fails=found.fails or any(map(attrgetter("fails"), parts)))
+    return replace(result, literal=None, fails=result.fails or any(map(attrgetter("fails"), parts)))
 
 
-def _cast(value: Agreed, wanted: DataType) -> Agreed | None:
-    if not isinstance(wanted, AtomicType):
+def _cast(value: Agreed, target_type: DataType) -> Agreed | None:
+    if not isinstance(target_type, AtomicType):
         return None
-    kind = to_arrow_type(wanted)
-    if value.type == kind and _is_plain(kind) and wanted.root not in TEXT_ROOTS:
+    kind = to_arrow_type(target_type)
+    if value.type == kind and _is_plain(kind) and target_type.root not in TEXT_ROOTS:
         return replace(value, literal=None)
     if pa.types.is_date(kind):
         return Agreed(kind) if _is_day(value) else None
     if pa.types.is_integer(value.type):
-        if wanted.root in TEXT_ROOTS:
-            return Agreed(kind, fails=value.fails) if wanted.length == MAX_LENGTH else None
+        if target_type.root in TEXT_ROOTS:
+            return Agreed(kind, fails=value.fails) if target_type.length == MAX_LENGTH else None
         return Agreed(kind, fails=True) if _is_number(kind) and kind != pa.float32() else None
     return Agreed(kind, fails=True) if pa.types.is_decimal(value.type) and pa.types.is_decimal(kind) else None
 
@@ -170,12 +170,12 @@ def _is_day(value: Agreed) -> bool:
 
 
 def _case(parts: Sequence[Agreed | None]) -> Agreed | None:
-    known = [part for part in parts if part is not None]
-    conditions, values = known[:-1:2], [*known[1::2], known[-1]] if known else []
-    if len(known) < len(parts) or not all(pa.types.is_boolean(one.type) for one in conditions):
+    known_parts = [part for part in parts if part is not None]
+    conditions, values = known_parts[:-1:2], [*known_parts[1::2], known_parts[-1]] if known_parts else []
+    if len(known_parts) < len(parts) or not all(pa.types.is_boolean(one.type) for one in conditions):
         return None
-    found = _together([value for value in values if value.type != _NO_TYPE])
-    return None if found is None else replace(found, fails=any(part.fails for part in known))
+    common = _together([value for value in values if value.type != _NO_TYPE])
+    return None if common is None else replace(common, fails=any(part.fails for part in known_parts))
 
 
 def _together(values: Sequence[Agreed]) -> Agreed | None:
@@ -227,9 +227,9 @@ def _order(parts: Sequence[Agreed]) -> Agreed | None:
 
 
 def _membership(parts: Sequence[Agreed]) -> Agreed | None:
-    value, *wanted = parts
-    alike = len({one.type for one in wanted}) == 1 or all(pa.types.is_integer(one.type) for one in wanted)
-    return Agreed(pa.bool_()) if alike and all(_compares(value, one) for one in wanted) else None
+    value, *candidates = parts
+    alike = len({one.type for one in candidates}) == 1 or all(pa.types.is_integer(one.type) for one in candidates)
+    return Agreed(pa.bool_()) if alike and all(_compares(value, one) for one in candidates) else None
 
 
 def _logic(parts: Sequence[Agreed]) -> Agreed | None:
@@ -256,8 +256,8 @@ def _arithmetic(parts: Sequence[Agreed], digits: Callable[[Decimals, Decimals], 
         return Agreed(pa.float32())
     if _are_exact(*parts) and not all(pa.types.is_integer(one.type) for one in parts):
         left, right = parts
-        found = digits(Decimals.of(left.datum), Decimals.of(right.datum))
-        return Agreed(found.type(), fails=True) if found.precision <= MAX_PRECISION else None
+        result_digits = digits(Decimals.of(left.datum), Decimals.of(right.datum))
+        return Agreed(result_digits.type(), fails=True) if result_digits.precision <= MAX_PRECISION else None
     found_type = _together(parts)
     if found_type is None or not _is_number(found_type.type):
         return None
@@ -271,11 +271,11 @@ def _quotient(parts: Sequence[Agreed]) -> Agreed | None:
 
 
 def _remainder(parts: Sequence[Agreed]) -> Agreed | None:
-    found = _together(parts)
-    if found is None or not (pa.types.is_integer(found.type) or found.type == pa.float64()):
+    common = _together(parts)
+    if common is None or not (pa.types.is_integer(common.type) or common.type == pa.float64()):
         return None
     divisor = parts[1].literal
-    return replace(found, fails=divisor is None or not divisor.as_py())
+    return replace(common, fails=divisor is None or not divisor.as_py())
 
 
 def _signed(parts: Sequence[Agreed]) -> Agreed | None:
@@ -288,14 +288,14 @@ def _signed(parts: Sequence[Agreed]) -> Agreed | None:
 # -- functions
 
 
-def _of_texts(given: pa.DataType) -> Callable[[Sequence[Agreed]], Agreed | None]:
-    return lambda parts: Agreed(given) if all(one.type == pa.string() for one in parts) else None
+def _of_texts(result_type: pa.DataType) -> Callable[[Sequence[Agreed]], Agreed | None]:
+    return lambda parts: Agreed(result_type) if all(one.type == pa.string() for one in parts) else None
 
 
 def _search(parts: Sequence[Agreed]) -> Agreed | None:
     """A search for a literal, which has no escapes where it is a pattern."""
-    text, *wanted = parts
-    literal = all(one.literal is not None and one.type == pa.string() and "\\" not in one.literal.as_py() for one in wanted)
+    text, *patterns = parts
+    literal = all(one.literal is not None and one.type == pa.string() and "\\" not in one.literal.as_py() for one in patterns)
     return Agreed(pa.bool_()) if literal and text.type == pa.string() else None
 
 
@@ -307,21 +307,21 @@ def _replacement(parts: Sequence[Agreed]) -> Agreed | None:
 
 def _substring(parts: Sequence[Agreed]) -> Agreed | None:
     text, *numbers = parts
-    found = [one.literal.as_py() for one in numbers if one.literal is not None and pa.types.is_integer(one.type)]
-    if text.type != pa.string() or len(found) < len(numbers) or found[0] < 1 or found[-1] < 0:
+    literals = [one.literal.as_py() for one in numbers if one.literal is not None and pa.types.is_integer(one.type)]
+    if text.type != pa.string() or len(literals) < len(numbers) or literals[0] < 1 or literals[-1] < 0:
         return None
     return Agreed(pa.string())
 
 
 def _null_if(parts: Sequence[Agreed]) -> Agreed | None:
     left, _ = parts
-    found = _together(parts)
-    return Agreed(left.type) if found is not None and found.type == left.type and _comparison(parts) else None
+    common = _together(parts)
+    return Agreed(left.type) if common is not None and common.type == left.type and _comparison(parts) else None
 
 
 def _extreme(parts: Sequence[Agreed]) -> Agreed | None:
-    found = _together(parts)
-    return found if found is not None and (pa.types.is_integer(found.type) or found.type == pa.date32()) else None
+    common = _together(parts)
+    return common if common is not None and (pa.types.is_integer(common.type) or common.type == pa.date32()) else None
 
 
 def _part_of_day(parts: Sequence[Agreed]) -> Agreed | None:

@@ -45,12 +45,12 @@ def assigned_values(expression: Expression, field: Field, rows: ColumnValues) ->
             )
         return one_chunk(conform(pa.table({field.name: values}), [field], where=f"an update ({text:.200})", fill=False).column(0))
     if not pa.types.is_null(values.type):
-        (given,), _ = fields_from_arrow(pa.schema([("value", values.type)]), where=text)
-        if not assignable(given.type, field.type):
-            wanted = type_to_sql(field.type)
+        (value_field,), _ = fields_from_arrow(pa.schema([("value", values.type)]), where=text)
+        if not assignable(value_field.type, field.type):
+            type_text = type_to_sql(field.type)
             raise InvalidInputError(
-                f"the column {field.name!r} is {wanted} and takes no {type_to_sql(given.type)} ({text:.200}); "
-                f"write CAST(… AS {wanted})",
+                f"the column {field.name!r} is {type_text} and takes no {type_to_sql(value_field.type)} ({text:.200}); "
+                f"write CAST(… AS {type_text})",
                 kind="columns",
             )
     try:
@@ -70,44 +70,46 @@ def assigned_values(expression: Expression, field: Field, rows: ColumnValues) ->
         ) from error
 
 
-def _missing_fields(given: pa.DataType, wanted: pa.DataType) -> list[str]:
+def _missing_fields(source_type: pa.DataType, target_type: pa.DataType) -> list[str]:
     """The fields of structs, inside of others too, that a value does not say anything about."""
-    if pa.types.is_struct(given) and pa.types.is_struct(wanted):
-        there = {field.name: field.type for field in given}
-        inner = (_missing_fields(there[field.name], field.type) for field in wanted if field.name in there)
-        return [field.name for field in wanted if field.name not in there] + [name for names in inner for name in names]
-    if pa.types.is_list(given) and pa.types.is_list(wanted):
-        return _missing_fields(given.value_type, wanted.value_type)
-    if pa.types.is_map(given) and pa.types.is_map(wanted):
-        return _missing_fields(given.item_type, wanted.item_type)
+    if pa.types.is_struct(source_type) and pa.types.is_struct(target_type):
+        types_by_name = {field.name: field.type for field in source_type}
+        inner = (_missing_fields(types_by_name[field.name], field.type) for field in target_type if field.name in types_by_name)
+        return [field.name for field in target_type if field.name not in types_by_name] + [
+            name for names in inner for name in names
+        ]
+    if pa.types.is_list(source_type) and pa.types.is_list(target_type):
+        return _missing_fields(source_type.value_type, target_type.value_type)
+    if pa.types.is_map(source_type) and pa.types.is_map(target_type):
+        return _missing_fields(source_type.item_type, target_type.item_type)
     return []
 
 
-def assignable(given: DataType | None, wanted: DataType) -> bool:
-    """True if a column takes values of a type, by the rules of Spark's ANSI store assignment. ``given`` None: the type of NULL.
+def assignable(source_type: DataType | None, target_type: DataType) -> bool:
+    """True if a column takes values of a type, by the rules of Spark's ANSI store assignment. ``source_type`` None: that of NULL.
 
     A number goes into any column of numbers (a value that does not fit is an error when it is written), a date or timestamp into
     each other, and anything without parts into a text; never a text into something else, nor a number into a boolean.
     """
-    match given, wanted:
+    match source_type, target_type:
         case None, _:
             return True
         case AtomicType(), AtomicType():
             return (
-                given.root is wanted.root
-                or wanted.root in TEXT_ROOTS
-                or {given.root, wanted.root} <= _NUMBERS
-                or {given.root, wanted.root} <= _MOMENTS
-                or {given.root, wanted.root} <= BINARY_ROOTS
+                source_type.root is target_type.root
+                or target_type.root in TEXT_ROOTS
+                or {source_type.root, target_type.root} <= _NUMBERS
+                or {source_type.root, target_type.root} <= _MOMENTS
+                or {source_type.root, target_type.root} <= BINARY_ROOTS
             )
         case ArrayType(), ArrayType():
-            return assignable(given.element, wanted.element)
+            return assignable(source_type.element, target_type.element)
         case ((MapType() | MultisetType()), (MapType() | MultisetType())):
-            from_map, to_map = as_map(given), as_map(wanted)
+            from_map, to_map = as_map(source_type), as_map(target_type)
             return assignable(from_map.key, to_map.key) and assignable(from_map.value, to_map.value)
         case RowType(), RowType():
-            return len(given.fields) == len(wanted.fields) and all(
-                assignable(left.type, right.type) for left, right in zip(given.fields, wanted.fields, strict=True)
+            return len(source_type.fields) == len(target_type.fields) and all(
+                assignable(left.type, right.type) for left, right in zip(source_type.fields, target_type.fields, strict=True)
             )
         case _:
             return False

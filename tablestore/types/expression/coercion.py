@@ -131,10 +131,10 @@ def _number(data: Sequence[Datum], kinds: Sequence[pa.DataType]) -> pa.DataType:
 
 def _literals_as(data: Sequence[Datum], kinds: Sequence[pa.DataType]) -> Sequence[Datum]:
     """The data, with texts that are the same for all rows read as what stands beside them."""
-    others = [kind for kind in kinds if not is_text(kind)]
-    if len(others) == len(kinds) or not others:
+    other_kinds = [kind for kind in kinds if not is_text(kind)]
+    if len(other_kinds) == len(kinds) or not other_kinds:
         return data
-    return [from_text(datum, others[0]) if isinstance(datum, pa.Scalar) and is_text(datum.type) else datum for datum in data]
+    return [from_text(datum, other_kinds[0]) if isinstance(datum, pa.Scalar) and is_text(datum.type) else datum for datum in data]
 
 
 def from_text(datum: Datum, kind: pa.DataType) -> Datum:
@@ -164,26 +164,26 @@ def cast_datum(datum: Datum, kind: pa.DataType) -> Datum:
 
     Raises UnsupportedError for a cast that needs an engine of SQL, ArrowInvalid or InvalidInputError for a value that does not fit.
     """
-    given = datum.type
-    if given == kind:
+    source_type = datum.type
+    if source_type == kind:
         return datum
-    if pa.types.is_null(given):
+    if pa.types.is_null(source_type):
         return pa.scalar(None, kind) if isinstance(datum, pa.Scalar) else pa.nulls(len(datum), kind)
-    if is_text(given):
+    if is_text(source_type):
         if is_number(kind) or is_moment(kind) or pa.types.is_timestamp(kind) or pa.types.is_boolean(kind) or is_text(kind):
             return datum.cast(kind) if is_text(kind) else from_text(datum, kind)
-    elif is_number(given) and is_number(kind):
+    elif is_number(source_type) and is_number(kind):
         return _cast_number(datum, kind)
-    elif (is_moment(given) and is_moment(kind)) or (_is_zoned(given) and _is_zoned(kind)):
+    elif (is_moment(source_type) and is_moment(kind)) or (_is_zoned(source_type) and _is_zoned(kind)):
         return _cast_moment(datum, kind)
-    elif is_text(kind) and (pa.types.is_integer(given) or pa.types.is_boolean(given) or pa.types.is_date(given)):
+    elif is_text(kind) and (pa.types.is_integer(source_type) or pa.types.is_boolean(source_type) or pa.types.is_date(source_type)):
         return pc.cast(datum, kind)
-    elif pa.types.is_boolean(given) and is_number(kind):
+    elif pa.types.is_boolean(source_type) and is_number(kind):
         return _cast_number(datum.cast(pa.int8()), kind)
-    elif pa.types.is_binary(given) and pa.types.is_binary(kind):
+    elif pa.types.is_binary(source_type) and pa.types.is_binary(kind):
         return datum.cast(kind)
     raise UnsupportedError(
-        f"no {given} is cast to {kind} here; run the statement with SQL, whose engines have more casts: "
+        f"no {source_type} is cast to {kind} here; run the statement with SQL, whose engines have more casts: "
         "tablestore.TableEnvironment",
         kind="unsupported-cast",
     )
@@ -215,11 +215,11 @@ def _float_to_decimal(datum: Datum, kind: pa.DataType) -> Datum:
 
 
 def _cast_moment(datum: Datum, kind: pa.DataType) -> Datum:
-    given = datum.type
-    if pa.types.is_timestamp(given):
+    source_type = datum.type
+    if pa.types.is_timestamp(source_type):
         if pa.types.is_date(kind):
             return pc.floor_temporal(datum, unit="day").cast(kind)
-        if _UNITS.index(kind.unit) < _UNITS.index(given.unit):
+        if _UNITS.index(kind.unit) < _UNITS.index(source_type.unit):
             names = {"s": "second", "ms": "millisecond", "us": "microsecond"}
             return pc.floor_temporal(datum, unit=names[kind.unit]).cast(kind)
     return datum.cast(kind)

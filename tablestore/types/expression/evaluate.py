@@ -43,25 +43,25 @@ def evaluate_expression(expression: Expression, rows: ColumnValues) -> pa.Array:
     """The values. Raises InvalidInputError for values that do not fit, UnsupportedError for functions and types without
     support here."""
     with deep_stack():
-        found = _datum(expression, rows)
-    if not isinstance(found, pa.Scalar):
-        return found
+        datum = _datum(expression, rows)
+    if not isinstance(datum, pa.Scalar):
+        return datum
     # Arrow repeats no list zero times, and no struct in which a field is of no type.
     if not rows.count:
-        return pa.nulls(0, found.type)
-    if says_no_type(found.type):
-        return pa.array([found.as_py()], found.type).take(pa.array(np.zeros(rows.count, np.int64)))
-    return pa.repeat(found, rows.count)
+        return pa.nulls(0, datum.type)
+    if says_no_type(datum.type):
+        return pa.array([datum.as_py()], datum.type).take(pa.array(np.zeros(rows.count, np.int64)))
+    return pa.repeat(datum, rows.count)
 
 
 def holds(condition: Expression, rows: ColumnValues) -> Mask:
     """The mask of the rows for which a condition is true. Raises as :func:`evaluate_expression`, also for what is no condition."""
-    found = evaluate_expression(condition, rows)
-    if not (pa.types.is_boolean(found.type) or pa.types.is_null(found.type)):
+    values = evaluate_expression(condition, rows)
+    if not (pa.types.is_boolean(values.type) or pa.types.is_null(values.type)):
         raise InvalidInputError(
-            f"expected a condition, found {expression_text(condition)}, which is {found.type}", kind="type-mismatch"
+            f"expected a condition, found {expression_text(condition)}, which is {values.type}", kind="type-mismatch"
         )
-    return np.asarray(pc.fill_null(cast_datum(found, pa.bool_()), False))
+    return np.asarray(pc.fill_null(cast_datum(values, pa.bool_()), False))
 
 
 def _datum(expression: Expression, rows: ColumnValues) -> Datum:

@@ -43,18 +43,18 @@ def _compared(compare: Callable[[Datum, Datum], Datum], data: Sequence[Datum]) -
 
 
 def _is_among(data: Sequence[Datum]) -> Datum:
-    value, *wanted = data
-    return reduce(pc.or_kleene, (cast_datum(_compared(_equal, [value, one]), pa.bool_()) for one in wanted))
+    value, *candidates = data
+    return reduce(pc.or_kleene, (cast_datum(_compared(_equal, [value, one]), pa.bool_()) for one in candidates))
 
 
 def _equal(left: Datum, right: Datum) -> Datum:
-    found = pc.equal(left, right)
-    return pc.or_(found, pc.and_(pc.is_nan(left), pc.is_nan(right))) if pa.types.is_floating(left.type) else found
+    result = pc.equal(left, right)
+    return pc.or_(result, pc.and_(pc.is_nan(left), pc.is_nan(right))) if pa.types.is_floating(left.type) else result
 
 
 def _less(left: Datum, right: Datum) -> Datum:
-    found = pc.less(left, right)
-    return pc.or_(found, pc.and_not(pc.is_nan(right), pc.is_nan(left))) if pa.types.is_floating(left.type) else found
+    result = pc.less(left, right)
+    return pc.or_(result, pc.and_not(pc.is_nan(right), pc.is_nan(left))) if pa.types.is_floating(left.type) else result
 
 
 def _same(left: Datum, right: Datum) -> Datum:
@@ -121,8 +121,8 @@ def _remainder(data: Sequence[Datum]) -> Datum:
     operands = [_as_numpy(pc.fill_null(datum, pa.scalar(1).cast(datum.type))) for datum in (left, right)]
     with np.errstate(invalid="ignore"):  # The remainder of an infinity is NaN, as in SQL.
         values = np.fmod(*operands)
-    found = pa.array(values, left.type) if values.ndim else pa.scalar(values, left.type)
-    return pc.if_else(null, pa.scalar(None, left.type), found)
+    remainders = pa.array(values, left.type) if values.ndim else pa.scalar(values, left.type)
+    return pc.if_else(null, pa.scalar(None, left.type), remainders)
 
 
 def _as_numpy(datum: Datum) -> np.ndarray:
@@ -293,13 +293,13 @@ def _of_moment(compute: Callable[[Datum], Datum], data: Sequence[Datum]) -> Datu
     return compute(cast_datum(moment, pa.date32()) if pa.types.is_null(moment.type) else moment).cast(pa.int32())
 
 
-def _takes(what: str, datum: Datum) -> InvalidInputError:
-    return InvalidInputError(f"takes {what}, found {datum.type}; write CAST(… AS …)", kind="type-mismatch")
+def _takes(accepted: str, datum: Datum) -> InvalidInputError:
+    return InvalidInputError(f"takes {accepted}, found {datum.type}; write CAST(… AS …)", kind="type-mismatch")
 
 
-def _constant(datum: Datum, what: str) -> Any:
+def _constant(datum: Datum, subject: str) -> Any:
     if not isinstance(datum, pa.Scalar) or not datum.is_valid:
-        raise UnsupportedError(f"{what} has to be a literal here", kind="unsupported-filter")
+        raise UnsupportedError(f"{subject} has to be a literal here", kind="unsupported-filter")
     return datum.as_py()
 
 

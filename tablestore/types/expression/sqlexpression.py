@@ -92,15 +92,15 @@ class ExpressionReader:
 
     def whole(self, node: exp.Expression) -> Expression:
         """The expression of a text's tree. Raises InvalidInputError for one that is nested too deep."""
-        found = self.read(node)
+        expression = self.read(node)
         # Each level takes a character at least.
-        if len(self._text) > MOST_LEVELS and (depth := levels(found)) > MOST_LEVELS:
+        if len(self._text) > MOST_LEVELS and (depth := levels(expression)) > MOST_LEVELS:
             raise InvalidInputError(
                 f"{shorten(self._text)!r} is nested {depth} levels deep, more than the limit of {MOST_LEVELS}; compute it in "
                 "several steps",
                 kind="limit",
             )
-        return found
+        return expression
 
     def read(self, node: exp.Expression) -> Expression:
         """The expression of a node."""
@@ -167,18 +167,18 @@ class ExpressionReader:
     def _is(self, node: exp.Is) -> Expression:
         value, right = self.read(node.this), unwrapped(node.expression)
         if isinstance(right, exp.Boolean):
-            found = Call("<=>", (value, Value(pa.scalar(bool(right.this)))))
+            test = Call("<=>", (value, Value(pa.scalar(bool(right.this)))))
         elif isinstance(right, exp.Null):
-            found = Call("IS NULL", (value,))
+            test = Call("IS NULL", (value,))
         else:
             raise self._refusal(node)
-        return Call("NOT", (found,)) if node.args.get("negate") else found
+        return Call("NOT", (test,)) if node.args.get("negate") else test
 
     def _case(self, node: exp.Case) -> Expression:
         branches = [self._branch(branch) for branch in node.args["ifs"]]
         if node.this is not None:
             value = self.read(node.this)
-            branches = [(Call("=", (value, wanted)), result) for wanted, result in branches]
+            branches = [(Call("=", (value, candidate)), result) for candidate, result in branches]
         return Call("case", (*(part for branch in branches for part in branch), self._otherwise(node.args.get("default"))))
 
     def _branch(self, node: exp.Expression) -> tuple[Expression, Expression]:
@@ -227,15 +227,15 @@ class ExpressionReader:
         self._only(node, *keys)
         return [self.read(part) for key in keys if isinstance(part := node.args.get(key), exp.Expression)]
 
-    def _only(self, node: exp.Expression, *known: str) -> None:
+    def _only(self, node: exp.Expression, *supported: str) -> None:
         """Refuse a node with parts that this module does not know, instead of passing over them."""
-        if any(part for key, part in node.args.items() if key not in known and key not in _NOTES):
+        if any(part for key, part in node.args.items() if key not in supported and key not in _NOTES):
             raise self._refusal(node)
 
     def _refusal(self, node: exp.Expression) -> UnsupportedError:
-        found = shorten(node.sql(dialect="spark"))
+        node_text = shorten(node.sql(dialect="spark"))
         return UnsupportedError(
-            f"{shorten(self._text)!r} uses {found!r} ({type(node).__name__}), which is not computed here; there are columns, "
+            f"{shorten(self._text)!r} uses {node_text!r} ({type(node).__name__}), which is not computed here; there are columns, "
             f"literals, + - * / %, comparisons, AND, OR, NOT, IN, BETWEEN, LIKE, IS NULL, CASE, CAST and {_NAMES}; "
             "for more use SQL: tablestore.TableEnvironment",
             kind="unsupported-filter",
@@ -256,9 +256,9 @@ def literal_value(value: Any, what: str, kind: pa.DataType) -> Value:
     if isinstance(value, pa.Scalar):
         return Value(value)
     wrong: Exception | None = None
-    for given, nulls_of_pandas in ((kind if pa.types.is_map(kind) else None, False), (kind, True)):
+    for arrow_type, nulls_of_pandas in ((kind if pa.types.is_map(kind) else None, False), (kind, True)):
         try:
-            return Value(pa.scalar(value, given, from_pandas=nulls_of_pandas))
+            return Value(pa.scalar(value, arrow_type, from_pandas=nulls_of_pandas))
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
             wrong = error
     raise InvalidInputError(f"expected SQL text or a value for {what}, found {value!r:.80}", kind="wrong-value") from wrong
@@ -268,20 +268,20 @@ def column_finder(columns: Mapping[str, Sequence[str]], what: str) -> ColumnOf:
     """Finds columns by name, exactly or else without regard to case. ``columns``: those of each table by its name."""
 
     def find(table: str, name: str) -> Column:
-        tables = [known for known in columns if not table or known.casefold() == table.casefold()]
+        tables = [table_name for table_name in columns if not table or table_name.casefold() == table.casefold()]
         if not tables:
             raise InvalidInputError(
                 f"the {what} names the table {table!r}; there is {' and '.join(map(repr, columns))}", kind="unknown-column"
             )
-        found = [Column(match, known) for known in tables for match in _matches(name, columns[known])]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            choices = " or ".join(f"{one.table}.{one.name}" if one.table else repr(one.name) for one in found)
+        candidates = [Column(match, table_name) for table_name in tables for match in _matches(name, columns[table_name])]
+        if len(candidates) == 1:
+            return candidates[0]
+        if candidates:
+            choices = " or ".join(f"{one.table}.{one.name}" if one.table else repr(one.name) for one in candidates)
             raise InvalidInputError(
                 f"the {what} names the column {name!r}, which could be {choices}; say which", kind="ambiguous-column"
             )
-        names = [name for known in tables for name in columns[known]]
+        names = [name for table_name in tables for name in columns[table_name]]
         of_table = f" of {tables[0]}" if table else ""
         raise InvalidInputError(
             f"the {what} names the column {name!r}{of_table}, which does not exist{did_you_mean(name, names)} "
@@ -292,8 +292,8 @@ def column_finder(columns: Mapping[str, Sequence[str]], what: str) -> ColumnOf:
     return find
 
 
-def _matches(name: str, known: Sequence[str]) -> list[str]:
-    return [name] if name in known else [one for one in known if one.casefold() == name.casefold()]
+def _matches(name: str, names: Sequence[str]) -> list[str]:
+    return [name] if name in names else [one for one in names if one.casefold() == name.casefold()]
 
 
 def _number(text: str) -> pa.Scalar:

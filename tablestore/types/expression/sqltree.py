@@ -36,8 +36,8 @@ def parse_tree(text: str, *, what: str, example: str) -> exp.Expression:
     return tree
 
 
-def _a(what: str) -> str:
-    return f"an {what}" if what[0] in "aeiou" else f"a {what}"
+def _a(noun: str) -> str:
+    return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
 
 
 def _where(error: SqlglotError) -> str:

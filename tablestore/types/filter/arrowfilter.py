@@ -107,9 +107,9 @@ def read_expression(
     return calls[0][1][0]
 
 
-def _refusal(what: str) -> UnsupportedError:
+def _refusal(operation: str) -> UnsupportedError:
     return UnsupportedError(
-        f"the filter expression uses {what}; filters take comparisons of columns with literals, isin, is_null, "
+        f"the filter expression uses {operation}; filters take comparisons of columns with literals, isin, is_null, "
         "is_valid, is_nan, starts_with, match_like, &, | and ~; compute the rest on the rows that come back",
         kind="unsupported-filter",
     )

@@ -108,10 +108,10 @@ def bind_like(field: Field, pattern: str) -> Predicate:
     bind_prefix(field, "")
     if (len(pattern) - len(pattern.rstrip("\\"))) % 2:
         raise InvalidInputError(f"the LIKE pattern {pattern!r:.100} ends in its escape character; double it")
-    prefix, rest = like_prefix(pattern)
-    if not rest:
+    prefix, suffix = like_prefix(pattern)
+    if not suffix:
         return Comparison("=", field.name, prefix)
-    return StartsWith(field.name, prefix) if not rest.strip("%") else Like(field.name, pattern)
+    return StartsWith(field.name, prefix) if not suffix.strip("%") else Like(field.name, pattern)
 
 
 def bind_prefix(field: Field, prefix: str) -> Predicate:

@@ -37,14 +37,14 @@ def where_equal(field: Field, values: pa.Array | pa.ChunkedArray) -> Predicate |
     """A filter that is true in the rows where the column equals one of these values; None if nothing can be said."""
     if not compares_plainly(field.type, values.type):
         return None
-    known = _plain(values).drop_null()
-    if len(known) > MOST_VALUES:
-        ends = pc.min_max(known)
+    valid = _plain(values).drop_null()
+    if len(valid) > MOST_VALUES:
+        ends = pc.min_max(valid)
         return where_between(field, pa.concat_arrays([pa.repeat(ends[end], 1) for end in ("min", "max")]))
-    found = _in_python(known)
-    if found is None or any(map(_is_long, found)):
+    python_values = _in_python(valid)
+    if python_values is None or any(map(_is_long, python_values)):
         return None
-    return bind_in(field, found) if found else FALSE
+    return bind_in(field, python_values) if python_values else FALSE
 
 
 def where_between(field: Field, ends: pa.Array) -> Predicate | None:
@@ -53,10 +53,10 @@ def where_between(field: Field, ends: pa.Array) -> Predicate | None:
         return None
     if ends.null_count:
         return FALSE
-    found = _in_python(_plain(ends))
-    if found is None or any(map(_is_long, found)):
+    python_ends = _in_python(_plain(ends))
+    if python_ends is None or any(map(_is_long, python_ends)):
         return None
-    return all_of((bind_comparison(">=", field, found[0]), bind_comparison("<=", field, found[1])))
+    return all_of((bind_comparison(">=", field, python_ends[0]), bind_comparison("<=", field, python_ends[1])))
 
 
 def compares_plainly(column: DataType, other: pa.DataType) -> bool:

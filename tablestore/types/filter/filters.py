@@ -96,12 +96,12 @@ def _resolver(fields: Sequence[Field]) -> Callable[[str], Field]:
     def resolve(name: str) -> Field:
         if name in exact:
             return exact[name]
-        found = folded.get(name.casefold(), [])
-        if len(found) == 1:
-            return found[0]
-        if found:
+        candidates = folded.get(name.casefold(), [])
+        if len(candidates) == 1:
+            return candidates[0]
+        if candidates:
             raise InvalidInputError(
-                f"the filter names the column {name!r}, which could be {' or '.join(repr(f.name) for f in found)}; "
+                f"the filter names the column {name!r}, which could be {' or '.join(repr(f.name) for f in candidates)}; "
                 "write it as in the table",
                 kind="ambiguous-column",
             )

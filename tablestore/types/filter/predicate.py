@@ -211,8 +211,8 @@ def _keep_only(predicate: Predicate, names: frozenset[str]) -> Predicate | None:
             return all_of(parts) if parts else None
         case Or(children):
             branches = [_keep_only(child, names) for child in children]
-            known = [branch for branch in branches if branch is not None]
-            return any_of(known) if len(known) == len(branches) else None
+            known_branches = [branch for branch in branches if branch is not None]
+            return any_of(known_branches) if len(known_branches) == len(branches) else None
         case _:
             return predicate if columns(predicate) <= names else None
 
@@ -227,10 +227,10 @@ def equalities(predicate: Predicate | None, names: Sequence[str]) -> list[dict[s
     """
     if predicate is None:
         return None
-    found = _assignments(push_negation(predicate), frozenset(names))
-    if any(len(assignment) < len(set(names)) for assignment in found):
+    assignments = _assignments(push_negation(predicate), frozenset(names))
+    if any(len(assignment) < len(set(names)) for assignment in assignments):
         return None
-    return [{name: value for name, (_, value) in assignment.items()} for assignment in found]
+    return [{name: value for name, (_, value) in assignment.items()} for assignment in assignments]
 
 
 # Column name -> (comparison token, value): equal tokens mean the same value.
@@ -270,16 +270,16 @@ def _assignments(predicate: Predicate, names: frozenset[str]) -> list[_Assignmen
 
 
 def _assigned(field: str, values: Sequence[object]) -> list[_Assignment]:
-    found: list[_Assignment] = []
+    assignments: list[_Assignment] = []
     for value in values:
         if isinstance(value, float) and math.isnan(value):
             # NaNs of several bit patterns are equal here, and different to a hash.
             return [{}]
         if isinstance(value, float) and value == 0:
-            found += [{field: ("0.0", 0.0)}, {field: ("-0.0", -0.0)}]
+            assignments += [{field: ("0.0", 0.0)}, {field: ("-0.0", -0.0)}]
         else:
-            found.append({field: ((type(value).__name__, value), value)})
-    return _distinct(found)
+            assignments.append({field: ((type(value).__name__, value), value)})
+    return _distinct(assignments)
 
 
 def _distinct(assignments: list[_Assignment]) -> list[_Assignment]:
@@ -320,8 +320,8 @@ def _build(predicate: Predicate, column: Callable[[str], pa.Array], rows: int) -
         case Not(child):
             return pc.invert(_build(child, column, rows))
         case Computed(expression):
-            found = evaluate_expression(expression, ColumnValues(rows, lambda wanted: column(wanted.name)))
-            return pa.nulls(rows, pa.bool_()) if pa.types.is_null(found.type) else found
+            outcome = evaluate_expression(expression, ColumnValues(rows, lambda reference: column(reference.name)))
+            return pa.nulls(rows, pa.bool_()) if pa.types.is_null(outcome.type) else outcome
         case IsNull(field):
             return pc.is_null(column(field))
         case StartsWith(field, prefix):
@@ -362,9 +362,9 @@ def _compare(op: Operator, values: pa.Array, literal: Any) -> pa.Array:
     return compared
 
 
-def _is_in(values: pa.Array, wanted: Sequence[Any], *, by_bits: bool) -> pa.Array:
-    has_null = any(value is None for value in wanted)
-    plain = [value for value in wanted if value is not None]
+def _is_in(values: pa.Array, candidates: Sequence[Any], *, by_bits: bool) -> pa.Array:
+    has_null = any(value is None for value in candidates)
+    plain = [value for value in candidates if value is not None]
     as_numbers = pa.types.is_floating(values.type) and not by_bits
     has_nan = as_numbers and any(math.isnan(value) for value in plain)
     if as_numbers:
@@ -372,12 +372,12 @@ def _is_in(values: pa.Array, wanted: Sequence[Any], *, by_bits: bool) -> pa.Arra
         plain = [value for value in plain if not math.isnan(value)]
         plain += [-value for value in plain if value == 0]
     value_set = pa.array([to_scalar(value, values.type) for value in plain], values.type)
-    found = pc.is_in(values, value_set=value_set)
+    hits = pc.is_in(values, value_set=value_set)
     if has_nan:
-        found = pc.or_kleene(found, pc.is_nan(values))
+        hits = pc.or_kleene(hits, pc.is_nan(values))
     # is_in says false for null; SQL says unknown, and unknown for every miss if the list holds NULL.
     unknown = pa.scalar(None, pa.bool_())
-    return pc.if_else(found, True, unknown) if has_null else pc.if_else(pc.is_null(values), unknown, found)
+    return pc.if_else(hits, True, unknown) if has_null else pc.if_else(pc.is_null(values), unknown, hits)
 
 
 def to_scalar(value: Any, arrow_type: pa.DataType) -> pa.Scalar:

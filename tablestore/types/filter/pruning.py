@@ -51,7 +51,7 @@ class ColumnRange:
 
 def may_match(predicate: Predicate | None, ranges: Mapping[str, ColumnRange]) -> bool:
     """False only if no row can be kept. A column without a range is unknown."""
-    if any(known.row_count == 0 for known in ranges.values()):
+    if any(column_range.row_count == 0 for column_range in ranges.values()):
         return False
     return predicate is None or _outcomes(push_negation(predicate), ranges).true
 
@@ -109,18 +109,18 @@ def _outcomes(predicate: Predicate, ranges: Mapping[str, ColumnRange]) -> _Outco
         case Computed():
             return _ANY
         case _:
-            known = ranges.get(predicate.field)
-            return _ANY if known is None else _leaf(predicate, _span(known))
+            column_range = ranges.get(predicate.field)
+            return _ANY if column_range is None else _leaf(predicate, _span(column_range))
 
 
-def _span(known: ColumnRange) -> _Span:
-    nulls = known.null_count is None or known.null_count > 0
-    if known.null_count is not None and known.null_count >= known.row_count:
+def _span(column_range: ColumnRange) -> _Span:
+    nulls = column_range.null_count is None or column_range.null_count > 0
+    if column_range.null_count is not None and column_range.null_count >= column_range.row_count:
         return _Span(None, None, some=False, nulls=True)
-    low, high = _ordered(known.min), _ordered(known.max)
-    if isinstance(known.min, float) or isinstance(known.max, float):
+    low, high = _ordered(column_range.min), _ordered(column_range.max)
+    if isinstance(column_range.min, float) or isinstance(column_range.max, float):
         # NaN is the greatest number, and may stand outside of bounds that leave it out.
-        high = high if known.nan_free else None
+        high = high if column_range.nan_free else None
     return _Span(low, high, some=True, nulls=nulls)
 
 
@@ -131,19 +131,19 @@ def _leaf(predicate: Comparison | IsIn | IsNull | StartsWith | Like, span: _Span
         case Comparison(op, _, literal):
             hit = _comparison(op, span, _ordered(literal))
         case IsIn(_, values, by_bits):
-            wanted = [_ordered(value) for value in values if value is not None]
-            hits = [_comparison("=", span, value) for value in wanted]
+            candidates = [_ordered(value) for value in values if value is not None]
+            hits = [_comparison("=", span, value) for value in candidates]
             # A range of one number has both zeros in it.
             miss = all(false for _, false in hits) or (by_bits and any(isinstance(value, float) and not value for value in values))
-            has_null = len(wanted) < len(values)
+            has_null = len(candidates) < len(values)
             # A miss in a list with NULL is unknown, not false.
             hit = (any(true for true, _ in hits), miss and not has_null)
         case StartsWith(_, prefix):
             hit = _prefix(span, prefix)
         case Like(_, pattern):
-            prefix, rest = like_prefix(pattern)
+            prefix, suffix = like_prefix(pattern)
             true, false = _prefix(span, prefix)
-            hit = (true, false if rest == "%" else True)
+            hit = (true, false if suffix == "%" else True)
     return _Outcomes(span.some and hit[0], span.some and hit[1])
 
 
@@ -177,10 +177,10 @@ def _less(left: _Ordered | None, right: _Ordered | None, *, or_equal: bool) -> b
 
 
 def _prefix(span: _Span, prefix: str) -> tuple[bool, bool]:
-    wanted = prefix.encode("utf-8", "surrogatepass")
+    prefix_bytes = prefix.encode("utf-8", "surrogatepass")
     low, high = (_text_key(end) for end in (span.low, span.high))
-    true = (low is None or low[: len(wanted)] <= wanted) and (high is None or high[: len(wanted)] >= wanted)
-    inside = low is not None and high is not None and low.startswith(wanted) and high.startswith(wanted)
+    true = (low is None or low[: len(prefix_bytes)] <= prefix_bytes) and (high is None or high[: len(prefix_bytes)] >= prefix_bytes)
+    inside = low is not None and high is not None and low.startswith(prefix_bytes) and high.startswith(prefix_bytes)
     return true, not inside
 
 

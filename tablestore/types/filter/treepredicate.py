@@ -74,10 +74,10 @@ def predicate_of(node: exp.Expression, terms: Terms, *, exact: bool = False) -> 
     match node:
         case exp.And() | exp.Or():
             parts = [predicate_of(part, terms, exact=exact) for part in operands(node)]
-            known = [part for part in parts if part is not None]
-            if not known or (len(known) < len(parts) and (exact or isinstance(node, exp.Or))):
+            usable = [part for part in parts if part is not None]
+            if not usable or (len(usable) < len(parts) and (exact or isinstance(node, exp.Or))):
                 return None
-            return known[0] if len(known) == 1 else And(tuple(known)) if isinstance(node, exp.And) else Or(tuple(known))
+            return usable[0] if len(usable) == 1 else And(tuple(usable)) if isinstance(node, exp.And) else Or(tuple(usable))
         case exp.Not():
             return _negated(predicate_of(node.this, terms, exact=True))
     leaf = _Leaf(terms, exact or bool(node.args.get("negate"))).predicate(node)
@@ -199,6 +199,6 @@ def _negated_if(node: exp.Expression, predicate: Predicate | None) -> Predicate 
     return _negated(predicate) if node.args.get("negate") else predicate
 
 
-def _has_only(node: exp.Expression, *known: str) -> bool:
+def _has_only(node: exp.Expression, *supported: str) -> bool:
     """True for a node without parts that this module does not know, over which it may not pass."""
-    return not any(part for key, part in node.args.items() if key not in known)
+    return not any(part for key, part in node.args.items() if key not in supported)
