@@ -29,9 +29,10 @@ RAW_ERRORS = (duckdb.Error, pa.ArrowException, OSError, ValueError, TypeError)
 
 @dataclass(eq=False, slots=True)
 class QueryRun:
-    """One run of a query on a connection. ``thread``: the one that asked for it."""
+    """One run of a query on a connection, which is that of its ``database`` or a copy. ``thread``: the one that asked for it."""
 
     connection: duckdb.DuckDBPyConnection
+    database: duckdb.DuckDBPyConnection
     prepared: PreparedQuery
     thread: int
     cancelled: bool = False
@@ -162,7 +163,7 @@ class Sessions:
         thread = threading.get_ident() if thread is None else thread
         with self._lock:
             is_free = all(run.connection is not self.connection for run in self._running)
-            run = QueryRun(self.connection if is_free else self.connection.cursor(), prepared, thread)
+            run = QueryRun(self.connection if is_free else self.connection.cursor(), self.connection, prepared, thread)
             self._running.add(run)
         try:
             with translating(run):
@@ -201,7 +202,7 @@ class Sessions:
         """A query as a relation on the session's own connection; its views stay until the session is closed."""
         self._check_open()
         self._handed_out = True
-        run = QueryRun(self.connection, prepared, threading.get_ident())
+        run = QueryRun(self.connection, self.connection, prepared, threading.get_ident())
         with translating(run):
             self.check_files(run)
             for view in prepared.views:
@@ -282,10 +283,13 @@ class Sessions:
 
     def _close_left(self) -> None:
         """Closes the databases in which nothing runs any more, unless somebody has a relation of one."""
-        if not self._running and not self._handed_out:
+        if self._handed_out:
+            return
+        in_use = {id(run.database) for run in self._running}
+        for left in [left for left in self._left if id(left) not in in_use]:
+            self._left.remove(left)
             with suppress(duckdb.Error):
-                while self._left:
-                    self._left.pop().close()
+                left.close()
 
 
 @contextmanager

@@ -109,13 +109,44 @@ def _exact(line: int, block: bytes, where: str, target: pa.Schema, others: bool)
         at = f"{where}, line {_line_of(block, line, error.position)}"
         raise FormatError(f"{at}: {error.reason}{no_room(error.number, error.expected)}", kind="bad-json") from error
     # This reader skips names that it does not know; an import must not lose them without a word.
-    for name in () if others else {name for text in lines for name in json.loads(text)} - set(target.names):
-        raise InvalidInputError(
-            f"{where} has a field {name!r} that the table does not have (columns: {', '.join(target.names)}); "
-            "choose with --columns, or add the column",
-            kind="unknown-column",
-        )
+    nested = [column for column in target if pa.types.is_nested(column.type)]
+    for text in lines if nested or not others else ():
+        fields = _parsed(text)
+        for name in () if others else fields.keys() - set(target.names):
+            raise InvalidInputError(
+                f"{where} has a field {name!r} that the table does not have (columns: {', '.join(target.names)}); "
+                "choose with --columns, or add the column",
+                kind="unknown-column",
+            )
+        for column in nested:
+            for name in _unknown_fields(fields.get(column.name), column.type):
+                raise InvalidInputError(
+                    f"{where} has a field {name!r} in {column.name!r} that the column does not have; drop it, or add it",
+                    kind="unknown-column",
+                )
     return table
+
+
+def _parsed(text: bytes) -> dict[str, Any]:
+    # Numbers may have more digits than Python reads; here names alone count.
+    fields: dict[str, Any] = json.loads(text, parse_int=str)
+    return fields
+
+
+def _unknown_fields(value: Any, kind: pa.DataType) -> Iterator[str]:
+    """The names of fields in a value that its type does not have."""
+    match value:
+        case dict() if pa.types.is_struct(kind):
+            known = {field.name: field.type for field in kind.fields}
+            yield from value.keys() - known.keys()
+            for name in value.keys() & known.keys():
+                yield from _unknown_fields(value[name], known[name])
+        case dict() if pa.types.is_map(kind):
+            for item in value.values():
+                yield from _unknown_fields(item, kind.item_type)
+        case list() if pa.types.is_list(kind):
+            for item in value:
+                yield from _unknown_fields(item, kind.value_type)
 
 
 class _Held:
@@ -174,7 +205,7 @@ def _without(name: str, lines: Sequence[bytes], values: pa.ChunkedArray, places:
     # A line with one brace has no object inside, where the name might stand too. Only the others are read, one by one.
     field = re.escape(json.dumps(name, ensure_ascii=False)) + r"\s*:"
     plain = pc.and_(pc.match_substring_regex(texts, field), pc.equal(pc.count_substring(texts, b"{"), 1))
-    return [place for place in nulls.filter(pc.invert(plain)).to_pylist() if name not in json.loads(lines[place])]
+    return [place for place in nulls.filter(pc.invert(plain)).to_pylist() if name not in _parsed(lines[place])]
 
 
 def _other(places: Sequence[int], lacking: Sequence[int]) -> int:

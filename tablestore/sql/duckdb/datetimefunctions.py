@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from tablestore.sql.binding.binder import Bound
 from tablestore.sql.binding.functiontypes import alternatives
-from tablestore.sql.binding.sqltypes import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, VOID, SqlType, Type
+from tablestore.sql.binding.sqltypes import DATE, INTERVAL, STRING, TIMESTAMP, TIMESTAMP_NTZ, VOID, SqlType, Type
 from tablestore.sql.duckdb.calls import STEADY, as_date, as_zoned, call, failing, first_shown, in_steady_zone, refusal, written
 from tablestore.sql.duckdb.textnumbers import COMPARISONS
 
@@ -50,14 +50,17 @@ _AS_THEY_WERE_SET = """CASE
     WHEN :start::TIMESTAMP - TIMEZONE('UTC', :start) = :at::TIMESTAMP - TIMEZONE('UTC', :at) THEN :at
     ELSE :earliest
 END"""
-# A timestamp some days later, and the rest of an interval behind them: Spark takes each 24 hours for a day.
-_DAYS_LATER = """LIST_TRANSFORM([STRUCT_PACK(at := :start, by := EPOCH_US(:by))], LAMBDA _from:
-    LIST_TRANSFORM([STRUCT_PACK(
-        at := _from.at, to := CAST(_from.at::TIMESTAMP + TO_DAYS(CAST(_from.by // 86400000000 AS INTEGER)) AS TIMESTAMPTZ)
-    )], LAMBDA _step: CASE
+# A timestamp some months or days later, and the rest of an interval behind them: Spark takes each 24 hours for a day.
+_MOVED = """LIST_TRANSFORM([STRUCT_PACK(
+    at := :start, by := :by, months := 12 * DATE_PART('year', :by) + DATE_PART('month', :by), micros := EPOCH_US(:by)
+)], LAMBDA _from:
+    LIST_TRANSFORM([STRUCT_PACK(at := _from.at, to := CASE
+        WHEN _from.months <> 0 THEN _from.at + _from.by
+        ELSE CAST(_from.at::TIMESTAMP + TO_DAYS(CAST(_from.micros // 86400000000 AS INTEGER)) AS TIMESTAMPTZ)
+    END)], LAMBDA _step: CASE
         WHEN _step.at::TIMESTAMP - TIMEZONE('UTC', _step.at) = _step.to::TIMESTAMP - TIMEZONE('UTC', _step.to) THEN _step.to
         ELSE :earliest
-    END)[1] + TO_MICROSECONDS(_from.by % 86400000000)
+    END)[1] + CASE WHEN _from.months <> 0 THEN INTERVAL 0 DAY ELSE TO_MICROSECONDS(_from.micros % 86400000000) END
 )[1]"""
 _SECONDS_OF = {
     "WEEK": 604_800, "DAY": 86_400, "HOUR": 3_600, "MINUTE": 60, "SECOND": 1, "MILLISECOND": 1e-3, "MICROSECOND": 1e-6,
@@ -133,42 +136,44 @@ def truncated_timestamp(node: exp.TimestampTrunc) -> exp.Expr:
     return in_steady_zone(node, written(_TRUNCATED, at=at.copy(), unit=unit, earliest=first_shown(truncated)))
 
 
-def counts_months(node: exp.Expr) -> bool:
-    """True if a sum or difference adds a written number of months or years."""
-    unit = node.expression.args.get("unit") if isinstance(node.expression, exp.Interval) else None
-    return isinstance(unit, exp.Var) and unit.name.upper().removesuffix("S") in _MONTHS_OF
+def interval_behind(node: exp.Expr, bound: Bound) -> None:
+    """Puts the interval of a sum behind what it is added to."""
+    if (
+        isinstance(node, exp.Add)
+        and bound.of(node.this) == INTERVAL
+        and bound.of(node.expression) in (DATE, TIMESTAMP, TIMESTAMP_NTZ)
+    ):
+        interval, moment = node.this, node.expression
+        node.set("this", moment)
+        node.set("expression", interval)
 
 
-def months_later(node: exp.Expr) -> exp.Expr:
-    """A TIMESTAMP to which months are added."""
-    later = written(_AS_THEY_WERE_SET, start=node.this.copy(), at=node.copy(), earliest=first_shown(node.copy()))
-    return in_steady_zone(node, later)
-
-
-def counts_days(node: exp.Expr) -> bool:
-    """True if a sum or difference adds an interval that may be as long as a day, and has no months."""
-    intervals = list(node.expression.find_all(exp.Interval))
-    units = [_unit(interval) for interval in intervals]
-    if not units or not all(unit in _SECONDS_OF for unit in units):
+def moves_by_interval(node: exp.Expr, bound: Bound) -> bool:
+    """True if a sum or difference is a TIMESTAMP that an interval moves, unless that is written and shorter than a day."""
+    if bound.of(node) != TIMESTAMP or bound.of(node.expression) != INTERVAL:
         return False
-    length = intervals[0].this
-    if intervals[0] is not node.expression or not isinstance(length, exp.Literal):
+    interval = node.expression
+    length, size = interval.this, _SECONDS_OF.get(_unit(interval)) if isinstance(interval, exp.Interval) else None
+    if size is None or not isinstance(length, exp.Literal):
         return True
     try:
-        return abs(float(length.name)) * _SECONDS_OF[units[0]] >= _DAY_SECONDS
+        return abs(float(length.name)) * size >= _DAY_SECONDS
     except ValueError:
-        return False
+        return True
 
 
-def days_later(node: exp.Expr) -> exp.Expr:
-    """A TIMESTAMP to which an interval of days and times is added, or from which it is taken: clocks stay as they are set for each
-    whole day."""
-    by = node.expression.copy()
+def moved(node: exp.Binary) -> exp.Expr:
+    """A TIMESTAMP that an interval moves: clocks stay as they are set for its months and each whole day, where they can be."""
+    interval = node.expression
+    if isinstance(interval, exp.Interval) and _unit(interval) in _MONTHS_OF:
+        later = written(_AS_THEY_WERE_SET, start=node.this.copy(), at=node.copy(), earliest=first_shown(node.copy()))
+        return in_steady_zone(node, later)
+    by = interval.copy()
     if isinstance(node, exp.Sub):
         by = exp.Neg(this=exp.Paren(this=by))
     start = as_zoned(node.this)
     node.set("this", start)
-    later = written(_DAYS_LATER, start=start.copy(), by=by, earliest=first_shown(exp.column("to", table="_step")))
+    later = written(_MOVED, start=start.copy(), by=by, earliest=first_shown(exp.column("to", table="_step")))
     return in_steady_zone(node, later)
 
 

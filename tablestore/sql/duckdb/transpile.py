@@ -96,12 +96,11 @@ from tablestore.sql.duckdb.clauses import (
 )
 from tablestore.sql.duckdb.datetimefunctions import (
     as_moments,
-    counts_days,
-    counts_months,
-    days_later,
     in_microseconds,
+    interval_behind,
     months_between,
-    months_later,
+    moved,
+    moves_by_interval,
     seconds,
     strict_date,
 )
@@ -447,6 +446,7 @@ def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None, 
         _refuse_texts(node, bound)
         _refuse_json(node, bound)
         _refuse_digits(node, bound)
+        interval_behind(node, bound)
         if isinstance(node, (exp.Div, exp.IntDiv, exp.Mod)):
             note_dividends(node)
         changes.append(_change(node, bound))
@@ -553,6 +553,8 @@ def _change(node: exp.Expr, bound: Bound) -> Callable[[], exp.Expr]:
             return partial(quotient, node, bound.of(node), bound.of(node.this), bound.of(node.expression))
         case exp.IntDiv():
             return partial(whole_quotient, node, bound.of(node.this), bound.of(node.expression))
+        case exp.Add() | exp.Sub() if moves_by_interval(node, bound):
+            return partial(moved, node)
         case exp.MonthsBetween():
             return partial(months_between, node, bound.of(node.this), bound.of(node.expression))
     if (averages := averaged(node)) is not None and not _is_inside(node):
@@ -625,6 +627,8 @@ def _refuse_digits(node: exp.Expr, bound: Bound) -> None:
             raise refusal("pmod of decimals")
     elif isinstance(node, exp.DecodeCase) and any(isinstance(part, exp.Null) for part in node.expressions):
         raise refusal("decode with a NULL that is written")
+    elif isinstance(node, exp.Cast) and (isinstance(node.to.this, exp.Interval) or node.to.this is exp.DType.INTERVAL):
+        raise refusal("the cast to an INTERVAL")
 
 
 def _refuse_numbers(node: exp.Expr, bound: Bound) -> None:
@@ -681,10 +685,6 @@ def _node(node: exp.Expr, kind: Type) -> exp.Expr:
             return seconds(node, kind)
         case exp.Add() | exp.Sub() if kind == DATE:
             return as_date(node)
-        case exp.Add() | exp.Sub() if kind == TIMESTAMP and counts_months(node):
-            return months_later(node)
-        case exp.Add() | exp.Sub() if kind == TIMESTAMP and counts_days(node):
-            return days_later(node)
         case exp.Sub() if kind == INTERVAL:
             raise refusal("the difference of two dates (datediff(a, b) counts the days)")
         case exp.Nullif() if kind == FLOAT:

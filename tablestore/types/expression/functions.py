@@ -293,6 +293,15 @@ def _of_moment(compute: Callable[[Datum], Datum], data: Sequence[Datum]) -> Datu
     return compute(cast_datum(moment, pa.date32()) if pa.types.is_null(moment.type) else moment).cast(pa.int32())
 
 
+def _year(moment: Datum) -> Datum:
+    """The year, of which ``pc.year`` keeps 16 bits."""
+    if isinstance(moment, pa.Scalar):
+        return _year(pa.repeat(moment, 1))[0]
+    days = pc.cast(pc.cast(moment, pa.date32()), pa.int32())
+    years = pc.fill_null(days, 0).to_numpy().astype("datetime64[D]").astype("datetime64[Y]").astype(np.int32) + 1970
+    return pa.array(years, pa.int32(), mask=pc.is_null(days).to_numpy(zero_copy_only=False))
+
+
 def _takes(accepted: str, datum: Datum) -> InvalidInputError:
     return InvalidInputError(f"takes {accepted}, found {datum.type}; write CAST(… AS …)", kind="type-mismatch")
 
@@ -350,7 +359,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "nullif": _null_if,
     "greatest": partial(_extreme, _swapped(_less)),
     "least": partial(_extreme, _less),
-    "year": partial(_of_moment, pc.year),
+    "year": partial(_of_moment, _year),
     "month": partial(_of_moment, pc.month),
     "day": partial(_of_moment, pc.day),
     "hour": partial(_of_moment, pc.hour),

@@ -188,6 +188,7 @@ def test_rows_replace_rows_only_as_it_was_asked_for(run: Run, catalog: ts.Catalo
         ("a.jsonl", b'{"id":1,"extra":2}\n', "extra"),
         ("a.jsonl", b'{"id":1}\n{"id":2,"extra":2}\n', "extra"),
         ("a.jsonl", b'{"id":1,"f":"NaN","extra":2}\n', "extra"),
+        ("a.jsonl", b'{"id":1,"f":"NaN","extra":' + b"9" * 5000 + b"}\n", "extra"),
         ("a.csv", b"id,t\n1\n", "a.csv, line 2: expected 2 values, as in the header, found 1"),
         ("a.csv", b'id,t\n1,"two\nlines"\n\nx,y\n', "a.csv, line 5, column 'id': expected BIGINT, found 'x'"),
         ("a.csv", b"id,t\r\n1,x\r\n2,\xff\r\n", "a.csv, line 3, column 't': expected UTF-8 text"),

@@ -125,6 +125,21 @@ def test_what_is_being_read_goes_on_and_its_database_is_closed_behind_it(env: ts
     assert sessions._left == []
 
 
+def test_a_database_is_closed_although_something_always_runs(env: ts.TableEnvironment) -> None:
+    env.execute_sql("INSERT INTO a SELECT id, 'more' FROM range(2, 200000) AS r (id)")
+    sessions = engine_of(env)._sessions
+    before = env.execute_sql("SELECT id FROM a").to_reader()
+    before.read_next_batch()
+    for number in range(6):
+        env.execute_sql(f"CREATE TABLE more{number} AS SELECT id FROM range(200000) AS r (id)")
+        following = env.execute_sql(f"SELECT id FROM more{number}").to_reader()
+        following.read_next_batch()
+        before.close()
+        before = following
+        assert len(sessions._left) <= 1
+    before.close()
+
+
 def test_relations_that_were_handed_out_are_read_together_with_tables_that_come_later(env: ts.TableEnvironment) -> None:
     kept = engine_of(env).query(bound("SELECT id, v FROM {0}", managed(env.catalog().table("default.a")))).native
     env.create_temporary_view("kept", kept)

@@ -8,6 +8,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from tablestore.errors import UnsupportedError
 from tablestore.sql.binding.sqltypes import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ
 from tablestore.sql.duckdb.transpile import to_duckdb
 
@@ -217,3 +218,37 @@ def test_a_day_of_24_hours_is_a_day_of_the_calendar(
     expected = [days_later(at, days, timedelta(seconds=rest), zone) for at in moments]
     found = answers(connection, f"moment {interval}")
     assert [pair for pair in zip(moments, expected, found, strict=True) if pair[1] != pair[2]] == []
+
+
+@pytest.mark.parametrize(
+    ("expression", "like"),
+    [
+        ("INTERVAL '24' HOUR + moment", "moment + INTERVAL '24' HOUR"),
+        ("INTERVAL '-36' HOURS + moment", "moment - INTERVAL '36' HOUR"),
+        ("INTERVAL '1' YEAR + moment", "moment + INTERVAL '1' YEAR"),
+        ("moment + step.hours", "moment + INTERVAL '24' HOUR"),
+        ("step.hours + moment", "moment + INTERVAL '24' HOUR"),
+        ("moment - step.hours", "moment - INTERVAL '24' HOUR"),
+        ("moment + step.years", "moment + INTERVAL '1' YEAR"),
+        ("INTERVAL '36' HOUR + day", "day + INTERVAL '36' HOUR"),
+        ("CAST(INTERVAL '36' HOUR + day AS TIMESTAMP)", "CAST(day AS TIMESTAMP) + INTERVAL '36' HOUR"),
+    ],
+)
+def test_an_interval_moves_from_either_side_and_out_of_a_column(
+    expression: str, like: str, connection: duckdb.DuckDBPyConnection
+) -> None:
+    moments = ", ".join(
+        f"(to_timestamp({at}), DATE '2024-03-30')" for at in (1711845000, 1729902600, 1729984200, 1698366600, 1698456600)
+    )
+    connection.execute(f"INSERT INTO t (moment, day) VALUES {moments}")
+    connection.execute("SET TimeZone = 'Europe/Berlin'")
+    among = "t, (SELECT INTERVAL '24' HOUR AS hours, INTERVAL '1' YEAR AS years) AS step"
+    assert answers(connection, expression, among) == answers(connection, like)
+
+
+@pytest.mark.parametrize(
+    "cast", ["CAST('2' AS INTERVAL DAY)", "CAST(INTERVAL '90' MINUTE AS INTERVAL HOUR)", "CAST('1' AS INTERVAL)"]
+)
+def test_a_cast_to_an_interval_is_refused(cast: str) -> None:
+    with pytest.raises(UnsupportedError, match="the cast to an INTERVAL"):
+        to_duckdb(f"SELECT moment + {cast} AS moment FROM t", KINDS)

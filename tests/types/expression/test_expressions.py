@@ -170,3 +170,10 @@ def test_types_are_checked_without_rows() -> None:
     assert found["i + 1"] == "int32" and found["i / 4"] == "double" and found["m * 2"] == "decimal128(12, 2)"
     with pytest.raises(TablestoreError, match="takes texts"):
         evaluate_expression(parse_expression_text("CASE WHEN b THEN upper(i) ELSE s END", COLUMN_OF), rows)
+
+
+def test_years_of_any_date_are_whole() -> None:
+    days = pa.array([0, -1, 11_240_000, 11_250_000, 20_000_000, 2**31 - 1, -(2**31), None], pa.int32()).cast(pa.date32())
+    rows = ColumnValues(len(days), lambda _: days)
+    expression = parse_expression_text("year(d)", COLUMN_OF)
+    assert evaluate_expression(expression, rows).to_pylist() == [1970, 1969, 32744, 32771, 56728, 5881580, -5877641, None]
