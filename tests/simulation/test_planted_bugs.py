@@ -330,7 +330,7 @@ def believe_in_the_buckets_that_were_chosen(m: pytest.MonkeyPatch) -> None:
     def revise(self: DynamicCommit, latest: Snapshot | None, own: Any, attempt: int) -> Any:
         index = self.index_of(latest)
         for entry in own:
-            known = self._known(index, entry.partition).find(hashes := self._hashes_of(entry))
+            known = self._bucket_map(index, entry.partition).find(hashes := self._hashes_of(entry))
             self._added.setdefault(entry.partition, {})[entry.bucket] = hashes[known != entry.bucket]
         return own
 

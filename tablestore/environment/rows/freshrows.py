@@ -55,21 +55,43 @@ class FreshRows:
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         schema, begun = self.schema, False
+        replaced: TablestoreError | None = None
         for left in reversed(range(MOST_ATTEMPTS)):
             try:
                 with self._planned[1].to_reader() as reader:
                     for batch in reader:
+                        if (promised := _as_promised(batch, schema)) is None:
+                            break
                         begun = True
-                        yield batch
-                return
+                        yield promised
+                    else:
+                        return
             except TablestoreError as error:
                 gone = no_longer_there(self._planned[0], error)
                 if gone is None:
                     raise
+                replaced = gone
                 if not begun and left:
                     self._planned = self._plan()
-                if begun or not left or self.schema != schema:
+                if begun or not left or not _same_columns(self.schema, schema):
                     raise gone from (None if gone is error else error)
+            else:
+                assert replaced is not None, "rows of the table that was planned first are as promised"
+                raise replaced
+
+
+def _same_columns(schema: pa.Schema, before: pa.Schema) -> bool:
+    """True if names and types are equal. Whether a column can be NULL depends on how its files are read, too."""
+    return bool(schema.names == before.names and schema.types == before.types)
+
+
+def _as_promised(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch | None:
+    """The batch with the schema that its reader knows; None if it has NULL where that has none."""
+    if batch.schema == schema:
+        return batch
+    if any(column.null_count and not field.nullable for field, column in zip(schema, batch.columns, strict=True)):
+        return None
+    return pa.RecordBatch.from_arrays(batch.columns, schema=schema)
 
 
 def no_longer_there(query: BoundQuery, error: TablestoreError) -> TablestoreError | None:

@@ -150,7 +150,8 @@ def test_rows_whose_files_have_expired_are_named_as_a_scan_names_them(spark: "Sp
 @pytest.mark.parametrize(
     "statement",
     [
-        "UPDATE shop.merged SET v = v + 1",
+        # What an engine alone computes: it is the engine's plan that goes stale.
+        "UPDATE shop.merged SET v = v + length(upper('a'))",
         "MERGE INTO shop.merged AS t USING (SELECT 1L AS id) AS s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = t.v + 1",
     ],
 )
