@@ -42,7 +42,7 @@ $(STAMP):
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
 	  { echo "make: cannot create $(VENV); on Debian and Ubuntu: apt install python3-venv" >&2; rm -rf $(VENV); exit 1; }
 	@echo "installing tablestore and its tools into $(VENV)"
-ifdef LOCK
+ifneq ($(LOCK),)
 	@$(BIN)/python -m pip install --quiet --require-hashes --requirement $(LOCK)
 	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 else

@@ -9,11 +9,12 @@ a data file that has expired       NotFoundError, kind data-file-gone
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tablestore.errors import InvalidInputError, StorageError, TablestoreError, UnsupportedError
 from tablestore.names import did_you_mean
 from tablestore.sql.duckdb.calls import RAISED, REFUSED
+from tablestore.sql.query.functions import FUNCTION_PREFIX
 from tablestore.sql.source import Span, marked
 from tablestore.store.scan.splitreader import data_file_gone
 
@@ -52,6 +53,8 @@ _NEAR = re.compile(r": something is missing or misplaced near `(.+)`$")
 _HAS_PLACE = re.compile(r"^line \d+, column \d+:$", re.MULTILINE)
 # The most functions that are named of those that DuckDB has instead.
 _MOST_CANDIDATES = 3
+# A call of a function of the user's with arguments that it does not take, on any engine.
+_WRONG_ARGUMENTS = re.compile(rf"argument types '\"?{FUNCTION_PREFIX}")
 # Names that a made query has and the statement does not.
 _MADE = re.compile(r"\nCandidate \w+: [^\n]*_(?:row_position|data_file|tablestore_)[^\n]*| when casting from source column _c\d+")
 # DuckDB names none where the column has a table before it, and else the nearest of those that the query reads.
@@ -59,8 +62,8 @@ _NO_COLUMN = re.compile(r'does not have a column named "([^"]+)"|Referenced colu
 _CANDIDATES = re.compile(r"\nCandidate bindings: [^\n]*")
 _LACKING = re.compile(
     r"Function with name \S+ does not exist|not implemented|not supported|unimplemented"
-    # Spark may take other types of arguments than DuckDB does; a function of the user's, whose parameters are col0, col1, …, not.
-    r"|No function matches the given name(?!.*\(col0 )|Could not choose a best candidate function|specifier \"\w+\" not recognized"
+    # Spark may take other types of arguments than DuckDB does.
+    r"|No function matches the given name|Could not choose a best candidate function|specifier \"\w+\" not recognized"
     # Spark's product has fewer digits, a float no end, and a shift drops bits.
     r"|^Overflow in multiplication of DECIMAL|out of range for the destination type FLOAT|left-shift negative"
     r"|Overflow in left shift",
@@ -68,10 +71,11 @@ _LACKING = re.compile(
 )
 
 
-def translated(message: str, text: str, columns: Sequence[str] = ()) -> TablestoreError:
+def translated(message: str, text: str, columns: Sequence[str] = (), readable: Callable[[str], str] = str) -> TablestoreError:
     """The error to raise in place of DuckDB's, by its message; ``text`` is the query as it was written, ``columns`` are those that
-    its tables have."""
-    whole = message.split("\n\nLINE ")[0].strip()
+    its tables have, ``readable`` gives a message the user's names."""
+    calls_own_function = _WRONG_ARGUMENTS.search(message) is not None
+    whole = readable(message).split("\n\nLINE ")[0].strip()
     match = _CLASS.match(whole)
     named, message = (match[1], whole[match.end() :]) if match else ("", whole)
     if named == "INTERRUPT":
@@ -105,7 +109,7 @@ def translated(message: str, text: str, columns: Sequence[str] = ()) -> Tablesto
     message = message.replace("Values list ", "Table ")
     if message.startswith(REFUSED):
         return UnsupportedError(f"{message}{where}", kind="engine")
-    if named == "Not implemented" or _LACKING.search(message):
+    if named == "Not implemented" or (_LACKING.search(message) and not calls_own_function):
         return UnsupportedError(
             f"DuckDB cannot run the query: {message}; write it in another way, or run it on the engine spark{where}", kind="engine"
         )

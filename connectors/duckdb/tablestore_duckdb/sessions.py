@@ -307,7 +307,7 @@ def translating(run: QueryRun) -> Iterator[None]:
         for stream in run.prepared.streams:
             if stream.failure is not None:
                 raise stream.failure from error
-        raise translated(run.prepared.readable(str(error)), run.prepared.text, run.prepared.columns) from error
+        raise translated(str(error), run.prepared.text, run.prepared.columns, run.prepared.readable) from error
 
 
 def relation_of(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Parameters) -> duckdb.DuckDBPyRelation:
