@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from tablestore.errors import FormatError
-from tablestore.json.jsontimes import times_from_texts
+from tablestore.json.jsontimes import times_from_texts, times_with_or_without_zone
 from tablestore.json.jsonvalues import WrittenNumber, parse_object
 from tablestore.types.arrowtypes import from_arrow_type
 from tablestore.types.numbercast import to_decimal, to_float
@@ -63,8 +63,8 @@ def rows_from_json(texts: Sequence[bytes], schema: pa.Schema) -> pa.Table:
         try:
             return _fast(texts, schema)
         except (pa.ArrowException, ValueError):
-            return _exact(texts, schema)
-    return _exact(texts, schema)
+            return rows_one_by_one(texts, schema)
+    return rows_one_by_one(texts, schema)
 
 
 def _fast(texts: Sequence[bytes], schema: pa.Schema) -> pa.Table:
@@ -122,25 +122,25 @@ def carrier(kind: pa.DataType, *, zones: bool = True) -> pa.DataType:
     return kind if pa.types.is_integer(kind) or pa.types.is_boolean(kind) else pa.string()
 
 
-def from_carrier(array: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
-    """Values as JSON carries them, as values of ``kind``."""
+def from_carrier(array: pa.Array | pa.ChunkedArray, kind: pa.DataType, *, zones: bool = True) -> pa.Array:
+    """Values as JSON carries them, as values of ``kind``. ``zones`` as for :func:`carrier`."""
     if isinstance(array, pa.ChunkedArray):
         array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
     if array.type.equals(kind) and not pa.types.is_nested(kind):
         return array
     if pa.types.is_list(kind):
-        values = from_carrier(array.values, kind.value_type)
+        values = from_carrier(array.values, kind.value_type, zones=zones)
         validity, offsets = array.buffers()[:2]
         return pa.Array.from_buffers(
             pa.list_(kind.value_field.with_nullable(True)), len(array), [validity, offsets], offset=array.offset, children=[values]
         ).cast(kind)
     if pa.types.is_struct(kind):
         fields = [kind.field(i).with_nullable(True) for i in range(kind.num_fields)]
-        children = [from_carrier(child, field.type) for child, field in zip(_children(array), fields, strict=True)]
+        children = [from_carrier(child, field.type, zones=zones) for child, field in zip(_children(array), fields, strict=True)]
         return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null() if array.null_count else None).cast(kind)
     if pa.types.is_map(kind):
         entries = pa.StructArray.from_arrays(
-            [from_carrier(array.keys, kind.key_type), from_carrier(array.items, kind.item_type)],
+            [from_carrier(array.keys, kind.key_type, zones=zones), from_carrier(array.items, kind.item_type, zones=zones)],
             fields=[kind.key_field, kind.item_field],
         )
         validity, offsets = array.buffers()[:2]
@@ -149,6 +149,8 @@ def from_carrier(array: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Arr
         return decode_base64(array)
     if pa.types.is_time(kind):
         return _times(array, kind)
+    if pa.types.is_timestamp(kind) and not zones:
+        return times_with_or_without_zone(array, kind)
     if pa.types.is_temporal(kind):
         return times_from_texts(array, kind)
     if pa.types.is_decimal(kind):
@@ -205,20 +207,23 @@ def decode_base64(array: pa.Array) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), len(array), [mask, pa.py_buffer(new_offsets), pa.py_buffer(data[keep])])
 
 
-def _exact(texts: Sequence[bytes], schema: pa.Schema) -> pa.Table:
-    # Value by value, because no library reads maps and special numbers into columns. Ordinary messages never come here.
+def rows_one_by_one(texts: Sequence[bytes], schema: pa.Schema, *, zones: bool = True) -> pa.Table:
+    """The same, read exactly. Without ``zones`` the text of a timestamp may have a zone or none (:func:`carrier`).
+
+    Value by value, because no library reads maps and special numbers into columns. Ordinary messages never come here.
+    """
     parsed = [_object(text, position) for position, text in enumerate(texts)]
-    columns = [_exact_column([row.get(field.name) for row in parsed], field) for field in schema]
+    columns = [_exact_column([row.get(field.name) for row in parsed], field, zones) for field in schema]
     return pa.Table.from_arrays(columns, schema=pa.schema([f.with_nullable(True) for f in schema]))
 
 
-def _exact_column(values: Sequence[Any], field: pa.Field) -> pa.Array:
+def _exact_column(values: Sequence[Any], field: pa.Field, zones: bool) -> pa.Array:
     try:
-        return values_to_array(values, field.type)
+        return values_to_array(values, field.type, zones=zones)
     except _WRONG_VALUE as error:
         for position, value in enumerate(values):
             try:
-                values_to_array([value], field.type)
+                values_to_array([value], field.type, zones=zones)
             except _WRONG_VALUE as cause:
                 raise _bad_value(position, field, value, cause) from error
         raise
@@ -241,10 +246,10 @@ def _why(cause: Exception) -> str:
     return "" if isinstance(cause, (pa.ArrowException, KeyError, OverflowError, _WrongValue)) else f" ({cause})"
 
 
-def values_to_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+def values_to_array(values: Sequence[Any], kind: pa.DataType, *, zones: bool = True) -> pa.Array:
     """Values as Python's JSON reader gives them as an array of ``kind``. Raises ValueError and others for those that do not fit."""
     take = _reader(kind)
-    return from_carrier(pa.array([None if value is None else take(value) for value in values], carrier(kind)), kind)
+    return from_carrier(pa.array([None if value is None else take(value) for value in values], carrier(kind)), kind, zones=zones)
 
 
 def _object(text: bytes, position: int) -> dict[str, Any]:

@@ -24,6 +24,7 @@ _FIRST_YEAR = 1970
 _LEAST_DAY, _GREATEST_DAY = -719_528, 2_932_896
 _A_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _WRITTEN = r"^(?P<year>-?[0-9]{4,9})(?P<day>-[0-9]{2}-[0-9]{2})"
+_ZONE = r"[ T][0-9:.]+(?:Z|[+-][0-9:]+)$"
 _WRITTEN_TIME = _WRITTEN + r"(?P<time>[ T][0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.(?P<fraction>[0-9]{1,9}))?(?P<zone>Z?)$"
 
 
@@ -50,6 +51,16 @@ def times_from_texts(texts: pa.Array, kind: pa.DataType) -> pa.Array:
         return texts.cast(kind)
     except pa.ArrowInvalid:
         return _dates(texts, kind) if pa.types.is_date(kind) else _timestamps(texts, kind)
+
+
+def times_with_or_without_zone(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Timestamps from texts that may name a zone or none, as Arrow's JSON reader takes them: none is UTC, and a column without
+    time zone keeps what a clock in UTC shows. Raises ValueError for other texts."""
+    if kind.tz is None and not pc.any(pc.match_substring_regex(texts, _ZONE)).as_py():
+        return times_from_texts(texts, kind)
+    timed = pc.if_else(pc.match_substring_regex(texts, "[ T]"), texts, pc.binary_join_element_wise(texts, " 00:00:00", ""))
+    zoned = pc.if_else(pc.match_substring_regex(timed, _ZONE), timed, pc.binary_join_element_wise(timed, "Z", ""))
+    return times_from_texts(zoned, pa.timestamp(kind.unit, "UTC")).cast(kind)
 
 
 def _dates(texts: pa.Array, kind: pa.DataType) -> pa.Array:

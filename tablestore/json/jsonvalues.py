@@ -25,6 +25,15 @@ class WrittenNumber(str):
         return str(self)
 
 
+class _MinusZero(int):
+    """The whole number -0, which as a float keeps its sign."""
+
+    __slots__ = ()
+
+    def __float__(self) -> float:
+        return -0.0
+
+
 class NamedTwice:
     """Stands for the value of a name that an object has twice, which fits no column: JSON leaves open which of them counts."""
 
@@ -44,11 +53,13 @@ def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _integer(text: str) -> int | WrittenNumber:
+    if text == "-0":
+        return _MinusZero()
     return int(text) if len(text) <= _LONGEST_INTEGER else WrittenNumber(text)
 
 
 JSON = json.JSONDecoder(parse_float=WrittenNumber, parse_int=_integer, object_pairs_hook=_object_of)
-# Faster, and refuses the very long integers.
+# Faster, refuses the very long integers, and reads -0 as 0.
 _JSON_OF_SHORT_INTEGERS = json.JSONDecoder(parse_float=WrittenNumber, object_pairs_hook=_object_of)
 
 
@@ -56,7 +67,7 @@ def parse_json(text: str) -> Any:
     """A text of JSON. Raises ValueError for another one, also for one that is nested too deeply."""
     try:
         try:
-            return _JSON_OF_SHORT_INTEGERS.decode(text)
+            return (JSON if "-0" in text else _JSON_OF_SHORT_INTEGERS).decode(text)
         except ValueError:
             return JSON.decode(text)
     except RecursionError as error:

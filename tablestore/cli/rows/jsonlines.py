@@ -11,6 +11,7 @@ is left out of the rows, and lines that lack what others have are refused.
 
 import json
 import re
+from codecs import BOM_UTF8
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
@@ -19,7 +20,7 @@ import pyarrow.compute as pc
 
 from tablestore.cli.rows.csvfaults import no_room
 from tablestore.errors import FormatError, InvalidInputError
-from tablestore.json.jsonrows import BadJson, carrier, from_carrier, has_map, read_objects, rows_from_json
+from tablestore.json.jsonrows import BadJson, carrier, from_carrier, has_map, read_objects, rows_one_by_one
 from tablestore.types.rowkind import ROW_KIND_COLUMN
 
 BLOCK_BYTES = 4 << 20
@@ -59,6 +60,8 @@ def json_batches(
 def _blocks(stream: Any) -> Iterator[tuple[int, bytes]]:
     """Blocks that end with a line break, each with the number of its first line."""
     pending, line = b"", 1
+    if (start := stream.read(len(BOM_UTF8))) != BOM_UTF8:
+        pending = start
     while chunk := stream.read(BLOCK_BYTES):
         cut = chunk.rfind(b"\n")
         if cut < 0:
@@ -104,7 +107,7 @@ def _fast(block: bytes, target: pa.Schema, others: bool) -> pa.Table:
 def _exact(line: int, block: bytes, where: str, target: pa.Schema, others: bool) -> pa.Table:
     lines = [text for text in block.split(b"\n") if text.strip()]
     try:
-        table = rows_from_json(lines, target)
+        table = rows_one_by_one(lines, target, zones=False)
     except BadJson as error:
         at = f"{where}, line {_line_of(block, line, error.position)}"
         raise FormatError(f"{at}: {error.reason}{no_room(error.number, error.expected)}", kind="bad-json") from error
