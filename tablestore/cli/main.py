@@ -47,10 +47,10 @@ class MaterializedGroup(LateGroup):
 
     places: ClassVar = {
         "list": verb(
-            "materialized.refreshes",
+            "materialized.listing",
             "List materialized tables: how fresh each is to be, how far it is behind, its last refresh, and what failed.",
         ),
-        "history": verb("materialized.refreshes", "List the refreshes of a table whose snapshots are still there, newest first."),
+        "history": verb("materialized.listing", "List the refreshes of a table whose snapshots are still there, newest first."),
         "refresh": verb(
             "materialized.refreshes", "Refresh a table, or with --due all that are due now, sources before what is made from them."
         ),

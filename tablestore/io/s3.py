@@ -28,7 +28,7 @@ from tablestore.io.filestore import (
 )
 from tablestore.io.oserrors import no_conditional_publish, occupied, too_large, unknown_outcome
 from tablestore.io.ranged import RangedFile
-from tablestore.io.s3session import REMOTE_ERRORS, S3Session, is_transient, status_of, translated_remote
+from tablestore.io.s3requests import REMOTE_ERRORS, S3Session, is_transient, status_of, translated_remote
 from tablestore.io.s3upload import MultipartWriter, write_together
 
 # One request copies so much at most: a limit of the protocol.

@@ -31,7 +31,7 @@ NETWORK = {
 CLIENTS = frozenset(
     {
         "tablestore.io.fsspec_store",
-        "tablestore.io.s3session",
+        "tablestore.io.s3requests",
         "tablestore.io.lock.databaseurl",
         "tablestore.cli.rows.rowsource",
         "tablestore.cli.commands.materialized.metricsendpoint",
@@ -62,7 +62,7 @@ def test_only_modules_that_are_known_make_clients_of_networks(project: Path) -> 
     "status", ["301 Moved Permanently", "302 Found", "307 Temporary Redirect", "308 Permanent Redirect", "400 Bad Request"]
 )
 def test_a_store_that_sends_its_client_elsewhere_is_not_followed(monkeypatch: pytest.MonkeyPatch, status: str) -> None:
-    s3session = pytest.importorskip("tablestore.io.s3session")
+    s3requests = pytest.importorskip("tablestore.io.s3requests")
     for name, value in CREDENTIALS.items():
         monkeypatch.setenv(name, value)
     with listening(Listener()) as elsewhere:
@@ -74,9 +74,9 @@ def test_a_store_that_sends_its_client_elsewhere_is_not_followed(monkeypatch: py
         for answer in answers:
             with listening(Listener(answer)) as store:
                 options = {"endpoint_url": f"http://{store.address}"}
-                session = s3session.S3Session(options, clock=SystemClock(), ids=SystemIds())
+                session = s3requests.S3Session(options, clock=SystemClock(), ids=SystemIds())
                 for ask in ({"method": "list_objects_v2"}, {"method": "head_object", "Key": "t/schema/schema-0"}):
-                    with pytest.raises(s3session.REMOTE_ERRORS):
+                    with pytest.raises(s3requests.REMOTE_ERRORS):
                         session.send(**ask, Bucket="bucket")
                 assert store.calls, "the store that was named is asked"
         assert not elsewhere.calls

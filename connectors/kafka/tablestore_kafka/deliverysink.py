@@ -36,7 +36,7 @@ from tablestore_kafka.client import (
     translated,
 )
 from tablestore_kafka.clientsettings import BOOTSTRAP, client_settings
-from tablestore_kafka.jsonmessages import make_topic, send
+from tablestore_kafka.queryrows import make_topic, send
 from tablestore_kafka.topicsource import CALL_TIMEOUT_S, KafkaTopicSource
 
 _SETTINGS: Mapping[str, object] = {

@@ -1,6 +1,6 @@
 """Plans compactions of a table: which buckets need one, and which comes first.
 
-    snapshot -> live files by bucket -> per bucket the next task (lsm.compaction, lsm.appendcompaction)
+    snapshot -> live files by bucket -> per bucket the next task (lsm.compaction, lsm.compaction.appendcompaction)
 
 Pure but for reading manifests, and the store's clock where deletes are kept for a time.
 """
