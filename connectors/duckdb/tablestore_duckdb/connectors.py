@@ -46,7 +46,7 @@ def connector_sql(relation: ConnectorRelation) -> str:
             f"{file_format!r}; run the statement on the engine spark",
             kind="engine",
         )
-    arguments = [literal(_pattern(path, file_format))]
+    arguments = [_files(path, file_format)]
     if file_format == "csv":
         arguments += [f"{_CSV[key]}={literal(value)}" for key, value in options.items() if key in _CSV]
         if "header" not in options:
@@ -81,14 +81,19 @@ def _cast(field: Field, file_format: str) -> str:
 
 
 def connector_folder(relation: ConnectorRelation) -> Iterator[str]:
-    """The folder that the files of a table lie in, if it has one: all of its path before the first letter of a pattern."""
+    """The folder that the files of a table lie in, if it has one: of a pattern all before its first special letter."""
     path = next((value for key, value in relation.options.items() if key.lower() == "path"), "")
     if relation.connector == "filesystem" and path:
-        plain = _GLOB.split(path.removeprefix("file://"), maxsplit=1)[0]
+        path = path.removeprefix("file://")
+        plain = path if Path(path).exists() else _GLOB.split(path, maxsplit=1)[0]
         yield plain if Path(plain).is_dir() else os.path.dirname(plain) or "."
 
 
-def _pattern(path: str, file_format: str) -> str:
-    """The pattern of a path: a folder stands for all files of the format below it."""
+def _files(path: str, file_format: str) -> str:
+    """SQL for the files of a path: a folder stands for all of the format below it, and a path that exists is no pattern."""
     path = path.removeprefix("file://")
-    return f"{path.rstrip('/')}/**/*.{file_format}" if Path(path).is_dir() else path
+    if not Path(path).is_dir():
+        return literal(path)
+    if _GLOB.search(path) and (files := sorted(Path(path).rglob(f"*.{file_format}"))):
+        return f"[{', '.join(literal(str(file)) for file in files)}]"
+    return literal(f"{path.rstrip('/')}/**/*.{file_format}")

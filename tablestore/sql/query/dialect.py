@@ -85,6 +85,10 @@ class Spark4(Spark):
 
     class Parser(SparkParser):
         STRICT_CAST = True
+        # A text that is written raw is one like any other.
+        _RAW: ClassVar = {TokenType.RAW_STRING: SparkParser.STRING_PARSERS[TokenType.STRING]}
+        STRING_PARSERS: ClassVar = {**SparkParser.STRING_PARSERS, **_RAW}
+        PRIMARY_PARSERS: ClassVar = {**SparkParser.PRIMARY_PARSERS, **_RAW}
         # sqlglot would read more into a path than Spark does.
         FUNCTIONS: ClassVar = {
             **SparkParser.FUNCTIONS,

@@ -63,7 +63,7 @@ number says (``sequence``, ``randstr``, ``format_string``), and ``aggregate``, i
 The time of day is let through. DuckDB's list of functions that it knows is shorter, and holds there too."""
 
 _OPERATORS = (
-    *(exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.HexString, exp.RawString, exp.Var, exp.Interval),
+    *(exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.HexString, exp.Var, exp.Interval),
     *(exp.Paren, exp.Tuple, exp.Unary, exp.Binary, exp.Between, exp.In, exp.If, exp.Bracket, exp.Slice, exp.Lambda),
     *(exp.DataType, exp.DataTypeParam, exp.ColumnDef, exp.IntervalSpan),
 )

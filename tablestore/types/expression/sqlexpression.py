@@ -210,7 +210,7 @@ class ExpressionReader:
                 return Value(pa.scalar(None))
             case exp.Boolean():
                 return Value(pa.scalar(bool(node.this)))
-            case exp.Literal(is_string=True) | exp.RawString():
+            case exp.Literal(is_string=True):
                 return Value(pa.scalar(str(node.this)))
             case exp.Literal():
                 return Value(_number(str(node.this)))

@@ -91,7 +91,7 @@ def plain_literal(node: exp.Expression) -> LiteralValue | None:
             return LiteralValue(None)
         case exp.Boolean():
             return LiteralValue(bool(node.this))
-        case exp.Literal(is_string=True) | exp.RawString():
+        case exp.Literal(is_string=True):
             return LiteralValue(str(node.this))
         case _:
             return None

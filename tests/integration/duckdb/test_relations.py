@@ -58,6 +58,17 @@ def test_files_are_read_by_format_and_with_the_columns_that_are_declared(engine:
         assert found.to_pylist() == ROWS.to_pylist()
 
 
+def test_a_path_that_exists_is_no_pattern(engine: DuckDBEngine, tmp_path: Path) -> None:
+    for name, number in (("a[1]", 1), ("a1", 2), ("b*", 3), ("bc", 4), ("{c}?", 5)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "f[2].csv").write_text(f"{number},x\n")
+    for name, expected in (("a[1]", 1), ("a[1]/f[2].csv", 1), ("b*", 3), ("{c}?", 5)):
+        relation = files(tmp_path / name, format="csv")
+        assert rows_of(engine, bound("SELECT id FROM {0} AS f", relation)) == [{"id": expected}]
+    matched = rows_of(engine, bound("SELECT sum(id) AS s FROM {0} AS f", files(tmp_path / "b*" / "*.csv", format="csv")))
+    assert matched == [{"s": 7}]
+
+
 def test_parquet_files_of_others_may_hold_nan(engine: DuckDBEngine, tmp_path: Path) -> None:
     texts = ["a", None, "a"]
     rows = pa.table({"f": [1.5, math.nan, 2.7], "pair": [{"x": 0.0}, None, {"x": math.nan}], "text": texts})

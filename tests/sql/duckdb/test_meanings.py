@@ -108,6 +108,7 @@ def test_an_error_is_one_in_duckdb_too(connection: duckdb.DuckDBPyConnection, ex
         ("cast('1_0' AS DOUBLE)", "a number without underscores"),
         ("cast('2024/01/05' AS DATE)", "a day as yyyy-MM-dd"),
         ("element_at(a, 0)", "element_at counts from 1"),
+        ("s LIKE r'\\x'", "behind each backslash of the pattern"),
         ("cardinality()", "the function `cardinality` takes more or fewer arguments"),
         ("pmod(id)", "the function `pmod` takes more or fewer arguments"),
     ],

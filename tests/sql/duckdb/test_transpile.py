@@ -56,6 +56,9 @@ def test_a_division_by_zero_is_an_error_as_in_spark(divided: str) -> None:
         ("any(x > 0) AND every(x > 0)", True),
         ("'it''s' || \"a\"\"b\"", "it'sa\"b"),
         ("regexp_replace('ab', '(a)(b)', '$2$1')", "ba"),
+        ("r'a\\n' || upper(r\"\\t\")", "a\\n\\T"),
+        ("regexp_like('a.b', r'a\\.b') AND NOT regexp_like('a-b', r'a\\.b')", True),
+        ("CAST(r'\\1' AS STRING)", "\\1"),
         ("dayname(DATE '2024-01-01') || dayofweek(DATE '2024-01-01') || weekday(DATE '2024-01-01')", "Mon20"),
     ],
 )
