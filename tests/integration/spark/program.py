@@ -22,8 +22,8 @@ def start(program: str, folder: Path, *arguments: str, python: Path | None = Non
     )
 
 
-def run(program: str, folder: Path, *, ends: int = 0, python: Path | None = None, **env: str) -> None:
+def run(program: str, folder: Path, *arguments: str, ends: int = 0, python: Path | None = None, **env: str) -> None:
     """Run a program to its end, which must be this one."""
-    process = start(program, folder, python=python, **env)
+    process = start(program, folder, *arguments, python=python, **env)
     _, said = process.communicate(timeout=600)
-    assert process.returncode == ends, said[-6000:]
+    assert process.returncode == ends, said[-12000:]
