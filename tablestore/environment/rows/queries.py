@@ -44,7 +44,9 @@ def explained(session: Session, query: BoundQuery) -> str:
 
 def bound_query(session: Session, query: Fragment, source: Source, parameters: Parameters) -> BoundQuery:
     """A query as it stands in a source, its tables resolved. Places in its text are places in the source."""
-    return Relations(session=session, source=source, parameters=parameters, reads_rows=True).bind(in_place(query, source))
+    return Relations(session=session, source=source, parameters=parameters, reads_rows=True).bind_query(
+        query, in_place(query, source)
+    )
 
 
 def in_place(fragment: Fragment, source: Source) -> str:
