@@ -16,8 +16,7 @@ ENGINES = ("duckdb", pytest.param("spark", marks=pytest.mark.spark))
 @pytest.fixture(scope="module", params=ENGINES)
 def env(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ts.TableEnvironment]:
     where = tmp_path_factory.mktemp("wh")
-    session = request.getfixturevalue("spark") if request.param == "spark" else None
-    with ts.TableEnvironment.create(where, engine=request.param, spark=session) as env:
+    with ts.TableEnvironment.create(where, engine=request.param) as env:
         env.execute_sql("CREATE DATABASE shop")
         env.execute_sql(
             "CREATE TABLE shop.t (id BIGINT COMMENT 'the id', k VARCHAR(5) DEFAULT 'x', d DECIMAL(10, 2), at TIMESTAMP(3), "
