@@ -196,7 +196,8 @@ class DuckDBEngine:
     def _prepared(self, query: BoundQuery, placed: Mapping[int, Placed] | None = None) -> PreparedQuery:
         if folders := set(folders_of(query)):
             self._sessions.add_folders(folders)
-        parser = Parser(parse=self._parsed, rows=self._values, reads_files=not self._owns)
+        by_bytes = self._owns and "default_collation" not in self._sessions.settings
+        parser = Parser(parse=self._parsed, rows=self._values, reads_files=not self._owns, compares_texts=by_bytes)
         return prepare(query, self._sessions.new_name, self._remembered, self._sessions.columns, self._functions, placed, parser)
 
     def _parsed(self, text: str) -> str:

@@ -18,6 +18,7 @@ from tablestore.errors import InvalidInputError, TablestoreError, UnsupportedErr
 from tablestore.sql.depth import deep
 from tablestore.sql.query.tablereferences import CALLS
 from tablestore.sql.source import NOWHERE, Span, marked
+from tablestore_duckdb.ownfilters import TableConditions, conditions_of, filter_of
 
 Parse: TypeAlias = Callable[[str], str]
 """A text -> its tree as JSON, or what is wrong with it, as DuckDB gives it."""
@@ -38,6 +39,7 @@ _OF_DATABASE = frozenset({
     "current_query_id", "current_transaction_id", "txid_current", "in_search_path", "set_config", "which_secret",
 })  # fmt: skip
 _TELLING = ("duckdb_", "pragma_", "pg_", "has_", "enable_", "disable_")
+_OF_VALUES = frozenset({"pg_typeof"})
 
 
 @dataclass(slots=True)
@@ -46,6 +48,7 @@ class OwnTree:
 
     ``tables``: names in parts, with their places where the parser says them. ``columns``: all parts of the names of columns, None
     where all columns of all tables may be meant; ``rows``: the last parts, which may also stand for the row of a table.
+    ``conditions``: on the rows of single tables.
     """
 
     tables: list[tuple[tuple[str, ...], Span]] = field(default_factory=list)
@@ -53,6 +56,12 @@ class OwnTree:
     columns: set[str] | None = field(default_factory=set)
     rows: set[str] = field(default_factory=set)
     calls: list[tuple[str, Span, bool]] = field(default_factory=list)
+    conditions: list[TableConditions] = field(default_factory=list)
+
+    def conditions_at(self, text: str, start: int) -> TableConditions | None:
+        """The conditions on the table that stands at a place of the text."""
+        place = len(text[:start].encode())
+        return next((one for one in self.conditions if one.place == place), None)
 
 
 def checked_tree(query: BoundQuery, parse: Parse, *, reads_files: bool) -> OwnTree:
@@ -86,7 +95,20 @@ def check_written(text: str, parse: Parse, views: Collection[str], engine_tables
             )
 
 
-def narrowed(relation: Relation, tree: OwnTree) -> Relation:
+def pruned(query: BoundQuery, tree: OwnTree, *, compares_texts: bool) -> tuple[Relation, ...]:
+    """The relations of a query with the columns and rows that it may use. ``compares_texts``: texts are compared by their bytes."""
+    starts = {edit.relation: edit.span.start for edit in query.edits if edit.relation is not None}
+    relations: list[Relation] = []
+    for number, relation in enumerate(query.relations):
+        conditions = tree.conditions_at(query.text, starts[number]) if number in starts else None
+        if isinstance(relation, ManagedRelation) and conditions is not None:
+            condition = filter_of(conditions, relation.schema.fields, compares_texts=compares_texts)
+            relation = replace(relation, filter=condition)
+        relations.append(_narrowed(relation, tree))
+    return tuple(relations)
+
+
+def _narrowed(relation: Relation, tree: OwnTree) -> Relation:
     """The relation with the columns that the query may use."""
     is_prunable = isinstance(relation, ManagedRelation) or (
         isinstance(relation, RowsRelation) and isinstance(relation.rows, PrunableRows)
@@ -162,6 +184,8 @@ class _Walk:
                 self.tree.columns = None
             self.node(inner, bound | {name} if inner.get("type") == "RECURSIVE_CTE_NODE" else bound)
             bound |= {name}
+        if kind == "SELECT_NODE":
+            self.tree.conditions += conditions_of(part, bound)
         self._note(part, kind, bound)
         for key, inner in part.items():
             if key != "cte_map":
@@ -235,7 +259,7 @@ def _other_tables(query: BoundQuery, tree: OwnTree) -> TablestoreError:
 
 def is_open_function(name: str) -> bool:
     """True unless a function, in small letters, tells of DuckDB's own database or acts on it."""
-    return name not in _NEVER | _OF_DATABASE and not name.startswith(_TELLING)
+    return name in _OF_VALUES or (name not in _NEVER | _OF_DATABASE and not name.startswith(_TELLING))
 
 
 def _check_call(name: str, span: Span, query: BoundQuery, *, is_table: bool, reads_files: bool) -> None:

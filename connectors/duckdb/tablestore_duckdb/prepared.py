@@ -38,7 +38,7 @@ from tablestore.sql.source import unedited
 from tablestore.sql.sqldialect import SqlDialect
 from tablestore_duckdb.columntypes import Parameters, parameter_types, relation_columns
 from tablestore_duckdb.connectors import connector_sql
-from tablestore_duckdb.ownwords import Parse, check_written, checked_tree, narrowed
+from tablestore_duckdb.ownwords import Parse, check_written, checked_tree, pruned
 from tablestore_duckdb.pivotvalues import OpenPivot, open_pivots, values_query, with_values
 from tablestore_duckdb.quoting import Sql, ViewPlace, identifier, joined, sql_text
 from tablestore_duckdb.scans import PlannedScan, RowStream, plan_managed
@@ -115,11 +115,13 @@ class Parser:
     """DuckDB's own parser. ``rows``: the first column of a query that is run now.
 
     ``reads_files``: the connection is the user's own, so its table functions read what that lets them.
+    ``compares_texts``: surely by their bytes.
     """
 
     parse: Parse
     rows: "Callable[[PreparedQuery], Sequence[str | None]]"
     reads_files: bool
+    compares_texts: bool
 
 
 Placed: TypeAlias = "tuple[Sql, Columns | None]"
@@ -203,7 +205,7 @@ class _Preparing:
             checked_tree(named, self.parser.parse, reads_files=self.parser.reads_files)
             query = with_values(query, [(pivot, self._values(query, pivot)) for pivot in opened])
         tree = checked_tree(query, self.parser.parse, reads_files=self.parser.reads_files)
-        relations = [narrowed(relation, tree) for relation in query.relations]
+        relations = pruned(query, tree, compares_texts=self.parser.compares_texts)
         places = [
             self._view(relation, sql=joined("SELECT * FROM ", self._placed(relation, _ANY_MAY_FAIL)[0])) for relation in relations
         ]

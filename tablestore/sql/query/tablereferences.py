@@ -86,8 +86,9 @@ _NO_ALIAS = _CLAUSES | {
 }  # fmt: skip
 # Functions with a FROM between their arguments.
 _FROM_INSIDE = frozenset({"EXTRACT", "TRIM", "SUBSTRING", "SUBSTR", "OVERLAY"})
-_DUCKDB_LEADING = frozenset({"SUMMARIZE", "PIVOT", "PIVOT_WIDER", "PIVOT_LONGER", "UNPIVOT"})
-_DUCKDB_QUERY_WORDS = _QUERY_WORDS | _DUCKDB_LEADING | {"DESCRIBE", "SHOW"}
+_DUCKDB_NAMING = frozenset({"SUMMARIZE", "DESCRIBE"})
+_DUCKDB_LEADING = _DUCKDB_NAMING | frozenset({"PIVOT", "PIVOT_WIDER", "PIVOT_LONGER", "UNPIVOT"})
+_DUCKDB_QUERY_WORDS = _QUERY_WORDS | _DUCKDB_LEADING
 _DUCKDB_NO_ALIAS = frozenset({"POSITIONAL", "PIVOT_WIDER", "PIVOT_LONGER"})
 _VERSION_WORDS = frozenset({"VERSION", "SYSTEM_VERSION"})
 _TIMESTAMP_WORDS = frozenset({"TIMESTAMP", "SYSTEM_TIME"})
@@ -199,12 +200,12 @@ class _Walk:
                 at += 1
 
     def _leading(self, at: int, bound: frozenset[str], scope: Span) -> int:
-        """Walks ``SUMMARIZE t``, ``PIVOT t …`` or ``UNPIVOT t …``, up to behind the table; a query there follows for itself."""
+        """Walks ``SUMMARIZE t``, ``DESCRIBE t``, ``PIVOT t …`` or ``UNPIVOT t …``, up to behind the table; a query there follows for itself."""
         tokens = self.tokens
         begins = at == 0 or tokens.key(at - 1) in ("(", ")")
         if not begins or self._begins_query(at + 1) or tokens.key(at + 1) in ("FROM", ".", ",", ")", "AS"):
             return at + 1
-        if tokens.key(at) != "SUMMARIZE":
+        if tokens.key(at) not in _DUCKDB_NAMING:
             return self._relation(at + 1, bound, scope)
         if not tokens.is_name(at + 1):
             return at + 1

@@ -9,6 +9,7 @@ from pathlib import Path
 import duckdb
 import pytest
 import tablestore_duckdb
+from tablestore_duckdb import ownwords
 
 import tablestore as ts
 from tablestore.sql.parse.script import split_script
@@ -29,7 +30,7 @@ def env(tmp_path: Path) -> Iterator[ts.TableEnvironment]:
 
 
 # What DuckDB's words may send, and sqlglot's tree of it does not show: a name of WITH, files that a user reads by herself.
-WORDS = re.compile(r"what is not one query in: (?:UN)?PIVOT |the table t in: WITH |the call read_csv in: |cannot be parsed")
+WORDS = re.compile(r"what is not one query in: (?:UN)?PIVOT |the table [pt] in:\s+WITH |the call read_csv in: |cannot be parsed")
 
 
 @pytest.fixture(autouse=True)
@@ -54,6 +55,8 @@ def rows(env: ts.TableEnvironment, text: str, *args: object, **params: object) -
         ("SELECT l[1:2] FROM t", [([1, 2],), ([4],)]),
         ("SELECT id FROM t QUALIFY row_number() OVER (ORDER BY v DESC) = 1", [(2,)]),
         ("SELECT COLUMNS('i.*') FROM t", [(1,), (2,)]),
+        ("SELECT column_name FROM (DESCRIBE t) WHERE column_type = 'BIGINT'", [("id",)]),
+        ("SELECT DISTINCT pg_typeof(v) FROM t", [("integer",)]),
         ("SELECT column_name, count FROM (SUMMARIZE t) WHERE column_name = 'v'", [("v", 2)]),
         ("PIVOT (SELECT id, k, v FROM t) ON k IN ('a', 'b') USING sum(v)", [(1, 2, None), (2, None, 3)]),
         ("PIVOT (SELECT id, k, v FROM t) ON k USING sum(v)", [(1, 2, None), (2, None, 3)]),
@@ -91,6 +94,45 @@ def test_the_row_of_a_table_has_all_of_its_columns(env: ts.TableEnvironment) -> 
 def test_only_the_columns_that_are_used_are_read(env: ts.TableEnvironment) -> None:
     assert "columns    id, v\n" in env.execute_sql("EXPLAIN SELECT id FROM t WHERE v > 2").text
     assert "columns    id, k, v, l, s\n" in env.execute_sql("EXPLAIN SELECT * FROM t WHERE v > 2").text
+
+
+@pytest.mark.parametrize(
+    ("where", "condition"),
+    [
+        ("FROM p WHERE day = 'a' AND upper(day) = 'A'", "day = 'a'"),
+        ("SELECT x.id FROM p AS x WHERE 3 >= x.id AND x.id IN (1, 2)", "id <= 3 AND id IN (1, 2)"),
+        ("FROM p WHERE id BETWEEN 1 AND 2 AND day IS NULL", "id >= 1 AND id <= 2 AND day IS NULL"),
+        ("SELECT p.id FROM p JOIN t ON p.id = t.id WHERE p.day = 'a' AND k = 'a'", "day = 'a'"),
+        ("SELECT 'ä', id FROM p WHERE id > -3", "id > -3"),
+        ("SELECT p.id FROM p LEFT JOIN t ON p.id = t.id WHERE p.day = 'a'", "(none)"),
+        ("FROM p WHERE day = 'a' OR id = 1", "(none)"),
+        ("FROM p WHERE day = 5::VARCHAR AND NOT id = 1", "(none)"),
+        ("FROM p TABLESAMPLE 100% WHERE day = 'a'", "(none)"),
+        ("FROM p AS p (day, id) WHERE day = 1", "(none)"),
+        ("WITH p AS (FROM p) FROM p WHERE day = 'a'", "(none)"),
+        ("FROM p WHERE day = ?", "(none)"),
+    ],
+)
+def test_conditions_on_a_table_leave_its_files_out(
+    env: ts.TableEnvironment, monkeypatch: pytest.MonkeyPatch, where: str, condition: str
+) -> None:
+    env.execute_sql("CREATE TABLE p (id INT, day STRING) PARTITIONED BY (day)")
+    env.execute_sql("INSERT INTO p VALUES (1, 'a'), (2, 'b'), (3, NULL)")
+    arguments = ["a"] * where.count("?")
+    plan = env.execute_sql(f"EXPLAIN {where}", *arguments).text
+    assert plan is not None
+    assert f"  filter     {condition}\n" in plan
+    chosen = rows(env, where, *arguments)
+    monkeypatch.setattr(ownwords, "filter_of", lambda *_, **__: None)
+    assert rows(env, where, *arguments) == chosen
+
+
+def test_another_order_of_texts_leaves_no_files_out(env: ts.TableEnvironment) -> None:
+    env.execute_sql("CREATE TABLE p (id INT, day STRING) PARTITIONED BY (day)")
+    env.execute_sql("INSERT INTO p VALUES (1, 'a'), (2, 'A')")
+    assert rows(env, "FROM p SELECT id WHERE day = 'a'") == [(1,)]
+    env.execute_sql("SET 'default_collation' = 'nocase'")
+    assert rows(env, "FROM p SELECT id WHERE day = 'a'") == [(1,), (2,)]
 
 
 @pytest.mark.parametrize(
@@ -157,8 +199,14 @@ def test_parameters_are_those_of_duckdb(env: ts.TableEnvironment) -> None:
     assert rows(env, "SELECT id FROM t WHERE id = $id AND l[1:1] = [1]", id=1) == [(1,)]
     assert rows(env, "SELECT id FROM t WHERE k = ?", "b") == [(2,)]
     assert rows(env, "SELECT $2, $1, $1", 1, 2) == [(2, 1, 1)]
+    assert rows(env, "SELECT id FROM t AT (VERSION => $v) WHERE v > $least", v=1, least=2) == [(2,)]
     with pytest.raises(ts.InvalidInputError, match="2 parameters"):
         env.execute_sql("SELECT $2, $1", 1)
+
+
+def test_functions_of_the_user_are_called(env: ts.TableEnvironment) -> None:
+    env.create_temporary_function("twice", lambda text: text * 2, arguments=["STRING"], returns="STRING")
+    assert rows(env, "SELECT twice(k) FROM t") == [("aa",), ("bb",)]
 
 
 def test_statements_stay_ours_around_a_query(env: ts.TableEnvironment) -> None:
