@@ -133,7 +133,7 @@ def _replacement(relation: Relation) -> Replacement:
             fields = relation.schema.fields
             return Replacement(path=tuple(relation.name.split(".")), fields=fields)
         case RowsRelation(rows=PrunableRows() as rows):
-            return Replacement(path=tuple(relation.name.split(".")), fields=rows.fields)
+            return Replacement(path=tuple(relation.name.split(".")), fields=rows.prunable_fields)
         case QueryRelation(query=query, selected=SelectList(columns=columns)):
             (stored,) = map(_replacement, query.relations)
             names = {stored_field.name for stored_field in stored.fields or ()}
@@ -157,7 +157,7 @@ def _pruned(relation: Relation, uses: Iterator[Use]) -> Relation:
             return relation if use == Use() else replace(relation, columns=use.columns, filter=use.filter)
         case RowsRelation(rows=PrunableRows() as rows):
             use = next(uses)
-            return relation if use == Use() else replace(relation, rows=rows.narrowed(use.columns, use.filter))
+            return relation if use == Use() else replace(relation, rows=rows.pruned(use.columns, use.filter))
         case QueryRelation(selected=SelectList()):
             return _narrowed(relation, next(uses))
         case QueryRelation(query=query) if query.dialect is SqlDialect.SPARK:

@@ -66,11 +66,11 @@ class PrunableRows(Protocol):
     """Rows that are cheaper to make where a query uses few of them."""
 
     @property
-    def fields(self) -> "tuple[Field, ...]":
+    def prunable_fields(self) -> "tuple[Field, ...]":
         """The columns that there are."""
         ...
 
-    def narrowed(self, columns: tuple[str, ...] | None, condition: "Predicate | None") -> "ArrowSource":
+    def pruned(self, columns: tuple[str, ...] | None, condition: "Predicate | None") -> "ArrowSource":
         """The same with these columns (None: all); rows that do not pass the condition may be left out."""
         ...
 

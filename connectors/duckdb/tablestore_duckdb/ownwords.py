@@ -121,8 +121,8 @@ def _narrowed(relation: Relation, tree: OwnTree) -> Relation:
     columns = tree.columns
     if isinstance(relation, RowsRelation):
         assert isinstance(relation.rows, PrunableRows), "others are left as they are"
-        names = tuple(field.name for field in relation.rows.fields if field.name.casefold() in columns)
-        return replace(relation, rows=relation.rows.narrowed(names, None))
+        names = tuple(field.name for field in relation.rows.prunable_fields if field.name.casefold() in columns)
+        return replace(relation, rows=relation.rows.pruned(names, None))
     assert isinstance(relation, ManagedRelation), "others are left as they are"
     return replace(relation, columns=tuple(one for one in relation.schema.field_names if one.casefold() in columns))
 

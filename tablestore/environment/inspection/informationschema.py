@@ -139,11 +139,11 @@ class InformationRows(ArrowSource):
         return whole if self._columns is None else pa.schema([whole.field(name) for name in self._columns])
 
     @property
-    def fields(self) -> tuple[Field, ...]:
+    def prunable_fields(self) -> tuple[Field, ...]:
         """All of its columns, as a query may use some of them."""
         return tuple(fields_from_arrow(SCHEMAS[self._table])[0])
 
-    def narrowed(self, columns: tuple[str, ...] | None, condition: Predicate | None) -> "InformationRows":
+    def pruned(self, columns: tuple[str, ...] | None, condition: Predicate | None) -> "InformationRows":
         """The same with these columns at least, without rows that do not pass a condition."""
         names = columns and tuple(name for name in SCHEMAS[self._table].names if name in columns)
         return InformationRows(self._session, self._catalog, self._table, names or None, condition)
