@@ -24,6 +24,11 @@ Parse: TypeAlias = Callable[[str], str]
 """A text -> its tree as JSON, or what is wrong with it, as DuckDB gives it."""
 
 _QUERIES = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"})
+# Expressions whose columns are those that stand in them by name. A star has all, and #2 is one by its place.
+_NAMING = frozenset({
+    "COLUMN_REF", "CONSTANT", "FUNCTION", "COMPARISON", "CONJUNCTION", "OPERATOR", "CAST", "CASE", "BETWEEN", "SUBQUERY", "WINDOW",
+    "PARAMETER", "LAMBDA", "COLLATE",
+})  # fmt: skip
 _COMPUTED = frozenset({"unnest", "range", "generate_series", "repeat", "repeat_row", "json_each", "json_tree"})
 _FILES = frozenset({
     "read_csv", "read_csv_auto", "sniff_csv", "read_parquet", "parquet_scan", "parquet_metadata", "parquet_schema",
@@ -195,7 +200,8 @@ class _Walk:
         tree = self.tree
         if part.get("alias"):
             tree.aliases.add(str(part["alias"]).casefold())
-        if part.get("column_name_alias") or part.get("ref_type") == "NATURAL" or kind in ("PIVOT", "STAR"):
+        is_unknown = "class" in part and part["class"] not in _NAMING
+        if part.get("column_name_alias") or part.get("ref_type") == "NATURAL" or kind == "PIVOT" or is_unknown:
             tree.columns = None
         if tree.columns is not None:
             tree.columns.update(str(name).casefold() for name in part.get("using_columns") or ())
