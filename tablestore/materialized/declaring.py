@@ -221,6 +221,7 @@ def _shown(path: ObjectPath, definition: MaterializedTable) -> str:
         f"PARTITIONED BY ({', '.join(definition.partition_by)})" if definition.partition_by else "",
         f"WITH ({options})" if options else "",
         f"FRESHNESS = {definition.freshness}, REFRESH_MODE = {definition.refresh_mode}\nAS {definition.expanded_query}",
+        "" if definition.dialect is SqlDialect.SPARK else f"in the dialect {definition.dialect}: each refresh computes all of it",
     ]
     return "\n".join(filter(None, lines))
 

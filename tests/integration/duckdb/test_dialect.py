@@ -257,6 +257,9 @@ def test_a_view_keeps_its_dialect(env: ts.TableEnvironment) -> None:
 
 def test_a_materialized_table_keeps_its_dialect(env: ts.TableEnvironment, tmp_path: Path) -> None:
     query = "FROM t SELECT k, list_aggregate(list(v), 'sum')::BIGINT AS s GROUP BY k"
+    plan = env.execute_sql(f"EXPLAIN CREATE MATERIALIZED TABLE m (PRIMARY KEY (k) NOT ENFORCED) AS {query}").text
+    assert plan is not None
+    assert plan.endswith("in the dialect duckdb: each refresh computes all of it")
     env.execute_sql(f"CREATE MATERIALIZED TABLE m (PRIMARY KEY (k) NOT ENFORCED) AS {query}")
     env.execute_sql("RESET 'table.sql-dialect'")
     env.execute_sql("INSERT INTO t (id, k, v) VALUES (3, 'a', 10)")
