@@ -87,7 +87,9 @@ def main(
         report = Report(settings=settings, machine=machine())
         found = _start_peers(stack, report) if peers and suite in (Suite.ALL, Suite.WRITE, Suite.SCAN) else []
         delta = _find_deltalake(report) if peers and suite in (Suite.ALL, Suite.MERGE) else None
-        setting = Setting(directory=work, rows=rows, repeats=repeats, seed=seed, report=report, peers=found, deltalake=delta)
+        setting = Setting(
+            directory=work, rows=rows, repeats=repeats, seed=seed, report=report, peers=found, deltalake=delta, quick=quick
+        )
         if suite in (Suite.ALL, Suite.WRITE):
             bench_write.run(setting)
         if suite in (Suite.ALL, Suite.SCAN):

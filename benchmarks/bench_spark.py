@@ -37,6 +37,8 @@ BUCKETS = 4
 UPSERTS = 40
 SMALL_UPSERTS = 5
 WARM_UPS = 30
+# Of a quick run, whose figures nobody compares.
+QUICK_UPSERTS, QUICK_WARM_UPS = 4, 2
 # Medians of queries of a second that spread over 20 % and more.
 MORE_ROUNDS = 3
 UPSERTED, WRITE_ONLY, COMPACTED = "after 5 upserts of 1 %", "after 5 upserts of 1 %, write-only", "compacted"
@@ -52,7 +54,8 @@ def run(setting: Setting) -> None:
     if (why := why_no_spark()) is not None:
         setting.report.skipped.append(f"Spark: {why}")
         return
-    for ask in (_read_and_load, _read_upserted, _upsert):
+    for number, ask in enumerate(steps := (_read_and_load, _read_upserted, _upsert), 1):
+        setting.say(f"Spark, part {number} of {len(steps)}: {ask.__name__.strip('_').replace('_', ' ')}; tables are made first")
         with setting.workspace("spark") as space, spark_session(space) as spark:
             ask(setting, spark, space)
 
@@ -165,10 +168,12 @@ def _read_upserted(setting: Setting, spark: "SparkSession", space: Path) -> None
         found = {name: asked(name).collect() for name in tables_and_files}
         if any(rows != found[PARQUET] for rows in found.values()):
             raise WrongRows(f"{what}: expected what Spark finds in its Parquet files, found {found}")
-        for _ in range(WARM_UPS if setting.warm_up else 0):
+        for turn in range(0 if not setting.warm_up else QUICK_WARM_UPS if setting.quick else WARM_UPS):
+            setting.say(f"{what}: warm-up {turn + 1}")
             for name in names:
                 asked(name).collect()
-        timings = take_turns([Case(name, _collected(asked, name)) for name in names], MORE_ROUNDS * setting.repeats)
+        rounds = setting.repeats if setting.quick else MORE_ROUNDS * setting.repeats
+        timings = take_turns([Case(name, _collected(asked, name)) for name in names], rounds, each=setting.say)
         result = Result(name=f"Spark: {what}, {UPSERTED}", question=question, rows=workload.rows, base=PARQUET, timings=timings)
         setting.add(result)
         for name in (UPSERTED, WRITE_ONLY):
@@ -197,7 +202,8 @@ def _upsert(setting: Setting, spark: "SparkSession", space: Path) -> None:
         tables[name] = ours.create(space, f"upserted{number}", workload, buckets=BUCKETS)
         ours.load(tables[name], workload.base())
         cases.append(Case(name, _into(tables[name].location, write)))
-    timings = take_turns(cases, UPSERTS, warm_up=True)
+    upserts = QUICK_UPSERTS if setting.quick else UPSERTS
+    timings = take_turns(cases, upserts, warm_up=True, each=setting.say)
     for name, table in tables.items():
         if (found := table.scan().count()) != workload.rows:
             raise WrongRows(f"{name}: expected {workload.rows} rows, found {found}")
@@ -207,7 +213,7 @@ def _upsert(setting: Setting, spark: "SparkSession", space: Path) -> None:
             raise WrongRows(f"{name}: the rows that were upserted are not those that are read")
     result = Result(
         name=f"Spark: upsert of {count:,} rows into {workload.rows:,}",
-        question=f"What does a small upsert cost, warm, {UPSERTS} times in a row?",
+        question=f"What does a small upsert cost, warm, {upserts} times in a row?",
         rows=count,
         base=PARQUET,
         timings=timings,
@@ -217,7 +223,7 @@ def _upsert(setting: Setting, spark: "SparkSession", space: Path) -> None:
     for name in ways:
         setting.add_bar(result.bar(f"Spark upsert of {count:,} rows by {name} / Parquet", name, PARQUET, 3.0))
         slowest = max(timings[name].seconds) / timings[name].median
-        setting.add_bar(Bar(name=f"slowest of {UPSERTS} Spark upserts by {name} / their median", measured=slowest, bound=3.0))
+        setting.add_bar(Bar(name=f"slowest of {upserts} Spark upserts by {name} / their median", measured=slowest, bound=3.0))
 
 
 def _by_source(rows: "DataFrame") -> Callable[[str], None]:

@@ -158,14 +158,18 @@ def _tree_cpu() -> float:
     return total
 
 
-def take_turns(cases: Sequence[Case], repeats: int, *, warm_up: bool = True) -> dict[str, Timing]:
-    """Run the cases in turns; medians by name."""
+def take_turns(
+    cases: Sequence[Case], repeats: int, *, warm_up: bool = True, each: Callable[[str], None] = lambda step: None
+) -> dict[str, Timing]:
+    """Run the cases in turns; medians by name. ``each`` is told what begins."""
     samples: dict[str, list[Sample]] = {case.name: [] for case in cases}
     if warm_up:
+        each("warm-up")
         for case in cases:
             if case.runs is None:
                 case.attempt()
     for turn in range(repeats):
+        each(f"round {turn + 1} of {repeats}")
         for case in cases:
             if case.runs is None or turn < case.runs:
                 samples[case.name].append(case.attempt())

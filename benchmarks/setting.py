@@ -21,7 +21,10 @@ SLOW_RUNS = 3
 
 @dataclass(slots=True)
 class Setting:
-    """One run of the benchmarks. ``scale`` shrinks the big tables along with ``rows``: 1.0 is full size."""
+    """One run of the benchmarks. ``scale`` shrinks the big tables along with ``rows``: 1.0 is full size.
+
+    ``quick``: it only says whether everything is in order, so few rounds do where many make a figure.
+    """
 
     directory: Path
     rows: int
@@ -32,6 +35,7 @@ class Setting:
     deltalake: Path | None = None  # The interpreter that has it.
     warm_up: bool = True
     kinds: Sequence[KeyKind] = KEY_KINDS
+    quick: bool = False
     _count: int = field(default=0)
 
     @property
@@ -84,9 +88,13 @@ class Setting:
         verdict = {True: "pass", False: "FAIL", None: ""}[bar.passed]
         print(f"  {bar.name}: {measured}, bound {bar.bound:g} {verdict} ({bar.note})", file=sys.stderr, flush=True)
 
+    def say(self, step: str) -> None:
+        """Tell who waits what begins, on standard error: the report goes to standard output."""
+        print(f"  … {step}", file=sys.stderr, flush=True)
+
     def take_turns(self, cases: Sequence[Case]) -> dict[str, Timing]:
         """As :func:`benchmarks.measure.take_turns`, as often as this run asks for."""
-        return take_turns(cases, self.repeats, warm_up=self.warm_up)
+        return take_turns(cases, self.repeats, warm_up=self.warm_up, each=self.say)
 
 
 __all__ = ["Setting", "stopwatch"]

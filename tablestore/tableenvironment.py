@@ -31,13 +31,14 @@ from tablestore.environment.result import Result
 from tablestore.environment.session.catalogs import DEFAULT_CATALOG, Catalogs, Registered
 from tablestore.environment.session.engines import open_engine
 from tablestore.environment.session.session import Session
-from tablestore.environment.session.sessionsettings import Settings
+from tablestore.environment.session.sessionsettings import SQL_DIALECT_OPTION, Settings
 from tablestore.environment.source import Source
 from tablestore.errors import InvalidInputError, StorageError, TablestoreError
 from tablestore.ids import Ids, SystemIds
 from tablestore.sql.parse.script import split_script
 from tablestore.sql.parse.statement import checked_text, parse_path, parse_statement
 from tablestore.sql.query.parameters import Parameters, checked_parameters
+from tablestore.sql.sqldialect import SQL_DIALECT, SqlDialect
 from tablestore.table.catalog import Catalog
 from tablestore.table.opening import open_catalog
 from tablestore.types.typestring import quote_identifier
@@ -45,6 +46,7 @@ from tablestore.types.typestring import quote_identifier
 if TYPE_CHECKING:
     from tablestore.environment.objectpath import ObjectPath
     from tablestore.environment.pipelines.pipeline import TablePipeline
+    from tablestore.environment.session.objects import InformationView
     from tablestore.environment.statementset import StatementSet
     from tablestore.materialized.due import DueRefresh
     from tablestore.materialized.evolution.evolution import TableEvolution
@@ -84,6 +86,7 @@ class TableEnvironment(DeprecatedNames):
         spark: Any = None,
         catalogs: Mapping[str, CatalogSource] | None = None,
         config: Mapping[str, str] | None = None,
+        sql_dialect: str | None = None,
         restricted: bool | Restrictions = False,
         clock: Clock | None = None,
         ids: Ids | None = None,
@@ -93,7 +96,8 @@ class TableEnvironment(DeprecatedNames):
         ``engine`` runs the queries: ``"duckdb"``, ``"spark"`` or an engine; a ``spark`` session stands for Spark with that session,
         and without any of them there is DDL only. ``catalogs`` are more catalogs by name; without a warehouse the first of them is
         the current one. A catalog is given as a warehouse (path or URL), as options with the key ``warehouse``, or as one that is
-        open. ``config`` are the first settings, which RESET goes back to. ``restricted``: texts are those of
+        open. ``config`` are the first settings, which RESET goes back to, and ``sql_dialect`` is one of them:
+        the words of queries, ``"spark"`` or (on the engine duckdb) ``"duckdb"``. ``restricted``: texts are those of
         others, so they only read tables, within limits. Raises InvalidInputError, UnsupportedError.
         """
         factory = discover_factory()
@@ -106,6 +110,10 @@ class TableEnvironment(DeprecatedNames):
         opened, closes = _engine(engine, spark)
         if opened is not None and restrictions is not None:
             opened = limited(opened, restrictions)
+        if sql_dialect is not None:
+            if SQL_DIALECT in (config or {}):
+                raise InvalidInputError(f"sql_dialect and {SQL_DIALECT} are one setting; give one of them", kind="invalid-option")
+            config = {**(config or {}), SQL_DIALECT: sql_dialect}
         settings = Settings(config, None if opened is None else opened.set_option)
         registered = Catalogs()
 
@@ -130,17 +138,21 @@ class TableEnvironment(DeprecatedNames):
             engine=opened,
             reads_engine=restrictions is None,
             restrictions=restrictions,
+            describing=_describing,
         )
+        session.check_dialect(settings.dialect)
         return cls(session, closes_engine=closes)
 
     # -- statements
 
-    def execute_sql(self, text: str, /, *args: Any, **params: Any) -> Result:
-        """Runs one statement. ``args`` are the values of ``?``, ``params`` those of ``:name``.
+    def execute_sql(self, text: str, /, *args: Any, sql_dialect: str | None = None, **params: Any) -> Result:
+        """Runs one statement. ``args`` are the values of ``?``, ``params`` those of ``:name`` (in DuckDB's words ``$name``).
+        ``sql_dialect``: the words of its query, by default those of the session.
 
         A query is checked, and its snapshots are fixed; it runs when its rows are read. Raises TablestoreError, with the place.
         """
-        return self._execute(parse_statement(self._checked(text)), Source(text), _parameters(text, args, params))
+        statement = parse_statement(self._checked(text), dialect=self._dialect(sql_dialect))
+        return self._execute(statement, Source(text), _parameters(text, args, params))
 
     def execute_script(self, text: str, each: Callable[[str, Result], None] | None = None) -> Result | None:
         """Runs statements that ``;`` separates, one after another, and returns the last result.
@@ -149,8 +161,8 @@ class TableEnvironment(DeprecatedNames):
         one runs. The first error ends it, and says where in the script it is and how many statements ran before it.
         """
         source, result = Source(self._checked(text)), None
-        pieces = split_script(text)
-        statements = [parse_statement(text, piece.span) for piece in pieces]
+        pieces = split_script(text, self._session.settings.dialect)
+        statements = [parse_statement(text, piece.span, piece.dialect) for piece in pieces]
         for number, (piece, statement) in enumerate(zip(pieces, statements, strict=True)):
             try:
                 result = self._execute(statement, source, ())
@@ -175,9 +187,19 @@ class TableEnvironment(DeprecatedNames):
             raise StorageError(f"cannot read {os.fspath(path)}: {error.strerror}", kind="file") from error
         return self.execute_script(text, each)
 
-    def sql_query(self, text: str, /, *args: Any, **params: Any) -> Query:
-        """A query to be read later, maybe several times. Raises InvalidInputError for another statement."""
-        return Query(self._session, query_text(self._checked(text), _parameters(text, args, params), what="sql_query"))
+    def sql_query(self, text: str, /, *args: Any, sql_dialect: str | None = None, **params: Any) -> Query:
+        """A query to be read later, maybe several times; ``sql_dialect`` as of :meth:`execute_sql`. Raises InvalidInputError for
+        another statement."""
+        parameters, dialect = _parameters(text, args, params), self._dialect(sql_dialect)
+        return Query(self._session, query_text(self._checked(text), parameters, what="sql_query", dialect=dialect))
+
+    def _dialect(self, name: str | None) -> SqlDialect:
+        """The dialect of this name, or that of the session. Raises InvalidInputError, UnsupportedError."""
+        if name is None:
+            return self._session.settings.dialect
+        dialect = SqlDialect(str(SQL_DIALECT_OPTION.parse(name)))
+        self._session.check_dialect(dialect)
+        return dialect
 
     def from_path(self, path: str) -> Query:
         """The rows of a table or view by its name, such as ``orders`` or ``lake.shop.`odd-name```."""
@@ -203,7 +225,7 @@ class TableEnvironment(DeprecatedNames):
         return StatementSet(self._session)
 
     def _as_query(self, query: Query | str, caller: str) -> Query:
-        return Query(self._session, as_query_text(query, caller))
+        return Query(self._session, as_query_text(query, caller, self._session.settings.dialect))
 
     def _checked(self, text: str) -> str:
         checked_text(text, "SQL text")
@@ -370,6 +392,13 @@ class TableEnvironment(DeprecatedNames):
         engine = self._session.engine.name if self._session.engine is not None else None
         catalogs = self._session.catalogs
         return f"TableEnvironment(engine={engine!r}, current={catalogs.current}.{catalogs.current_database})"
+
+
+def _describing(session: Session, path: "ObjectPath") -> "InformationView | None":
+    """A table of ``information_schema``."""
+    from tablestore.environment.inspection.informationschema import find_information
+
+    return find_information(session, path)
 
 
 def _engine(engine: str | QueryEngine | None, spark: Any) -> tuple[QueryEngine | None, bool]:

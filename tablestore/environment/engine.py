@@ -21,7 +21,8 @@ from tablestore.errors import InvalidInputError, TablestoreError, UnsupportedErr
 from tablestore.lsm.missingchoice import MissingColumns
 from tablestore.sql.query.parsedquery import ParsedQuery
 from tablestore.sql.query.querytext import Piece, origin_of
-from tablestore.sql.source import Edit, Span, apply_edits
+from tablestore.sql.source import Edit, Path, Span, apply_edits
+from tablestore.sql.sqldialect import SqlDialect
 
 if TYPE_CHECKING:
     from tablestore.cdc.ingest.ingesting import IngestEngine
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from tablestore.table.table import Table
     from tablestore.table.write.committing import CommitNote
     from tablestore.table.write.rowchange import RowChange
-    from tablestore.types.datatypes import DataType
+    from tablestore.types.datatypes import DataType, Field
     from tablestore.types.filter.predicate import Predicate
     from tablestore.types.schema import TableSchema
 
@@ -58,6 +59,20 @@ class ManagedRelation:
         """The schema that the snapshot is read with."""
         context = self.table.context
         return context.schema if self.pin.schema_id == context.schema.id else context.schemas.read(self.pin.schema_id)
+
+
+@runtime_checkable
+class PrunableRows(Protocol):
+    """Rows that are cheaper to make where a query uses few of them."""
+
+    @property
+    def prunable_fields(self) -> "tuple[Field, ...]":
+        """The columns that there are."""
+        ...
+
+    def pruned(self, columns: tuple[str, ...] | None, condition: "Predicate | None") -> "ArrowSource":
+        """The same with these columns (None: all); rows that do not pass the condition may be left out."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +153,11 @@ Relation = ManagedRelation | RowsRelation | ConnectorRelation | QueryRelation | 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundQuery:
-    """A query in Spark's dialect whose tables are resolved. ``edits`` do not overlap and are in order of their place.
+    """A query whose tables are resolved. ``edits`` do not overlap and are in order of their place.
+
+    ``dialect``: the words that it is in; an engine gets another one than Spark's only where it says that it runs that.
+    ``tables``: the names in the text that the relations and ``engine_tables`` stand for, in order. ``is_closed``: it may read no
+    file and no table but its relations, whatever its words would let it.
 
     ``engine_tables``: the names, in parts, that stand for tables of the engine's own; the text names no other tables.
 
@@ -154,6 +173,9 @@ class BoundQuery:
     statement: str | None = None
     pieces: tuple[Piece, ...] = ()
     parsed: ParsedQuery | None = field(default=None, compare=False, repr=False)
+    dialect: SqlDialect = SqlDialect.SPARK
+    tables: tuple[Path, ...] = ()
+    is_closed: bool = False
 
     def made_of(self, statement: str, pieces: tuple[Piece, ...]) -> "BoundQuery":
         """The same query, which was made of pieces of a statement."""
@@ -278,6 +300,25 @@ class ChangeTarget:
     change: "RowChange"
     matching: Matching | None = None
     note: "CommitNote | None" = None
+
+
+@runtime_checkable
+class RunsDialects(Protocol):
+    """An engine that also runs queries in other words than Spark's."""
+
+    @property
+    def dialects(self) -> frozenset[SqlDialect]:
+        """The dialects that it runs."""
+        ...
+
+
+@runtime_checkable
+class ListsFunctions(Protocol):
+    """An engine that says which functions it runs without a statement of its own."""
+
+    def function_names(self, dialect: SqlDialect) -> tuple[str, ...] | None:
+        """The functions that queries in a dialect may call, ascending; None: only a statement of the engine's says so."""
+        ...
 
 
 @runtime_checkable

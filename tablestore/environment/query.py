@@ -10,6 +10,7 @@ from tablestore.environment.queryargument import QueryText, insert_of, query_tex
 from tablestore.environment.result import Result
 from tablestore.environment.session.session import Session
 from tablestore.sql.query.parameters import Parameters
+from tablestore.sql.sqldialect import SqlDialect
 from tablestore.sql.statements import rows
 from tablestore.table.read.scan import ArrowSource
 
@@ -89,6 +90,6 @@ class Query(ArrowSource):
         return f"Query({self.text!r:.200})"
 
 
-def as_query_text(query: object, what: str) -> QueryText:
+def as_query_text(query: object, what: str, dialect: SqlDialect = SqlDialect.SPARK) -> QueryText:
     """The query that is given as an object or as its text; ``what`` names the call in errors. Raises InvalidInputError."""
-    return query.query_text if isinstance(query, Query) else query_text(query, what=what)
+    return query.query_text if isinstance(query, Query) else query_text(query, what=what, dialect=dialect)

@@ -8,6 +8,7 @@ from tablestore.names import check_flag
 from tablestore.sql.parse.statement import parse_path, parse_statement
 from tablestore.sql.query.parameters import Parameters
 from tablestore.sql.source import Fragment, Path
+from tablestore.sql.sqldialect import SqlDialect
 from tablestore.sql.statements import rows
 from tablestore.sql.statements.rows import Insert
 
@@ -21,12 +22,12 @@ class QueryText:
     parameters: Parameters = ()
 
 
-def query_text(text: object, parameters: Parameters = (), *, what: str) -> QueryText:
+def query_text(text: object, parameters: Parameters = (), *, what: str, dialect: SqlDialect = SqlDialect.SPARK) -> QueryText:
     """The query that a text is. Raises InvalidInputError for another statement; ``what`` names the call."""
     if not isinstance(text, str):
         type_name = type(text).__qualname__
         raise InvalidInputError(f"{what}: expected a Query or the SQL text of one, found {type_name}", kind="not-a-query")
-    statement = parse_statement(text)
+    statement = parse_statement(text, dialect=dialect)
     if not isinstance(statement, rows.Query):
         raise InvalidInputError(f"{what}: expected a query; execute_sql runs other statements", kind="not-a-query")
     return QueryText(fragment=statement.query, source=Source(text), parameters=parameters)

@@ -30,14 +30,14 @@ class StatementSet(TablePipeline):
     def add_insert_sql(self, text: str, *args: Any, **params: Any) -> "StatementSet":
         """Adds an INSERT by its text, with the values of its parameters, and returns the set. Raises InvalidInputError for what is
         none."""
-        statement = parse_statement(text)
+        statement = parse_statement(text, dialect=self._session.settings.dialect)
         if not isinstance(statement, Insert):
             raise InvalidInputError("add_insert_sql: expected an INSERT; execute_sql runs other statements", kind="not-an-insert")
         return self._add(statement, Source(text), params or args)
 
     def add_insert(self, path: str, query: Query | str, *, overwrite: bool = False) -> "StatementSet":
         """Adds an INSERT of the rows of a query, and returns the set. Raises InvalidInputError."""
-        query_text = as_query_text(query, "add_insert")
+        query_text = as_query_text(query, "add_insert", self._session.settings.dialect)
         return self._add(insert_of(path, query_text, overwrite=overwrite), query_text.source, query_text.parameters)
 
     def execute(self) -> Result:

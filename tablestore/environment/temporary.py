@@ -159,13 +159,15 @@ class TemporaryObjects:
     def _create_view(self, path: str, query: str | Query, replace: bool) -> None:
         from tablestore.sql.statements.definition import CreateView
 
+        dialect = self._session.settings.dialect
         if isinstance(query, Query):
-            query = with_literals(query.text, query.parameters)
-        statement = parse_statement(query)
+            dialect = query.query_text.fragment.dialect
+            query = with_literals(query.text, query.parameters, dialect)
+        statement = parse_statement(query, dialect=dialect)
         if not isinstance(statement, rows.Query):
             raise InvalidInputError("create_temporary_view: expected a query", kind="not-a-query")
         text = statement.query.text
-        view = CreateView(path=parse_path(path), query=Fragment(text, Span(0, len(text))), temporary=True, replace=replace)
+        view = CreateView(path=parse_path(path), query=Fragment(text, Span(0, len(text)), dialect), temporary=True, replace=replace)
         execute(self._session, view, Source(text))
 
     def _path(self, path: str) -> ObjectPath:

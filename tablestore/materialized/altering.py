@@ -81,7 +81,7 @@ def plan_act(session: Session, stored: StoredTable, plan: AlterationPlan) -> Act
 
 def _store(session: Session, stored: StoredTable, upkeep: Upkeep, plan: AlterationPlan) -> None:
     """Stores what a plan changes. What another query reads is held from its first refresh on."""
-    held = held_sources(refresh_session(session), stored.table, stored.definition.expanded_query) if plan.changes_query else {}
+    held = held_sources(refresh_session(session), stored.table, stored.definition.query) if plan.changes_query else {}
     store(stored, upkeep, plan)
     release(stored.table, held)
 

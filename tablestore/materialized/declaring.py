@@ -51,6 +51,7 @@ from tablestore.materialized.upkeep import keeping_fresh
 from tablestore.materialized.workflows import check_scheduler
 from tablestore.options import is_materialized, with_options
 from tablestore.sql.source import Fragment, Path
+from tablestore.sql.sqldialect import SqlDialect
 from tablestore.sql.statements.alter import ResetOptions, SetOptions
 from tablestore.sql.statements.materialized import (
     AlterMaterializedTable,
@@ -220,6 +221,7 @@ def _shown(path: ObjectPath, definition: MaterializedTable) -> str:
         f"PARTITIONED BY ({', '.join(definition.partition_by)})" if definition.partition_by else "",
         f"WITH ({options})" if options else "",
         f"FRESHNESS = {definition.freshness}, REFRESH_MODE = {definition.refresh_mode}\nAS {definition.expanded_query}",
+        "" if definition.dialect is SqlDialect.SPARK else f"in the dialect {definition.dialect}: each refresh computes all of it",
     ]
     return "\n".join(filter(None, lines))
 
@@ -264,6 +266,7 @@ def _declared(session: Session, statement: CreateMaterializedTable, source: Sour
     definition = MaterializedTable(
         original_query=expanded.original,
         expanded_query=expanded.text,
+        dialect=statement.query.dialect,
         freshness=freshness,
         default_freshness=declared is None,
         logical_mode=logical,
@@ -287,11 +290,15 @@ def with_query(
 
     Raises InvalidInputError, UnsupportedError, NotFoundError.
     """
-    same = same_query(fill_names(session, query.text), old.expanded_query)
+    filled = fill_names(session, query)
+    if SqlDialect.SPARK is query.dialect is old.dialect:
+        same = same_query(filled, old.expanded_query)
+    else:
+        same = (query.dialect, filled) == (old.dialect, old.expanded_query)
     # The same text may read something else by now: a temporary object of this session may hide a source.
     expanded = expand_query(session, query, source, path)
     if not same:
-        old = replace(old, original_query=expanded.original, expanded_query=expanded.text)
+        old = replace(old, original_query=expanded.original, expanded_query=expanded.text, dialect=query.dialect)
     try:
         return replace(old, fields=tuple(_fields(session, written, query, source))), same
     except InvalidInputError as error:
@@ -304,6 +311,9 @@ def with_query(
 def _fields(session: Session, written: Path, query: Fragment, source: Source) -> list[Field]:
     """The columns that a query gives. Raises InvalidInputError for those that no table can have."""
     session.engine_for("a materialized table")
+    if query.dialect is not SqlDialect.SPARK:
+        # As a refresh reads it: tables of catalogs alone.
+        session = replace(session, reads_engine=False)
     rows = QueryToInsert.of(session, Insert(target=written, query=query), source, (), reads_rows=False)
     return query_fields(query, rows.given, source)
 

@@ -231,7 +231,7 @@ def settled(
 
 def validate(plan: AlterationPlan) -> None:
     """Raises InvalidInputError or UnsupportedError for a plan that cannot be carried out."""
-    if plan.old.expanded_query == plan.new.expanded_query:
+    if plan.old.query == plan.new.query:
         _check_drift(plan)
     else:
         check_columns(plan.old.fields, plan.new.fields)

@@ -99,7 +99,7 @@ def _begin(session: Session, paths: Sequence[ObjectPath], now_ms: int, this_roun
 
 
 def _hold_sources(session: Session, stored: StoredTable, this_round: Round) -> None:
-    sources = find_sources(refresh_session(session), stored.definition.expanded_query, this_round)
+    sources = find_sources(refresh_session(session), stored.definition.query, this_round)
     if isinstance(sources, Sources):
         hold_back(stored.table, sources.sources)
 
@@ -207,7 +207,7 @@ def _in_order(session: Session) -> Sequence[ObjectPath]:
 
 def _sources(session: Session, path: ObjectPath) -> Sequence[ObjectPath]:
     try:
-        return sources_of(open_materialized(session, path).definition.expanded_query)
+        return sources_of(open_materialized(session, path).definition.query)
     except TablestoreError:
         # Its refresh says what is wrong with it.
         return ()

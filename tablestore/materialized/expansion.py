@@ -10,7 +10,7 @@ not read itself, nor one that is made from it.
 from dataclasses import dataclass
 
 from tablestore.environment.objectpath import MOST_PARTS, ObjectPath, expand
-from tablestore.environment.session.objects import TemporaryTable, kind_of
+from tablestore.environment.session.objects import InformationView, TemporaryTable, kind_of
 from tablestore.environment.session.session import Session, placing
 from tablestore.environment.source import Source
 from tablestore.errors import InvalidInputError, TablestoreError, UnsupportedError
@@ -18,8 +18,9 @@ from tablestore.materialized.materializedtable import definition_of
 from tablestore.options import is_materialized
 from tablestore.sql.query.functions import function_edits
 from tablestore.sql.query.tablereferences import Reference, references_in
-from tablestore.sql.query.tokenstream import Tokens
+from tablestore.sql.query.tokenstream import Tokens, tokens_of
 from tablestore.sql.source import NOWHERE, Edit, Fragment, Span, apply_edits
+from tablestore.sql.sqldialect import SqlDialect
 from tablestore.table.table import Table
 
 
@@ -41,7 +42,7 @@ def expand_query(session: Session, query: Fragment, source: Source, target: Obje
     def place(span: Span) -> Span:
         return Span(span.start + start, span.end + start) if query.span != NOWHERE else NOWHERE
 
-    tokens = Tokens(text)
+    tokens = Tokens(text, query.dialect)
     for edit in function_edits(tokens, session.function):
         name = text[edit.span.start : edit.span.end]
         raise UnsupportedError(
@@ -55,7 +56,7 @@ def expand_query(session: Session, query: Fragment, source: Source, target: Obje
     edits, sources = [], []
     for reference in references_in(tokens):
         path = _source(session, reference, source, place(reference.span))
-        edits.append(Edit(span=reference.span, text=path.quoted))
+        edits.append(Edit(span=reference.span, text=_quoted(path, query.dialect)))
         sources.append(path.plain)
     paths = tuple(dict.fromkeys(sources))
     _check_no_cycle(session, paths, target, source, place(Span(0, len(text))))
@@ -73,18 +74,25 @@ def check_lasts(session: Session, path: ObjectPath) -> None:
         )
 
 
-def fill_names(session: Session, query: str) -> str:
+def fill_names(session: Session, query: Fragment) -> str:
     """A query with whole names, whatever they stand for. Raises InvalidInputError for what is no query."""
-    text = _plain(query)
-    references = references_in(Tokens(text))
-    return apply_edits(
-        text, [Edit(span=reference.span, text=session.expand(reference.path).quoted) for reference in references], str
-    )
+    text = _plain(query.text)
+    edits = [
+        Edit(span=reference.span, text=_quoted(session.expand(reference.path), query.dialect))
+        for reference in references_in(Tokens(text, query.dialect))
+    ]
+    return apply_edits(text, edits, str)
 
 
-def sources_of(expanded: str) -> tuple[ObjectPath, ...]:
+def _quoted(path: ObjectPath, dialect: SqlDialect) -> str:
+    if dialect is SqlDialect.SPARK:
+        return path.quoted
+    return ".".join('"' + part.replace('"', '""') + '"' for part in (path.catalog, path.database, path.full_name))
+
+
+def sources_of(expanded: Fragment) -> tuple[ObjectPath, ...]:
     """The tables that an expanded query reads. Raises InvalidInputError for what is none."""
-    paths = [reference.path for reference in references_in(Tokens(expanded))]
+    paths = [reference.path for reference in references_in(tokens_of(expanded))]
     return tuple(dict.fromkeys(expand(path, *path.parts[:2]).plain for path in paths if len(path.parts) == MOST_PARTS))
 
 
@@ -143,6 +151,11 @@ def _source(session: Session, reference: Reference, source: Source, place: Span)
             ),
             kind="materialized-source",
         )
+    if isinstance(relation, InformationView):
+        raise UnsupportedError(
+            source.mark(f"{path} describes a catalog as it is, and is no table that a materialized table is made from", place),
+            kind="materialized-source",
+        )
     with placing(source, place):
         check_lasts(session, path)
     return path
@@ -172,7 +185,7 @@ def _below(session: Session, path: ObjectPath) -> tuple[ObjectPath, ...]:
     try:
         table = session.open_table(path)
         if isinstance(table, Table) and is_materialized(table.options()):
-            return sources_of(definition_of(table.table_schema).expanded_query)
+            return sources_of(definition_of(table.table_schema).query)
     except TablestoreError:
         # A table that cannot be read is refused when it is read.
         pass

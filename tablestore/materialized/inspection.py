@@ -22,6 +22,7 @@ from tablestore.options import holds_no_secret, is_materialized
 from tablestore.redaction import shown_options
 from tablestore.sql.query.parameters import Parameters
 from tablestore.sql.source import NOWHERE
+from tablestore.sql.sqldialect import SqlDialect
 from tablestore.sql.statements.anystatement import Explain
 from tablestore.sql.statements.materialized import CreateMaterializedTable
 from tablestore.sql.statements.session import Describe, Show, ShowKind
@@ -67,6 +68,8 @@ def _details(stored: StoredTable, now_ms: int) -> Details:
     definition, upkeep, last, zone = stored.definition, stored.upkeep, last_refresh(stored), zone_of(stored)
     yield "original-query", "String", definition.original_query
     yield "expanded-query", "String", definition.expanded_query
+    if definition.dialect is not SqlDialect.SPARK:
+        yield "sql-dialect", "String", definition.dialect.value
     yield "freshness", "String", definition.freshness
     yield "logical-refresh-mode", "String", definition.logical_mode
     yield "refresh-mode", "String", definition.refresh_mode
@@ -112,7 +115,7 @@ def _create_statement(stored: StoredTable) -> str:
         "the refresh mode": definition.logical_mode is not LogicalRefreshMode.AUTOMATIC and definition.logical_mode.value,
         "the query": query.strip().rstrip(";").rstrip(),
     }
-    return checked_text("\n".join([*lines, f"AS {query}"]), stored.path.plain.quoted, expected)
+    return checked_text("\n".join([*lines, f"AS {query}"]), stored.path.plain.quoted, expected, definition.dialect)
 
 
 def _names(names: tuple[str, ...]) -> str:

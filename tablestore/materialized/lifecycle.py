@@ -188,7 +188,7 @@ def _refresh(session: Session, stored: StoredTable, refresh: Refresh, source: So
 def _verified(session: Session, path: ObjectPath) -> VerifyReport:
     inner, stored = refresh_session(session), open_materialized(session, path)
     with while_there(stored):
-        return verify(inner, stored.table, stored.definition.expanded_query, spec=inner.spec(path, stored.table))
+        return verify(inner, stored.table, stored.definition.query, spec=inner.spec(path, stored.table))
 
 
 def _reported(stored: StoredTable, job_id: str, report: RefreshReport, verified: VerifyReport | None) -> Result:

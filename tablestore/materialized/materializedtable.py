@@ -12,7 +12,7 @@ import base64
 import binascii
 import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeVar
@@ -21,6 +21,8 @@ from tablestore import options as opt
 from tablestore.errors import FormatError, InvalidInputError, UnsupportedError
 from tablestore.materialized.freshness import Freshness, LogicalRefreshMode, RefreshMode, TimeUnit
 from tablestore.options import MATERIALIZED_TABLE, OWN_MATERIALIZED_PREFIX, is_materialized
+from tablestore.sql.source import Fragment, Span
+from tablestore.sql.sqldialect import SqlDialect
 from tablestore.sql.stored.storedquery import check_stored_query
 from tablestore.types.datatypes import Field
 from tablestore.types.newschema import default_bucket
@@ -30,6 +32,7 @@ from tablestore.types.schema import TableSchema
 ORIGINAL_QUERY = f"{OWN_MATERIALIZED_PREFIX}original-query"
 DECLARED = f"{OWN_MATERIALIZED_PREFIX}declared"
 EPOCH = f"{OWN_MATERIALIZED_PREFIX}epoch"
+DIALECT = f"{OWN_MATERIALIZED_PREFIX}sql-dialect"
 SINCE = f"{OWN_MATERIALIZED_PREFIX}since-millis"
 LAYOUT = (opt.BUCKET.key, opt.BUCKET_KEY.key)
 _OPTIONS, _CONSTRAINT, _DEFAULT_FRESHNESS = "options", "constraint", "defaultFreshness"
@@ -58,11 +61,13 @@ class MaterializedTable:
     """The definition. ``options``: those that were declared, and how its rows lie (:func:`layout_of`), whoever has said so.
 
     ``original_query`` is the user's own text, ``expanded_query`` the same with all names filled up, since the session forgets its
-    current database. ``default_freshness``: the statement did not say how fresh.
+    current database. ``dialect``: the words that both are in, whatever those of a session are.
+    ``default_freshness``: the statement did not say how fresh.
     """
 
     original_query: str
     expanded_query: str
+    dialect: SqlDialect = SqlDialect.SPARK
     freshness: Freshness
     default_freshness: bool = False
     logical_mode: LogicalRefreshMode = LogicalRefreshMode.AUTOMATIC
@@ -73,6 +78,11 @@ class MaterializedTable:
     partition_by: tuple[str, ...] = ()
     comment: str | None = None
     options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def query(self) -> Fragment:
+        """The query with whole names, in its words."""
+        return Fragment(self.expanded_query, Span(0, len(self.expanded_query)), self.dialect)
 
     def get_original_query(self) -> str:
         """The text that the user gave, with its formatting."""
@@ -106,7 +116,8 @@ def definition_of(schema: TableSchema) -> MaterializedTable:
     options = schema.options
     if not is_materialized(options):
         raise InvalidInputError("the table is no materialized table", kind="not-materialized")
-    expanded = _query(options, opt.MATERIALIZED_DEFINITION_QUERY.key)
+    dialect = _choice(options, DIALECT, SqlDialect, str.lower) if DIALECT in options else SqlDialect.SPARK
+    expanded = _query(options, opt.MATERIALIZED_DEFINITION_QUERY.key, dialect)
     declared = _declared(options.get(DECLARED))
     interval = _text(options, opt.MATERIALIZED_FRESHNESS.key)
     if not (interval.isascii() and interval.isdecimal() and 0 < int(interval[:20]) < 1 << 31):
@@ -117,8 +128,9 @@ def definition_of(schema: TableSchema) -> MaterializedTable:
     ):
         raise _damaged(DECLARED, "options as texts", str(declared_options))
     return MaterializedTable(
-        original_query=_query(options, ORIGINAL_QUERY) if ORIGINAL_QUERY in options else expanded,
+        original_query=_query(options, ORIGINAL_QUERY, dialect) if ORIGINAL_QUERY in options else expanded,
         expanded_query=expanded,
+        dialect=dialect,
         freshness=Freshness(interval=int(interval), unit=_choice(options, opt.MATERIALIZED_FRESHNESS_UNIT.key, TimeUnit)),
         default_freshness=declared.get(_DEFAULT_FRESHNESS) is True,
         logical_mode=_choice(options, opt.MATERIALIZED_LOGICAL_MODE.key, LogicalRefreshMode),
@@ -176,6 +188,8 @@ def options_of(definition: MaterializedTable, upkeep: Upkeep) -> dict[str, str]:
         opt.MATERIALIZED_REFRESH_MODE.key: definition.refresh_mode,
         ORIGINAL_QUERY: definition.original_query,
         DECLARED: json.dumps(declared, sort_keys=True),
+        # A definition that does not say it is in Spark's words.
+        **({} if definition.dialect is SqlDialect.SPARK else {DIALECT: definition.dialect.value}),
         **upkeep_options(upkeep),
     }
 
@@ -215,11 +229,11 @@ def _text(options: Mapping[str, str], key: str) -> str:
     return options[key]
 
 
-def _query(options: Mapping[str, str], key: str) -> str:
+def _query(options: Mapping[str, str], key: str, dialect: SqlDialect) -> str:
     """A text that is one query, and acts nowhere: whoever writes into the warehouse may have written it."""
     text = _text(options, key)
     try:
-        check_stored_query(text)
+        check_stored_query(text, dialect)
     except (InvalidInputError, UnsupportedError) as error:
         raise FormatError(
             f"the definition of the materialized table is not run: option {key}: {error.message}\nWhoever writes into the "
@@ -236,8 +250,8 @@ def _number(options: Mapping[str, str], key: str) -> int:
     return int(text)
 
 
-def _choice(options: Mapping[str, str], key: str, choices: type[E]) -> E:
-    text = _text(options, key).upper()
+def _choice(options: Mapping[str, str], key: str, choices: type[E], folded: Callable[[str], str] = str.upper) -> E:
+    text = folded(_text(options, key))
     try:
         return choices(text)
     except ValueError as error:

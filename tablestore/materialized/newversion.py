@@ -98,7 +98,7 @@ def build(
     cannot replace it, and what the query raises.
     """
     inner = refresh_session(session)
-    before = {} if over is None else held_sources(inner, over.table, over.definition.expanded_query)
+    before = {} if over is None else held_sources(inner, over.table, over.definition.query)
     # The settings of this session have no part in a version that is like another one.
     context = version.context(session if version.like is None else inner)
     with _staged(inner, context, over) as staged:
@@ -114,7 +114,7 @@ def build(
             table = staged.publish()
         except BaseException as error:
             if not isinstance(error, CommitOutcomeUnknown):
-                held = held_sources(inner, built.table, version.definition.expanded_query)
+                held = held_sources(inner, built.table, version.definition.query)
                 release(built.table, held, but=before if same else ())
             if isinstance(error, TablestoreError):
                 # The user knows the table by its name alone.
@@ -122,7 +122,7 @@ def build(
                 error.args = (error.message,)
             raise
     if over is not None:
-        release(over.table, before, but=held_sources(inner, table, version.definition.expanded_query) if same else ())
+        release(over.table, before, but=held_sources(inner, table, version.definition.query) if same else ())
     return read_stored(version.path, table)
 
 

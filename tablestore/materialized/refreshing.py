@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from tablestore.environment.engine import InsertTarget
 from tablestore.environment.rows.insert import QueryToInsert
 from tablestore.environment.session.functions import Functions
-from tablestore.environment.session.objects import SessionObjects
+from tablestore.environment.session.objects import SessionObjects, View
 from tablestore.environment.session.session import Session
 from tablestore.environment.session.sessionsettings import Settings
 from tablestore.environment.source import Source
@@ -34,6 +34,7 @@ from tablestore.materialized.materializedtable import EPOCH
 from tablestore.materialized.storing import StoredTable, check_there, open_materialized
 from tablestore.options import OWN_MATERIALIZED_PREFIX, PROCESS_TIME_ZONE, TableOptions, partition_date_column
 from tablestore.sql.source import Fragment, Path, Span
+from tablestore.sql.sqldialect import SqlDialect
 from tablestore.sql.statements.rows import Insert
 from tablestore.store.commit.committer import Guard
 from tablestore.table.write.committing import CommitNote
@@ -140,7 +141,7 @@ def _refreshed(
     guard = guard_of(stored, before)
     if partition is not None:
         note = replace(note, reason="a partition is computed as a whole")
-        sources = find_sources(inner, stored.definition.expanded_query, in_round)
+        sources = find_sources(inner, stored.definition.query, in_round)
         known_sources = sources.sources if isinstance(sources, Sources) else ()
         snapshot = _overwritten(inner, stored, partition, CommitNote(properties=note_text(note), guard=guard), known_sources)
         # Its rows are from several snapshots now: the next refresh of all rows begins at none of them.
@@ -150,7 +151,7 @@ def _refreshed(
         return refresh(
             inner,
             stored.table.writing_with(options) if options else stored.table,
-            stored.definition.expanded_query,
+            stored.definition.query,
             spec=replace(inner.spec(stored.path, stored.table), write_options=dict(options)),
             guard=guard,
             describe=lambda report: note_text(
@@ -242,8 +243,8 @@ def _overwritten(
         f"{quote_identifier(name)} IS NULL" if text is None else f"{quote_identifier(name)} = {_quoted(text)}"
         for name, text in partition.items()
     )
-    text = f"SELECT {names} FROM (\n{stored.definition.expanded_query}\n) AS `definition` WHERE {where}"
     path = stored.path
+    text = f"SELECT {names} FROM {_definition(session, stored)} AS `definition` WHERE {where}"
     insert = Insert(target=Path((path.catalog, path.database, path.name)), query=Fragment(text, Span(0, len(text))), overwrite=True)
     rows = QueryToInsert.of(session, insert, Source(text), ())
     for source in sources:
@@ -258,6 +259,22 @@ def _overwritten(
     query = rows.bound(fields)
     target = InsertTarget(table=table, spec=session.spec(path, table), overwrite=partition_values, note=note)
     return session.engine_for("REFRESH").insert(query, target)
+
+
+def _definition(session: Session, stored: StoredTable) -> str:
+    """The name of the query in a text that is in Spark's words: the query itself, or a view of the refresh's own session."""
+    query, path = stored.definition.query, stored.path
+    if query.dialect is SqlDialect.SPARK:
+        return f"(\n{query.text}\n)"
+    view = View(
+        path=replace(path, name="_tablestore_definition"),
+        query=query.text,
+        dialect=query.dialect,
+        catalog=path.catalog,
+        database=path.database,
+    )
+    session.objects.add(view)
+    return view.path.quoted
 
 
 def check_partition(stored: StoredTable, partition: Mapping[str, str | None]) -> None:

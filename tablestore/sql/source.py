@@ -10,6 +10,7 @@ from typing import Any
 
 from tablestore.errors import InvalidInputError
 from tablestore.options import holds_no_secret
+from tablestore.sql.sqldialect import SqlDialect
 from tablestore.sql.statementmask import masked_statement
 
 
@@ -43,11 +44,12 @@ class Path:
 class Fragment:
     """A piece of the user's own text that is handed on as it is: a query, a condition, an expression.
 
-    ``read``: its tokens, where somebody has read them (``tokens_of``).
+    ``dialect``: the words that it is in. ``read``: its tokens, where somebody has read them (``tokens_of``).
     """
 
     text: str
     span: Span = field(default=NOWHERE, compare=False)
+    dialect: SqlDialect = SqlDialect.SPARK
     read: list[Any] = field(init=False, default_factory=list, compare=False, repr=False)
 
 

@@ -102,7 +102,10 @@ def test_sql_creates_shows_and_drops_functions(duck: ts.TableEnvironment, rows_o
     assert one(duck, "SELECT f(g(1))") == 4
     assert rows_of(duck.execute_sql("SHOW TEMPORARY FUNCTIONS")) == [("f",), ("g",)]
     assert rows_of(duck.execute_sql("SHOW USER FUNCTIONS LIKE 'g'")) == [("g",)]
-    for text in ("SHOW FUNCTIONS", "SHOW ALL FUNCTIONS", "DESCRIBE FUNCTION upper"):
+    assert {("f",), ("g",), ("upper",)} < set(rows_of(duck.execute_sql("SHOW FUNCTIONS")))
+    assert rows_of(duck.execute_sql("SHOW ALL FUNCTIONS LIKE 'g|upp*'")) == [("g",), ("upper",)]
+    assert rows_of(duck.execute_sql("SHOW SYSTEM FUNCTIONS LIKE 'g|upp*'")) == [("upper",)]
+    for text in ("SHOW SYSTEM FUNCTIONS upper", "DESCRIBE FUNCTION upper"):
         with pytest.raises(ts.UnsupportedError, match="SHOW USER FUNCTIONS"):
             duck.execute_sql(text)
     assert duck.list_temporary_functions() == ("f", "g")

@@ -17,11 +17,13 @@ from tablestore.names import did_you_mean
 from tablestore.options import parse_bool
 from tablestore.sql.binding.sqltypes import Type
 from tablestore.sql.query.functions import is_spark_function
+from tablestore.sql.sqldialect import SqlDialect
 from tablestore.table.table import Table
 from tablestore_duckdb.checksums import ScanChecks
 from tablestore_duckdb.columntypes import arrow_type
 from tablestore_duckdb.database import Database
-from tablestore_duckdb.prepared import Placed, PreparedQuery, is_view_name, prepare
+from tablestore_duckdb.ownwords import is_open_function
+from tablestore_duckdb.prepared import Parser, Placed, PreparedQuery, is_view_name, prepare
 from tablestore_duckdb.quoting import identifier
 from tablestore_duckdb.resultrows import DuckDBRows, KeptRows
 from tablestore_duckdb.scans import folders_of
@@ -38,6 +40,7 @@ class DuckDBEngine:
 
     name = "duckdb"
     takes_hints = False
+    dialects = frozenset(SqlDialect)
 
     def __init__(self, connection: duckdb.DuckDBPyConnection | None = None) -> None:
         self._owns = connection is None
@@ -125,6 +128,17 @@ class DuckDBEngine:
         """True if Spark's dialect, in which queries are written, has a function of this name."""
         return is_spark_function(name)
 
+    def function_names(self, dialect: SqlDialect) -> tuple[str, ...]:
+        """The functions of Spark's that are known to mean the same here, or DuckDB's own, as far as queries may call them."""
+        if dialect is SqlDialect.SPARK:
+            from tablestore.sql.duckdb.rewrites import TAKEN
+
+            return tuple(sorted(TAKEN))
+        with self._alone("names of functions") as run:
+            rows = run.connection.sql(_FUNCTIONS).fetchall()
+        named = {str(name).lower() for (name,) in rows}
+        return tuple(sorted(name for name in named if name.isidentifier() and name[0] != "_" and is_open_function(name)))
+
     def is_native(self, value: object) -> bool:
         """True if a value is a relation of DuckDB's."""
         return isinstance(value, duckdb.DuckDBPyRelation)
@@ -182,7 +196,19 @@ class DuckDBEngine:
     def _prepared(self, query: BoundQuery, placed: Mapping[int, Placed] | None = None) -> PreparedQuery:
         if folders := set(folders_of(query)):
             self._sessions.add_folders(folders)
-        return prepare(query, self._sessions.new_name, self._remembered, self._sessions.columns, self._functions, placed)
+        by_bytes = self._owns and "default_collation" not in self._sessions.settings
+        parser = Parser(parse=self._parsed, rows=self._values, reads_files=not self._owns, compares_texts=by_bytes)
+        return prepare(query, self._sessions.new_name, self._remembered, self._sessions.columns, self._functions, placed, parser)
+
+    def _parsed(self, text: str) -> str:
+        """The tree of a query in DuckDB's own words."""
+        with self._alone(text) as run:
+            return str(run.connection.execute(_TREE, [text]).fetchall()[0][0])
+
+    def _values(self, prepared: PreparedQuery) -> list[str | None]:
+        """The first column of a query of texts, which runs now."""
+        values: list[str | None] = DuckDBRows(self._sessions, prepared).to_reader().read_all().column(0).to_pylist()
+        return values
 
     def _set(self, run: QueryRun, key: str, value: str) -> None:
         run.connection.execute(f"SET {identifier(key)} = $1", [value]).complete()
@@ -209,6 +235,10 @@ class DuckDBEngine:
         return [(database, schema, name, is_view) for database, schema, name, is_view in rows if not is_view_name(name)]
 
 
+_FUNCTIONS = (
+    "SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type IN ('scalar', 'aggregate', 'macro') AND internal"
+)
+_TREE = "SELECT json_serialize_sql($1::VARCHAR, skip_empty := true, skip_null := true, skip_default := true)"
 _ABOUT_FUNCTIONS = re.compile(r"\s*(?:SHOW\s+(?:\w+\s+)?FUNCTIONS|DESC(?:RIBE)?\s+FUNCTION)\b", re.IGNORECASE)
 # The statements that change nothing outside of the session.
 _RUNS = frozenset({"SELECT", "SHOW", "SET", "RESET"})

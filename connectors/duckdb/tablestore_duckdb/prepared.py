@@ -25,7 +25,7 @@ from tablestore.environment.engine import (
     Relation,
     RowsRelation,
 )
-from tablestore.errors import InvalidInputError, TablestoreError
+from tablestore.errors import InvalidInputError, TablestoreError, UnsupportedError
 from tablestore.memo import Memo
 from tablestore.sql.binding.scopes import Columns
 from tablestore.sql.binding.sqltypes import Type
@@ -35,8 +35,11 @@ from tablestore.sql.freshnames import fresh_name
 from tablestore.sql.query.functions import without_prefix
 from tablestore.sql.query.parsedquery import RELATION_PREFIX, ParsedQuery
 from tablestore.sql.source import unedited
+from tablestore.sql.sqldialect import SqlDialect
 from tablestore_duckdb.columntypes import Parameters, parameter_types, relation_columns
 from tablestore_duckdb.connectors import connector_sql
+from tablestore_duckdb.ownwords import Parse, check_written, checked_tree, pruned
+from tablestore_duckdb.pivotvalues import OpenPivot, open_pivots, values_query, with_values
 from tablestore_duckdb.quoting import Sql, ViewPlace, identifier, joined, sql_text
 from tablestore_duckdb.scans import PlannedScan, RowStream, plan_managed
 
@@ -107,6 +110,20 @@ class PreparedQuery:
         return tuple(view.source for view in self.views if isinstance(view.source, RowStream))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parser:
+    """DuckDB's own parser. ``rows``: the first column of a query that is run now.
+
+    ``reads_files``: the connection is the user's own, so its table functions read what that lets them.
+    ``compares_texts``: surely by their bytes.
+    """
+
+    parse: Parse
+    rows: "Callable[[PreparedQuery], Sequence[str | None]]"
+    reads_files: bool
+    compares_texts: bool
+
+
 Placed: TypeAlias = "tuple[Sql, Columns | None]"
 """The text that stands for a relation, and its columns."""
 Describe: TypeAlias = Callable[[Sequence[Sql], PreparedQuery], Sequence[Columns | None]]
@@ -120,14 +137,15 @@ def prepare(
     describe: Describe,
     functions: Mapping[str, Type],
     placed_relations: Mapping[int, Placed] | None = None,
+    parser: "Parser | None" = None,
 ) -> PreparedQuery:
     """Plans the relations of a query and writes it in DuckDB's SQL; ``new_name`` gives names for views, ``memo`` knows how
     texts were written before, ``describe`` asks DuckDB. ``functions``: the types that functions of the user's give.
-    ``placed_relations``: what has the rows of relations already, by their places.
+    ``placed_relations``: what has the rows of relations already, by their places. ``parser``: of queries in DuckDB's own words.
 
     Raises InvalidInputError, UnsupportedError.
     """
-    preparing = _Preparing(new_name=new_name, memo=memo, describe=describe, functions=functions)
+    preparing = _Preparing(new_name=new_name, memo=memo, describe=describe, functions=functions, parser=parser)
     text = query.text if query.statement is None else query.statement
     try:
         sql, _ = preparing.query(query, placed_relations or {})
@@ -154,6 +172,7 @@ class _Preparing:
     memo: Memo
     describe: Describe
     functions: Mapping[str, Type]
+    parser: "Parser | None" = None
     views: list[TemporaryView] = field(default_factory=list)
     scans: list[tuple[str, PlannedScan]] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
@@ -163,6 +182,8 @@ class _Preparing:
         self, query: BoundQuery, placed: Mapping[int, Placed] = MappingProxyType({}), outer: RowConditions = _NO_CONDITIONS
     ) -> Placed:
         """A query in DuckDB's SQL, and its columns. ``outer``: the conditions of the queries that read it."""
+        if query.dialect is SqlDialect.DUCKDB:
+            return self._in_own_words(query), None
         conditions = self._conditions(query, placed).inside(outer)
         relations = [
             placed[position] if position in placed else self._placed(relation, conditions)
@@ -174,6 +195,55 @@ class _Preparing:
             prefix = fresh_name(RELATION_PREFIX, written.sql)
             written = self._translated(query, relations, ParsedQuery.of(query.text, query.edits, prefix))
         return joined(*(piece if isinstance(piece, str) else relations[piece][0] for piece in written.pieces)), written.columns
+
+    def _in_own_words(self, query: BoundQuery) -> Sql:
+        """A query in DuckDB's own words, with a view in the place of each table."""
+        assert self.parser is not None, "an engine that runs DuckDB's words has its parser"
+        if opened := open_pivots(query.text):
+            # What the values are is asked for behind the checks.
+            named = with_values(query, [(pivot, ["value"]) for pivot in opened])
+            checked_tree(named, self.parser.parse, reads_files=self.parser.reads_files)
+            query = with_values(query, [(pivot, self._values(query, pivot)) for pivot in opened])
+        tree = checked_tree(query, self.parser.parse, reads_files=self.parser.reads_files)
+        relations = pruned(query, tree, compares_texts=self.parser.compares_texts)
+        places = [
+            self._view(relation, sql=joined("SELECT * FROM ", self._placed(relation, _ANY_MAY_FAIL)[0])) for relation in relations
+        ]
+        sql: list[str | ViewPlace] = []
+        at = 0
+        for edit in query.edits:
+            sql.append(query.text[at : edit.span.start])
+            sql += [edit.text] if edit.relation is None else [places[edit.relation], edit.text]
+            at = edit.span.end
+        whole = (*sql, query.text[at:])
+        check_written(sql_text(whole), self.parser.parse, {place.view for place in places}, query.engine_tables)
+        return whole
+
+    def _values(self, query: BoundQuery, pivot: OpenPivot) -> Sequence[str]:
+        """The values of an expression of a PIVOT, in the order of DuckDB's columns. Raises UnsupportedError if there are none."""
+        assert self.parser is not None, "an engine that runs DuckDB's words has its parser"
+        inner = _Preparing(
+            new_name=self.new_name, memo=self.memo, describe=self.describe, functions=self.functions, parser=self.parser
+        )
+        sql = inner._in_own_words(values_query(query, pivot))
+        rows = self.parser.rows(
+            PreparedQuery(
+                sql=sql,
+                text=query.text,
+                views=tuple(inner.views),
+                scans=tuple(inner.scans),
+                names=inner.names,
+                parameters=query.parameters,
+            )
+        )
+        texts = [text for text in rows if text is not None]
+        if not texts:
+            raise UnsupportedError(
+                "a PIVOT without IN takes its columns from the values of its rows, and there are none: name the values, as in "
+                "PIVOT t ON k IN ('a', 'b') USING sum(v)",
+                kind="engine",
+            )
+        return texts
 
     def _conditions(self, query: BoundQuery, placed: Mapping[int, Placed] = MappingProxyType({})) -> RowConditions:
         """The conditions of a query by itself, from which it depends how its relations are read."""
@@ -189,7 +259,7 @@ class _Preparing:
         for position, relation in enumerate(query.relations):
             if position in placed:
                 columns.append(placed[position][1])
-            elif isinstance(relation, QueryRelation):
+            elif isinstance(relation, QueryRelation) and relation.query.dialect is SqlDialect.SPARK:
                 columns.append(self._outlined(relation.query).columns)
             else:
                 columns.append(relation_columns(relation))
@@ -208,8 +278,7 @@ class _Preparing:
             except OtherTables as unknown_tables:
                 placed = {f"{parsed.prefix}{number}": sql for number, (sql, _) in enumerate(relations)}
                 sources = [placed.get(name[0]) or (".".join(map(identifier, name)),) for name in unknown_tables.names]
-                views = PreparedQuery(sql=(), text=query.text, views=tuple(self.views), names=self.names)
-                described_columns = self.describe(sources, views)
+                described_columns = self._described(sources, query)
                 described = {
                     ".".join(name).casefold(): one for name, one in zip(unknown_tables.names, described_columns, strict=True)
                 }
@@ -222,6 +291,13 @@ class _Preparing:
                 place = query.written(unedited(query.edits, span, lambda number: length + len(str(number)), len(query.text)))
                 marked_at(error, place, query.text if query.statement is None else query.statement)
             raise
+
+    def _described(self, sources: Sequence[Sql], query: BoundQuery) -> Sequence[Columns | None]:
+        """The columns of what stands in FROM, as DuckDB says."""
+        return self.describe(
+            sources,
+            PreparedQuery(sql=(), text=query.text, views=tuple(self.views), names=self.names, parameters=query.parameters),
+        )
 
     def _written(
         self,
@@ -261,6 +337,8 @@ class _Preparing:
                 return (self._view(relation, source=RowStream(relation.rows.schema, relation.rows.to_batches)),), columns
             case QueryRelation(query=query):
                 sql, columns = self.query(query, outer=conditions)
+                if query.dialect is SqlDialect.DUCKDB:
+                    (columns,) = self._described([joined("(", sql, ")")], query)
                 # A view takes no parameters.
                 return joined("(", sql, ")") if query.parameters else (self._view(relation, sql=sql),), columns
             case ConnectorRelation():

@@ -162,10 +162,17 @@ class PlannedScan:
     def explain(self, name: str) -> str:
         """Describes what is read, as text for people."""
         whole = self.scan.explain().splitlines()
-        merged = sum(len(split.files) for split in self.rest)
-        return "\n".join(
-            [f"{name}: {whole[0]}", *whole[1:], f"  read by    DuckDB {len(self.native)} files, tablestore {merged} files"]
-        )
+        merged = [file for split in self.rest for file in split.files]
+        under = sum(len(layer.base) for layer in self.layers)
+        newer = f" ({under} without the keys of newer files)" if under else ""
+        sizes = [sum(file.file_size for file in files) for files in ([file.meta for file in self.native], merged)]
+        lines = [
+            f"  read by    DuckDB {len(self.native)} files{newer}, tablestore {len(merged)} files",
+            f"             DuckDB {sizes[0]:,} bytes, tablestore {sizes[1]:,} bytes",
+        ]
+        if merged and not is_on_disk(self.location):
+            lines.append("             DuckDB reads no files that are not on a disk of this machine")
+        return "\n".join([f"{name}: {whole[0]}", *whole[1:], *lines])
 
 
 def _fenced(name: str, conditions: RowConditions) -> str:

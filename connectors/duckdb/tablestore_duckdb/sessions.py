@@ -73,7 +73,7 @@ class QueryRun:
 
     def bound(self, sql: Sql) -> duckdb.DuckDBPyRelation:
         """Another query over the same views, bound."""
-        return self.connection.sql(self._text(sql))
+        return relation_of(self.connection, self._text(sql), self.prepared.parameters)
 
     def end(self) -> None:
         """Takes back what :meth:`begin` made."""

@@ -32,7 +32,7 @@ from pyspark_tablestore.query.queryerrors import query_errors
 from pyspark_tablestore.query.sealing import lists_subqueries, sealed
 from pyspark_tablestore.query.sparksession import own_session, running_session
 from pyspark_tablestore.query.streamedrows import streamed_batches
-from pyspark_tablestore.relation import read_pinned, write_job
+from pyspark_tablestore.relation import read_by, read_pinned, write_job
 from pyspark_tablestore.streaming.ingest import SparkIngest
 from pyspark_tablestore.streaming.inserting import StreamingInsert, start_insert
 from pyspark_tablestore.typemapping import arrow_schema, collectable, result_schema, spark_schema
@@ -155,13 +155,14 @@ class SparkEngine:
 
     def explain(self, query: BoundQuery) -> str:
         frame = self._frame(query)
-        scans = [
-            f"{relation.name}: {pinned_scan(relation.pin, relation.columns, relation.filter).explain()}"
-            for relation in query.relations
-            if isinstance(relation, ManagedRelation)
-        ]
         with query_errors("the query", query):
-            return "\n\n".join([*scans, _plan_text(frame)])
+            return "\n\n".join([*map(self._explained, _managed(query)), _plan_text(frame)])
+
+    def _explained(self, relation: ManagedRelation) -> str:
+        """A managed table, with what is read of it and by whom."""
+        scan = pinned_scan(relation.pin, relation.columns, relation.filter).explain()
+        by = read_by(self._spark, relation.pin, relation.columns, relation.filter, positions=relation.positions)
+        return f"{relation.name}: {scan}\n  read by    {by}"
 
     def insert(self, query: BoundQuery, target: InsertTarget) -> Snapshot | None:
         with query_errors(f"writing to {target.table.name}", query), self.cancellable():
@@ -409,6 +410,15 @@ def _parameter(value: Any) -> Any:
     if isinstance(value, datetime) and value.tzinfo is None:
         return sf.expr(f"TIMESTAMP_NTZ'{value.isoformat(' ')}'")
     return value
+
+
+def _managed(query: BoundQuery) -> Iterator[ManagedRelation]:
+    """The managed tables that a query reads, those of views too."""
+    for relation in query.relations:
+        if isinstance(relation, QueryRelation):
+            yield from _managed(relation.query)
+        elif isinstance(relation, ManagedRelation):
+            yield relation
 
 
 def _plan_text(frame: DataFrame) -> str:

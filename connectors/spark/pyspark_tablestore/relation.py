@@ -139,6 +139,18 @@ def read_pinned(
     return reduce(DataFrame.union, parts)
 
 
+def read_by(spark: SparkSession, pin: ReadPin, columns: Sequence[str] | None, filter: Predicate | None, *, positions: bool) -> str:
+    """Describes who reads the files of a pinned read: Spark's own scan, or tasks of tablestore's."""
+    fields = pin.open().schema.fields
+    names = tuple(field.name for field in pinned_fields(pin, columns)) or (_cheapest(fields),)
+    rule = _native_rule(spark, pin, names, filter)
+    plan, _ = _planned(spark, pin, names, filter, rule, positions=positions)
+    layered = [file for layer in plan.layers for file in layer.files]
+    newer = f" ({len(layered)} without the keys of newer files)" if layered else ""
+    merged = sum(len(split.files) for task in plan.tasks for split in task.splits)
+    return f"Spark {len(plan.plain_files) + len(layered)} files{newer}, tablestore {merged} files in {len(plan.tasks)} tasks"
+
+
 def write(
     df: DataFrame,
     table: str,

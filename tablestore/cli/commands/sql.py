@@ -15,6 +15,7 @@ from tablestore.cli.command import CommandRun, command, parse_pairs
 from tablestore.cli.interruption import INTERRUPTED
 from tablestore.cli.rows.rowformat import RowFormat
 from tablestore.cli.shell.interrupt import Interrupted, run_interruptibly
+from tablestore.sql.sqldialect import SQL_DIALECT, SqlDialect
 
 if TYPE_CHECKING:
     from tablestore.environment.result import Result
@@ -40,6 +41,7 @@ EngineOption = Annotated[
     "tablestore sql",
     'tablestore sql -e "SELECT count(*) FROM shop.orders"',
     "tablestore sql --engine spark --file nightly.sql",
+    "tablestore sql --dialect duckdb -e 'SUMMARIZE shop.orders'",
     "tablestore sql --json -e 'SHOW TABLES IN shop' | jq .",
 )
 def sql(
@@ -54,6 +56,10 @@ def sql(
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the session. May be repeated.")
     ] = None,
+    dialect: Annotated[
+        SqlDialect | None,
+        typer.Option("--dialect", help="The words of queries: Spark's (left out), or on the engine duckdb DuckDB's own."),
+    ] = None,
     restricted: Annotated[
         bool, typer.Option("--restricted", help="Run queries, EXPLAIN, SHOW, DESCRIBE and USE alone, within limits.")
     ] = False,
@@ -63,7 +69,8 @@ def sql(
 
     A script stops at the first statement that fails, and says where it is. Ctrl-C cancels the statement that runs.
     """
-    with open_environment(session, engine, parse_pairs(settings or (), "--set"), restricted=restricted) as environment:
+    config = parse_pairs(settings or (), "--set")
+    with open_environment(session, engine, config, dialect=dialect, restricted=restricted) as environment:
         runner = Runner(session, environment, format)
         if execute:
             for text in execute:
@@ -78,11 +85,20 @@ def sql(
 
 
 def open_environment(
-    session: CommandRun, engine: Engine | None, config: Mapping[str, str] | None = None, *, restricted: bool = False
+    session: CommandRun,
+    engine: Engine | None,
+    config: Mapping[str, str] | None = None,
+    *,
+    dialect: SqlDialect | None = None,
+    restricted: bool = False,
 ) -> "ts.TableEnvironment":
     """An environment over the warehouse of a command. ``engine`` None: one that is installed."""
     return ts.TableEnvironment.create(
-        session.catalog(), engine=(engine or _installed()).value, config=config, restricted=restricted
+        session.catalog(),
+        engine=(engine or _installed()).value,
+        config=config,
+        sql_dialect=None if dialect is None else dialect.value,
+        restricted=restricted,
     )
 
 
@@ -178,7 +194,11 @@ def _ask(session: CommandRun, environment: "ts.TableEnvironment", runner: Runner
         return f"{environment.current_catalog}.{environment.current_database}> "
 
     session.out.say(f"tablestore {ts.__version__}. Statements end with a semicolon; help shows more, quit leaves.")
-    prompt = Prompt(SqlCompleter(runner.first_column), open_history(history_file(os.environ, Path.home())))
+
+    def dialect() -> SqlDialect:
+        return SqlDialect(str(environment.get_config().get(SQL_DIALECT)))
+
+    prompt = Prompt(SqlCompleter(runner.first_column), open_history(history_file(os.environ, Path.home())), dialect)
     for text in prompt.statements(name, say_help):
         try:
             runner.run(text)

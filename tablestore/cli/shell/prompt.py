@@ -18,8 +18,9 @@ from tablestore.cli.shell.completion import SqlCompleter
 from tablestore.errors import TablestoreError
 from tablestore.options import holds_no_secret
 from tablestore.redaction import is_telling
+from tablestore.sql.parse.dialecttokens import tokens_in
 from tablestore.sql.parse.script import split_script
-from tablestore.sql.parse.tokens import tokenize
+from tablestore.sql.sqldialect import SqlDialect
 from tablestore.sql.statementmask import masked_statement
 
 LEAVE = ("quit", "exit", r"\q")
@@ -47,7 +48,7 @@ def open_history(path: Path) -> FileHistory:
     return SafeHistory(str(path))
 
 
-def is_complete(text: str) -> bool:
+def is_complete(text: str, dialect: SqlDialect = SqlDialect.SPARK) -> bool:
     """True if Enter ends the input: it is empty, a word of the shell's, or its last statement ends with ``;``.
 
     So does it behind ``.tables`` and ``\\dt``, words of other shells: the error says what they are called here.
@@ -57,7 +58,7 @@ def is_complete(text: str) -> bool:
         return True
     try:
         # The last one marks the end.
-        *tokens, _ = tokenize(text)
+        *tokens, _ = tokens_in(text, dialect=dialect)
     except TablestoreError:
         # A text or a comment is open.
         return False
@@ -65,15 +66,24 @@ def is_complete(text: str) -> bool:
 
 
 class Prompt:
-    """Asks for statements until the user leaves. ``session`` is another one in tests."""
+    """Asks for statements until the user leaves. ``session`` is another one in tests.
 
-    def __init__(self, completer: SqlCompleter, history: FileHistory | None = None, **settings: object) -> None:
-        self._completer = completer
+    ``dialect``: the words of queries, as the session has them then.
+    """
+
+    def __init__(
+        self,
+        completer: SqlCompleter,
+        history: FileHistory | None = None,
+        dialect: Callable[[], SqlDialect] = lambda: SqlDialect.SPARK,
+        **settings: object,
+    ) -> None:
+        self._completer, self._dialect = completer, dialect
         self._session: PromptSession[str] = PromptSession(
             history=history,
             completer=completer,
             lexer=PygmentsLexer(SqlLexer),
-            key_bindings=_bindings(),
+            key_bindings=_bindings(dialect),
             multiline=Condition(lambda: True),
             prompt_continuation=lambda width, line, wrapped: " " * max(width - 2, 0) + "> ",
             complete_while_typing=False,
@@ -96,16 +106,16 @@ class Prompt:
             if word in HELP:
                 say_help()
                 continue
-            yield from (piece.text for piece in split_script(text))
+            yield from (piece.text for piece in split_script(text, self._dialect()))
 
 
-def _bindings() -> KeyBindings:
+def _bindings(dialect: Callable[[], SqlDialect]) -> KeyBindings:
     bindings = KeyBindings()
 
     @bindings.add("enter")
     def enter(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
-        if is_complete(buffer.text) and not buffer.document.text_after_cursor.strip():
+        if is_complete(buffer.text, dialect()) and not buffer.document.text_after_cursor.strip():
             buffer.validate_and_handle()
         else:
             buffer.insert_text("\n")

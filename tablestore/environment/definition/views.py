@@ -13,12 +13,14 @@ import pyarrow as pa
 from tablestore.environment.memoryrows import MemoryRows
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.result import Result, done
+from tablestore.environment.rows.queries import in_place
 from tablestore.environment.rows.relations import Relations
 from tablestore.environment.session.objects import RowsView, View
 from tablestore.environment.session.session import Session, placing
 from tablestore.environment.source import Source
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.sql.source import Span
+from tablestore.sql.sqldialect import SqlDialect
 from tablestore.sql.statements.definition import CreateView
 from tablestore.table.read.scan import ArrowSource
 from tablestore.table.write.inputrows import schema_and_tables
@@ -38,16 +40,20 @@ def create_view(session: Session, statement: CreateView, source: Source) -> Resu
     view = View(
         path=path,
         query=statement.query.text,
+        dialect=statement.query.dialect,
         columns=statement.columns,
         comment=statement.comment,
         catalog=catalog,
         database=database,
     )
-    shift = statement.query.span.start
+    query = statement.query
+    is_spark = query.dialect is SqlDialect.SPARK
+    shift = query.span.start if is_spark else 0
     relations = Relations(
         session=session, source=source, where=lambda span: Span(span.start + shift, span.end + shift), making=path
     )
-    names = session.engine_for("a view").query(relations.bind(view.query)).schema.names
+    bound = relations.bind_query(query, query.text if is_spark else in_place(query, source))
+    names = session.engine_for("a view").query(bound).schema.names
     if view.columns and len(view.columns) != len(names):
         raise InvalidInputError(
             source.mark(

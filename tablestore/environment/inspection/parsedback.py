@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tablestore.errors import FormatError, TablestoreError
 from tablestore.sql.parse.statement import parse_statement
+from tablestore.sql.sqldialect import SQL_DIALECT, SqlDialect
 from tablestore.sql.statements.definition import Column, ComputedColumn, CreateCatalog, CreateTable, CreateView, PhysicalColumn
 from tablestore.sql.statements.materialized import CreateMaterializedTable
 from tablestore.types.datatypes import DataType
@@ -21,17 +22,20 @@ Parts = Mapping[str, object]
 """The parts of a statement by what they are called in a message; a part that is missing is None or empty."""
 
 
-def checked_text(text: str, name: str, expected_parts: Parts) -> str:
-    """The text of a statement that says ``expected_parts`` and nothing else. Raises FormatError that names a part that differs."""
+def checked_text(text: str, name: str, expected_parts: Parts, dialect: SqlDialect = SqlDialect.SPARK) -> str:
+    """The text of a statement that says ``expected_parts`` and nothing else. Raises FormatError that names a part that differs.
+
+    ``dialect``: the words of its query; a comment says which one the session has to have for it.
+    """
     try:
-        read_parts = dict(_parts(parse_statement(text)))
+        read_parts = dict(_parts(parse_statement(text, dialect=dialect)))
     except TablestoreError as error:
         raise _not_printed(name, f"the statement would not be one: {error.message}") from error
     for part in (*expected_parts, *read_parts):
         if (read_parts.get(part) or None) != (expected_parts.get(part) or None):
             read, stored = (f"{parts.get(part)!r:.200}" for parts in (read_parts, expected_parts))
             raise _not_printed(name, f"{part} would be read as {read}, and it is stored as {stored}")
-    return text
+    return text if dialect is SqlDialect.SPARK else f"-- SET '{SQL_DIALECT}' = '{dialect}';\n{text}"
 
 
 def stored_column(name: str, of: DataType, comment: str | None, default: str | None) -> object:

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from tablestore.environment.definition.databases import database_path
 from tablestore.environment.definition.partitions import partition_of
+from tablestore.environment.engine import ListsFunctions
 from tablestore.environment.inspection.columns import COLUMNS_SCHEMA, column_rows, view_rows
 from tablestore.environment.inspection.showcreate import create_catalog_statement, create_statement, create_view_statement
 from tablestore.environment.jobs import Job
@@ -16,6 +17,7 @@ from tablestore.environment.procedures.registry import PROCEDURES
 from tablestore.environment.result import Result, listed, one_text, pairs, records
 from tablestore.environment.session.objects import VIEWS, ConnectorTable, RowsView, View
 from tablestore.environment.session.session import Session, placing
+from tablestore.environment.session.statements import by_engine
 from tablestore.environment.source import Source
 from tablestore.errors import InvalidInputError, NotFoundError, UnsupportedError
 from tablestore.names import did_you_mean
@@ -23,7 +25,7 @@ from tablestore.options import holds_no_secret, is_materialized
 from tablestore.redaction import shown_option
 from tablestore.sql.query.functions import FUNCTION_PREFIX
 from tablestore.sql.source import NOWHERE, Path
-from tablestore.sql.statements.session import Show, ShowKind
+from tablestore.sql.statements.session import EngineStatement, Show, ShowKind
 from tablestore.table.inspect.listing import partition_values
 from tablestore.table.system.systemtable import SystemTable
 from tablestore.table.table import Table
@@ -62,7 +64,14 @@ def show(session: Session, statement: Show, source: Source) -> Result:
         case ShowKind.FUNCTIONS if statement.temporary:
             return listed("function", matching(session.functions.names(database_of(session, statement, source)), statement))
         case ShowKind.FUNCTIONS:
-            rows = session.engine_for("SHOW FUNCTIONS").execute("SHOW FUNCTIONS")
+            engine = session.engine_for("SHOW FUNCTIONS")
+            known = engine.function_names(session.settings.dialect) if isinstance(engine, ListsFunctions) else None
+            if known is not None:
+                own = () if statement.system else session.functions.names(database_of(session, statement, source))
+                return listed("function", matching(sorted({*known, *own}), statement))
+            if statement.text is not None:
+                return by_engine(session, EngineStatement(text=statement.text), source)
+            rows = engine.execute("SHOW FUNCTIONS")
             if rows is None:
                 raise UnsupportedError("this engine does not list its functions", kind="unsupported")
             names_there = rows.to_reader().read_all().column(0).to_pylist()

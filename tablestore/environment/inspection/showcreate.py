@@ -88,7 +88,7 @@ def create_view_statement(view: View) -> str:
     """The text of CREATE TEMPORARY VIEW."""
     columns = f" ({', '.join(map(quote_identifier, view.columns))})" if view.columns else ""
     comment = "" if view.comment is None else f"\nCOMMENT {quoted_text(view.comment)}"
-    query = _HINT.sub(lambda hint: masked_statement(hint[0], holds_no_secret), view.query)
+    query = shown_query(view)
     parts = {
         "the kind": "CreateView",
         "the name": (view.path.catalog, view.path.database, view.path.name),
@@ -96,7 +96,13 @@ def create_view_statement(view: View) -> str:
         "the comment": view.comment is not None and (view.comment,),
         "the query": query,
     }
-    return checked_text(f"CREATE TEMPORARY VIEW {view.path.quoted}{columns}{comment}\nAS {query}", view.path.quoted, parts)
+    text = f"CREATE TEMPORARY VIEW {view.path.quoted}{columns}{comment}\nAS {query}"
+    return checked_text(text, view.path.quoted, parts, view.dialect)
+
+
+def shown_query(view: View) -> str:
+    """The query of a view, without secrets in its hints."""
+    return _HINT.sub(lambda hint: masked_statement(hint[0], holds_no_secret), view.query)
 
 
 def create_catalog_statement(name: str, options: Mapping[str, str]) -> str:

@@ -48,6 +48,7 @@ from tablestore.options import is_materialized
 from tablestore.sql.query.parameters import Parameters
 from tablestore.sql.query.rowlevel import ROW_KIND
 from tablestore.sql.source import Fragment, Span
+from tablestore.sql.sqldialect import SqlDialect
 from tablestore.sql.statements.definition import CreateTable, PhysicalColumn
 from tablestore.sql.statements.rows import Insert
 from tablestore.sql.writing.insertion import Given
@@ -329,7 +330,7 @@ def _columns(statement: CreateTable, query_columns: Given, source: Source) -> li
 
 def query_fields(query: Fragment, query_columns: Given, source: Source, declared: Collection[str] = ()) -> list[Field]:
     """The columns of a table that a query gives, without those ``declared``, in lower case. Raises InvalidInputError."""
-    if (unusable := unusable_column(query)) is not None:
+    if query.dialect is SqlDialect.SPARK and (unusable := unusable_column(query)) is not None:
         if unusable.name is not None:
             raise _duplicate(source, unusable.name, unusable.column.span)
         raise InvalidInputError(

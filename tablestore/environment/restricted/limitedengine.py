@@ -12,10 +12,11 @@ from typing import Any, NoReturn
 
 import pyarrow as pa
 
-from tablestore.environment.engine import BoundQuery, ChangeTarget, Function, InsertTarget, QueryEngine, QueryRows
+from tablestore.environment.engine import BoundQuery, ChangeTarget, Function, InsertTarget, ListsFunctions, QueryEngine, QueryRows
 from tablestore.environment.restricted.restrictions import Restrictions
 from tablestore.errors import TablestoreError, UnsupportedError
 from tablestore.format.snapshot import Snapshot
+from tablestore.sql.sqldialect import SqlDialect
 
 _DUCKDB_MEMORY_BYTES = 1 << 30
 # As many as DuckDB computes at once: no more of a result is made before its size is looked at.
@@ -141,6 +142,9 @@ class LimitedEngine:
 
     def has_function(self, name: str) -> bool:
         return self._beneath.has_function(name)
+
+    def function_names(self, dialect: SqlDialect) -> tuple[str, ...] | None:
+        return self._beneath.function_names(dialect) if isinstance(self._beneath, ListsFunctions) else None
 
     def is_native(self, value: object) -> bool:
         return self._beneath.is_native(value)

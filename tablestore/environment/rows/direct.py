@@ -26,6 +26,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.memo import Memo
 from tablestore.recursion import deep_stack
 from tablestore.sql.source import Fragment
+from tablestore.sql.sqldialect import SqlDialect
 from tablestore.sql.statements.rows import Delete, Insert, Update
 from tablestore.sql.writing.insertion import columns_by_place, rows_to_insert
 from tablestore.store.commit.conflict import StalePlan
@@ -68,7 +69,7 @@ _WORDS = frozenset("AND OR NOT IN LIKE BETWEEN CASE WHEN THEN ELSE CAST AS DECIM
 def direct_rows(session: Session, statement: Insert, fields: Sequence[Field]) -> pa.Table | None:
     """The rows of an INSERT of literals, as the columns of the table have them; None where an engine has to say what they are."""
     plain = statement.partition is None and not (statement.overwrite or statement.by_name or session.settings.is_streaming)
-    if not plain or session.restrictions is not None:
+    if not plain or session.restrictions is not None or statement.query.dialect is not SqlDialect.SPARK:
         return None
     try:
         values = literal_rows(rows_to_insert(statement).text, 1)

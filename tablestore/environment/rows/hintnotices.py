@@ -16,13 +16,14 @@ from tablestore.sql.query.hints import engine_hints
 from tablestore.sql.query.tablereferences import Reference, references_in
 from tablestore.sql.query.tokenstream import Tokens
 from tablestore.sql.source import Fragment
+from tablestore.sql.sqldialect import SqlDialect
 
 
 def hint_notices(session: Session, statement: object) -> Iterator[Notice]:
     """One notice for each kind of hint that does nothing in a statement that has succeeded."""
     hinted = any(map(_has_hints, _fragments(statement)))
     for view in session.objects.views():
-        hinted = hinted or (isinstance(view, View) and _has_hints(view.query))
+        hinted = hinted or (isinstance(view, View) and view.dialect is SqlDialect.SPARK and _has_hints(view.query))
     if not hinted:
         return
     texts = [(text, session.place) for text in _fragments(statement)]
@@ -34,6 +35,8 @@ def hint_notices(session: Session, statement: object) -> Iterator[Notice]:
         of_engine |= dict.fromkeys(engine_hints(text))
         for reference in references_in(Tokens(text), is_whole=False):
             named_object = _object(session, reference, place)
+            if isinstance(named_object, View) and named_object.dialect is not SqlDialect.SPARK:
+                continue
             if isinstance(named_object, View) and named_object.path not in seen:
                 seen.add(named_object.path)
                 texts.append((named_object.query, (named_object.catalog, named_object.database)))
@@ -59,7 +62,9 @@ def _has_hints(text: str) -> bool:
 def _fragments(part: object) -> Iterator[str]:
     """The parts of the user's text in a statement: queries, conditions, expressions."""
     if isinstance(part, Fragment):
-        yield part.text
+        # Hints in DuckDB's words are comments, but for OPTIONS.
+        if part.dialect is SqlDialect.SPARK:
+            yield part.text
     elif isinstance(part, tuple):
         for one in part:
             yield from _fragments(one)

@@ -21,6 +21,7 @@ from tablestore.environment.engine import (
     BoundQuery,
     InsertTarget,
     QueryEngine,
+    QueryRelation,
     Relation,
     RowsRelation,
     WritesConnectors,
@@ -31,6 +32,7 @@ from tablestore.environment.rows.direct import direct_rows, written_rows
 from tablestore.environment.rows.expressions import schema_of, types_of
 from tablestore.environment.rows.freshrows import no_longer_there
 from tablestore.environment.rows.literalrows import literal_rows
+from tablestore.environment.rows.queries import in_place
 from tablestore.environment.rows.relations import Relations, by_name, connector_relation
 from tablestore.environment.session.objects import ConnectorTable
 from tablestore.environment.session.session import Session, placing
@@ -44,6 +46,7 @@ from tablestore.sql.parse.literals import constant
 from tablestore.sql.query.parameters import Parameters, literal_value
 from tablestore.sql.query.querytext import RowText, origin_of
 from tablestore.sql.source import NOWHERE, Fragment, Span
+from tablestore.sql.sqldialect import SqlDialect
 from tablestore.sql.statements.rows import Insert
 from tablestore.sql.writing.insertion import Given, insert_query, rows_to_insert
 from tablestore.table.table import Table
@@ -217,9 +220,15 @@ class QueryToInsert:
         session: Session, statement: Insert, source: Source, parameters: Parameters, *, reads_rows: bool = True
     ) -> "QueryToInsert":
         """Reads VALUES of literals, or asks the engine for the columns of a query; not ``reads_rows``: for nothing else."""
-        relations = Relations(session=session, source=source, parameters=by_name(source, parameters), reads_rows=reads_rows)
-        query = rows_to_insert(statement)
-        literals = literal_rows(query.text)
+        is_spark = statement.query.dialect is SqlDialect.SPARK
+        relations = Relations(
+            session=session,
+            source=source,
+            parameters=by_name(source, parameters) if is_spark else parameters,
+            reads_rows=reads_rows,
+        )
+        query = rows_to_insert(statement) if is_spark else statement.query
+        literals = literal_rows(query.text) if is_spark else None
         schema = _schema_of(session, relations, query, source) if literals is None else literals.schema
         return QueryToInsert(
             statement=statement,
@@ -233,13 +242,28 @@ class QueryToInsert:
     def bound(self, fields: Sequence[Field]) -> BoundQuery:
         """The rows for a table of these columns. Raises InvalidInputError for columns that do not match."""
         tables: dict[str, Relation] = {}
+        inner = None
+        if self.statement.query.dialect is not SqlDialect.SPARK:
+            # What is written around it is in Spark's words.
+            inner = self._inner()
+            tables[_VALUES] = QueryRelation(name="the query", query=inner)
         if self.literals is not None:
             tables[_VALUES] = RowsRelation(name="VALUES", rows=MemoryRows(self.literals))
         written_query = insert_query(
             self.source.text, self.statement, fields, self.given, rows=f"SELECT * FROM {_VALUES}" if tables else None
         )
         self.relations.where = lambda span: written_query.place(span) or NOWHERE
-        return self.relations.bind(written_query.text, tables).made_of(self.source.text, written_query.pieces)
+        bound = self.relations.bind(written_query.text, tables).made_of(self.source.text, written_query.pieces)
+        return bound if inner is None else replace(bound, parameters=inner.parameters)
+
+    def _inner(self) -> BoundQuery:
+        """The user's query, in its own words."""
+        self.relations.where = lambda span: span
+        bound = self.relations.bind_query(self.statement.query, in_place(self.statement.query, self.source))
+        if bound.parameters:
+            # What is written around it has none.
+            self.relations.parameters = ()
+        return bound
 
     def table_target(self, path: ObjectPath, table: Table) -> InsertTarget:
         """The target of the rows in a managed table."""
@@ -255,6 +279,9 @@ class QueryToInsert:
 
 
 def _schema_of(session: Session, relations: Relations, query: Fragment, source: Source) -> pa.Schema:
+    if query.dialect is not SqlDialect.SPARK:
+        relations.where = lambda span: span
+        return schema_of(session.engine_for("INSERT"), relations.bind_query(query, in_place(query, source)))
     text = RowText(source.text, ())
     text.add(query)
     relations.where = lambda span: origin_of(text.pieces, span) or NOWHERE

@@ -11,6 +11,7 @@ from tablestore.environment.source import Source
 from tablestore.errors import UnsupportedError
 from tablestore.sql.query.parameters import Parameters
 from tablestore.sql.source import Fragment
+from tablestore.sql.sqldialect import SqlDialect
 from tablestore.sql.statements.rows import Query
 from tablestore.types.filter.predicatetext import to_sql
 
@@ -44,7 +45,9 @@ def explained(session: Session, query: BoundQuery) -> str:
 
 def bound_query(session: Session, query: Fragment, source: Source, parameters: Parameters) -> BoundQuery:
     """A query as it stands in a source, its tables resolved. Places in its text are places in the source."""
-    return Relations(session=session, source=source, parameters=parameters, reads_rows=True).bind(in_place(query, source))
+    return Relations(session=session, source=source, parameters=parameters, reads_rows=True).bind_query(
+        query, in_place(query, source)
+    )
 
 
 def in_place(fragment: Fragment, source: Source) -> str:
@@ -58,11 +61,14 @@ def _scans(query: BoundQuery) -> Iterator[str]:
         if isinstance(relation, QueryRelation):
             yield from _scans(relation.query)
         elif isinstance(relation, ManagedRelation):
-            yield _scan(relation)
+            yield _scan(relation, is_pruned=query.dialect is SqlDialect.SPARK)
 
 
-def _scan(relation: ManagedRelation) -> str:
+def _scan(relation: ManagedRelation, *, is_pruned: bool) -> str:
+    """A table, with what the query uses of it; in other words than Spark's the engine finds that out, and says it below."""
     snapshot = "no snapshot" if relation.pin.snapshot_id is None else f"snapshot {relation.pin.snapshot_id}"
+    if not is_pruned:
+        return f"{relation.name}: {snapshot}"
     columns = "all columns" if relation.columns is None else f"columns {', '.join(relation.columns) or 'none'}"
     condition = "" if relation.filter is None else f", filter {to_sql(relation.filter)}"
     return f"{relation.name}: {snapshot}, {columns}{condition}"

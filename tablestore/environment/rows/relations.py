@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tablestore.distributed.read import ReadPin, pin_read
-from tablestore.environment.boundquery import bind, selecting
+from tablestore.environment.boundquery import bind, bind_dialect, selecting
 from tablestore.environment.engine import (
     BoundQuery,
     ConnectorRelation,
@@ -41,6 +41,7 @@ from tablestore.sql.query.parameters import Parameters, bind_parameters, literal
 from tablestore.sql.query.tablereferences import Reference, TimeTravel
 from tablestore.sql.query.tokenstream import Tokens
 from tablestore.sql.source import NOWHERE, Fragment, Span
+from tablestore.sql.sqldialect import SqlDialect
 from tablestore.table.read.scan import check_filled
 from tablestore.table.system.systemkinds import READ_OPTIMIZED
 from tablestore.table.system.systemtable import SystemTable
@@ -50,6 +51,8 @@ from tablestore.types.rowposition import POSITION_COLUMNS
 from tablestore.types.typestring import quote_identifier
 
 MOST_VIEWS = 64
+# The name of a query in what is written around it.
+_QUERY = "_tablestore_query"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -73,6 +76,7 @@ class Relations:
     making: ObjectPath | None = None
     reads_rows: bool = False
     text: str = ""
+    dialect: SqlDialect = SqlDialect.SPARK
     given_places: dict[str, int] = field(default_factory=dict)
     computed: int = 0
 
@@ -81,7 +85,7 @@ class Relations:
 
         Raises InvalidInputError, NotFoundError, UnsupportedError.
         """
-        self.text, self.given_places = text, {}
+        self.text, self.given_places, self.dialect = text, {}, SqlDialect.SPARK
         if self.session.restrictions is not None:
             tokens = Tokens(text)
             self.session.restrictions.check_words(len(tokens) + sum(map(len, tokens.hints.values())))
@@ -101,6 +105,26 @@ class Relations:
         session = self.session
         functions = (lambda path: session.function(path, self.place)) if session.functions.called() else None
         return self._contained(bind(text, resolve, self.parameters, functions, session.memo))
+
+    def bind_query(self, query: Fragment, text: str | None = None) -> BoundQuery:
+        """A query in its own dialect with its tables resolved; ``text``: it, where it stands in another one. Raises as ``bind``."""
+        text = query.text if text is None else text
+        if query.dialect is SqlDialect.SPARK:
+            return self.bind(text)
+        session = self.session
+        session.check_dialect(query.dialect)
+        self.text, self.given_places, self.dialect = text, {}, query.dialect
+        functions = (lambda path: session.function(path, self.place)) if session.functions.called() else None
+        return bind_dialect(text, query.dialect, self.resolve, self.parameters, functions, is_closed=not session.reads_engine)
+
+    def bind_around(self, query: Fragment, before: str, behind: str, text: str | None = None) -> BoundQuery:
+        """A query of ours (in Spark's words) around one of the user's: ``before (query) behind``, which is in whatever dialect."""
+        if query.dialect is SqlDialect.SPARK:
+            return self.bind(f"{before}({text or query.text}\n){behind}")
+        inner = self.bind_query(query, text)
+        relation = QueryRelation(name=_QUERY, query=inner)
+        bound = bind(f"{before}{_QUERY}{behind}", lambda _: relation)
+        return replace(bound, parameters=inner.parameters)
 
     def _contained(self, bound: BoundQuery) -> BoundQuery:
         """The query, which in a restricted environment must not reach out of its relations."""
@@ -256,8 +280,9 @@ class Relations:
             reads_rows=self.reads_rows,
         )
         columns = ", ".join(map(quote_identifier, view.columns))
-        text = f"SELECT * FROM ({view.query}\n) AS `view` ({columns})" if columns else view.query
-        return QueryRelation(name=str(view.path), query=inner.bind(text))
+        query = Fragment(view.query, dialect=view.dialect)
+        bound = inner.bind_around(query, "SELECT * FROM ", f" AS `view` ({columns})") if columns else inner.bind_query(query)
+        return QueryRelation(name=str(view.path), query=bound)
 
     def _check_not_made(self, reference: Reference) -> None:
         parts = len(reference.path.parts)
@@ -306,7 +331,14 @@ class Relations:
             return {"timestamp": _time(value)}
 
     def _value(self, fragment: Fragment) -> Any:
-        value = literal_value(self.text, fragment, self.parameters)
+        value = literal_value(self.text, replace(fragment, dialect=self.dialect), self.parameters)
+        if self.dialect is not SqlDialect.SPARK and (value is None or (isinstance(value, str) and "\\" in value)):
+            raise InvalidInputError(
+                self.source.mark(
+                    f"expected a number, a text or a parameter, found {fragment.text or 'none'!r:.80}", self.where(fragment.span)
+                ),
+                kind="invalid-argument",
+            )
         if value is not None or self.session.engine is None:
             return value
         if self.session.restrictions is not None:

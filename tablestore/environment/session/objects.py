@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from tablestore.environment.objectpath import ObjectPath, check_whole
 from tablestore.errors import AlreadyExistsError, InvalidInputError
+from tablestore.sql.sqldialect import SqlDialect
 
 if TYPE_CHECKING:
     from tablestore.environment.managed.nonphysical import Unstored
@@ -48,10 +49,14 @@ class TemporaryTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """A temporary view: a query and the current catalog and database at the time, by which its names are filled up."""
+    """A temporary view: a query and the current catalog and database at the time, by which its names are filled up.
+
+    ``dialect``: the words that the query is in, whatever those of the session are later.
+    """
 
     path: ObjectPath
     query: str
+    dialect: SqlDialect = SqlDialect.SPARK
     columns: tuple[str, ...] = ()
     comment: str | None = None
     catalog: str
@@ -65,6 +70,11 @@ class RowsView:
     path: ObjectPath
     rows: Any
     native: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InformationView(RowsView):
+    """A table of ``information_schema``, whose rows are what a catalog holds. No session keeps it."""
 
 
 TemporaryObject = ConnectorTable | TemporaryTable | View | RowsView

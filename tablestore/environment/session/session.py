@@ -3,14 +3,14 @@
 a name -> filled up -> temporary objects -> tables with a connector -> the catalog -> the engine's own tables -> an error
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from tablestore.clock import Clock
 from tablestore.distributed.spec import TableSpec
-from tablestore.environment.engine import QueryEngine
+from tablestore.environment.engine import QueryEngine, RunsDialects
 from tablestore.environment.jobs import Jobs
 from tablestore.environment.managed.factory import ManagedTableFactory
 from tablestore.environment.objectpath import MOST_PARTS, ObjectPath, expand, known
@@ -18,13 +18,22 @@ from tablestore.environment.restricted.restrictions import Restrictions
 from tablestore.environment.session.catalogs import Catalogs
 from tablestore.environment.session.engines import no_engine
 from tablestore.environment.session.functions import Functions
-from tablestore.environment.session.objects import VIEWS, ConnectorTable, RowsView, SessionObjects, TemporaryTable, View
+from tablestore.environment.session.objects import (
+    VIEWS,
+    ConnectorTable,
+    InformationView,
+    RowsView,
+    SessionObjects,
+    TemporaryTable,
+    View,
+)
 from tablestore.environment.session.sessionsettings import Settings
 from tablestore.environment.source import NO_SOURCE, Source
-from tablestore.errors import InvalidInputError, NotFoundError, TablestoreError
+from tablestore.errors import InvalidInputError, NotFoundError, TablestoreError, UnsupportedError
 from tablestore.memo import Memo
 from tablestore.options import is_materialized
 from tablestore.sql.source import Path, Span
+from tablestore.sql.sqldialect import SQL_DIALECT, SqlDialect
 from tablestore.table.catalog import Catalog
 from tablestore.table.system.systemtable import SystemTable
 from tablestore.table.table import Table
@@ -33,6 +42,8 @@ Found = Table | SystemTable | ConnectorTable | View | RowsView
 Place = tuple[str, str]
 # Statements for tables whose rows are the user's own.
 _CHANGES = ("INSERT", "DELETE", "UPDATE", "MERGE", "TRUNCATE TABLE")
+INFORMATION_SCHEMA = "information_schema"
+"""The database of the tables that describe a catalog, unless a catalog has one of this name."""
 _NOT_THERE = ("no-such-table", "no-such-database", "no-such-catalog", "invalid-name")
 
 
@@ -41,6 +52,7 @@ class Session:
     """The state that the statements of one environment share. Used by one thread at a time.
 
     ``reads_engine``: names also stand for tables that the engine itself has. ``restrictions``: its texts are those of others.
+    ``describing``: finds the tables of ``information_schema``.
     """
 
     catalogs: Catalogs
@@ -54,6 +66,7 @@ class Session:
     memo: Memo = field(default_factory=Memo)
     reads_engine: bool = True
     restrictions: Restrictions | None = None
+    describing: "Callable[[Session, ObjectPath], InformationView | None] | None" = None
 
     def check_open(self) -> None:
         """Raises InvalidInputError after the environment was closed."""
@@ -77,6 +90,22 @@ class Session:
             raise no_engine(what)
         return self.engine
 
+    def check_dialect(self, dialect: SqlDialect) -> None:
+        """Raises UnsupportedError for a dialect in which this session runs no queries. Without an engine it may still be named."""
+        if dialect is SqlDialect.SPARK:
+            return
+        if self.restrictions is not None:
+            raise UnsupportedError(
+                f"a restricted environment runs queries in Spark's words alone, and not in the dialect {dialect}", kind="restricted"
+            )
+        engine = self.engine
+        if engine is not None and not (isinstance(engine, RunsDialects) and dialect in engine.dialects):
+            raise UnsupportedError(
+                f"the engine {engine.name} does not run queries in the dialect {dialect}: use the engine {dialect}, or write them "
+                f"in Spark's words ({SQL_DIALECT} = {SqlDialect.SPARK})",
+                kind="engine",
+            )
+
     def catalog_of(self, path: ObjectPath, written: Path, source: Source = NO_SOURCE) -> Catalog:
         """The catalog of a name. Raises NotFoundError."""
         with placing(source, written.span):
@@ -97,6 +126,11 @@ class Session:
                 raise
             if self._engine_has(written):
                 return None
+            if path.database.casefold() == INFORMATION_SCHEMA and self.describing is not None:
+                with placing(source, written.span):
+                    information = self.describing(self, path)
+                if information is not None:
+                    return information
             source.place(error, written.span)
             raise
 
@@ -208,6 +242,7 @@ def spec_of(catalog: Catalog, table: Table) -> TableSpec:
 _KINDS: dict[type, tuple[str, str]] = {
     SystemTable: ("a system table", "it can only be read"),
     ConnectorTable: ("a table with a connector of its own", "change it where it is kept"),
+    InformationView: ("a table of information_schema, which describes a catalog", "it can only be read"),
     **dict.fromkeys(VIEWS, ("a temporary view", "drop it, or change the tables that it reads")),
     type(None): ("a table of the query engine itself", "change it with the engine's own statements"),
 }

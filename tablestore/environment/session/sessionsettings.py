@@ -26,6 +26,7 @@ from tablestore.options import (
     Option,
     is_table_option,
 )
+from tablestore.sql.sqldialect import SQL_DIALECT, SqlDialect
 
 # Options that say how one table is read, or which one it is.
 TABLE_ONLY = frozenset(
@@ -99,9 +100,18 @@ WORKFLOW_SCHEDULER = Option(
     default="embedded",
     sentence="Who runs FULL refreshes: embedded (any process that refreshes what is due), none, or an installed scheduler.",
 )
+SQL_DIALECT_OPTION = Option(
+    key=SQL_DIALECT,
+    kind="choice",
+    default=SqlDialect.SPARK.value,
+    sentence="The words that queries are written in: Spark's, or DuckDB's own (on the engine duckdb); all other statements are the "
+    "same in both, and a view and a materialized table keep the dialect of their query.",
+    choices=tuple(SqlDialect),
+)
 OPTIONS = {
     option.key: option
     for option in (
+        SQL_DIALECT_OPTION,
         RUNTIME_MODE,
         DML_SYNC,
         CTAS_ATOMICITY,
@@ -190,6 +200,11 @@ class Settings:
     def missing_columns(self) -> MissingColumns:
         """The rule of INSERT for columns that it does not name."""
         return MissingColumns.of(str(MISSING_COLUMNS.parse(str(self.get(MISSING_COLUMNS.key)))))
+
+    @property
+    def dialect(self) -> SqlDialect:
+        """The words that queries are written in."""
+        return SqlDialect(str(SQL_DIALECT_OPTION.parse(str(self.get(SQL_DIALECT)))))
 
     @property
     def is_streaming(self) -> bool:

@@ -4,6 +4,7 @@ from tablestore.environment.result import Result, done, pairs
 from tablestore.environment.session.session import Session, placing
 from tablestore.environment.source import Source
 from tablestore.sql.query.hints import check_no_options
+from tablestore.sql.sqldialect import SQL_DIALECT, SqlDialect
 from tablestore.sql.statements.session import EngineStatement, ResetSessionOption, SetSessionOption
 
 
@@ -12,6 +13,8 @@ def set_option(session: Session, statement: SetSessionOption, source: Source) ->
     with placing(source, statement.span):
         if statement.value is None:
             return pairs([(statement.key, session.settings.get(statement.key))])
+        if statement.key == SQL_DIALECT and statement.value in tuple(SqlDialect):
+            session.check_dialect(SqlDialect(statement.value))
         session.settings.set(statement.key, statement.value)
     return done()
 

@@ -130,7 +130,7 @@ def _stage(session: Session, stored: StoredTable, definition: MaterializedTable)
     check_declared(definition)
     check_formats(definition.options)
     versions = [version_path(stored.path, role) for role in Role]
-    if read := [path for path in sources_of(definition.expanded_query) if path in versions]:
+    if read := [path for path in sources_of(definition.query) if path in versions]:
         raise InvalidInputError(
             f"the query reads {read[0]}, which is a version of {stored.path} and goes: read the tables that it is made from",
             kind="materialized-cycle",

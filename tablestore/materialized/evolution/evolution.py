@@ -34,7 +34,7 @@ class TableEvolution:
         options: Mapping[str, str] | None = None,
     ) -> None:
         """Builds another version beside the table; what is left out stays as it is. ``STAGE AS query``."""
-        query_source = query_text(query, what="stage")
+        query_source = query_text(query, what="stage", dialect=self._session.settings.dialect)
         declared = CreateMaterializedTable(
             path=self._path,
             query=query_source.fragment,

@@ -113,7 +113,7 @@ def _past(snapshot: Snapshot, note: RefreshNote) -> PastRefresh:
 def _lag(session: Session, stored: StoredTable, now_ms: int) -> int | None:
     cursor = parse_cursor(stored_cursor(stored.table.context.snapshots.latest()))
     try:
-        times = [_first_missing(session, path, cursor) for path in sources_of(stored.definition.expanded_query)]
+        times = [_first_missing(session, path, cursor) for path in sources_of(stored.definition.query)]
     except TablestoreError:
         return None
     waiting = [time_ms for time_ms in times if time_ms is not None]

@@ -15,8 +15,9 @@ from tablestore.environment.source import Source
 from tablestore.errors import InvalidInputError, NotFoundError, StorageError, TablestoreError
 from tablestore.sql.parse.script import split_script
 from tablestore.sql.parse.statement import checked_text, parse_statement
-from tablestore.sql.query.tablereferences import find_references
-from tablestore.sql.source import Span
+from tablestore.sql.query.tablereferences import references_in
+from tablestore.sql.query.tokenstream import tokens_of
+from tablestore.sql.source import Fragment, Span
 from tablestore.sql.statements.definition import CreateDatabase, CreateTable
 from tablestore.sql.statements.materialized import CreateMaterializedTable
 
@@ -86,16 +87,17 @@ def _declarations(session: Session, file: Path, name: str) -> Sequence[Declarati
         raise StorageError(f"cannot read {file}: {error.strerror}", kind="file") from error
     source = Source(text)
     try:
-        return [_declaration(session, name, source, piece.span) for piece in split_script(text)]
+        return [_declaration(session, name, source, piece) for piece in split_script(text, session.settings.dialect)]
     except TablestoreError as error:
         raise in_file(name, error) from error
 
 
-def _declaration(session: Session, file: str, source: Source, span: Span) -> Declaration:
-    statement = parse_statement(source.text, span)
+def _declaration(session: Session, file: str, source: Source, piece: Fragment) -> Declaration:
+    span = piece.span
+    statement = parse_statement(source.text, span, piece.dialect)
     match statement:
         case CreateMaterializedTable(or_alter=True):
-            references = find_references(statement.query.text)
+            references = references_in(tokens_of(statement.query))
             return Declaration(
                 file=file,
                 statement=statement,

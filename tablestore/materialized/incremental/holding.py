@@ -13,6 +13,7 @@ from tablestore.errors import ConflictError, TablestoreError
 from tablestore.materialized.incremental.refreshcursor import Point, parse_cursor, stored_cursor
 from tablestore.materialized.incremental.sources import RefreshSource, Sources, find_sources
 from tablestore.options import MATERIALIZED_DEFINITION_QUERY
+from tablestore.sql.source import Fragment
 from tablestore.store.history.retention import snapshot_retention
 from tablestore.store.history.retentionleases import RetentionLeases, target_hold
 from tablestore.table.table import Table
@@ -56,7 +57,7 @@ def hold_cursor(session: Session, target: Table) -> None:
             _take(holds, target, first)
 
 
-def held_sources(session: Session, target: Table, query: str) -> Mapping[str, Table]:
+def held_sources(session: Session, target: Table, query: str | Fragment) -> Mapping[str, Table]:
     """The tables of which a target may hold snapshots, by their whole names; those that are gone are left out."""
     held = {point.name: table for point, table in _of_points(session, _points(target))}
     # A refresh that failed has taken holds too, and noted no cursor.

@@ -41,6 +41,7 @@ from tablestore.materialized.incremental.sources import (
     RefreshSource,
     Round,
     Sources,
+    as_fragment,
     find_sources,
     has_changed,
     is_ahead,
@@ -50,6 +51,8 @@ from tablestore.materialized.sametext import takes_all_columns
 from tablestore.sql.incremental.planner import IncrementalPlan, plan_incremental
 from tablestore.sql.incremental.shapes import WEIGHT, FullRefresh, SourceShape, TargetShape
 from tablestore.sql.query.edits import quote_name
+from tablestore.sql.source import Fragment
+from tablestore.sql.sqldialect import SqlDialect
 from tablestore.store.commit.committer import Guard
 from tablestore.table.table import Table
 from tablestore.table.write.committing import CommitNote
@@ -62,7 +65,7 @@ Describe = Callable[[RefreshReport], Mapping[str, str]]
 def refresh(
     session: Session,
     target: Table,
-    query: str,
+    query: str | Fragment,
     *,
     spec: TableSpec,
     full: bool = False,
@@ -77,7 +80,7 @@ def refresh(
     Raises ConflictError (of kind ``refresh-conflict`` where another refresh or a writer was faster; nothing is visible then),
     NotFoundError for a source that is gone, and what the query raises.
     """
-    return _Refresh(session, spec, target, query, guard, describe, in_round or Round()).run(full=full)
+    return _Refresh(session, spec, target, as_fragment(query), guard, describe, in_round or Round()).run(full=full)
 
 
 @dataclass(slots=True)
@@ -85,7 +88,7 @@ class _Refresh:
     session: Session
     spec: TableSpec
     target: Table
-    query: str
+    query: Fragment
     guard: Guard | None
     describe: Describe
     in_round: Round
@@ -136,7 +139,7 @@ class _Refresh:
             return "it was asked for"
         if before is None:
             return "it is the first refresh" if base is None else "the rows of the table are not those of a refresh"
-        if before.query != digest_of(self.query):
+        if before.query != _digest(self.query):
             return "the query is another one than before"
         if (why := why_not_from(before, source_set.sources)) is not None:
             return why
@@ -194,7 +197,7 @@ class _Refresh:
         derived = [replace(field, type=kind or field.type) for field, kind in zip(fields, types_of(schema), strict=True)]
         drift = check_kinds(fields, derived, self.target.name)
         columns = ", ".join(map(quote_name, names))
-        rows = relations.bind(f"SELECT * FROM ({self.query}\n) AS `query` ({columns})")
+        rows = relations.bind_around(self.query, "SELECT * FROM ", f" AS `query` ({columns})")
         report = RefreshReport(mode="full", reason="; ".join([why, *drift]), sources=_ranges(before, sources))
         note = self._note(base, sources, report)
         try:
@@ -208,19 +211,27 @@ class _Refresh:
 
     def _schema(self, engine: QueryEngine, relations: Relations) -> pa.Schema:
         try:
-            return engine.query(relations.bind(self.query)).schema
+            return engine.query(relations.bind_query(self.query)).schema
         except InvalidInputError as error:
             error.message = f"{error.message}\n{DRIFTED}"
             error.args = (error.message,)
             raise
 
     def _note(self, base: Snapshot | None, sources: tuple[RefreshSource, ...], report: RefreshReport) -> CommitNote:
-        cursor = RefreshCursor(query=digest_of(self.query), points=tuple(source.point for source in sources))
+        cursor = RefreshCursor(query=_digest(self.query), points=tuple(source.point for source in sources))
         return note_of(self.target, base, {CURSOR_PROPERTY: cursor.to_text(), **self.describe(report)}, self.guard)
 
 
-def plan_target(session: Session, query: str, source_set: Sources, target: Table) -> IncrementalPlan | FullRefresh:
+def _digest(query: Fragment) -> str:
+    return digest_of(query.text if query.dialect is SqlDialect.SPARK else f"{query.dialect}:{query.text}")
+
+
+def plan_target(session: Session, query: str | Fragment, source_set: Sources, target: Table) -> IncrementalPlan | FullRefresh:
     """The plan of a target's refreshes."""
+    query = as_fragment(query)
+    if query.dialect is not SqlDialect.SPARK:
+        # What is known of Spark's words alone: which of them give the same rows each time, too.
+        return FullRefresh(f"its query is in the dialect {query.dialect}, which is computed as a whole", repeatable=False)
     context = target.context
     if context.schema.is_keyed and not context.settings.is_plain and not context.settings.skips_level_zero:
         return FullRefresh("the table has a merge engine, or a field that orders rows, of its own")
@@ -228,7 +239,7 @@ def plan_target(session: Session, query: str, source_set: Sources, target: Table
         return FullRefresh("a column of the table says of what kind its rows are (rowkind.field)")
     shapes = tuple(source.shape for source in source_set.sources)
     target_shape = TargetShape(fields=context.schema.fields, primary_key=context.schema.primary_keys)
-    return session.memo(_planned, query, source_set.source_of, shapes, target_shape)
+    return session.memo(_planned, query.text, source_set.source_of, shapes, target_shape)
 
 
 def _planned(
@@ -237,7 +248,7 @@ def _planned(
     return plan_incremental(query, source_of=source_of, sources=sources, target=target)
 
 
-def target_names(schema: pa.Schema, query: str, target: Table) -> list[str]:
+def target_names(schema: pa.Schema, query: Fragment, target: Table) -> list[str]:
     """The target's column for each of the query: by name where the names are the same, else by place.
 
     Raises InvalidInputError where a ``*`` of the query stands for other columns than those of the target.
@@ -246,7 +257,7 @@ def target_names(schema: pa.Schema, query: str, target: Table) -> list[str]:
     folded = {name.casefold(): name for name in names}
     if {name.casefold() for name in schema.names} == set(folded):
         return [folded[name.casefold()] for name in schema.names]
-    if takes_all_columns(query):
+    if query.dialect is not SqlDialect.SPARK or takes_all_columns(query.text):
         query_columns, table_columns = (", ".join(map(repr, column_names)) for column_names in (schema.names, names))
         raise InvalidInputError(
             f"the query of materialized table {target.name} gives the columns {query_columns} now, and the table has "

@@ -27,7 +27,9 @@ from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.lsm.functions.valuecodes import row_codes
 from tablestore.materialized.incremental.refreshcursor import Point, RefreshCursor, point_of
 from tablestore.sql.incremental.shapes import WEIGHT, FullRefresh, SourceShape
-from tablestore.sql.query.tablereferences import find_references
+from tablestore.sql.query.tablereferences import references_in
+from tablestore.sql.query.tokenstream import tokens_of
+from tablestore.sql.source import Fragment, Span
 from tablestore.store.changes.changefeed import ChangeFeed
 from tablestore.store.changes.changeplan import change_rule
 from tablestore.table.read.changes import read_changes as changes_of
@@ -98,13 +100,13 @@ class Round:
         self._seen[table.location, table.branch_name] = _newest(table)
 
 
-def find_sources(session: Session, query: str, in_round: Round | None = None) -> Sources | FullRefresh:
+def find_sources(session: Session, query: str | Fragment, in_round: Round | None = None) -> Sources | FullRefresh:
     """The sources at the snapshots of a round, by default at their newest ones. Raises NotFoundError for one that is gone, or was
     not filled yet."""
     in_round = in_round or Round()
     by_place: dict[tuple[str, str], RefreshSource] = {}
     places: list[tuple[str, str]] = []
-    for reference in find_references(query):
+    for reference in references_in(tokens_of(as_fragment(query))):
         path, table = session.expand(reference.path), session.find(reference.path)
         if not isinstance(table, Table):
             return FullRefresh(f"it reads {path}, which is no managed table", repeatable=False)
@@ -119,6 +121,11 @@ def find_sources(session: Session, query: str, in_round: Round | None = None) ->
             by_place[place] = RefreshSource(path=path, table=table, now=newest)
     numbers = {place: number for number, place in enumerate(by_place)}
     return Sources(sources=tuple(by_place.values()), source_of=tuple(numbers[place] for place in places))
+
+
+def as_fragment(query: str | Fragment) -> Fragment:
+    """A query in its words; a text alone is in Spark's."""
+    return Fragment(query, Span(0, len(query))) if isinstance(query, str) else query
 
 
 def why_not_from(cursor: RefreshCursor, sources: Sequence[RefreshSource]) -> str | None:

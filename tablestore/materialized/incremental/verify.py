@@ -19,10 +19,11 @@ from tablestore.environment.session.session import Session
 from tablestore.errors import NotFoundError, UnsupportedError
 from tablestore.materialized.incremental.refresh import target_names
 from tablestore.materialized.incremental.refreshcursor import RefreshCursor, parse_cursor, stored_cursor
-from tablestore.materialized.incremental.sources import RefreshSource, find_sources
+from tablestore.materialized.incremental.sources import RefreshSource, as_fragment, find_sources
 from tablestore.sql.freshnames import fresh_name
 from tablestore.sql.incremental.shapes import TARGET, FullRefresh
 from tablestore.sql.query.edits import quote_name
+from tablestore.sql.source import Fragment
 from tablestore.table.table import Table
 
 MOST_EXAMPLES = 20
@@ -56,13 +57,13 @@ class VerifyReport:
         return "\n".join([f"the table lacks {self.missing} rows of its query and has {self.extra} others", *shown])
 
 
-def verify(session: Session, target: Table, query: str, *, spec: TableSpec) -> VerifyReport:
+def verify(session: Session, target: Table, query: str | Fragment, *, spec: TableSpec) -> VerifyReport:
     """Computes the query at the snapshots of the cursor, and compares. ``spec``: how engines find the target.
 
     Raises NotFoundError where the table was not refreshed or a snapshot has expired, UnsupportedError for a query that gives other
     rows each time or reads more than managed tables.
     """
-    engine = session.engine_for("VERIFY")
+    engine, query = session.engine_for("VERIFY"), as_fragment(query)
     latest = target.context.snapshots.latest()
     cursor = parse_cursor(stored_cursor(latest))
     if latest is None or cursor is None:
@@ -77,11 +78,11 @@ def verify(session: Session, target: Table, query: str, *, spec: TableSpec) -> V
     relations = Relations(session=session)
     for source in source_set.sources:
         _pin(session, relations, source, cursor)
-    names = ", ".join(map(quote_name, target_names(engine.query(relations.bind(query)).schema, query, target)))
+    names = ", ".join(map(quote_name, target_names(engine.query(relations.bind_query(query)).schema, query, target)))
     pin = pin_at(target.context, spec, latest.id)
     named_relations: dict[str, Relation] = {
         TARGET: ManagedRelation(name=target.name, table=target, pin=pin),
-        _QUERY: QueryRelation(name="the query", query=relations.bind(f"SELECT * FROM ({query}\n) AS `query` ({names})")),
+        _QUERY: QueryRelation(name="the query", query=relations.bind_around(query, "SELECT * FROM ", f" AS `query` ({names})")),
     }
     missing, examples_missing = difference(session, engine, target.schema, named_relations, (_QUERY, TARGET))
     extra, examples_extra = difference(session, engine, target.schema, named_relations, (TARGET, _QUERY))

@@ -8,24 +8,51 @@ from dataclasses import replace
 
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.names import did_you_mean
+from tablestore.sql.parse.dialecttokens import first_tokens
 from tablestore.sql.parse.tokens import Kind, Token, name_of, text_of, tokenize
 from tablestore.sql.source import Fragment, Path, Span, marked, shown_part, syntax_error
+from tablestore.sql.sqldialect import SqlDialect
 
 MOST_PARTS = 3
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 _NAMES = (Kind.WORD, Kind.NAME)
 _QUERY_WORDS = ("SELECT", "WITH", "VALUES", "TABLE", "FROM")
+DUCKDB_QUERY_WORDS = ("SUMMARIZE", "PIVOT", "PIVOT_WIDER", "UNPIVOT", "PIVOT_LONGER")
+"""The words that a query begins with in DuckDB's words alone."""
 
 
 class Cursor:
-    """A place among the tokens of ``text``."""
+    """A place among the tokens of ``text``. ``dialect``: the words of the queries in it; all around them is in tablestore's own."""
 
-    def __init__(self, text: str, span: Span | None = None) -> None:
-        self.text = text
-        self.tokens = tokenize(text, span)
+    def __init__(self, text: str, span: Span | None = None, dialect: SqlDialect = SqlDialect.SPARK) -> None:
+        self.text, self.dialect = text, dialect
         self.at = 0
-        self._closing = _matched(text, self.tokens)
+        self._end = len(text) if span is None else span.end
+        self._read_in = SqlDialect.SPARK
+        # The fault in what was not read in the words that it is in.
+        self._fault: InvalidInputError | None = None
         self._hoped: tuple[int, list[str]] = (0, [])
+        if dialect is SqlDialect.SPARK:
+            self.tokens = tokenize(text, span)
+            self._closing = _matched(text, self.tokens)
+        else:
+            self.tokens = []
+            self._closing = {}
+            self._read_on(0 if span is None else span.start)
+
+    def _read_on(self, start: int, dialect: SqlDialect = SqlDialect.SPARK) -> None:
+        """Reads what comes next in the words of a dialect. Raises InvalidInputError, but for faults in what may be in others."""
+        tokens, self._fault = first_tokens(self.text, Span(start, self._end), dialect)
+        try:
+            closing = _matched(self.text, tokens)
+        except InvalidInputError as error:
+            closing, self._fault = _matched_part(tokens), self._fault or error
+        if self._fault is not None and dialect is self.dialect:
+            raise self._fault
+        self._read_in = dialect
+        self.tokens[self.at :] = tokens
+        before = {at: end for at, end in self._closing.items() if end < self.at}
+        self._closing = before | {self.at + at: self.at + end for at, end in closing.items()}
 
     # --- what is next
 
@@ -90,7 +117,7 @@ class Cursor:
 
     def expect_end(self) -> None:
         """Raises InvalidInputError if something follows."""
-        if self.next.kind is not Kind.END:
+        if self.next.kind is not Kind.END or self._fault is not None:
             self.hope("the end of the statement")
             raise self.error()
 
@@ -192,17 +219,31 @@ class Cursor:
     def fragment_from(self, start: int) -> Fragment:
         """The characters from ``start`` to the last token that was taken."""
         span = self.span_from(start)
-        return Fragment(self.text[span.start : span.end], span)
+        return Fragment(self.text[span.start : span.end], span, self._read_in)
 
     def query(self) -> Fragment:
         """Takes a query: the rest of the statement, or of the brackets. What it says is the engine's business."""
-        if self.next.key not in (*_QUERY_WORDS, "("):
-            raise self.error(f"a query ({', '.join(_QUERY_WORDS)})")
-        return self.fragment("a query")
+        if self.next.key not in (*self._query_words, "("):
+            raise self.error(f"a query ({', '.join(self._query_words)})")
+        if self.dialect is SqlDialect.SPARK:
+            return self.fragment("a query")
+        self.read_query()
+        query = self.fragment("a query")
+        self._read_on(self.next.start)
+        return query
+
+    def read_query(self) -> None:
+        """Reads what comes next in the words of queries."""
+        if self._read_in is not self.dialect:
+            self._read_on(self.next.start, self.dialect)
+
+    @property
+    def _query_words(self) -> tuple[str, ...]:
+        return _QUERY_WORDS if self.dialect is SqlDialect.SPARK else (*_QUERY_WORDS, *DUCKDB_QUERY_WORDS)
 
     def sees_query(self) -> bool:
         """True if what comes next is a query, and no name in a list."""
-        word = self.next.key in _QUERY_WORDS and self.ahead(1).key not in (",", ")", ".")
+        word = self.next.key in self._query_words and self.ahead(1).key not in (",", ")", ".")
         return word or self.next.key == "("
 
     def skip(self) -> None:
@@ -224,6 +265,8 @@ class Cursor:
 
     def error(self, what: str | None = None) -> InvalidInputError:
         """The error that says what was expected here, and what was found."""
+        if self._fault is not None and self.next.kind is Kind.END:
+            return self._fault
         if what is not None:
             self.hope(what)
         place, hoped = self._hoped
@@ -280,4 +323,18 @@ def _matched(text: str, tokens: list[Token]) -> Mapping[int, int]:
     if open_ones:
         token = tokens[open_ones[-1]]
         raise syntax_error(text, token.span, f"the bracket that begins here is not closed: expected {_CLOSING[token.key]!r}")
+    return closing
+
+
+def _matched_part(tokens: list[Token]) -> Mapping[int, int]:
+    """The brackets that are matched, of a text that is not read in its own words to its end."""
+    closing: dict[int, int] = {}
+    open_ones: list[int] = []
+    for place, token in enumerate(tokens):
+        if token.key in _CLOSING:
+            open_ones.append(place)
+        elif token.key in (")", "]", "}"):
+            if not open_ones or _CLOSING[tokens[open_ones[-1]].key] != token.key:
+                break
+            closing[open_ones.pop()] = place
     return closing

@@ -19,6 +19,7 @@ from tablestore.sql.statements.rows import Assignment, Delete, Insert, Query, Up
 def query_or_insert(cursor: Cursor) -> Query | Insert:
     """Takes what begins with SELECT, VALUES, TABLE, FROM, a bracket or WITH."""
     start = cursor.next.start
+    cursor.read_query()
     first = cursor.next.key
     at = cursor.at
     if first == "WITH":
@@ -29,7 +30,8 @@ def query_or_insert(cursor: Cursor) -> Query | Insert:
             verb = cursor.next.start
             statement = insert(cursor)
             spared = Span(verb, statement.query.span.start)
-            return replace(statement, query=blanked(cursor.fragment_from(start), spared))
+            whole = replace(cursor.fragment_from(start), dialect=statement.query.dialect)
+            return replace(statement, query=blanked(whole, spared))
         cursor.at = at
     if first == "FROM":
         _refuse_from_insert(cursor)

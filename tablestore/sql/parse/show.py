@@ -1,7 +1,8 @@
 """Parses SHOW and DESCRIBE.
 
     SHOW CATALOGS | JOBS [LIKE 'pattern']
-    SHOW DATABASES | [TEMPORARY] TABLES | VIEWS | [USER] FUNCTIONS | PROCEDURES [FROM|IN path] [[NOT] LIKE|ILIKE 'pattern']
+    SHOW DATABASES | [TEMPORARY] TABLES | VIEWS | [USER|SYSTEM|ALL] FUNCTIONS | PROCEDURES [FROM|IN path]
+         [[NOT] LIKE|ILIKE 'pattern']
     SHOW COLUMNS FROM|IN table [FROM|IN database] [LIKE 'pattern']
     SHOW SNAPSHOTS | TAGS | BRANCHES | OPTIONS | PARTITIONS [FROM|IN] table [PARTITION (…)]
     SHOW MATERIALIZED TABLES [FROM|IN path] [LIKE 'pattern']
@@ -51,8 +52,15 @@ def show(cursor: Cursor) -> Show | EngineStatement:
     if (word := cursor.accept_one(*_OF_TABLE)) is not None:
         return _of_table(cursor, ShowKind(word))
     if cursor.sees("SYSTEM", "FUNCTIONS") or cursor.sees("ALL", "FUNCTIONS"):
-        cursor.fragment("FUNCTIONS")
-        return EngineStatement(text=cursor.fragment_from(start))
+        at, scope = cursor.at, cursor.expect_one("SYSTEM", "ALL")
+        cursor.expect("FUNCTIONS")
+        if cursor.sees_name() and cursor.next.key not in ("FROM", "IN", "LIKE", "ILIKE", "NOT"):
+            # The name of one function, which Spark takes there.
+            cursor.at = at
+            cursor.fragment("FUNCTIONS")
+            return EngineStatement(text=cursor.fragment_from(start))
+        listed = _list(cursor, Show(kind=ShowKind.FUNCTIONS, system=scope == "SYSTEM"))
+        return replace(listed, text=cursor.fragment_from(start))
     if cursor.sees("TABLE", "EXTENDED"):
         raise cursor.unsupported("SHOW TABLE EXTENDED is not supported; DESCRIBE TABLE EXTENDED shows one table")
     # The functions of users are those of the session.

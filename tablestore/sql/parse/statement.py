@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from tablestore.errors import InvalidInputError
 from tablestore.lazy import imported
 from tablestore.names import did_you_mean
-from tablestore.sql.parse.cursor import Cursor
+from tablestore.sql.parse.cursor import DUCKDB_QUERY_WORDS, Cursor
 from tablestore.sql.parse.rows import insert, query_or_insert
 from tablestore.sql.parse.tokens import Kind
 from tablestore.sql.source import Fragment, Path, Span
+from tablestore.sql.sqldialect import SqlDialect
 from tablestore.sql.statements.rows import ExecuteStatementSet, Insert
 
 if TYPE_CHECKING:
@@ -76,12 +77,14 @@ _SHELL_COMMANDS = {
 }
 
 
-def parse_statement(text: str, span: Span | None = None) -> "Statement":
+def parse_statement(text: str, span: Span | None = None, dialect: SqlDialect = SqlDialect.SPARK) -> "Statement":
     """The one statement of a text, or of a part of it; a ``;`` may end it. All places count from the start of ``text``.
+
+    ``dialect``: the words of its query, where one gives rows to the statement; all else is read in tablestore's own.
 
     Raises InvalidInputError of kind ``sql-syntax``, UnsupportedError of kind ``sql``.
     """
-    cursor = Cursor(checked_text(text, "SQL text"), span)
+    cursor = Cursor(checked_text(text, "SQL text"), span, dialect)
     if cursor.at_end():
         raise cursor.wrong("expected a statement, found none")
     statement = _statement(cursor)
@@ -111,6 +114,8 @@ def checked_text(text: object, what: str) -> str:
 
 def _statement(cursor: Cursor) -> "Statement":
     verb = cursor.next.key
+    if cursor.dialect is SqlDialect.DUCKDB and verb in DUCKDB_QUERY_WORDS:
+        return query_or_insert(cursor)
     if verb in _VERBS:
         statement: Statement = imported(f"tablestore.sql.parse.{_VERBS[verb]}")(cursor)
         return statement

@@ -66,13 +66,13 @@ _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([01][0-7]{2})|(
 _ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 
 
-def tokenize(text: str, span: Span | None = None) -> list[Token]:
-    """The tokens of a text, or of a part of it, and one of kind END.
+def tokenize(text: str, span: Span | None = None, tokens: list[Token] | None = None) -> list[Token]:
+    """The tokens of a text, or of a part of it, and one of kind END. ``tokens``: an empty list that takes them, as far as they go.
 
     Raises InvalidInputError for what is not closed, and for an empty name.
     """
     at, end = (0, len(text)) if span is None else (span.start, span.end)
-    tokens: list[Token] = []
+    tokens = [] if tokens is None else tokens
     add, kinds = tokens.append, _KINDS
     while at < end:
         match = _TOKEN.match(text, at, end)
@@ -103,8 +103,11 @@ def tokenize(text: str, span: Span | None = None) -> list[Token]:
 
 
 def name_of(token: Token) -> str:
-    """The name that a word, or a name between backticks, stands for."""
-    return token.text[1:-1].replace("``", "`") if token.kind is Kind.NAME else token.text
+    """The name that a word, or a name between backticks (in DuckDB's words also quotes), stands for."""
+    if token.kind is not Kind.NAME:
+        return token.text
+    quote = token.text[0]
+    return token.text[1:-1].replace(quote * 2, quote)
 
 
 def text_of(source: str, token: Token) -> str:

@@ -10,11 +10,13 @@ from collections.abc import Iterator, Sequence
 from tablestore.sql.query.tablereferences import Reference
 from tablestore.sql.query.tokenstream import Tokens
 from tablestore.sql.source import Edit, Span
+from tablestore.sql.sqldialect import SqlDialect
 
 
-def relation_edits(reference: Reference, relation: int) -> Iterator[Edit]:
+def relation_edits(reference: Reference, relation: int, dialect: SqlDialect = SqlDialect.SPARK) -> Iterator[Edit]:
     """The edits that put the name of a relation in the place of a table."""
-    alias = "" if reference.alias_at is None else f" AS {quote_name(reference.path.parts[-1])}"
+    quoted = quote_name if dialect is SqlDialect.SPARK else _quote_name_duckdb
+    alias = "" if reference.alias_at is None else f" AS {quoted(reference.path.parts[-1])}"
     end = reference.span.end if reference.cut is None else reference.cut.end
     is_alias_last = reference.alias_at == end
     yield Edit(span=Span(reference.span.start, end), relation=relation, text=alias if is_alias_last else "")
@@ -50,6 +52,11 @@ def prefix_edits(
 def quote_name(name: str) -> str:
     """A name between backticks."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def _quote_name_duckdb(name: str) -> str:
+    """A name between quotes."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _prefix(parts: Sequence[str], most: int, named: tuple[Reference, Sequence[str]]) -> int:

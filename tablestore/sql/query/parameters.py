@@ -17,6 +17,7 @@ from tablestore.names import did_you_mean
 from tablestore.sql.parse.tokens import Kind
 from tablestore.sql.query.tokenstream import Tokens, tokens_of
 from tablestore.sql.source import Edit, Fragment, Span, apply_edits, marked
+from tablestore.sql.sqldialect import SqlDialect
 from tablestore.types.datatypes import MAX_PRECISION
 
 Parameters = Mapping[str, Any] | Sequence[Any]
@@ -43,7 +44,10 @@ def may_have_markers(text: str) -> bool:
 
 
 def find_markers(tokens: Tokens) -> Iterator[Marker]:
-    """The parameters of a text, in order of their place."""
+    """The parameters of a text, in order of their place. In DuckDB's words they are ``?``, ``$1`` and ``$name``."""
+    if tokens.dialect is SqlDialect.DUCKDB:
+        yield from _find_dollars(tokens)
+        return
     count = 0
     for at in tokens.places(("?", ":")):
         token, before, behind = tokens[at], tokens.get(at - 1), tokens.get(at + 1)
@@ -55,6 +59,18 @@ def find_markers(tokens: Tokens) -> Iterator[Marker]:
             adjacent = before is not None and before.end == token.start
             if before is None or not (adjacent and (before.kind in (Kind.WORD, Kind.NAME) or before.key in (")", "]"))):
                 yield Marker(behind.text, Span(token.start, behind.end), by_place=False)
+
+
+def _find_dollars(tokens: Tokens) -> Iterator[Marker]:
+    count = 0
+    for at in tokens.places(("?", "$")):
+        token, behind = tokens[at], tokens.get(at + 1)
+        if token.key == "?":
+            count += 1
+            yield Marker(f"_{count}", token.span, by_place=True)
+        elif behind is not None and behind.start == token.end and behind.kind in (Kind.WORD, Kind.NUMBER):
+            is_place = behind.text.isdecimal()
+            yield Marker(f"_{behind.text}" if is_place else behind.text, Span(token.start, behind.end), by_place=is_place)
 
 
 def checked_parameters(text: str, parameters: Parameters) -> Parameters:
@@ -156,12 +172,15 @@ def bind_parameters(text: str, tokens: Tokens, parameters: Parameters) -> tuple[
     if len(by_place) < len(markers):
         wrong = next(marker for marker in markers if not marker.by_place)
         raise _unbound(text, wrong, "values are given by place, and it is marked by its name")
-    if len(by_place) != len(parameters):
+    # DuckDB's $1 may stand there more than once.
+    places = sorted({marker.name: None for marker in by_place}, key=lambda name: int(name[1:]))
+    if len(places) != len(parameters):
         raise InvalidInputError(
-            f"the statement has {len(by_place)} parameters (?), found {len(parameters)} values", kind="parameters"
+            f"the statement has {len(places)} parameters (?), found {len(parameters)} values", kind="parameters"
         )
-    edits = tuple(Edit(span=marker.span, text=f":{marker.name}") for marker in by_place)
-    return edits, {marker.name: value for marker, value in zip(by_place, parameters, strict=True)}
+    sign = ":" if tokens.dialect is SqlDialect.SPARK else "$"
+    edits = tuple(Edit(span=marker.span, text=f"{sign}{marker.name}") for marker in by_place)
+    return edits, dict(zip(places, parameters, strict=True))
 
 
 def named_parameters(text: str, parameters: Parameters) -> Mapping[str, Any]:
@@ -169,13 +188,13 @@ def named_parameters(text: str, parameters: Parameters) -> Mapping[str, Any]:
     return bind_parameters(text, Tokens(text), parameters)[1]
 
 
-def with_literals(text: str, parameters: Parameters) -> str:
+def with_literals(text: str, parameters: Parameters, dialect: SqlDialect = SqlDialect.SPARK) -> str:
     """The text with its parameters written out: so a view keeps its query. InvalidInputError for a value without a literal."""
-    tokens = Tokens(text)
+    tokens = Tokens(text, dialect)
     _, named = bind_parameters(text, tokens, parameters)
     edits = []
     for marker in find_markers(tokens):
-        if (literal := literal_text(named[marker.name])) is None:
+        if (literal := literal_text(named[marker.name], dialect)) is None:
             type_name, shown = type(named[marker.name]).__qualname__, text[marker.span.start : marker.span.end]
             raise InvalidInputError(
                 f"the parameter {shown} is a {type_name}, which no literal stands for: write the value into the query\n"
@@ -186,8 +205,16 @@ def with_literals(text: str, parameters: Parameters) -> str:
     return apply_edits(text, edits, str)
 
 
-def literal_text(value: object) -> str | None:
-    """A value as Spark's SQL writes it; None if there is no literal for it."""
+def literal_text(value: object, dialect: SqlDialect = SqlDialect.SPARK) -> str | None:
+    """A value as Spark's SQL, or DuckDB's, writes it; None if there is no literal for it."""
+    if dialect is SqlDialect.DUCKDB:
+        match value:
+            case str():
+                return "'" + value.replace("'", "''") + "'"
+            case bytes():
+                return f"unhex('{value.hex()}')"
+            case datetime():
+                return f"{'TIMESTAMP' if value.tzinfo is None else 'TIMESTAMPTZ'} '{value.isoformat(' ')}'"
     match value:
         case None:
             return "NULL"
@@ -229,7 +256,7 @@ def literal_value(text: str, fragment: Fragment, parameters: Parameters) -> Any:
         return tokens.value(1)
     if count == 6 and tokens.words(0, "CAST", "(") and tokens[2].kind is Kind.TEXT and tokens.words(3, "AS"):
         return tokens.value(2) if tokens.key(4) in _TYPED | {"STRING"} else None
-    markers = {marker.span: marker for marker in find_markers(Tokens(text))} if parameters else {}
+    markers = {marker.span: marker for marker in find_markers(Tokens(text, fragment.dialect))} if parameters else {}
     marker = markers.get(fragment.span)
     if marker is None:
         return None

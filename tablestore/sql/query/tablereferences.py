@@ -23,6 +23,7 @@ from tablestore.sql.parse.tokens import Kind, Token, name_of, tokenize
 from tablestore.sql.query.hints import DynamicOption, gives_options, misplaced, options_of
 from tablestore.sql.query.tokenstream import Tokens
 from tablestore.sql.source import Fragment, Path, Span, syntax_error
+from tablestore.sql.sqldialect import SqlDialect
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,19 +86,25 @@ _NO_ALIAS = _CLAUSES | {
 }  # fmt: skip
 # Functions with a FROM between their arguments.
 _FROM_INSIDE = frozenset({"EXTRACT", "TRIM", "SUBSTRING", "SUBSTR", "OVERLAY"})
+_DUCKDB_NAMING = frozenset({"SUMMARIZE", "DESCRIBE"})
+_DUCKDB_LEADING = _DUCKDB_NAMING | frozenset({"PIVOT", "PIVOT_WIDER", "PIVOT_LONGER", "UNPIVOT"})
+_DUCKDB_QUERY_WORDS = _QUERY_WORDS | _DUCKDB_LEADING
+_DUCKDB_NO_ALIAS = frozenset({"POSITIONAL", "PIVOT_WIDER", "PIVOT_LONGER"})
 _VERSION_WORDS = frozenset({"VERSION", "SYSTEM_VERSION"})
 _TIMESTAMP_WORDS = frozenset({"TIMESTAMP", "SYSTEM_TIME"})
 
 
-def find_references(text: str, calls: frozenset[str] = CALLS) -> tuple[Reference, ...]:
+def find_references(text: str, calls: frozenset[str] = CALLS, dialect: SqlDialect = SqlDialect.SPARK) -> tuple[Reference, ...]:
     """The table references of a query, in order of their place. Raises InvalidInputError for what is not even tokens."""
-    return references_in(Tokens(text), calls)
+    return references_in(Tokens(text, dialect), calls)
 
 
 def references_in(tokens: Tokens, calls: frozenset[str] = CALLS, *, is_whole: bool = True) -> tuple[Reference, ...]:
     """The references as :func:`find_references` finds them, of tokens. ``is_whole`` False: it may be just the name of a table."""
     text = tokens.text
-    _check_lists(text, tokens)
+    if tokens.dialect is SqlDialect.SPARK:
+        # DuckDB's own parser says so, and takes a comma behind the last item.
+        _check_lists(text, tokens)
     walk = _Walk(text, tokens, calls)
     walk.query(0, len(walk.tokens), frozenset())
     walk.check_hints(is_whole=is_whole)
@@ -150,6 +157,10 @@ class _Walk:
         self.tokens = tokens
         self.calls = calls
         self.found: list[Reference] = []
+        self._is_duckdb = tokens.dialect is SqlDialect.DUCKDB
+        self._query_words = _DUCKDB_QUERY_WORDS if self._is_duckdb else _QUERY_WORDS
+        self._noted = _NOTED | _DUCKDB_LEADING if self._is_duckdb else _NOTED
+        self._no_alias = _NO_ALIAS | _DUCKDB_NO_ALIAS if self._is_duckdb else _NO_ALIAS
         self._hints: dict[Span, list[Token]] = {}  # those that give the options of a reference, by its place
 
     def check_hints(self, *, is_whole: bool) -> None:
@@ -169,8 +180,10 @@ class _Walk:
         in_list = False  # in the list of a FROM, where a comma is followed by a table
         while at < end:
             word = tokens.key(at)
-            if word not in _NOTED or tokens.key(at - 1) == ".":
+            if word not in self._noted or tokens.key(at - 1) == ".":
                 at += 1
+            elif word in _DUCKDB_LEADING and self._is_duckdb:
+                at = self._leading(at, bound, scope)
             elif word == "(":
                 at = self._parentheses(at, bound)
             elif word == "WITH" and reads and self._is_binding(at):
@@ -186,6 +199,18 @@ class _Walk:
                     in_list = False
                 at += 1
 
+    def _leading(self, at: int, bound: frozenset[str], scope: Span) -> int:
+        """Walks ``SUMMARIZE t``, ``DESCRIBE t``, ``PIVOT t …`` or ``UNPIVOT t …``, up to behind the table; a query is walked next."""
+        tokens = self.tokens
+        begins = at == 0 or tokens.key(at - 1) in ("(", ")")
+        if not begins or self._begins_query(at + 1) or tokens.key(at + 1) in ("FROM", ".", ",", ")", "AS"):
+            return at + 1
+        if tokens.key(at) not in _DUCKDB_NAMING:
+            return self._relation(at + 1, bound, scope)
+        if not tokens.is_name(at + 1):
+            return at + 1
+        return self._table(at + 1, bound, scope)
+
     def _parentheses(self, at: int, bound: frozenset[str]) -> int:
         """Walks a group that is no relation: a subquery, arguments, an expression."""
         reads = self._begins_query(at + 1) and self.tokens.key(at - 1) not in _FROM_INSIDE
@@ -195,7 +220,7 @@ class _Walk:
     def _begins_query(self, at: int) -> bool:
         while self.tokens.key(at) == "(":
             at += 1
-        return self.tokens.key(at) in _QUERY_WORDS
+        return self.tokens.key(at) in self._query_words
 
     def _is_from(self, at: int) -> bool:
         """True if a FROM is followed by tables: not in ``IS DISTINCT FROM x``, nor where it is the name of a column."""
@@ -222,6 +247,8 @@ class _Walk:
             name = tokens.name(at).casefold()
             while at < len(tokens) and tokens.key(at) != "AS":  # its columns, MAX RECURSION LEVEL
                 at = max(at + 1, tokens.after_group(at))
+            if self._is_duckdb and tokens.key(at + 1) in ("MATERIALIZED", "NOT"):
+                at += 1 if tokens.key(at + 1) == "MATERIALIZED" else 2
             if tokens.key(at + 1) != "(":
                 break
             self.query(at + 2, tokens.close(at + 1), bound | {name} if recursive else bound)
@@ -255,13 +282,20 @@ class _Walk:
         if tokens.key(at) == "LATERAL":
             at += 1
         if tokens.key(at) == "(":
-            if tokens.key(at + 1) in _QUERY_WORDS:
+            if tokens.key(at + 1) in self._query_words:
                 return self._parentheses(at, bound)
             # (a JOIN b ON …), ((SELECT …) UNION …): a relation again, or more parentheses.
             self.query(self._relation(at + 1, bound, scope), tokens.close(at), bound)
             return tokens.after_group(at)
         if not tokens.is_name(at):
             return at
+        if self._is_duckdb and tokens.key(at + 1) == ":" and tokens.is_name(at + 2) and tokens.key(at + 3) != "(":
+            behind = tokens.after_chain(at + 2)
+            if tokens.key(behind) == "(":
+                return self._call(at + 2, behind, bound, scope)
+            if (reference := self._named(at + 2, behind, bound, scope)) is not None:
+                self.found.append(replace(reference, alias=tokens.name(at), alias_at=None))
+            return self._time_travel(behind)[1]
         if tokens.key(at) == "VALUES" and self._is_value(at + 1):
             return self._rows(at + 1, bound)
         behind = tokens.after_chain(at)
@@ -290,7 +324,7 @@ class _Walk:
         close, end = tokens.close(opening), tokens.after_group(opening)
         name = tokens.name(at).lower() if opening == at + 1 else ""
         first = tokens.get(opening + 1)
-        ours = name in self.calls or (name == "identifier" and close == opening + 2)
+        ours = name in self.calls or (name == "identifier" and close == opening + 2 and not self._is_duckdb)
         if name in self.calls and (first is None or first.kind is not Kind.TEXT):
             raise syntax_error(
                 self.text, self._place(at, end), f"expected the table's name between quotes, as in {name}('t', 1, 2)"
@@ -349,6 +383,13 @@ class _Walk:
 
     def _time_travel(self, at: int) -> tuple[TimeTravel | None, int]:
         tokens = self.tokens
+        if self._is_duckdb:
+            if not (tokens.words(at, "AT", "(") and tokens.key(at + 2) in ("VERSION", "TIMESTAMP") and tokens.key(at + 3) == "=>"):
+                return None, at
+            close = tokens.close(at + 1)
+            return TimeTravel(kind=tokens.key(at + 2).lower(), expression=self._fragment(at + 4, close)), min(
+                close + 1, len(tokens)
+            )
         word = at + 1 if tokens.key(at) == "FOR" else at
         kind = "version" if tokens.key(word) in _VERSION_WORDS else "timestamp"
         if tokens.key(word) not in _VERSION_WORDS | _TIMESTAMP_WORDS or not tokens.words(word + 1, "AS", "OF"):
@@ -360,6 +401,13 @@ class _Walk:
         """The place behind the alias of the table that ends here; the place where an alias has to be put; True if it is sampled."""
         tokens = self.tokens
         at = self._time_travel(at)[1]
+        if self._is_duckdb:
+            alias_at = tokens[at - 1].end
+            if tokens.key(at) == "AS" and tokens.is_name(at + 1):
+                return at + 2, None, tokens.key(at + 2) == "TABLESAMPLE"
+            if tokens.is_name(at) and tokens.key(at) not in self._no_alias:
+                return at + 1, None, tokens.key(at + 1) == "TABLESAMPLE"
+            return at, alias_at, tokens.key(at) == "TABLESAMPLE"
         if tokens.words(at, "WITH", "("):  # options of the engine
             at = tokens.after_group(at + 1)
         sampled = tokens.key(at) == "TABLESAMPLE"
@@ -370,7 +418,7 @@ class _Walk:
         alias_at = tokens[at - 1].end
         if tokens.key(at) == "AS" and tokens.is_name(at + 1):
             return at + 2, None, sampled
-        if tokens.is_name(at) and tokens.key(at) not in _NO_ALIAS:
+        if tokens.is_name(at) and tokens.key(at) not in self._no_alias:
             return at + 1, None, sampled
         return at, alias_at, sampled
 

@@ -7,8 +7,11 @@ from collections.abc import Container, Iterator
 
 from tablestore.memo import MOST_CHARACTERS
 from tablestore.sql.depth import MOST_LEVELS, too_deep
-from tablestore.sql.parse.tokens import Kind, Token, name_of, text_of, tokenize
+from tablestore.sql.parse.dialecttokens import tokens_in
+from tablestore.sql.parse.duckdbtokens import text_of_duckdb
+from tablestore.sql.parse.tokens import Kind, Token, name_of, text_of
 from tablestore.sql.source import Fragment, marked, syntax_error
+from tablestore.sql.sqldialect import SqlDialect
 from tablestore.types.typestring import MAX_TYPE_DEPTH
 
 _BINARY = frozenset(["+", "-", "*", "/", "%", "||", "&", "|", "^", "DIV", "::"])
@@ -32,11 +35,11 @@ class Tokens:
     Raises InvalidInputError for parentheses that are nested more than ``MOST_LEVELS`` deep, and types more than ``MAX_TYPE_DEPTH``.
     """
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self, text: str, dialect: SqlDialect = SqlDialect.SPARK) -> None:
+        self.text, self.dialect = text, dialect
         self.hints: dict[int, list[Token]] = {}
         self._tokens: list[Token] = []
-        for token in tokenize(text)[:-1]:
+        for token in tokens_in(text, dialect=dialect)[:-1]:
             if token.kind is Kind.HINT:
                 self.hints.setdefault(len(self._tokens), []).append(token)
             else:
@@ -95,7 +98,8 @@ class Tokens:
 
     def value(self, at: int) -> str:
         """The value of the text between quotes that stands here."""
-        return text_of(self.text, self._tokens[at])
+        token = self._tokens[at]
+        return text_of(self.text, token) if self.dialect is SqlDialect.SPARK else text_of_duckdb(self.text, token)
 
     def close(self, at: int) -> int:
         """The partner of the opening parenthesis at a place; the end of the text if there is none."""
@@ -175,7 +179,7 @@ class Tokens:
 
 def tokens_of(fragment: Fragment) -> Tokens:
     """The tokens of a fragment, which are read once, but for those of a long one: they are not held. Raises as :class:`Tokens`."""
-    tokens: Tokens = fragment.read[0] if fragment.read else Tokens(fragment.text)
+    tokens: Tokens = fragment.read[0] if fragment.read else Tokens(fragment.text, fragment.dialect)
     if not fragment.read and len(fragment.text) <= MOST_CHARACTERS:
         fragment.read.append(tokens)
     return tokens

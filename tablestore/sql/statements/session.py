@@ -37,7 +37,8 @@ class Show:
     """``SHOW [TEMPORARY] kind [FROM|IN path] [[NOT] LIKE|ILIKE 'pattern'] [PARTITION spec]``.
 
     ``path`` names the catalog, database or table that is meant; ``OPTIONS`` (``SHOW TBLPROPERTIES t``, ``SET``) without a path
-    are those of the session; ``key`` is the one that is asked for.
+    are those of the session; ``key`` is the one that is asked for. ``system``: functions that are not the session's; ``text``: the
+    statement itself, for an engine that runs it.
     """
 
     kind: ShowKind
@@ -48,6 +49,8 @@ class Show:
     key: str | None = None
     partition: PartitionSpec | None = None
     temporary: bool = False
+    system: bool = False
+    text: Fragment | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

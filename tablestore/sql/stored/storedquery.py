@@ -10,6 +10,7 @@ from tablestore.sql.depth import too_deep
 from tablestore.sql.parse.statement import parse_statement
 from tablestore.sql.query.tokenstream import Tokens
 from tablestore.sql.source import Span, marked
+from tablestore.sql.sqldialect import SqlDialect
 from tablestore.sql.statements.rows import Query
 from tablestore.sql.stored.sparkreach import reaches
 
@@ -21,22 +22,26 @@ _CHANGES = {"INSERT": ("INTO", "OVERWRITE"), "MERGE": ("INTO",)}
 
 
 @lru_cache(maxsize=256)
-def check_stored_query(text: str) -> None:
+def check_stored_query(text: str, dialect: SqlDialect = SqlDialect.SPARK) -> None:
     """Raises InvalidInputError for a text that is no query, or more than one; UnsupportedError for what reaches out of one.
+
+    In DuckDB's words the engine looks at it once more, with DuckDB's own parser.
 
     Pure. The time is linear in the length of the text.
     """
     if len(text) > MOST_CHARACTERS:
         raise InvalidInputError(f"expected a query of at most {MOST_CHARACTERS:,} characters, found {len(text):,}", kind="limit")
     try:
-        statement = parse_statement(text)
+        statement = parse_statement(text, dialect=dialect)
     except RecursionError as error:
         raise too_deep() from error
     except TablestoreError as error:
         raise InvalidInputError(f"expected one query: {error.message}", kind="not-a-query") from error
     if not isinstance(statement, Query):
         raise InvalidInputError("expected one query, found another statement", kind="not-a-query")
-    tokens = Tokens(text)
+    tokens = Tokens(text, dialect)
+    if dialect is SqlDialect.DUCKDB:
+        return
     for at in tokens.places(_CHANGES):
         if tokens.key(at + 1) in _CHANGES[tokens.key(at)]:
             message = f"expected one query, found {tokens.key(at)} {tokens.key(at + 1)}"

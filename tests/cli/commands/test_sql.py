@@ -59,6 +59,13 @@ def test_texts_of_others_only_read_if_the_command_is_restricted(run: Run, orders
     assert orders.scan().count() == 4
 
 
+def test_queries_are_in_duckdbs_words_if_the_command_says_so(run: Run, orders: ts.Table) -> None:
+    text = "USE shop; FROM orders SELECT count(*) AS n"
+    assert run("sql", "--dialect", "duckdb", "-e", text).out == "OK\nn\n4\n"
+    assert run("sql", "-e", f"SET 'table.sql-dialect' = 'duckdb'; {text}").out == "OK\nOK\nn\n4\n"
+    assert "Spark's words alone" in run("sql", "--dialect", "duckdb", "--restricted", "-e", text, code=1).err
+
+
 def test_a_file_stops_at_the_first_error_and_says_where(run: Run, catalog: ts.Catalog, tmp_path: Path) -> None:
     script = tmp_path / "nightly.sql"
     script.write_text("-- every night\nCREATE TABLE shop.a (x INT);\n\nSELECT *\nFROM shop.b;\nCREATE TABLE shop.c (x INT);\n")

@@ -39,6 +39,7 @@ _MOST_PLANNED = 2000
 _VIEW = re.compile(r"__tablestore_[0-9a-f]{32}")
 _SETUP = re.compile(
     r"""SET\ "\w+"\ =\ \$1 | RESET\ "\w+" | SET\ TIME\ ZONE\ '[^']*' | SELECT\ 1 | SELECT\ name\ FROM\ duckdb_settings\(\)
+    | SELECT\ DISTINCT\ function_name\ FROM\ duckdb_functions\(\)\ WHERE\ function_type\ IN\ \([a-z', ]+\)\ AND\ internal
     | SHOW\ TABLES | SELECT\ (current_setting\('\w+'\)\ AS\ \w+(,\ )?)+
     | DROP\ (VIEW|TABLE)\ IF\ EXISTS\ "__tablestore_VIEW"
     | SELECT\ table_name\ FROM\ duckdb_tables\(\)\ UNION\ SELECT\ view_name\ FROM\ duckdb_views\(\)\ WHERE\ NOT\ internal
