@@ -24,6 +24,8 @@ class ArrowCalls:
 
     def register(self, text: str, connection: duckdb.DuckDBPyConnection, database: duckdb.DuckDBPyConnection) -> None:
         """Registers what a text calls, by a connection of a database on which nothing runs."""
+        # The names of functions are written in capitals.
+        text = text.lower()
         if ARROW_PREFIX not in text:
             return
         known_names = self._registered.setdefault(database, set())

@@ -9,14 +9,22 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from tablestore.sql.binding.signatures import Signature
-from tablestore.sql.duckdb.functions import arrayfunctions
+from tablestore.sql.duckdb.functions import (
+    arrayfunctions,
+    bitfunctions,
+    mathfunctions,
+    patternfunctions,
+    textfunctions,
+    tryfunctions,
+    urlfunctions,
+)
 from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
 from tablestore.sql.duckdb.functions.functionrule import FunctionRule
 from tablestore.sql.duckdb.rewrites import TAKEN
 from tablestore.sql.query.functions import SPARK_FUNCTIONS
 
 _FAMILIES = (
-    arrayfunctions,
+    arrayfunctions, bitfunctions, mathfunctions, patternfunctions, textfunctions, tryfunctions, urlfunctions,
 )  # fmt: skip
 
 
