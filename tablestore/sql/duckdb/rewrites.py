@@ -315,25 +315,25 @@ NAMED: dict[str, Callable[..., exp.Expr]] = {
 }
 _TAKEN_BY_ARGUMENTS = {
     (0, 0): "cume_dist curdate current_date current_timestamp dense_rank now percent_rank pi rank row_number",
-    (0, 1): "unix_timestamp",
+    (0, 1): "",
     (0, MANY): "all any array case cast exists map named_struct some struct try_cast",
     (1, 1): """
         abs approx_count_distinct array_agg array_size array_sort avg bigint binary bit_count bool_and bool_or
         boolean cardinality ceil ceiling char chr collect_list collect_set count_if date
-        date_from_unix_date day dayname dayofmonth dayofweek dayofyear degrees double every exp explode extract flatten
-        float floor grouping hour initcap int isnan isnotnull isnull last_day lcase ln log10 log2 lower
-        ltrim map_keys map_values max md5 median min minute month monthname ntile posexplode quarter radians rtrim
-        second sha sha1 sign signum size smallint sqrt stddev stddev_pop stddev_samp string sum timestamp tinyint
-        to_json to_unix_timestamp trim ucase unix_date upper var_pop var_samp variance weekday weekofyear year""",
+        date_from_unix_date day dayofmonth dayofweek dayofyear degrees double every exp explode flatten
+        float floor grouping initcap int isnan isnotnull isnull lcase ln log10 log2 lower
+        ltrim map_keys map_values max md5 median min month ntile posexplode radians rtrim
+         sha sha1 sign signum size smallint sqrt stddev stddev_pop stddev_samp string sum timestamp tinyint
+        to_json trim ucase upper var_pop var_samp variance weekofyear year""",
     (1, 2): "any_value first first_value last last_value log round sort_array to_date to_timestamp",
     (1, 3): "lag lead range",
     (1, MANY): "concat concat_ws count",
     (2, 2): """
-        add_months array_contains atan2 corr covar_pop covar_samp date_add date_format date_sub date_trunc
+        add_months array_contains atan2 corr covar_pop covar_samp date_add date_format date_sub
         dateadd element_at filter from_utc_timestamp get_json_object ifnull ilike like mod
-        next_day nullif nvl percentile pmod pow power repeat sequence sha2
-          to_utc_timestamp transform trunc try_element_at""",
-    (2, 3): "array_join date_diff datediff max_by min_by months_between replace",
+         nullif nvl percentile pmod pow power repeat sequence sha2
+          to_utc_timestamp transform try_element_at""",
+    (2, 3): "array_join date_diff datediff max_by min_by replace",
     (2, MANY): "coalesce greatest least",
     (3, 3): "aggregate if make_date nvl2 reduce slice split_part timestampdiff translate",
 }

@@ -13,6 +13,7 @@ from tablestore.sql.duckdb.functions import (
     arrayfunctions,
     bitfunctions,
     mathfunctions,
+    momentfunctions,
     patternfunctions,
     textfunctions,
     tryfunctions,
@@ -24,7 +25,7 @@ from tablestore.sql.duckdb.rewrites import TAKEN
 from tablestore.sql.query.functions import SPARK_FUNCTIONS
 
 _FAMILIES = (
-    arrayfunctions, bitfunctions, mathfunctions, patternfunctions, textfunctions, tryfunctions, urlfunctions,
+    arrayfunctions, bitfunctions, mathfunctions, momentfunctions, patternfunctions, textfunctions, tryfunctions, urlfunctions,
 )  # fmt: skip
 
 
