@@ -110,6 +110,7 @@ from tablestore.sql.duckdb.datetimefunctions import (
 from tablestore.sql.duckdb.floats import ROUNDED, Zeros, round_as_spark, widened_operands, without_signs
 from tablestore.sql.duckdb.functions.functionrule import FunctionRule, RuleCall
 from tablestore.sql.duckdb.functions.functiontable import BOUNDS, RULES, SIGNATURES
+from tablestore.sql.duckdb.functions.statisticfunctions import ordered_as_arguments
 from tablestore.sql.duckdb.lateralaliases import field_of_alias, write_out_aliases
 from tablestore.sql.duckdb.lists import subscript
 from tablestore.sql.duckdb.numbertypes import Widened, cast_to, casts_of, widen, widened_queries
@@ -430,6 +431,7 @@ def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None, 
         sort_whole(sorted_query)
     for cast_node in list(tree.find_all(exp.Cast)):
         part_by_part(cast_node)
+    ordered_as_arguments(tree)
     bound = known.bind(tree)
     if write_out_aliases(tree, bound):
         bound = known.bind(tree)

@@ -10,7 +10,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.sql.query.functions import SPARK_FUNCTIONS
-from tests.support.sql.answers import EDGES, EXAMPLES, judge, read_answers, share_by_function, wrong
+from tests.support.sql.answers import EDGES, EXAMPLES, SCALAR_EDGES, judge, read_answers, share_by_function, wrong
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +26,8 @@ def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ts.TableEnvironmen
         pytest.param(EXAMPLES, 1, id="examples"),
         pytest.param(EDGES, 9, id="some edges"),
         pytest.param(EDGES, 1, id="edges", marks=pytest.mark.slow),
+        pytest.param(SCALAR_EDGES, 9, id="some edges of more functions"),
+        pytest.param(SCALAR_EDGES, 1, id="edges of more functions", marks=pytest.mark.slow),
     ],
 )
 def test_a_function_answers_as_in_spark_or_is_refused_by_name(recording: Path, step: int, env: ts.TableEnvironment) -> None:

@@ -15,6 +15,7 @@ from tablestore.sql.duckdb.functions import (
     mathfunctions,
     momentfunctions,
     patternfunctions,
+    statisticfunctions,
     textfunctions,
     tryfunctions,
     urlfunctions,
@@ -25,7 +26,8 @@ from tablestore.sql.duckdb.rewrites import TAKEN
 from tablestore.sql.query.functions import SPARK_FUNCTIONS
 
 _FAMILIES = (
-    arrayfunctions, bitfunctions, mathfunctions, momentfunctions, patternfunctions, textfunctions, tryfunctions, urlfunctions,
+    arrayfunctions, bitfunctions, mathfunctions, momentfunctions, patternfunctions, statisticfunctions, textfunctions,
+    tryfunctions, urlfunctions,
 )  # fmt: skip
 
 
