@@ -99,6 +99,8 @@ def re2_pattern(pattern: str) -> Re2Pattern:
                 token = f"[{_SPACES}]" if token == r"\s" else f"[^{_SPACES}]"
             case r"\b" | r"\B":
                 of_ascii = True
+            case "(" if tokens[at + 1 : at + 2] == ["?"]:
+                raise refusal(_REFUSED)
             case "(":
                 depth, groups = depth + 1, groups + 1
             case ")":

@@ -355,9 +355,9 @@ _TAKEN_BY_ARGUMENTS = {
     (0, MANY): "all any array case cast exists map named_struct some struct try_cast",
     (1, 1): """
         abs approx_count_distinct array_agg array_size array_sort avg bigint binary bit_count bool_and bool_or
-        boolean cardinality ceil ceiling char chr collect_list collect_set count_if date
+        boolean cardinality char chr collect_list collect_set count_if date
         date_from_unix_date day dayofmonth dayofweek dayofyear degrees double every exp explode flatten
-        float floor grouping initcap int isnan isnotnull isnull lcase ln log10 log2 lower
+        float grouping initcap int isnan isnotnull isnull lcase ln log10 log2 lower
         ltrim map_keys map_values max md5 median min month ntile posexplode radians rtrim
          sha sha1 sign signum size smallint sqrt stddev stddev_pop stddev_samp string sum timestamp tinyint
         to_json trim ucase upper var_pop var_samp variance weekofyear year""",

@@ -110,11 +110,11 @@ def test_a_text_with_a_fraction_is_no_whole_number() -> None:
         ("SELECT struct(*) FROM t", "a star inside of a function"),
         ("SELECT * FROM t LATERAL VIEW stack(2, 1, 2) AS x", "stack"),
         ("SELECT CAST(1.5D AS STRING)", "the cast of a float"),
-        ("SELECT trunc(d, 'DECADE') FROM t", "trunc to DECADE"),
+        ("SELECT trunc(DATE '2024-01-01', lower('YEAR')) FROM t", "trunc to a unit that is computed"),
         ("SELECT sentences('x')", "sentences"),
         ("SELECT sequence(3, 1)", "counts down"),
         ("SELECT percentile_approx(x, 0.5) FROM t", "approx"),
-        ("SELECT unix_timestamp('1', 'yyyy') FROM t", "the function unix_timestamp of 2 arguments"),
+        ("SELECT unix_timestamp('1', 'Q') FROM t", "a pattern of dates"),
         ("SELECT '1' UNION ALL SELECT 2", "UNION of STRING and INT in the column '1' without a CAST"),
         (
             "WITH q AS (SELECT 1.5 AS x) SELECT x FROM q EXCEPT SELECT 'a'",

@@ -35,7 +35,8 @@ def _number(call: RuleCall, place: int, to: SqlType) -> exp.Expr:
 
 def text(call: RuleCall, place: int) -> exp.Expr:
     """An argument as a text: any value but an array, a map or a row."""
-    if call.types[place] is None and call.name in _OF_ANY_TYPE:
+    is_raw = isinstance(call.values[place], exp.RawString)
+    if is_raw or (call.types[place] is None and call.name in _OF_ANY_TYPE):
         return call.value(place)
     kind = call.type(place)
     if kind.is_nested:

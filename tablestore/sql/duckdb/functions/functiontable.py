@@ -14,6 +14,7 @@ from tablestore.sql.duckdb.functions import (
     bitfunctions,
     mathfunctions,
     momentfunctions,
+    numberformats,
     patternfunctions,
     statisticfunctions,
     textfunctions,
@@ -26,8 +27,8 @@ from tablestore.sql.duckdb.rewrites import TAKEN
 from tablestore.sql.query.functions import SPARK_FUNCTIONS
 
 _FAMILIES = (
-    arrayfunctions, bitfunctions, mathfunctions, momentfunctions, patternfunctions, statisticfunctions, textfunctions,
-    tryfunctions, urlfunctions,
+    arrayfunctions, bitfunctions, mathfunctions, momentfunctions, numberformats, patternfunctions, statisticfunctions,
+    textfunctions, tryfunctions, urlfunctions,
 )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from sqlglot import exp
 from sqlglot.dialects.hive import Hive
 
+from tablestore.errors import InvalidInputError
 from tablestore.sql.binding.signatures import Types, always
 from tablestore.sql.binding.sqltypes import (
     BIGINT,
@@ -22,10 +23,11 @@ from tablestore.sql.binding.sqltypes import (
     decimal,
     engine_words,
 )
-from tablestore.sql.duckdb.calls import as_zoned, failing, first_shown, refused_where
+from tablestore.sql.duckdb.calls import as_zoned, failing, first_shown, refusal, refused_where
 from tablestore.sql.duckdb.datetimefunctions import formatted, shown_in, text_form, truncated_timestamp
 from tablestore.sql.duckdb.functions.argumenttypes import integer, text, written_text
 from tablestore.sql.duckdb.functions.functionrule import FunctionRule, RuleCall
+from tablestore.sql.duckdb.functions.valuefunctions import by_value
 from tablestore.sql.duckdb.sqlcasts import cast
 
 _SECONDS = decimal(16, 6)
@@ -482,6 +484,46 @@ def _now_of_day(call: RuleCall) -> exp.Expr:
     return call.text(f"CAST(MAKE_TIMESTAMP({micros}) AS TIME)")
 
 
+def _micros_of(value: str) -> int | None:
+    """The microseconds of the day of a text; None if it is no time."""
+    match = _CLOCK_TEXT.fullmatch(value)
+    if match is None:
+        if _NO_CLOCK.fullmatch(value):
+            return None
+        raise refusal("to_time of such a text")
+    hour, minute, second = (int(match[name] or 0) for name in ("hour", "minute", "second"))
+    if hour > 23 or minute > 59 or second > 59:
+        return None
+    return ((hour * 60 + minute) * 60 + second) * 1_000_000 + int((match["rest"] or "").ljust(6, "0"))
+
+
+def _required_micros(value: str) -> int:
+    micros = _micros_of(value)
+    if micros is None:
+        raise InvalidInputError(f"the function `to_time`: expected a time as HH:mm:ss, found {value!r:.80}", kind="query")
+    return micros
+
+
+_CLOCK_TEXT = re.compile(r"(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{1,2})(?::(?P<second>[0-9]{1,2})(?:\.(?P<rest>[0-9]{1,6}))?)?")
+# Words and nothing are no times, whatever else may be one.
+_NO_CLOCK = re.compile("[A-Za-z]*")
+_TIME = by_value("to_time", (STRING,), BIGINT, _required_micros)
+_TRY_TIME = by_value("try_to_time", (STRING,), BIGINT, _micros_of)
+
+
+def _read_time(call: RuleCall) -> exp.Expr:
+    is_try = call.name == "try_to_time"
+    if call.type(0) not in (STRING, VOID):
+        raise call.refusal(f"of {call.type(0)}")
+    if len(call.values) == 1:
+        return _in_millis((_TRY_TIME if is_try else _TIME).of(text(call, 0)), call)
+    value = _read(call, _pattern(call, 1).name)
+    if not is_try:
+        is_other = call.text("$0 IS NOT NULL AND $1 IS NULL", text(call, 0), value)
+        value = failing(is_other, "the function `to_time`: expected a text that has the form of its pattern", value)
+    return _in_millis(call.text("EPOCH_US(CAST($0 AS TIME))", value), call)
+
+
 def _rule(name: str, bounds: tuple[int, int], result: Type, write: Callable[[RuleCall], exp.Expr], *aliases: str) -> FunctionRule:
     assert result is not None, "a function of one type has that"
     return FunctionRule(name=name, bounds=bounds, result=always(result), write=write, aliases=aliases)
@@ -535,7 +577,10 @@ RULES = (
     _rule("localtimestamp", (0, 0), TIMESTAMP_NTZ, lambda call: call.text("CAST(NOW() AS TIMESTAMP)")),
     _rule("current_time", (0, 1), TIME, _now_of_day),
     _rule("localtime", (0, 1), TIME, _now_of_day),
+    _rule("to_time", (1, 2), TIME, _read_time),
+    _rule("try_to_time", (1, 2), TIME, _read_time),
 )  # fmt: skip
+ARROW = (_TIME, _TRY_TIME)
 REFUSED = {
     **dict.fromkeys(("window", "window_time", "session_window", "time_bucket"), "DuckDB groups by no windows of time of Spark's"),
     **dict.fromkeys(("make_interval", "try_make_interval", "make_ym_interval"), "no values of its type leave DuckDB as Spark's do"),

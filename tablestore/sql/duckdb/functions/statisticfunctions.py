@@ -14,6 +14,7 @@ from sqlglot import exp
 from tablestore.sql.binding.signatures import ResultOf, Types, always, as_argument
 from tablestore.sql.binding.sqltypes import BIGINT, BINARY, DOUBLE, INT, STRING, VOID, SqlType, Type, array, decimal
 from tablestore.sql.duckdb.calls import refused_where
+from tablestore.sql.duckdb.floats import spread_as_spark
 from tablestore.sql.duckdb.functions.argumenttypes import binary, double, integer, written_integer
 from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
 from tablestore.sql.duckdb.functions.functionrule import MANY, FunctionRule, RuleCall
@@ -281,6 +282,12 @@ def _averaged(call: RuleCall) -> exp.Expr:
     return call.around(average_of_doubles(exp.Avg(this=_distinct(call, double(call, 0)))))
 
 
+def _deviation(call: RuleCall) -> exp.Expr:
+    value = double(call, 0)
+    node = call.around(exp.StddevSamp(this=_distinct(call, value)))
+    return spread_as_spark(node)
+
+
 def _ranked(call: RuleCall) -> exp.Expr:
     return call.around(exp.Anonymous(this=call.name.upper()))
 
@@ -307,6 +314,7 @@ RULES = (
     _rule("try_sum", (1, 1), _sum_type, _tried_sum),
     _rule("try_avg", (1, 1), _average_type, _averaged),
     _rule("mean", (1, 1), _average_type, _averaged),
+    _rule("std", (1, 1), always(DOUBLE), _deviation),
     _rule("rank", (0, MANY), always(INT), _ranked),
     _rule("dense_rank", (0, MANY), always(INT), _ranked),
     _rule("percent_rank", (0, MANY), always(DOUBLE), _ranked),

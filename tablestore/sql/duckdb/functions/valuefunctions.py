@@ -21,7 +21,11 @@ _ARROW = {
 def by_value(
     name: str, arguments: tuple[SqlType, ...], result: SqlType, call: Callable[..., Any], *, takes_nulls: bool = False
 ) -> ArrowFunction:
-    """An Arrow function of a function over values, which is NULL where one of them is, unless ``takes_nulls``."""
+    """An Arrow function of a function over values, which is NULL where one of them is, unless ``takes_nulls``.
+
+    No argument is a DOUBLE: 0.0 and -0.0 would be one value.
+    """
+    assert DOUBLE not in arguments, "values are told apart by their equality"
     kind = pa.decimal128(result.precision, result.scale) if result.is_decimal else _ARROW[result]
 
     def of_row(row: tuple[Any, ...]) -> Any:
