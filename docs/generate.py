@@ -9,6 +9,7 @@ import dataclasses
 import json
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum, EnumType
 from pathlib import Path
@@ -30,6 +31,7 @@ from tablestore.environment.rows.dynamicoptions import DYNAMIC_OPTIONS
 from tablestore.environment.session import sessionsettings as session_options
 from tablestore.io.lock import lockoptions
 from tablestore.options import DAY_MS, GIB, HOUR_MS, KIB, MIB, MINUTE_MS, TABLE_OPTIONS, Option
+from tablestore.sql.duckdb.functions.functiontable import NOTED, SAME, function_states
 from tablestore.table.system.systemkinds import SYSTEM_TABLES
 from tablestore.types.arrowtypes import to_arrow_schema
 from tablestore.types.datatypes import Field
@@ -183,6 +185,23 @@ def shown_default(option: Option) -> str:
 
 _SIZES = ((GIB, "gb"), (MIB, "mb"), (KIB, "kb"))
 _TIMES = ((DAY_MS, "d"), (HOUR_MS, "h"), (MINUTE_MS, "min"), (1_000, "s"))
+
+
+def functions_page() -> str:
+    """What the engine DuckDB makes of each function of Spark's, from its table of functions."""
+    states = list(function_states())
+    counts = Counter(one.state for one in states)
+    lines = [
+        "# Functions of Spark on DuckDB",
+        "",
+        "A query is written with the functions of Spark 4.3. The engine `duckdb` runs those whose answers have been compared with",
+        f"Spark's ({counts[SAME] + counts[NOTED]} of {len(states)}), and refuses others by name. The engine `spark` has all.",
+        "",
+        "| function | on DuckDB | note, or why it is refused |",
+        "|---|---|---|",
+        *(f"| `{one.name}` | {one.state} | {_cell(one.note)} |" for one in states),
+    ]
+    return "\n".join(lines)
 
 
 def system_tables_page() -> str:
@@ -533,6 +552,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "testing": testing_page,
     "options": options_page,
     "types": types_page,
+    "functions": functions_page,
     "system-tables": system_tables_page,
     "procedures": procedures_page,
     "command-line": command_line_page,

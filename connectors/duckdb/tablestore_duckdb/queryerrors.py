@@ -38,8 +38,10 @@ _NAMED = tuple(
         ),
     )
 )
-# The error that a function of the user's raised (``Function.failed``).
-_OF_A_FUNCTION = re.compile(r"Python exception occurred while executing the UDF: InvalidInputError: (.*)", re.DOTALL)
+# The error that a function of the user's (``Function.failed``) or an Arrow function of ours raised.
+_OF_A_FUNCTION = re.compile(
+    r"Python exception occurred while executing the UDF: (InvalidInputError|UnsupportedError): (.*?)(?:\n\nAt:\n.*)?$", re.DOTALL
+)
 # The message of DuckDB's for a value that is not of the type that a function says.
 _NOT_OF_ITS_TYPE = re.compile(
     r"^(?:Python Conversion Failure: |(?=Unable to transform python |Failed to cast value: Unimplemented type ))(.*)", re.DOTALL
@@ -100,7 +102,9 @@ def translated(message: str, text: str, columns: Sequence[str] = (), readable: C
     if (lacking := _NO_COLUMN.search(message)) is not None and (nearest := did_you_mean(lacking[1] or lacking[2], columns)):
         message = _CANDIDATES.sub("", message).rstrip("!") + nearest
     if (raised := _OF_A_FUNCTION.search(message)) is not None:
-        return InvalidInputError(f"{raised[1]}{_place(raised[1], text)}", kind="query")
+        if raised[1] == "UnsupportedError":
+            return UnsupportedError(f"{raised[2]}{_place(raised[2], text)}", kind="engine")
+        return InvalidInputError(f"{raised[2]}{_place(raised[2], text)}", kind="query")
     if (raised := _NOT_OF_ITS_TYPE.match(message)) is not None:
         return InvalidInputError(
             f"a function of Python's gave a value that is not of the type that it was registered with: {raised[1]}", kind="query"

@@ -16,6 +16,7 @@ import pyarrow as pa
 from tablestore.errors import InvalidInputError, StorageError, TablestoreError
 from tablestore.ids import Ids, SystemIds
 from tablestore.sql.binding.scopes import Columns
+from tablestore_duckdb.arrowcalls import ArrowCalls
 from tablestore_duckdb.checksums import ScanChecks
 from tablestore_duckdb.columntypes import Parameters, columns_of
 from tablestore_duckdb.database import Database
@@ -35,6 +36,7 @@ class QueryRun:
     database: duckdb.DuckDBPyConnection
     prepared: PreparedQuery
     thread: int
+    arrow_calls: ArrowCalls
     cancelled: bool = False
     _streams: dict[str, duckdb.DuckDBPyRelation] = field(default_factory=dict)
 
@@ -90,7 +92,9 @@ class QueryRun:
             raise cancellation()
 
     def _text(self, sql: Sql) -> str:
-        return sql_text(sql, self._read)
+        text = sql_text(sql, self._read)
+        self.arrow_calls.register(text, self.connection, self.database)
+        return text
 
     def _read(self, view: str) -> str:
         stream = self._streams.get(view)
@@ -120,6 +124,7 @@ class Sessions:
     _handed_out: bool = False
     _kept: list[TemporaryView] = field(default_factory=list)
     _left: list[duckdb.DuckDBPyConnection] = field(default_factory=list)
+    _arrow_calls: ArrowCalls = field(default_factory=ArrowCalls)
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     @property
@@ -146,7 +151,7 @@ class Sessions:
                 return
             self._left.append(left)
             for view in self._kept:
-                view.create(self.connection)
+                view.create(self.connection, self._text)
             self._close_left()
 
     def new_name(self) -> str:
@@ -163,7 +168,8 @@ class Sessions:
         thread = threading.get_ident() if thread is None else thread
         with self._lock:
             is_free = all(run.connection is not self.connection for run in self._running)
-            run = QueryRun(self.connection if is_free else self.connection.cursor(), self.connection, prepared, thread)
+            connection = self.connection if is_free else self.connection.cursor()
+            run = QueryRun(connection, self.connection, prepared, thread, self._arrow_calls)
             self._running.add(run)
         try:
             with translating(run):
@@ -202,13 +208,13 @@ class Sessions:
         """A query as a relation on the session's own connection; its views stay until the session is closed."""
         self._check_open()
         self._handed_out = True
-        run = QueryRun(self.connection, self.connection, prepared, threading.get_ident())
+        run = QueryRun(self.connection, self.connection, prepared, threading.get_ident(), self._arrow_calls)
         with translating(run):
             self.check_files(run)
             for view in prepared.views:
-                view.create(self.connection)
+                view.create(self.connection, self._text)
                 self._kept.append(view)
-            return relation_of(self.connection, sql_text(prepared.sql), prepared.parameters)
+            return relation_of(self.connection, self._text(prepared.sql), prepared.parameters)
 
     def close(self) -> None:
         """Closes the connection, if it is ours, or drops the views that were kept. What is asked later raises InvalidInputError."""
@@ -232,6 +238,12 @@ class Sessions:
                 if thread is None or run.thread == thread:
                     run.cancelled = True
                     run.connection.interrupt()
+
+    def _text(self, sql: Sql) -> str:
+        """A text for the session's own connection, on which what it calls is registered."""
+        text = sql_text(sql)
+        self._arrow_calls.register(text, self.connection, self.connection)
+        return text
 
     def _is_alive(self) -> bool:
         """True if the database still runs queries."""

@@ -14,6 +14,7 @@ from sqlglot import exp
 from tablestore.sql.binding.coercion import common, literal
 from tablestore.sql.binding.functiontypes import NAMED, RESULTS, element
 from tablestore.sql.binding.scopes import Columns, Meaning, Scope, ScopedTable
+from tablestore.sql.binding.signatures import Signature, arguments_of, function_name
 from tablestore.sql.binding.sqltypes import BIGINT, BOOLEAN, INT, STRING, Type, array
 from tablestore.sql.query.dialect import STACK
 
@@ -50,10 +51,12 @@ def bind_types(
     *,
     functions: Mapping[str, Type] | None = None,
     parameters: Mapping[str, Type] | None = None,
+    signatures: Mapping[str, Signature] | None = None,
 ) -> Bound:
     """Binds a query. ``tables``: the columns of tables by their names in small letters; ``functions``: the types that functions of
-    the user's give, by their names; ``parameters``: the types of parameters, by their names."""
-    binder = _Binder(tables, functions or {}, parameters or {})
+    the user's give, by their names; ``parameters``: the types of parameters, by their names; ``signatures``: the types of Spark's
+    functions that the engine has rules for, by their names in small letters."""
+    binder = _Binder(tables, functions or {}, parameters or {}, signatures or {})
     binder.query(tree, Scope())
     return Bound(binder.types, binder.columns, binder.meanings)
 
@@ -104,6 +107,7 @@ class _Binder:
     tables: Mapping[str, Columns | None]
     functions: Mapping[str, Type]
     parameters: Mapping[str, Type]
+    signatures: Mapping[str, Signature]
     types: dict[int, Type] = field(default_factory=dict)
     columns: dict[int, Columns | None] = field(default_factory=dict)
     meanings: dict[int, Meaning] = field(default_factory=dict)
@@ -197,6 +201,10 @@ class _Binder:
 
     def _of_generator(self, function: exp.Expr) -> Columns | None:
         """The columns of a function that gives rows."""
+        signature = self.signatures.get(function_name(function) or "")
+        if signature is not None and signature.columns is not None:
+            arguments = arguments_of(function)
+            return signature.columns([self.types.get(id(one)) for one in arguments], arguments)
         operand = self.types.get(id(function.this)) if isinstance(function.this, exp.Expr) else None
         match function:
             case exp.Anonymous() if str(function.this).lower() == "range":
@@ -314,6 +322,8 @@ class _Binder:
         return kind
 
     def _typed(self, node: exp.Expr, scope: Scope) -> Type:
+        if (signature := self.signatures.get(function_name(node) or "")) is not None:
+            return self._of_signature(node, signature, scope)
         match node:
             case exp.Column():
                 if isinstance(node.this, exp.Star):
@@ -338,6 +348,16 @@ class _Binder:
             return rule(node, self._known_type) if rule is not None else self.functions.get(name)
         rule = RESULTS.get(type(node))
         return rule(node, self._known_type) if rule is not None else None
+
+    def _of_signature(self, node: exp.Expr, signature: Signature, scope: Scope) -> Type:
+        """The type of a call that a rule is there for, whose lambdas come behind the values that they are applied to."""
+        arguments, types = arguments_of(node), list[Type]()
+        for place, argument in enumerate(arguments):
+            if isinstance(argument, exp.Lambda) and signature.variables is not None:
+                types.append(self._applied(argument, signature.variables(place, types), scope))
+            else:
+                types.append(self.expression(argument, scope))
+        return signature.result(types, arguments)
 
     def _with_lambdas(self, node: exp.Expr, scope: Scope) -> Type:
         """The type of a function that takes lambdas, whose variables have the types of what they stand for."""

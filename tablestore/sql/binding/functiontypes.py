@@ -293,9 +293,10 @@ RESULTS: dict[type[exp.Expr], Rule] = {
     **dict.fromkeys(
         (
             exp.Paren, exp.Alias, exp.Max, exp.Min, exp.First, exp.Last, exp.FirstValue, exp.LastValue, exp.Lag, exp.Lead,
+            exp.NthValue,
             exp.AnyValue, exp.ArgMax, exp.ArgMin, exp.Nullif, exp.Reverse, exp.Window, exp.Filter, exp.Order, exp.Ordered,
             exp.IgnoreNulls, exp.RespectNulls, exp.ArraySort, exp.ArraySlice, exp.ArrayFilter, exp.Explode, exp.Collate,
-            exp.BitwiseNot,
+            exp.BitwiseNot, exp.WithinGroup,
         ),
         _operand,
     ),

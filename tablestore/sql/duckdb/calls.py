@@ -17,6 +17,8 @@ MOST_SHOWN = 120
 """Characters of such a text that are shown."""
 RAISED = "_tablestore_error: "
 """The beginning of a text whose cast raises the rest of it as an error."""
+AROUND_AN_AGGREGATE = (exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
+"""What may stand around an aggregate as its window, its filter, and the rows that it counts."""
 REFUSED = "DuckDB does not run"
 """The beginning of each refusal."""
 STEADY = ("UTC", "Etc/UTC", "GMT")
@@ -145,7 +147,7 @@ def not_negative(count: exp.Expr) -> exp.Expr:
 
 def aggregate_of(node: exp.Expr) -> exp.Expr:
     """The aggregate that a node is, in its window and behind its filter."""
-    while isinstance(node, (exp.Window, exp.Filter)):
+    while isinstance(node, AROUND_AN_AGGREGATE):
         node = node.this
     return node
 

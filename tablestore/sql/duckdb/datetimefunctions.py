@@ -219,12 +219,17 @@ def parsed(node: exp.StrToTime) -> exp.Expr:
     return _in_form(first_shown(as_zoned(formatted(node))), node.this, node.args["format"].name)
 
 
-def _in_form(value: exp.Expr, text: exp.Expr, pattern: str) -> exp.Expr:
-    """The value of a text, or an error if the text has not as many digits as its pattern: DuckDB does not count them."""
-    form = "".join(
+def text_form(pattern: str) -> str:
+    """The regular expression of texts that have as many digits as a pattern of strftime: DuckDB does not count them."""
+    return "".join(
         _DIGITS.get(part.replace("strict", ""), r"\w+") if part.startswith("%") else re.escape(part)
         for part in re.split(rf"({_STRFTIME.pattern})", pattern)
     )
+
+
+def _in_form(value: exp.Expr, text: exp.Expr, pattern: str) -> exp.Expr:
+    """The value of a text, or an error if the text has not the form of its pattern."""
+    form = text_form(pattern)
     is_other = exp.Not(this=call("REGEXP_FULL_MATCH", exp.cast(text.copy(), "TEXT"), exp.Literal.string(form)))
     return failing(is_other, f"expected a text that has the form of its pattern, {form}", value)
 
@@ -268,8 +273,12 @@ def from_utc(node: exp.AtTimeZone) -> exp.Expr:
 
 def to_utc(node: exp.FromTimeZone) -> exp.Expr:
     """Writes ``to_utc_timestamp``: the other way round. Of two moments that clocks of the region show alike, the first."""
-    region = _region(node)
     shown = call("TIMEZONE", exp.Literal.string("UTC"), node.this)
+    return shown_in(_region(node), shown)
+
+
+def shown_in(region: exp.Expr, shown: exp.Expr) -> exp.Expr:
+    """The moment when clocks of a region show a TIMESTAMP_NTZ: the first one, if there are two."""
     return call("TIMEZONE", region, shown) if region.name in STEADY else written(_FIRST_IN_REGION, region=region, shown=shown)
 
 

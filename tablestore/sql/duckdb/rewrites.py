@@ -104,6 +104,38 @@ def _first(node: exp.AnyValue) -> exp.Expr:
     return exp.First(this=node.this)
 
 
+def _first_or_last(node: exp.FirstValue | exp.LastValue) -> exp.Expr:
+    """Writes ``first_value`` and ``last_value``, which are aggregates where they have no window."""
+    if _is_windowed(node):
+        return node
+    return exp.First(this=node.this) if isinstance(node, exp.FirstValue) else exp.Last(this=node.this)
+
+
+def _without_nulls(node: exp.IgnoreNulls) -> exp.Expr:
+    """Writes ``IGNORE NULLS`` of an aggregate as its filter; that of a window DuckDB knows."""
+    if _is_windowed(node):
+        return node
+    aggregate = node.this
+    if not isinstance(aggregate, (exp.First, exp.Last)) or isinstance(node.parent, exp.Filter):
+        raise refusal("IGNORE NULLS with a filter, or of other aggregates than first, last and any_value")
+    return exp.Filter(this=aggregate, expression=exp.Where(this=is_not_null(aggregate.this.copy())))
+
+
+def _is_windowed(node: exp.Expr) -> bool:
+    parent = node.parent
+    while isinstance(parent, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)):
+        parent = parent.parent
+    return isinstance(parent, exp.Window)
+
+
+def _nth(node: exp.NthValue) -> exp.Expr:
+    """Writes ``nth_value`` of a place that is written out, from 1 on."""
+    place = node.args.get("offset")
+    if not isinstance(place, exp.Literal) or not place.name.isdecimal() or int(place.name) < 1:
+        raise refusal("nth_value of a place that is computed, or is not from 1 on")
+    return node
+
+
 def _shifted(node: exp.BitwiseLeftShift | exp.BitwiseRightShift) -> exp.Expr:
     """Writes a shift of bits. Java counts the places modulo the width of the type."""
     places = node.expression
@@ -293,6 +325,10 @@ REWRITES: dict[type[exp.Expr], Callable[..., exp.Expr]] = {
     exp.IsNan: _is_nan,
     exp.Any: _any,
     exp.AnyValue: _first,
+    exp.FirstValue: _first_or_last,
+    exp.LastValue: _first_or_last,
+    exp.IgnoreNulls: _without_nulls,
+    exp.NthValue: _nth,
     exp.Decode: _decode,
     exp.Exists: _exists,
     exp.DayOfWeek: datetimefunctions.day_of_week,
@@ -314,28 +350,28 @@ NAMED: dict[str, Callable[..., exp.Expr]] = {
     "isnotnull": lambda value: exp.Not(this=_is_null(value)),
 }
 _TAKEN_BY_ARGUMENTS = {
-    (0, 0): "cume_dist curdate current_date current_timestamp dense_rank now percent_rank pi rank row_number",
-    (0, 1): "unix_timestamp",
+    (0, 0): "cume_dist curdate current_date current_timestamp now pi row_number",
+    (0, 1): "",
     (0, MANY): "all any array case cast exists map named_struct some struct try_cast",
     (1, 1): """
-        abs approx_count_distinct array_agg array_size array_sort ascii avg bigint binary bit_count bool_and bool_or
-        boolean cardinality ceil ceiling char char_length character_length chr collect_list collect_set cos count_if date
-        date_from_unix_date day dayname dayofmonth dayofweek dayofyear degrees double every exp explode extract flatten
-        float floor grouping hex hour initcap int isnan isnotnull isnull last_day lcase len length ln log10 log2 lower
-        ltrim map_keys map_values max md5 median min minute month monthname ntile posexplode quarter radians reverse rtrim
-        second sha sha1 sign signum sin size smallint sqrt stddev stddev_pop stddev_samp string sum tan timestamp tinyint
-        to_json to_unix_timestamp trim ucase unhex unix_date upper var_pop var_samp variance weekday weekofyear year""",
+        abs approx_count_distinct array_agg array_size array_sort avg bigint binary bit_count bool_and bool_or
+        boolean cardinality char chr collect_list collect_set count_if date
+        date_from_unix_date day dayofmonth dayofweek dayofyear degrees double every exp explode flatten
+        float grouping initcap int isnan isnotnull isnull lcase ln log10 log2 lower
+        ltrim map_keys map_values max md5 median min month ntile posexplode radians rtrim
+         sha sha1 sign signum size smallint sqrt stddev stddev_pop stddev_samp string sum timestamp tinyint
+        to_json trim ucase upper var_pop var_samp variance weekofyear year""",
     (1, 2): "any_value first first_value last last_value log round sort_array to_date to_timestamp",
-    (1, 3): "lag lead overlay position range substr substring",
+    (1, 3): "lag lead range",
     (1, MANY): "concat concat_ws count",
     (2, 2): """
-        add_months array_contains atan2 contains corr covar_pop covar_samp date_add date_format date_sub date_trunc
-        dateadd element_at endswith filter from_utc_timestamp get_json_object ifnull ilike instr left levenshtein like mod
-        next_day nullif nvl percentile pmod pow power regexp_like repeat right rlike sequence sha2 shiftleft shiftright
-        split startswith to_utc_timestamp transform trunc try_element_at""",
-    (2, 3): "array_join date_diff datediff locate lpad max_by min_by months_between regexp_extract replace rpad",
-    (2, MANY): "coalesce decode greatest least",
-    (3, 3): "aggregate if make_date nvl2 reduce regexp_replace slice split_part timestampdiff translate",
+        nth_value add_months array_contains atan2 corr covar_pop covar_samp date_add date_format date_sub
+        dateadd element_at filter from_utc_timestamp get_json_object ifnull ilike like mod
+         nullif nvl percentile pmod pow power repeat sequence sha2
+          to_utc_timestamp transform try_element_at""",
+    (2, 3): "array_join date_diff datediff max_by min_by replace",
+    (2, MANY): "coalesce greatest least",
+    (3, 3): "aggregate if make_date nvl2 reduce slice split_part timestampdiff translate",
 }
 TAKEN = {name: bounds for bounds, names in _TAKEN_BY_ARGUMENTS.items() for name in names.split()}
 """The functions that a query may call, by Spark's names, and how many arguments they take at least and at most. What each of them

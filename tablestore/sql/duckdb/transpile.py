@@ -1,7 +1,7 @@
 """Translates Spark's SQL to DuckDB's.
 
 sqlglot translates. What it does not bring to the same rows is rewritten here before, and what cannot be brought to them is refused
-by name, with Spark as the engine that can. A function is let through if it is known to mean the same (``TAKEN``), so that none
+by name, with Spark as the engine that can. A function is let through if it is known to mean the same (``BOUNDS``), so that none
 gives other rows in silence.
 
     differs in DuckDB                                       so
@@ -54,6 +54,7 @@ from tablestore.errors import InvalidInputError
 from tablestore.names import did_you_mean
 from tablestore.sql.binding.binder import Bound, bind_types, query_of_with, tables_of_others
 from tablestore.sql.binding.scopes import Columns
+from tablestore.sql.binding.signatures import arguments_of, function_name
 from tablestore.sql.binding.sqltypes import (
     BIGINT,
     BOOLEAN,
@@ -70,8 +71,10 @@ from tablestore.sql.binding.sqltypes import (
 )
 from tablestore.sql.depth import deep
 from tablestore.sql.duckdb.calls import (
+    AROUND_AN_AGGREGATE,
     MOST_SHOWN,
     OWN_TEXT,
+    aggregate_of,
     as_date,
     as_partition,
     call,
@@ -105,12 +108,15 @@ from tablestore.sql.duckdb.datetimefunctions import (
     strict_date,
 )
 from tablestore.sql.duckdb.floats import ROUNDED, Zeros, round_as_spark, widened_operands, without_signs
+from tablestore.sql.duckdb.functions.functionrule import FunctionRule, RuleCall
+from tablestore.sql.duckdb.functions.functiontable import BOUNDS, RULES, SIGNATURES
+from tablestore.sql.duckdb.functions.statisticfunctions import ordered_as_arguments
 from tablestore.sql.duckdb.lateralaliases import field_of_alias, write_out_aliases
 from tablestore.sql.duckdb.lists import subscript
 from tablestore.sql.duckdb.numbertypes import Widened, cast_to, casts_of, widen, widened_queries
 from tablestore.sql.duckdb.quotients import average, average_of_doubles, averaged, quotient, whole_quotient
 from tablestore.sql.duckdb.resultnames import name_results
-from tablestore.sql.duckdb.rewrites import NAMED, REWRITES, TAKEN, is_another, whole_aggregate
+from tablestore.sql.duckdb.rewrites import NAMED, REWRITES, is_another, whole_aggregate
 from tablestore.sql.duckdb.rowconditions import RowConditions, failing_nodes, row_conditions
 from tablestore.sql.duckdb.sqlcasts import cast, date_of_text, part_by_part
 from tablestore.sql.duckdb.textnumbers import texts_as_numbers
@@ -148,7 +154,7 @@ class Known:
 
     def bind(self, tree: exp.Expr) -> Bound:
         """Binds a query."""
-        return bind_types(tree, self.tables, functions=self.functions, parameters=self.parameters)
+        return bind_types(tree, self.tables, functions=self.functions, parameters=self.parameters, signatures=SIGNATURES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -425,6 +431,7 @@ def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None, 
         sort_whole(sorted_query)
     for cast_node in list(tree.find_all(exp.Cast)):
         part_by_part(cast_node)
+    ordered_as_arguments(tree)
     bound = known.bind(tree)
     if write_out_aliases(tree, bound):
         bound = known.bind(tree)
@@ -539,6 +546,8 @@ def _put(parent: exp.Expr, key: str, index: int | None, new_node: exp.Expr) -> N
 
 def _change(node: exp.Expr, bound: Bound) -> Callable[[], exp.Expr]:
     """The function that makes a node one of DuckDB's when its parts are done."""
+    if (rule := RULES.get(function_name(aggregate_of(node)) or "")) is not None:
+        return _ruled(node, rule, bound)
     match node:
         case exp.Column() if (field := field_of_alias(node, bound)) is not None:
             return lambda: field
@@ -564,6 +573,23 @@ def _change(node: exp.Expr, bound: Bound) -> Callable[[], exp.Expr]:
         if kind is not None and of.is_decimal:
             return partial(average, node, kind, of)
     return partial(_node, node, bound.of(node.this) if isinstance(node, _OF_ITS_OPERAND) else bound.of(node))
+
+
+def _ruled(node: exp.Expr, rule: FunctionRule, bound: Bound) -> Callable[[], exp.Expr]:
+    """The function that writes a call by its rule: an aggregate with its window and filter, when these are done."""
+    inner = aggregate_of(node)
+    if rule.is_aggregate and isinstance(node.parent, AROUND_AN_AGGREGATE) and node.arg_key == "this":
+        return lambda: node
+    if inner is not node and not rule.is_aggregate:
+        raise refusal(f"the function {rule.name} with OVER or FILTER")
+    types, result = tuple(map(bound.of, arguments_of(inner))), bound.of(node)
+    is_distinct = any(isinstance(part, exp.Distinct) for part in inner.iter_expressions())
+
+    def written() -> exp.Expr:
+        values = tuple(arguments_of(aggregate_of(node)))
+        return rule.write(RuleCall(name=rule.name, node=node, values=values, types=types, result=result, is_distinct=is_distinct))
+
+    return written
 
 
 def _generator(item: exp.Expr) -> exp.Expr:
@@ -734,7 +760,7 @@ def _function(node: exp.Func) -> exp.Expr:
 
 
 def _refuse_calls(nodes: Sequence[exp.Expr]) -> None:
-    """Refuses calls that are not known to give the same as in Spark (``TAKEN``)."""
+    """Refuses calls that are not known to give the same as in Spark (``BOUNDS``)."""
     for node in nodes:
         call = node.meta.get(CALL)
         if isinstance(call, Call):
@@ -748,13 +774,13 @@ def _refuse_call(call: Call) -> None:
         return
     if not is_spark_function(call.name):
         raise InvalidInputError(
-            f"there is no function `{call.name}`{did_you_mean(call.name, [*TAKEN, *SPARK_FUNCTIONS])}", kind="query"
+            f"there is no function `{call.name}`{did_you_mean(call.name, [*BOUNDS, *SPARK_FUNCTIONS])}", kind="query"
         )
-    if call.name not in TAKEN:
+    if call.name not in BOUNDS:
         raise refusal(f"the function {call.name}")
     if call.named:
         raise refusal(f"the function {call.name} with names of arguments (=>)")
-    least, most = TAKEN[call.name]
+    least, most = BOUNDS[call.name]
     if call.arguments < least:
         raise InvalidInputError(_wrong_number(call.name), kind="sql-syntax")
     if call.arguments > most:

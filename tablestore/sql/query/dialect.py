@@ -77,6 +77,35 @@ def _cast_to(name: str, arguments: Sequence[exp.Expr]) -> exp.Cast:
     return exp.Cast(this=arguments[0] if len(arguments) == 1 else None, to=exp.DataType.build(name))
 
 
+_PLAIN_CALLS = frozenset("""
+    acosh approx_percentile array_append array_compact array_distinct array_except array_insert array_intersect array_max array_min
+    array_position array_prepend array_remove arrays_zip asinh atanh base64 bit_get bit_length bitmap_bit_position
+    bitmap_bucket_number bitmap_count collation convert_timezone cosh cot csc current_catalog current_database current_schema
+    current_time current_timezone current_user elt encode equal_null factorial format_string from_base32 from_json from_unixtime
+    getbit grouping_id json_object_keys localtime localtimestamp make_interval make_timestamp map_contains_key map_from_arrays
+    map_from_entries nanvl negative parse_json parse_url percentile_approx rand randn random randstr regexp_count regexp_extract_all
+    regexp_instr regexp_substr rint sec session_user shuffle sinh soundex space str_to_map substring_index tanh time_diff time_trunc
+    to_base32 to_binary to_char to_number try_add try_divide try_multiply try_subtract typeof unbase64 uniform unix_micros
+    unix_millis unix_seconds uuid width_bucket
+""".split())  # noqa: SIM905
+_PLAIN_AGGREGATES = frozenset("""
+    approx_percentile approx_top_k approx_top_k_accumulate approx_top_k_combine approx_top_k_estimate bit_and bit_or bit_xor
+    bitmap_and_agg bitmap_construct_agg bitmap_or_agg collect_union count_min_sketch histogram_numeric hll_sketch_agg hll_union_agg
+    kurtosis listagg mode percentile_approx percentile_cont percentile_disc regr_avgx regr_avgy regr_count regr_intercept regr_r2
+    regr_slope regr_sxx regr_sxy regr_syy skewness std string_agg try_avg try_sum vector_avg vector_sum
+""".split())  # noqa: SIM905
+PLAIN_CALLS = _PLAIN_CALLS | _PLAIN_AGGREGATES
+"""Functions of which the call is kept as it is written: sqlglot would give them the names, or the arguments, of others."""
+
+
+def _plain_call(name: str, arguments: Sequence[exp.Expr]) -> exp.Expr:
+    return exp.Anonymous(this=name, expressions=list(arguments))
+
+
+def _plain_aggregate(name: str, arguments: Sequence[exp.Expr]) -> exp.Expr:
+    return exp.AnonymousAggFunc(this=name, expressions=list(arguments))
+
+
 class Spark4(Spark):
     """The dialect of Spark 4: a quote inside of a text may be doubled, and in its ANSI mode a CAST that fails is an error."""
 
@@ -94,6 +123,11 @@ class Spark4(Spark):
             **SparkParser.FUNCTIONS,
             "GET_JSON_OBJECT": exp.JSONExtractScalar.from_arg_list,
             **{name: partial(_cast_to, name) for name in ("BIGINT", "SMALLINT")},
+            **{name.upper(): partial(_plain_call, name) for name in _PLAIN_CALLS},
+            **{name.upper(): partial(_plain_aggregate, name) for name in _PLAIN_AGGREGATES},
+        }
+        FUNCTION_PARSERS: ClassVar = {
+            name: parse for name, parse in SparkParser.FUNCTION_PARSERS.items() if name.lower() not in PLAIN_CALLS
         }
 
         def _parse_function_call(self, *args: Any, **kwargs: Any) -> exp.Expr | None:

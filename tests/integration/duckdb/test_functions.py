@@ -10,7 +10,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.sql.query.functions import SPARK_FUNCTIONS
-from tests.support.sql.answers import EDGES, EXAMPLES, judge, read_answers, share_by_function, wrong
+from tests.support.sql.answers import EDGES, EXAMPLES, SCALAR_EDGES, judge, read_answers, share_by_function, wrong
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +26,8 @@ def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ts.TableEnvironmen
         pytest.param(EXAMPLES, 1, id="examples"),
         pytest.param(EDGES, 9, id="some edges"),
         pytest.param(EDGES, 1, id="edges", marks=pytest.mark.slow),
+        pytest.param(SCALAR_EDGES, 9, id="some edges of more functions"),
+        pytest.param(SCALAR_EDGES, 1, id="edges of more functions", marks=pytest.mark.slow),
     ],
 )
 def test_a_function_answers_as_in_spark_or_is_refused_by_name(recording: Path, step: int, env: ts.TableEnvironment) -> None:
@@ -57,6 +59,13 @@ _ROW = (
         ("get_json_object('{\"a:b\": 2}', '$.a:b')", "2"),
         ("to_json(named_struct('x', seven, 'y', nothing))", '{"x":7}'),
         ("levenshtein(word, 'sitting')", 3),
+        ("levenshtein(word, 'k\u00eftten')", 1),
+        ("substring_index('a.b.c', '.', seven - 9)", "b.c"),
+        ("conv('-1', 10, 16)", "FFFFFFFFFFFFFFFF"),
+        ("try_add(greatest, seven)", None),
+        ("format_number(-zero, 1)", "-0.0"),
+        ("mask(word, 'X', 'x')", "xxxxxx"),
+        ("shiftright(below, seven - 7)", -3),
         ("try_cast('true' AS DECIMAL(1, 1))", None),
         ("corr(seven, below)", None),
         ("avg(a) FROM VALUES (9223372036854775807), (-9223372036854775808) AS t (a)", 0.0),
@@ -87,17 +96,25 @@ def test_values_that_were_wrong_in_silence_are_sparks(expression: str, value: ob
         ("get_json_object(word, 'a')", "get_json_object with a path"),
         ("get_json_object('{\"a\": 1} x', '$.a')", "JSON that is not well-formed"),
         ("to_json(named_struct('x', nan))", "to_json of what is not"),
-        ("levenshtein(word, 'k\u00eftten')", "levenshtein of characters beside ASCII"),
-        ("regexp_extract(word, '(k)', seven)", "regexp_extract of a group that is computed"),
-        ("regexp_extract(word, '(k)', NULL)", "regexp_extract of a group that is computed"),
+        ("regexp_extract(word, '(k)', seven)", "regexp_extract with a group that is computed"),
+        ("regexp_extract(word, '(k)', NULL)", "regexp_extract with a group that is computed"),
         ("to_utc_timestamp('2016-08-31', 'UTC+1')", "a time zone"),
         ("try_cast(yes AS DECIMAL(1, 1))", "the cast of a BOOLEAN"),
         ("upper('\ufb01n')", "capitals of ligatures"),
+        ("regexp_count(word, '(?<=t)')", "a regular expression"),
+        ("regexp_count('a\\n', 'a$')", "that ends with the end of a line"),
+        ("percentile_approx(a, 0.5, 1) FROM VALUES (1), (2) AS t (a)", "of more values than its accuracy"),
+        ("mode(a) FROM VALUES (1), (2) AS t (a)", "mode of several values"),
+        ("try_sum(a) FROM VALUES (9223372036854775807), (7), (-9) AS t (a)", "out of range on the way"),
+        ("make_time(1, 2, 3.000001)", "finer than milliseconds"),
+        ("kurtosis(seven)", "the function kurtosis"),
+        ("aes_encrypt(word, word)", "the function aes_encrypt"),
     ],
 )
 def test_what_would_be_wrong_in_silence_is_refused_by_name(expression: str, message: str, env: ts.TableEnvironment) -> None:
+    query = f"SELECT {expression}" if " FROM " in expression else f"SELECT {expression} FROM {_ROW}"
     with pytest.raises(ts.UnsupportedError, match=f"DuckDB does not run .*{message}"):
-        env.execute_sql(f"SELECT {expression} FROM {_ROW}").to_arrow()
+        env.execute_sql(query).to_arrow()
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ With WRITE_SQL_CORPUS set the files of answers are written anew, in one Spark se
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,11 +14,13 @@ from pyspark_tablestore.engine import open_engine
 
 import tablestore as ts
 from tablestore.sql.query.functions import SPARK_FUNCTIONS
+from tests.support.sql import scalaredges
 from tests.support.sql.answers import (
     EDGES,
     EQUAL,
     EXAMPLES,
     REFUSED,
+    SCALAR_EDGES,
     Answer,
     judge,
     plain_rows,
@@ -37,6 +39,8 @@ _EXAMPLE = re.compile(r"^\s*> (SELECT\b.*?);\s*$", re.MULTILINE | re.DOTALL | re
 # They say the same twice within a second, or a day.
 _OF_THE_MOMENT = re.compile(r"(?:current_time|localtime|unix_timestamp)\((?:0)?\)|current_date|curdate")
 _NOT_OUT = ("NOT_IMPLEMENTED", "UNSUPPORTED_DATA_TYPE_FOR_ARROW_CONVERSION")
+# The error of an answer that is a text, but none in UTF-8.
+UNREADABLE = "NOT_UTF8"
 # A share of them where time is short.
 _STEP = 12
 
@@ -89,13 +93,24 @@ def test_write_the_answers_of_examples(session: "SparkSession") -> None:
 
 @pytest.mark.skipif(not os.environ.get("WRITE_SQL_CORPUS"), reason="it writes the answers anew where WRITE_SQL_CORPUS is set")
 def test_write_the_answers_of_edges(session: "SparkSession") -> None:
+    write_answers(EDGES, answers_of_edges(session, edges(), aggregates()))
+
+
+@pytest.mark.skipif(not os.environ.get("WRITE_SQL_CORPUS"), reason="it writes the answers anew where WRITE_SQL_CORPUS is set")
+def test_write_the_answers_of_edges_of_more_functions(session: "SparkSession") -> None:
+    calls = edges(scalaredges.CALLS, scalaredges.WRITTEN)
+    write_answers(SCALAR_EDGES, answers_of_edges(session, calls, aggregates(scalaredges.AGGREGATES)))
+
+
+def answers_of_edges(session: "SparkSession", calls: Iterable[Edge], aggregated: Iterable[tuple[str, str]]) -> Iterable[Answer]:
+    """The answers to calls of rows and to aggregates, each query once; without those that Python cannot read."""
     answers: dict[str, Answer] = {}
-    for edge in edges():
+    for edge in calls:
         found = list(answers_of_edge(session, edge))
         found += [answer_of(session, edge.function, query, runs=1) for query in edge.written()]
         answers |= {answer.query: answer for answer in found}
-    answers |= {query: answer_of(session, function, query, runs=1) for function, query in aggregates()}
-    write_answers(EDGES, answers.values())
+    answers |= {query: answer_of(session, function, query, runs=1) for function, query in aggregated}
+    return [answer for answer in answers.values() if answer.error != UNREADABLE]
 
 
 def answers_of_edge(session: "SparkSession", edge: Edge) -> Iterator[Answer]:
@@ -133,10 +148,12 @@ def answer_of(session: "SparkSession", function: str, query: str, runs: int = 2)
         frame = session.sql(query)
         types = tuple(f.dataType.simpleString() for f in frame.schema.fields)
         found = [frame.toArrow(), *(session.sql(query).toArrow() for _ in range(1, runs))]
+        rows, again = plain_rows(found[0]), plain_rows(found[-1])
+    except UnicodeDecodeError:
+        return Answer(function, query, error=UNREADABLE)
     except (PySparkException, Py4JError) as error:
         condition = getattr(error, "getCondition", lambda: None)() or type(error).__name__
         # Values of some types cannot leave Spark.
         return Answer(function, query, types=types) if condition in _NOT_OUT else Answer(function, query, error=condition)
-    rows, again = plain_rows(found[0]), plain_rows(found[-1])
     types = tuple(type_name(one) for one in found[0].schema.types)
     return Answer(function, query, types=types, rows=rows if str(rows) == str(again) and not _OF_THE_MOMENT.search(query) else None)

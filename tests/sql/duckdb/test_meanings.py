@@ -145,7 +145,7 @@ def test_a_number_is_no_condition(text: str) -> None:
         ("""date_format(at, "yyyy'T'")""", "a pattern of dates"),
         ("date_format(at, s)", "a pattern of dates"),
         ("to_date(s, 'Q')", "a pattern of dates"),
-        ("months_between(at, day)", "months_between"),
+        ("months_between(at, day, id > 1)", "months_between with a computed third argument"),
         ("max(struct(id, s))", "an order of rows or arrays"),
         ("min(a)", "an order of rows or arrays"),
         ("a < array(1)", "an order of rows or arrays"),

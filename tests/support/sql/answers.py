@@ -24,6 +24,8 @@ EXAMPLES = FOLDER / "examples.jsonl"
 """The examples in the documentation of Spark's functions."""
 EDGES = FOLDER / "edges.jsonl"
 """Functions of arguments at the edges of their types."""
+SCALAR_EDGES = FOLDER / "scalaredges.jsonl"
+"""The same of more functions (``scalaredges``): of texts, bytes, addresses, numbers, bits, dates, times, statistics."""
 TYPES = FOLDER / "types.jsonl"
 """Random queries (``randomqueries``), whose columns have the types of what their names stand for."""
 # Digits of a double that libraries of mathematics agree on.

@@ -6,7 +6,7 @@
 A query whose rows include one that is an error says nothing about the others: whoever records splits it (``Edge.rows``).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -67,16 +67,16 @@ class Edge:
             yield f"SELECT {self.expression.format(*row)} AS r"
 
 
-def edges() -> Iterator[Edge]:
-    """The calls of all functions whose result depends on one row."""
-    for function, expression, kinds in _signatures(_CALLS):
-        rows = list(product(*map(_values, kinds)))
+def edges(calls: str | None = None, written: Mapping[str, Sequence[str]] | None = None) -> Iterator[Edge]:
+    """The calls of all functions whose result depends on one row. ``calls``, ``written``: others, and values that they name."""
+    for function, expression, kinds in _signatures(_CALLS if calls is None else calls):
+        rows = list(product(*(_values(kind, written) for kind in kinds)))
         yield Edge(function, expression, tuple(rows[:: -(-len(rows) // _MOST_ROWS)]))
 
 
-def aggregates() -> Iterator[tuple[str, str]]:
-    """Functions, and queries that aggregate groups of rows."""
-    for function, expression, kinds in _signatures(_AGGREGATES):
+def aggregates(calls: str | None = None) -> Iterator[tuple[str, str]]:
+    """Functions, and queries that aggregate groups of rows. ``calls``: others."""
+    for function, expression, kinds in _signatures(_AGGREGATES if calls is None else calls):
         for kind in kinds:
             values = _values(kind)
             for group in _groups(values):
@@ -99,7 +99,9 @@ def _groups(values: Sequence[str]) -> Iterator[Sequence[str]]:
     return iter(([*others[:3], others[0]], others[:1], others[:1] * 2, [null, null], [], others[-2:], others, values))
 
 
-def _values(kind: str) -> Sequence[str]:
+def _values(kind: str, written: Mapping[str, Sequence[str]] | None = None) -> Sequence[str]:
+    if written is not None and kind in written:
+        return written[kind]
     if kind in _WRITTEN:
         return _WRITTEN[kind]
     return [f"CAST(NULL AS {kind})" if value is None else f"CAST('{value}' AS {kind})" for value in _VALUES[kind]]

@@ -1,0 +1,1 @@
+"""Spark's functions that DuckDB runs by a rule each, a module a family of them."""

@@ -1,0 +1,122 @@
+"""Writes functions of bits and bitmaps with Spark's meaning."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+from sqlglot import exp
+
+from tablestore.sql.binding.signatures import Types, always, as_argument
+from tablestore.sql.binding.sqltypes import BIGINT, BINARY, INT, STRING, TINYINT, VOID, SqlType, Type
+from tablestore.sql.duckdb.calls import failing
+from tablestore.sql.duckdb.functions.argumenttypes import binary, integer
+from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
+from tablestore.sql.duckdb.functions.functionrule import FunctionRule, RuleCall
+
+_BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
+# A bitmap of Spark's has as many bits.
+_BITMAP_BITS = 32_768
+_BITS_OF_BYTES = np.array([byte.bit_count() for byte in range(256)], np.uint8)
+
+
+def _shifted_type(types: Types, values: object) -> Type:
+    kind = types[0]
+    if kind is None:
+        return None
+    return BIGINT if kind == BIGINT else INT
+
+
+def _width(kind: SqlType) -> int:
+    return 64 if kind == BIGINT else 32
+
+
+def _shifted(template: str) -> Callable[[RuleCall], exp.Expr]:
+    def write(call: RuleCall) -> exp.Expr:
+        kind = call.type(0)
+        if not kind.is_integer and kind not in (STRING, VOID):
+            raise call.mismatch(0, "a whole number")
+        width = _width(kind)
+        return call.as_result(
+            call.text(
+                template.format(mask=width - 1, size=2**width, half=2 ** (width - 1)),
+                call.value(0, kind if kind == BIGINT else INT),
+                integer(call, 1),
+            )
+        )
+
+    return write
+
+
+# Of the bits of the number without its sign, those that are left: as the number that they are with one.
+_RIGHT_UNSIGNED = (
+    "CASE WHEN $1 & {mask} = 0 THEN CAST($0 AS HUGEINT) "
+    "ELSE (CASE WHEN $0 < 0 THEN CAST($0 AS HUGEINT) + {size} ELSE CAST($0 AS HUGEINT) END) >> CAST($1 & {mask} AS HUGEINT) END"
+)
+_RIGHT = "$0 >> ($1 & {mask})"
+# Multiplied as numbers that have room, and cut to the width.
+_LEFT = (
+    "((((CAST($0 AS HUGEINT) + {size}) % {size}) % (CAST(1 AS HUGEINT) << CAST({mask} + 1 - ($1 & {mask}) AS HUGEINT))) "
+    "* (CAST(1 AS HUGEINT) << CAST($1 & {mask} AS HUGEINT)) + {half}) % {size} - {half}"
+)
+
+
+def _bit(call: RuleCall) -> exp.Expr:
+    kind = call.type(0)
+    if not kind.is_integer and kind != VOID:
+        raise call.mismatch(0, "a whole number")
+    if kind == VOID:
+        return call.as_result(exp.null())
+    width = _BITS[kind.name]
+    place = integer(call, 1)
+    is_outside = call.text(f"$0 IS NOT NULL AND ($1 < 0 OR $1 >= {width})", call.value(0), place)
+    bit = call.text("(CAST($0 AS BIGINT) >> CASE WHEN $1 BETWEEN 0 AND 63 THEN $1 END) & 1", call.value(0), place)
+    return call.as_result(
+        failing(is_outside, f"the function `{call.name}`: expected the place of a bit from 0 to {width - 1}", bit)
+    )
+
+
+def _aggregated(call: RuleCall) -> exp.Expr:
+    kind = call.type(0)
+    if not kind.is_integer and kind not in (STRING, VOID):
+        raise call.mismatch(0, "a whole number")
+    value = call.value(0, BIGINT if kind in (STRING, VOID) else kind)
+    return call.as_result(call.around(exp.Anonymous(this=call.name.upper(), expressions=[_distinct(call, value)])))
+
+
+def _distinct(call: RuleCall, value: exp.Expr) -> exp.Expr:
+    return exp.Distinct(expressions=[value]) if call.is_distinct else value
+
+
+def _counted_bits(bitmaps: pa.Array) -> pa.Array:
+    lengths = bitmaps.cast(pa.binary())
+    offsets = np.frombuffer(lengths.buffers()[1], np.int32)[lengths.offset : lengths.offset + len(lengths) + 1]
+    data = lengths.buffers()[2]
+    counts = _BITS_OF_BYTES[np.frombuffer(data, np.uint8)] if data is not None and len(data) else np.zeros(0, np.uint8)
+    sums = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
+    return pa.array(sums[offsets[1:]] - sums[offsets[:-1]], pa.int64(), mask=np.asarray(bitmaps.is_null()))
+
+
+_COUNT = ArrowFunction(name="bitmap_count", arguments=(BINARY,), result=BIGINT, call=_counted_bits)
+_BUCKET = f"CASE WHEN $0 > 0 THEN 1 + ($0 - 1) // {_BITMAP_BITS} ELSE $0 // {_BITMAP_BITS} END"
+_POSITION = f"CASE WHEN $0 > 0 THEN ($0 - 1) % {_BITMAP_BITS} ELSE CAST(-(CAST($0 AS HUGEINT)) % {_BITMAP_BITS} AS BIGINT) END"
+
+RULES = (
+    FunctionRule(name="shiftrightunsigned", bounds=(2, 2), result=_shifted_type, write=_shifted(_RIGHT_UNSIGNED)),
+    FunctionRule(name="shiftright", bounds=(2, 2), result=_shifted_type, write=_shifted(_RIGHT)),
+    FunctionRule(name="shiftleft", bounds=(2, 2), result=_shifted_type, write=_shifted(_LEFT)),
+    FunctionRule(name="bit_get", aliases=("getbit",), bounds=(2, 2), result=always(TINYINT), write=_bit),
+    FunctionRule(
+        name="bitmap_bucket_number", bounds=(1, 1), result=always(BIGINT),
+        write=lambda call: call.text(_BUCKET, integer(call, 0, BIGINT)),
+    ),
+    FunctionRule(
+        name="bitmap_bit_position", bounds=(1, 1), result=always(BIGINT),
+        write=lambda call: call.text(_POSITION, integer(call, 0, BIGINT)),
+    ),
+    FunctionRule(name="bitmap_count", bounds=(1, 1), result=always(BIGINT), write=lambda call: _COUNT.of(binary(call, 0))),
+    *(
+        FunctionRule(name=name, bounds=(1, 1), result=as_argument(), write=_aggregated, is_aggregate=True)
+        for name in ("bit_and", "bit_or", "bit_xor")
+    ),
+)  # fmt: skip
+ARROW = (_COUNT,)

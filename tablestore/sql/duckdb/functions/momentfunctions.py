@@ -1,0 +1,587 @@
+"""Writes functions of dates, timestamps and times of the day with Spark's meaning."""
+
+import re
+from collections.abc import Callable, Sequence
+
+from sqlglot import exp
+from sqlglot.dialects.hive import Hive
+
+from tablestore.errors import InvalidInputError
+from tablestore.sql.binding.signatures import Types, always
+from tablestore.sql.binding.sqltypes import (
+    BIGINT,
+    DATE,
+    DOUBLE,
+    INT,
+    STRING,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VOID,
+    SqlType,
+    Type,
+    decimal,
+    engine_words,
+)
+from tablestore.sql.duckdb.calls import as_zoned, failing, first_shown, refusal, refused_where
+from tablestore.sql.duckdb.datetimefunctions import formatted, shown_in, text_form, truncated_timestamp
+from tablestore.sql.duckdb.functions.argumenttypes import integer, text, written_text
+from tablestore.sql.duckdb.functions.functionrule import FunctionRule, RuleCall
+from tablestore.sql.duckdb.functions.valuefunctions import by_value
+from tablestore.sql.duckdb.sqlcasts import cast
+
+_SECONDS = decimal(16, 6)
+_PART_SECONDS = decimal(8, 6)
+_REGION = re.compile(r"[A-Z]\w+(?:/\w+)+|UTC|GMT|CET|EET|WET|MET")
+_IS_DAY = """$1 BETWEEN 1 AND 12 AND $2 BETWEEN 1 AND CASE
+    WHEN $1 = 2 THEN CASE WHEN $0 % 4 = 0 AND ($0 % 100 <> 0 OR $0 % 400 = 0) THEN 29 ELSE 28 END
+    WHEN $1 IN (4, 6, 9, 11) THEN 30
+    ELSE 31
+END AND $0 BETWEEN -290000 AND 290000"""
+_IS_CLOCK = "$3 BETWEEN 0 AND 23 AND $4 BETWEEN 0 AND 59 AND $5 BETWEEN 0 AND 60"
+_AT_PARTS = f"""CASE WHEN {_IS_DAY} AND {_IS_CLOCK} THEN
+    CAST(MAKE_DATE($0, $1, $2) AS TIMESTAMP)
+    + TO_MICROSECONDS(CAST($3 * 3600 + $4 * 60 AS BIGINT) * 1000000 + CAST($5 * 1000000 AS BIGINT))
+END"""
+_ARE_WRONG_PARTS = " AND ".join(f"${place} IS NOT NULL" for place in range(6)) + f" AND NOT ({_IS_DAY} AND {_IS_CLOCK})"
+_TIME_OF_MICROS = "CAST(MAKE_TIMESTAMP(CASE WHEN $0 BETWEEN 0 AND 86399999999 THEN $0 END) AS TIME)"
+_MICROS_OF = {
+    "HOUR": 3_600_000_000, "MINUTE": 60_000_000, "SECOND": 1_000_000, "MILLISECOND": 1_000, "MICROSECOND": 1,
+}  # fmt: skip
+_UNIT_SIZE = "CASE UPPER($0) " + " ".join(f"WHEN '{unit}' THEN {size}" for unit, size in _MICROS_OF.items()) + " END"
+_PARTS = {
+    **dict.fromkeys(("YEAR", "Y", "YEARS", "YR", "YRS"), "YEAR"),
+    "YEAROFWEEK": "ISOYEAR",
+    **dict.fromkeys(("QUARTER", "QTR"), "QUARTER"),
+    **dict.fromkeys(("MONTH", "MON", "MONS", "MONTHS"), "MONTH"),
+    **dict.fromkeys(("WEEK", "W", "WEEKS"), "WEEK"),
+    **dict.fromkeys(("DAY", "D", "DAYS"), "DAY"),
+    **dict.fromkeys(("DAYOFWEEK", "DOW"), "DOW"),
+    **dict.fromkeys(("DAYOFWEEK_ISO", "DOW_ISO"), "ISODOW"),
+    "DOY": "DOY",
+    **dict.fromkeys(("HOUR", "H", "HOURS", "HR", "HRS"), "HOUR"),
+    **dict.fromkeys(("MINUTE", "M", "MIN", "MINS", "MINUTES"), "MINUTE"),
+    **dict.fromkeys(("SECOND", "S", "SEC", "SECONDS", "SECS"), "SECOND"),
+}
+_OF_TIMES = ("HOUR", "MINUTE", "SECOND")
+_TRUNCATED = {
+    **dict.fromkeys(("YEAR", "YYYY", "YY"), "YEAR"),
+    "QUARTER": "QUARTER",
+    **dict.fromkeys(("MONTH", "MM", "MON"), "MONTH"),
+    "WEEK": "WEEK",
+}
+_TRUNCATED_MOMENTS = {
+    **_TRUNCATED,
+    **dict.fromkeys(("DAY", "DD"), "DAY"),
+    **{unit: unit for unit in _MICROS_OF},
+}
+_DAYS = {
+    name: place
+    for place, names in enumerate(
+        (
+            "MO MON MONDAY",
+            "TU TUE TUESDAY",
+            "WE WED WEDNESDAY",
+            "TH THU THURSDAY",
+            "FR FRI FRIDAY",
+            "SA SAT SATURDAY",
+            "SU SUN SUNDAY",
+        ),
+        1,
+    )
+    for name in names.split()
+}
+_DAY_NUMBER = "CASE UPPER($1) " + " ".join(f"WHEN '{name}' THEN {place}" for name, place in _DAYS.items()) + " END"
+_MONTHS_BETWEEN = """CASE
+    WHEN DAY($0) = DAY($1) OR CAST($0 AS DATE) = LAST_DAY($0) AND CAST($1 AS DATE) = LAST_DAY($1)
+    THEN CAST((YEAR($0) - YEAR($1)) * 12 + MONTH($0) - MONTH($1) AS DOUBLE)
+    ELSE CAST((YEAR($0) - YEAR($1)) * 12 + MONTH($0) - MONTH($1) AS DOUBLE) + (
+        (DAY($0) - DAY($1)) * 86400
+        + EPOCH_US(CAST($0 AS TIME)) // 1000000 - EPOCH_US(CAST($1 AS TIME)) // 1000000
+    ) / CAST(2678400 AS DOUBLE)
+END"""
+_SHORTEST_YEAR, _LONGEST_YEAR = -62135596800, 253402300799
+_LEAST_ENDLESS = 2**63 - 1
+
+
+def _local(value: exp.Expr) -> exp.Expr:
+    """A TIMESTAMP of what clocks of the session's time zone show."""
+    return first_shown(as_zoned(value))
+
+
+def _region(call: RuleCall, place: int) -> exp.Expr:
+    name = written_text(call, place, "a time zone")
+    if not _REGION.fullmatch(name):
+        raise call.refusal("with a time zone that is not written as a region (Europe/Rome)")
+    return exp.Literal.string(name)
+
+
+def _seconds(call: RuleCall, place: int) -> exp.Expr:
+    kind = call.type(place)
+    if not kind.is_number and kind not in (STRING, VOID):
+        raise call.mismatch(place, "a number")
+    return call.value(place, _SECONDS)
+
+
+def _made(call: RuleCall) -> exp.Expr:
+    """Writes ``make_timestamp`` and its like: of six parts, or of a date and a time, and a time zone."""
+    is_try, is_ntz, count = call.name.startswith("try_"), call.name.endswith("_ntz"), len(call.values)
+    if count in (6, 7) and not (is_ntz and count == 7):
+        parts = [*(integer(call, place) for place in range(5)), _seconds(call, 5)]
+        shown = call.text(_AT_PARTS, *parts)
+        if not is_try:
+            are_wrong = call.text(_ARE_WRONG_PARTS, *parts)
+            shown = failing(are_wrong, f"the function `{call.name}`: a part of the date or the time is out of range", shown)
+        zone = 6
+    elif count <= 3:
+        if is_ntz and count != 2:
+            raise call.refusal(f"of {count} arguments")
+        if call.type(0) not in (DATE, VOID) or (count > 1 and call.type(1) not in (TIME, VOID)):
+            raise call.refusal("of what is not a date and a time")
+        shown = call.text("CAST($0 AS TIMESTAMP)") if count == 1 else call.text("CAST($0 AS DATE) + CAST($1 AS TIME)")
+        zone = 2
+    else:
+        raise call.refusal(f"of {count} arguments")
+    if is_ntz:
+        return exp.Cast(this=shown, to=engine_words(TIMESTAMP_NTZ))
+    if count > zone:
+        return shown_in(_region(call, zone), exp.paren(exp.Cast(this=shown, to=engine_words(TIMESTAMP_NTZ))))
+    return _local(shown)
+
+
+def _time_of(micros: exp.Expr, call: RuleCall) -> exp.Expr:
+    is_outside = call.text("NOT $0 BETWEEN 0 AND 86399999999", micros)
+    message = f"the function `{call.name}`: expected a time of the day, out of range"
+    return failing(is_outside, message, _in_millis(micros, call))
+
+
+def _in_millis(micros: exp.Expr, call: RuleCall) -> exp.Expr:
+    """The TIME of microseconds of the day. A result counts milliseconds."""
+    is_finer = call.text("$0 % 1000 <> 0", micros)
+    return refused_where(is_finer, f"{call.name} with a result finer than milliseconds", call.text(_TIME_OF_MICROS, micros))
+
+
+def _made_time(call: RuleCall) -> exp.Expr:
+    parts = integer(call, 0), integer(call, 1), _seconds(call, 2)
+    is_clock = "$0 BETWEEN 0 AND 23 AND $1 BETWEEN 0 AND 59 AND $2 >= 0 AND $2 < 60"
+    are_wrong = call.text(f"$0 IS NOT NULL AND $1 IS NOT NULL AND $2 IS NOT NULL AND NOT ({is_clock})", *parts)
+    micros = f"CASE WHEN {is_clock} THEN CAST($0 * 3600 + $1 * 60 AS BIGINT) * 1000000 + CAST($2 * 1000000 AS BIGINT) END"
+    made_time = _in_millis(call.text(micros, *parts), call)
+    return failing(are_wrong, "the function `make_time`: a part of the time is out of range", made_time)
+
+
+def _time_from(size: int) -> Callable[[RuleCall], exp.Expr]:
+    def write(call: RuleCall) -> exp.Expr:
+        kind = call.type(0)
+        if size == 1_000_000 and kind.is_float:
+            micros = call.text("CAST(TRUNC(CAST($0 AS DOUBLE) * 1000000) AS BIGINT)")
+        elif size == 1_000_000 and kind.is_decimal:
+            if kind.scale > 6:
+                raise call.refusal("of more than six digits of a second")
+            micros = call.text("CAST(CAST($0 AS DECIMAL(38, 6)) * 1000000 AS BIGINT)")
+        else:
+            micros = call.text(f"CAST(CAST($0 AS HUGEINT) * {size} AS BIGINT)", integer(call, 0, BIGINT))
+        return _time_of(micros, call)
+
+    return write
+
+
+def _is_time(call: RuleCall, place: int) -> None:
+    if call.type(place) not in (TIME, VOID):
+        raise call.mismatch(place, "a TIME")
+
+
+def _time_to(template: str) -> Callable[[RuleCall], exp.Expr]:
+    def write(call: RuleCall) -> exp.Expr:
+        _is_time(call, 0)
+        return call.as_result(call.text(template, call.value(0, TIME)))
+
+    return write
+
+
+def _of_unit(call: RuleCall, value: exp.Expr, *places: int) -> exp.Expr:
+    """A value, or an error where the unit, the first argument, is none."""
+    rest = "".join(f" AND ${place} IS NOT NULL" for place in places)
+    is_none = call.text(f"$0 IS NOT NULL AND {_UNIT_SIZE} IS NULL{rest}", text(call, 0), *(call.value(place) for place in places))
+    units = ", ".join(_MICROS_OF)
+    return failing(is_none, f"the function `{call.name}`: expected a unit out of {units}", value)
+
+
+def _time_truncated(call: RuleCall) -> exp.Expr:
+    _is_time(call, 1)
+    size = call.text(_UNIT_SIZE, text(call, 0))
+    micros = call.text("EPOCH_US($0) - EPOCH_US($0) % $1", call.value(1, TIME), size)
+    return _of_unit(call, _in_millis(micros, call), 1)
+
+
+def _time_difference(call: RuleCall) -> exp.Expr:
+    _is_time(call, 1)
+    _is_time(call, 2)
+    size = call.text(_UNIT_SIZE, text(call, 0))
+    difference = call.text("CAST((EPOCH_US($1) - EPOCH_US($0)) // $2 AS BIGINT)", call.value(1, TIME), call.value(2, TIME), size)
+    return _of_unit(call, difference, 1, 2)
+
+
+def _moment(micros: exp.Expr, call: RuleCall) -> exp.Expr:
+    is_endless = call.text(f"ABS(CAST($0 AS HUGEINT)) >= {_LEAST_ENDLESS}", micros)
+    return refused_where(is_endless, f"{call.name} of the last moment of all", call.text("MAKE_TIMESTAMPTZ($0)", micros))
+
+
+def _timestamp_from(size: int) -> Callable[[RuleCall], exp.Expr]:
+    def write(call: RuleCall) -> exp.Expr:
+        kind = call.type(0)
+        if kind.is_integer or kind == VOID or size < 1_000_000:
+            if not (kind.is_integer or kind == VOID):
+                raise call.mismatch(0, "a whole number")
+            return _moment(call.text(f"CAST(CAST($0 AS HUGEINT) * {size} AS BIGINT)", call.value(0)), call)
+        if kind.is_decimal:
+            if kind.precision - kind.scale > 20:
+                raise call.refusal("of a decimal of more than 20 digits before the point")
+            if kind.scale <= 6:
+                return _moment(call.text("CAST(CAST($0 AS DECIMAL(38, 6)) * 1000000 AS BIGINT)"), call)
+            micros = call.text("CAST(CAST(CAST($0 AS DECIMAL(38, 9)) AS DECIMAL(38, 6)) * 1000000 AS BIGINT)")
+            differs = call.text("CAST(CAST(CAST($0 AS DECIMAL(38, 18)) AS DECIMAL(38, 6)) AS DECIMAL(38, 18)) <> $0")
+            return failing(
+                differs, "the function `timestamp_seconds`: expected no more than six digits of a second", _moment(micros, call)
+            )
+        if kind.is_float:
+            finite_micros = "CAST(CASE WHEN ISFINITE($0) THEN TRUNC(CAST($0 AS DOUBLE) * 1000000) END AS BIGINT)"
+            is_outside = call.text("ISFINITE($0) AND ABS(CAST($0 AS DOUBLE)) > 9e12")
+            moment = _moment(call.text(finite_micros), call)
+            return refused_where(is_outside, "timestamp_seconds of more seconds than there are", moment)
+        raise call.mismatch(0, "a number")
+
+    return write
+
+
+def _zoned_argument(call: RuleCall, place: int) -> exp.Expr:
+    if call.type(place) not in (DATE, TIMESTAMP, TIMESTAMP_NTZ, VOID):
+        raise call.mismatch(place, "a TIMESTAMP")
+    return call.value(place, TIMESTAMP)
+
+
+def _unix(size: int) -> Callable[[RuleCall], exp.Expr]:
+    def write(call: RuleCall) -> exp.Expr:
+        value = _zoned_argument(call, 0)
+        if size == 1:
+            return call.text("EPOCH_US($0)", value)
+        return call.text(f"(EPOCH_US($0) - (EPOCH_US($0) % {size} + {size}) % {size}) // {size}", value)
+
+    return write
+
+
+def _unix_date(call: RuleCall) -> exp.Expr:
+    if call.type(0) not in (DATE, TIMESTAMP, TIMESTAMP_NTZ, VOID):
+        raise call.mismatch(0, "a DATE")
+    return call.text("CAST($0 - CAST('1970-01-01' AS DATE) AS INT)", call.value(0, DATE))
+
+
+def _pattern(call: RuleCall, place: int) -> exp.Literal:
+    """A pattern of dates, in strftime's words, of which each letter is understood."""
+    pattern = exp.Literal.string(written_text(call, place, "a pattern"))
+    mapped = pattern if "%" in pattern.name else Hive.format_time(pattern)
+    formatted(exp.TimeToStr(this=exp.null(), format=mapped))
+    assert isinstance(mapped, exp.Literal), "a text in other words is one"
+    return mapped
+
+
+def _from_unixtime(call: RuleCall) -> exp.Expr:
+    pattern = _pattern(call, 1) if len(call.values) > 1 else exp.Literal.string("%Y-%m-%d %H:%M:%S")
+    seconds = integer(call, 0, BIGINT)
+    inside = f"CASE WHEN $0 BETWEEN {_SHORTEST_YEAR + 86400} AND {_LONGEST_YEAR - 86400} THEN $0 END"
+    moment = call.text(f"CAST(MAKE_TIMESTAMPTZ(({inside}) * 1000000) AS TIMESTAMP)", seconds)
+    value = exp.TimeToStr(this=moment, format=pattern)
+    is_outside = call.text(f"NOT $0 BETWEEN {_SHORTEST_YEAR + 86400} AND {_LONGEST_YEAR - 86400}", seconds)
+    return refused_where(is_outside, "from_unixtime beyond the years 1 to 9999", value)
+
+
+def _read(call: RuleCall, pattern: str) -> exp.Expr:
+    """The TIMESTAMP_NTZ of a text in a form; NULL of another text."""
+    form = text_form(pattern)
+    parsed = call.text(
+        "CASE WHEN REGEXP_FULL_MATCH($0, $1) THEN TRY_STRPTIME($0, $2) END",
+        text(call, 0), exp.Literal.string(form), exp.Literal.string(pattern.replace("strict", "")),
+    )  # fmt: skip
+    return exp.Cast(this=parsed, to=engine_words(TIMESTAMP_NTZ))
+
+
+def _parsed(to: SqlType, *, is_try: bool = False) -> Callable[[RuleCall], exp.Expr]:
+    """Writes ``to_timestamp`` and its like, of a text and its pattern, or of another value."""
+
+    def write(call: RuleCall) -> exp.Expr:
+        kind = call.type(0)
+        if kind not in (STRING, VOID, DATE, TIMESTAMP, TIMESTAMP_NTZ):
+            raise call.refusal(f"of {kind}")
+        if kind != STRING or len(call.values) == 1:
+            node = exp.TryCast if is_try else exp.Cast
+            if kind == STRING and to == TIMESTAMP_NTZ:
+                raise call.refusal("of a text without a pattern")
+            return cast(node(this=call.value(0), to=engine_words(to)), kind)
+        pattern = _pattern(call, 1).name
+        value = _read(call, pattern)
+        if not is_try:
+            is_other = call.text("$0 IS NOT NULL AND $1 IS NULL", text(call, 0), value)
+            value = failing(is_other, f"the function `{call.name}`: expected a text that has the form of its pattern", value)
+        return _local(value) if to == TIMESTAMP else exp.Cast(this=value, to=engine_words(to))
+
+    return write
+
+
+def _unix_of(call: RuleCall) -> exp.Expr:
+    """Writes ``unix_timestamp``: whole seconds since 1970."""
+    if not call.values:
+        return call.text("CAST(FLOOR(EPOCH(NOW())) AS BIGINT)")
+    kind = call.type(0)
+    if kind == STRING:
+        pattern = _pattern(call, 1).name if len(call.values) > 1 else "%Y-%m-%d %H:%M:%S"
+        value = _read(call, pattern)
+        is_other = call.text("$0 IS NOT NULL AND $1 IS NULL", text(call, 0), value)
+        moment = _local(failing(is_other, f"the function `{call.name}`: expected a text that has the form of its pattern", value))
+    else:
+        moment = _zoned_argument(call, 0)
+    return call.text("CAST(TRUNC(EPOCH($0)) AS BIGINT)", moment)
+
+
+def _part_type(types: Types, values: Sequence[exp.Expr]) -> Type:
+    for value in values:
+        if isinstance(value, (exp.Var, exp.Literal)) and _PARTS.get(value.name.upper()) == "SECOND":
+            return _PART_SECONDS
+    return INT
+
+
+def _extracted(call: RuleCall) -> exp.Expr:
+    node = call.node
+    name = call.values[0] if not isinstance(node, exp.Extract) else node.this
+    if not isinstance(name, (exp.Var, exp.Literal)) or (part := _PARTS.get(name.name.upper())) is None:
+        raise call.refusal("of a part that is computed, or that Spark does not know")
+    kind = call.type(1)
+    if kind == TIME:
+        if part not in _OF_TIMES:
+            raise call.mismatch(1, "a date or a timestamp")
+        value = call.value(1)
+    elif kind in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
+        value = call.value(1) if kind != DATE or part not in _OF_TIMES else call.value(1, TIMESTAMP)
+    elif kind in (STRING, VOID):
+        value = call.value(1, TIMESTAMP)
+    else:
+        raise call.refusal(f"of {kind}")
+    return call.as_result(_part(call, part, value))
+
+
+def _part(call: RuleCall, part: str, value: exp.Expr) -> exp.Expr:
+    if part == "SECOND":
+        micros = exp.Anonymous(this="DATE_PART", expressions=[exp.Literal.string("microsecond"), value])
+        return call.text("CAST($0 AS DECIMAL(18, 0)) * CAST('0.000001' AS DECIMAL(7, 6))", micros)
+    number = exp.Anonymous(this="DATE_PART", expressions=[exp.Literal.string(part.lower()), value])
+    return call.text("$0 + 1", number) if part == "DOW" else number
+
+
+def _of_moment(template: str, to: SqlType) -> Callable[[RuleCall], exp.Expr]:
+    """Writes a function of one date or timestamp. ``to``: what a text is cast to."""
+
+    def write(call: RuleCall) -> exp.Expr:
+        kind = call.types[0]
+        if kind is None:
+            return call.as_result(call.text(template))
+        if kind in (STRING, VOID) or (kind == DATE and to == TIMESTAMP):
+            return call.as_result(call.text(template, call.value(0, to)))
+        if kind == TIME and call.name in ("hour", "minute", "second"):
+            return call.as_result(call.text(template))
+        if kind not in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
+            raise call.mismatch(0, "a date or a timestamp")
+        return call.as_result(call.text(template))
+
+    return write
+
+
+def _date(call: RuleCall, place: int) -> exp.Expr:
+    kind = call.types[place]
+    if kind is None:
+        return call.value(place)
+    if kind not in (DATE, TIMESTAMP, TIMESTAMP_NTZ, STRING, VOID):
+        raise call.mismatch(place, "a date")
+    return call.value(place, DATE)
+
+
+def _next_day(call: RuleCall) -> exp.Expr:
+    day, name = _date(call, 0), text(call, 1)
+    is_none = call.text(f"$0 IS NOT NULL AND $1 IS NOT NULL AND {_DAY_NUMBER} IS NULL", day, name)
+    later = call.text(f"CAST($0 + CAST(({_DAY_NUMBER} - ISODOW($0) + 6) % 7 + 1 AS INT) AS DATE)", day, name)
+    return failing(is_none, "the function `next_day`: expected the name of a day of the week in English", later)
+
+
+def _cut(call: RuleCall) -> tuple[int, exp.Expr]:
+    """The place among the arguments of what is truncated, and the unit to which it is."""
+    node = call.node
+    assert isinstance(node.this, exp.Expr), "the node has what is truncated"
+    return next(place for place, value in enumerate(call.values) if value is node.this), node.args["unit"]
+
+
+def _truncated(call: RuleCall) -> exp.Expr:
+    at, unit = _cut(call)
+    value = _date(call, at)
+    if isinstance(unit, (exp.Literal, exp.Var)):
+        name = _TRUNCATED.get(unit.name.upper())
+        return exp.cast(exp.null(), "DATE") if name is None else call.text(f"CAST(DATE_TRUNC('{name}', $0) AS DATE)", value)
+    raise call.refusal("to a unit that is computed")
+
+
+def _truncated_moment(call: RuleCall) -> exp.Expr:
+    at, unit = _cut(call)
+    kind = call.types[at]
+    if not isinstance(unit, (exp.Literal, exp.Var)):
+        raise call.refusal("to a unit that is computed")
+    if kind not in (None, DATE, TIMESTAMP, TIMESTAMP_NTZ, STRING, VOID):
+        raise call.mismatch(1, "a timestamp")
+    name = _TRUNCATED_MOMENTS.get(unit.name.upper())
+    if name is None:
+        return exp.Cast(this=exp.null(), to=engine_words(TIMESTAMP))
+    value = call.value(at) if kind in (None, TIMESTAMP) else call.value(at, TIMESTAMP)
+    return truncated_timestamp(exp.TimestampTrunc(this=value, unit=exp.var(name)))
+
+
+def _months_between(call: RuleCall) -> exp.Expr:
+    is_rounded = call.values[2] if len(call.values) > 2 else exp.true()
+    if not isinstance(is_rounded, exp.Boolean):
+        raise call.refusal("with a computed third argument")
+    values = []
+    for place in range(2):
+        kind = call.type(place)
+        if kind not in (DATE, TIMESTAMP, TIMESTAMP_NTZ, STRING, VOID):
+            raise call.mismatch(place, "a timestamp")
+        value = call.value(place) if kind in (DATE, TIMESTAMP, TIMESTAMP_NTZ) else call.value(place, TIMESTAMP)
+        values.append(exp.Cast(this=value, to=engine_words(TIMESTAMP_NTZ)))
+    months = call.text(_MONTHS_BETWEEN, *values)
+    return call.text("ROUND($0, 8)", months) if is_rounded.this else months
+
+
+def _converted_zone(call: RuleCall) -> exp.Expr:
+    if len(call.values) == 2:
+        if call.type(1) not in (TIMESTAMP_NTZ, VOID):
+            raise call.refusal("of what is no TIMESTAMP_NTZ")
+        moment = _local(call.value(1, TIMESTAMP_NTZ))
+        target = _region(call, 0)
+    else:
+        if call.type(2) not in (TIMESTAMP_NTZ, VOID):
+            raise call.refusal("of what is no TIMESTAMP_NTZ")
+        moment = shown_in(_region(call, 0), exp.paren(call.value(2, TIMESTAMP_NTZ)))
+        target = _region(call, 1)
+    return call.text("TIMEZONE($0, $1)", target, moment)
+
+
+def _now_of_day(call: RuleCall) -> exp.Expr:
+    digits = 6
+    if call.values:
+        try:
+            digits = sum(int(one.name) for one in call.values[0].find_all(exp.Literal))
+        except ValueError:
+            digits = -1
+        if not isinstance(call.values[0].unnest(), (exp.Literal, exp.Add, exp.Cast)) or not 0 <= digits <= 6:
+            raise call.refusal("of other digits than 0 to 6")
+    # A result counts milliseconds.
+    size = 10 ** (6 - min(digits, 3))
+    micros = f"EPOCH_US(CAST(CAST(NOW() AS TIMESTAMP) AS TIME)) // {size} * {size}"
+    return call.text(f"CAST(MAKE_TIMESTAMP({micros}) AS TIME)")
+
+
+def _micros_of(value: str) -> int | None:
+    """The microseconds of the day of a text; None if it is no time."""
+    match = _CLOCK_TEXT.fullmatch(value)
+    if match is None:
+        if _NO_CLOCK.fullmatch(value):
+            return None
+        raise refusal("to_time of such a text")
+    hour, minute, second = (int(match[name] or 0) for name in ("hour", "minute", "second"))
+    if hour > 23 or minute > 59 or second > 59:
+        return None
+    return ((hour * 60 + minute) * 60 + second) * 1_000_000 + int((match["rest"] or "").ljust(6, "0"))
+
+
+def _required_micros(value: str) -> int:
+    micros = _micros_of(value)
+    if micros is None:
+        raise InvalidInputError(f"the function `to_time`: expected a time as HH:mm:ss, found {value!r:.80}", kind="query")
+    return micros
+
+
+_CLOCK_TEXT = re.compile(r"(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{1,2})(?::(?P<second>[0-9]{1,2})(?:\.(?P<rest>[0-9]{1,6}))?)?")
+# Words and nothing are no times, whatever else may be one.
+_NO_CLOCK = re.compile("[A-Za-z]*")
+_TIME = by_value("to_time", (STRING,), BIGINT, _required_micros)
+_TRY_TIME = by_value("try_to_time", (STRING,), BIGINT, _micros_of)
+
+
+def _read_time(call: RuleCall) -> exp.Expr:
+    is_try = call.name == "try_to_time"
+    if call.type(0) not in (STRING, VOID):
+        raise call.refusal(f"of {call.type(0)}")
+    if len(call.values) == 1:
+        return _in_millis((_TRY_TIME if is_try else _TIME).of(text(call, 0)), call)
+    value = _read(call, _pattern(call, 1).name)
+    if not is_try:
+        is_other = call.text("$0 IS NOT NULL AND $1 IS NULL", text(call, 0), value)
+        value = failing(is_other, "the function `to_time`: expected a text that has the form of its pattern", value)
+    return _in_millis(call.text("EPOCH_US(CAST($0 AS TIME))", value), call)
+
+
+def _rule(name: str, bounds: tuple[int, int], result: Type, write: Callable[[RuleCall], exp.Expr], *aliases: str) -> FunctionRule:
+    assert result is not None, "a function of one type has that"
+    return FunctionRule(name=name, bounds=bounds, result=always(result), write=write, aliases=aliases)
+
+
+RULES = (
+    *(_rule(name, (1, 7), TIMESTAMP, _made) for name in ("make_timestamp", "try_make_timestamp")),
+    *(_rule(name, (1, 7), TIMESTAMP, _made) for name in ("make_timestamp_ltz", "try_make_timestamp_ltz")),
+    *(_rule(name, (2, 6), TIMESTAMP_NTZ, _made) for name in ("make_timestamp_ntz", "try_make_timestamp_ntz")),
+    _rule("make_time", (3, 3), TIME, _made_time),
+    _rule("time_from_seconds", (1, 1), TIME, _time_from(1_000_000)),
+    _rule("time_from_millis", (1, 1), TIME, _time_from(1_000)),
+    _rule("time_from_micros", (1, 1), TIME, _time_from(1)),
+    _rule(
+        "time_to_seconds", (1, 1), decimal(14, 6),
+        _time_to("CAST(EPOCH_US($0) AS DECIMAL(18, 0)) * CAST('0.000001' AS DECIMAL(7, 6))"),
+    ),
+    _rule("time_to_millis", (1, 1), BIGINT, _time_to("EPOCH_US($0) // 1000")),
+    _rule("time_to_micros", (1, 1), BIGINT, _time_to("EPOCH_US($0)")),
+    _rule("time_trunc", (2, 2), TIME, _time_truncated),
+    _rule("time_diff", (3, 3), BIGINT, _time_difference),
+    _rule("timestamp_seconds", (1, 1), TIMESTAMP, _timestamp_from(1_000_000)),
+    _rule("timestamp_millis", (1, 1), TIMESTAMP, _timestamp_from(1_000)),
+    _rule("timestamp_micros", (1, 1), TIMESTAMP, _timestamp_from(1)),
+    _rule("unix_seconds", (1, 1), BIGINT, _unix(1_000_000)),
+    _rule("unix_millis", (1, 1), BIGINT, _unix(1_000)),
+    _rule("unix_micros", (1, 1), BIGINT, _unix(1)),
+    _rule("unix_date", (1, 1), INT, _unix_date),
+    _rule("from_unixtime", (1, 2), STRING, _from_unixtime),
+    _rule("unix_timestamp", (0, 2), BIGINT, _unix_of),
+    _rule("to_unix_timestamp", (1, 2), BIGINT, _unix_of),
+    _rule("to_timestamp_ltz", (1, 2), TIMESTAMP, _parsed(TIMESTAMP)),
+    _rule("to_timestamp_ntz", (1, 2), TIMESTAMP_NTZ, _parsed(TIMESTAMP_NTZ)),
+    _rule("try_to_timestamp", (1, 2), TIMESTAMP, _parsed(TIMESTAMP, is_try=True)),
+    _rule("try_to_date", (1, 2), DATE, _parsed(DATE, is_try=True)),
+    FunctionRule(name="date_part", aliases=("datepart", "extract"), bounds=(1, 2), result=_part_type, write=_extracted),
+    _rule("hour", (1, 1), INT, _of_moment("HOUR($0)", TIMESTAMP)),
+    _rule("minute", (1, 1), INT, _of_moment("MINUTE($0)", TIMESTAMP)),
+    _rule("second", (1, 1), INT, _of_moment("SECOND($0)", TIMESTAMP)),
+    _rule("quarter", (1, 1), INT, _of_moment("QUARTER($0)", DATE)),
+    _rule("weekday", (1, 1), INT, _of_moment("ISODOW($0) - 1", DATE)),
+    _rule("dayname", (1, 1), STRING, _of_moment("LEFT(DAYNAME($0), 3)", DATE)),
+    _rule("monthname", (1, 1), STRING, _of_moment("LEFT(MONTHNAME($0), 3)", DATE)),
+    _rule("last_day", (1, 1), DATE, _of_moment("LAST_DAY($0)", DATE)),
+    _rule("next_day", (2, 2), DATE, _next_day),
+    _rule("trunc", (2, 2), DATE, _truncated),
+    _rule("date_trunc", (2, 2), TIMESTAMP, _truncated_moment),
+    _rule("months_between", (2, 3), DOUBLE, _months_between),
+    _rule("convert_timezone", (2, 3), TIMESTAMP_NTZ, _converted_zone),
+    _rule("current_timezone", (0, 0), STRING, lambda call: call.text("CURRENT_SETTING('TimeZone')")),
+    _rule("localtimestamp", (0, 0), TIMESTAMP_NTZ, lambda call: call.text("CAST(NOW() AS TIMESTAMP)")),
+    _rule("current_time", (0, 1), TIME, _now_of_day),
+    _rule("localtime", (0, 1), TIME, _now_of_day),
+    _rule("to_time", (1, 2), TIME, _read_time),
+    _rule("try_to_time", (1, 2), TIME, _read_time),
+)  # fmt: skip
+ARROW = (_TIME, _TRY_TIME)
+REFUSED = {
+    **dict.fromkeys(("window", "window_time", "session_window", "time_bucket"), "DuckDB groups by no windows of time of Spark's"),
+    **dict.fromkeys(("make_interval", "try_make_interval", "make_ym_interval"), "no values of its type leave DuckDB as Spark's do"),
+}

@@ -1,0 +1,323 @@
+"""Writes aggregates of statistics with Spark's meaning: regressions, percentiles, the mode, sums that are tried, bitmaps.
+
+percentiles     of the sorted values as a list, by Spark's formula
+mode() WITHIN GROUP (ORDER BY a DESC)       mode(a, true) of the last value: :func:`ordered_as_arguments`
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from sqlglot import exp
+
+from tablestore.sql.binding.signatures import ResultOf, Types, always, as_argument
+from tablestore.sql.binding.sqltypes import BIGINT, BINARY, DOUBLE, INT, STRING, VOID, SqlType, Type, array, decimal
+from tablestore.sql.duckdb.calls import refused_where
+from tablestore.sql.duckdb.floats import spread_as_spark
+from tablestore.sql.duckdb.functions.argumenttypes import binary, double, integer, written_integer
+from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
+from tablestore.sql.duckdb.functions.functionrule import MANY, FunctionRule, RuleCall
+from tablestore.sql.duckdb.quotients import average, average_of_doubles
+from tablestore.sql.query.dialect import CALL, Call
+from tablestore.types.datatypes import MAX_PRECISION
+
+_ORDERED = ("mode", "percentile_cont", "percentile_disc")
+_BITMAP_BYTES = 4096
+# Values up to here are doubles without loss.
+_WHOLE_DOUBLES = 2**53
+_ACCURACY = 10_000
+_BETWEEN = """CASE
+    WHEN LEN($0) = 0 OR $0 IS NULL THEN NULL
+    WHEN FLOOR((LEN($0) - 1) * $1) = CEIL((LEN($0) - 1) * $1)
+        OR $0[CAST(FLOOR((LEN($0) - 1) * $1) AS INT) + 1] = $0[CAST(CEIL((LEN($0) - 1) * $1) AS INT) + 1]
+    THEN $0[CAST(FLOOR((LEN($0) - 1) * $1) AS INT) + 1]
+    ELSE (CEIL((LEN($0) - 1) * $1) - (LEN($0) - 1) * $1) * $0[CAST(FLOOR((LEN($0) - 1) * $1) AS INT) + 1]
+        + ((LEN($0) - 1) * $1 - FLOOR((LEN($0) - 1) * $1)) * $0[CAST(CEIL((LEN($0) - 1) * $1) AS INT) + 1]
+END"""
+_RANKED = "$0[CASE WHEN CEIL($1 * LEN($0)) < 1 THEN 1 ELSE CAST(CEIL($1 * LEN($0)) AS INT) END]"
+
+
+def ordered_as_arguments(tree: exp.Expr) -> None:
+    """Makes the order of a WITHIN GROUP arguments of the call: the value, and true if the last one comes first."""
+    for node in list(tree.find_all(exp.WithinGroup)):
+        inner = node.this
+        called = inner.meta.get(CALL)
+        order = node.expression
+        if not isinstance(called, Call) or called.name not in _ORDERED or not isinstance(order, exp.Order):
+            continue
+        (ordered, *others) = order.expressions
+        if others or not isinstance(ordered, exp.Ordered) or not isinstance(inner, (exp.Anonymous, exp.AnonymousAggFunc)):
+            continue
+        arguments = [*inner.expressions, ordered.this.copy(), exp.true() if ordered.args.get("desc") else exp.false()]
+        if called.name == "mode" and inner.expressions:
+            continue
+        inner.set("expressions", arguments if called.name != "mode" else [*arguments, exp.true()])
+        if node.parent is None:
+            continue
+        node.replace(inner)
+
+
+def _values(call: RuleCall, value: exp.Expr) -> exp.Expr:
+    """The values that are no NULL, as a list in their order."""
+    listed = exp.Distinct(expressions=[value]) if call.is_distinct else value
+    rows = call.around(exp.Anonymous(this="LIST", expressions=[listed]))
+    return call.text("LIST_FILTER($0, LAMBDA _value: _value IS NOT NULL)", rows)
+
+
+def _sorted(call: RuleCall, value: exp.Expr, *, is_reversed: bool = False) -> exp.Expr:
+    direction = "DESC" if is_reversed else "ASC"
+    return call.text(f"LIST_SORT($0, '{direction}')", _values(call, value))
+
+
+def _unless_signed_zero(call: RuleCall, values: exp.Expr, result: exp.Expr) -> exp.Expr:
+    """A result, or a refusal where -0.0 is among the values: DuckDB puts it in no place before or behind 0.0."""
+    has_one = call.text("LEN(LIST_FILTER($0, LAMBDA _zero: _zero = 0 AND SIGNBIT(_zero))) > 0", values)
+    return refused_where(has_one, f"{call.name} of -0.0", result)
+
+
+def _of_lists(name: str, element: SqlType, result: SqlType, call: Callable[[Any], Any], kind: pa.DataType) -> ArrowFunction:
+    def over(lists: pa.Array) -> pa.Array:
+        return pa.array([None if values is None else call(values) for values in lists.to_pylist()], kind)
+
+    return ArrowFunction(name=name, arguments=(array(element),), result=result, call=over)
+
+
+def _combined(combine: "np.ufunc", empty: int) -> Callable[[list[bytes]], bytes]:
+    def of(bitmaps: list[bytes]) -> bytes:
+        whole = np.full(_BITMAP_BYTES, empty, np.uint8)
+        for bitmap in bitmaps:
+            part = np.zeros(_BITMAP_BYTES, np.uint8)
+            cut = bitmap[:_BITMAP_BYTES]
+            part[: len(cut)] = np.frombuffer(cut, np.uint8)
+            whole = combine(whole, part)
+        return whole.tobytes()
+
+    return of
+
+
+def _constructed(positions: list[int]) -> bytes:
+    bits = np.zeros(_BITMAP_BYTES * 8, np.uint8)
+    bits[np.array(positions, np.int64)] = 1
+    return np.packbits(bits, bitorder="little").tobytes()
+
+
+_BITMAP_AND = _of_lists("bitmap_and_agg", BINARY, BINARY, _combined(np.bitwise_and, 255), pa.binary())
+_BITMAP_OR = _of_lists("bitmap_or_agg", BINARY, BINARY, _combined(np.bitwise_or, 0), pa.binary())
+_BITMAP = _of_lists("bitmap_construct_agg", BIGINT, BINARY, _constructed, pa.binary())
+
+
+def _bitmap(function: ArrowFunction) -> Callable[[RuleCall], exp.Expr]:
+    def write(call: RuleCall) -> exp.Expr:
+        if function is not _BITMAP:
+            return function.of(call.text("COALESCE($0, CAST([] AS BLOB[]))", _values(call, binary(call, 0))))
+        positions = call.text("COALESCE($0, CAST([] AS BIGINT[]))", _values(call, integer(call, 0, BIGINT)))
+        is_outside = call.text("LEN(LIST_FILTER($0, LAMBDA _bit: _bit < 0 OR _bit > 32767)) > 0", positions)
+        return refused_where(is_outside, "bitmap_construct_agg of a place beyond 32767", function.of(positions))
+
+    return write
+
+
+def _regression(call: RuleCall) -> exp.Expr:
+    name = call.name
+    values = [double(call, 0), double(call, 1)]
+    if call.is_distinct:
+        raise call.refusal("with DISTINCT")
+    if name == "regr_count":
+        both = call.text("CASE WHEN $0 IS NOT NULL AND $1 IS NOT NULL THEN 1 END", *values)
+        return call.around(exp.Count(this=both))
+    if name in ("regr_avgx", "regr_avgy"):
+        place = 1 if name == "regr_avgx" else 0
+        both = call.text(f"CASE WHEN $0 IS NOT NULL AND $1 IS NOT NULL THEN ${place} END", *values)
+        return call.around(exp.Anonymous(this="AVG", expressions=[both]))
+    # DuckDB fails for a number that is none, and counts with what it has till then.
+    finite = call.text("ISFINITE($0) AND ISFINITE($1)", *values)
+    has_others = call.around(exp.Anonymous(this="BOOL_OR", expressions=[exp.Not(this=exp.paren(finite))]))
+    guarded = [call.text("CASE WHEN ISFINITE($0) AND ISFINITE($1) THEN $2 END", *values, value) for value in values]
+    result = call.around(exp.Anonymous(this=name.upper(), expressions=guarded))
+    if name in ("regr_slope", "regr_intercept"):
+        varies = call.around(exp.Anonymous(this="REGR_SXX", expressions=[one.copy() for one in guarded]))
+        result = call.text("CASE WHEN $0 <> 0 THEN $1 END", varies, result)
+    return refused_where(exp.Coalesce(this=has_others, expressions=[exp.false()]), f"{name} of NaN and infinity", result)
+
+
+def _approximate_type(types: Types, values: Sequence[exp.Expr]) -> Type:
+    share = types[1] if len(types) > 1 else None
+    return array(types[0]) if share is not None and share.name == "array" else types[0]
+
+
+def _share(call: RuleCall, place: int) -> exp.Expr:
+    value = call.values[place].unnest()
+    literal = value.this.unnest() if isinstance(value, exp.Cast) else value
+    if not isinstance(literal, exp.Literal) or not 0 <= float(literal.name) <= 1:
+        raise call.refusal("of a share that is computed, or not from 0 to 1")
+    return exp.cast(exp.Literal.string(literal.name), "DOUBLE")
+
+
+def _continuous(call: RuleCall) -> exp.Expr:
+    """Writes ``percentile_cont``, of a share, a value and its order."""
+    values = _sorted(call, double(call, 1), is_reversed=_is_reversed(call, 2))
+    return _unless_signed_zero(call, values, call.text(_BETWEEN, values, _share(call, 0)))
+
+
+def _discrete(call: RuleCall) -> exp.Expr:
+    kind = call.type(1)
+    if not kind.is_number:
+        raise call.refusal(f"of {kind}")
+    values = _sorted(call, double(call, 1), is_reversed=_is_reversed(call, 2))
+    return _unless_signed_zero(call, values, call.text(_RANKED, values, _share(call, 0)))
+
+
+def _is_reversed(call: RuleCall, place: int) -> bool:
+    if len(call.values) <= place:
+        raise call.refusal("without an order")
+    return bool(call.values[place].this)
+
+
+def _approximate(call: RuleCall) -> exp.Expr:
+    """Writes ``percentile_approx``, which is exact while there are no more values than its accuracy."""
+    kind = call.type(0)
+    if not kind.is_number or kind.is_decimal:
+        raise call.refusal(f"of {kind}")
+    accuracy = written_integer(call, 2, "an accuracy") if len(call.values) > 2 else _ACCURACY
+    if accuracy < 1:
+        raise call.mismatch(2, "a positive number")
+    values = _sorted(call, call.value(0))
+    shares = call.values[1]
+    if isinstance(shares, exp.Array):
+        written = [_share_of(call, one) for one in shares.expressions]
+        parts = ", ".join(_RANKED.replace("$1", f"CAST('{share}' AS DOUBLE)") for share in written)
+        result = call.text(f"CASE WHEN LEN($0) > 0 THEN [{parts}] END", values)
+    else:
+        share = _share_of(call, shares)
+        result = call.text(_RANKED.replace("$1", f"CAST('{share}' AS DOUBLE)"), values)
+    are_many = call.text(f"LEN($0) > {accuracy}", values)
+    result = refused_where(are_many, f"{call.name} of more values than its accuracy ({accuracy})", result)
+    if kind.is_float:
+        result = _unless_signed_zero(call, values, result)
+    if kind == BIGINT:
+        are_large = call.text(f"LEN(LIST_FILTER($0, LAMBDA _one: ABS(CAST(_one AS HUGEINT)) > {_WHOLE_DOUBLES})) > 0", values)
+        result = refused_where(are_large, f"{call.name} of whole numbers that are no doubles", result)
+    return call.as_result(result)
+
+
+def _share_of(call: RuleCall, value: exp.Expr) -> str:
+    plain = value.unnest()
+    literal = plain.this.unnest() if isinstance(plain, exp.Cast) else plain
+    if not isinstance(literal, exp.Literal) or not 0 <= float(literal.name) <= 1:
+        raise call.refusal("of a share that is computed, or not from 0 to 1")
+    return str(literal.name)
+
+
+def _mode(call: RuleCall) -> exp.Expr:
+    """Writes ``mode``: of several values that are most frequent the first or the last one, or a refusal where Spark takes any."""
+    kind = call.type(0)
+    if kind.is_nested or kind.is_float or kind.name == "interval":
+        raise call.refusal(f"of {kind}")
+    flags = [bool(one.this) if isinstance(one, exp.Boolean) else None for one in call.values[1:]]
+    if None in flags:
+        raise call.refusal("with a computed argument")
+    # As ``ordered_as_arguments`` has them: whether the last one is taken, and true.
+    is_last, is_deterministic = (flags[0], True) if len(flags) == 2 else (False, bool(flags and flags[0]))
+    histogram = call.around(exp.Anonymous(this="HISTOGRAM", expressions=[_distinct(call, call.value(0))]))
+    most = call.text(
+        "LIST_TRANSFORM(LIST_FILTER(MAP_ENTRIES($0), LAMBDA _entry: _entry.value = LIST_MAX(MAP_VALUES($0))), "
+        "LAMBDA _entry: _entry.key)",
+        histogram,
+    )
+    chosen = call.text(f"{'LIST_MAX' if is_last else 'LIST_MIN'}($0)", most)
+    if not is_deterministic:
+        chosen = refused_where(call.text("LEN($0) > 1", most), "mode of several values that are most frequent", chosen)
+    return call.as_result(chosen)
+
+
+def _distinct(call: RuleCall, value: exp.Expr) -> exp.Expr:
+    return exp.Distinct(expressions=[value]) if call.is_distinct else value
+
+
+def _sum_type(types: Types, values: Sequence[exp.Expr]) -> Type:
+    kind = types[0]
+    if kind is None or kind.name == "interval":
+        return kind
+    return decimal(kind.precision + 10, kind.scale) if kind.is_decimal else BIGINT if kind.is_integer else DOUBLE
+
+
+def _average_type(types: Types, values: Sequence[exp.Expr]) -> Type:
+    kind = types[0]
+    if kind is None or kind.name == "interval":
+        return kind
+    return decimal(kind.precision + 4, min(kind.scale + 4, MAX_PRECISION)) if kind.is_decimal else DOUBLE
+
+
+def _tried_sum(call: RuleCall) -> exp.Expr:
+    kind = call.type(0)
+    if not kind.is_number and kind not in (STRING, VOID):
+        raise call.refusal(f"of {kind}")
+    if kind.is_integer:
+        total = call.around(exp.Sum(this=_distinct(call, call.value(0))))
+        is_inside = f"$0 BETWEEN {-(2**63)} AND {2**63 - 1}"
+        tried = call.as_result(call.text(f"CASE WHEN {is_inside} THEN $0 END", total))
+        if kind != BIGINT:
+            return tried
+        # Spark gives NULL too where a sum on the way is out of range.
+        sides = [call.around(exp.Sum(this=_distinct(call, call.text(f"CASE WHEN $0 {sign} 0 THEN $0 END")))) for sign in "<>"]
+        on_the_way = call.text(f"{is_inside} AND (COALESCE($1, 0) < {-(2**63)} OR COALESCE($2, 0) > {2**63 - 1})", total, *sides)
+        return refused_where(on_the_way, "try_sum of numbers whose sum may be out of range on the way", tried)
+    if kind.is_decimal:
+        if kind.precision + 10 > MAX_PRECISION:
+            raise call.refusal(f"of decimals of more than {MAX_PRECISION - 10} digits")
+        return call.as_result(call.around(exp.Sum(this=_distinct(call, call.value(0)))))
+    return call.around(exp.Sum(this=_distinct(call, double(call, 0))))
+
+
+def _averaged(call: RuleCall) -> exp.Expr:
+    kind = call.type(0)
+    if not kind.is_number and kind not in (STRING, VOID):
+        raise call.refusal(f"of {kind}")
+    if kind.is_decimal:
+        if kind.precision + 10 > MAX_PRECISION:
+            raise call.refusal(f"of decimals of more than {MAX_PRECISION - 10} digits")
+        assert call.result is not None, "the average of a decimal has a type"
+        return average(call.around(exp.Avg(this=_distinct(call, call.value(0)))), call.result, kind)
+    return call.around(average_of_doubles(exp.Avg(this=_distinct(call, double(call, 0)))))
+
+
+def _deviation(call: RuleCall) -> exp.Expr:
+    value = double(call, 0)
+    node = call.around(exp.StddevSamp(this=_distinct(call, value)))
+    return spread_as_spark(node)
+
+
+def _ranked(call: RuleCall) -> exp.Expr:
+    return call.around(exp.Anonymous(this=call.name.upper()))
+
+
+def _rule(
+    name: str, bounds: tuple[int, int], result: ResultOf, write: Callable[[RuleCall], exp.Expr], *aliases: str
+) -> FunctionRule:
+    return FunctionRule(name=name, bounds=bounds, result=result, write=write, aliases=aliases, is_aggregate=True)
+
+
+RULES = (
+    _rule("bitmap_and_agg", (1, 1), always(BINARY), _bitmap(_BITMAP_AND)),
+    _rule("bitmap_or_agg", (1, 1), always(BINARY), _bitmap(_BITMAP_OR)),
+    _rule("bitmap_construct_agg", (1, 1), always(BINARY), _bitmap(_BITMAP)),
+    _rule("regr_count", (2, 2), always(BIGINT), _regression),
+    *(
+        _rule(name, (2, 2), always(DOUBLE), _regression)
+        for name in ("regr_avgx", "regr_avgy", "regr_sxx", "regr_syy", "regr_sxy", "regr_r2", "regr_slope", "regr_intercept")
+    ),
+    _rule("percentile_cont", (1, 1), always(DOUBLE), _continuous),
+    _rule("percentile_disc", (1, 1), always(DOUBLE), _discrete),
+    _rule("percentile_approx", (2, 3), _approximate_type, _approximate, "approx_percentile"),
+    _rule("mode", (0, 2), as_argument(), _mode),
+    _rule("try_sum", (1, 1), _sum_type, _tried_sum),
+    _rule("try_avg", (1, 1), _average_type, _averaged),
+    _rule("mean", (1, 1), _average_type, _averaged),
+    _rule("std", (1, 1), always(DOUBLE), _deviation),
+    _rule("rank", (0, MANY), always(INT), _ranked),
+    _rule("dense_rank", (0, MANY), always(INT), _ranked),
+    _rule("percent_rank", (0, MANY), always(DOUBLE), _ranked),
+)  # fmt: skip
+ARROW = (_BITMAP_AND, _BITMAP_OR, _BITMAP)
+REFUSED = dict.fromkeys(("kurtosis", "skewness"), "its last digits depend on how Spark parts the rows")

@@ -1,0 +1,369 @@
+"""Writes functions of texts and bytes with Spark's meaning."""
+
+from collections.abc import Callable, Sequence
+
+from sqlglot import exp
+
+from tablestore.sql.binding.coercion import common
+from tablestore.sql.binding.signatures import ResultOf, Types, always
+from tablestore.sql.binding.sqltypes import BIGINT, BINARY, BOOLEAN, DOUBLE, INT, STRING, VOID, Type
+from tablestore.sql.duckdb import texts
+from tablestore.sql.duckdb.calls import failing
+from tablestore.sql.duckdb.functions import textvalues
+from tablestore.sql.duckdb.functions.argumenttypes import binary, integer, text, written_text
+from tablestore.sql.duckdb.functions.arrowfunction import ARROW_PREFIX
+from tablestore.sql.duckdb.functions.functionrule import MANY, FunctionRule, RuleCall
+from tablestore.sql.duckdb.functions.valuefunctions import by_value
+
+_SOUNDEX = by_value("soundex", (STRING,), STRING, textvalues.soundex)
+_LEVENSHTEIN = by_value("levenshtein", (STRING, STRING), INT, textvalues.levenshtein)
+_JARO_WINKLER = by_value("jaro_winkler_similarity", (STRING, STRING), DOUBLE, textvalues.jaro_winkler)
+_LUHN_CHECK = by_value("luhn_check", (STRING,), BOOLEAN, textvalues.luhn_check)
+_MASK = by_value("mask", (STRING,) * 5, STRING, textvalues.mask, takes_nulls=True)
+_SUBSTRING_INDEX = by_value("substring_index", (STRING, STRING, INT), STRING, textvalues.substring_index)
+_INSTR = by_value("instr", (STRING, STRING, INT, INT), INT, textvalues.instr)
+_UNBASE64 = by_value("unbase64", (STRING,), BINARY, textvalues.unbase64)
+_TO_BASE32 = by_value("to_base32", (BINARY,), STRING, textvalues.to_base32)
+_FROM_BASE32 = by_value("from_base32", (STRING,), BINARY, textvalues.from_base32)
+_ENCODE = by_value("encode", (STRING, STRING), BINARY, textvalues.encode)
+_DECODE = by_value("decode", (BINARY, STRING), STRING, textvalues.decode)
+_IS_UTF8 = by_value("is_valid_utf8", (BINARY,), BOOLEAN, textvalues.is_utf8)
+_UTF8 = by_value("validate_utf8", (BINARY,), STRING, textvalues.utf8)
+_UTF8_OR_NONE = by_value("try_validate_utf8", (BINARY,), STRING, textvalues.utf8_or_none)
+_MADE_UTF8 = by_value("make_valid_utf8", (BINARY,), STRING, textvalues.made_utf8)
+_BETWEEN = by_value("bytes_between", (BINARY, INT, INT), BINARY, textvalues.bytes_between)
+_PADDED_LEFT = by_value("padded_left", (BINARY, INT, BINARY), BINARY, textvalues.padded_left)
+_PADDED_RIGHT = by_value("padded_right", (BINARY, INT, BINARY), BINARY, textvalues.padded_right)
+_OVERLAID = by_value("overlaid", (BINARY, BINARY, INT, INT), BINARY, textvalues.overlaid)
+_REVERSED = by_value("reversed_bytes", (BINARY,), BINARY, lambda data: data[::-1])
+_STRICT_BASE64 = by_value("strict_base64", (STRING,), BINARY, textvalues.strict_base64)
+_HEXADECIMAL = by_value("hexadecimal", (STRING,), BINARY, textvalues.hexadecimal)
+
+_MOST_INT = 2**31 - 1
+_LEAST = "CASE WHEN $1 < 0 THEN 0 ELSE $1 END"
+_IS_ASCII = "STRLEN($0) = LENGTH($0) AND STRLEN($1) = LENGTH($1)"
+_OVERLAY = """SUBSTRING($0, 1, CASE WHEN $2 < 1 THEN 0 ELSE $2 - 1 END) || $1 || CASE
+    WHEN {length} IS NULL THEN NULL
+    WHEN $2 + {length} > 0 THEN SUBSTRING($0, $2 + {length})
+    WHEN $2 + {length} = 0 THEN $0
+    ELSE SUBSTRING($0, GREATEST(LENGTH($0) + $2 + {length} + 1, 1))
+END"""
+_MASKS = ("X", "x", "n", None)
+
+
+def bytes_or_text(types: Types, values: Sequence[exp.Expr]) -> Type:
+    """BINARY for bytes, and else STRING."""
+    return None if types[0] is None else BINARY if types[0] == BINARY else STRING
+
+
+def _elt_type(types: Types, values: Sequence[exp.Expr]) -> Type:
+    if None in types:
+        return None
+    return BINARY if set(types[1:]) == {BINARY} else STRING
+
+
+def _first_type(types: Types, values: Sequence[exp.Expr]) -> Type:
+    return types[0] if types[0] is not None and types[0].name == "array" else bytes_or_text(types, values)
+
+
+def _as_int(value: exp.Expr) -> exp.Expr:
+    return exp.cast(value, "INT")
+
+
+def _trimmed(call: RuleCall) -> exp.Expr:
+    if len(call.values) == 1:
+        return call.text("TRIM($0, ' ')", text(call, 0))
+    return call.text("TRIM($0, $1)", text(call, 0), text(call, 1))
+
+
+def _length(template: str) -> Callable[[RuleCall], exp.Expr]:
+    """Writes a length. ``template``: of bytes."""
+
+    def write(call: RuleCall) -> exp.Expr:
+        return _as_int(call.text(template, binary(call, 0) if call.types[0] == BINARY else exp.Encode(this=text(call, 0))))
+
+    return write
+
+
+def _characters(call: RuleCall) -> exp.Expr:
+    return _as_int(
+        call.text("OCTET_LENGTH($0)", call.value(0)) if call.types[0] == BINARY else call.text("LENGTH($0)", text(call, 0))
+    )
+
+
+def _ascii(call: RuleCall) -> exp.Expr:
+    value = _MADE_UTF8.of(call.value(0)) if call.types[0] == BINARY else text(call, 0)
+    return _as_int(call.text("CASE WHEN $0 = '' THEN 0 ELSE ORD($0) END", value))
+
+
+def _base64(call: RuleCall) -> exp.Expr:
+    return call.text("TO_BASE64($0)", binary(call, 0))
+
+
+def _hex(call: RuleCall) -> exp.Expr:
+    kind = call.types[0]
+    if kind is None:
+        return call.text("HEX($0)")
+    if kind.is_number:
+        return call.text("CASE WHEN $0 = 0 THEN '0' ELSE LTRIM(TO_HEX($0), '0') END", integer(call, 0, BIGINT))
+    if kind not in (STRING, BINARY, VOID):
+        raise call.mismatch(0, "a number, a text or bytes")
+    return call.text("HEX($0)", binary(call, 0))
+
+
+def _space(call: RuleCall) -> exp.Expr:
+    return call.text("REPEAT(' ', CASE WHEN $0 < 0 THEN 0 ELSE $0 END)", integer(call, 0))
+
+
+def _distance(call: RuleCall) -> exp.Expr:
+    values = text(call, 0), text(call, 1)
+    beyond = f"{ARROW_PREFIX}{_LEVENSHTEIN.name}($0, $1)"
+    distance = call.text(f"CASE WHEN {_IS_ASCII} THEN CAST(LEVENSHTEIN($0, $1) AS INT) ELSE {beyond} END", *values)
+    if len(call.values) == 2:
+        return distance
+    return call.text(
+        "CASE WHEN $0 IS NULL OR $1 IS NULL THEN NULL WHEN $0 <= $1 THEN $0 ELSE CAST(-1 AS INT) END", distance, integer(call, 2)
+    )
+
+
+def _elt(call: RuleCall) -> exp.Expr:
+    place = integer(call, 0)
+    as_value = binary if call.result == BINARY else text
+    values = [as_value(call, at) for at in range(1, len(call.values))]
+    branches = [
+        exp.If(this=exp.EQ(this=place.copy(), expression=exp.Literal.number(at)), true=value) for at, value in enumerate(values, 1)
+    ]
+    is_outside = call.text(f"NOT $0 BETWEEN 1 AND {len(values)}", place)
+    return failing(is_outside, f"the function `elt`: expected a place from 1 to {len(values)}", exp.Case(ifs=branches))
+
+
+def _find_in_set(call: RuleCall) -> exp.Expr:
+    place = """CASE
+        WHEN $0 IS NULL OR $1 IS NULL THEN NULL
+        WHEN CONTAINS($0, ',') THEN 0
+        ELSE COALESCE(LIST_POSITION(STRING_SPLIT($1, ','), $0), 0)
+    END"""
+    return _as_int(call.text(place, text(call, 0), text(call, 1)))
+
+
+def _quoted(call: RuleCall) -> exp.Expr:
+    return call.text("CHR(39) || REPLACE($0, CHR(39), CHR(92) || CHR(39)) || CHR(39)", text(call, 0))
+
+
+def _masked(call: RuleCall) -> exp.Expr:
+    kind = call.type(0)
+    if kind not in (STRING, VOID):
+        raise call.mismatch(0, "a text")
+    masks: list[exp.Expr] = []
+    for place, mask in enumerate(_MASKS, 1):
+        if place >= len(call.values):
+            masks.append(exp.null() if mask is None else exp.Literal.string(mask))
+            continue
+        value = call.values[place]
+        if not isinstance(value, exp.Null) and len(written_text(call, place, "a character")) != 1:
+            raise call.mismatch(place, "one character")
+        masks.append(value.copy())
+    return _MASK.of(*(exp.cast(one, "TEXT") for one in (text(call, 0), *masks)))
+
+
+def _part(call: RuleCall) -> exp.Expr:
+    """Writes ``substring``, ``left`` and their like: those of bytes here."""
+    if call.types[0] != BINARY:
+        return texts.substring(call.node) if isinstance(call.node, exp.Substring) else _end(call)
+    if call.name == "left":
+        return _BETWEEN.of(call.value(0), exp.cast(exp.Literal.number(1), "INT"), integer(call, 1))
+    if call.name == "right":
+        raise call.refusal("of bytes")
+    length = integer(call, 2) if len(call.values) > 2 else exp.cast(exp.Literal.number(_MOST_INT), "INT")
+    return _BETWEEN.of(call.value(0), integer(call, 1), length)
+
+
+def _end(call: RuleCall) -> exp.Expr:
+    return call.text(f"{call.name.upper()}($0, {_LEAST})", text(call, 0), integer(call, 1))
+
+
+def _padded(call: RuleCall) -> exp.Expr:
+    function, is_left = call.name.upper(), call.name == "lpad"
+    if call.types[0] == BINARY:
+        padding = binary(call, 2) if len(call.values) > 2 else call.text("CAST('\\x00' AS BLOB)")
+        return (_PADDED_LEFT if is_left else _PADDED_RIGHT).of(call.value(0), integer(call, 1), padding)
+    padding = text(call, 2) if len(call.values) > 2 else exp.Literal.string(" ")
+    if isinstance(padding, exp.Literal) and padding.name:
+        return call.text(f"{function}($0, {_LEAST}, $2)", text(call, 0), integer(call, 1), padding)
+    chosen = f"""CASE
+        WHEN $2 IS NULL THEN NULL
+        WHEN $2 = '' THEN LEFT($0, {_LEAST})
+        ELSE {function}($0, {_LEAST}, CASE WHEN $2 = '' THEN ' ' ELSE $2 END)
+    END"""
+    return call.text(chosen, text(call, 0), integer(call, 1), padding)
+
+
+def _overlaid(call: RuleCall) -> exp.Expr:
+    length = integer(call, 3) if len(call.values) > 3 else exp.cast(exp.Literal.number(-1), "INT")
+    if call.types[0] == BINARY:
+        return _OVERLAID.of(call.value(0), binary(call, 1), integer(call, 2), length)
+    if len(call.values) < 4:
+        template = _OVERLAY.format(length="LENGTH($1)")
+    else:
+        template = _OVERLAY.format(length="(CASE WHEN $3 < 0 THEN LENGTH($1) ELSE $3 END)")
+    return call.text(template, text(call, 0), text(call, 1), integer(call, 2), length)
+
+
+def _reversed(call: RuleCall) -> exp.Expr:
+    kind = call.type(0)
+    if kind.name == "array":
+        return call.text("LIST_REVERSE($0)")
+    return _REVERSED.of(call.value(0)) if kind == BINARY else call.text("REVERSE($0)", text(call, 0))
+
+
+def _compared(call: RuleCall) -> exp.Expr:
+    """Writes ``startswith``, ``endswith`` and ``contains``: bytes by their hexadecimal digits, two for each."""
+    if BINARY not in call.types:
+        function = {"startswith": "STARTS_WITH", "endswith": "ENDS_WITH", "contains": "CONTAINS"}[call.name]
+        return call.text(f"{function}($0, $1)", text(call, 0), text(call, 1))
+    values = binary(call, 0), binary(call, 1)
+    if call.name == "startswith":
+        return call.text("STARTS_WITH(HEX($0), HEX($1))", *values)
+    if call.name == "endswith":
+        return call.text("ENDS_WITH(HEX($0), HEX($1))", *values)
+    spaced = r"REGEXP_REPLACE(HEX({}), '..', '.\0', 'g')"
+    return call.text(f"CONTAINS({spaced.format('$0')}, {spaced.format('$1')})", *values)
+
+
+def _instr(call: RuleCall) -> exp.Expr:
+    values = text(call, 0), text(call, 1)
+    if len(call.values) == 2:
+        return _as_int(call.text("INSTR($0, $1)", *values))
+    occurrence = integer(call, 3) if len(call.values) > 3 else exp.cast(exp.Literal.number(1), "INT")
+    return _INSTR.of(*values, integer(call, 2), occurrence)
+
+
+def _located(call: RuleCall) -> exp.Expr:
+    values = text(call, 0), text(call, 1)
+    if len(call.values) == 2:
+        return _as_int(call.text("INSTR($0, $1)", *values))
+    start = integer(call, 2)
+    place = """CASE
+        WHEN $2 IS NULL THEN 0
+        WHEN $0 IS NULL OR $1 IS NULL THEN NULL
+        WHEN $2 < 1 THEN 0
+        WHEN $1 = '' THEN 1
+        WHEN INSTR(SUBSTRING($0, $2), $1) = 0 THEN 0
+        ELSE INSTR(SUBSTRING($0, $2), $1) + $2 - 1
+    END"""
+    return _as_int(call.text(place, *values, start))
+
+
+def _decoded_type(types: Types, values: Sequence[exp.Expr]) -> Type:
+    if len(types) == 2:
+        return STRING
+    # Its value where nothing matches is a NULL of a text.
+    return common([*types[2::2], types[-1] if len(types) % 2 == 0 else STRING])
+
+
+def _decoded(call: RuleCall) -> exp.Expr:
+    """Writes ``decode``: of bytes in a character set, or of a value among others, of which NULL is one."""
+    if len(call.values) == 2:
+        return _DECODE.of(binary(call, 0), text(call, 1))
+    kind = call.type(0)
+    pairs = range(1, len(call.values) - 1, 2)
+    if any(call.type(at) not in (kind, VOID) for at in pairs) and kind != VOID:
+        raise call.refusal("of a value among others of other types")
+    result = call.result
+    if result is None or not result.is_known:
+        raise call.refusal("of values of types that are not known")
+    branches = []
+    for at in pairs:
+        if VOID in (kind, call.type(at)):
+            both = (kind, call.type(at)) == (VOID, VOID)
+            condition = exp.true() if both else call.text("$0 IS NULL", call.value(0 if kind != VOID else at))
+        else:
+            condition = call.text("$0 = $1 OR $0 IS NULL AND $1 IS NULL", call.value(0), call.value(at))
+        branches.append(exp.If(this=condition, true=call.value(at + 1, result)))
+    default = call.value(len(call.values) - 1, result) if len(call.values) % 2 == 0 else exp.null()
+    return call.as_result(exp.Case(ifs=branches, default=default))
+
+
+def _to_binary(call: RuleCall) -> exp.Expr:
+    form = written_text(call, 1, "a format").lower() if len(call.values) > 1 else "hex"
+    value = text(call, 0)
+    is_try = call.name == "try_to_binary"
+    if form in ("utf-8", "utf8"):
+        return call.text("ENCODE($0)", value)
+    if form not in ("hex", "base64"):
+        if is_try:
+            return exp.cast(exp.null(), "BLOB")
+        raise call.mismatch(1, "the format hex, utf-8 or base64")
+    data = (_HEXADECIMAL if form == "hex" else _STRICT_BASE64).of(value)
+    if is_try:
+        return data
+    is_wrong = call.text("$0 IS NOT NULL AND $1 IS NULL", value, data)
+    return failing(is_wrong, f"the function `to_binary`: expected a text of the format {form}", data)
+
+
+def _rule(
+    name: str, bounds: tuple[int, int], result: ResultOf, write: Callable[[RuleCall], exp.Expr], *aliases: str
+) -> FunctionRule:
+    return FunctionRule(name=name, bounds=bounds, result=result, write=write, aliases=aliases)
+
+
+RULES = (
+    _rule("btrim", (1, 2), always(STRING), _trimmed),
+    _rule("bit_length", (1, 1), always(INT), _length("OCTET_LENGTH($0) * 8")),
+    _rule("octet_length", (1, 1), always(INT), _length("OCTET_LENGTH($0)")),
+    _rule("length", (1, 1), always(INT), _characters, "len", "char_length", "character_length"),
+    _rule("ascii", (1, 1), always(INT), _ascii),
+    _rule("base64", (1, 1), always(STRING), _base64),
+    _rule("unbase64", (1, 1), always(BINARY), lambda call: _UNBASE64.of(text(call, 0))),
+    _rule("to_base32", (1, 1), always(STRING), lambda call: _TO_BASE32.of(binary(call, 0))),
+    _rule("from_base32", (1, 1), always(BINARY), lambda call: _FROM_BASE32.of(text(call, 0))),
+    _rule("hex", (1, 1), always(STRING), _hex),
+    _rule("unhex", (1, 1), always(BINARY), lambda call: _HEXADECIMAL.of(text(call, 0))),
+    _rule("space", (1, 1), always(STRING), _space),
+    _rule("soundex", (1, 1), always(STRING), lambda call: _SOUNDEX.of(text(call, 0))),
+    _rule("levenshtein", (2, 3), always(INT), _distance),
+    _rule(
+        "jaro_winkler_similarity", (2, 2), always(DOUBLE), lambda call: _JARO_WINKLER.of(text(call, 0), text(call, 1))
+    ),
+    _rule("elt", (2, MANY), _elt_type, _elt),
+    _rule("find_in_set", (2, 2), always(INT), _find_in_set),
+    _rule("quote", (1, 1), always(STRING), _quoted),
+    _rule("luhn_check", (1, 1), always(BOOLEAN), lambda call: _LUHN_CHECK.of(text(call, 0))),
+    _rule("mask", (1, 5), always(STRING), _masked),
+    _rule(
+        "substring_index", (3, 3), always(STRING),
+        lambda call: _SUBSTRING_INDEX.of(text(call, 0), text(call, 1), integer(call, 2)),
+    ),
+    _rule("substring", (1, 3), bytes_or_text, _part, "substr"),
+    _rule("left", (2, 2), bytes_or_text, _part),
+    _rule("right", (2, 2), always(STRING), _part),
+    _rule("lpad", (2, 3), bytes_or_text, _padded),
+    _rule("rpad", (2, 3), bytes_or_text, _padded),
+    _rule("overlay", (1, 4), bytes_or_text, _overlaid),
+    _rule("reverse", (1, 1), _first_type, _reversed),
+    _rule("startswith", (2, 2), always(BOOLEAN), _compared),
+    _rule("endswith", (2, 2), always(BOOLEAN), _compared),
+    _rule("contains", (2, 2), always(BOOLEAN), _compared),
+    _rule("instr", (2, 4), always(INT), _instr),
+    # As sqlglot has them, the part behind the text.
+    _rule("locate", (2, 3), always(INT), _located),
+    _rule("position", (1, 3), always(INT), _located),
+    _rule("is_valid_utf8", (1, 1), always(BOOLEAN), lambda call: _IS_UTF8.of(binary(call, 0))),
+    _rule("validate_utf8", (1, 1), always(STRING), lambda call: _UTF8.of(binary(call, 0))),
+    _rule("try_validate_utf8", (1, 1), always(STRING), lambda call: _UTF8_OR_NONE.of(binary(call, 0))),
+    _rule("make_valid_utf8", (1, 1), always(STRING), lambda call: _MADE_UTF8.of(binary(call, 0))),
+    _rule("encode", (2, 2), always(BINARY), lambda call: _ENCODE.of(text(call, 0), text(call, 1))),
+    _rule("decode", (2, MANY), _decoded_type, _decoded),
+    _rule("to_binary", (1, 2), always(BINARY), _to_binary),
+    _rule("try_to_binary", (1, 2), always(BINARY), _to_binary),
+)  # fmt: skip
+ARROW = (
+    _SOUNDEX, _LEVENSHTEIN, _JARO_WINKLER, _LUHN_CHECK, _MASK, _SUBSTRING_INDEX, _INSTR, _UNBASE64, _TO_BASE32, _FROM_BASE32,
+    _ENCODE, _DECODE, _IS_UTF8, _UTF8, _UTF8_OR_NONE, _MADE_UTF8, _BETWEEN, _PADDED_LEFT, _PADDED_RIGHT,
+    _OVERLAID, _REVERSED, _HEXADECIMAL,
+    _STRICT_BASE64,
+)  # fmt: skip
+REFUSED = {
+    **dict.fromkeys(("collate", "collation", "collations"), "DuckDB has no collations of Spark's"),
+    "sentences": "it goes by Java's borders of words",
+}
