@@ -86,6 +86,10 @@ class DefaultSource(DataSource):
 
     @_without_frames
     def streamReader(self, schema: "StructType") -> "StreamReader":
+        from pyspark_tablestore.sparkversion import lacks, limits_batches
+
+        if not limits_batches:
+            raise lacks('readStream.format("tablestore")', "4.2", "read the changes with table.consume()")
         from pyspark_tablestore.streaming import streamreader
 
         return streamreader.make_stream_reader(self.options, schema, self._pin)

@@ -24,7 +24,6 @@ from pyspark_tablestore.layers import ReadyLayer, layer_scans, ready
 from pyspark_tablestore.native import (
     MOST_SCANS,
     NativeRule,
-    column,
     listing_threshold,
     names_unicode_paths,
     native_scan,
@@ -36,7 +35,7 @@ from pyspark_tablestore.publish import spark_log
 from pyspark_tablestore.reader import pin_options
 from pyspark_tablestore.sourceoptions import PINNED, parse_options, placed
 from pyspark_tablestore.systemtables import MetadataPin
-from pyspark_tablestore.tasks import Batches, computed_numbers, run_tasks
+from pyspark_tablestore.tasks import Batches, placed_by, run_tasks
 from pyspark_tablestore.writer import prepare, write_task
 from tablestore.distributed.layers import Layer
 from tablestore.distributed.read import ReadPin, ReadPlan, filter_text, pinned_fields, plan_read, planned_layer
@@ -244,7 +243,7 @@ def clustered(df: DataFrame, spec: TableSpec, schema_id: int) -> DataFrame:
         chunks = [keys.column(name).chunk(0) for name in keys.column_names] if keys.num_rows else list(columns)
         return pa.array(bucket_of(chunks, [field.type for field in fields], count, function), pa.int32())
 
-    return df.repartitionById(count, computed_numbers(buckets, [column(field.name) for field in fields]))
+    return placed_by(df, count, buckets, [field.name for field in fields])
 
 
 def _native_rule(spark: SparkSession, pin: ReadPin, names: Sequence[str], predicate: Predicate | None) -> NativeRule | None:
