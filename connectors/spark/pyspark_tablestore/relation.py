@@ -34,6 +34,7 @@ from pyspark_tablestore.native import (
 from pyspark_tablestore.publish import spark_log
 from pyspark_tablestore.reader import pin_options
 from pyspark_tablestore.sourceoptions import PINNED, parse_options, placed
+from pyspark_tablestore.sparkserver import check_server
 from pyspark_tablestore.systemtables import MetadataPin
 from pyspark_tablestore.tasks import Batches, placed_by, run_tasks
 from pyspark_tablestore.writer import prepare, write_task
@@ -96,6 +97,7 @@ def read(
     ``table`` is a path, or ``database.table`` with a ``warehouse``. ``filter`` is SQL text with the meaning that it has in a scan.
     It also leaves out files, which ``where`` on the DataFrame does not. Raises tablestore's errors.
     """
+    check_server(spark)
     texts = {"snapshot-id": snapshot_id, "timestamp-millis": timestamp_millis, "filter": filter}
     relation_options = {
         **placed(table, warehouse, storage_options),
@@ -156,6 +158,7 @@ def write(
     a table with a fixed number of buckets, so that one task writes all of a bucket: slower to write, and read without a merge.
     ``missing_columns`` as in ``Table.upsert``. Raises tablestore's errors for what it refuses, Spark's for tasks that failed.
     """
+    check_server(df.sparkSession)
     if mode not in ("append", "overwrite"):
         raise InvalidInputError(f"expected the mode append or overwrite, found {mode!r}")
     commit_options = {"commit-user": commit_user, "commit-identifier": commit_identifier, "missing-columns": missing_columns}

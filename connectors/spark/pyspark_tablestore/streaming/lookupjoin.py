@@ -18,6 +18,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql import types as spark
 
 from pyspark_tablestore.sourceoptions import parse_options, placed
+from pyspark_tablestore.sparkserver import check_server
 from pyspark_tablestore.sparkversion import TimeType
 from pyspark_tablestore.tasks import Batches, plain_errors
 from pyspark_tablestore.typemapping import arrow_schema, spark_type, to_spark
@@ -55,6 +56,7 @@ def lookup(
     null matches nothing. ``columns``: names, or new names and the table's; by default all but the key. ``table``, ``warehouse`` and
     ``storage_options`` as for ``read``. Raises InvalidInputError.
     """
+    check_server(df.sparkSession)
     handle, spec = parse_options(placed(table, warehouse, storage_options)).open_any()
     if isinstance(handle, SystemTable):
         raise UnsupportedError(
