@@ -26,7 +26,7 @@ from tablestore.io.opening import open_store
 
 Status = Literal["ok", "absent", "warning", "problem"]
 REQUIRED = ("pyarrow", "numpy", "fastavro", "sqlglot", "fsspec", "filelock", "tenacity", "pyroaring", "typer", "rich")
-OLDEST_PYTHON, OLDEST_JAVA, OLDEST_SPARK = (3, 11), 17, (4, 3)
+OLDEST_PYTHON, OLDEST_JAVA, OLDEST_SPARK = (3, 11), 17, (4, 0)
 LITTLE_SPACE_BYTES = 1 << 30
 
 
@@ -76,7 +76,7 @@ def _spark() -> Iterator[Check]:
     if spark is None:
         yield _optional("pyspark", "spark", "for Spark")
     elif _numbers(spark) < OLDEST_SPARK:
-        yield Check(name="pyspark", status="problem", detail=spark, fix="pip install 'tablestore[spark]' (4.3 or later)")
+        yield Check(name="pyspark", status="problem", detail=spark, fix="pip install 'tablestore[spark]' (4.0 or later)")
     else:
         yield Check(name="pyspark", status="ok", detail=spark)
     if java is None:

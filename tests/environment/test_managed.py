@@ -446,6 +446,8 @@ def test_every_catalog_takes_statements(metastore: str, tmp_path: Path, rows_of:
 def test_an_engine_that_is_not_installed_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ts.InvalidInputError, match="no query engine 'duckbd'; did you mean 'duckdb'"):
         ts.TableEnvironment.create(engine="duckbd")
+    with pytest.raises(ts.UnsupportedError, match="no query engine 'sail': Sail gives other values than Spark"):
+        ts.TableEnvironment.create(engine="sail")
     from importlib.metadata import EntryPoint, EntryPoints
 
     broken = EntryPoints([EntryPoint(name="spark", value="nope_at_all:open_engine", group="tablestore.query_engines")])

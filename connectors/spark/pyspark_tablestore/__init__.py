@@ -80,26 +80,36 @@ class DefaultSource(DataSource):
 
     @_without_frames
     def reader(self, schema: "StructType") -> "TableReader | MetadataReader":
-        from pyspark_tablestore import reader
+        from pyspark_tablestore import reader, sparkserver
 
+        sparkserver.check_schema(schema)
         return reader.make_reader(self.options, schema, self._pin)
 
     @_without_frames
     def streamReader(self, schema: "StructType") -> "StreamReader":
+        from pyspark_tablestore.sparkserver import check_schema
+        from pyspark_tablestore.sparkversion import lacks, limits_batches
+
+        check_schema(schema)
+        if not limits_batches:
+            raise lacks('readStream.format("tablestore")', "4.2", "read the changes with table.consume()")
         from pyspark_tablestore.streaming import streamreader
 
         return streamreader.make_stream_reader(self.options, schema, self._pin)
 
     @_without_frames
     def writer(self, schema: "StructType", overwrite: bool) -> "SparkTableWriter":
-        from pyspark_tablestore import writer
+        from pyspark_tablestore import sparkserver, writer
 
+        sparkserver.check_schema(schema)
         return writer.make_writer(self.options, schema, overwrite=overwrite)
 
     @_without_frames
     def streamWriter(self, schema: "StructType", overwrite: bool) -> "StreamWriter":
+        from pyspark_tablestore.sparkserver import check_schema
         from pyspark_tablestore.streaming import sink
 
+        check_schema(schema)
         return sink.make_stream_writer(self.options, schema, overwrite=overwrite)
 
 
@@ -108,8 +118,11 @@ def register(spark: "SparkSession") -> None:
     ``python3`` that is not the driver's.
 
     Spark's workers run ``python3`` where ``PYSPARK_PYTHON`` names nothing else. Where they run beside the driver (``local``), they
-    run the driver's interpreter from now on.
+    run the driver's interpreter from now on. Raises UnsupportedError for a server that is no Apache Spark.
     """
+    from pyspark_tablestore.sparkserver import check_server
+
+    check_server(spark)
     context = getattr(spark, "_sc", None)
     if context is not None and context.master.startswith("local") and "PYSPARK_PYTHON" not in os.environ:
         # pyspark itself would have taken this from the environment when the session began.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_tablestore.publish import spark_log
 from pyspark_tablestore.sourceoptions import parse_options, placed
+from pyspark_tablestore.sparkserver import check_server
 from pyspark_tablestore.tasks import run_each
 from tablestore.distributed.compact import CompactTask, commit_tasks, plan_compaction, run_task
 from tablestore.distributed.spec import TableSpec
@@ -43,6 +44,7 @@ def compact(
     ``full``, ``partitions`` and the result are those of ``Table.compact``; ``storage_options`` are the options of the file system.
     Raises the first error of a bucket, behind the commit of the other buckets of its round.
     """
+    check_server(spark)
     handle, spec = parse_options(placed(table, storage_options=storage_options)).open()
     chosen = None if partitions is None else [dict(partition) for partition in partitions]
     report = CompactReport()

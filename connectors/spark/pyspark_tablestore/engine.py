@@ -33,6 +33,7 @@ from pyspark_tablestore.query.sealing import lists_subqueries, sealed
 from pyspark_tablestore.query.sparksession import own_session, running_session
 from pyspark_tablestore.query.streamedrows import streamed_batches
 from pyspark_tablestore.relation import read_by, read_pinned, write_job
+from pyspark_tablestore.sparkserver import check_server
 from pyspark_tablestore.streaming.ingest import SparkIngest
 from pyspark_tablestore.streaming.inserting import StreamingInsert, start_insert
 from pyspark_tablestore.typemapping import arrow_schema, collectable, result_schema, spark_schema
@@ -136,6 +137,7 @@ class SparkEngine:
     takes_hints = True
 
     def __init__(self, spark: SparkSession, *, owned: bool = False, ids: Ids | None = None) -> None:
+        check_server(spark)
         self._spark, self._owned = spark, owned
         self._closed = False
         self._runs: set[_Run] = set()
@@ -389,7 +391,10 @@ class SparkEngine:
 
 
 def open_engine(session: object | None = None, **settings: str) -> SparkEngine:
-    """The engine over a session: the given one, the one that runs in this process, or a new local one with ``settings``."""
+    """The engine over a session: the given one, the one that runs in this process, or a new local one with ``settings``.
+
+    Raises UnsupportedError for a session of a server that is no Apache Spark.
+    """
     if session is not None and not _is_session(session):
         raise InvalidInputError(f"expected a SparkSession as spark, found {type(session).__module__}.{type(session).__qualname__}")
     spark_session: Any = session or running_session()

@@ -4,10 +4,10 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.udtf import UserDefinedTableFunction
 
+from pyspark_tablestore.sparkversion import arrow_udf, lacks
 from tablestore.environment.engine import Function
 from tablestore.errors import InvalidInputError
 
@@ -27,7 +27,9 @@ def register_function(spark: SparkSession, name: str, function: Function) -> Non
             f"function {function.name}: Spark needs the type of what it returns; say returns=…, or write type hints",
             kind="function",
         )
-    returns = from_arrow_type(function.returns)
+    if function.by_column and arrow_udf is None:
+        raise lacks("functions of Arrow columns", "4.1", f"let function {function.name} take and return single values")
+    returns = from_arrow_type(function.returns, prefer_timestamp_ntz=True)
     make: Any = arrow_udf if function.by_column else sf.udf
 
     def called(*values: Any) -> Any:

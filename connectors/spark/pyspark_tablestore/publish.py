@@ -20,6 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark_tablestore.sourceoptions import parse_options, placed
+from pyspark_tablestore.sparkserver import check_server
 from pyspark_tablestore.tasks import Batches, run_tasks
 from tablestore.distributed.publish import publish_slot
 from tablestore.distributed.spec import TableSpec
@@ -49,6 +50,7 @@ def publish(
     ``storage_options`` are the options of the file system. Every slot is tried; then the first error is raised. Raises
     tablestore's errors, StorageError for tasks that Spark gave up.
     """
+    check_server(spark)
     handle, spec = parse_options(placed(table, storage_options=storage_options)).open()
     return _publish_slots(spark, spec, handle, look=look)
 

@@ -1,6 +1,7 @@
 """Reads tables in Spark.
 
-Columns are fixed where a relation is made, its snapshot where it is first used; tasks read what was planned then.
+Columns are fixed where a relation is made, its snapshot where it is first used (in Spark 4.0 where it is made); tasks read what was
+planned then.
 
 Filters are never taken from Spark (``pushFilters`` is not overridden): Spark keeps one plan per relation, and a filter pushed for
 one use of a DataFrame would silently drop rows from its other uses. Spark filters what it is given; the options ``filter`` and
@@ -18,6 +19,7 @@ from pyspark.sql.types import StructType
 
 from pyspark_tablestore.native import NativeRule
 from pyspark_tablestore.sourceoptions import SourceOptions, parse_options
+from pyspark_tablestore.sparkversion import keeps_readers
 from pyspark_tablestore.streaming.changeorigin import with_origin
 from pyspark_tablestore.streaming.sourcerequest import asked_fields, stream_request
 from pyspark_tablestore.systemtables import MetadataPin, MetadataReader, make_metadata_reader, metadata_fields
@@ -55,10 +57,12 @@ class TableReader(DataSourceReader):
             )
         return [InputPartition(task.to_bytes()) for task in plan.tasks]
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """The task's rows in Spark's layout."""
-        # Spark makes a task without a value where there is none, to have something to run.
-        return iter(()) if partition.value is None else read_ahead(_read(self._pin.spec, partition.value, self._target))
+        # Spark makes a task without a value where there is none, to have something to run; Spark 4.0 one without a partition.
+        if partition is None or partition.value is None:
+            return iter(())
+        return read_ahead(_read(self._pin.spec, partition.value, self._target))
 
 
 def read_ahead(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -93,14 +97,15 @@ def make_reader(options: Mapping[str, str], schema: StructType, pin: ReadPin | M
     """A reader of ``schema``, of the columns that ``pin`` fixed.
 
     Spark calls this once per relation, when it is first used, and keeps what it plans. So this is where a relation that asks for
-    no certain snapshot gets the newest one: a view that was made before an INSERT shows it.
+    no certain snapshot gets the newest one: a view that was made before an INSERT shows it. Spark 4.0 calls it for each place of a
+    query that reads the relation, which have to read the same rows: there the snapshot is the one of when the relation was made.
     """
     with plain_errors():
         parsed = parse_options(options)
         parsed.check_batch()
         if pin is None:
             pin = pin_options(parsed)
-        elif isinstance(pin, ReadPin) and not parsed.travels:
+        elif isinstance(pin, ReadPin) and not parsed.travels and keeps_readers:
             pin = at_newest(pin)
         if isinstance(pin, MetadataPin):
             return make_metadata_reader(pin, parsed, schema)

@@ -24,7 +24,6 @@ from pyspark_tablestore.layers import ReadyLayer, layer_scans, ready
 from pyspark_tablestore.native import (
     MOST_SCANS,
     NativeRule,
-    column,
     listing_threshold,
     names_unicode_paths,
     native_scan,
@@ -35,8 +34,9 @@ from pyspark_tablestore.native import (
 from pyspark_tablestore.publish import spark_log
 from pyspark_tablestore.reader import pin_options
 from pyspark_tablestore.sourceoptions import PINNED, parse_options, placed
+from pyspark_tablestore.sparkserver import check_server
 from pyspark_tablestore.systemtables import MetadataPin
-from pyspark_tablestore.tasks import Batches, computed_numbers, run_tasks
+from pyspark_tablestore.tasks import Batches, placed_by, run_tasks
 from pyspark_tablestore.writer import prepare, write_task
 from tablestore.distributed.layers import Layer
 from tablestore.distributed.read import ReadPin, ReadPlan, filter_text, pinned_fields, plan_read, planned_layer
@@ -97,6 +97,7 @@ def read(
     ``table`` is a path, or ``database.table`` with a ``warehouse``. ``filter`` is SQL text with the meaning that it has in a scan.
     It also leaves out files, which ``where`` on the DataFrame does not. Raises tablestore's errors.
     """
+    check_server(spark)
     texts = {"snapshot-id": snapshot_id, "timestamp-millis": timestamp_millis, "filter": filter}
     relation_options = {
         **placed(table, warehouse, storage_options),
@@ -169,6 +170,7 @@ def write(
     a table with a fixed number of buckets, so that one task writes all of a bucket: slower to write, and read without a merge.
     ``missing_columns`` as in ``Table.upsert``. Raises tablestore's errors for what it refuses, Spark's for tasks that failed.
     """
+    check_server(df.sparkSession)
     if mode not in ("append", "overwrite"):
         raise InvalidInputError(f"expected the mode append or overwrite, found {mode!r}")
     commit_options = {"commit-user": commit_user, "commit-identifier": commit_identifier, "missing-columns": missing_columns}
@@ -256,7 +258,7 @@ def clustered(df: DataFrame, spec: TableSpec, schema_id: int) -> DataFrame:
         chunks = [keys.column(name).chunk(0) for name in keys.column_names] if keys.num_rows else list(columns)
         return pa.array(bucket_of(chunks, [field.type for field in fields], count, function), pa.int32())
 
-    return df.repartitionById(count, computed_numbers(buckets, [column(field.name) for field in fields]))
+    return placed_by(df, count, buckets, [field.name for field in fields])
 
 
 def _native_rule(spark: SparkSession, pin: ReadPin, names: Sequence[str], predicate: Predicate | None) -> NativeRule | None:

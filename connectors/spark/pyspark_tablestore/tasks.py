@@ -12,17 +12,19 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, cast
+from typing import cast
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql.pandas.functions import arrow_udf
-from pyspark.sql.types import IntegerType, StructType
+from pyspark.sql.types import IntegerType, StructField, StructType
 
+from pyspark_tablestore.native import column
+from pyspark_tablestore.sparkversion import arrow_udf, places_by_number
 from tablestore.distributed.taskjson import decode_error, encode_error
 from tablestore.errors import TablestoreError
 
 Batches = Iterator[pa.RecordBatch]
+_NUMBER = "__tablestore_task"
 _KIND = re.compile(r"\n\(kind ([\w-]+)\)\s*\Z")
 
 
@@ -42,11 +44,15 @@ def map_batches(rows: DataFrame, work: Callable[[Batches], Batches], schema: str
     return rows.toDF(*map(str, range(len(names)))).mapInArrow(partial(_named, work, names), schema)
 
 
-def computed_numbers(compute: Callable[..., pa.Array], columns: Sequence[Column]) -> Column:
-    """A column of whole numbers that ``compute`` makes of Arrow arrays."""
-    # Its annotations demand an argument that is deprecated, because the type hints say the same.
-    make_udf: Any = arrow_udf
-    return cast(Column, make_udf(compute, returnType=IntegerType())(*columns))
+def placed_by(rows: DataFrame, tasks: int, compute: Callable[..., pa.Array], names: Sequence[str]) -> DataFrame:
+    """The rows in so many partitions, those of one number in one. ``compute`` makes the numbers, from 0, of Arrow columns."""
+    if places_by_number:
+        # Its annotations demand an argument that is deprecated, because the type hints say the same.
+        number = cast(Column, arrow_udf(compute, returnType=IntegerType())(*map(column, names)))
+        return rows.repartitionById(tasks, number)
+    schema, places = rows.schema, [rows.columns.index(name) for name in names]
+    numbered = map_batches(rows, partial(_numbered, compute, places), StructType([*schema, StructField(_NUMBER, IntegerType())]))
+    return numbered.repartition(tasks, _NUMBER).drop(_NUMBER)
 
 
 def run_each(
@@ -54,7 +60,8 @@ def run_each(
 ) -> tuple[list[bytes], TablestoreError | None]:
     """Runs each of these (at least one) as a task of its own, as :func:`run_tasks` does. None is left out."""
     frame = spark.createDataFrame(list(enumerate(tasks)), "number int, task binary")
-    return run_tasks(frame.repartitionById(len(tasks), "number"), partial(_each, work))
+    spread = frame.repartitionById(len(tasks), "number") if places_by_number else frame.repartition(len(tasks), "number")
+    return run_tasks(spread, partial(_each, work))
 
 
 @contextmanager
@@ -82,6 +89,11 @@ def portable(error: TablestoreError) -> TablestoreError:
 
 def _named(work: Callable[[Batches], Batches], names: Sequence[str], batches: Batches) -> Batches:
     return work(batch.rename_columns(list(names)) for batch in batches)
+
+
+def _numbered(compute: Callable[..., pa.Array], places: Sequence[int], batches: Batches) -> Batches:
+    for batch in batches:
+        yield batch.append_column(_NUMBER, compute(*(batch.column(place) for place in places)))
 
 
 def _outcome(work: Callable[[Batches], Iterator[bytes]], batches: Batches) -> Batches:

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import types as spark
-from pyspark.sql.pandas.types import to_arrow_schema as spark_to_arrow
 
+from pyspark_tablestore.sparkversion import TimeType, has_time, lacks, spark_to_arrow
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.types.datatypes import ArrayType, AtomicType, DataType, Field, MapType, MultisetType, RowType, TypeRoot
 
@@ -42,7 +42,7 @@ _FIXED: dict[TypeRoot, spark.DataType] = {
 _MILLIS = 3
 
 # NullType is that of a literal NULL: it fits every column that takes nulls.
-_ATOMIC = (*(type(data_type) for data_type in _FIXED.values()), spark.DecimalType, spark.TimeType, spark.NullType)
+_ATOMIC = (*(type(data_type) for data_type in _FIXED.values()), spark.DecimalType, TimeType, spark.NullType)
 
 
 def spark_schema(fields: Sequence[Field]) -> spark.StructType:
@@ -56,7 +56,10 @@ def spark_type(data_type: DataType) -> spark.DataType:
         case AtomicType(root=TypeRoot.DECIMAL):
             return spark.DecimalType(data_type.precision or 10, data_type.scale or 0)
         case AtomicType(root=TypeRoot.TIME):
-            return spark.TimeType(data_type.precision or 0)
+            if not has_time:
+                raise lacks("type TIME", "4.1", "leave the column out, or read the table with table.scan()")
+            time_type: spark.DataType = TimeType(data_type.precision or 0)
+            return time_type
         case AtomicType():
             return _FIXED[data_type.root]
         case ArrayType():
@@ -82,12 +85,12 @@ def arrow_schema(schema: spark.StructType) -> pa.Schema:
                 f"column {field.name!r} has the Spark type {unmapped.simpleString()}, which no table holds; cast or drop it",
                 kind="unsupported-type",
             )
-    return spark_to_arrow(schema, timezone="UTC")
+    return spark_to_arrow(schema)
 
 
 def result_schema(schema: spark.StructType) -> pa.Schema:
     """The Arrow schema of a query's rows: times with a zone are in UTC; a TIME of up to 3 digits has the type of tables."""
-    exchange_schema = spark_to_arrow(schema, timezone="UTC")
+    exchange_schema = spark_to_arrow(schema)
     return pa.schema(
         [
             field.with_type(_result_type(spark_field.dataType, field.type))
@@ -135,7 +138,7 @@ def _with_nulls(data_type: spark.DataType) -> spark.DataType:
 
 def _result_type(data_type: spark.DataType, arrow_type: pa.DataType) -> pa.DataType:
     match data_type:
-        case spark.TimeType() if data_type.precision <= _MILLIS:
+        case TimeType() if data_type.precision <= _MILLIS:
             return pa.time32("ms")
         case spark.ArrayType():
             return pa.list_(arrow_type.value_field.with_type(_result_type(data_type.elementType, arrow_type.value_type)))

@@ -13,11 +13,18 @@ from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.names import did_you_mean
 
 GROUP = "tablestore.query_engines"
+# Engines that were tried, and why they are none of ours.
+_REFUSED = {
+    "sail": "Sail gives other values than Spark without an error (sums and products that overflow among them), and a query there "
+    "cannot always be cancelled; use engine='duckdb', which needs no Java either, or engine='spark'",
+}
 
 
 def open_engine(name: str, session: Any = None) -> QueryEngine:
     """The engine of a name. Raises InvalidInputError for a name that nobody offers, UnsupportedError for a missing package."""
     points = {point.name: point for point in entry_points(group=GROUP)}
+    if name not in points and name in _REFUSED:
+        raise UnsupportedError(f"no query engine {name!r}: {_REFUSED[name]}", kind="engine")
     if name not in points:
         offered = ", ".join(sorted(points)) or "none; install tablestore again, so that its entry points are known"
         raise InvalidInputError(

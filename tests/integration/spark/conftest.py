@@ -10,6 +10,7 @@ import pytest
 
 from tablestore import open_catalog
 from tablestore.table.catalog import Catalog
+from tests.integration.spark.sparkversion import sparkversion
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,8 +24,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     # Said by pyspark to everybody who uses Arrow functions beside a newer pandas; it does not concern us.
     newer_pandas = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
     for item in items:
-        if item.path.is_relative_to(Path(__file__).parent):
-            item.add_marker(newer_pandas)
+        if not item.path.is_relative_to(Path(__file__).parent):
+            continue
+        item.add_marker(newer_pandas)
+        for marker in item.iter_markers("since"):
+            if sparkversion() < tuple(marker.args):
+                item.add_marker(pytest.mark.skip(reason=f"Spark has it since {'.'.join(map(str, marker.args))}"))
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ from tablestore.environment.engine import BoundQuery, Function, QueryEngine
 from tablestore.errors import UnsupportedError
 from tablestore.table.table import Table
 from tablestore.testing.contracts.queryengine import QueryEngineContract
+from tests.integration.spark.sparkversion import sparkversion
 from tests.support.sql.received import Received
 
 if TYPE_CHECKING:
@@ -20,6 +21,9 @@ pytestmark = pytest.mark.spark
 
 
 class TestSparkEngine(QueryEngineContract):
+    # Spark 4.0 has none.
+    has_time = sparkversion() >= (4, 1)
+
     @pytest.fixture
     def engine(self, spark: "SparkSession") -> "SparkEngine":
         from pyspark_tablestore.engine import SparkEngine

@@ -56,6 +56,7 @@ def session(spark: "SparkSession") -> "SparkSession":
 
 @pytest.mark.deep
 @pytest.mark.parametrize("step", [pytest.param(_STEP, id="some"), pytest.param(1, id="all", marks=pytest.mark.slow)])
+@pytest.mark.since(4, 3)
 def test_an_environment_on_spark_answers_as_spark_does(step: int, session: "SparkSession", tmp_path: Path) -> None:
     with ts.TableEnvironment.create(tmp_path, engine=open_engine(session)) as env:
         verdicts = [judge(answer, env) for answer in read_answers(EXAMPLES)[::step]]
@@ -81,6 +82,7 @@ def cannot_leave_spark(answer: Answer) -> bool:
     )
 
 
+@pytest.mark.since(4, 3)
 def test_the_functions_that_spark_has_are_known(session: "SparkSession") -> None:
     names = {name for (name,) in session.sql("SHOW FUNCTIONS").collect() if name.replace("_", "").isalnum()}
     assert names == SPARK_FUNCTIONS

@@ -87,6 +87,7 @@ def test_relation_stays_on_its_snapshot_and_a_new_one_sees_the_newest(spark: "Sp
     assert load(spark, prices).count() == 35
 
 
+@pytest.mark.since(4, 1)
 def test_relation_gets_its_snapshot_when_it_is_first_used(spark: "SparkSession", prices: Table) -> None:
     newest, first = load(spark, prices), load(spark, prices, snapshot_id=1)
     at = load(spark, prices, timestamp_millis=prices.snapshots()[1].time_millis)

@@ -84,6 +84,7 @@ def check_clean(table: Table) -> None:
 
 
 @pytest.mark.deep
+@pytest.mark.since(4, 1)
 def test_batches_are_snapshots_of_the_query_and_end_where_there_are_no_rows(feed: Feed, keyed: Table, checkpoint: Path) -> None:
     feed.add({1: 1, 2: 1})
     feed.add({})
@@ -98,6 +99,7 @@ def test_batches_are_snapshots_of_the_query_and_end_where_there_are_no_rows(feed
 
 
 @pytest.mark.deep
+@pytest.mark.since(4, 1)
 def test_row_kinds_are_changes_by_their_column_or_by_the_one_of_the_table(
     spark: "SparkSession", tmp_path: Path, catalog: Catalog, keyed: Table
 ) -> None:
@@ -116,6 +118,7 @@ def test_row_kinds_are_changes_by_their_column_or_by_the_one_of_the_table(
 
 
 @pytest.mark.deep
+@pytest.mark.since(4, 1)
 def test_complete_mode_replaces_the_table_with_each_batch(feed: Feed, catalog: Catalog, checkpoint: Path) -> None:
     counts = catalog.create_table(
         "shop.counts", schema=pa.schema([("k", pa.int64()), ("n", pa.int64())]), options={"write-only": "true"}
@@ -129,6 +132,7 @@ def test_complete_mode_replaces_the_table_with_each_batch(feed: Feed, catalog: C
 
 @pytest.mark.deep
 @pytest.mark.parametrize("crashes", [20, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.since(4, 1)
 def test_crashes_between_the_commit_and_sparks_note_of_it_double_and_lose_nothing(
     feed: Feed, plain: Table, checkpoint: Path, crashes: int
 ) -> None:
@@ -151,6 +155,7 @@ def test_crashes_between_the_commit_and_sparks_note_of_it_double_and_lose_nothin
 
 
 @pytest.mark.deep
+@pytest.mark.since(4, 1)
 def test_checkpoint_of_another_table_or_of_another_place_is_refused_until_it_is_adopted(
     feed: Feed, catalog: Catalog, plain: Table, checkpoint: Path, tmp_path: Path
 ) -> None:
@@ -177,6 +182,7 @@ def test_checkpoint_of_another_table_or_of_another_place_is_refused_until_it_is_
 
 
 @pytest.mark.deep
+@pytest.mark.since(4, 1)
 def test_what_cannot_be_written_is_refused_with_a_way_out(feed: Feed, keyed: Table, checkpoint: Path) -> None:
     feed.add({0: 0})
     frame = feed.read()
@@ -198,6 +204,7 @@ def test_what_cannot_be_written_is_refused_with_a_way_out(feed: Feed, keyed: Tab
 
 
 @pytest.mark.deep
+@pytest.mark.since(4, 1)
 def test_tasks_that_are_tried_again_and_queries_that_are_stopped_leave_every_row_once(
     feed: Feed, plain: Table, checkpoint: Path, tmp_path: Path
 ) -> None:

@@ -83,6 +83,7 @@ def rows() -> pa.Table:
 
 @pytest.mark.deep
 @pytest.mark.parametrize("keyed", [True, False], ids=["keyed", "append"])
+@pytest.mark.since(4, 1)
 def test_all_types_through_the_data_source(spark: "SparkSession", catalog: Catalog, rows: pa.Table, keyed: bool) -> None:
     assert spark.conf.get("spark.sql.session.timeZone") == "America/New_York"
     key = {"primary_key": ["id"]} if keyed else {}
@@ -99,6 +100,7 @@ def test_all_types_through_the_data_source(spark: "SparkSession", catalog: Catal
     assert frame.where("time_0 = TIME'23:59:59' AND date = DATE'9999-12-31'").count() == 1
 
 
+@pytest.mark.since(4, 1)
 def test_all_types_through_the_union_read_and_the_driver_s_write(spark: "SparkSession", catalog: Catalog, rows: pa.Table) -> None:
     from pyspark_tablestore import read, write
 

@@ -29,7 +29,8 @@ def held_frame(spark: SparkSession, rows: pa.Table, name: str) -> DataFrame:
 def _of_spark(rows: pa.Table, name: str) -> tuple[pa.Table, StructType]:
     """The rows, and their schema: without one, Spark puts a time without a zone into that of the session."""
     try:
-        return rows, from_arrow_schema(rows.schema)
+        # A time without a zone stays one in Spark before 4.2 too.
+        return rows, from_arrow_schema(rows.schema, prefer_timestamp_ntz=True)
     except PySparkTypeError:
         # A type of Arrow that Spark has under another name, such as a view of a string.
         fields, _ = fields_from_arrow(rows.schema, where=name)

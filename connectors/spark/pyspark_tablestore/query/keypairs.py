@@ -19,8 +19,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as spark
 from pyspark.sql.utils import is_remote
 
-from pyspark_tablestore.native import column
-from pyspark_tablestore.tasks import Batches, computed_numbers, map_batches, plain_errors
+from pyspark_tablestore.tasks import Batches, map_batches, placed_by, plain_errors
 from pyspark_tablestore.typemapping import arrow_schema, spark_schema, to_spark
 from tablestore.distributed.keymatch import KeyMatch, match_by_key, matched_rows, task_of
 from tablestore.distributed.read import pinned_fields
@@ -63,8 +62,7 @@ class KeyPairs:
             with plain_errors():
                 return task_of(match, keys, count)
 
-        task = computed_numbers(tasks, [column(name) for name in self.names])
-        return map_batches(source.repartitionById(count, task), look, pairs).repartition(1)
+        return map_batches(placed_by(source, count, tasks, self.names), look, pairs).repartition(1)
 
 
 def key_pairs(

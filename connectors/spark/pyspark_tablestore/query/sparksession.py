@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from pyspark import SparkConf, SparkContext
-from pyspark.java_gateway import launch_gateway
+import pyspark
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
@@ -40,23 +39,30 @@ _SHOWN_BYTES = 1000
 def running_session() -> SparkSession | None:
     """The session of this thread, or of the Spark that runs in this process; None if there is none."""
     active = SparkSession.getActiveSession()
-    if active is None and SparkContext._active_spark_context is not None:
+    context: Any = getattr(pyspark, "SparkContext", None)
+    if active is None and context is not None and context._active_spark_context is not None:
         return SparkSession.builder.getOrCreate()
     return active
 
 
 def own_session(settings: Mapping[str, str]) -> SparkSession:
-    """Starts Spark in this process. Raises UnsupportedError without Java, StorageError if it does not start."""
+    """Starts Spark in this process. Raises UnsupportedError without Java or Spark, StorageError if it does not start."""
+    if not hasattr(pyspark, "SparkContext"):
+        raise UnsupportedError(
+            "the package pyspark-client starts no Spark: hand in a session of a server, spark=SparkSession.builder.remote(…), or "
+            "pip install 'tablestore[spark]'",
+            kind="no-engine",
+        )
     # Said by pyspark beside a newer pandas, to a user who did not ask for either.
     warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
     # Workers have to be this interpreter, and pyspark asks the environment alone.
     os.environ.setdefault(_WORKERS, sys.executable)
-    conf = SparkConf(loadDefaults=False).setAll([*_SETTINGS.items(), *settings.items()])
+    conf = pyspark.SparkConf(loadDefaults=False).setAll([*_SETTINGS.items(), *settings.items()])
     builder = SparkSession.builder.config(map=dict(conf.getAll()))
     with tempfile.TemporaryFile() as output:
         try:
-            if not is_remote() and SparkContext._gateway is None:
-                SparkContext._ensure_initialized(gateway=_gateway(conf, output), conf=conf)
+            if not is_remote() and pyspark.SparkContext._gateway is None:
+                pyspark.SparkContext._ensure_initialized(gateway=_gateway(conf, output), conf=conf)
             session = builder.getOrCreate()
         except Exception as error:
             raise _not_started(error, output) from error
@@ -65,7 +71,10 @@ def own_session(settings: Mapping[str, str]) -> SparkSession:
     return session
 
 
-def _gateway(conf: SparkConf, output: IO[bytes]) -> Any:
+def _gateway(conf: "pyspark.SparkConf", output: IO[bytes]) -> Any:
+    # Classic Spark alone has it.
+    from pyspark.java_gateway import launch_gateway
+
     launch: Any = launch_gateway
     return launch(conf, {"stderr": output})
 

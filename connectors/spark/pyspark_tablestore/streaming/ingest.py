@@ -18,6 +18,7 @@ import tablestore as ts
 from pyspark_tablestore.publish import spark_log
 from pyspark_tablestore.query.queryerrors import query_errors
 from pyspark_tablestore.sourceoptions import parse_options, placed
+from pyspark_tablestore.sparkserver import check_server
 from pyspark_tablestore.tasks import run_each
 from tablestore.cdc.ingest.ingestrequest import IngestCommit, IngestReport, IngestRequest
 from tablestore.cdc.topicsource import TopicSource
@@ -76,6 +77,7 @@ def ingest(
     has stopped. A commit takes up to ``commit_records`` records, in about as many tasks as Spark runs at once. Raises tablestore's
     errors.
     """
+    check_server(spark)
     handle, spec = parse_options(placed(table, warehouse, storage_options)).open()
     letters = None if dead_letters is None else parse_options(placed(dead_letters, warehouse, storage_options)).open()[0]
     return ts.ingest(handle, topic, dead_letters=letters, engine=SparkIngest(spark, spec.storage_options), **options)

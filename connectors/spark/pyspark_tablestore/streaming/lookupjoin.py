@@ -18,6 +18,8 @@ from pyspark.sql import functions as sf
 from pyspark.sql import types as spark
 
 from pyspark_tablestore.sourceoptions import parse_options, placed
+from pyspark_tablestore.sparkserver import check_server
+from pyspark_tablestore.sparkversion import TimeType
 from pyspark_tablestore.tasks import Batches, plain_errors
 from pyspark_tablestore.typemapping import arrow_schema, spark_type, to_spark
 from tablestore.distributed.keyedjoin import JoinPin, KeyedJoin, join_batches, pin_join, prepare_join
@@ -54,6 +56,7 @@ def lookup(
     null matches nothing. ``columns``: names, or new names and the table's; by default all but the key. ``table``, ``warehouse`` and
     ``storage_options`` as for ``read``. Raises InvalidInputError.
     """
+    check_server(df.sparkSession)
     handle, spec = parse_options(placed(table, warehouse, storage_options)).open_any()
     if isinstance(handle, SystemTable):
         raise UnsupportedError(
@@ -126,7 +129,7 @@ def _check_type(row_field: spark.StructField, key: Field, table: str) -> None:
     row_type = row_field.dataType
     if row_type in _INTEGERS and key_type in _INTEGERS and _INTEGERS.index(row_type) <= _INTEGERS.index(key_type):
         return
-    if row_type != key_type and not (isinstance(row_type, spark.TimeType) and isinstance(key_type, spark.TimeType)):
+    if row_type != key_type and not (isinstance(row_type, TimeType) and isinstance(key_type, TimeType)):
         raise InvalidInputError(
             f"look-up in table {table}: column {row_field.name!r} is {row_type.simpleString()}, the key {key.name!r} is "
             f"{key_type.simpleString()}; cast it: df.withColumn({row_field.name!r}, "

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from pyspark_tablestore.sparkversion import StreamArrowWriter, lacks, streams_arrow
 from pyspark_tablestore.streaming.streamoptions import StreamOptions, parse_stream_options
 from pyspark_tablestore.tasks import plain_errors
 from pyspark_tablestore.writer import Written, abort, messages_to_commit, prepare, write_or_error
@@ -35,7 +36,7 @@ class StreamWritten(Written):
     run_id: str | None
 
 
-class StreamWriter(DataSourceStreamArrowWriter):
+class StreamWriter(StreamArrowWriter):  # type: ignore[misc]
     """Writes the batches of one query. ``overwrite``: each in place of all rows."""
 
     def __init__(self, job: WriteJob, options: StreamOptions, *, overwrite: bool) -> None:
@@ -74,4 +75,6 @@ def make_stream_writer(options: Mapping[str, str], schema: StructType, *, overwr
     """A writer of batches of rows of ``schema``; everything that can be said against them is said here."""
     with plain_errors():
         parsed = parse_stream_options(options)
+        if not streams_arrow:
+            raise lacks('writeStream.format("tablestore")', "4.1", "write with foreachBatch(foreach_batch_writer(table))")
         return StreamWriter(prepare(parsed.table, schema, overwrite=overwrite), parsed, overwrite=overwrite)
