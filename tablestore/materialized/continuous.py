@@ -22,7 +22,7 @@ from tablestore.environment.result import Result, done
 from tablestore.environment.session.session import Session
 from tablestore.errors import ConflictError, NotFoundError, TablestoreError
 from tablestore.materialized.materializedtable import RefreshHandler, RefreshStatus
-from tablestore.materialized.refreshing import CONFLICTS, last_refresh, refresh_once
+from tablestore.materialized.refreshing import CONFLICTS, refresh_now
 from tablestore.materialized.storing import StoredTable, open_materialized
 
 LOG = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ class ContinuousRefresh:
         """Refreshes the table as it is now; None if another one refreshes it, or nobody."""
         while (stored := self._mine(job.id)) is not None:
             try:
-                refresh_once(self.session, stored, before=last_refresh(stored), options=self.options)
+                refresh_now(self.session, stored, options=self.options)
             except TablestoreError as error:
                 # A job that was canceled in the middle of a query has failed in it.
                 job.check()

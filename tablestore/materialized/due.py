@@ -29,6 +29,7 @@ from tablestore.materialized.refreshing import (
     RefreshNote,
     last_refresh,
     partition_of_schedule,
+    refresh_now,
     refresh_once,
     refresh_session,
     refresh_until_landed,
@@ -118,7 +119,7 @@ def refresh_chain(session: Session, path: ObjectPath) -> Iterator[DueRefresh]:
             _hold_sources(session, open_materialized(session, member), this_round)
 
     def once(stored: StoredTable) -> RefreshReport:
-        return refresh_once(session, stored, before=last_refresh(stored), in_round=this_round)
+        return refresh_now(session, stored, in_round=this_round)
 
     for member in chain:
         try:

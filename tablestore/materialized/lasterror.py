@@ -50,8 +50,12 @@ def forget_error(stored: StoredTable, *, during: During) -> None:
 
 def last_error(stored: StoredTable) -> LastError | None:
     """The error that still counts; None if all is well."""
+    files = stored.table.context.files
     try:
-        last = LastError(**json.loads(stored.table.context.files.read(LAST_ERROR_FILE)))
+        # As a rule there is none.
+        if not files.exists(LAST_ERROR_FILE):
+            return None
+        last = LastError(**json.loads(files.read(LAST_ERROR_FILE)))
     except NotFoundError:
         return None
     except (TablestoreError, ValueError, TypeError, RecursionError):

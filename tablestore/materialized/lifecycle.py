@@ -29,9 +29,8 @@ from tablestore.materialized.incremental.verify import VerifyReport, verify
 from tablestore.materialized.materializedtable import RefreshStatus
 from tablestore.materialized.refreshing import (
     check_partition,
-    last_refresh,
     refresh_newest,
-    refresh_once,
+    refresh_now,
     refresh_session,
     refresh_until_landed,
 )
@@ -177,10 +176,10 @@ def _refresh(session: Session, stored: StoredTable, refresh: Refresh, source: So
 
     def work(job: Job[Result]) -> Result:
         def once(current: StoredTable) -> RefreshReport:
-            return refresh_once(session, current, before=last_refresh(current), partition=refresh.partition)
+            return refresh_now(session, current, partition=refresh.partition)
 
         report = refresh_until_landed(session, stored, once)
-        return _reported(stored, job.id, report, _verified(session, stored.path) if refresh.verify else None)
+        return _reported(job.id, report, _verified(session, stored.path) if refresh.verify else None)
 
     return session.jobs.run(work)
 
@@ -191,7 +190,7 @@ def _verified(session: Session, path: ObjectPath) -> VerifyReport:
         return verify(inner, stored.table, stored.definition.query, spec=inner.spec(path, stored.table))
 
 
-def _reported(stored: StoredTable, job_id: str, report: RefreshReport, verified: VerifyReport | None) -> Result:
+def _reported(job_id: str, report: RefreshReport, verified: VerifyReport | None) -> Result:
     row = {
         "job_id": job_id,
         "mode": report.mode,
@@ -202,8 +201,7 @@ def _reported(stored: StoredTable, job_id: str, report: RefreshReport, verified:
         "missing": None if verified is None else verified.missing,
         "extra": None if verified is None else verified.extra,
     }
-    snapshot = None if report.snapshot_id is None else stored.table.context.snapshots.find(report.snapshot_id)
-    return Result(pa.Table.from_pylist([row], schema=REFRESH_SCHEMA), kind="snapshot", snapshot=snapshot)
+    return Result(pa.Table.from_pylist([row], schema=REFRESH_SCHEMA), kind="snapshot", snapshot=report.snapshot)
 
 
 def _drop_all(session: Session, catalog: str, database: str) -> None:

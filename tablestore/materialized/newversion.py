@@ -21,7 +21,7 @@ from tablestore.environment.session.session import Session
 from tablestore.errors import CommitOutcomeUnknown, ConflictError, NotFoundError, TablestoreError, UnsupportedError
 from tablestore.materialized.incremental.holding import held_sources, hold_cursor, release
 from tablestore.materialized.materializedtable import MaterializedTable, Upkeep, options_of
-from tablestore.materialized.refreshing import last_refresh, refresh_once, refresh_session
+from tablestore.materialized.refreshing import refresh_now, refresh_session
 from tablestore.materialized.storing import StoredTable, read_stored
 from tablestore.materialized.tableversions import drop_stored, is_version
 from tablestore.options import MATERIALIZED_PREFIX, OWN_MATERIALIZED_PREFIX, TYPE
@@ -108,7 +108,7 @@ def build(
             if rows is not None:
                 _copy(inner, rows, built)
             if refreshes:
-                refresh_once(session, built, before=last_refresh(built))
+                refresh_now(session, built)
                 hold_cursor(inner, built.table)
             once_whole()
             table = staged.publish()

@@ -38,6 +38,7 @@ from tablestore.sql.sqldialect import SqlDialect
 from tablestore.sql.statements.rows import Insert
 from tablestore.store.commit.committer import Guard
 from tablestore.table.write.committing import CommitNote
+from tablestore.table.write.current import NewestSnapshot
 from tablestore.types.partitionspec import parse_partition_value, strptime_format
 from tablestore.types.typestring import quote_identifier
 
@@ -95,17 +96,18 @@ def refresh_once(
     partition: Mapping[str, str | None] | None = None,
     in_round: Round | None = None,
     options: Mapping[str, str] | None = None,
+    newest: NewestSnapshot | None = None,
 ) -> RefreshReport:
     """Refreshes a table as it was read, and says what was done.
 
-    ``before``: the refresh that it goes on from (:func:`last_refresh`). ``schedule_ms``: the time that it is for; None: now.
-    ``in_round``: the refreshes that read the same snapshots. ``options``: what a refresh of all rows writes them with, beside the
-    stored ones. Raises ConflictError of one of the kinds ``CONFLICTS`` where another refresh or definition was faster,
-    InvalidInputError and UnsupportedError for the options, and what the query raises; nothing is visible then, and the error is
-    kept with the table.
+    ``before``: the refresh that it goes on from (:func:`last_refresh`), and ``newest`` the snapshot that says so, if at hand.
+    ``schedule_ms``: the time that it is for; None: now. ``in_round``: the refreshes that read the same snapshots. ``options``: what
+    a refresh of all rows writes them with, beside the stored ones. Raises ConflictError of one of the kinds ``CONFLICTS`` where
+    another refresh or definition was faster, InvalidInputError and UnsupportedError for the options, and what the query raises;
+    nothing is visible then, and the error is kept with the table.
     """
     try:
-        report = _refreshed(session, stored, before, schedule_ms, partition, in_round, options or {})
+        report = _refreshed(session, stored, before, schedule_ms, partition, in_round, options or {}, newest)
     except TablestoreError as error:
         if error.kind not in CONFLICTS:
             _check_same_definition(stored, error)
@@ -113,6 +115,20 @@ def refresh_once(
         raise
     forget_error(stored, during="refresh")
     return report
+
+
+def refresh_now(
+    session: Session,
+    stored: StoredTable,
+    *,
+    partition: Mapping[str, str | None] | None = None,
+    in_round: Round | None = None,
+    options: Mapping[str, str] | None = None,
+) -> RefreshReport:
+    """Refreshes a table as it was read, from the newest refresh on: :func:`refresh_once` with its arguments and errors."""
+    newest = NewestSnapshot(stored.table.context.snapshots.latest())
+    before = note_in(newest.snapshot)
+    return refresh_once(session, stored, before=before, partition=partition, in_round=in_round, options=options, newest=newest)
 
 
 def _check_same_definition(stored: StoredTable, error: TablestoreError) -> None:
@@ -133,6 +149,7 @@ def _refreshed(
     partition: Mapping[str, str | None] | None,
     in_round: Round | None,
     options: Mapping[str, str],
+    newest: NewestSnapshot | None,
 ) -> RefreshReport:
     inner = refresh_session(session)
     now_ms = session.clock.now_ms()
@@ -146,7 +163,8 @@ def _refreshed(
         snapshot = _overwritten(inner, stored, partition, CommitNote(properties=note_text(note), guard=guard), known_sources)
         # Its rows are from several snapshots now: the next refresh of all rows begins at none of them.
         let_go(stored.table, known_sources)
-        return RefreshReport(mode="full", reason=note.reason, snapshot_id=None if snapshot is None else snapshot.id)
+        snapshot_id = None if snapshot is None else snapshot.id
+        return RefreshReport(mode="full", reason=note.reason, snapshot_id=snapshot_id, snapshot=snapshot)
     with _naming_keys(stored):
         return refresh(
             inner,
@@ -158,6 +176,7 @@ def _refreshed(
                 replace(note, mode=report.mode, reason=report.reason, rows_in=report.rows_in, rows_out=report.rows_out)
             ),
             in_round=in_round,
+            newest=newest,
         )
 
 
@@ -221,9 +240,7 @@ def refresh_until_landed(session: Session, stored: StoredTable, refresh: Callabl
 
 def refresh_newest(session: Session, stored: StoredTable, options: Mapping[str, str] | None = None) -> None:
     """Brings a table up to date as it is now declared; ``options`` as in :func:`refresh_once`. Raises as this."""
-    refresh_until_landed(
-        session, stored, lambda current: refresh_once(session, current, before=last_refresh(current), options=options)
-    )
+    refresh_until_landed(session, stored, lambda current: refresh_now(session, current, options=options))
 
 
 def _overwritten(

@@ -59,11 +59,14 @@ def follows(snapshot: Snapshot, previous: Snapshot) -> bool | None:
 
     A file that was published late on a freed id is not in the history: no snapshot was built on it.
     """
-    parent = snapshot.properties.get(PARENT_PROPERTY)
+    parent = parent_uuid(snapshot)
+    return None if parent is None else parent == previous.uuid
+
+
+def parent_uuid(snapshot: Snapshot) -> str | None:
+    """The uuid of the snapshot that this one was built on; None if it does not say."""
     # Only what we wrote ourselves: another engine may have copied the properties of ours.
-    if parent is None or snapshot.writer_version != WRITER_VERSION:
-        return None
-    return parent == previous.uuid
+    return snapshot.properties.get(PARENT_PROPERTY) if snapshot.writer_version == WRITER_VERSION else None
 
 
 def same_snapshot(snapshot: Snapshot, other: Snapshot) -> bool:
@@ -263,6 +266,10 @@ class Snapshots:
         except NotFoundError:
             return None
         return self._decoded(snapshot_id, data)
+
+    def is_there(self, snapshot_id: int) -> bool:
+        """True if an id has a file."""
+        return self._files.exists(snapshot_path(snapshot_id))
 
     def back_from(self, snapshot: Snapshot | None) -> Iterator[Snapshot]:
         """``snapshot`` and those below it as far as they are there, newest first: one read for each that is asked for."""

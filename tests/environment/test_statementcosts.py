@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
+from tablestore.io.local import LocalFileStore
 from tablestore.sql.query.dialect import Spark4
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("price", pa.float64()), ("item", pa.string())])
@@ -127,3 +128,40 @@ def test_each_text_of_a_query_is_parsed_once(
     found = called(run)
     assert min(parsed) <= texts
     assert times(found, "tokenize") <= tokenisations
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        "(PRIMARY KEY (id) NOT ENFORCED) AS SELECT id, price * 2 AS p, item FROM t WHERE price > 0",
+        "AS SELECT price * 2 AS p, item FROM t WHERE price > 0",
+        "AS SELECT item, count(*) AS n FROM t GROUP BY item",
+    ],
+    ids=["keyed", "without a key", "groups"],
+)
+def test_a_refresh_reads_each_snapshot_of_its_source_once_and_its_target_as_often_as_a_commit_must(
+    env: ts.TableEnvironment, monkeypatch: pytest.MonkeyPatch, definition: str
+) -> None:
+    env.execute_sql(f"CREATE MATERIALIZED TABLE m {definition}")
+    table, read = env.catalog().table("default.t"), LocalFileStore.read
+    rounds: list[list[str]] = []
+
+    def counted(self: LocalFileStore, path: str, *arguments: Any, **options: Any) -> bytes:
+        rounds[-1].append(f"{self.root_uri}/{path}".partition("default.db/")[2])
+        return read(self, path, *arguments, **options)
+
+    def run(number: int) -> None:
+        table.upsert(pa.table({"id": [number], "price": [number + 0.5], "item": ["a"]}, schema=SCHEMA))
+        rounds.append([])
+        monkeypatch.setattr(LocalFileStore, "read", counted)
+        env.execute_sql("ALTER MATERIALIZED TABLE m REFRESH")
+        monkeypatch.setattr(LocalFileStore, "read", read)
+
+    found = called(run)
+    fewest = min(rounds, key=len)
+    assert len(fewest) <= 11, fewest
+    # Beside those of the upsert, which are two: of the source one, of the target when the refresh begins and when it commits.
+    assert times(found, "Snapshots.latest") <= 2 + 3
+    for paths in rounds:
+        of_source = [path for path in paths if path.startswith("t/snapshot/snapshot-")]
+        assert len(set(of_source)) == len(of_source), paths

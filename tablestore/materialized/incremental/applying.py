@@ -29,7 +29,7 @@ from tablestore.store.commit.conflict import StalePlan
 from tablestore.table.table import Table
 from tablestore.table.write.changetasks import ChangeJob, run_changes
 from tablestore.table.write.committing import CommitNote
-from tablestore.table.write.current import check_unchanged, run_until_current, settled
+from tablestore.table.write.current import NewestSnapshot, check_unchanged, run_until_current, settled
 from tablestore.table.write.rowchange import RowChange
 from tablestore.types.rowkind import ROW_KIND_COLUMN
 from tablestore.types.rowposition import DATA_FILE_COLUMN, ROW_POSITION_COLUMN
@@ -61,27 +61,33 @@ def note_of(target: Table, base: Snapshot | None, properties: Mapping[str, str],
 
 
 def apply_change(
-    session: Session, engine: QueryEngine, target: Table, spec: TableSpec, change: pa.Table | None, note: CommitNote
+    session: Session,
+    engine: QueryEngine,
+    target: Table,
+    spec: TableSpec,
+    change: pa.Table | None,
+    note: CommitNote,
+    base: Snapshot | None,
 ) -> Snapshot | None:
-    """Commits the rows that come and go.
+    """Commits the rows that come and go, on top of ``base``.
 
     Raises ConflictError if something else was faster, NotThereError if rows that are to go are not in the target.
     """
     added, removed = _parts(target, change)
     if target.primary_key or removed is None:
-        return _write(target, added, removed, note)
+        return _write(target, added, removed, note, base)
 
     def attempt(newest: Snapshot | None) -> Snapshot | None:
         base = settled(target.context, newest)
         assert note.guard is not None, "refreshes have one"
         note.guard(base)
-        pin = pin_at(target.context, spec, base.id if base else None)
+        pin = pin_at(target.context, spec, base.id if base else None, base.uuid if base else None)
         places = _places(session, engine, target, pin, removed)
         job = ChangeJob.of(target.context, RowChange(operation=OPERATION, inserts=True, deletes=True), base)
         return run_changes(target.context, target.change_log, job, _moved(target, added, places).to_batches(), note=note)
 
     # A compaction meanwhile moves rows: they are looked for again.
-    return run_until_current(target.context, attempt)
+    return run_until_current(target.context, attempt, NewestSnapshot(base))
 
 
 def _parts(target: Table, change: pa.Table | None) -> tuple[pa.Table, pa.Table | None]:
@@ -100,8 +106,9 @@ def _parts(target: Table, change: pa.Table | None) -> tuple[pa.Table, pa.Table |
     return added, removed
 
 
-def _write(target: Table, added: pa.Table, removed: pa.Table | None, note: CommitNote) -> Snapshot | None:
+def _write(target: Table, added: pa.Table, removed: pa.Table | None, note: CommitNote, base: Snapshot | None) -> Snapshot | None:
     with target.new_writer() as writer:
+        writer.begin_at(base)
         if removed is not None and (deleted := _gone_for_good(target, removed, added)).num_rows:
             writer.write(deleted.append_column(ROW_KIND_COLUMN, pa.repeat(pa.scalar("-D"), deleted.num_rows)))
         if added.num_rows:

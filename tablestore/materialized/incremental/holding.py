@@ -34,12 +34,29 @@ def let_go_before(target: Table, sources: Sequence[RefreshSource]) -> None:
     That is two files to be made durable, so it waits while a source would keep them anyway (``snapshot.num-retained.min``).
     """
     for source in sources:
-        holds, name = _holds(source.table), _name(target)
-        held, first = holds.find(name), source.now.id if source.now else 1
-        if held is not None and held.next_snapshot <= first - snapshot_retention(source.table.context.schema.options).num_min:
+        context, name, first = source.table.context, _name(target), source.now.id if source.now else 1
+        due = first - snapshot_retention(context.schema.options).num_min
+        seen, place = context.shared.once(_SeenHolds).next_snapshot, (context.files.root_uri, context.table_uuid, name)
+        if seen.get(place, 0) > due:
+            continue
+        holds = _holds(source.table)
+        held = holds.find(name)
+        if held is not None and held.next_snapshot <= due:
             # Another refresh has moved it meanwhile.
             with suppress(ConflictError):
-                holds.move(held, first)
+                held = holds.move(held, first)
+        if held is not None:
+            seen[place] = held.next_snapshot
+
+
+class _SeenHolds:
+    """Remembers the first snapshot that each hold kept when it was last read: until that is due to go, nothing is to be moved.
+
+    One that was taken anew meanwhile, for older snapshots, moves later than it could.
+    """
+
+    def __init__(self) -> None:
+        self.next_snapshot: dict[tuple[str, str | None, str], int] = {}
 
 
 def let_go(target: Table, sources: Sequence[RefreshSource]) -> None:

@@ -40,12 +40,12 @@ from tablestore.materialized.incremental.running import PlanRun
 from tablestore.materialized.incremental.sources import (
     RefreshSource,
     Round,
+    SourceChanges,
     Sources,
     as_fragment,
+    changes_since,
     find_sources,
-    has_changed,
     is_ahead,
-    why_not_from,
 )
 from tablestore.materialized.sametext import takes_all_columns
 from tablestore.sql.incremental.planner import IncrementalPlan, plan_incremental
@@ -56,7 +56,7 @@ from tablestore.sql.sqldialect import SqlDialect
 from tablestore.store.commit.committer import Guard
 from tablestore.table.table import Table
 from tablestore.table.write.committing import CommitNote
-from tablestore.table.write.current import run_until_current, settled
+from tablestore.table.write.current import NewestSnapshot, run_until_current, settled
 
 Describe = Callable[[RefreshReport], Mapping[str, str]]
 """A refresh that is about to land -> what its snapshot says of it besides the cursor."""
@@ -72,15 +72,16 @@ def refresh(
     guard: Guard | None = None,
     describe: Describe = lambda report: {},
     in_round: Round | None = None,
+    newest: NewestSnapshot | None = None,
 ) -> RefreshReport:
     """Refreshes a target from its query, and says what was done. ``spec``: how engines find the target; ``full``: as a whole in any
-    case; ``in_round``: the refreshes that read the same snapshots.
+    case; ``in_round``: the refreshes that read the same snapshots; ``newest``: that of the target, if it was just looked up.
 
     ``guard`` looks at the newest snapshot of the target before the commit lands; ``describe`` gives more of what this says.
     Raises ConflictError (of kind ``refresh-conflict`` where another refresh or a writer was faster; nothing is visible then),
     NotFoundError for a source that is gone, and what the query raises.
     """
-    return _Refresh(session, spec, target, as_fragment(query), guard, describe, in_round or Round()).run(full=full)
+    return _Refresh(session, spec, target, as_fragment(query), guard, describe, in_round or Round(), newest).run(full=full)
 
 
 @dataclass(slots=True)
@@ -92,21 +93,24 @@ class _Refresh:
     guard: Guard | None
     describe: Describe
     in_round: Round
+    newest: NewestSnapshot | None
 
     def run(self, *, full: bool) -> RefreshReport:
         engine = self.session.engine_for("a refresh")
-        base = run_until_current(self.target.context, partial(settled, self.target.context))
+        base = run_until_current(self.target.context, partial(settled, self.target.context), self.newest)
         before = parse_cursor(stored_cursor(base))
         source_set = self._sources(before)
         if isinstance(source_set, FullRefresh):
             return self._whole(engine, base, None, source_set.reason)
         plan = plan_target(self.session, self.query, source_set, self.target)
-        why = self._why_full(base, before, source_set, plan, full=full)
-        if isinstance(why, RefreshReport):
-            return why
-        if why is None:
+        changes = self._changes(base, before, source_set, plan, full=full)
+        if isinstance(changes, RefreshReport):
+            return changes
+        if isinstance(changes, str):
+            why = changes
+        else:
             assert before is not None and isinstance(plan, IncrementalPlan), "there is no reason against it"
-            report = self._from_changes(engine, base, before, source_set, plan)
+            report = self._from_changes(engine, base, before, plan, changes)
             if isinstance(report, RefreshReport):
                 return report
             why = report.reason
@@ -125,7 +129,7 @@ class _Refresh:
             self.in_round.move_on(source.table)
         return find_sources(self.session, self.query, self.in_round) if behind else source_set
 
-    def _why_full(
+    def _changes(
         self,
         base: Snapshot | None,
         before: RefreshCursor | None,
@@ -133,26 +137,34 @@ class _Refresh:
         plan: IncrementalPlan | FullRefresh,
         *,
         full: bool,
-    ) -> str | RefreshReport | None:
-        """The reason why the whole has to be computed; None if the changes will do, a report if there are none."""
+    ) -> tuple[SourceChanges, ...] | RefreshReport | str:
+        """The changes of each source, if they will do; a report if there are none; else why the whole has to be computed."""
         if full:
             return "it was asked for"
         if before is None:
             return "it is the first refresh" if base is None else "the rows of the table are not those of a refresh"
         if before.query != _digest(self.query):
             return "the query is another one than before"
-        if (why := why_not_from(before, source_set.sources)) is not None:
-            return why
-        changed = any(has_changed(before, source) for source in source_set.sources)
+        changes: list[SourceChanges] = []
+        for source in source_set.sources:
+            if isinstance(known := changes_since(before, source), str):
+                return known
+            changes.append(known)
+        changed = any(known.may_change_rows for known in changes)
         if not changed and (isinstance(plan, IncrementalPlan) or plan.repeatable):
             return RefreshReport(mode="none", sources=_ranges(before, source_set.sources))
-        return plan.reason if isinstance(plan, FullRefresh) else None
+        return plan.reason if isinstance(plan, FullRefresh) else tuple(changes)
 
     def _from_changes(
-        self, engine: QueryEngine, base: Snapshot | None, before: RefreshCursor, source_set: Sources, plan: IncrementalPlan
+        self,
+        engine: QueryEngine,
+        base: Snapshot | None,
+        before: RefreshCursor,
+        plan: IncrementalPlan,
+        changes: tuple[SourceChanges, ...],
     ) -> RefreshReport | FullRefresh:
         try:
-            return self._incremental(engine, base, before, source_set, plan)
+            return self._incremental(engine, base, before, plan, changes)
         except (InvalidInputError, UnsupportedError) as error:
             # Errors of the store, the memory or another writer are none of the query's, nor is a cancellation.
             if error.kind == "cancelled":
@@ -160,27 +172,30 @@ class _Refresh:
             return FullRefresh(f"the query over the changes failed: {error.message.splitlines()[0]}")
 
     def _incremental(
-        self, engine: QueryEngine, base: Snapshot | None, before: RefreshCursor, source_set: Sources, plan: IncrementalPlan
+        self,
+        engine: QueryEngine,
+        base: Snapshot | None,
+        before: RefreshCursor,
+        plan: IncrementalPlan,
+        changes: tuple[SourceChanges, ...],
     ) -> RefreshReport | FullRefresh:
-        pin = pin_at(self.target.context, self.spec, base.id if base else None)
+        sources = tuple(known.source for known in changes)
+        pin = pin_at(self.target.context, self.spec, base.id if base else None, base.uuid if base else None)
         held = ManagedRelation(name=self.target.name, table=self.target, pin=pin)
         run = PlanRun(session=self.session, engine=engine, target=held)
-        changed = frozenset(number for number, source in enumerate(source_set.sources) if has_changed(before, source))
-        change = run.change(plan, source_set.sources, before, changed)
+        change = run.change(plan, changes)
         if isinstance(change, FullRefresh):
             return change
         if not plan.is_unique and _goes(change):
             return FullRefresh("rows go, and others of the query may have the same primary key")
-        report = RefreshReport(
-            mode="incremental", rows_in=run.rows_in, rows_out=_count(change), sources=_ranges(before, source_set.sources)
-        )
+        report = RefreshReport(mode="incremental", rows_in=run.rows_in, rows_out=_count(change), sources=_ranges(before, sources))
         try:
-            note = self._note(base, source_set.sources, report)
-            snapshot = apply_change(self.session, engine, self.target, self.spec, change, note)
+            note = self._note(base, sources, report)
+            snapshot = apply_change(self.session, engine, self.target, self.spec, change, note, base)
         except NotThereError:
             return FullRefresh("the table does not hold the rows that are to go")
-        let_go_before(self.target, source_set.sources)
-        return replace(report, snapshot_id=snapshot.id if snapshot else None)
+        let_go_before(self.target, sources)
+        return replace(report, snapshot_id=snapshot.id if snapshot else None, snapshot=snapshot)
 
     def _whole(
         self, engine: QueryEngine, base: Snapshot | None, source_set: Sources | None, why: str, before: RefreshCursor | None = None
@@ -207,7 +222,7 @@ class _Refresh:
                 raise
             raise drifted(self.target.name, drift, error.message) from error
         let_go_before(self.target, sources)
-        return replace(report, snapshot_id=snapshot.id if snapshot else None)
+        return replace(report, snapshot_id=snapshot.id if snapshot else None, snapshot=snapshot)
 
     def _schema(self, engine: QueryEngine, relations: Relations) -> pa.Schema:
         try:

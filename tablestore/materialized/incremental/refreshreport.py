@@ -1,8 +1,9 @@
 """Reports one refresh of a materialized table as one value, whichever way it was computed."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
+from tablestore.format.snapshot import Snapshot
 from tablestore.htmltext import PrintedInNotebooks
 
 RefreshMode = Literal["incremental", "full", "none"]
@@ -26,7 +27,8 @@ class RefreshReport(PrintedInNotebooks):
     """One refresh. ``mode`` ``none``: no source has changed, and nothing was committed.
 
     ``reason`` says why the whole was computed anew; None where it was not. ``rows_in`` are the rows of the sources that came and
-    went in between, ``rows_out`` the rows that were written, each None where nobody counted. ``snapshot_id``: what it published.
+    went in between, ``rows_out`` the rows that were written, each None where nobody counted. ``snapshot_id``: what it published,
+    ``snapshot`` the same as a value.
     """
 
     mode: RefreshMode
@@ -35,6 +37,7 @@ class RefreshReport(PrintedInNotebooks):
     rows_out: int | None = None
     sources: tuple[SourceRange, ...] = ()
     snapshot_id: int | None = None
+    snapshot: Snapshot | None = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
         counts = ", ".join(

@@ -1,6 +1,6 @@
 """Runs the queries of a plan: their names become relations, and what a step gives is kept in memory for those behind it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -9,8 +9,7 @@ from tablestore.environment.engine import ManagedRelation, QueryEngine, Relation
 from tablestore.environment.memoryrows import MemoryRows
 from tablestore.environment.rows.relations import Relations
 from tablestore.environment.session.session import Session
-from tablestore.materialized.incremental.refreshcursor import RefreshCursor
-from tablestore.materialized.incremental.sources import RefreshSource, read_changes
+from tablestore.materialized.incremental.sources import SourceChanges
 from tablestore.sql.incremental.planner import IncrementalPlan
 from tablestore.sql.incremental.shapes import TARGET, FullRefresh, source_at, source_changes
 from tablestore.table.read.scan import Scan
@@ -29,28 +28,32 @@ class PlanRun:
     relations: dict[str, Relation] = field(default_factory=dict)
     rows_in: int = 0
 
-    def change(
-        self, plan: IncrementalPlan, sources: tuple[RefreshSource, ...], cursor: RefreshCursor, changed: frozenset[int]
-    ) -> pa.Table | FullRefresh | None:
+    def change(self, plan: IncrementalPlan, sources: Sequence[SourceChanges]) -> pa.Table | FullRefresh | None:
         """The rows that come and go; None if there are none. FullRefresh if they do not fit into memory."""
-        self.relations[TARGET] = self.target
         held: dict[int, pa.Table] = {}
-        for number, source in enumerate(sources):
-            point = cursor.of_source(source.name)
-            assert point is not None, "a source of the cursor"
-            self.relations[source_at(number, "old")] = source.relation(self.session, point.snapshot_id)
-            self.relations[source_at(number, "new")] = source.relation(self.session, source.now.id if source.now else None)
-            if number in changed:
-                changes = read_changes(source, cursor, plan.names)
+        for number, known in enumerate(sources):
+            if known.may_change_rows:
+                changes = known.read(plan.names)
                 if changes is None:
-                    return FullRefresh(f"too many rows of source {source.name} changed to be held in memory")
+                    return FullRefresh(f"too many rows of source {known.source.name} changed to be held in memory")
                 self.rows_in += changes.num_rows
                 held[number] = changes
-                self.relations[source_changes(number)] = RowsRelation(name=f"changes of {source.name}", rows=MemoryRows(changes))
+        self._relate(sources, held)
         try:
-            return plan.change(changed, self._step, held, self._target_rows)
+            return plan.change(frozenset(held), self._step, held, self._target_rows)
         except _TooManyError:
             return FullRefresh("too many rows of the table change to be held in memory")
+
+    def _relate(self, sources: Sequence[SourceChanges], changes: Mapping[int, pa.Table]) -> None:
+        """Gives the names of the plan's queries their rows."""
+        self.relations[TARGET] = self.target
+        for number, known in enumerate(sources):
+            source = known.source
+            self.relations[source_at(number, "old")] = source.relation(self.session, known.before)
+            self.relations[source_at(number, "new")] = source.relation(self.session, source.now.id if source.now else None)
+            if number in changes:
+                rows = MemoryRows(changes[number])
+                self.relations[source_changes(number)] = RowsRelation(name=f"changes of {source.name}", rows=rows)
 
     def _step(self, name: str, sql: str) -> pa.Table:
         rows = self._rows(sql)

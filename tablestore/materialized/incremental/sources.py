@@ -10,7 +10,6 @@ Changes are netted before a query sees them: a row that came and went in between
 expression over it may fail although the query does not.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -23,19 +22,20 @@ from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.session.session import Session
 from tablestore.errors import NotFoundError
 from tablestore.format.parquet.parquetschema import KIND_COLUMN
-from tablestore.format.snapshot import CommitKind, Snapshot
+from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.functions.valuecodes import row_codes
 from tablestore.materialized.incremental.refreshcursor import Point, RefreshCursor, point_of
 from tablestore.sql.incremental.shapes import WEIGHT, FullRefresh, SourceShape
 from tablestore.sql.query.tablereferences import references_in
 from tablestore.sql.query.tokenstream import tokens_of
 from tablestore.sql.source import Fragment, Span
-from tablestore.store.changes.changefeed import ChangeFeed
 from tablestore.store.changes.changeplan import change_rule
-from tablestore.table.read.changes import read_changes as changes_of
+from tablestore.store.snapshots import parent_uuid
+from tablestore.table.read.changes import Changes, PlannedChanges
 from tablestore.table.read.scan import check_filled
 from tablestore.table.table import Table
 from tablestore.types.arrays import first_of_group, retracts
+from tablestore.types.arrowtypes import to_arrow_schema
 
 MOST_CHANGES = 5_000_000
 """Rows of changes that one refresh holds in memory; of more than these the whole is computed anew."""
@@ -128,15 +128,56 @@ def as_fragment(query: str | Fragment) -> Fragment:
     return Fragment(query, Span(0, len(query))) if isinstance(query, str) else query
 
 
-def why_not_from(cursor: RefreshCursor, sources: Sequence[RefreshSource]) -> str | None:
-    """The reason why the changes since a cursor are not all known; None if they are."""
-    for source in sources:
-        point = cursor.of_source(source.name)
-        if point is None:
-            return f"source {source.name} was not read before"
-        if (why := _why_not(point, source)) is not None:
-            return why
-    return None
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceChanges:
+    """The changes of a source since a cursor, all of them known; None: no snapshot came. ``before``: the snapshot of the cursor."""
+
+    source: RefreshSource
+    before: int | None
+    changes: PlannedChanges | None
+
+    @property
+    def may_change_rows(self) -> bool:
+        """True if anything came but compactions that changed nothing."""
+        return self.changes is not None and self.changes.may_change_rows
+
+    def read(self, names: frozenset[str]) -> pa.Table | None:
+        """The rows that came and went, in the columns of these names, with weights; None for too many rows."""
+        fields = self.source.table.table_schema.fields
+        columns = [one for one in fields if one.name.lower() in names] or fields
+        target = pa.schema([*to_arrow_schema(columns), pa.field(WEIGHT, pa.int32(), nullable=False)])
+        batches, rows = [], 0
+        for batch in self.changes.coded([one.name for one in columns]) if self.changes is not None else ():
+            rows += batch.num_rows
+            if rows > MOST_CHANGES:
+                return None
+            weights = np.where(retracts(batch.column(KIND_COLUMN).to_numpy()), -1, 1).astype(np.int32)
+            batches.append(pa.RecordBatch.from_arrays([*batch.columns[1:], pa.array(weights)], schema=target))
+        return net_changes(pa.Table.from_batches(batches, target))
+
+
+def changes_since(cursor: RefreshCursor, source: RefreshSource) -> SourceChanges | str:
+    """The changes of a source since a cursor, or the reason why they are not all known."""
+    table, newest, name, point = source.table, source.now, source.name, cursor.of_source(source.name)
+    if point is None:
+        return f"source {name} was not read before"
+    if point.table_uuid != table.context.table_uuid:
+        return f"source {name} is another table than before: it was dropped and made anew, or replaced"
+    if table.context.schemas.read(point.schema_id).fields != table.table_schema.fields:
+        return f"the columns of source {name} were altered"
+    if point.snapshot_id is None:
+        return (newest and _known_changes(source, newest, 0)) or SourceChanges(source=source, before=None, changes=None)
+    snapshots, changes = table.context.snapshots, _known_changes(source, newest, point.snapshot_id) if newest is not None else None
+    if isinstance(changes, SourceChanges) and _goes_on(changes, point):
+        return changes
+    old = newest if newest is not None and newest.id == point.snapshot_id else snapshots.find(point.snapshot_id)
+    if old is None:
+        return f"snapshot {point.snapshot_id} of source {name}, which was read last, has expired"
+    if changes is None or old.uuid != point.snapshot_uuid:
+        return f"source {name} has another history than before: snapshot {point.snapshot_id}, which was read last, is no part of it"
+    if not _is_in_frame(table, old):
+        return f"source {name} was read before its compaction had written its changes"
+    return changes
 
 
 def is_ahead(cursor: RefreshCursor, source: RefreshSource) -> bool:
@@ -144,38 +185,10 @@ def is_ahead(cursor: RefreshCursor, source: RefreshSource) -> bool:
     point = cursor.of_source(source.name)
     if point is None or point.table_uuid != source.table.context.table_uuid or point.snapshot_id is None:
         return False
+    if point.snapshot_id <= (source.now.id if source.now else 0):
+        return False
     later = source.table.context.snapshots.find(point.snapshot_id)
-    return later is not None and later.uuid == point.snapshot_uuid and later.id > (source.now.id if source.now else 0)
-
-
-def has_changed(cursor: RefreshCursor, source: RefreshSource) -> bool:
-    """True if anything came since but compactions that changed nothing. The changes up to then are known."""
-    point = cursor.of_source(source.name)
-    assert point is not None, "a source of the cursor"
-    first, last = (point.snapshot_id or 0) + 1, source.now.id if source.now else 0
-    snapshots = (source.table.context.snapshots.find(number) for number in range(first, last + 1))
-    feed = ChangeFeed(context=source.table.context, columns=(), as_written=False)
-    return any(
-        snapshot is None or snapshot.commit_kind is not CommitKind.COMPACT or feed.has_changes(snapshot) for snapshot in snapshots
-    )
-
-
-def read_changes(source: RefreshSource, cursor: RefreshCursor, names: frozenset[str]) -> pa.Table | None:
-    """The rows that came and went between a cursor and now, in the columns of these names, with weights; None for too many rows."""
-    point = cursor.of_source(source.name)
-    assert point is not None, "a source of the cursor"
-    fields = [field.name for field in source.table.table_schema.fields if field.name.lower() in names]
-    last = source.now.id if source.now else 0
-    changes = changes_of(source.table.context, point.snapshot_id or 0, last, fields or None, as_written=False)
-    target = pa.schema([*list(changes.schema)[1:], pa.field(WEIGHT, pa.int32(), nullable=False)])
-    batches, rows = [], 0
-    for _, batch in changes.coded():
-        rows += batch.num_rows
-        if rows > MOST_CHANGES:
-            return None
-        weights = np.where(retracts(batch.column(KIND_COLUMN).to_numpy()), -1, 1).astype(np.int32)
-        batches.append(pa.RecordBatch.from_arrays([*batch.columns[1:], pa.array(weights)], schema=target))
-    return net_changes(pa.Table.from_batches(batches, target))
+    return later is not None and later.uuid == point.snapshot_uuid
 
 
 def net_changes(changes: pa.Table) -> pa.Table:
@@ -216,29 +229,34 @@ def _is_in_frame(table: Table, snapshot: Snapshot) -> bool:
     )
 
 
-def _why_not(point: Point, source: RefreshSource) -> str | None:
-    table, newest, name = source.table, source.now, source.name
-    if point.table_uuid != table.context.table_uuid:
-        return f"source {name} is another table than before: it was dropped and made anew, or replaced"
-    if table.context.schemas.read(point.schema_id).fields != table.table_schema.fields:
-        return f"the columns of source {name} were altered"
-    if point.snapshot_id is None:
-        return None if newest is None else _gap(source, 0)
-    old = table.context.snapshots.find(point.snapshot_id)
-    if old is None:
-        return f"snapshot {point.snapshot_id} of source {name}, which was read last, has expired"
-    if newest is None or newest.id < old.id or old.uuid != point.snapshot_uuid:
-        return f"source {name} has another history than before: snapshot {point.snapshot_id}, which was read last, is no part of it"
-    if not _is_in_frame(table, old):
-        return f"source {name} was read before its compaction had written its changes"
-    return _gap(source, old.id)
-
-
-def _gap(source: RefreshSource, first: int) -> str | None:
-    assert source.now is not None, "there is a snapshot"
+def _known_changes(source: RefreshSource, newest: Snapshot, first: int) -> SourceChanges | str | None:
+    """The changes behind the snapshot ``first``, or the reason why they are not all known; None if the newest one is older."""
+    if newest.id < first:
+        return None
+    changes = Changes(
+        source.table.context,
+        from_snapshot=first,
+        to_snapshot=newest.id,
+        columns=(),
+        predicate=None,
+        on_discontinuity="skip",
+        as_written=False,
+    )
     try:
-        changes = changes_of(source.table.context, first, source.now.id, on_discontinuity="skip", as_written=False)
-        gaps = changes.discontinuities()
+        planned = changes.planned(newest)
     except NotFoundError as error:
         return f"the changes of source {source.name} are not all there any more: {error.message}"
-    return f"of source {source.name}, {gaps[0].reason}" if gaps else None
+    if planned.gaps:
+        return f"of source {source.name}, {planned.gaps[0].reason}"
+    return SourceChanges(source=source, before=first or None, changes=planned)
+
+
+def _goes_on(known: SourceChanges, point: Point) -> bool:
+    """True if the first of the changes says that it was built on the snapshot of a point, and that is still there."""
+    context, changes = known.source.table.context, known.changes
+    if changes is None or not changes.snapshots or point.snapshot_id is None or point.snapshot_uuid is None:
+        return False
+    # Whether its compaction had written its changes is read in it.
+    if change_rule(context).changelog.on_compaction or parent_uuid(changes.snapshots[0]) != point.snapshot_uuid:
+        return False
+    return context.snapshots.is_there(point.snapshot_id)

@@ -200,7 +200,7 @@ class _Walk:
                 at += 1
 
     def _leading(self, at: int, bound: frozenset[str], scope: Span) -> int:
-        """Walks ``SUMMARIZE t``, ``DESCRIBE t``, ``PIVOT t …`` or ``UNPIVOT t …``, up to behind the table; a query is walked next."""
+        """Walks ``SUMMARIZE t``, ``DESCRIBE t``, ``PIVOT t …`` or ``UNPIVOT t …``, up to behind the table; a query comes next."""
         tokens = self.tokens
         begins = at == 0 or tokens.key(at - 1) in ("(", ")")
         if not begins or self._begins_query(at + 1) or tokens.key(at + 1) in ("FROM", ".", ",", ")", "AS"):

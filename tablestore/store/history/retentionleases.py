@@ -59,7 +59,10 @@ class RetentionLeases:
 
     def find(self, name: str) -> RetentionLease | None:
         """The hold of that name, None if there is none. Raises FormatError if its file is damaged."""
-        return next((hold for hold in self.all() if hold.name == name), None)
+        holds = [hold for hold in self._recorded(f"{name}-") if hold.name == name]
+        if not holds and name == LOG_HOLD:
+            return self._of_mirror()
+        return max(holds, key=lambda hold: hold.epoch, default=None)
 
     def all(self) -> tuple[RetentionLease, ...]:
         """The holds, by name."""
@@ -67,8 +70,8 @@ class RetentionLeases:
         for hold in self._recorded():
             if hold.name not in by_name or by_name[hold.name].epoch < hold.epoch:
                 by_name[hold.name] = hold
-        if LOG_HOLD not in by_name and (old := Consumers(self.files).find(LOG_CONSUMER)) is not None:
-            by_name[LOG_HOLD] = RetentionLease(name=LOG_HOLD, next_snapshot=old.next_snapshot, owner="the log", epoch=0, token="")
+        if LOG_HOLD not in by_name and (old := self._of_mirror()) is not None:
+            by_name[LOG_HOLD] = old
         return tuple(by_name[name] for name in sorted(by_name))
 
     def floor(self) -> RetentionLease | None:
@@ -111,8 +114,15 @@ class RetentionLeases:
         Consumers(self.files).delete(mirror_of(name))
         self._forget(name)
 
-    def _recorded(self) -> Iterator[RetentionLease]:
-        for info in self.files.list(HOLDS_DIR):
+    def _of_mirror(self) -> RetentionLease | None:
+        """The hold of the log of a table of an earlier release."""
+        consumer = Consumers(self.files).find(LOG_CONSUMER)
+        if consumer is None:
+            return None
+        return RetentionLease(name=LOG_HOLD, next_snapshot=consumer.next_snapshot, owner="the log", epoch=0, token="")
+
+    def _recorded(self, prefix: str = "") -> Iterator[RetentionLease]:
+        for info in self.files.list(HOLDS_DIR, prefix=prefix):
             if (match := _NAME.fullmatch(info.name)) is None:
                 continue
             try:

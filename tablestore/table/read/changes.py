@@ -15,15 +15,16 @@ A snapshot that changed the table without recording the rows (an overwrite, a ro
 reading across it raises NotFoundError with its id, or leaves its changes out (``on_discontinuity="skip"``).
 """
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Literal
 
 import pyarrow as pa
 
 from tablestore.errors import InvalidInputError, NotFoundError
 from tablestore.format.parquet.parquetschema import KIND_COLUMN
-from tablestore.format.snapshot import Snapshot
+from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.store.changes.changefeed import ChangeFeed, SnapshotChanges
 from tablestore.store.changes.changescope import Discontinuity
 from tablestore.store.changes.expiredchanges import Changelogs
@@ -38,6 +39,8 @@ from tablestore.types.rowkind import ROW_KIND_COLUMN, symbols_from_kinds
 SNAPSHOT_ID_COLUMN = "_snapshot_id"
 
 OnDiscontinuity = Literal["raise", "skip"]
+
+_MOST_PLANS = 64
 
 
 class Changes(ArrowSource):
@@ -109,6 +112,26 @@ class Changes(ArrowSource):
             gaps = [plan.gap for _, plan in self._plans()]
         return tuple(gap for gap in gaps if gap is not None)
 
+    def planned(self, last: Snapshot) -> "PlannedChanges":
+        """The changes as they are found now; each of their snapshots is read once. ``last``: the last one, which is this table's.
+
+        Raises NotFoundError for one that is gone, ConflictError if another table is in the place of this one.
+        """
+        snapshots: list[Snapshot] = []
+        plans: list[SnapshotChanges] = []
+        gaps: list[Discontinuity] = []
+        with self._context.reading():
+            for snapshot_id in self._ids:
+                snapshot, plan = self._plan(snapshot_id, last if snapshot_id == last.id else None)
+                snapshots.append(snapshot)
+                gaps += [] if plan.gap is None else [plan.gap]
+                # Of many snapshots all lists of files are no small thing to hold.
+                if len(plans) < _MOST_PLANS:
+                    plans.append(plan)
+            if any(follows(later, earlier) is not True for earlier, later in pairwise(snapshots)):
+                self._context.still_there()
+        return PlannedChanges(feed=self._feed, snapshots=tuple(snapshots), plans=tuple(plans), gaps=tuple(gaps))
+
     def __repr__(self) -> str:
         text = None if self._predicate is None else to_sql(self._predicate)
         return f"Changes(from_snapshot={self._from}, to_snapshot={self._to}, columns={list(self._columns)}, filter={text!r})"
@@ -139,9 +162,9 @@ class Changes(ArrowSource):
                 )
             yield snapshot, plan
 
-    def _plan(self, snapshot_id: int) -> tuple[Snapshot, SnapshotChanges]:
+    def _plan(self, snapshot_id: int, snapshot: Snapshot | None = None) -> tuple[Snapshot, SnapshotChanges]:
         context, feed = self._context, self._feed
-        if (snapshot := context.snapshots.find(snapshot_id)) is not None:
+        if snapshot is not None or (snapshot := context.snapshots.find(snapshot_id)) is not None:
             if not feed.is_whole(snapshot):
                 raise _expired(context, snapshot_id)
             return snapshot, feed.plan(snapshot)
@@ -162,6 +185,32 @@ class Changes(ArrowSource):
         if self._snapshot_ids:
             system.append(pa.repeat(pa.scalar(snapshot_id, pa.int64()), batch.num_rows))
         return pa.RecordBatch.from_arrays([*system, *(batch.column(name) for name in self._columns)], schema=target)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedChanges:
+    """The changes of some snapshots, oldest first. ``plans``: the files that those of the first ones lie in; ``gaps``: the
+    snapshots whose changes are not all known, with the reason."""
+
+    feed: ChangeFeed
+    snapshots: tuple[Snapshot, ...]
+    plans: tuple[SnapshotChanges, ...]
+    gaps: tuple[Discontinuity, ...]
+
+    @property
+    def may_change_rows(self) -> bool:
+        """True unless there are nothing but compactions that changed nothing."""
+        return any(snapshot.commit_kind is not CommitKind.COMPACT or self.feed.has_changes(snapshot) for snapshot in self.snapshots)
+
+    def coded(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The changes in these columns, with the codes of their kinds (``_VALUE_KIND``) before them. Raises as
+        :meth:`Changes.coded`."""
+        feed = replace(self.feed, columns=tuple(columns))
+        with feed.context.reading():
+            for plan in self.plans:
+                yield from replace(plan, feed=feed).batches()
+            for snapshot in self.snapshots[len(self.plans) :]:
+                yield from feed.plan(snapshot).batches()
 
 
 def read_changes(

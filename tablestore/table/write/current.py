@@ -8,6 +8,7 @@ So an acknowledged row is never changed or deleted by a plan that did not see it
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeVar
 
 from tablestore.errors import ConflictError, NotFoundError
@@ -24,16 +25,24 @@ from tablestore.types.schema import POSTPONE_BUCKET
 T = TypeVar("T")
 
 
-def run_until_current(context: TableContext, attempt: Callable[[Snapshot | None], T]) -> T:
+@dataclass(frozen=True, slots=True)
+class NewestSnapshot:
+    """The newest snapshot of a table, as it was just looked up; ``snapshot`` None: there is none."""
+
+    snapshot: Snapshot | None
+
+
+def run_until_current(context: TableContext, attempt: Callable[[Snapshot | None], T], newest: NewestSnapshot | None = None) -> T:
     """Calls ``attempt`` with the newest snapshot (None: there is none) and returns its result, again while it raises StalePlan, for
-    ``commit.timeout`` at most.
+    ``commit.timeout`` at most. ``newest``: the snapshot of the first attempt, where the caller has just looked it up.
 
     Raises ConflictError when others change rows faster than it can plan.
     """
     deadline_s = context.clock.steady_s() + context.settings.commit_timeout_s
     attempts = 0
     while True:
-        latest = context.snapshots.latest()
+        latest = context.snapshots.latest() if newest is None else newest.snapshot
+        newest = None
         context.check_is_there()
         try:
             return attempt(latest)

@@ -75,6 +75,11 @@ class TableWriter:
         self._failed = False
         self._early = log.ahead() if early else None
 
+    def begin_at(self, newest: Snapshot | None) -> None:
+        """Write on top of a snapshot that was just looked up, instead of looking for the newest one. Before the first row."""
+        assert self._writer is None and self._start is None, "nothing was written"
+        self._start = newest, self._context.sequence.next_after(newest)
+
     def write(
         self, rows: Rows, *, changes: bool | None = None, missing_columns: "str | MissingColumns" = MissingColumns.REFUSE
     ) -> None:
