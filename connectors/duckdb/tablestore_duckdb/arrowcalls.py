@@ -28,7 +28,7 @@ class ArrowCalls:
             return
         known_names = self._registered.setdefault(database, set())
         for name in sorted(set(_CALLED.findall(text)) - known_names):
-            if (function := ARROW_FUNCTIONS.get(name)) is not None:
+            if (function := ARROW_FUNCTIONS.get(name.lower())) is not None:
                 _create(connection, function)
                 known_names.add(name)
 
@@ -38,7 +38,7 @@ def _create(connection: duckdb.DuckDBPyConnection, function: ArrowFunction) -> N
     create: Any = connection.create_function
     try:
         create(
-            f"{ARROW_PREFIX}{function.name}",
+            function.engine_name,
             _called(function),
             [engine_words(kind).sql(dialect="duckdb") for kind in function.arguments],
             engine_words(function.result).sql(dialect="duckdb"),

@@ -38,6 +38,9 @@ def _negative(node: exp.Neg) -> exp.Expr:
     if isinstance(inner, exp.Cast) and isinstance(inner.to.this, exp.DType) and inner.to.this in exp.DataType.SIGNED_INTEGER_TYPES:
         # DuckDB takes a larger type for what is written.
         return exp.Cast(this=node, to=inner.to.copy()) if not _is_of_number(number) else _joined(number)
+    if isinstance(number, exp.Literal) and not number.is_string and number.name == _LEAST[0]:
+        # DuckDB takes a larger type for what is written.
+        return exp.cast(node, "INT")
     if not _is_of_number(number) or number.to.this in exp.DataType.FLOAT_TYPES:
         # DuckDB reads -0.0 as a decimal, and that has no sign.
         return node
@@ -254,7 +257,6 @@ REWRITES: dict[type[exp.Expr], Callable[..., exp.Expr]] = {
     exp.Chr: texts.character,
     exp.Levenshtein: texts.levenshtein,
     exp.JSONExtractScalar: texts.json_part,
-    exp.JSONFormat: texts.to_json,
     exp.RegexpLike: texts.checked_pattern,
     exp.RegexpExtract: texts.extracted,
     exp.RegexpSplit: texts.checked_pattern,
@@ -270,10 +272,7 @@ REWRITES: dict[type[exp.Expr], Callable[..., exp.Expr]] = {
     exp.FromTimeZone: datetimefunctions.to_utc,
     exp.TimeToStr: datetimefunctions.formatted,
     exp.StrToTime: datetimefunctions.parsed,
-    exp.ArraySlice: lists.slice_of,
-    exp.GenerateSeries: lists.series,
     exp.ArraySize: lambda node: lists.size(node.this),
-    exp.ArrayContains: lists.contains,
     exp.Flatten: lists.flatten,
     exp.Ln: _logarithm,
     exp.Log: _logarithm,
@@ -300,8 +299,6 @@ REWRITES: dict[type[exp.Expr], Callable[..., exp.Expr]] = {
     exp.Monthname: texts.short,
     exp.Extract: datetimefunctions.extract,
     exp.Count: _count,
-    exp.Transform: lists.with_lambda,
-    exp.ArrayFilter: lists.with_lambda,
 }
 NAMED: dict[str, Callable[..., exp.Expr]] = {
     "now": exp.CurrentTimestamp,
@@ -316,26 +313,26 @@ NAMED: dict[str, Callable[..., exp.Expr]] = {
 _TAKEN_BY_ARGUMENTS = {
     (0, 0): "cume_dist curdate current_date current_timestamp dense_rank now percent_rank pi rank row_number",
     (0, 1): "unix_timestamp",
-    (0, MANY): "all any array case cast exists map named_struct some struct try_cast",
+    (0, MANY): "all any array case cast map named_struct some struct try_cast",
     (1, 1): """
-        abs approx_count_distinct array_agg array_size array_sort ascii avg bigint binary bit_count bool_and bool_or
+        abs approx_count_distinct array_agg array_size ascii avg bigint binary bit_count bool_and bool_or
         boolean cardinality ceil ceiling char char_length character_length chr collect_list collect_set cos count_if date
         date_from_unix_date day dayname dayofmonth dayofweek dayofyear degrees double every exp explode extract flatten
         float floor grouping hex hour initcap int isnan isnotnull isnull last_day lcase len length ln log10 log2 lower
         ltrim map_keys map_values max md5 median min minute month monthname ntile posexplode quarter radians reverse rtrim
         second sha sha1 sign signum sin size smallint sqrt stddev stddev_pop stddev_samp string sum tan timestamp tinyint
-        to_json to_unix_timestamp trim ucase unhex unix_date upper var_pop var_samp variance weekday weekofyear year""",
+        to_unix_timestamp trim ucase unhex unix_date upper var_pop var_samp variance weekday weekofyear year""",
     (1, 2): "any_value first first_value last last_value log round sort_array to_date to_timestamp",
     (1, 3): "lag lead overlay position range substr substring",
     (1, MANY): "concat concat_ws count",
     (2, 2): """
-        add_months array_contains atan2 contains corr covar_pop covar_samp date_add date_format date_sub date_trunc
-        dateadd element_at endswith filter from_utc_timestamp get_json_object ifnull ilike instr left levenshtein like mod
-        next_day nullif nvl percentile pmod pow power regexp_like repeat right rlike sequence sha2 shiftleft shiftright
-        split startswith to_utc_timestamp transform trunc try_element_at""",
+        add_months atan2 contains corr covar_pop covar_samp date_add date_format date_sub date_trunc
+        dateadd endswith from_utc_timestamp get_json_object ifnull ilike instr left levenshtein like mod
+        next_day nullif nvl percentile pmod pow power regexp_like repeat right rlike sha2 shiftleft shiftright
+        split startswith to_utc_timestamp trunc """,
     (2, 3): "array_join date_diff datediff locate lpad max_by min_by months_between regexp_extract replace rpad",
     (2, MANY): "coalesce decode greatest least",
-    (3, 3): "aggregate if make_date nvl2 reduce regexp_replace slice split_part timestampdiff translate",
+    (3, 3): "if make_date nvl2 regexp_replace split_part timestampdiff translate",
 }
 TAKEN = {name: bounds for bounds, names in _TAKEN_BY_ARGUMENTS.items() for name in names.split()}
 """The functions that a query may call, by Spark's names, and how many arguments they take at least and at most. What each of them

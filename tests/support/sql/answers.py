@@ -24,6 +24,8 @@ EXAMPLES = FOLDER / "examples.jsonl"
 """The examples in the documentation of Spark's functions."""
 EDGES = FOLDER / "edges.jsonl"
 """Functions of arguments at the edges of their types."""
+COLLECTIONS = FOLDER / "collections.jsonl"
+"""Functions of arrays, maps, rows, JSON and checksums over columns at the edges, generators, and what they are put together to."""
 TYPES = FOLDER / "types.jsonl"
 """Random queries (``randomqueries``), whose columns have the types of what their names stand for."""
 # Digits of a double that libraries of mathematics agree on.

@@ -9,7 +9,16 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from tablestore.sql.binding.signatures import Signature
-from tablestore.sql.duckdb.functions import arrayfunctions
+from tablestore.sql.duckdb.functions import (
+    arrayfunctions,
+    checksumfunctions,
+    collectingfunctions,
+    conditionfunctions,
+    generatorfunctions,
+    jsonfunctions,
+    lambdafunctions,
+    mapfunctions,
+)
 from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
 from tablestore.sql.duckdb.functions.functionrule import FunctionRule
 from tablestore.sql.duckdb.rewrites import TAKEN
@@ -17,6 +26,13 @@ from tablestore.sql.query.functions import SPARK_FUNCTIONS
 
 _FAMILIES = (
     arrayfunctions,
+    lambdafunctions,
+    mapfunctions,
+    conditionfunctions,
+    checksumfunctions,
+    collectingfunctions,
+    generatorfunctions,
+    jsonfunctions,
 )  # fmt: skip
 
 
