@@ -32,8 +32,22 @@ def test_what_both_read_alike_is_written_in_the_words_of_re2(pattern: str, text:
 @pytest.mark.parametrize(
     "pattern",
     [
-        "(?=a)", "(?<!a)b", "(?>a)", r"(a)\1", "a++", "a*+", "[a-z&&[^b]]", "[a[b]]", r"\Qa\E", "(?x)a", "a(?i)b", "a{1001}", "a{", "[a",
-        "(a", r"\h",
+        "(?=a)",
+        "(?<!a)b",
+        "(?>a)",
+        r"(a)\1",
+        "a++",
+        "a*+",
+        "[a-z&&[^b]]",
+        "[a[b]]",
+        r"\Qa\E",
+        "(?x)a",
+        "a(?i)b",
+        "a{1001}",
+        "a{",
+        "[a",
+        "(a",
+        r"\h",
     ],
 )
 def test_what_java_reads_in_its_own_way_is_refused(pattern: str) -> None:
