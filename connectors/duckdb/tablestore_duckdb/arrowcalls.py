@@ -24,13 +24,11 @@ class ArrowCalls:
 
     def register(self, text: str, connection: duckdb.DuckDBPyConnection, database: duckdb.DuckDBPyConnection) -> None:
         """Registers what a text calls, by a connection of a database on which nothing runs."""
-        # The names of functions are written in capitals.
-        text = text.lower()
         if ARROW_PREFIX not in text:
             return
         known_names = self._registered.setdefault(database, set())
         for name in sorted(set(_CALLED.findall(text)) - known_names):
-            if (function := ARROW_FUNCTIONS.get(name)) is not None:
+            if (function := ARROW_FUNCTIONS.get(name.lower())) is not None:
                 _create(connection, function)
                 known_names.add(name)
 
@@ -40,7 +38,7 @@ def _create(connection: duckdb.DuckDBPyConnection, function: ArrowFunction) -> N
     create: Any = connection.create_function
     try:
         create(
-            f"{ARROW_PREFIX}{function.name}",
+            function.engine_name,
             _called(function),
             [engine_words(kind).sql(dialect="duckdb") for kind in function.arguments],
             engine_words(function.result).sql(dialect="duckdb"),

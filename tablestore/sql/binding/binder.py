@@ -16,7 +16,7 @@ from tablestore.sql.binding.functiontypes import NAMED, RESULTS, element
 from tablestore.sql.binding.scopes import Columns, Meaning, Scope, ScopedTable
 from tablestore.sql.binding.signatures import Signature, arguments_of, function_name
 from tablestore.sql.binding.sqltypes import BIGINT, BOOLEAN, INT, STRING, Type, array
-from tablestore.sql.query.dialect import STACK
+from tablestore.sql.query.dialect import GENERATORS, STACK
 
 _NO_EXPRESSIONS = (exp.DataType, exp.Identifier, exp.Var, exp.TableAlias, exp.Hint, exp.Pivot)
 
@@ -285,7 +285,7 @@ class _Binder:
             return [(name, replaced.get(name.casefold(), kind)) for name, kind in columns if name.casefold() not in left_out]
         kind = self.expression(item, scope)
         inner = item.this if isinstance(item, (exp.Alias, exp.Aliases)) else item
-        if isinstance(inner, (exp.Explode, exp.Posexplode, exp.Inline, STACK)):
+        if isinstance(inner, (exp.Explode, exp.Posexplode, exp.Inline, STACK)) or function_name(inner) in GENERATORS:
             columns = self._of_generator(inner)
             names = [part.name for part in item.expressions] if isinstance(item, exp.Aliases) else []
             names = [item.alias] if isinstance(item, exp.Alias) else names
@@ -355,6 +355,7 @@ class _Binder:
         for place, argument in enumerate(arguments):
             if isinstance(argument, exp.Lambda) and signature.variables is not None:
                 types.append(self._applied(argument, signature.variables(place, types), scope))
+                self.types[id(argument)] = types[-1]
             else:
                 types.append(self.expression(argument, scope))
         return signature.result(types, arguments)

@@ -5,7 +5,8 @@ from collections.abc import Collection, Iterable, Sequence
 from sqlglot import exp
 
 from tablestore.errors import InvalidInputError
-from tablestore.sql.duckdb.calls import call, refusal
+from tablestore.sql.duckdb.calls import aggregate_of, call, refusal
+from tablestore.sql.duckdb.generatedrows import generated_items, is_generated
 from tablestore.sql.freshnames import fresh_name
 
 
@@ -74,6 +75,9 @@ def exploded(join: exp.Join, *, of_map: bool = False) -> exp.Expr:
     alias = lateral.args.get("alias")
     columns = [column.name for column in alias.columns] if alias is not None else []
     table = alias.name if alias is not None and alias.name else _unused("_generated", join)
+    if is_generated(function):
+        rows = exp.select(*generated_items(function, columns))
+        return _beside(join, rows, table)
     array = function.this
     # An array has no two columns.
     of_map |= type(function) is exp.Explode and len(columns) == 2
@@ -85,6 +89,20 @@ def exploded(join: exp.Join, *, of_map: bool = False) -> exp.Expr:
         rows = exp.select(exp.alias_(call("UNNEST", array), columns[0] if columns else "col", quoted=True))
     else:
         raise refusal(f"the generator {function.sql_name().lower() if not isinstance(function, exp.Anonymous) else function.this}")
+    return _beside(join, rows, table)
+
+
+def rows_of_table(node: exp.Table) -> exp.Expr:
+    """Writes a function in FROM that gives rows of several columns."""
+    alias = node.args.get("alias")
+    names = [column.name for column in alias.columns] if alias is not None else []
+    name = alias.name if alias is not None and alias.name else _unused("_generated", node)
+    named = exp.TableAlias(this=exp.to_identifier(name, quoted=True))
+    return exp.Subquery(this=exp.select(*generated_items(node.this, names)), alias=named)
+
+
+def _beside(join: exp.Join, rows: exp.Select, table: str) -> exp.Join:
+    """Rows beside those of the tables before them, from which they are made."""
     named = exp.TableAlias(this=exp.to_identifier(table, quoted=True))
     outer = join.side == "LEFT"
     return exp.Join(
@@ -110,7 +128,9 @@ def generated_columns(node: exp.Select, of_maps: Collection[int]) -> exp.Select:
         function = column.this if isinstance(column, (exp.Alias, exp.Aliases)) else column
         has_place = isinstance(function, exp.Posexplode)
         names = [name.name for name in column.expressions] if isinstance(column, exp.Aliases) else []
-        if at in of_maps:
+        if is_generated(function):
+            columns += generated_items(function, [column.alias] if isinstance(column, exp.Alias) else names)
+        elif at in of_maps:
             # A single alias that says so is that of a generator without one.
             named = [column.alias] if isinstance(column, exp.Alias) and column.alias != "col" else names
             columns += _entries(function.this, named, has_place=has_place)
@@ -150,7 +170,7 @@ def _counted(array: exp.Expr, place: str, value: str) -> list[exp.Expr]:
 
 def of_counted_rows(node: exp.Filter) -> None:
     """Computes arguments of an aggregate from the rows that its FILTER leaves. DuckDB does so from all, and may fail on one."""
-    aggregate, condition = node.this, node.expression.this
+    aggregate, condition = aggregate_of(node), node.expression.this
     holders = [aggregate, *(part for part in aggregate.iter_expressions() if isinstance(part, exp.Distinct))]
     arguments = [part for one in holders for part in one.iter_expressions() if part.arg_key in _ARGUMENTS]
     for argument in arguments:

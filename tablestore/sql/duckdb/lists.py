@@ -3,8 +3,10 @@
 from sqlglot import exp
 
 from tablestore.errors import InvalidInputError
-from tablestore.sql.binding.sqltypes import Type
+from tablestore.sql.binding.coercion import common
+from tablestore.sql.binding.sqltypes import Type, engine_words
 from tablestore.sql.duckdb.calls import call, failing, in_own_text, refusal
+from tablestore.sql.duckdb.functions.functionrule import from_text
 
 
 def subscript(node: exp.Bracket, kind: Type) -> exp.Expr:
@@ -27,15 +29,33 @@ def subscript(node: exp.Bracket, kind: Type) -> exp.Expr:
     return failing(is_behind, message, node)
 
 
+def computed_subscript(node: exp.Bracket, kind: Type, index_type: Type) -> exp.Expr:
+    """A subscript that is computed, counted from 0; a place that an array does not have is an error. Of a map, any key."""
+    index = node.expressions[0]
+    if kind is not None and kind.name == "map":
+        key = kind.parts[0]
+        if key is None or key.is_nested or common((key, index_type)) != key or (key != index_type and not key.is_number):
+            raise refusal("a key of another type than those of the map")
+        return from_text("MAP_EXTRACT_VALUE($0, $1)", node.this, exp.Cast(this=index, to=engine_words(key)))
+    if index_type is None or not index_type.is_integer:
+        raise refusal("a subscript of an array that is no whole number")
+    message = exp.Literal.string(f"expected a place that the array has, counted from 0{in_own_text(node)}")
+    null = str(refusal("a subscript that is NULL"))
+    text = f"""CASE WHEN $0 IS NOT NULL AND $1 IS NULL THEN ERROR('{null}')
+        WHEN $1 < 0 OR $1 >= LEN($0) THEN ERROR($2) ELSE LIST_EXTRACT($0, CAST($1 AS BIGINT) + 1) END"""
+    return from_text(text, node.this, index, message)
+
+
+def field_of_each(node: exp.Dot) -> exp.Expr:
+    """A field of each row of an array."""
+    return from_text(
+        "LIST_TRANSFORM($0, LAMBDA _row: STRUCT_EXTRACT(_row, $1))", node.this, exp.Literal.string(node.expression.name)
+    )
+
+
 def size(value: exp.Expr) -> exp.Expr:
     """The number of elements of an array or a map, as an INT."""
     return exp.Cast(this=call("CARDINALITY", value), to=exp.DataType.build("INT"))
-
-
-def contains(node: exp.ArrayContains) -> exp.Expr:
-    """The condition that an array has a value; NULL if it may be one that is NULL."""
-    unknown = exp.And(this=exp.Not(this=node), expression=_has_null(node.this))
-    return exp.Case(ifs=[exp.If(this=unknown, true=exp.null())], default=node.copy())
 
 
 def or_empty(node: exp.Expr) -> exp.Expr:
@@ -48,34 +68,5 @@ def flatten(node: exp.Flatten) -> exp.Expr:
     return exp.Case(ifs=[exp.If(this=_has_null(node.this), true=exp.null())], default=node)
 
 
-def with_lambda(node: exp.Transform | exp.ArrayFilter) -> exp.Expr:
-    """A function that is applied to each element. Raises UnsupportedError if it takes the place of the element too."""
-    if isinstance(node.expression, exp.Lambda) and len(node.expression.expressions) > 1:
-        raise refusal("a function of elements and their places, which it counts from one")
-    return node
-
-
 def _has_null(array: exp.Expr) -> exp.Expr:
     return exp.NEQ(this=call("LEN", array.copy()), expression=call("LIST_COUNT", array.copy()))
-
-
-def slice_of(node: exp.ArraySlice) -> exp.Expr:
-    """Writes ``slice`` whose place is a positive number and whose length a number, both written out."""
-    numbers = [
-        part for part in (node.args.get("start"), node.args.get("end")) if isinstance(part, exp.Literal) and part.name.isdecimal()
-    ]
-    if len(numbers) != 2 or numbers[0].name == "0":
-        raise refusal("slice from a place that is no positive number")
-    return node
-
-
-def series(node: exp.GenerateSeries) -> exp.Expr:
-    """Writes a ``sequence`` that counts up by one between ends that are written out. Spark counts down where the first is the
-    larger one."""
-    ends = [node.args.get("start"), node.args.get("end")]
-    if node.args.get("step") is not None or not all(isinstance(end, exp.Literal) for end in ends):
-        raise refusal("sequence with computed ends, which may count down")
-    first, last = (int(end.name) for end in ends if end is not None)
-    if first > last:
-        raise refusal("a sequence that counts down")
-    return node if last >= 2**31 else exp.Cast(this=node, to=exp.DataType.build("INT[]"))

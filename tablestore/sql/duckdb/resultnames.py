@@ -21,8 +21,9 @@ import numpy as np
 from sqlglot import exp
 
 from tablestore.errors import InvalidInputError
+from tablestore.sql.binding.signatures import function_name
 from tablestore.sql.parse.tokens import Kind, Token, name_of
-from tablestore.sql.query.dialect import WRITTEN
+from tablestore.sql.query.dialect import GENERATORS, WRITTEN
 from tablestore.sql.query.functions import as_written, without_prefix
 from tablestore.sql.query.tokenstream import QUERY_WORDS, Tokens
 
@@ -62,7 +63,7 @@ class _NotNamed(Exception):
 
 def name_results(tree: exp.Expr, tokens: Tokens) -> None:
     """Gives each column of each query that has no alias the name that Spark gives it. ``tokens``: of the text of the tree."""
-    if not [one for select in tree.find_all(exp.Select) for one in select.expressions if not isinstance(one, _NAMED)]:
+    if not [one for select in tree.find_all(exp.Select) for one in select.expressions if not _is_named(one)]:
         return
     starts = {tokens[at].start: at for at in range(len(tokens))}
     ends = {tokens[at].end: at + 1 for at in range(len(tokens))}
@@ -73,11 +74,16 @@ def name_results(tree: exp.Expr, tokens: Tokens) -> None:
         named = []
         for column in columns:
             start, end = column.meta.get(WRITTEN, (-1, -1))
-            if not isinstance(column, _NAMED) and start in starts and end in ends:
+            if not _is_named(column) and start in starts and end in ends:
                 naming = _Naming(tokens, starts[start], ends[end], tables)
                 column = _with_name(column, naming, used_names, "col" if type(column) is exp.Explode else None)
             named.append(column)
         select.set("expressions", named)
+
+
+def _is_named(column: exp.Expr) -> bool:
+    """True if a column has a name, or columns that it stands for have."""
+    return isinstance(column, _NAMED) or function_name(column) in GENERATORS
 
 
 def sources(query: exp.Select) -> Iterator[exp.Expr]:

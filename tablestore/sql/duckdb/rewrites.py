@@ -38,6 +38,9 @@ def _negative(node: exp.Neg) -> exp.Expr:
     if isinstance(inner, exp.Cast) and isinstance(inner.to.this, exp.DType) and inner.to.this in exp.DataType.SIGNED_INTEGER_TYPES:
         # DuckDB takes a larger type for what is written.
         return exp.Cast(this=node, to=inner.to.copy()) if not _is_of_number(number) else _joined(number)
+    if isinstance(number, exp.Literal) and not number.is_string and number.name == _LEAST[0]:
+        # DuckDB takes a larger type for what is written.
+        return exp.cast(node, "INT")
     if not _is_of_number(number) or number.to.this in exp.DataType.FLOAT_TYPES:
         # DuckDB reads -0.0 as a decimal, and that has no sign.
         return node
@@ -286,7 +289,6 @@ REWRITES: dict[type[exp.Expr], Callable[..., exp.Expr]] = {
     exp.Chr: texts.character,
     exp.Levenshtein: texts.levenshtein,
     exp.JSONExtractScalar: texts.json_part,
-    exp.JSONFormat: texts.to_json,
     exp.RegexpLike: texts.checked_pattern,
     exp.RegexpExtract: texts.extracted,
     exp.RegexpSplit: texts.checked_pattern,
@@ -302,10 +304,7 @@ REWRITES: dict[type[exp.Expr], Callable[..., exp.Expr]] = {
     exp.FromTimeZone: datetimefunctions.to_utc,
     exp.TimeToStr: datetimefunctions.formatted,
     exp.StrToTime: datetimefunctions.parsed,
-    exp.ArraySlice: lists.slice_of,
-    exp.GenerateSeries: lists.series,
     exp.ArraySize: lambda node: lists.size(node.this),
-    exp.ArrayContains: lists.contains,
     exp.Flatten: lists.flatten,
     exp.Ln: _logarithm,
     exp.Log: _logarithm,
@@ -336,8 +335,6 @@ REWRITES: dict[type[exp.Expr], Callable[..., exp.Expr]] = {
     exp.Monthname: texts.short,
     exp.Extract: datetimefunctions.extract,
     exp.Count: _count,
-    exp.Transform: lists.with_lambda,
-    exp.ArrayFilter: lists.with_lambda,
 }
 NAMED: dict[str, Callable[..., exp.Expr]] = {
     "now": exp.CurrentTimestamp,
@@ -352,26 +349,26 @@ NAMED: dict[str, Callable[..., exp.Expr]] = {
 _TAKEN_BY_ARGUMENTS = {
     (0, 0): "cume_dist curdate current_date current_timestamp now pi row_number",
     (0, 1): "",
-    (0, MANY): "all any array case cast exists map named_struct some struct try_cast",
+    (0, MANY): "all any array case cast map named_struct some struct try_cast",
     (1, 1): """
-        abs approx_count_distinct array_agg array_size array_sort avg bigint binary bit_count bool_and bool_or
+        abs approx_count_distinct array_agg array_size avg bigint binary bit_count bool_and bool_or
         boolean cardinality char chr collect_list collect_set count_if date
         date_from_unix_date day dayofmonth dayofweek dayofyear degrees double every exp explode flatten
         float grouping initcap int isnan isnotnull isnull lcase ln log10 log2 lower
         ltrim map_keys map_values max md5 median min month ntile posexplode radians rtrim
          sha sha1 sign signum size smallint sqrt stddev stddev_pop stddev_samp string sum timestamp tinyint
-        to_json trim ucase upper var_pop var_samp variance weekofyear year""",
+         trim ucase upper var_pop var_samp variance weekofyear year""",
     (1, 2): "any_value first first_value last last_value log round sort_array to_date to_timestamp",
     (1, 3): "lag lead range",
     (1, MANY): "concat concat_ws count",
     (2, 2): """
-        nth_value add_months array_contains atan2 corr covar_pop covar_samp date_add date_format date_sub
-        dateadd element_at filter from_utc_timestamp get_json_object ifnull ilike like mod
-         nullif nvl percentile pmod pow power repeat sequence sha2
-          to_utc_timestamp transform try_element_at""",
+        nth_value add_months atan2 corr covar_pop covar_samp date_add date_format date_sub
+        dateadd from_utc_timestamp get_json_object ifnull ilike like mod
+         nullif nvl percentile pmod pow power repeat sha2
+          to_utc_timestamp """,
     (2, 3): "array_join date_diff datediff max_by min_by replace",
     (2, MANY): "coalesce greatest least",
-    (3, 3): "aggregate if make_date nvl2 reduce slice split_part timestampdiff translate",
+    (3, 3): "if make_date nvl2 split_part timestampdiff translate",
 }
 TAKEN = {name: bounds for bounds, names in _TAKEN_BY_ARGUMENTS.items() for name in names.split()}
 """The functions that a query may call, by Spark's names, and how many arguments they take at least and at most. What each of them

@@ -186,17 +186,3 @@ def json_part(node: exp.JSONExtractScalar) -> exp.Expr:
     is_valid = exp.If(this=call("JSON_VALID", node.this.copy()), true=value)
     begins = call("REGEXP_MATCHES", node.this.copy(), exp.Literal.string(r"^\s*[\[{]"))
     return exp.Case(ifs=[is_valid], default=refused_where(begins, "get_json_object of JSON that is not well-formed", exp.null()))
-
-
-def to_json(node: exp.JSONFormat) -> exp.Expr:
-    """A written row of texts and whole numbers as JSON, without those that are NULL (:func:`is_plain_row`)."""
-    parts = [
-        exp.DPipe(this=exp.Literal.string(f'"{field.name}":'), expression=exp.cast(call("TO_JSON", field.expression), "TEXT"))
-        for field in node.this.unnest().expressions
-    ]
-    return exp.paren(
-        exp.DPipe(
-            this=exp.DPipe(this=exp.Literal.string("{"), expression=call("CONCAT_WS", exp.Literal.string(","), *parts)),
-            expression=exp.Literal.string("}"),
-        )
-    )

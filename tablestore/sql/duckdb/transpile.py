@@ -41,7 +41,7 @@ whose digits do not fit into 128 bits is an error; so is the cast of a year, a m
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -56,12 +56,10 @@ from tablestore.sql.binding.binder import Bound, bind_types, query_of_with, tabl
 from tablestore.sql.binding.scopes import Columns
 from tablestore.sql.binding.signatures import arguments_of, function_name
 from tablestore.sql.binding.sqltypes import (
-    BIGINT,
     BOOLEAN,
     DATE,
     DOUBLE,
     FLOAT,
-    INT,
     INTERVAL,
     STRING,
     TIMESTAMP,
@@ -93,6 +91,7 @@ from tablestore.sql.duckdb.clauses import (
     map_function,
     name_columns,
     of_counted_rows,
+    rows_of_table,
     sets_of_groups,
     sort_whole,
     table_function,
@@ -108,11 +107,11 @@ from tablestore.sql.duckdb.datetimefunctions import (
     strict_date,
 )
 from tablestore.sql.duckdb.floats import ROUNDED, Zeros, round_as_spark, widened_operands, without_signs
-from tablestore.sql.duckdb.functions.functionrule import FunctionRule, RuleCall
+from tablestore.sql.duckdb.functions.functionrule import FunctionRule, RuleCall, as_type
 from tablestore.sql.duckdb.functions.functiontable import BOUNDS, RULES, SIGNATURES
 from tablestore.sql.duckdb.functions.statisticfunctions import ordered_as_arguments
 from tablestore.sql.duckdb.lateralaliases import field_of_alias, write_out_aliases
-from tablestore.sql.duckdb.lists import subscript
+from tablestore.sql.duckdb.lists import computed_subscript, field_of_each, subscript
 from tablestore.sql.duckdb.numbertypes import Widened, cast_to, casts_of, widen, widened_queries
 from tablestore.sql.duckdb.quotients import average, average_of_doubles, averaged, quotient, whole_quotient
 from tablestore.sql.duckdb.resultnames import name_results
@@ -123,7 +122,7 @@ from tablestore.sql.duckdb.textnumbers import texts_as_numbers
 from tablestore.sql.freshnames import fresh_name
 from tablestore.sql.parse.literals import refused_literal
 from tablestore.sql.parse.tokens import Kind as TokenKind
-from tablestore.sql.query.dialect import CALL, OPERATORS, Call, Spark4, spans_of
+from tablestore.sql.query.dialect import CALL, GENERATORS, OPERATORS, Call, Spark4, spans_of
 from tablestore.sql.query.functions import FUNCTION_PREFIX, SPARK_FUNCTIONS, as_written, is_spark_function
 from tablestore.sql.query.parsedquery import ParsedQuery, Trees
 from tablestore.sql.query.tablereferences import references_in
@@ -409,13 +408,17 @@ def _with_select(query: ParsedQuery) -> Tokens:
 def _note_texts(tree: exp.Expr, tokens: Tokens) -> None:
     """Keeps with each expression that may fail the text that the user wrote."""
     nodes = list(tree.walk(bfs=True))
-    if not any(isinstance(node, _MAY_FAIL) for node in nodes):
+    if not any(map(_may_fail, nodes)):
         return
     spans = spans_of(reversed(nodes), tokens)
     for node in nodes:
         first, end = spans.get(id(node), (0, 0))
-        if isinstance(node, _MAY_FAIL) and 0 < end - first <= MOST_SHOWN:
+        if _may_fail(node) and 0 < end - first <= MOST_SHOWN:
             node.meta[OWN_TEXT] = as_written(tokens.line(first, end))
+
+
+def _may_fail(node: exp.Expr) -> bool:
+    return isinstance(node, _MAY_FAIL) or function_name(node) in RULES
 
 
 def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None, RowConditions]:
@@ -432,6 +435,8 @@ def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None, 
     for cast_node in list(tree.find_all(exp.Cast)):
         part_by_part(cast_node)
     ordered_as_arguments(tree)
+    for argument in list(tree.find_all(exp.Kwarg)):
+        _unname(argument)
     bound = known.bind(tree)
     if write_out_aliases(tree, bound):
         bound = known.bind(tree)
@@ -451,7 +456,6 @@ def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None, 
         _refuse_order(node, bound)
         _refuse_numbers(node, bound)
         _refuse_texts(node, bound)
-        _refuse_json(node, bound)
         _refuse_digits(node, bound)
         interval_behind(node, bound)
         if isinstance(node, (exp.Div, exp.IntDiv, exp.Mod)):
@@ -554,6 +558,8 @@ def _change(node: exp.Expr, bound: Bound) -> Callable[[], exp.Expr]:
         case exp.Select():
             of_maps = [at for at, item in enumerate(node.expressions) if _takes_map(_generator(item), bound)]
             return lambda: sets_of_groups(generated_columns(node, of_maps))
+        case exp.Table(this=exp.Func()) if function_name(node.this) in GENERATORS:
+            return partial(rows_of_table, node)
         case exp.Table(this=exp.Explode()) if type(node.this) is exp.Explode and _takes_map(node.this, bound):
             return partial(map_function, node)
         case exp.Join(this=exp.Lateral(this=exp.Func())):
@@ -564,6 +570,10 @@ def _change(node: exp.Expr, bound: Bound) -> Callable[[], exp.Expr]:
             return partial(whole_quotient, node, bound.of(node.this), bound.of(node.expression))
         case exp.Add() | exp.Sub() if moves_by_interval(node, bound):
             return partial(moved, node)
+        case exp.Dot() if _has_rows(bound.of(node.this)):
+            return partial(field_of_each, node)
+        case exp.Bracket() if _is_computed(node, bound.of(node.this)):
+            return partial(computed_subscript, node, bound.of(node.this), bound.of(node.expressions[0]))
         case exp.MonthsBetween():
             return partial(months_between, node, bound.of(node.this), bound.of(node.expression))
     if (averages := averaged(node)) is not None and not _is_inside(node):
@@ -575,19 +585,51 @@ def _change(node: exp.Expr, bound: Bound) -> Callable[[], exp.Expr]:
     return partial(_node, node, bound.of(node.this) if isinstance(node, _OF_ITS_OPERAND) else bound.of(node))
 
 
+def _has_rows(kind: Type) -> bool:
+    return kind is not None and kind.name == "array" and kind.parts[0] is not None and kind.parts[0].name == "struct"
+
+
+def _is_computed(node: exp.Bracket, kind: Type) -> bool:
+    """True for a subscript that is computed, or a key of a map that is no text that is written."""
+    if len(node.expressions) != 1 or kind is None or kind.name not in ("array", "map"):
+        return False
+    index = node.expressions[0]
+    return not isinstance(index, exp.Literal) or (kind.name == "map" and not index.is_string)
+
+
+def _unname(argument: exp.Kwarg) -> None:
+    """Takes away the name of an argument that is the only one of its function."""
+    function = argument.parent
+    written_call = function.meta.get(CALL) if function is not None else None
+    if function is None or not isinstance(written_call, Call) or written_call.arguments != 1:
+        return
+    if _ONLY_PARAMETERS.get(written_call.name) == argument.this.name.lower():
+        argument.replace(argument.expression)
+        function.meta[CALL] = replace(written_call, named=False)
+
+
+_ONLY_PARAMETERS = {
+    **dict.fromkeys(("explode", "explode_outer", "posexplode", "posexplode_outer"), "collection"),
+    **dict.fromkeys(("inline", "inline_outer"), "input"),
+}
+
+
 def _ruled(node: exp.Expr, rule: FunctionRule, bound: Bound) -> Callable[[], exp.Expr]:
     """The function that writes a call by its rule: an aggregate with its window and filter, when these are done."""
     inner = aggregate_of(node)
     if rule.is_aggregate and isinstance(node.parent, AROUND_AN_AGGREGATE) and node.arg_key == "this":
         return lambda: node
     if inner is not node and not rule.is_aggregate:
-        raise refusal(f"the function {rule.name} with OVER or FILTER")
+        raise refusal(f"the function {function_name(inner)} with OVER or FILTER")
+    name = function_name(inner) or rule.name
     types, result = tuple(map(bound.of, arguments_of(inner))), bound.of(node)
     is_distinct = any(isinstance(part, exp.Distinct) for part in inner.iter_expressions())
 
     def written() -> exp.Expr:
         values = tuple(arguments_of(aggregate_of(node)))
-        return rule.write(RuleCall(name=rule.name, node=node, values=values, types=types, result=result, is_distinct=is_distinct))
+        value = rule.write(RuleCall(name=name, node=node, values=values, types=types, result=result, is_distinct=is_distinct))
+        # A number that is written may have a larger type in DuckDB.
+        return as_type(value, result) if result is not None and result.has_numbers else value
 
     return written
 
@@ -634,16 +676,6 @@ def _refuse_texts(node: exp.Expr, bound: Bound) -> None:
         other_types = {kind for kind in (left, right) if kind is not None and kind not in (STRING, VOID)}
         if STRING in (left, right) and other_types:
             raise refusal(f"{node.key.upper()} of STRING and {other_types.pop()} in the column {name!r} without a CAST")
-
-
-def _refuse_json(node: exp.Expr, bound: Bound) -> None:
-    """Refuses values that DuckDB writes as other JSON: it writes NULLs, and has no words for NaN and keys that are no texts."""
-    if isinstance(node, exp.JSONFormat):
-        row = node.this.unnest()
-        fields = row.expressions if isinstance(row, exp.Struct) else ()
-        plain = [isinstance(one, exp.PropertyEQ) and bound.of(one.expression) in (STRING, INT, BIGINT) for one in fields]
-        if not plain or not all(plain):
-            raise refusal("to_json of what is not a written row (named_struct) of texts and whole numbers")
 
 
 def _refuse_digits(node: exp.Expr, bound: Bound) -> None:

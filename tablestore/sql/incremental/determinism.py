@@ -21,6 +21,8 @@ _VALUES = frozenset({
     "Struct", "Substring", "Tan", "TimestampTrunc", "Translate", "Trim", "Trunc", "TryCast", "TsOrDsToDate", "Unhex", "UnixDate",
     "Upper", "WeekOfYear", "Xor", "Year",
 })  # fmt: skip
+# Of calls that are kept as they are written.
+_NAMED = frozenset({"element_at", "exists", "try_element_at"})
 _AGGREGATES = frozenset({
     "Avg", "Corr", "Count", "CountIf", "CovarPop", "CovarSamp", "LogicalAnd", "LogicalOr", "Max", "Median", "Min", "Stddev",
     "StddevPop", "StddevSamp", "Sum", "Variance", "VariancePop",
@@ -34,7 +36,8 @@ _KNOWN = _VALUES | _AGGREGATES | _WINDOWS
 def check_deterministic(query: exp.Expr) -> None:
     """Raises NoRuleError that names the first function that may give another value each time."""
     for function in query.find_all(exp.Func):
-        if type(function).__name__ not in _KNOWN or _has_pattern(function):
+        is_known = function.name.lower() in _NAMED if isinstance(function, exp.Anonymous) else type(function).__name__ in _KNOWN
+        if not is_known or _has_pattern(function):
             name = _name(function)
             raise NoRuleError(f"it calls {name}(), which is not known to give the same value each time", repeatable=False)
 

@@ -78,6 +78,7 @@ def _cast_to(name: str, arguments: Sequence[exp.Expr]) -> exp.Cast:
 
 
 _PLAIN_CALLS = frozenset("""
+    to_json aggregate element_at exists forall get reduce sequence slice try_element_at array_sort zip_with
     acosh approx_percentile array_append array_compact array_distinct array_except array_insert array_intersect array_max array_min
     array_position array_prepend array_remove arrays_zip asinh atanh base64 bit_get bit_length bitmap_bit_position
     bitmap_bucket_number bitmap_count collation convert_timezone cosh cot csc current_catalog current_database current_schema
@@ -96,6 +97,10 @@ _PLAIN_AGGREGATES = frozenset("""
 """.split())  # noqa: SIM905
 PLAIN_CALLS = _PLAIN_CALLS | _PLAIN_AGGREGATES
 """Functions of which the call is kept as it is written: sqlglot would give them the names, or the arguments, of others."""
+
+
+GENERATORS = frozenset({"explode_outer", "inline", "inline_outer", "json_tuple", "posexplode_outer", "stack"})
+"""Functions that give rows of several columns, which have names of their own."""
 
 
 def _plain_call(name: str, arguments: Sequence[exp.Expr]) -> exp.Expr:

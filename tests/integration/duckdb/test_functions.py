@@ -10,7 +10,16 @@ import pytest
 
 import tablestore as ts
 from tablestore.sql.query.functions import SPARK_FUNCTIONS
-from tests.support.sql.answers import EDGES, EXAMPLES, SCALAR_EDGES, judge, read_answers, share_by_function, wrong
+from tests.support.sql.answers import (
+    COLLECTIONS,
+    EDGES,
+    EXAMPLES,
+    SCALAR_EDGES,
+    judge,
+    read_answers,
+    share_by_function,
+    wrong,
+)
 
 
 @pytest.fixture(scope="module")
@@ -28,6 +37,8 @@ def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ts.TableEnvironmen
         pytest.param(EDGES, 1, id="edges", marks=pytest.mark.slow),
         pytest.param(SCALAR_EDGES, 9, id="some edges of more functions"),
         pytest.param(SCALAR_EDGES, 1, id="edges of more functions", marks=pytest.mark.slow),
+        pytest.param(COLLECTIONS, 4, id="some collections"),
+        pytest.param(COLLECTIONS, 1, id="collections", marks=pytest.mark.slow),
     ],
 )
 def test_a_function_answers_as_in_spark_or_is_refused_by_name(recording: Path, step: int, env: ts.TableEnvironment) -> None:
@@ -95,7 +106,7 @@ def test_values_that_were_wrong_in_silence_are_sparks(expression: str, value: ob
         ("get_json_object(word, '$..a')", "get_json_object with a path"),
         ("get_json_object(word, 'a')", "get_json_object with a path"),
         ("get_json_object('{\"a\": 1} x', '$.a')", "JSON that is not well-formed"),
-        ("to_json(named_struct('x', nan))", "to_json of what is not"),
+        ("to_json(named_struct('x', nan))", "to_json of DOUBLE"),
         ("regexp_extract(word, '(k)', seven)", "regexp_extract with a group that is computed"),
         ("regexp_extract(word, '(k)', NULL)", "regexp_extract with a group that is computed"),
         ("to_utc_timestamp('2016-08-31', 'UTC+1')", "a time zone"),

@@ -26,6 +26,8 @@ EDGES = FOLDER / "edges.jsonl"
 """Functions of arguments at the edges of their types."""
 SCALAR_EDGES = FOLDER / "scalaredges.jsonl"
 """The same of more functions (``scalaredges``): of texts, bytes, addresses, numbers, bits, dates, times, statistics."""
+COLLECTIONS = FOLDER / "collections.jsonl"
+"""Functions of arrays, maps, rows, JSON and checksums over columns at the edges, generators, and what they are put together to."""
 TYPES = FOLDER / "types.jsonl"
 """Random queries (``randomqueries``), whose columns have the types of what their names stand for."""
 # Digits of a double that libraries of mathematics agree on.

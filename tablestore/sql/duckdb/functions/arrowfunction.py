@@ -11,7 +11,8 @@ from sqlglot import exp
 
 from tablestore.sql.binding.sqltypes import SqlType
 
-ARROW_PREFIX = "__tablestore_arrow_"
+ARROW_PREFIX = "__TABLESTORE_ARROW_"
+"""The beginning of their names, in capitals as sqlglot writes the name of a function."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +28,11 @@ class ArrowFunction:
     call: Callable[..., Any]
     is_volatile: bool = False
 
+    @property
+    def engine_name(self) -> str:
+        """The name of the function in DuckDB's SQL."""
+        return f"{ARROW_PREFIX}{self.name.upper()}"
+
     def of(self, *values: exp.Expr) -> exp.Expr:
         """A call of the function in DuckDB's SQL; the values have the types of its arguments."""
-        return exp.Anonymous(this=f"{ARROW_PREFIX}{self.name}", expressions=list(values))
+        return exp.Anonymous(this=self.engine_name, expressions=list(values))

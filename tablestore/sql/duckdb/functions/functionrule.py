@@ -77,7 +77,12 @@ class RuleCall:
 
     def refusal(self, what: str = "") -> UnsupportedError:
         """The error that refuses this call. ``what``: which calls of the function are refused."""
-        return refusal(f"the function {self.name}{' ' * bool(what)}{what}{in_own_text(self.node)}")
+        return refusal(f"the function {self.name}{' ' * bool(what)}{what}")
+
+    @property
+    def own_text(self) -> str:
+        """The end of a message inside of a text of DuckDB's SQL, from which the place of the call is found."""
+        return in_own_text(self.node).replace("'", "''")
 
     def mismatch(self, place: int, expected: str) -> InvalidInputError:
         """The error for an argument of a type that the function does not take."""

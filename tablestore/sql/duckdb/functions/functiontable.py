@@ -12,6 +12,13 @@ from tablestore.sql.binding.signatures import Signature
 from tablestore.sql.duckdb.functions import (
     arrayfunctions,
     bitfunctions,
+    checksumfunctions,
+    collectingfunctions,
+    conditionfunctions,
+    generatorfunctions,
+    jsonfunctions,
+    lambdafunctions,
+    mapfunctions,
     mathfunctions,
     momentfunctions,
     numberformats,
@@ -27,8 +34,9 @@ from tablestore.sql.duckdb.rewrites import TAKEN
 from tablestore.sql.query.functions import SPARK_FUNCTIONS
 
 _FAMILIES = (
-    arrayfunctions, bitfunctions, mathfunctions, momentfunctions, numberformats, patternfunctions, statisticfunctions,
-    textfunctions, tryfunctions, urlfunctions,
+    arrayfunctions, bitfunctions, checksumfunctions, collectingfunctions, conditionfunctions, generatorfunctions,
+    jsonfunctions, lambdafunctions, mapfunctions, mathfunctions, momentfunctions, numberformats, patternfunctions,
+    statisticfunctions, textfunctions, tryfunctions, urlfunctions,
 )  # fmt: skip
 
 

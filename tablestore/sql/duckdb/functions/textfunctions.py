@@ -11,7 +11,6 @@ from tablestore.sql.duckdb import texts
 from tablestore.sql.duckdb.calls import failing
 from tablestore.sql.duckdb.functions import textvalues
 from tablestore.sql.duckdb.functions.argumenttypes import binary, integer, text, written_text
-from tablestore.sql.duckdb.functions.arrowfunction import ARROW_PREFIX
 from tablestore.sql.duckdb.functions.functionrule import MANY, FunctionRule, RuleCall
 from tablestore.sql.duckdb.functions.valuefunctions import by_value
 
@@ -117,7 +116,7 @@ def _space(call: RuleCall) -> exp.Expr:
 
 def _distance(call: RuleCall) -> exp.Expr:
     values = text(call, 0), text(call, 1)
-    beyond = f"{ARROW_PREFIX}{_LEVENSHTEIN.name}($0, $1)"
+    beyond = f"{_LEVENSHTEIN.engine_name}($0, $1)"
     distance = call.text(f"CASE WHEN {_IS_ASCII} THEN CAST(LEVENSHTEIN($0, $1) AS INT) ELSE {beyond} END", *values)
     if len(call.values) == 2:
         return distance
@@ -364,6 +363,6 @@ ARROW = (
     _STRICT_BASE64,
 )  # fmt: skip
 REFUSED = {
-    **dict.fromkeys(("collate", "collation", "collations"), "DuckDB has no collations of Spark's"),
+    **dict.fromkeys(("collate", "collations"), "DuckDB has no collations of Spark's"),
     "sentences": "it goes by Java's borders of words",
 }

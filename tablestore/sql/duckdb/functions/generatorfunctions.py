@@ -1,0 +1,139 @@
+"""Writes functions that give rows: each as lists of one length, one a column, of which the query around it makes rows."""
+
+from collections.abc import Callable, Sequence
+
+from sqlglot import exp
+
+from tablestore.sql.binding.coercion import common
+from tablestore.sql.binding.scopes import Columns
+from tablestore.sql.binding.signatures import Types
+from tablestore.sql.binding.sqltypes import INT, STRING, VOID, Type, array
+from tablestore.sql.duckdb.calls import refused_where
+from tablestore.sql.duckdb.functions.arrayfunctions import common_element, element_of
+from tablestore.sql.duckdb.functions.functionrule import MANY, FunctionRule, RuleCall, as_type, converted, from_text
+from tablestore.sql.duckdb.generatedrows import generated
+
+_OUTER = "CASE WHEN LEN($0) > 0 THEN {} ELSE [NULL] END"
+_PLACES = "LIST_TRANSFORM(RANGE(LEN($0)), LAMBDA _at: CAST(_at AS INTEGER))"
+
+
+def _no_type(types: Types, values: Sequence[exp.Expr]) -> Type:
+    return None
+
+
+def _exploded_columns(names: tuple[str, ...]) -> Callable[[Types, Sequence[exp.Expr]], "Columns | None"]:
+    def columns(types: Types, values: Sequence[exp.Expr]) -> Columns | None:
+        kind = types[0] if types else None
+        if kind is None or kind.name not in ("array", "map"):
+            return None
+        places = [(name, INT) for name in names]
+        if kind.name == "map":
+            return [*places, *zip(("key", "value"), kind.parts, strict=True)]
+        return [*places, ("col", kind.parts[0])]
+
+    return columns
+
+
+def _exploded(*, has_place: bool) -> Callable[[RuleCall], exp.Expr]:
+    """Writes ``explode_outer`` and ``posexplode_outer``: a row of NULLs instead of none."""
+
+    def write(call: RuleCall) -> exp.Expr:
+        kind, value = call.type(0), call.value(0)
+        if kind.name == "map":
+            lists = [("key", from_text("MAP_KEYS($0)", value)), ("value", from_text("MAP_VALUES($0)", value))]
+        else:
+            element_of(call)
+            lists = [("col", value)]
+        first = lists[0][1]
+        columns = [(name, from_text(_OUTER.format("$1"), first.copy(), one)) for name, one in lists]
+        places = [("pos", from_text(_OUTER.format(_PLACES), first))] if has_place else []
+        return generated([*places, *columns])
+
+    return write
+
+
+def _row_columns(types: Types, values: Sequence[exp.Expr]) -> Columns | None:
+    kind = types[0] if types else None
+    row = kind.parts[0] if kind is not None and kind.name == "array" else None
+    return list(zip(row.fields, row.parts, strict=True)) if row is not None and row.name == "struct" else None
+
+
+def _inlined(*, is_outer: bool) -> Callable[[RuleCall], exp.Expr]:
+    def write(call: RuleCall) -> exp.Expr:
+        row = element_of(call)
+        if row.name != "struct":
+            raise call.mismatch(0, "an array of rows")
+        rows = call.value(0)
+        text = "LIST_TRANSFORM($0, LAMBDA _row: STRUCT_EXTRACT(_row, $1))"
+        lists = [(name, from_text(text, rows, exp.Literal.string(name))) for name in row.fields]
+        return generated([(name, from_text(_OUTER.format("$0"), one) if is_outer else one) for name, one in lists])
+
+    return write
+
+
+def _stacked_columns(types: Types, values: Sequence[exp.Expr]) -> Columns | None:
+    rows = _written_count(values)
+    if rows is None:
+        return None
+    width = -(-(len(types) - 1) // rows)
+    return [(f"col{place}", common(types[1 + place :: width])) for place in range(width)]
+
+
+def _written_count(values: Sequence[exp.Expr]) -> int | None:
+    first = values[0] if values else None
+    return int(first.name) if isinstance(first, exp.Literal) and first.name.isdecimal() and int(first.name) > 0 else None
+
+
+def _stacked(call: RuleCall) -> exp.Expr:
+    rows = _written_count(call.values)
+    if rows is None:
+        raise call.refusal("of a number of rows that is computed or not positive")
+    width = -(-(len(call.values) - 1) // rows)
+    lists = []
+    for column in range(width):
+        places = range(1 + column, len(call.values), width)
+        kind = common_element(call, *(call.type(place) for place in places))
+        values = [converted(call.value(place), call.type(place), kind) for place in places]
+        values += [exp.null() for _ in range(rows - len(values))]
+        lists.append((f"col{column}", as_type(exp.Array(expressions=values), array(kind))))
+    return generated(lists)
+
+
+def _tuple_columns(types: Types, values: Sequence[exp.Expr]) -> Columns | None:
+    return [(f"c{place}", STRING) for place in range(len(types) - 1)]
+
+
+def _json_tuple(call: RuleCall) -> exp.Expr:
+    text = call.value(0)
+    if call.type(0) not in (STRING, VOID):
+        raise call.mismatch(0, "a text")
+    lists = []
+    for place, name in enumerate(call.values[1:]):
+        if not isinstance(name, exp.Literal) or not name.is_string or any(char in name.name for char in "\"\\*'"):
+            raise call.refusal("of a name that is computed, or has quotes")
+        path = exp.Literal.string(f'$."{name.name}"')
+        value = from_text("CASE WHEN JSON_VALID($0) THEN JSON_EXTRACT_STRING($0, $1) END", text, path)
+        begins = from_text("NOT JSON_VALID($0) AND REGEXP_MATCHES($0, '^\\s*[\\[{]')", text)
+        repeated = from_text("JSON_VALID($0) AND LEN(LIST_FILTER(JSON_KEYS($0), LAMBDA _key: _key = $1)) > 1", text, name.copy())
+        value = refused_where(begins, "json_tuple of JSON that is not well-formed", value)
+        value = refused_where(repeated, "json_tuple of JSON in which a name stands twice", value)
+        lists.append((f"c{place}", exp.Array(expressions=[value])))
+    return generated(lists)
+
+
+RULES = (
+    FunctionRule(
+        name="explode_outer", bounds=(1, 1), result=_no_type, columns=_exploded_columns(()), write=_exploded(has_place=False)
+    ),
+    FunctionRule(
+        name="posexplode_outer",
+        bounds=(1, 1),
+        result=_no_type,
+        columns=_exploded_columns(("pos",)),
+        write=_exploded(has_place=True),
+    ),
+    FunctionRule(name="inline", bounds=(1, 1), result=_no_type, columns=_row_columns, write=_inlined(is_outer=False)),
+    FunctionRule(name="inline_outer", bounds=(1, 1), result=_no_type, columns=_row_columns, write=_inlined(is_outer=True)),
+    FunctionRule(name="stack", bounds=(2, MANY), result=_no_type, columns=_stacked_columns, write=_stacked),
+    FunctionRule(name="json_tuple", bounds=(2, MANY), result=_no_type, columns=_tuple_columns, write=_json_tuple),
+)
