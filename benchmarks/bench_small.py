@@ -33,6 +33,7 @@ def run(setting: Setting) -> None:
     _against_plain_files(setting)
     _by_retained_snapshots(setting)
     _statements(setting)
+    _refreshes(setting)
 
 
 def _against_plain_files(setting: Setting) -> None:
@@ -127,6 +128,48 @@ def _statements(setting: Setting) -> None:
     setting.add(result)
     setting.add_bar(result.bar("INSERT of one row / table.upsert", "INSERT", "table.upsert", 1.3))
     setting.add_bar(result.bar("UPDATE of one row / table.upsert", "UPDATE", "table.upsert", 1.8))
+
+
+def _refreshes(setting: Setting) -> None:
+    """Refreshes from one changed row of the source, beside upserts of a row into a table with the same columns."""
+    workload = Workload("bigint", 1000, setting.seed)
+    with setting.workspace("refreshes") as space:
+        source, like = (ours.create(space, name, workload, buckets=1, extra={"write-only": "false"}) for name in ("source", "like"))
+        rows = workload.table(workload.shuffled())
+        for table in (source, like):
+            table.upsert(rows)
+        env = ts.TableEnvironment.create(warehouse=str(space), engine="duckdb")
+        others = ", ".join(name for name in rows.column_names if name not in ("id", "quantity"))
+        env.execute_sql(
+            f"CREATE MATERIALIZED TABLE {ours.DATABASE}.target (PRIMARY KEY (id) NOT ENFORCED) WITH ('bucket' = '1') "
+            f"REFRESH_MODE = FULL AS SELECT id, quantity + 1 AS quantity, {others} FROM {ours.DATABASE}.source WHERE price >= 0"
+        )
+        refresh = f"ALTER MATERIALIZED TABLE {ours.DATABASE}.target REFRESH"
+        env.execute_sql(refresh)
+        version = 1
+
+        def refreshes() -> Sample:
+            nonlocal version
+            samples = []
+            for number in range(UPSERTS):
+                changed = workload.table(workload.shuffled()[number : number + 1], version=version)
+                version += 1
+                source.upsert(changed)
+                samples.append(stopwatch(lambda: env.execute_sql(refresh))[0])
+            return Sample(sum(sample.wall for sample in samples), sum(sample.cpu for sample in samples))
+
+        upserts = Case("table.upsert", lambda: stopwatch(lambda: [like.upsert(rows.slice(n, 1)) for n in range(UPSERTS)])[0])
+        timings = setting.take_turns([upserts, Case("REFRESH", refreshes)])
+        env.close()
+    result = Result(
+        name=f"{UPSERTS} refreshes of one changed row",
+        question="How much more than an upsert of a row does a refresh cost that writes one?",
+        rows=UPSERTS,
+        base="table.upsert",
+        timings=timings,
+    )
+    setting.add(result)
+    setting.add_bar(result.bar("REFRESH of one changed row / table.upsert", "REFRESH", "table.upsert", 1.6))
 
 
 def _literal(value: object) -> str:

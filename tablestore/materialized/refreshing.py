@@ -10,7 +10,7 @@ two refreshes at one time one loses, and so does one that an altered, suspended 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -197,7 +197,7 @@ def _naming_keys(stored: StoredTable) -> Iterator[None]:
 
 def note_text(note: RefreshNote) -> dict[str, str]:
     """The properties of a snapshot that carry a note."""
-    return {REFRESH_PROPERTY: json.dumps(asdict(note), sort_keys=True)}
+    return {REFRESH_PROPERTY: json.dumps({field.name: getattr(note, field.name) for field in fields(note)}, sort_keys=True)}
 
 
 def guard_of(stored: StoredTable, before: RefreshNote | None) -> Guard:

@@ -333,10 +333,11 @@ def test_the_changelog_benchmark_measures_exact_changes_and_takes_its_bars(tmp_p
 def test_small_commits_are_measured_beside_files_of_the_same_number_and_size(tmp_path: Path) -> None:
     setting = small_setting(tmp_path)
     bench_small.run(setting)
-    against, by_snapshots, statements = setting.report.results
+    against, by_snapshots, statements, refreshes = setting.report.results
     assert set(against.timings) == {"upserts", "plain files", "plain files and directories"}
     # At least the data file, two lists, a manifest, the snapshot and LATEST of each commit.
     assert int(against.notes.rpartition("Files of the last run: ")[2].partition(",")[0]) >= 6 * bench_small.UPSERTS
     assert set(by_snapshots.timings) == {"10 snapshots", "100 snapshots"}
     assert set(statements.timings) == {"table.upsert", "INSERT", "UPDATE", "table.update"}
-    assert [bar.bound for bar in setting.report.bars] == [4.0, 1.2, 1.3, 1.8]
+    assert set(refreshes.timings) == {"table.upsert", "REFRESH"}
+    assert [bar.bound for bar in setting.report.bars] == [4.0, 1.2, 1.3, 1.8, 1.6]

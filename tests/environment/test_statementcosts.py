@@ -158,6 +158,10 @@ def test_a_refresh_reads_each_snapshot_of_its_source_once_and_its_target_as_ofte
         monkeypatch.setattr(LocalFileStore, "read", read)
 
     found = called(run)
+    if "GROUP" not in definition:
+        # What only chooses and computes rows asks no engine; of the source's files one is new.
+        assert times(found, "DirectPlan.change") == 1
+        assert times(found, "_read_small_file") == 1
     fewest = min(rounds, key=len)
     assert len(fewest) <= 11, fewest
     # Beside those of the upsert, which are two: of the source one, of the target when the refresh begins and when it commits.

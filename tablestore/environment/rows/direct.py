@@ -149,7 +149,7 @@ def direct_change(statement: Update | Delete, fields: tuple[Field, ...], memo: M
     """The values and the condition of a statement; None where an engine has to say what they are.
 
     Raises InvalidInputError, UnsupportedError, also for what an engine may know."""
-    columns = _Columns.of(fields, (statement.alias or statement.target.parts[-1]).casefold())
+    columns = DirectColumns.of(fields, (statement.alias or statement.target.parts[-1]).casefold())
     if len(columns.by_name) < len(fields) or columns.alias in columns.by_name:
         return None
     sets: dict[str, Expression] = {}
@@ -163,7 +163,7 @@ def direct_change(statement: Update | Delete, fields: tuple[Field, ...], memo: M
         return DirectChange(sets=sets, predicate=None)
     text = statement.where.text
     with deep_stack():
-        tree, condition = _expression(text, columns)
+        tree, condition = read_direct(text, columns)
         if not agreed_condition(condition, columns.type):
             return None
         predicate = condition_of(tree, text, partial(columns.field, ""))
@@ -172,19 +172,21 @@ def direct_change(statement: Update | Delete, fields: tuple[Field, ...], memo: M
 
 
 @dataclass(frozen=True, slots=True)
-class _Columns:
-    """The columns of the target, by names without regard to case."""
+class DirectColumns:
+    """The columns of a table, by names without regard to case; ``alias``: its name in texts, folded."""
 
     fields: tuple[Field, ...]
     alias: str
     by_name: Mapping[str, Field] = field(compare=False)
 
     @classmethod
-    def of(cls, fields: tuple[Field, ...], alias: str) -> "_Columns":
+    def of(cls, fields: tuple[Field, ...], alias: str) -> "DirectColumns":
+        """The columns of a table with an alias."""
         names = map(str.casefold, map(attrgetter("name"), fields))
         return cls(fields, alias, dict(zip(names, fields, strict=True)))
 
     def field(self, table: str, name: str) -> Field:
+        """The column of a name. Raises InvalidInputError for one that is not there, or is a matter of the engine."""
         named_field = self.by_name.get(name.casefold())
         # What else than letters of English are equal but for their case is no matter of agreement.
         if named_field is None or (table and table.casefold() != self.alias) or (name != named_field.name and not name.isascii()):
@@ -192,18 +194,20 @@ class _Columns:
         return named_field
 
     def column(self, table: str, name: str) -> Column:
+        """The same as an expression."""
         return Column(self.field(table, name).name)
 
     def type(self, name: str) -> pa.DataType:
+        """The type of a column."""
         return to_arrow_type(self.by_name[name.casefold()].type)
 
 
-def _agreed_value(text: str, columns: _Columns, column: tuple[str, ...]) -> tuple[str, Expression] | None:
+def _agreed_value(text: str, columns: DirectColumns, column: tuple[str, ...]) -> tuple[str, Expression] | None:
     """The name of the column that is set, and its value; None if an engine may see it in another way."""
     *table, name = column
     target = columns.field(".".join(table), name)
     with deep_stack():
-        value = _expression(text, columns)[1]
+        value = read_direct(text, columns)[1]
     if not agreed_value(value, columns.type, target.type):
         return None
     # An engine may compute what has no column, and fail there, although there is no row.
@@ -211,8 +215,8 @@ def _agreed_value(text: str, columns: _Columns, column: tuple[str, ...]) -> tupl
     return target.name, value
 
 
-def _expression(text: str, columns: _Columns) -> tuple[exp.Expression, Expression]:
-    """The tree of a text, without names of tables, and the expression that it means."""
+def read_direct(text: str, columns: DirectColumns) -> tuple[exp.Expression, Expression]:
+    """The tree of a text, without names of tables, and the expression that it means. Raises InvalidInputError, UnsupportedError."""
     tree = parse_tree(text, what="expression", example="price * 2")
     expression = ExpressionReader(text, columns.column).whole(tree)
     for node in tree.walk():

@@ -14,6 +14,7 @@ from tablestore.materialized.incremental.refreshcursor import Point, parse_curso
 from tablestore.materialized.incremental.sources import RefreshSource, Sources, find_sources
 from tablestore.options import MATERIALIZED_DEFINITION_QUERY
 from tablestore.sql.source import Fragment
+from tablestore.store.context import TableContext
 from tablestore.store.history.retention import snapshot_retention
 from tablestore.store.history.retentionleases import RetentionLeases, target_hold
 from tablestore.table.table import Table
@@ -35,7 +36,7 @@ def let_go_before(target: Table, sources: Sequence[RefreshSource]) -> None:
     """
     for source in sources:
         context, name, first = source.table.context, _name(target), source.now.id if source.now else 1
-        due = first - snapshot_retention(context.schema.options).num_min
+        due = first - context.once(_snapshots_kept)
         seen, place = context.shared.once(_SeenHolds).next_snapshot, (context.files.root_uri, context.table_uuid, name)
         if seen.get(place, 0) > due:
             continue
@@ -47,6 +48,10 @@ def let_go_before(target: Table, sources: Sequence[RefreshSource]) -> None:
                 held = holds.move(held, first)
         if held is not None:
             seen[place] = held.next_snapshot
+
+
+def _snapshots_kept(context: TableContext) -> int:
+    return snapshot_retention(context.schema.options).num_min
 
 
 class _SeenHolds:

@@ -27,6 +27,7 @@ from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.format.snapshot import Snapshot
 from tablestore.materialized.difference import DRIFTED, check_kinds, drifted
 from tablestore.materialized.incremental.applying import NotThereError, apply_change, note_of
+from tablestore.materialized.incremental.directchange import DirectPlan, direct_plan
 from tablestore.materialized.incremental.holding import hold_back, let_go_before
 from tablestore.materialized.incremental.refreshcursor import (
     CURSOR_PROPERTY,
@@ -84,6 +85,14 @@ def refresh(
     return _Refresh(session, spec, target, as_fragment(query), guard, describe, in_round or Round(), newest).run(full=full)
 
 
+@dataclass(frozen=True, slots=True)
+class TargetPlan:
+    """The plan of a target's refreshes; ``direct``: the same without an engine."""
+
+    plan: IncrementalPlan | FullRefresh
+    direct: DirectPlan | None = None
+
+
 @dataclass(slots=True)
 class _Refresh:
     session: Session
@@ -102,15 +111,15 @@ class _Refresh:
         source_set = self._sources(before)
         if isinstance(source_set, FullRefresh):
             return self._whole(engine, base, None, source_set.reason)
-        plan = plan_target(self.session, self.query, source_set, self.target)
-        changes = self._changes(base, before, source_set, plan, full=full)
+        planned = plan_target(self.session, self.query, source_set, self.target)
+        changes = self._changes(base, before, source_set, planned.plan, full=full)
         if isinstance(changes, RefreshReport):
             return changes
         if isinstance(changes, str):
             why = changes
         else:
-            assert before is not None and isinstance(plan, IncrementalPlan), "there is no reason against it"
-            report = self._from_changes(engine, base, before, plan, changes)
+            assert before is not None, "there is no reason against it"
+            report = self._from_changes(engine, base, before, planned, changes)
             if isinstance(report, RefreshReport):
                 return report
             why = report.reason
@@ -160,11 +169,11 @@ class _Refresh:
         engine: QueryEngine,
         base: Snapshot | None,
         before: RefreshCursor,
-        plan: IncrementalPlan,
+        planned: TargetPlan,
         changes: tuple[SourceChanges, ...],
     ) -> RefreshReport | FullRefresh:
         try:
-            return self._incremental(engine, base, before, plan, changes)
+            return self._incremental(engine, base, before, planned, changes)
         except (InvalidInputError, UnsupportedError) as error:
             # Errors of the store, the memory or another writer are none of the query's, nor is a cancellation.
             if error.kind == "cancelled":
@@ -176,13 +185,15 @@ class _Refresh:
         engine: QueryEngine,
         base: Snapshot | None,
         before: RefreshCursor,
-        plan: IncrementalPlan,
+        planned: TargetPlan,
         changes: tuple[SourceChanges, ...],
     ) -> RefreshReport | FullRefresh:
+        plan = planned.plan
+        assert isinstance(plan, IncrementalPlan), "there is no reason against it"
         sources = tuple(known.source for known in changes)
         pin = pin_at(self.target.context, self.spec, base.id if base else None, base.uuid if base else None)
         held = ManagedRelation(name=self.target.name, table=self.target, pin=pin)
-        run = PlanRun(session=self.session, engine=engine, target=held)
+        run = PlanRun(session=self.session, engine=engine, target=held, direct=planned.direct)
         change = run.change(plan, changes)
         if isinstance(change, FullRefresh):
             return change
@@ -241,26 +252,25 @@ def _digest(query: Fragment) -> str:
     return digest_of(query.text if query.dialect is SqlDialect.SPARK else f"{query.dialect}:{query.text}")
 
 
-def plan_target(session: Session, query: str | Fragment, source_set: Sources, target: Table) -> IncrementalPlan | FullRefresh:
+def plan_target(session: Session, query: str | Fragment, source_set: Sources, target: Table) -> TargetPlan:
     """The plan of a target's refreshes."""
     query = as_fragment(query)
     if query.dialect is not SqlDialect.SPARK:
         # What is known of Spark's words alone: which of them give the same rows each time, too.
-        return FullRefresh(f"its query is in the dialect {query.dialect}, which is computed as a whole", repeatable=False)
+        return TargetPlan(FullRefresh(f"its query is in the dialect {query.dialect}, which is computed as a whole", repeatable=False))
     context = target.context
     if context.schema.is_keyed and not context.settings.is_plain and not context.settings.skips_level_zero:
-        return FullRefresh("the table has a merge engine, or a field that orders rows, of its own")
+        return TargetPlan(FullRefresh("the table has a merge engine, or a field that orders rows, of its own"))
     if context.settings.rowkind_field is not None:
-        return FullRefresh("a column of the table says of what kind its rows are (rowkind.field)")
+        return TargetPlan(FullRefresh("a column of the table says of what kind its rows are (rowkind.field)"))
     shapes = tuple(source.shape for source in source_set.sources)
     target_shape = TargetShape(fields=context.schema.fields, primary_key=context.schema.primary_keys)
     return session.memo(_planned, query.text, source_set.source_of, shapes, target_shape)
 
 
-def _planned(
-    query: str, source_of: tuple[int, ...], sources: tuple[SourceShape, ...], target: TargetShape
-) -> IncrementalPlan | FullRefresh:
-    return plan_incremental(query, source_of=source_of, sources=sources, target=target)
+def _planned(query: str, source_of: tuple[int, ...], sources: tuple[SourceShape, ...], target: TargetShape) -> TargetPlan:
+    plan = plan_incremental(query, source_of=source_of, sources=sources, target=target)
+    return TargetPlan(plan, direct_plan(plan, sources) if isinstance(plan, IncrementalPlan) else None)
 
 
 def target_names(schema: pa.Schema, query: Fragment, target: Table) -> list[str]:

@@ -9,6 +9,7 @@ from tablestore.environment.engine import ManagedRelation, QueryEngine, Relation
 from tablestore.environment.memoryrows import MemoryRows
 from tablestore.environment.rows.relations import Relations
 from tablestore.environment.session.session import Session
+from tablestore.materialized.incremental.directchange import DirectPlan
 from tablestore.materialized.incremental.sources import SourceChanges
 from tablestore.sql.incremental.planner import IncrementalPlan
 from tablestore.sql.incremental.shapes import TARGET, FullRefresh, source_at, source_changes
@@ -20,11 +21,12 @@ MOST_ROWS = 5_000_000
 
 @dataclass(slots=True, kw_only=True)
 class PlanRun:
-    """One run of a plan. ``rows_in``: how many rows of changes it has read."""
+    """One run of a plan. ``direct``: the same without an engine; ``rows_in``: how many rows of changes it has read."""
 
     session: Session
     engine: QueryEngine
     target: ManagedRelation
+    direct: DirectPlan | None = None
     relations: dict[str, Relation] = field(default_factory=dict)
     rows_in: int = 0
 
@@ -38,6 +40,9 @@ class PlanRun:
                     return FullRefresh(f"too many rows of source {known.source.name} changed to be held in memory")
                 self.rows_in += changes.num_rows
                 held[number] = changes
+        direct = None if self.direct is None else self.direct.change(self.session, held)
+        if direct is not None:
+            return direct
         self._relate(sources, held)
         try:
             return plan.change(frozenset(held), self._step, held, self._target_rows)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tablestore.distributed.read import ReadPin, pin_at
 from tablestore.environment.engine import ManagedRelation
@@ -26,7 +27,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.functions.valuecodes import row_codes
 from tablestore.materialized.incremental.refreshcursor import Point, RefreshCursor, point_of
 from tablestore.sql.incremental.shapes import WEIGHT, FullRefresh, SourceShape
-from tablestore.sql.query.tablereferences import references_in
+from tablestore.sql.query.tablereferences import Reference, references_in
 from tablestore.sql.query.tokenstream import tokens_of
 from tablestore.sql.source import Fragment, Span
 from tablestore.store.changes.changeplan import change_rule
@@ -34,7 +35,7 @@ from tablestore.store.snapshots import parent_uuid
 from tablestore.table.read.changes import Changes, PlannedChanges
 from tablestore.table.read.scan import check_filled
 from tablestore.table.table import Table
-from tablestore.types.arrays import first_of_group, retracts
+from tablestore.types.arrays import Places, first_of_group, retracts
 from tablestore.types.arrowtypes import to_arrow_schema
 
 MOST_CHANGES = 5_000_000
@@ -106,7 +107,7 @@ def find_sources(session: Session, query: str | Fragment, in_round: Round | None
     in_round = in_round or Round()
     by_place: dict[tuple[str, str], RefreshSource] = {}
     places: list[tuple[str, str]] = []
-    for reference in references_in(tokens_of(as_fragment(query))):
+    for reference in session.memo(_references, as_fragment(query)):
         path, table = session.expand(reference.path), session.find(reference.path)
         if not isinstance(table, Table):
             return FullRefresh(f"it reads {path}, which is no managed table", repeatable=False)
@@ -121,6 +122,10 @@ def find_sources(session: Session, query: str | Fragment, in_round: Round | None
             by_place[place] = RefreshSource(path=path, table=table, now=newest)
     numbers = {place: number for number, place in enumerate(by_place)}
     return Sources(sources=tuple(by_place.values()), source_of=tuple(numbers[place] for place in places))
+
+
+def _references(query: Fragment) -> tuple[Reference, ...]:
+    return references_in(tokens_of(query))
 
 
 def as_fragment(query: str | Fragment) -> Fragment:
@@ -199,13 +204,29 @@ def net_changes(changes: pa.Table) -> pa.Table:
     weights = changes.column(WEIGHT).to_numpy()
     if len(weights) == 0 or abs(int(weights.sum())) == len(weights):
         return changes
-    rows = changes.drop_columns([WEIGHT])
-    codes = row_codes(rows.columns)
-    count = int(codes.max()) + 1
-    net = np.bincount(codes, weights=weights, minlength=count).astype(np.int64)
-    first = first_of_group(codes, count, np.ones(len(codes), dtype=np.bool_))
+    rows, first, net = _sums(changes)
     net_rows = rows.take(pa.array(np.repeat(first, np.abs(net))))
     return net_rows.append_column(changes.schema.field(WEIGHT), pa.array(np.repeat(np.sign(net), np.abs(net)), pa.int32()))
+
+
+def added_up(changes: pa.Table) -> pa.Table:
+    """The changes of plain values, each row once with all its weight, and none without one. Rows are the same if SQL groups them:
+    -0.0 is 0.0."""
+    if not changes.num_rows:
+        return changes
+    rows, first, net = _sums(changes, one_zero=True)
+    kept = np.flatnonzero(net)
+    return rows.take(pa.array(first[kept])).append_column(WEIGHT, pa.array(net[kept]))
+
+
+def _sums(changes: pa.Table, *, one_zero: bool = False) -> tuple[pa.Table, Places, Places]:
+    """The rows without their weights, the place of the first of those that are the same, and the sum of the weights of these."""
+    rows = changes.drop_columns([WEIGHT])
+    columns = [pc.add(one, pa.scalar(0, one.type)) if one_zero and pa.types.is_floating(one.type) else one for one in rows.columns]
+    codes = row_codes(columns)
+    count = int(codes.max()) + 1
+    net = np.bincount(codes, weights=changes.column(WEIGHT).to_numpy(), minlength=count).astype(np.int64)
+    return rows, first_of_group(codes, count, np.ones(len(codes), dtype=np.bool_)), net
 
 
 def _newest(table: Table) -> Snapshot | None:

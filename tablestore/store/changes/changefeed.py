@@ -34,6 +34,7 @@ from tablestore.store.changes.expiredchanges import Changelogs
 from tablestore.store.changes.statediff import BucketState, StateDiff
 from tablestore.store.context import TableContext
 from tablestore.store.deletionvectors import DeletionVectors
+from tablestore.store.scan.lookup import SmallFiles
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.types.arrays import Kinds, Mask
 from tablestore.types.filter.predicate import Predicate, evaluate
@@ -192,7 +193,11 @@ class SnapshotChanges:
 
     def _compared(self, step: FoundChanges) -> Iterator[pa.RecordBatch]:
         diff = StateDiff(
-            reader=SplitReader.of(self.context, (), None), partition=step.partition, bucket=step.bucket, columns=self._names_then
+            reader=SplitReader.of(self.context, (), None),
+            partition=step.partition,
+            bucket=step.bucket,
+            columns=self._names_then,
+            small_files=self.context.shared.once(SmallFiles),
         )
         before = BucketState(files=step.before, vectors=self._vectors(step.vectors_before))
         after = BucketState(files=step.after, vectors=self._vectors(step.vectors_after))

@@ -29,15 +29,27 @@ from tablestore.lsm.merge.rowdiff import RowState, diff_rows
 from tablestore.lsm.merge.sortedmerge import merge_section
 from tablestore.store.deletionvectors import DeletionVectors
 from tablestore.store.scan.keywindows import WINDOW_KEYS, key_windows
-from tablestore.store.scan.lookup import FileMatches, Positions, SortedKeys, find_rows, in_portions, match_sorted
+from tablestore.store.scan.lookup import (
+    FileMatches,
+    Positions,
+    SmallFile,
+    SmallFiles,
+    SortedKeys,
+    find_rows,
+    in_portions,
+    match_sorted,
+)
 from tablestore.store.scan.lookupcache import LookupCache
 from tablestore.store.scan.splitreader import SplitReader
+from tablestore.types.arrays import Kinds, retracts
 from tablestore.types.schema import KEY_PREFIX
 
 # The number of a row among all that were found. Names with this prefix are reserved.
 _PLACE = f"{KEY_PREFIX}PLACE"
 # The versions that are found lie in memory twice, once more in one table; and the changes.
 _SHARE = 2
+# Of so many rows the last ones of each key are picked without a merge.
+_FEW_ROWS = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +65,8 @@ class StateDiff:
     """Finds changes in one bucket of one table, as ``reader`` sees it (its columns and predicate do not matter).
 
     ``columns``: what comes out besides ``_SEQUENCE_NUMBER`` and ``_VALUE_KIND``, which come first. ``deduplicate``: rows of
-    equal values are no change, ``ignored`` columns left aside. ``cache``: where lookups keep what they decode.
+    equal values are no change, ``ignored`` columns left aside. ``cache``: where lookups keep what they decode,
+    ``small_files``: those small files that they read.
     """
 
     reader: SplitReader
@@ -64,6 +77,7 @@ class StateDiff:
     ignored: tuple[str, ...] = ()
     window_keys: int = WINDOW_KEYS
     cache: LookupCache | None = None
+    small_files: SmallFiles | None = None
 
     def changes(self, before: BucketState, after: BucketState, touched: Sequence[DataFileMeta]) -> Iterator[pa.Table]:
         """The changes of the keys in ``touched``, in key order. Keys in no touched file must be the same in both states.
@@ -72,7 +86,10 @@ class StateDiff:
         """
         files = {file.file_name: file for state in (before, after) for file in state.files}
         oldest_first = sorted(files.values(), key=_age)
-        windows = key_windows(self.reader, self.partition, self.bucket, touched, window_keys=self.window_keys)
+        small = self._small_file(touched)
+        windows: Iterable[SortedKeys] = [small.keys] if small is not None else ()
+        if small is None:
+            windows = key_windows(self.reader, self.partition, self.bucket, touched, window_keys=self.window_keys)
         for keys, fold in self._folds(oldest_first, windows):
             old, new = fold(before), fold(after)
             changes = diff_rows(old, new, len(keys), deduplicate=self.deduplicate, ignored=self.ignored)
@@ -84,13 +101,29 @@ class StateDiff:
         for keys, fold in self._folds(sorted(state.files, key=_age), windows):
             yield keys, fold(state)
 
+    def _small_file(self, touched: Sequence[DataFileMeta]) -> SmallFile | None:
+        """The one touched file, if it is small: its keys and rows are read together."""
+        if self.small_files is None or len(touched) != 1 or touched[0].row_count > self.window_keys:
+            return None
+        directory = self.reader.directory(self.partition, self.bucket)
+        return self.small_files.read(self.reader, directory, touched[0], self._read_columns)
+
     def _folds(
         self, files: Sequence[DataFileMeta], windows: Iterable[SortedKeys]
     ) -> Iterator[tuple[SortedKeys, Callable[[BucketState], RowState]]]:
         """Keys in portions, and what folds a state of some of these files (oldest first) to its row of each key that has one."""
 
         def find(keys: SortedKeys) -> Iterator[FileMatches]:
-            return find_rows(self.reader, self.partition, self.bucket, files, keys, self._read_columns, cache=self.cache)
+            return find_rows(
+                self.reader,
+                self.partition,
+                self.bucket,
+                files,
+                keys,
+                self._read_columns,
+                cache=self.cache,
+                small_files=self.small_files,
+            )
 
         for keys, hits in in_portions(find, windows, self.reader.bounds.window_bytes // _SHARE):
             hits_by_file: dict[str, list[FileMatches]] = {}
@@ -136,34 +169,46 @@ class StateDiff:
 
     def _chosen(self, hits_by_file: dict[str, list[FileMatches]]) -> Callable[[BucketState], RowState]:
         """The same where the row of a key is one of those found: they are chosen by number, and lie in one table for all states."""
-        deciding = [SEQUENCE_COLUMN, KIND_COLUMN]
-        needed_names = {*self.reader.schema.trimmed_primary_keys, *self._merge.required_columns(())}
-        deciding += [name for name in self.reader.schema.field_names if name in needed_names]
         schema = self._folded_schema
         rows: list[pa.RecordBatch] = []
         numbers: list[Positions] = []
-        numbered: dict[str, list[FileMatches]] = {}
+        places: dict[str, list[Positions]] = {}
         count = 0
         for name, hits in hits_by_file.items():
             for hit in hits:
                 assert hit.rows is not None, "rows were asked for"
                 rows.append(_as_folded(hit.rows, hit.file, schema))
                 numbers.append(hit.keys)
-                places = pa.array(np.arange(count, count + len(hit.keys), dtype=np.int64))
-                narrow = pa.RecordBatch.from_arrays(
-                    [*(hit.rows.column(column) for column in deciding), places], [*deciding, _PLACE]
-                )
-                numbered.setdefault(name, []).append(replace(hit, rows=narrow))
+                places.setdefault(name, []).append(np.arange(count, count + len(hit.keys), dtype=np.int64))
                 count += len(hit.keys)
         table = pa.Table.from_batches(rows, schema=schema).combine_chunks()
         key = np.concatenate(numbers) if numbers else np.zeros(0, dtype=np.int64)
+        newest = _Newest.of(table, key, places) if self.reader.settings.is_plain and count <= _FEW_ROWS else None
 
         def fold(state: BucketState) -> RowState:
-            parts = [np.asarray(batch.column(_PLACE).to_numpy()) for batch in self._merged(state, numbered, (_PLACE,))]
-            chosen = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+            chosen = None if newest is None else newest.rows_at(state)
+            if chosen is None:
+                numbered = self._numbered(hits_by_file, places)
+                parts = [np.asarray(batch.column(_PLACE).to_numpy()) for batch in self._merged(state, numbered, (_PLACE,))]
+                chosen = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
             return RowState(table, key[chosen], chosen)
 
         return fold
+
+    def _numbered(
+        self, hits_by_file: dict[str, list[FileMatches]], places: dict[str, list[Positions]]
+    ) -> dict[str, list[FileMatches]]:
+        """The rows that were found, each with nothing but its number and what decides which of a key counts."""
+        needed_names = {*self.reader.schema.trimmed_primary_keys, *self._merge.required_columns(())}
+        deciding = [SEQUENCE_COLUMN, KIND_COLUMN, *(name for name in self.reader.schema.field_names if name in needed_names)]
+        numbered: dict[str, list[FileMatches]] = {}
+        for name, hits in hits_by_file.items():
+            for hit, hit_places in zip(hits, places[name], strict=True):
+                assert hit.rows is not None, "rows were asked for"
+                columns = [*(hit.rows.column(column) for column in deciding), pa.array(hit_places)]
+                narrow = pa.RecordBatch.from_arrays(columns, [*deciding, _PLACE])
+                numbered.setdefault(name, []).append(replace(hit, rows=narrow))
+        return numbered
 
     def _merged(
         self, state: BucketState, hits_by_file: dict[str, list[FileMatches]], columns: tuple[str, ...]
@@ -198,6 +243,36 @@ class StateDiff:
     def _with_partition(self, changes: pa.Table) -> pa.Table:
         batches = [self.reader.with_partition(batch, self.partition) for batch in changes.combine_chunks().to_batches()]
         return pa.Table.from_batches(batches).select([SEQUENCE_COLUMN, KIND_COLUMN, *self.columns])
+
+
+@dataclass(frozen=True, slots=True)
+class _Newest:
+    """Few rows of a table in which the last row of a key counts: their keys, sequence numbers and kinds, and where those of each
+    file lie."""
+
+    keys: Positions
+    sequence: Positions
+    kinds: Kinds
+    places: dict[str, list[Positions]]
+
+    @classmethod
+    def of(cls, rows: pa.Table, keys: Positions, places: dict[str, list[Positions]]) -> "_Newest":
+        sequence, kinds = (np.asarray(rows.column(name).to_numpy()) for name in (SEQUENCE_COLUMN, KIND_COLUMN))
+        return cls(keys, sequence, kinds, places)
+
+    def rows_at(self, state: BucketState) -> Positions | None:
+        """The places of the rows that count in a state, in the order of their keys; None where a merge has to find out."""
+        parts = [part for file in state.files for part in self.places.get(file.file_name, ())]
+        if state.vectors is not None or not parts:
+            return None
+        places = np.concatenate(parts)
+        places = places[np.lexsort((self.sequence[places], self.keys[places]))]
+        again = self.keys[places[1:]] == self.keys[places[:-1]]
+        if (again & (self.sequence[places[1:]] == self.sequence[places[:-1]])).any():
+            return None
+        last: Positions = places[np.append(~again, True)]
+        counting: Positions = last[~retracts(self.kinds[last])]
+        return counting
 
 
 def _age(file: DataFileMeta) -> tuple[int, int, int, str]:

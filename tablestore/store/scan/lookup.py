@@ -13,6 +13,7 @@ Deleted positions (deletion vectors) count as found: the caller leaves them out.
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import islice
 from typing import cast
 
 import numpy as np
@@ -29,6 +30,7 @@ from tablestore.lsm.functions.survivors import WindowKeys
 from tablestore.lsm.gather import take_rows
 from tablestore.lsm.keyorder import row_bound
 from tablestore.lsm.keys import PlainColumn, key_at, plain_columns, rows_up_to, slice_plain
+from tablestore.memo import RecentlyUsed
 from tablestore.store.scan.lookupcache import KeptGroups, LookupCache, name_of, place_of
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.types.arrowtypes import to_arrow_type
@@ -36,6 +38,9 @@ from tablestore.types.datatypes import Field, is_float
 
 # Portions grow again where they held less than such a part of what they may.
 _GROWTH = 4
+# Files of so few rows and bytes are read at once: what is not needed of them costs less than a second read.
+_SMALL_ROWS, _SMALL_BYTES = 4096, 64 << 10
+_MOST_SMALL_FILES, _MOST_SMALL_BYTES = 128, 16 << 20
 
 Positions = npt.NDArray[np.int64]
 Key = tuple[int | bytes, ...]
@@ -98,11 +103,13 @@ def find_rows(
     columns: Sequence[str] | None = None,
     *,
     cache: LookupCache | None = None,
+    small_files: "SmallFiles | None" = None,
 ) -> Iterator[FileMatches]:
     """Looks the keys up in these files of one bucket, file by file in the given order, positions ascending.
 
     With ``columns`` (of the table, but not of its partition) the rows come along. ``reader`` is any reader of the table at the
-    schema that the keys have. ``cache``: where to keep what is decoded, for lookups to come.
+    schema that the keys have. ``cache``: where to keep what is decoded, for lookups to come. ``small_files``: where to keep
+    small ones.
     """
     directory = reader.directory(partition, bucket)
     if cache is not None and columns is not None:
@@ -110,11 +117,64 @@ def find_rows(
         cache.keep_only(place_of(reader, directory), {name_of(reader, file) for file in files})
     for file in files:
         first, last = keys_in_range(reader.schema.key_fields, file, keys)
-        if first < last:
+        if first >= last:
+            continue
+        small = None if small_files is None else small_files.read(reader, directory, file, columns or ())
+        if small is not None:
+            at_key, at_row = match_sorted(slice_plain(keys.plain, first, last), small.keys.plain)
+            if len(at_row):
+                rows = None if columns is None else small.rows.take(pa.array(at_row))
+                yield FileMatches(file=file, positions=at_row, keys=at_key + first, rows=rows)
+        else:
             cached_groups = None if cache is None or columns is None else KeptGroups.of(cache, reader, directory, file, columns)
             with _Lookup(reader, directory, file, columns, cached_groups) as lookup:
                 for matches in lookup.find(keys.slice(first, last)):
                     yield FileMatches(file=file, positions=matches.positions, keys=matches.keys + first, rows=matches.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class SmallFile:
+    """All rows of a data file, with ``_SEQUENCE_NUMBER``, ``_VALUE_KIND`` and the columns that were asked for; and their keys."""
+
+    rows: pa.RecordBatch
+    keys: SortedKeys
+
+
+def _read_small_file(reader: SplitReader, directory: str, file: DataFileMeta, columns: Sequence[str]) -> SmallFile | None:
+    fields = reader.schema.key_fields
+    names = [*columns, *(field.name for field in fields if field.name not in columns)]
+    with closing(cast(Generator[pa.RecordBatch], reader.file_rows(directory, file, names, (SEQUENCE_COLUMN, KIND_COLUMN)))) as read:
+        batches = list(islice(read, 2))
+    if len(batches) != 1:
+        # Of many bytes, decoded.
+        return None
+    (batch,) = batches
+    schema = _rows_schema(reader, columns)
+    rows = pa.RecordBatch.from_arrays([batch.column(name) for name in schema.names], schema=schema)
+    key_rows = batch.select([field.name for field in fields])
+    plain = plain_columns(key_rows.columns, [field.type.nullable for field in fields])
+    if batch.num_rows > 1 and not WindowKeys([plain]).ascending():
+        raise _unsorted(f"{directory}/{file.file_name}")
+    return SmallFile(rows, SortedKeys(key_rows, plain))
+
+
+class SmallFiles:
+    """Keeps the small files that were read last: those of a bucket are looked up again with each of its changes. A data file never
+    changes, and its name is never used again. Threads may share it."""
+
+    def __init__(self) -> None:
+        self._read: RecentlyUsed[SmallFile | None] = RecentlyUsed(_size_of, most=_MOST_SMALL_FILES, most_weight=_MOST_SMALL_BYTES)
+
+    def read(self, reader: SplitReader, directory: str, file: DataFileMeta, columns: Sequence[str]) -> SmallFile | None:
+        """A data file read at once, keys and columns together; None for a large one. Raises FormatError, NotFoundError."""
+        if file.row_count > _SMALL_ROWS or file.file_size > _SMALL_BYTES:
+            return None
+        name = place_of(reader, directory), name_of(reader, file), tuple(columns)
+        return self._read.find(name, lambda: _read_small_file(reader, directory, file, columns))
+
+
+def _size_of(small: SmallFile | None) -> int:
+    return 0 if small is None else int(small.rows.nbytes)
 
 
 def keys_in_range(fields: Sequence[Field], file: DataFileMeta, keys: SortedKeys) -> tuple[int, int]:
@@ -184,10 +244,7 @@ class _Lookup:
         self._key_fields = reader.schema.key_fields
         self._key_names = [field.name for field in self._key_fields]
         self._columns = None if columns is None else tuple(columns)
-        # The same for all files: what an old one does not have is null, whatever the table says of the column today.
-        table = reader.schema.arrow_schema
-        system = [pa.field(SEQUENCE_COLUMN, pa.int64(), nullable=False), pa.field(KIND_COLUMN, pa.int8(), nullable=False)]
-        self._rows_schema = pa.schema([*system, *(table.field(name) for name in columns or ())])
+        self._rows_schema = _rows_schema(reader, columns or ())
         self._opened: DataFileReader | None = None
 
     def __enter__(self) -> "_Lookup":
@@ -321,12 +378,23 @@ class _Lookup:
 
     def _check_sorted(self, plain: list[PlainColumn], before: Key | None) -> Key:
         if (before is not None and before >= key_at(plain, 0)) or not WindowKeys([plain]).ascending():
-            raise FormatError(
-                f"data file {self._path} holds rows that are not in strictly ascending key order: a key looked up in it may "
-                "be missed; find the file with `tablestore verify` and rewrite it",
-                kind="unsorted",
-            )
+            raise _unsorted(self._path)
         return key_at(plain, len(plain[0]) - 1)
+
+
+def _rows_schema(reader: SplitReader, columns: Sequence[str]) -> pa.Schema:
+    """The same for all files: what an old one does not have is null, whatever the table says of the column today."""
+    table = reader.schema.arrow_schema
+    system = [pa.field(SEQUENCE_COLUMN, pa.int64(), nullable=False), pa.field(KIND_COLUMN, pa.int8(), nullable=False)]
+    return pa.schema([*system, *(table.field(name) for name in columns)])
+
+
+def _unsorted(path: str) -> FormatError:
+    return FormatError(
+        f"data file {path} holds rows that are not in strictly ascending key order: a key looked up in it may "
+        "be missed; find the file with `tablestore verify` and rewrite it",
+        kind="unsorted",
+    )
 
 
 def _range_of(plain: Sequence[PlainColumn], least: Key, greatest: Key) -> tuple[int, int]:
