@@ -18,6 +18,7 @@ from tablestore.sql.duckdb.functions import (
     jsonfunctions,
     lambdafunctions,
     mapfunctions,
+    variantfunctions,
 )
 from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
 from tablestore.sql.duckdb.functions.functionrule import FunctionRule
@@ -33,6 +34,7 @@ _FAMILIES = (
     collectingfunctions,
     generatorfunctions,
     jsonfunctions,
+    variantfunctions,
 )  # fmt: skip
 
 
