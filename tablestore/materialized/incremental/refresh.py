@@ -257,7 +257,8 @@ def plan_target(session: Session, query: str | Fragment, source_set: Sources, ta
     query = as_fragment(query)
     if query.dialect is not SqlDialect.SPARK:
         # What is known of Spark's words alone: which of them give the same rows each time, too.
-        return TargetPlan(FullRefresh(f"its query is in the dialect {query.dialect}, which is computed as a whole", repeatable=False))
+        why = f"its query is in the dialect {query.dialect}, which is computed as a whole"
+        return TargetPlan(FullRefresh(why, repeatable=False))
     context = target.context
     if context.schema.is_keyed and not context.settings.is_plain and not context.settings.skips_level_zero:
         return TargetPlan(FullRefresh("the table has a merge engine, or a field that orders rows, of its own"))

@@ -39,7 +39,7 @@ def as_argument(place: int = 0) -> ResultOf:
 
 def function_name(node: exp.Expr) -> str | None:
     """The name, in small letters, of the function that is called as it is written; None for what is no call."""
-    if isinstance(node, exp.SubqueryPredicate):
+    if isinstance(node, (exp.SubqueryPredicate, exp.QueryTransform)):
         return None
     written_call = node.meta.get(CALL)
     return written_call.name if isinstance(written_call, Call) else None

@@ -124,6 +124,9 @@ def generated_columns(node: exp.Select, of_maps: Collection[int]) -> exp.Select:
     ``of_maps``: where those that take a map stand.
     """
     columns: list[exp.Expr] = []
+    items = [item.this if isinstance(item, (exp.Alias, exp.Aliases)) else item for item in node.expressions]
+    if any(map(is_generated, items)) and sum(isinstance(item, exp.Explode) or is_generated(item) for item in items) > 1:
+        raise InvalidInputError("expected one function that gives rows in a SELECT, found several", kind="query")
     for at, column in enumerate(node.expressions):
         function = column.this if isinstance(column, (exp.Alias, exp.Aliases)) else column
         has_place = isinstance(function, exp.Posexplode)

@@ -610,7 +610,7 @@ def _unname(argument: exp.Kwarg) -> None:
 
 _ONLY_PARAMETERS = {
     **dict.fromkeys(("explode", "explode_outer", "posexplode", "posexplode_outer"), "collection"),
-    **dict.fromkeys(("inline", "inline_outer"), "input"),
+    **dict.fromkeys(("inline", "inline_outer", "variant_explode", "variant_explode_outer"), "input"),
 }
 
 
@@ -622,6 +622,8 @@ def _ruled(node: exp.Expr, rule: FunctionRule, bound: Bound) -> Callable[[], exp
     if inner is not node and not rule.is_aggregate:
         raise refusal(f"the function {function_name(inner)} with OVER or FILTER")
     name = function_name(inner) or rule.name
+    if name in GENERATORS and not isinstance(node.parent, (exp.Select, exp.Alias, exp.Aliases, exp.Table, exp.Lateral)):
+        raise InvalidInputError(f"the function `{name}` gives rows: expected it alone in SELECT, or in FROM", kind="query")
     types, result = tuple(map(bound.of, arguments_of(inner))), bound.of(node)
     is_distinct = any(isinstance(part, exp.Distinct) for part in inner.iter_expressions())
 

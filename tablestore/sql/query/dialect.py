@@ -99,7 +99,10 @@ PLAIN_CALLS = _PLAIN_CALLS | _PLAIN_AGGREGATES
 """Functions of which the call is kept as it is written: sqlglot would give them the names, or the arguments, of others."""
 
 
-GENERATORS = frozenset({"explode_outer", "inline", "inline_outer", "json_tuple", "posexplode_outer", "stack"})
+GENERATORS = frozenset({
+    "explode_outer", "inline", "inline_outer", "json_tuple", "posexplode_outer", "stack", "variant_explode",
+    "variant_explode_outer",
+})  # fmt: skip
 """Functions that give rows of several columns, which have names of their own."""
 
 

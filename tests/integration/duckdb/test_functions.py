@@ -129,6 +129,15 @@ def test_what_would_be_wrong_in_silence_is_refused_by_name(expression: str, mess
 
 
 @pytest.mark.parametrize(
+    "items",
+    ["inline(rows), inline(rows)", "explode(numbers), stack(1, 2)", "explode_outer(numbers) + 1", "size(stack(1, numbers))"],
+)
+def test_a_function_that_gives_rows_stands_alone(items: str, env: ts.TableEnvironment) -> None:
+    with pytest.raises(ts.InvalidInputError, match=r"gives? rows"):
+        env.execute_sql(f"SELECT {items} FROM VALUES (array(named_struct('x', 1)), array(1)) AS t (rows, numbers)").to_arrow()
+
+
+@pytest.mark.parametrize(
     "expression",
     ["-(-2147483648)", "- -9223372036854775808", "-CAST('-2147483648' AS INT)", "split_part(word, 't', below + 3)"],
 )

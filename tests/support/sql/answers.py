@@ -63,7 +63,8 @@ class Answer:
 
 def read_answers(path: Path) -> list[Answer]:
     """The answers of a file, in its order."""
-    lines = path.read_text().splitlines()
+    # Texts have other ends of lines in them.
+    lines = path.read_text().removesuffix("\n").split("\n")
     return [Answer(**(said := json.loads(line)) | {"types": tuple(said.get("types", ()))}) for line in lines]
 
 

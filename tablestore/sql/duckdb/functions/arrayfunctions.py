@@ -79,8 +79,20 @@ def _without_signs(value: exp.Expr, kind: SqlType) -> exp.Expr:
     return from_text(f"LIST_TRANSFORM($0, LAMBDA _value: _value + CAST(0 AS {element}))", value)
 
 
+def _compared(call: RuleCall, place: int = 0) -> SqlType:
+    """The type of elements that are compared. Raises InvalidInputError for maps, which Spark does not compare."""
+    element = element_of(call, place)
+    if _has_map(element):
+        raise call.mismatch(place, "an array of values that can be compared")
+    return element
+
+
+def _has_map(kind: SqlType) -> bool:
+    return kind.name == "map" or any(part is not None and _has_map(part) for part in kind.parts)
+
+
 def _distinct(call: RuleCall) -> exp.Expr:
-    element_of(call)
+    _compared(call)
     return call.text(_DISTINCT, _without_signs(call.value(0), call.type(0)))
 
 
@@ -113,7 +125,7 @@ def _of_two(text: str) -> Callable[[RuleCall], exp.Expr]:
     """Writes a function of two arrays, whose elements get one type."""
 
     def write(call: RuleCall) -> exp.Expr:
-        kind = array(common_element(call, element_of(call), element_of(call, 1)))
+        kind = array(common_element(call, _compared(call), _compared(call, 1)))
         return call.text(text, *(_without_signs(call.value(place, kind), kind) for place in (0, 1)))
 
     return write
@@ -125,7 +137,7 @@ def _sought(text: str) -> Callable[[RuleCall], exp.Expr]:
     def write(call: RuleCall) -> exp.Expr:
         if call.type(1) == VOID:
             raise call.refusal("of a NULL that is written")
-        element = common_element(call, element_of(call), call.type(1))
+        element = common_element(call, _compared(call), call.type(1))
         return call.text(text, call.value(0, array(element)), call.value(1, element))
 
     return write
@@ -145,6 +157,8 @@ def _insert(call: RuleCall) -> exp.Expr:
 
 
 def _repeated(call_: RuleCall) -> exp.Expr:
+    if not call_.type(1).is_integer and call_.type(1) != VOID:
+        raise call_.mismatch(1, "a whole number")
     count, element = call_.value(1, INT), call_.type(0)
     text = "CASE WHEN $1 IS NOT NULL THEN LIST_RESIZE(LIST_SLICE([$0], 1, 0), GREATEST($1, 0), $0) END"
     repeated = call_.as_result(from_text(text, call_.value(0, element), count))
@@ -213,7 +227,7 @@ def _element_at(*, is_try: bool) -> Callable[[RuleCall], exp.Expr]:
             return key_value(call_)
         element_of(call_)
         if not call_.type(1).is_integer:
-            raise call_.mismatch(1, "a whole number")
+            raise call_.refusal(f"of a place that is a {call_.type(1)}")
         shown = call_.own_text
         behind, null = (
             ("NULL", "NULL")
@@ -251,7 +265,7 @@ def _element_or_value(types: Types, values: Sequence[exp.Expr]) -> Type:
 def _get(call: RuleCall) -> exp.Expr:
     element_of(call)
     if not call.type(1).is_integer:
-        raise call.mismatch(1, "a whole number")
+        raise call.refusal(f"at a place that is a {call.type(1)}")
     return from_text("CASE WHEN $1 >= 0 THEN LIST_EXTRACT($0, $1 + 1) END", call.value(0), call.value(1, BIGINT))
 
 

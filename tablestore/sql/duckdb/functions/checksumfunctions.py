@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from tablestore.sql.binding.signatures import always
-from tablestore.sql.binding.sqltypes import BIGINT, BINARY, BOOLEAN, DATE, INT, STRING, VOID, SqlType
+from tablestore.sql.binding.sqltypes import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, FLOAT, INT, STRING, VOID, SqlType, array
 from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
-from tablestore.sql.duckdb.functions.functionrule import MANY, FunctionRule, RuleCall, from_text
+from tablestore.sql.duckdb.functions.functionrule import MANY, FunctionRule, RuleCall, as_type, from_text
 
 _U32 = npt.NDArray[np.uint32]
 _U64 = npt.NDArray[np.uint64]
@@ -153,6 +153,29 @@ def _over_values(hash_values: Callable[[Any, _Words], Any], unsigned: type[np.ge
     return call
 
 
+def _bits(numbers: _Words) -> _Words:
+    """The bits of floats as whole numbers: 0.0 for -0.0, and one NaN."""
+    kind = numbers.dtype.type
+    plain = np.where(numbers == 0, kind(0), np.where(np.isnan(numbers), kind("nan"), numbers))
+    return plain.astype(numbers.dtype).view(np.int32 if kind is np.float32 else np.int64)
+
+
+def _over_lists(call: Callable[..., Any]) -> Callable[..., Any]:
+    """A function over a column of seeds and one of arrays, whose elements are hashed one behind the other."""
+
+    def call_each(seeds: pa.Array, lists: pa.Array) -> pa.Array:
+        hashes = np.array(seeds)
+        starts = np.asarray(lists.offsets)[:-1]
+        lengths = np.asarray(pc.fill_null(pc.list_value_length(lists), 0))
+        for at in range(int(lengths.max(initial=0))):
+            rows = np.nonzero(lengths > at)[0]
+            elements = lists.values.take(pa.array(starts[rows] + at))
+            hashes[rows] = np.asarray(call(pa.array(hashes[rows], seeds.type), elements))
+        return pa.array(hashes, seeds.type)
+
+    return call_each
+
+
 def _kept(values: pa.Array, before: _Words, hashes: _Words) -> _Words:
     return hashes if not values.null_count else np.where(np.asarray(values.is_valid()), hashes, before)
 
@@ -185,13 +208,26 @@ _HASHES: dict[tuple[str, SqlType], ArrowFunction] = {
     for name, result, of, call in (
         ("hash", INT, INT, _over_values(_murmur_ints, np.uint32, pa.int32())),
         ("hash", INT, BIGINT, _over_values(_murmur_longs, np.uint32, pa.int32())),
+        ("hash", INT, DOUBLE, _over_values(lambda seeds, values: _murmur_longs(seeds, _bits(values)), np.uint32, pa.int32())),
+        ("hash", INT, FLOAT, _over_values(lambda seeds, values: _murmur_ints(seeds, _bits(values)), np.uint32, pa.int32())),
+        ("xxhash64", BIGINT, DOUBLE, _over_values(lambda seeds, values: _xx_longs(seeds, _bits(values)), np.uint64, pa.int64())),
+        ("xxhash64", BIGINT, FLOAT, _over_values(lambda seeds, values: _xx_ints(seeds, _bits(values)), np.uint64, pa.int64())),
         ("hash", INT, BINARY, _over_bytes(_murmur_bytes, np.uint32, pa.int32())),
         ("xxhash64", BIGINT, INT, _over_values(_xx_ints, np.uint64, pa.int64())),
         ("xxhash64", BIGINT, BIGINT, _over_values(_xx_longs, np.uint64, pa.int64())),
         ("xxhash64", BIGINT, BINARY, _over_bytes(_xx_bytes, np.uint64, pa.int64())),
     )
 }
-ARROW = (CRC32, *_HASHES.values())
+_LISTS = {
+    (name, of): ArrowFunction(
+        name=f"{function.name}_array",
+        arguments=(function.result, array(of)),
+        result=function.result,
+        call=_over_lists(function.call),
+    )
+    for (name, of), function in _HASHES.items()
+}
+ARROW = (CRC32, *_HASHES.values(), *_LISTS.values())
 
 
 def _crc32(call: RuleCall) -> exp.Expr:
@@ -219,14 +255,10 @@ def _next(call: RuleCall, result: SqlType, seed: exp.Expr, value: exp.Expr, kind
             inner = exp.Anonymous(this="STRUCT_EXTRACT", expressions=[value.copy(), exp.Literal.string(name)])
             seed = _next(call, result, seed, inner, part)
         return seed
-    if kind.name == "array" and isinstance(value, exp.Array):
-        element = kind.parts[0]
-        assert element is not None, "the type of an argument is known"
-        for part_value in value.expressions:
-            seed = _next(
-                call, result, seed, exp.cast(part_value.copy(), element.name) if not element.is_nested else part_value, element
-            )
-        return seed
+    if kind.name == "array" and kind.parts[0] is not None:
+        family, plain = _plain_value(call, exp.column("_value"), kind.parts[0])
+        each = exp.Lambda(this=as_type(plain, family), expressions=[exp.to_identifier("_value")])
+        return _LISTS[call.name, family].of(seed, exp.Anonymous(this="LIST_TRANSFORM", expressions=[value, each]))
     family, plain = _plain_value(call, value, kind)
     return _HASHES[call.name, family].of(seed, plain)
 
@@ -235,6 +267,8 @@ def _plain_value(call: RuleCall, value: exp.Expr, kind: SqlType) -> tuple[SqlTyp
     """The type as which a value is hashed, and the value as one of it."""
     if kind.is_integer:
         return (BIGINT, value) if kind == BIGINT else (INT, exp.cast(value, "INT"))
+    if kind.is_float:
+        return kind, value
     if kind == BOOLEAN:
         return INT, exp.cast(value, "INT")
     if kind == DATE:

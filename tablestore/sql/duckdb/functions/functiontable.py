@@ -27,6 +27,7 @@ from tablestore.sql.duckdb.functions import (
     textfunctions,
     tryfunctions,
     urlfunctions,
+    variantfunctions,
 )
 from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
 from tablestore.sql.duckdb.functions.functionrule import FunctionRule
@@ -36,7 +37,7 @@ from tablestore.sql.query.functions import SPARK_FUNCTIONS
 _FAMILIES = (
     arrayfunctions, bitfunctions, checksumfunctions, collectingfunctions, conditionfunctions, generatorfunctions,
     jsonfunctions, lambdafunctions, mapfunctions, mathfunctions, momentfunctions, numberformats, patternfunctions,
-    statisticfunctions, textfunctions, tryfunctions, urlfunctions,
+    statisticfunctions, textfunctions, tryfunctions, urlfunctions, variantfunctions,
 )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ A text that is no JSON to DuckDB may be one to Jackson, up to where it has read:
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from sqlglot import exp
 
@@ -34,21 +35,22 @@ def _to_json(call: RuleCall) -> exp.Expr:
     kind = call.type(0)
     if not kind.is_nested:
         raise call.mismatch(0, "a row, an array or a map")
-    return _written(call, call.value(0), kind, 0)
+    return json_text(call, call.value(0), kind)
 
 
-def _written(call: RuleCall, value: exp.Expr, kind: SqlType, depth: int) -> exp.Expr:
-    """A value as JSON: NULL for a NULL. A row has no parts that are NULL, an array and a map have them."""
+def json_text(call: RuleCall, value: exp.Expr, kind: SqlType, *, keeps_nulls: bool = False, depth: int = 0) -> exp.Expr:
+    """A value as JSON: NULL for a NULL. An array and a map have parts that are NULL, a row if ``keeps_nulls``."""
+    write = partial(json_text, call, keeps_nulls=keeps_nulls, depth=depth + 1)
     if kind in _WHOLE or kind == BOOLEAN:
         return exp.cast(value, "TEXT")
     if kind == STRING:
         return from_text("CAST(TO_JSON($0) AS TEXT)", value)
-    if kind == DATE:
+    if kind == DATE and not keeps_nulls:
         is_far = from_text("$0 < DATE '0001-01-01' OR $0 > DATE '9999-12-31'", value)
         return refused_where(is_far, "to_json of years beyond 9999", from_text("'\"' || CAST($0 AS TEXT) || '\"'", value))
     if kind.name == "array" and kind.parts[0] is not None:
         name = f"_element{depth}"
-        inner = from_text("COALESCE($0, 'null')", _written(call, exp.column(name), kind.parts[0], depth + 1))
+        inner = from_text("COALESCE($0, 'null')", write(exp.column(name), kind.parts[0]))
         elements: exp.Expr = exp.Anonymous(
             this="LIST_TRANSFORM", expressions=[value, exp.Lambda(this=inner, expressions=[exp.to_identifier(name)])]
         )
@@ -56,7 +58,7 @@ def _written(call: RuleCall, value: exp.Expr, kind: SqlType, depth: int) -> exp.
         return from_text(text, elements)
     if kind.name == "map" and kind.parts[0] == STRING and kind.parts[1] is not None:
         name = f"_entry{depth}"
-        entry = _written(call, _part(name, "value"), kind.parts[1], depth + 1)
+        entry = write(_part(name, "value"), kind.parts[1])
         inner = from_text("CAST(TO_JSON($0) AS TEXT) || ':' || COALESCE($1, 'null')", _part(name, "key"), entry)
         elements = from_text("MAP_ENTRIES($0)", value)
         each = exp.Anonymous(
@@ -69,7 +71,7 @@ def _written(call: RuleCall, value: exp.Expr, kind: SqlType, depth: int) -> exp.
             assert part is not None, "the type of an argument is known"
             field = exp.Anonymous(this="STRUCT_EXTRACT", expressions=[value.copy(), exp.Literal.string(name)])
             key = exp.Literal.string(f"{_key(call, name)}:")
-            parts.append(from_text("$0 || $1", key, _written(call, field, part, depth + 1)))
+            parts.append(from_text("$0 || COALESCE($1, 'null')" if keeps_nulls else "$0 || $1", key, write(field, part)))
         joined = exp.Anonymous(this="CONCAT_WS", expressions=[exp.Literal.string(","), *parts])
         return from_text("CASE WHEN $0 IS NOT NULL THEN '{' || $1 || '}' END", value, joined)
     raise call.refusal(f"of {kind}")

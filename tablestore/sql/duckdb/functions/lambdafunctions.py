@@ -200,7 +200,7 @@ def map_parts(call: RuleCall, place: int = 0) -> tuple[SqlType, SqlType]:
 
 
 def _entries(call_: RuleCall, inside: Callable[[exp.Lambda], exp.Expr], function: str = "LIST_TRANSFORM") -> exp.Expr:
-    """What a lambda makes of each entry of a map."""
+    """The values that a lambda makes of the entries of a map."""
     map_parts(call_)
     return each_row(call("MAP_ENTRIES", call_.value(0)), inside(lambda_at(call_, 1, 2)), function)
 

@@ -1,0 +1,234 @@
+"""Reads and writes the binary form of a VARIANT value of Spark's: JSON as bytes, beside the names of all fields.
+
+    metadata   01, the number of names, where each begins and the last ends, the names
+    value      a byte whose lower two bits say what it is (0 plain, 1 short text, 2 object, 3 array), and what belongs to it
+
+Only what JSON has is read: NULL, booleans, whole numbers, decimals, doubles, texts, objects and arrays. A part of an object lies in
+the order in which it was written; that of its fields is by their names. Source: the Variant specification of Apache Parquet.
+"""
+
+import json
+import struct
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.sql.duckdb.calls import refusal
+
+Variant: TypeAlias = tuple[bytes, bytes]
+"""The value and the metadata."""
+_NULL, _TRUE, _FALSE, _DOUBLE, _LONG_TEXT = 0, 1, 2, 7, 16
+_INTEGERS = ((3, 1), (4, 2), (5, 4), (6, 8))
+_DECIMALS = ((8, 4, 9), (9, 8, 18), (10, 16, 38))
+_MOST_DIGITS = 38
+
+
+def parse(text: str) -> Any:
+    """The value of a JSON text. Raises InvalidInputError for what is none."""
+    try:
+        value = json.loads(text, object_pairs_hook=_object, parse_int=_whole, parse_float=_fraction, parse_constant=_no_constant)
+        text.encode()
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, json.JSONDecodeError) and error.msg == "Extra data":
+            # Spark reads one value, and does not look at what is behind it.
+            raise refusal("JSON with something behind its value") from error
+        raise InvalidInputError(f"expected a JSON text, found {text[:40]!r}", kind="query") from error
+    return value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        raise ValueError("a name stands twice")
+    return fields
+
+
+def _whole(text: str) -> int | Decimal | float:
+    number = int(text)
+    return number if -(2**63) <= number < 2**63 else _fraction(text)
+
+
+def _fraction(text: str) -> Decimal | float:
+    """A number with digits only is a decimal, if that has as many."""
+    if not set(text) <= set("-.0123456789"):
+        return float(text)
+    number = Decimal(text)
+    exponent = number.as_tuple().exponent
+    digits = number.as_tuple().digits
+    scale = -exponent if isinstance(exponent, int) else 0
+    return number if max(len(digits), scale) <= _MOST_DIGITS and scale <= _MOST_DIGITS else float(text)
+
+
+def _no_constant(text: str) -> Any:
+    raise ValueError(text)
+
+
+def encode(value: Any) -> Variant:
+    """The binary form of a value."""
+    names: dict[str, int] = {}
+    data = _encoded(value, names)
+    texts = [name.encode() for name in names]
+    size = _width(max(sum(map(len, texts)), len(texts)))
+    ends = [0]
+    for text in texts:
+        ends.append(ends[-1] + len(text))
+    head = bytes([1 | (size - 1) << 6]) + len(texts).to_bytes(size, "little")
+    return data, head + b"".join(end.to_bytes(size, "little") for end in ends) + b"".join(texts)
+
+
+def _encoded(value: Any, names: dict[str, int]) -> bytes:
+    match value:
+        case None:
+            return bytes([_NULL << 2])
+        case bool():
+            return bytes([(_TRUE if value else _FALSE) << 2])
+        case int():
+            kind, size = next((kind, size) for kind, size in _INTEGERS if -(1 << 8 * size - 1) <= value < 1 << 8 * size - 1)
+            return bytes([kind << 2]) + value.to_bytes(size, "little", signed=True)
+        case float():
+            return bytes([_DOUBLE << 2]) + struct.pack("<d", value)
+        case Decimal():
+            return _decimal(value)
+        case str():
+            text = value.encode()
+            return bytes([len(text) << 2 | 1]) + text if len(text) < 64 else bytes([_LONG_TEXT << 2]) + _four(len(text)) + text
+        case dict():
+            return _encoded_object(value, names)
+        case list():
+            parts = [_encoded(part, names) for part in value]
+            return _container(3, [], parts, range(len(parts)), 0)
+        case _:
+            raise UnsupportedError(f"a VARIANT of {type(value).__name__}", kind="engine")
+
+
+def _encoded_object(fields: dict[str, Any], names: dict[str, int]) -> bytes:
+    ids, parts = [], []
+    for name, value in fields.items():
+        ids.append(names.setdefault(name, len(names)))
+        parts.append(_encoded(value, names))
+    # As Java compares texts: by their halves of 16 bits.
+    order = sorted(range(len(ids)), key=lambda place: list(fields)[place].encode("utf-16-be"))
+    return _container(2, [ids[place] for place in order], parts, order, max(ids, default=0))
+
+
+def _container(kind: int, ids: list[int], parts: list[bytes], order: "range | list[int]", greatest: int) -> bytes:
+    starts, at = [], 0
+    for part in parts:
+        starts.append(at)
+        at += len(part)
+    is_large, id_size, size = len(parts) > 0xFF, _width(greatest), _width(at)
+    if kind == 2:
+        head = bytes([is_large << 6 | id_size - 1 << 4 | size - 1 << 2 | kind])
+    else:
+        head = bytes([is_large << 4 | size - 1 << 2 | kind])
+    count = len(parts).to_bytes(4 if is_large else 1, "little")
+    offsets = b"".join(one.to_bytes(size, "little") for one in [*(starts[place] for place in order), at])
+    return head + count + b"".join(one.to_bytes(id_size, "little") for one in ids) + offsets + b"".join(parts)
+
+
+def _decimal(value: Decimal) -> bytes:
+    _, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int), "a decimal is finite"
+    scale = max(-exponent, 0)
+    unscaled = int(value.scaleb(scale)) if digits else 0
+    precision = max(len(str(abs(unscaled))), 1)
+    kind, size, _ = next(one for one in _DECIMALS if precision <= one[2] and scale <= one[2])
+    return bytes([kind << 2, scale]) + unscaled.to_bytes(size, "little", signed=True)
+
+
+def _width(number: int) -> int:
+    return 1 if number <= 0xFF else 2 if number <= 0xFFFF else 3 if number <= 0xFFFFFF else 4
+
+
+def _four(number: int) -> bytes:
+    return number.to_bytes(4, "little")
+
+
+def decode(variant: Variant) -> Any:
+    """The value of a binary form, the fields of objects by their names. Raises UnsupportedError for what JSON does not have."""
+    value, metadata = variant
+    size = (metadata[0] >> 6) + 1
+    count = int.from_bytes(metadata[1 : 1 + size], "little")
+    ends = [int.from_bytes(metadata[1 + size * place : 1 + size * (place + 1)], "little") for place in range(1, count + 2)]
+    start = 1 + size * (count + 2)
+    names = [metadata[start + ends[place] : start + ends[place + 1]].decode() for place in range(count)]
+    return _decoded(value, 0, names)
+
+
+def _decoded(data: bytes, at: int, names: list[str]) -> Any:
+    kind, info = data[at] & 3, data[at] >> 2
+    if kind == 1:
+        return data[at + 1 : at + 1 + info].decode()
+    if kind >= 2:
+        return _decoded_container(data, at, names)
+    if info in (_NULL, _TRUE, _FALSE):
+        return {_NULL: None, _TRUE: True, _FALSE: False}[info]
+    if info == _DOUBLE:
+        return struct.unpack_from("<d", data, at + 1)[0]
+    if info == _LONG_TEXT:
+        length = int.from_bytes(data[at + 1 : at + 5], "little")
+        return data[at + 5 : at + 5 + length].decode()
+    for code, size in _INTEGERS:
+        if code == info:
+            return int.from_bytes(data[at + 1 : at + 1 + size], "little", signed=True)
+    for code, size, _ in _DECIMALS:
+        if code == info:
+            return Decimal(int.from_bytes(data[at + 2 : at + 2 + size], "little", signed=True)).scaleb(-data[at + 1])
+    raise UnsupportedError(f"a VARIANT of the type {info}, which JSON does not have", kind="engine")
+
+
+def _decoded_container(data: bytes, at: int, names: list[str]) -> Any:
+    entries = list(_entries(data, at))
+    if data[at] & 3 == 3:
+        return [_decoded(data, start, names) for _, start in entries]
+    return {names[name]: _decoded(data, start, names) for name, start in entries}
+
+
+def _entries(data: bytes, at: int) -> Iterator[tuple[int, int]]:
+    """The numbers of names, and where parts begin."""
+    info = data[at] >> 2
+    is_object = data[at] & 3 == 2
+    size = (info & 3) + 1
+    id_size = (info >> 2 & 3) + 1 if is_object else 0
+    count_size = 4 if info & (16 if is_object else 4) else 1
+    count = int.from_bytes(data[at + 1 : at + 1 + count_size], "little")
+    ids = at + 1 + count_size
+    offsets = ids + id_size * count
+    parts = offsets + size * (count + 1)
+    for place in range(count):
+        name = int.from_bytes(data[ids + id_size * place : ids + id_size * (place + 1)], "little")
+        yield name, parts + int.from_bytes(data[offsets + size * place : offsets + size * (place + 1)], "little")
+
+
+def parts_of(variant: Variant) -> list[tuple[str | None, Variant]]:
+    """The parts of an object or an array, with their names; each has the metadata of the whole. None for anything else."""
+    value, metadata = variant
+    if not value or value[0] & 3 < 2:
+        return []
+    decoded = decode((value, metadata))
+    names: list[str | None] = list(decoded) if isinstance(decoded, dict) else [None] * len(decoded)
+    entries = list(_entries(value, 0))
+    return [(name, (_cut(value, start), metadata)) for name, (_, start) in zip(names, entries, strict=True)]
+
+
+def _cut(data: bytes, at: int) -> bytes:
+    """The bytes of the value that begins somewhere."""
+    kind, info = data[at] & 3, data[at] >> 2
+    if kind == 1:
+        return data[at : at + 1 + info]
+    if kind >= 2:
+        size = (info & 3) + 1
+        is_object = kind == 2
+        id_size = (info >> 2 & 3) + 1 if is_object else 0
+        count_size = 4 if info & (16 if is_object else 4) else 1
+        count = int.from_bytes(data[at + 1 : at + 1 + count_size], "little")
+        offsets = at + 1 + count_size + id_size * count
+        parts = offsets + size * (count + 1)
+        return data[at : parts + int.from_bytes(data[offsets + size * count : parts], "little")]
+    if info in (_NULL, _TRUE, _FALSE):
+        return data[at : at + 1]
+    if info == _LONG_TEXT:
+        return data[at : at + 5 + int.from_bytes(data[at + 1 : at + 5], "little")]
+    sizes = {_DOUBLE: 8, **dict(_INTEGERS), **{code: size + 1 for code, size, _ in _DECIMALS}}
+    return data[at : at + 1 + sizes[info]]

@@ -1,0 +1,599 @@
+"""Writes functions of VARIANT, whose values have Spark's binary form here too: a row of ``value`` and ``metadata``.
+
+They run over columns as Arrow functions, each other value once. A VARIANT that is NULL cannot be a column of a result, as on Spark.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+from sqlglot import exp
+
+from tablestore.errors import InvalidInputError
+from tablestore.sql.binding.scopes import Columns
+from tablestore.sql.binding.signatures import Types, always
+from tablestore.sql.binding.sqltypes import BIGINT, BINARY, BOOLEAN, DOUBLE, INT, STRING, VOID, SqlType, Type, array, struct
+from tablestore.sql.duckdb.calls import refusal, refused_where
+from tablestore.sql.duckdb.functions import variantformat
+from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
+from tablestore.sql.duckdb.functions.functionrule import MANY, FunctionRule, RuleCall, as_type, converted, from_text
+from tablestore.sql.duckdb.functions.jsonfunctions import json_text
+from tablestore.sql.duckdb.functions.variantformat import Variant
+from tablestore.sql.duckdb.generatedrows import generated
+
+VARIANT = struct(value=BINARY, metadata=BINARY)
+_ARROW = pa.struct([("value", pa.binary()), ("metadata", pa.binary())])
+_PART = struct(pos=INT, key=STRING, value=VARIANT)
+_STEP = re.compile(r"\.([^.\[\]'\"*]+)|\[(\d{1,6})\]")
+_DIGITS = re.compile(r"[+-]?\d{1,19}")
+_NUMBER = re.compile(r"[+-]?\d{1,15}(\.\d{1,15})?")
+_WORDLESS = re.compile(r"[A-Za-z]+( [A-Za-z]+)*")
+_NO_NUMBERS = {"nan", "infinity", "inf"}
+_BOOLEANS = {"true": True, "false": False}
+Path: TypeAlias = "list[str | int]"
+
+
+def parse_path(text: str) -> Path:
+    """The steps of a path. Raises UnsupportedError for one that is not of names and numbers behind a $."""
+    steps: Path = []
+    at = 1
+    while text.startswith("$") and at < len(text) and (match := _STEP.match(text, at)) is not None:
+        steps.append(match[1] if match[1] is not None else int(match[2]))
+        at = match.end()
+    if not text.startswith("$") or at < len(text):
+        raise refusal(f"a function of a VARIANT by the path {text[:40]!r}")
+    return steps
+
+
+def _each(call: Callable[..., Any], result: pa.DataType) -> Callable[..., pa.Array]:
+    """A function over columns by one over values, which is called for each other row once; NULL where the first value is."""
+
+    def over_columns(*columns: pa.Array) -> pa.Array:
+        known: dict[tuple[Any, ...], Any] = {}
+        values = []
+        # A VARIANT is read from its bytes: there is no other way than one value at a time.
+        for row in zip(*map(_values, columns), strict=True):
+            if row not in known:
+                known[row] = None if row[0] is None else call(*row)
+            values.append(_plain(known[row]))
+        return pa.array(values, result)
+
+    return over_columns
+
+
+def _values(column: pa.Array) -> list[Any]:
+    if not pa.types.is_struct(column.type):
+        return list(column.to_pylist())
+    values, metadata = (column.field(place).to_pylist() for place in (0, 1))
+    is_there = column.is_valid().to_pylist()
+    return [
+        (one, other) if valid and one is not None else None for one, other, valid in zip(values, metadata, is_there, strict=True)
+    ]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return {"value": value[0], "metadata": value[1]}
+    if isinstance(value, list):
+        return [{"pos": pos, "key": key, "value": _plain(part)} for pos, key, part in value]
+    return value
+
+
+def _parsed(text: str) -> Variant:
+    return variantformat.encode(variantformat.parse(text))
+
+
+def _parsed_or_null(text: str) -> Variant | None:
+    try:
+        return _parsed(text)
+    except InvalidInputError:
+        return None
+
+
+class _NoPartError(Exception):
+    """Signals a part that is not there."""
+
+
+def _part(variant: Variant, path: str) -> Variant | None:
+    try:
+        return variantformat.encode(_reached(variantformat.decode(variant), parse_path(path)))
+    except _NoPartError:
+        return None
+
+
+def _reached(value: Any, steps: Path) -> Any:
+    for step in steps:
+        is_there = step in value if isinstance(step, str) and isinstance(value, dict) else _has_place(value, step)
+        if not is_there:
+            raise _NoPartError
+        value = value[step]
+    return value
+
+
+def _has_place(value: Any, step: str | int) -> bool:
+    return isinstance(step, int) and isinstance(value, list) and step < len(value)
+
+
+def _cast(to: Callable[[Any], Any]) -> Callable[[Variant, str, bool], Any]:
+    """A part of a variant as a value of a type. What it cannot be is NULL, or an error unless it is tried."""
+
+    def cast(variant: Variant, path: str, is_try: bool) -> Any:
+        try:
+            value = _reached(variantformat.decode(variant), parse_path(path))
+        except _NoPartError:
+            return None
+        try:
+            return None if value is None else to(value)
+        except ValueError as error:
+            if is_try:
+                return None
+            raise InvalidInputError(f"variant_get: the value {str(value)[:40]!r} cannot be cast", kind="query") from error
+
+    return cast
+
+
+def _to_bigint(value: Any) -> int:
+    match value:
+        case bool() | int():
+            number = int(value)
+        case Decimal():
+            number = int(value)
+        case float() if abs(value) < 2**53:
+            number = int(value)
+        case str() if _DIGITS.fullmatch(value):
+            number = int(value)
+        case str() if _WORDLESS.fullmatch(value):
+            raise ValueError
+        case dict() | list():
+            raise ValueError
+        case _:
+            raise refusal(f"variant_get of {str(value)[:40]!r} as a whole number")
+    if not -(2**63) <= number < 2**63:
+        raise ValueError
+    return number
+
+
+def _to_int(value: Any) -> int:
+    number = _to_bigint(value)
+    if not -(2**31) <= number < 2**31:
+        raise ValueError
+    return number
+
+
+def _to_text(value: Any) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case int() | str():
+            return str(value)
+        case Decimal():
+            return f"{value.normalize():f}"
+        case _:
+            raise refusal("variant_get of a double, an object or an array as a text")
+
+
+def _to_double(value: Any) -> float:
+    match value:
+        case bool() | int() | float() | Decimal():
+            return float(value)
+        case str() if _NUMBER.fullmatch(value):
+            return float(value)
+        case str() if _WORDLESS.fullmatch(value) and value.lower() not in _NO_NUMBERS:
+            raise ValueError
+        case dict() | list():
+            raise ValueError
+        case _:
+            raise refusal(f"variant_get of {str(value)[:40]!r} as a double")
+
+
+def _to_boolean(value: Any) -> bool:
+    match value:
+        case bool():
+            return value
+        case int():
+            return value != 0
+        case str() if value in _BOOLEANS:
+            return _BOOLEANS[value]
+        case dict() | list():
+            raise ValueError
+        case _:
+            raise refusal(f"variant_get of {str(value)[:40]!r} as a BOOLEAN")
+
+
+def _changed(kind: str) -> Callable[[Variant, str, Variant | None, bool, bool], Variant | None]:
+    """A variant with another part. ``kind``: ``set``, ``insert`` or ``append``."""
+
+    def change(variant: Variant, path: str, new: Variant | None, creates: bool, is_try: bool) -> Variant | None:
+        if new is None:
+            return None
+        try:
+            value = variantformat.decode(variant)
+            return variantformat.encode(_put(value, parse_path(path), variantformat.decode(new), kind, creates))
+        except _MisfitError as error:
+            if is_try:
+                return None
+            raise InvalidInputError(f"variant_{kind}: {error} by the path {path[:40]!r}", kind="query") from error
+
+    return change
+
+
+class _MisfitError(Exception):
+    """Signals a path that does not fit a value."""
+
+
+def _put(value: Any, steps: Path, new: Any, kind: str, creates: bool) -> Any:
+    """A value with a new one at the end of a path; places that are not there are made, and filled with NULL."""
+    if kind == "append":
+        try:
+            target = _reached_or_misfit(value, steps)
+        except _NoPartError:
+            return value
+        if not isinstance(target, list):
+            raise _MisfitError("expected an array")
+        target.append(new)
+        return value
+    if not steps:
+        raise _MisfitError("expected a path with a step")
+    step, rest = steps[0], steps[1:]
+    if isinstance(step, str):
+        if not isinstance(value, dict):
+            raise _MisfitError("expected an object")
+        if step in value and (rest or kind == "set"):
+            value[step] = _put(value[step], rest, new, kind, creates) if rest else new
+        elif step in value:
+            raise _MisfitError("expected a name that is not there")
+        elif creates:
+            value[step] = _put(_empty(rest), rest, new, kind, creates) if rest else new
+        return value
+    if not isinstance(value, list):
+        raise _MisfitError("expected an array")
+    if step < len(value):
+        if rest:
+            value[step] = _put(value[step], rest, new, kind, creates)
+        elif kind == "set":
+            value[step] = new
+        else:
+            value.insert(step, new)
+    elif creates:
+        value += [None] * (step - len(value))
+        value.append(_put(_empty(rest), rest, new, kind, creates) if rest else new)
+    return value
+
+
+def _empty(steps: Path) -> Any:
+    return [] if isinstance(steps[0], int) else {}
+
+
+def _reached_or_misfit(value: Any, steps: Path) -> Any:
+    for step in steps:
+        if isinstance(step, str) != isinstance(value, dict) or not isinstance(value, (dict, list)):
+            raise _MisfitError("expected an object or an array")
+        value = _reached(value, [step])
+    return value
+
+
+def _without(variant: Variant, path: str | None) -> Variant:
+    value = variantformat.decode(variant)
+    steps = [] if path is None else parse_path(path)
+    if path is not None and not steps:
+        raise InvalidInputError("variant_delete: expected a path with a step", kind="query")
+    try:
+        if steps:
+            holder = _reached(value, steps[:-1])
+            _reached(holder, steps[-1:])
+            del holder[steps[-1]]
+    except _NoPartError:
+        pass
+    return variantformat.encode(value)
+
+
+def _stripped(variant: Variant, arrays: bool) -> Variant:
+    return variantformat.encode(_without_nulls(variantformat.decode(variant), arrays))
+
+
+def _without_nulls(value: Any, arrays: bool) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_nulls(part, arrays) for name, part in value.items() if part is not None}
+    if isinstance(value, list):
+        return [_without_nulls(part, arrays) for part in value if part is not None or not arrays]
+    return value
+
+
+def _is_valid(variant: Variant) -> bool:
+    try:
+        variantformat.decode(variant)
+    except (LookupError, ValueError):
+        return False
+    return True
+
+
+def _schema(variant: Variant) -> str:
+    return _type_text(_type_in(variantformat.decode(variant)))
+
+
+# A kind, and what belongs to it: the digits of a decimal, the type of elements, the types of fields by their names.
+_Shape: TypeAlias = "tuple[str, Any]"
+
+
+def _type_in(value: Any) -> _Shape:
+    match value:
+        case None:
+            return "VOID", None
+        case bool():
+            return "BOOLEAN", None
+        case int():
+            return "BIGINT", None
+        case float():
+            return "DOUBLE", None
+        case Decimal():
+            _, digits, exponent = value.as_tuple()
+            scale = -exponent if isinstance(exponent, int) and exponent < 0 else 0
+            if scale and digits[-1] == 0:
+                raise refusal("schema_of_variant of a decimal that ends with 0")
+            return "DECIMAL", (max(len(digits), scale), scale)
+        case str():
+            return "STRING", None
+        case list():
+            element: _Shape = ("VOID", None)
+            for part in value:
+                element = _merged(element, _type_in(part))
+            return "ARRAY", element
+        case _:
+            return "OBJECT", {name: _type_in(part) for name, part in value.items()}
+
+
+def _merged(left: _Shape, right: _Shape) -> _Shape:
+    kinds = {left[0], right[0]}
+    if "VOID" in kinds:
+        return right if left[0] == "VOID" else left
+    if kinds == {"OBJECT"}:
+        both = dict(left[1])
+        for name, shape in right[1].items():
+            both[name] = _merged(both[name], shape) if name in both else shape
+        return "OBJECT", both
+    if kinds == {"ARRAY"}:
+        return "ARRAY", _merged(left[1], right[1])
+    if len(kinds) == 1 and "DECIMAL" not in kinds:
+        return left
+    if kinds <= {"BIGINT", "DECIMAL"}:
+        (precision, scale), (other_precision, other_scale) = (one[1] or (20, 0) for one in (left, right))
+        most = max(scale, other_scale)
+        digits = max(precision - scale, other_precision - other_scale) + most
+        if digits > 38:
+            raise refusal("schema_of_variant of decimals of more than 38 digits")
+        return "DECIMAL", (digits, most)
+    if kinds <= {"BIGINT", "DECIMAL", "DOUBLE"}:
+        return "DOUBLE", None
+    return "VARIANT", None
+
+
+def _type_text(shape: _Shape) -> str:
+    kind, inner = shape
+    if kind == "DECIMAL":
+        return f"DECIMAL({inner[0]},{inner[1]})"
+    if kind == "ARRAY":
+        return f"ARRAY<{_type_text(inner)}>"
+    if kind == "OBJECT":
+        fields = (
+            f"{_quoted(name)}: {_type_text(inner[name])}" for name in sorted(inner, key=lambda name: name.encode("utf-16-be"))
+        )
+        return f"OBJECT<{', '.join(fields)}>"
+    return kind
+
+
+def _quoted(name: str) -> str:
+    return name if re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name) else f"`{name.replace('`', '``')}`"
+
+
+def _exploded(variant: Variant) -> list[tuple[int, str | None, Variant]]:
+    return [(pos, name, part) for pos, (name, part) in enumerate(variantformat.parts_of(variant))]
+
+
+def _of_value(value: Any) -> Variant:
+    return variantformat.encode(value)
+
+
+_PARTS = pa.list_(pa.struct([("pos", pa.int32()), ("key", pa.string()), ("value", _ARROW)]))
+_CHANGES = (VARIANT, STRING, VARIANT, BOOLEAN, BOOLEAN)
+_CASTS = {
+    kind: ArrowFunction(
+        name=f"variant_as_{kind.name}", arguments=(VARIANT, STRING, BOOLEAN), result=kind, call=_each(_cast(to), arrow)
+    )
+    for kind, to, arrow in (
+        (INT, _to_int, pa.int32()),
+        (BIGINT, _to_bigint, pa.int64()),
+        (STRING, _to_text, pa.string()),
+        (DOUBLE, _to_double, pa.float64()),
+        (BOOLEAN, _to_boolean, pa.bool_()),
+    )
+}
+_OF_VALUES = {
+    kind: ArrowFunction(name=f"variant_of_{kind.name}", arguments=(kind,), result=VARIANT, call=_each(_of_value, _ARROW))
+    for kind in (BIGINT, STRING, BOOLEAN)
+}
+
+
+def _variant(name: str, arguments: tuple[SqlType, ...], call: Callable[..., Any]) -> ArrowFunction:
+    return ArrowFunction(name=name, arguments=arguments, result=VARIANT, call=_each(call, _ARROW))
+
+
+_PARSE = _variant("parse_json", (STRING,), _parsed)
+_TRY_PARSE = _variant("try_parse_json", (STRING,), _parsed_or_null)
+_GET = _variant("variant_part", (VARIANT, STRING), _part)
+_DELETE = _variant("variant_delete", (VARIANT, STRING), _without)
+_STRIP = _variant("variant_strip", (VARIANT, BOOLEAN), _stripped)
+_CHANGE = {kind: _variant(f"variant_{kind}", _CHANGES, _changed(kind)) for kind in ("set", "insert", "append")}
+_EXPLODE = ArrowFunction(name="variant_explode", arguments=(VARIANT,), result=array(_PART), call=_each(_exploded, _PARTS))
+_VALID = ArrowFunction(name="is_valid_variant", arguments=(VARIANT,), result=BOOLEAN, call=_each(_is_valid, pa.bool_()))
+_SCHEMA = ArrowFunction(name="schema_of_variant", arguments=(VARIANT,), result=STRING, call=_each(_schema, pa.string()))
+ARROW = (
+    _VALID,
+    _SCHEMA,
+    *_CASTS.values(),
+    *_OF_VALUES.values(),
+    _PARSE,
+    _TRY_PARSE,
+    _GET,
+    _DELETE,
+    _STRIP,
+    *_CHANGE.values(),
+    _EXPLODE,
+)
+
+
+def _as_variant(call: RuleCall, place: int) -> exp.Expr:
+    """An argument as a VARIANT."""
+    kind, value = call.type(place), call.value(place)
+    if kind == VARIANT:
+        return value
+    if kind == VOID:
+        return as_type(value, VARIANT)
+    family = BIGINT if kind.is_integer else kind
+    if family not in _OF_VALUES:
+        raise call.refusal(f"with a value of the type {kind}")
+    return _OF_VALUES[family].of(converted(value, kind, family))
+
+
+def _whole(call: RuleCall, place: int = 0) -> exp.Expr:
+    if call.type(place) not in (VARIANT, VOID):
+        raise call.mismatch(place, "a VARIANT")
+    return as_type(call.value(place), VARIANT)
+
+
+def _result(call: RuleCall, value: exp.Expr) -> exp.Expr:
+    """A VARIANT that is handed on; as a column of a query it is refused where it is NULL."""
+    around = call.node.parent
+    if not isinstance(around, (exp.Select, exp.Alias)):
+        return value
+    return refused_where(
+        exp.Is(this=value, expression=exp.null()), f"the function {call.name} where it gives NULL for a column", value.copy()
+    )
+
+
+def _path_of(call: RuleCall, place: int) -> exp.Expr:
+    path = call.values[place]
+    if not isinstance(path, exp.Literal) or not path.is_string:
+        raise call.refusal("by a path that is computed")
+    parse_path(path.name)
+    return path.copy()
+
+
+def _parsing(function: ArrowFunction) -> Callable[[RuleCall], exp.Expr]:
+    def write(call: RuleCall) -> exp.Expr:
+        if call.type(0) not in (STRING, VOID):
+            raise call.mismatch(0, "a text")
+        return _result(call, function.of(call.value(0, STRING)))
+
+    return write
+
+
+def _got_type(types: Types, values: Sequence[exp.Expr]) -> Type:
+    if len(values) < 3:
+        return VARIANT
+    name = values[2].name.lower() if isinstance(values[2], exp.Literal) else ""
+    return {
+        "int": INT,
+        "integer": INT,
+        "bigint": BIGINT,
+        "long": BIGINT,
+        "string": STRING,
+        "double": DOUBLE,
+        "boolean": BOOLEAN,
+    }.get(name)
+
+
+def _got(call: RuleCall) -> exp.Expr:
+    variant, path = _whole(call), _path_of(call, 1)
+    if len(call.values) < 3:
+        return _result(call, _GET.of(variant, path))
+    if call.result is None:
+        raise call.refusal(f"as {call.values[2].sql()}")
+    is_try = exp.true() if call.name.startswith("try_") else exp.false()
+    return _CASTS[call.result].of(variant, path, is_try)
+
+
+def _changing(kind: str) -> Callable[[RuleCall], exp.Expr]:
+    def write(call: RuleCall) -> exp.Expr:
+        creates: exp.Expr = exp.true()
+        if len(call.values) > 3:
+            creates = call.value(3)
+            if not isinstance(creates, exp.Boolean):
+                raise call.refusal("with an argument that is computed")
+        is_try = exp.true() if call.name.startswith("try_") else exp.false()
+        return _result(call, _CHANGE[kind].of(_whole(call), _path_of(call, 1), _as_variant(call, 2), creates, is_try))
+
+    return write
+
+
+def _deleting(call: RuleCall) -> exp.Expr:
+    variant = _whole(call)
+    for place in range(1, len(call.values)):
+        path = call.value(place) if isinstance(call.values[place], exp.Null) else _path_of(call, place)
+        variant = _DELETE.of(variant, as_type(path, STRING))
+    return _result(call, variant)
+
+
+def _stripping(call: RuleCall) -> exp.Expr:
+    arrays = call.value(1) if len(call.values) > 1 else exp.true()
+    if not isinstance(arrays, exp.Boolean):
+        raise call.refusal("with an argument that is computed")
+    return _result(call, _STRIP.of(_whole(call), arrays))
+
+
+def _object_of(call: RuleCall) -> exp.Expr:
+    if not call.type(0).is_nested:
+        raise call.mismatch(0, "a row, an array or a map")
+    return _result(call, _PARSE.of(json_text(call, call.value(0), call.type(0), keeps_nulls=True)))
+
+
+def _is_null(call: RuleCall) -> exp.Expr:
+    return from_text("COALESCE(STRUCT_EXTRACT($0, 'value') = FROM_HEX('00'), FALSE)", _whole(call))
+
+
+def _exploded_columns(types: Types, values: Sequence[exp.Expr]) -> "Columns | None":
+    return [("pos", INT), ("key", STRING), ("value", VARIANT)]
+
+
+def _exploding(call: RuleCall) -> exp.Expr:
+    parts = _EXPLODE.of(_whole(call))
+    if call.name.endswith("_outer"):
+        parts = from_text("CASE WHEN LEN($0) > 0 THEN $0 ELSE [NULL] END", parts)
+    each = "LIST_TRANSFORM($0, LAMBDA _part: STRUCT_EXTRACT(_part, $1))"
+    return generated([(name, from_text(each, parts, exp.Literal.string(name))) for name in ("pos", "key", "value")])
+
+
+RULES = (
+    FunctionRule(name="parse_json", bounds=(1, 1), result=always(VARIANT), write=_parsing(_PARSE)),
+    FunctionRule(name="try_parse_json", bounds=(1, 1), result=always(VARIANT), write=_parsing(_TRY_PARSE)),
+    FunctionRule(name="variant_get", bounds=(2, 3), result=_got_type, write=_got, aliases=("try_variant_get",)),
+    FunctionRule(name="variant_set", bounds=(3, 4), result=always(VARIANT), write=_changing("set"), aliases=("try_variant_set",)),
+    FunctionRule(
+        name="variant_insert", bounds=(3, 3), result=always(VARIANT), write=_changing("insert"), aliases=("try_variant_insert",)
+    ),
+    FunctionRule(
+        name="variant_array_append",
+        bounds=(3, 3),
+        result=always(VARIANT),
+        write=_changing("append"),
+        aliases=("try_variant_array_append",),
+    ),
+    FunctionRule(name="variant_delete", bounds=(2, MANY), result=always(VARIANT), write=_deleting),
+    FunctionRule(name="variant_strip_nulls", bounds=(1, 2), result=always(VARIANT), write=_stripping),
+    FunctionRule(name="is_variant_null", bounds=(1, 1), result=always(BOOLEAN), write=_is_null),
+    FunctionRule(
+        name="variant_explode",
+        bounds=(1, 1),
+        result=always(VOID),
+        columns=_exploded_columns,
+        write=_exploding,
+        aliases=("variant_explode_outer",),
+    ),
+    FunctionRule(name="is_valid_variant", bounds=(1, 1), result=always(BOOLEAN), write=lambda call: _VALID.of(_whole(call))),
+    FunctionRule(name="schema_of_variant", bounds=(1, 1), result=always(STRING), write=lambda call: _SCHEMA.of(_whole(call))),
+    FunctionRule(name="to_variant_object", bounds=(1, 1), result=always(VARIANT), write=_object_of),
+)
+REFUSED = {
+    "schema_of_variant_agg": "DuckDB calls no aggregates back",
+}
