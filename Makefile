@@ -9,6 +9,7 @@
 #   make test     the tests that a change needs, warnings as errors (make test ARGS="tests/lsm -x" for some of them)
 #   make test-deep    the tests that take seconds each: killed writers, brokers that die, random programs
 #   make test-lowest  a smoke suite on the oldest dependencies that pyproject.toml allows, in an environment of their own
+#   make test-spark SPARK=4.0.5   a smoke suite on an older Spark, in an environment of its own
 #   make coverage the tests of a part, and the lines of tablestore that they do not run (make coverage ARGS=tests/lsm)
 #   make lint     ruff and strict type checking
 #   make docs     the documents as a site in build/docs; a broken link fails
@@ -20,6 +21,8 @@
 PYTHON ?= python3
 VENV := .venv
 LOWEST := .venv-lowest
+SPARK ?= 4.0.5
+OLDER_SPARK := .venv-spark-$(SPARK)
 BIN := $(VENV)/bin
 ARGS ?=
 WORKERS ?= 2
@@ -31,7 +34,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Spark's workers have to be the interpreter that has tablestore installed.
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 
-.PHONY: demo demo-sql demo-kafka demo-stream demo-mt test coverage test-deep test-lowest lint docs bench clean install oracles
+.PHONY: demo demo-sql demo-kafka demo-stream demo-mt test coverage test-deep test-lowest test-spark lint docs bench clean install oracles
 .DEFAULT_GOAL := test
 
 install: $(STAMP)
@@ -85,6 +88,12 @@ test-lowest:
 	@$(LOWEST)/bin/python -m pip install --quiet --constraint $(LOWEST)/constraints.txt --editable . pytest hypothesis zstandard
 	@$(LOWEST)/bin/python -m tests.floors.lowest run $(ARGS)
 
+# Its own packages, and no others that would bring the newest Spark; CI must not skip what has no Java.
+test-spark:
+	@$(PYTHON) -m venv --clear $(OLDER_SPARK)
+	@$(OLDER_SPARK)/bin/python -m pip install --quiet --editable '.[spark]' 'pyspark==$(SPARK)' pytest pytest-xdist hypothesis
+	@PYSPARK_PYTHON=$(CURDIR)/$(OLDER_SPARK)/bin/python $(OLDER_SPARK)/bin/python -m tests.floors.sparks run $(SPARK) $(ARGS)
+
 # The other implementations that the interop tests talk to. Without them those tests are skipped, except in CI.
 oracles: $(STAMP)
 	@if ! test -f tests/interop/setup_oracles.py; then :; \
@@ -105,5 +114,5 @@ bench: $(STAMP)
 	@$(BIN)/python -m benchmarks $(ARGS)
 
 clean:
-	rm -rf $(VENV) $(LOWEST) .cache .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist spark-warehouse metastore_db derby.log
+	rm -rf $(VENV) $(LOWEST) .venv-spark-* .cache .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist spark-warehouse metastore_db derby.log
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

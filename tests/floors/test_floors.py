@@ -3,10 +3,12 @@
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
+from tests.floors import sparks
 from tests.floors.lowest import SMOKE, constraints
 
 NEIGHBOURS = ("pandas", "polars", "duckdb", "mlflow>=3", "apache-airflow")
@@ -29,6 +31,17 @@ def test_the_lowest_set_is_one_version_of_each_dependency() -> None:
 def test_ci_runs_the_lowest_set_and_the_smoke_suite_is_there(project: Path) -> None:
     assert "make --no-print-directory lint test test-lowest" in (project / ".ci" / "run").read_text()
     assert [name for name in SMOKE if not (project / name).exists()] == []
+
+
+def test_ci_tries_every_older_line_of_spark_from_the_floor_on(project: Path) -> None:
+    workflow = (project / ".github" / "workflows" / "ci.yml").read_text()
+    (matrix,) = re.findall(r"spark: \[(.*)\]", workflow)
+    assert re.findall(r'"([\d.]+)"', matrix) == list(sparks.VERSIONS)
+    assert "make test-spark SPARK=${{ matrix.spark }}" in workflow
+    extras = tomllib.loads((project / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    (floor,) = (match[1] for need in extras["spark"] if (match := re.match(r"pyspark>=([\d.]+),", need)))
+    assert sparks.VERSIONS[0].startswith(f"{floor}.")
+    assert [name for name in sparks.SMOKE if not (project / name).exists()] == []
 
 
 @pytest.mark.deep

@@ -120,6 +120,8 @@ def register(spark: "SparkSession") -> None:
     Spark's workers run ``python3`` where ``PYSPARK_PYTHON`` names nothing else. Where they run beside the driver (``local``), they
     run the driver's interpreter from now on. Raises UnsupportedError for a server that is no Apache Spark.
     """
+    from pyspark.errors import PySparkException
+
     from pyspark_tablestore.sparkserver import check_server
 
     check_server(spark)
@@ -127,7 +129,12 @@ def register(spark: "SparkSession") -> None:
     if context is not None and context.master.startswith("local") and "PYSPARK_PYTHON" not in os.environ:
         # pyspark itself would have taken this from the environment when the session began.
         context.pythonExec = sys.executable
-    spark.dataSource.register(DefaultSource)
+    try:
+        spark.dataSource.register(DefaultSource)
+    except PySparkException as error:
+        # Spark 4.0 refuses the name of a source that it has found by itself.
+        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+            raise
 
 
 def read(spark: "SparkSession", table: str, **options: Any) -> "DataFrame":

@@ -34,8 +34,11 @@ def values(table: ts.Table) -> dict[int, str]:
 
 
 def test_rows_are_upserted_read_and_clustered(spark: "SparkSession", stock: ts.Table) -> None:
-    from pyspark_tablestore import read, write
+    from pyspark_tablestore import read, register, write
 
+    # Whether Spark has found it by itself, or knows it already.
+    register(spark)
+    register(spark)
     frame = spark.read.format("tablestore").load(stock.location)
     assert (frame.count(), frame.join(frame, "id").count()) == (10, 10)
     snapshot = write(spark.sql(ROWS % (5, 15)).selectExpr("id", "'new' AS v", "at"), stock.location, cluster=True)
