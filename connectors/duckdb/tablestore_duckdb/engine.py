@@ -131,9 +131,9 @@ class DuckDBEngine:
     def function_names(self, dialect: SqlDialect) -> tuple[str, ...]:
         """The functions of Spark's that are known to mean the same here, or DuckDB's own, as far as queries may call them."""
         if dialect is SqlDialect.SPARK:
-            from tablestore.sql.duckdb.rewrites import TAKEN
+            from tablestore.sql.duckdb.functions.functiontable import BOUNDS
 
-            return tuple(sorted(TAKEN))
+            return tuple(sorted(BOUNDS))
         with self._alone("names of functions") as run:
             rows = run.connection.sql(_FUNCTIONS).fetchall()
         named = {str(name).lower() for (name,) in rows}

@@ -27,9 +27,9 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.functions.valuecodes import row_codes
 from tablestore.materialized.incremental.refreshcursor import Point, RefreshCursor, point_of
 from tablestore.sql.incremental.shapes import WEIGHT, FullRefresh, SourceShape
-from tablestore.sql.query.tablereferences import Reference, references_in
-from tablestore.sql.query.tokenstream import tokens_of
+from tablestore.sql.query.tablereferences import Reference, find_references
 from tablestore.sql.source import Fragment, Span
+from tablestore.sql.sqldialect import SqlDialect
 from tablestore.store.changes.changeplan import change_rule
 from tablestore.store.snapshots import parent_uuid
 from tablestore.table.read.changes import Changes, PlannedChanges
@@ -107,7 +107,8 @@ def find_sources(session: Session, query: str | Fragment, in_round: Round | None
     in_round = in_round or Round()
     by_place: dict[tuple[str, str], RefreshSource] = {}
     places: list[tuple[str, str]] = []
-    for reference in session.memo(_references, as_fragment(query)):
+    fragment = as_fragment(query)
+    for reference in session.memo(_references, fragment.text, fragment.dialect):
         path, table = session.expand(reference.path), session.find(reference.path)
         if not isinstance(table, Table):
             return FullRefresh(f"it reads {path}, which is no managed table", repeatable=False)
@@ -124,8 +125,8 @@ def find_sources(session: Session, query: str | Fragment, in_round: Round | None
     return Sources(sources=tuple(by_place.values()), source_of=tuple(numbers[place] for place in places))
 
 
-def _references(query: Fragment) -> tuple[Reference, ...]:
-    return references_in(tokens_of(query))
+def _references(text: str, dialect: SqlDialect) -> tuple[Reference, ...]:
+    return find_references(text, dialect=dialect)
 
 
 def as_fragment(query: str | Fragment) -> Fragment:

@@ -110,7 +110,7 @@ def test_what_has_no_exact_form_in_duckdb_is_refused() -> None:
     for expression, named in [
         ("day - day", "the difference of two dates"),
         ("round(d, id)", "digits that are computed"),
-        ("floor(p, 1)", "the function floor of 2 arguments"),
+        ("floor(d, 1)", "the function floor of DOUBLE to digits"),
     ]:
         with pytest.raises(UnsupportedError, match=named):
             to_duckdb(f"SELECT {expression} FROM t", KINDS)

@@ -43,7 +43,7 @@ GOLDEN: list[tuple[str, Statement]] = [
     ("SHOW VIEWS", show(ShowKind.VIEWS)),
     ("SHOW FUNCTIONS LIKE 'f'", show(ShowKind.FUNCTIONS, like="f")),
     ("SHOW USER FUNCTIONS", show(ShowKind.FUNCTIONS, temporary=True)),
-    ("SHOW ALL FUNCTIONS", EngineStatement(text=Fragment("SHOW ALL FUNCTIONS"))),
+    ("SHOW ALL FUNCTIONS", show(ShowKind.FUNCTIONS, text=Fragment("SHOW ALL FUNCTIONS"))),
     ("SHOW COLUMNS FROM t", show(ShowKind.COLUMNS, "t")),
     ("SHOW COLUMNS IN t FROM c.d LIKE 'x'", show(ShowKind.COLUMNS, "c.d.t", like="x")),
     ("SHOW PARTITIONS t", show(ShowKind.PARTITIONS, "t")),
