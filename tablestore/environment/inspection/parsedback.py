@@ -25,7 +25,7 @@ Parts = Mapping[str, object]
 def checked_text(text: str, name: str, expected_parts: Parts, dialect: SqlDialect = SqlDialect.SPARK) -> str:
     """The text of a statement that says ``expected_parts`` and nothing else. Raises FormatError that names a part that differs.
 
-    ``dialect``: the words of its query; a comment says which one the session has to have for it.
+    ``dialect``: the words of its query; of others than Spark's it is a script, which sets the dialect before and resets it behind.
     """
     try:
         read_parts = dict(_parts(parse_statement(text, dialect=dialect)))
@@ -35,7 +35,7 @@ def checked_text(text: str, name: str, expected_parts: Parts, dialect: SqlDialec
         if (read_parts.get(part) or None) != (expected_parts.get(part) or None):
             read, stored = (f"{parts.get(part)!r:.200}" for parts in (read_parts, expected_parts))
             raise _not_printed(name, f"{part} would be read as {read}, and it is stored as {stored}")
-    return text if dialect is SqlDialect.SPARK else f"-- SET '{SQL_DIALECT}' = '{dialect}';\n{text}"
+    return text if dialect is SqlDialect.SPARK else f"SET '{SQL_DIALECT}' = '{dialect}';\n{text};\nRESET '{SQL_DIALECT}';"
 
 
 def stored_column(name: str, of: DataType, comment: str | None, default: str | None) -> object:

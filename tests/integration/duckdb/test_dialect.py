@@ -249,7 +249,17 @@ def test_a_view_keeps_its_dialect(env: ts.TableEnvironment) -> None:
     assert rows(env, "SELECT w.k, size(w.l) FROM w JOIN t ON t.k = w.k") == [("a", 1), ("b", 1)]
     assert rows(env, "SELECT a FROM named WHERE b > 2") == [("b",)]
     assert rows(env, "SELECT * FROM filled") == []
-    assert env.execute_sql("SHOW CREATE VIEW w").text.startswith("-- SET 'table.sql-dialect' = 'duckdb';\nCREATE TEMPORARY VIEW")
+    script = env.execute_sql("SHOW CREATE VIEW w").text
+    assert script.startswith("SET 'table.sql-dialect' = 'duckdb';\nCREATE TEMPORARY VIEW")
+    # In the words of another dialect the text might mean something else, so it is no single statement.
+    with pytest.raises(ts.InvalidInputError, match="one statement"):
+        env.execute_sql(script)
+    before = rows(env, "SELECT k, size(l) FROM w ORDER BY k")
+    env.execute_sql("DROP TEMPORARY VIEW w")
+    for statement in split_script(script):
+        env.execute_sql(statement.text)
+    assert env.execute_sql("SHOW CREATE VIEW w").text == script
+    assert rows(env, "SELECT k, size(l) FROM w ORDER BY k") == before
     env.execute_sql("CREATE TEMPORARY VIEW plain AS SELECT size(l) AS n FROM t")
     env.execute_sql("SET 'table.sql-dialect' = 'duckdb'")
     assert rows(env, "FROM plain SELECT n") == [(1,), (3,)]
