@@ -31,7 +31,7 @@ def test_a_pruned_table_says_what_is_left_and_who_reads_it(env: ts.TableEnvironm
     for line in (
         "columns day, v, filter day = 'mon'\n",
         "  files      1 of 2 read, 0 of them merged",
-        "  buckets    1, in 1 partitions",
+        "  buckets    1, in 1 partition\n",
         f"  read by    {name} 1 files, tablestore 0 files",
     ):
         assert line in plan

@@ -100,7 +100,10 @@ def definition(env: ts.TableEnvironment) -> dict[str, Any]:
         for key, name in said.items()
         if re.fullmatch(r"schema\.\d+\.name", key) and name in schema.field_names
     )
-    options = {key: value for key, value in said.items() if key != "tablestore.table-uuid" and not key.startswith(unread)}
+    # A computed column has the type of its expression, whatever is stored beside that.
+    computed = {f"{key.removesuffix('expr')}data-type" for key in said if re.fullmatch(r"schema\.\d+\.expr", key)}
+    unmade = {"tablestore.table-uuid", *computed}
+    options = {key: value for key, value in said.items() if key not in unmade and not key.startswith(unread)}
     return {"fields": schema.fields, "keys": schema.primary_keys, "comment": schema.comment, "options": options}
 
 
@@ -122,6 +125,7 @@ def error_kind(env: ts.TableEnvironment, statement: str) -> str | None:
 
 @settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(edited=edits())
+@example(edited={"options": {"schema.0.name": "`", "schema.0.data-type": "STRING", "schema.0.expr": "id"}})
 @example(edited={"options": {"schema.0.name": "a", "schema.0.data-type": "STRING", "schema.0.metadata": "a"}})
 @example(edited={"options": {"schema.0.name": "a", "schema.0.data-type": "STRING", "schema.0.metadata": ""}})
 @example(edited={"options": {"schema.0.name": "a", "schema.0.data-type": "STRING", "schema.0.metadata": "b"}, "name": "a"})

@@ -60,6 +60,8 @@ _LOOKING_THROUGH = frozenset("""
     array_contains array_position arrays_overlap char_length character_length contains crc32 endswith find_in_set hash instr length
     locate map_contains_key md5 position regexp regexp_count regexp_instr regexp_like rlike sha sha1 sha2 startswith xxhash64
 """.split())  # noqa: SIM905
+_PAIRING_TEXTS = frozenset(["levenshtein", "jaro_winkler_similarity"])
+_PAIRING_ELEMENTS = frozenset(["array_distinct", "array_except", "array_intersect", "array_union", "arrays_overlap"])
 _PATTERNS = (exp.Like, exp.ILike, exp.RegexpLike, exp.In)
 _SHORT_OPERATORS = (
     *(exp.Predicate, exp.Connector, exp.Not, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Neg),
@@ -209,9 +211,12 @@ class ValueLengths:
         if name == "sequence":
             return written(_SHORT * _elements(node, arguments))
         lengths = [self.of(argument) for argument in arguments]
-        if name == "levenshtein":
-            self.check(node, _product(lengths[:1], lengths[1:2], node, f"levenshtein of {_CUT_HINT}"))
+        if name in _PAIRING_TEXTS:
+            self.check(node, _product(lengths[:1], lengths[1:2], node, f"{name} of {_CUT_HINT}"))
             return _short(lengths)
+        if name in _PAIRING_ELEMENTS:
+            # Each element is looked for among the others.
+            self.check(node, _product(lengths, lengths, node, f"{name} of arrays of a written length"))
         if self._peaks and (name in _LOOKING_THROUGH or isinstance(node, _PATTERNS)):
             # A lambda does so for each element: this is the time that it takes.
             self._peaks[-1].append(total(lengths))
@@ -270,6 +275,8 @@ class ValueLengths:
                 expected = f"a lambda of {name} that computes nothing long of a column: {_CUT_HINT}, or compute it outside"
                 self.check(node, _for_each(peak, variable, input_length, elements, node, expected))
                 result_lengths.append(_for_each(length, variable, input_length, elements, node, expected))
+        if name == "array_sort":
+            self.check(node, _product([input_length], [elements], node, "array_sort by a lambda of an array of a written length"))
         if name in _TESTING:
             return _short([input_length])
         return input_length if name in _FILTERING else total(result_lengths)

@@ -255,6 +255,8 @@ class Scan(ArrowSource):
         merged = sum(len(section.files) for split in plan.splits for section in split.sections if section.needs_merge)
         size = sum(file.file_size for file in plan.files)
         buckets = {(split.partition, split.bucket) for split in plan.splits}
+        partitions = len({partition for partition, _ in buckets})
+        among = f", in {partitions:,} partition{'s' * (partitions != 1)}" if self._context.schema.partition_keys else ""
         lines = [
             f"Scan of {self._context.files.root_uri}",
             f"  snapshot   {self.snapshot_id if self._snapshot else 'none: the table is empty'}",
@@ -264,7 +266,7 @@ class Scan(ArrowSource):
             f"  manifests  {plan.manifests_read} of {plan.manifests_total} read",
             f"  files      {len(plan.files)} of {plan.files_total} read, {merged} of them merged, {size:,} bytes",
             f"  splits     {len(plan.splits)}",
-            f"  buckets    {len(buckets)}, in {len({partition for partition, _ in buckets})} partitions",
+            f"  buckets    {len(buckets):,}{among}",
         ]
         return "\n".join(lines)
 

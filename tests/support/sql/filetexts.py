@@ -81,7 +81,7 @@ _OF_HOST = (
 _HOST_TABLES = (
     *("pragma_table_info('t')", "query('SELECT 1')", "query_table('t')", "which_secret('s3://b/k', 's3')"),
     *("duckdb_settings", "duckdb_tables", "main.duckdb_tables", "sqlite_master", "pragma_database_list", "variable_of_the_caller"),
-    *("information_schema.tables", "system.information_schema.tables", "pg_catalog.pg_class", "temp.information_schema.tables"),
+    *("system.information_schema.tables", "pg_catalog.pg_class", "temp.information_schema.tables"),
     *("'http://127.0.0.1:9/x.csv'", "'s3://bucket/x.parquet'"),
 )
 _HOST_VALUES = (

@@ -109,8 +109,8 @@ EXACTLY: dict[str, dict[str, int]] = {
     # The snapshots are listed for the end of the history; the schemas, one of which is read, for whose history it is.
     "a scan of an older snapshot": {"reads": 3, "listings": 2, "data files read": 2},
     # Beside the newest one, the snapshot itself and the one before it, with whose rows the new ones are compared; and
-    # the schema, for whose changes these are.
-    "a read of the changes of one snapshot": {"reads": 7, "listings": 1, "data files read": 3},
+    # the schema, for whose changes these are. Small data files were kept when they were read before.
+    "a read of the changes of one snapshot": {"reads": 7, "listings": 1},
 }
 VERBS = {
     "read": "reads",
