@@ -9,6 +9,7 @@ from the same counter, and are never re-used. What a new schema may be is said i
 Reading a schema file needs no Arrow: names and options are there at once, also for the completion of a command line.
 """
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -56,6 +57,11 @@ class TableSchema:
     def field_names(self) -> tuple[str, ...]:
         """Column names in order."""
         return tuple(field.name for field in self.fields)
+
+    @lazy
+    def columns_digest(self) -> bytes:
+        """A digest of the columns, for caches: schemas of two branches may have one id."""
+        return hashlib.sha256(repr(self.fields).encode()).digest()
 
     @lazy
     def _by_name(self) -> dict[str, Field]:

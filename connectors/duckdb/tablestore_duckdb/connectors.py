@@ -3,6 +3,7 @@
 The connector ``filesystem`` of the formats parquet, csv and json, by path; all others are Spark's.
 """
 
+import glob
 import os
 import re
 from collections.abc import Iterator
@@ -81,19 +82,21 @@ def _cast(field: Field, file_format: str) -> str:
 
 
 def connector_folder(relation: ConnectorRelation) -> Iterator[str]:
-    """The folder that the files of a table lie in, if it has one: of a pattern all before its first special letter."""
+    """The folder that the files of a table lie in, if it has one: of a pattern all before its first special letter.
+
+    One with special letters in its name comes twice: as it is, and as the patterns of DuckDB name it.
+    """
     path = next((value for key, value in relation.options.items() if key.lower() == "path"), "")
     if relation.connector == "filesystem" and path:
         path = path.removeprefix("file://")
         plain = path if Path(path).exists() else _GLOB.split(path, maxsplit=1)[0]
-        yield plain if Path(plain).is_dir() else os.path.dirname(plain) or "."
+        folder = plain if Path(plain).is_dir() else os.path.dirname(plain) or "."
+        yield from {folder, glob.escape(folder)}
 
 
 def _files(path: str, file_format: str) -> str:
     """SQL for the files of a path: a folder stands for all of the format below it, and a path that exists is no pattern."""
     path = path.removeprefix("file://")
-    if not Path(path).is_dir():
+    if not Path(path).exists():
         return literal(path)
-    if _GLOB.search(path) and (files := sorted(Path(path).rglob(f"*.{file_format}"))):
-        return f"[{', '.join(literal(str(file)) for file in files)}]"
-    return literal(f"{path.rstrip('/')}/**/*.{file_format}")
+    return literal(f"{glob.escape(path.rstrip('/'))}/**/*.{file_format}" if Path(path).is_dir() else glob.escape(path))

@@ -216,4 +216,4 @@ def place_of(reader: SplitReader, directory: str) -> Hashable:
 
 def name_of(reader: SplitReader, file: DataFileMeta) -> Hashable:
     """The cache key of a file of a bucket."""
-    return file.file_name, file.file_size, file.footer_digest, reader.schema.id
+    return file.file_name, file.file_size, file.footer_digest, reader.schema.columns_digest

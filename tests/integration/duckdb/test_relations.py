@@ -59,10 +59,10 @@ def test_files_are_read_by_format_and_with_the_columns_that_are_declared(engine:
 
 
 def test_a_path_that_exists_is_no_pattern(engine: DuckDBEngine, tmp_path: Path) -> None:
-    for name, number in (("a[1]", 1), ("a1", 2), ("b*", 3), ("bc", 4), ("{c}?", 5)):
+    for name, number in (("a[1]", 1), ("a1", 2), ("b*", 3), ("bc", 4), ("{c}?", 5), ("[a-z]", 6), ("x", 7)):
         (tmp_path / name).mkdir()
         (tmp_path / name / "f[2].csv").write_text(f"{number},x\n")
-    for name, expected in (("a[1]", 1), ("a[1]/f[2].csv", 1), ("b*", 3), ("{c}?", 5)):
+    for name, expected in (("a[1]", 1), ("a[1]/f[2].csv", 1), ("b*", 3), ("{c}?", 5), ("[a-z]", 6), ("[a-z]/f[2].csv", 6)):
         relation = files(tmp_path / name, format="csv")
         assert rows_of(engine, bound("SELECT id FROM {0} AS f", relation)) == [{"id": expected}]
     matched = rows_of(engine, bound("SELECT sum(id) AS s FROM {0} AS f", files(tmp_path / "b*" / "*.csv", format="csv")))

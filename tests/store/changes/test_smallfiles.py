@@ -1,8 +1,10 @@
 """Changes that are found in small files, each read at once and kept, are those that a lookup and a merge find."""
 
 import random
+from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import tablestore as ts
@@ -34,3 +36,23 @@ def test_changes_of_small_files_are_those_of_a_merge(options: dict[str, str], mo
     monkeypatch.setattr("tablestore.store.changes.statediff._FEW_ROWS", -1)
     assert repr(at_once.to_pylist()) == repr(table.changes(start, last).to_arrow().to_pylist())
     assert at_once.num_rows > 30 or options
+
+
+def test_branches_whose_schemas_have_one_id_do_not_share_what_was_read(tmp_path: Path) -> None:
+    with ts.TableEnvironment.create(tmp_path, engine="duckdb") as env:
+        for text in (
+            "CREATE TABLE t (id INT, a INT, PRIMARY KEY (id) NOT ENFORCED)",
+            "INSERT INTO t VALUES (1, 10), (2, 20)",
+            "CALL sys.create_tag('t', 'v', 1)",
+            "CALL sys.create_branch('t', 'br', 'v')",
+            "ALTER TABLE t DROP COLUMN a",
+            "ALTER TABLE t ADD COLUMN a INT",
+            "ALTER TABLE `t$branch_br` RENAME COLUMN a TO c",
+            "ALTER TABLE `t$branch_br` RENAME COLUMN c TO a",
+            "INSERT INTO t VALUES (2, 5)",
+            "INSERT INTO `t$branch_br` VALUES (2, 5)",
+        ):
+            env.execute_sql(text)
+        for name, before in (("t", None), ("t$branch_br", 20)):
+            changes = env.catalog().table(f"default.{name}").changes(1, pairs=True).to_arrow()
+            assert changes.filter(pc.equal(changes["_row_kind"], "-U"))["a"].to_pylist() == [before]
