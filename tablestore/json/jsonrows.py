@@ -281,6 +281,8 @@ def _reader(kind: pa.DataType) -> Callable[[Any], Any]:
     if pa.types.is_decimal(kind):
         # Others send decimals as numbers.
         return lambda value: str(value)
+    if pa.types.is_binary(kind):
+        return _base64
     # A number with a point is a text too.
     return lambda value: str(_expect(value, str))
 
@@ -288,11 +290,18 @@ def _reader(kind: pa.DataType) -> Callable[[Any], Any]:
 def _float(value: Any) -> float:
     if isinstance(value, str) and value in _SPECIAL_FLOATS:
         return _SPECIAL_FLOATS[value]
-    if isinstance(value, bool):
+    # Python reads 1_0, and the digits of every script.
+    if isinstance(value, bool) or (isinstance(value, str) and ("_" in value or not value.isascii())):
         raise _WrongValue
     if math.isinf(number := float(value)) and not isinstance(value, float):
         raise _WrongValue if isinstance(value, WrittenNumber) else ValueError("it is too large")
     return number
+
+
+def _base64(value: Any) -> str:
+    if isinstance(value, WrittenNumber):
+        raise _WrongValue
+    return str(_expect(value, str))
 
 
 def _entries(value: Any) -> Any:

@@ -37,6 +37,8 @@ _FILES = frozenset({
 })  # fmt: skip
 # They name tables by texts, or act on the database.
 _NEVER = frozenset({"query", "query_table", "checkpoint", "force_checkpoint", "seq_scan", "arrow_scan", "arrow_scan_dumb"})
+# Macros that stand in FROM and name a table by an argument.
+_OF_TABLES = frozenset({"histogram", "histogram_values"})
 # They tell of DuckDB's own database, session or host instead of ours, or change them.
 _OF_DATABASE = frozenset({
     "current_setting", "getenv", "getvariable", "nextval", "currval", "setseed", "write_log", "current_database",
@@ -272,7 +274,7 @@ def _check_call(name: str, span: Span, query: BoundQuery, *, is_table: bool, rea
     if name in CALLS:
         return
     place = "" if span == NOWHERE else f"\n{marked(query.text, span)}"
-    if not is_open_function(name):
+    if not is_open_function(name) or (is_table and name in _OF_TABLES):
         raise UnsupportedError(
             f"the function {name} names or tells of what DuckDB has itself, and a query reads the tables that its names stand for; "
             f"SHOW, DESCRIBE and information_schema say what there is{place}",

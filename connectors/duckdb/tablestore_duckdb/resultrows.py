@@ -27,7 +27,7 @@ class DuckDBRows:
     def schema(self) -> pa.Schema:
         """Names and types of the columns, from a batch without rows."""
         with self._sessions.run(self._prepared) as run:
-            return schema_of(run.relation())
+            return _columns(run.relation(), self._prepared)
 
     @property
     def native(self) -> duckdb.DuckDBPyRelation:
@@ -56,7 +56,7 @@ def run_batches(sessions: Sessions, run: QueryRun, schema: pa.Schema | None = No
     known."""
     sessions.check_files(run)
     relation = run.relation()
-    schema = schema_of(relation) if schema is None else schema
+    schema = _columns(relation, run.prepared) if schema is None else schema
     # Not from lists of Python: Arrow would look for pandas first, and load it.
     yield pa.RecordBatch.from_arrays([pa.nulls(0, column.type) for column in schema], schema=schema)
     with closing(relation.to_arrow_reader(sessions.batch_rows)) as reader:
@@ -66,6 +66,13 @@ def run_batches(sessions: Sessions, run: QueryRun, schema: pa.Schema | None = No
             if batch is None:
                 return
             yield cast(batch, schema)
+
+
+def _columns(relation: duckdb.DuckDBPyRelation, prepared: PreparedQuery) -> pa.Schema:
+    """The columns of a query; DuckDB names one after its text, in which tables have the names of views."""
+    schema = schema_of(relation)
+    names = [prepared.readable(name) for name in schema.names]
+    return schema if names == schema.names else pa.schema([one.with_name(name) for one, name in zip(schema, names, strict=True)])
 
 
 class KeptRows:

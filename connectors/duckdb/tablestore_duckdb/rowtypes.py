@@ -6,11 +6,14 @@
 What queries compute can have a type that no table holds; it comes out as the nearest one that holds its values, or as it is:
 
     HUGEINT (sums of integers)  int64, as Spark has it     TINYINT … UBIGINT, unsigned  the next larger type
-    UHUGEINT                    decimal128(38, 0)          TIME                         time32[ms]
-    ENUM, UUID, JSON            string                     TIMESTAMP_S, _MS             timestamp[us]
-    fixed-size array            list                       INTERVAL, BIGNUM, UNION …    as they are
+    ENUM, UUID, JSON            string                     TIME                         time32[ms]
+    fixed-size array            list                       TIMESTAMP_S, _MS             timestamp[us]
+                                                           INTERVAL, BIGNUM, UNION …    as they are
+
+UHUGEINT, BIT and TIME WITH TIME ZONE are refused: Arrow has no type that holds their values, and DuckDB exports others.
 """
 
+import re
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -37,7 +40,17 @@ def rows_in(schema: pa.Schema) -> pa.Schema:
 
 
 def rows_out(schema: pa.Schema, duckdb_types: Sequence[str]) -> pa.Schema:
-    """The types in which rows of ``schema``, as DuckDB exports them, come out. ``duckdb_types``: their names in DuckDB."""
+    """The types in which rows of ``schema``, as DuckDB exports them, come out. ``duckdb_types``: their names in DuckDB.
+
+    Raises UnsupportedError for a type that Arrow has no words for.
+    """
+    for field, name in zip(schema, duckdb_types, strict=True):
+        if (exported := _EXPORTED_AS_OTHERS.search(_QUOTED.sub("", name))) is not None:
+            raise UnsupportedError(
+                f"column {field.name!r} of the query has the type {name}, and Arrow has none that holds the values of "
+                f"{exported[0]}; cast it, CAST({field.name} AS {_CAST_TO[exported[0]]})",
+                kind="engine",
+            )
     return pa.schema(
         [
             pa.field(field.name, pa.int64() if name == "HUGEINT" else _canonical(field.type))
@@ -46,6 +59,10 @@ def rows_out(schema: pa.Schema, duckdb_types: Sequence[str]) -> pa.Schema:
     )
 
 
+_CAST_TO = {"UHUGEINT": "DECIMAL(38, 0)", "BIT": "VARCHAR", "TIME WITH TIME ZONE": "VARCHAR"}
+_EXPORTED_AS_OTHERS = re.compile(rf"\b(?:{'|'.join(_CAST_TO)})\b")
+# The names of fields, which may be words of types.
+_QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _PLAIN = {
     "BOOLEAN": pa.bool_(),
     "TINYINT": pa.int8(),

@@ -23,6 +23,7 @@ KINDS = {
     "TIMESTAMP_LTZ(3)": pa.timestamp("ms", "UTC"),
     "DECIMAL": pa.decimal128(10, 2),
     "TIME": pa.time32("ms"),
+    "BYTES": pa.binary(),
 }
 NUMBERS = ["0", "-0", "-0.0", "0.0", "1", "-1", "1e3", "1.5", "127", "128", "9223372036854775807", "9223372036854775808", "1e400"]
 MOMENTS = [
@@ -71,3 +72,8 @@ def test_a_byte_order_mark_is_no_text(other: str) -> None:
     target = pa.schema([("cell", pa.int64()), ("other", pa.float64())])
     _, batches = json_batches(BytesIO(b"\xef\xbb\xbf" + f'{{"cell": 7, "other": {other}}}'.encode()), "file", target)
     assert pa.Table.from_batches(batches)["cell"].to_pylist() == [7]
+
+
+@pytest.mark.parametrize(("value", "kind"), [('"1_0"', pa.float64()), ('"\u0661"', pa.float64()), ("1e18", pa.binary())])
+def test_what_python_alone_reads_is_no_value(value: str, kind: pa.DataType) -> None:
+    assert read(value, kind, exactly=True) == "bad-json" == read(value, kind, exactly=False)

@@ -373,3 +373,28 @@ def test_tables_of_duckdbs_words_are_found(text: str, names: list[str]) -> None:
 def test_a_script_in_duckdbs_words_is_split_where_they_end() -> None:
     pieces = split_script("SELECT 'a\\'; SELECT \"b;c\"; SELECT $$;$$", SqlDialect.DUCKDB)
     assert [piece.text for piece in pieces] == ["SELECT 'a\\'", 'SELECT "b;c"', "SELECT $$;$$"]
+
+
+def test_a_column_without_an_alias_is_named_after_the_text(env: ts.TableEnvironment) -> None:
+    for text in ("SELECT (SELECT max(id) FROM t) FROM t", "SELECT EXISTS (FROM t WHERE id = 9)"):
+        (name,) = env.execute_sql(text).to_arrow().column_names
+        assert "__tablestore" not in name and " t" in name
+    env.execute_sql("CREATE TABLE named AS SELECT (SELECT max(id) FROM t) FROM t")
+    assert "__tablestore" not in env.execute_sql("FROM named").to_arrow().column_names[0]
+
+
+@pytest.mark.parametrize("value", ["340282366920938463463374607431768211455::UHUGEINT", "'101'::BIT", "[TIMETZ '12:00:00+02']"])
+def test_a_type_that_arrow_has_no_words_for_is_refused(env: ts.TableEnvironment, value: str) -> None:
+    with pytest.raises(ts.UnsupportedError, match="cast it"):
+        env.execute_sql(f"SELECT {value} AS x").to_arrow()
+    assert rows(env, "SELECT {'BIT': 1, 'uhugeint': 2} AS s") == [({"BIT": 1, "uhugeint": 2},)]
+
+
+def test_macros_that_name_a_table_by_an_argument_are_refused(tmp_path: Path) -> None:
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE own AS SELECT 42 AS x")
+        with ts.TableEnvironment.create(tmp_path, engine=tablestore_duckdb.open_engine(connection), sql_dialect="duckdb") as env:
+            for text in ("FROM histogram_values(own, x)", "FROM histogram(own, x)"):
+                with pytest.raises(ts.TablestoreError, match="histogram"):
+                    env.execute_sql(text).to_arrow()
+            assert rows(env, "SELECT histogram(x) AS h FROM (VALUES (1), (1)) AS v(x)") != []
