@@ -51,6 +51,11 @@ def check_name(name: str, what: str) -> str:
     return _matching(_NAME, name, what, "'_' or '-', not starting with '-'")
 
 
+def is_name(name: str) -> bool:
+    """True for a name that :func:`check_name` allows."""
+    return _NAME.fullmatch(name) is not None
+
+
 def check_reference(name: str, what: str) -> str:
     """Checks as :func:`check_name` the names of tags and branches, which may hold dots. Raises InvalidInputError."""
     return _matching(_REFERENCE, name, what, "'_', '-' or '.', not starting with '-' or '.'")

@@ -157,3 +157,11 @@ def test_a_table_that_cannot_be_read_hides_no_other(alone: Callable[..., ts.Tabl
     with alone() as env:
         assert rows(env, "SELECT table_name, table_type FROM information_schema.tables") == [("bad", None), ("good", "BASE TABLE")]
         assert rows(env, "SELECT table_name FROM information_schema.columns") == [("good",)]
+
+
+def test_a_folder_that_no_statement_can_name_is_in_the_way_of_nothing(tmp_path: Path) -> None:
+    with ts.TableEnvironment.create(tmp_path, engine="duckdb") as env:
+        env.execute_sql("CREATE TABLE p (id INT)")
+        (tmp_path / "we ird.db" / "x").mkdir(parents=True)
+        found = env.execute_sql("SELECT table_schema, table_name FROM information_schema.tables").to_arrow().to_pylist()
+        assert found == [{"table_schema": "default", "table_name": "p"}]

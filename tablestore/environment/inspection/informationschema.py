@@ -24,6 +24,7 @@ from tablestore.environment.procedures.registry import PROCEDURES
 from tablestore.environment.session.objects import ConnectorTable, InformationView, RowsView, View
 from tablestore.environment.session.session import INFORMATION_SCHEMA, Session
 from tablestore.errors import NotFoundError, TablestoreError
+from tablestore.names import is_name
 from tablestore.options import is_materialized
 from tablestore.table.read.scan import ArrowSource
 from tablestore.table.table import Table
@@ -157,7 +158,9 @@ class InformationRows(ArrowSource):
 
     def _databases(self) -> tuple[str, ...]:
         session = self._session
-        return session.catalogs.databases(self._catalog) if self._catalog in session.catalogs.names() else ()
+        names = session.catalogs.databases(self._catalog) if self._catalog in session.catalogs.names() else ()
+        # A folder of any name may lie in a warehouse; no statement can name what is in some of them.
+        return tuple(name for name in names if is_name(name))
 
     def _names(self) -> Iterator[_Named]:
         """The names of all tables and views that may pass the condition."""
