@@ -15,6 +15,7 @@ from tablestore.sql.duckdb.functions import (
     checksumfunctions,
     collectingfunctions,
     conditionfunctions,
+    countsketches,
     generatorfunctions,
     jsonfunctions,
     lambdafunctions,
@@ -23,6 +24,8 @@ from tablestore.sql.duckdb.functions import (
     momentfunctions,
     numberformats,
     patternfunctions,
+    quantilesketches,
+    sketchfunctions,
     statisticfunctions,
     textfunctions,
     tryfunctions,
@@ -35,9 +38,9 @@ from tablestore.sql.duckdb.rewrites import TAKEN
 from tablestore.sql.query.functions import SPARK_FUNCTIONS
 
 _FAMILIES = (
-    arrayfunctions, bitfunctions, checksumfunctions, collectingfunctions, conditionfunctions, generatorfunctions,
-    jsonfunctions, lambdafunctions, mapfunctions, mathfunctions, momentfunctions, numberformats, patternfunctions,
-    statisticfunctions, textfunctions, tryfunctions, urlfunctions, variantfunctions,
+    arrayfunctions, bitfunctions, checksumfunctions, collectingfunctions, conditionfunctions, countsketches, generatorfunctions,
+    jsonfunctions, lambdafunctions, mapfunctions, mathfunctions, momentfunctions, numberformats, patternfunctions, quantilesketches,
+    sketchfunctions, statisticfunctions, textfunctions, tryfunctions, urlfunctions, variantfunctions,
 )  # fmt: skip
 
 
