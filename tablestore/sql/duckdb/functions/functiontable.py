@@ -26,11 +26,13 @@ from tablestore.sql.duckdb.functions import (
     patternfunctions,
     quantilesketches,
     sketchfunctions,
+    spatialfunctions,
     statisticfunctions,
     textfunctions,
     tryfunctions,
     urlfunctions,
     variantfunctions,
+    xpathfunctions,
 )
 from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
 from tablestore.sql.duckdb.functions.functionrule import FunctionRule
@@ -40,7 +42,8 @@ from tablestore.sql.query.functions import SPARK_FUNCTIONS
 _FAMILIES = (
     arrayfunctions, bitfunctions, checksumfunctions, collectingfunctions, conditionfunctions, countsketches, generatorfunctions,
     jsonfunctions, lambdafunctions, mapfunctions, mathfunctions, momentfunctions, numberformats, patternfunctions, quantilesketches,
-    sketchfunctions, statisticfunctions, textfunctions, tryfunctions, urlfunctions, variantfunctions,
+    sketchfunctions, spatialfunctions, statisticfunctions, textfunctions, tryfunctions, urlfunctions, variantfunctions,
+    xpathfunctions,
 )  # fmt: skip
 
 
