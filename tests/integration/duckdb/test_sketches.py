@@ -61,6 +61,21 @@ def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ts.TableEnvironmen
             "FROM VALUES (1, 2147483647), (1, 3), (3, 2147483647) t (a, b)",
             1,
         ),
+        ("approx_top_k(a, 1) FROM VALUES (1), (NULL) t (a)", [{"item": 1, "count": 1}]),
+        ("approx_top_k(a) FROM VALUES (1) t (a) WHERE a > 5", []),
+        (
+            "approx_top_k(a) FROM VALUES (1), (1), (2), (2), (NULL), (NULL) t (a)",
+            [{"item": 2, "count": 2}, {"item": 1, "count": 2}, {"item": None, "count": 2}],
+        ),
+        (
+            "approx_top_k(a, 3) FROM VALUES (1L), (2L), (-1L), (9999999999L) t (a)",
+            [{"item": -1, "count": 1}, {"item": 2, "count": 1}, {"item": 1, "count": 1}],
+        ),
+        (
+            "hex(approx_top_k_accumulate(a, 100).sketch) FROM VALUES ('aa'), ('b'), ('\u00e9') t (a)",
+            "04010A08030000000300000000000000030000000000000000000000000000000100000000000000010000000000000001"
+            "00000000000000010000006202000000616102000000C3A90000000000000000",
+        ),
     ],
 )
 def test_a_sketch_is_sparks(query: str, value: object, env: ts.TableEnvironment) -> None:
@@ -86,6 +101,8 @@ def test_each_group_and_window_has_its_sketch(env: ts.TableEnvironment) -> None:
             "tuple_sketch_agg_double(1, a) FROM VALUES (0.1D), (0.2D), (0.3D) t (a)",
             "last digits depend on the order of the rows",
         ),
+        ("approx_top_k(int(id), 40) FROM range(40)", "whose order depends on that of the rows"),
+        ("approx_top_k(int(id), 1, 2) FROM range(3)", "more different items than it tracks"),
     ],
 )
 def test_what_depends_on_chance_or_order_is_refused(query: str, message: str, env: ts.TableEnvironment) -> None:

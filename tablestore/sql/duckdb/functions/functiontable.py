@@ -29,6 +29,7 @@ from tablestore.sql.duckdb.functions import (
     spatialfunctions,
     statisticfunctions,
     textfunctions,
+    topitems,
     tryfunctions,
     urlfunctions,
     variantfunctions,
@@ -42,8 +43,8 @@ from tablestore.sql.query.functions import SPARK_FUNCTIONS
 _FAMILIES = (
     arrayfunctions, bitfunctions, checksumfunctions, collectingfunctions, conditionfunctions, countsketches, generatorfunctions,
     jsonfunctions, lambdafunctions, mapfunctions, mathfunctions, momentfunctions, numberformats, patternfunctions, quantilesketches,
-    sketchfunctions, spatialfunctions, statisticfunctions, textfunctions, tryfunctions, urlfunctions, variantfunctions,
-    xpathfunctions,
+    sketchfunctions, spatialfunctions, statisticfunctions, textfunctions, topitems, tryfunctions, urlfunctions,
+    variantfunctions, xpathfunctions,
 )  # fmt: skip
 
 
