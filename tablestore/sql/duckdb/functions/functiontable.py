@@ -23,6 +23,7 @@ from tablestore.sql.duckdb.functions import (
     mathfunctions,
     momentfunctions,
     numberformats,
+    parsedtexts,
     patternfunctions,
     quantilesketches,
     sketchfunctions,
@@ -42,8 +43,8 @@ from tablestore.sql.query.functions import SPARK_FUNCTIONS
 
 _FAMILIES = (
     arrayfunctions, bitfunctions, checksumfunctions, collectingfunctions, conditionfunctions, countsketches, generatorfunctions,
-    jsonfunctions, lambdafunctions, mapfunctions, mathfunctions, momentfunctions, numberformats, patternfunctions, quantilesketches,
-    sketchfunctions, spatialfunctions, statisticfunctions, textfunctions, topitems, tryfunctions, urlfunctions,
+    jsonfunctions, lambdafunctions, mapfunctions, mathfunctions, momentfunctions, numberformats, parsedtexts, patternfunctions,
+    quantilesketches, sketchfunctions, spatialfunctions, statisticfunctions, textfunctions, topitems, tryfunctions, urlfunctions,
     variantfunctions, xpathfunctions,
 )  # fmt: skip
 
