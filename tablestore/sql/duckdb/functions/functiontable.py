@@ -15,6 +15,7 @@ from tablestore.sql.duckdb.functions import (
     checksumfunctions,
     collectingfunctions,
     conditionfunctions,
+    countsketches,
     generatorfunctions,
     jsonfunctions,
     lambdafunctions,
@@ -22,12 +23,18 @@ from tablestore.sql.duckdb.functions import (
     mathfunctions,
     momentfunctions,
     numberformats,
+    parsedtexts,
     patternfunctions,
+    quantilesketches,
+    sketchfunctions,
+    spatialfunctions,
     statisticfunctions,
     textfunctions,
+    topitems,
     tryfunctions,
     urlfunctions,
     variantfunctions,
+    xpathfunctions,
 )
 from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
 from tablestore.sql.duckdb.functions.functionrule import FunctionRule
@@ -35,9 +42,10 @@ from tablestore.sql.duckdb.rewrites import TAKEN
 from tablestore.sql.query.functions import SPARK_FUNCTIONS
 
 _FAMILIES = (
-    arrayfunctions, bitfunctions, checksumfunctions, collectingfunctions, conditionfunctions, generatorfunctions,
-    jsonfunctions, lambdafunctions, mapfunctions, mathfunctions, momentfunctions, numberformats, patternfunctions,
-    statisticfunctions, textfunctions, tryfunctions, urlfunctions, variantfunctions,
+    arrayfunctions, bitfunctions, checksumfunctions, collectingfunctions, conditionfunctions, countsketches, generatorfunctions,
+    jsonfunctions, lambdafunctions, mapfunctions, mathfunctions, momentfunctions, numberformats, parsedtexts, patternfunctions,
+    quantilesketches, sketchfunctions, spatialfunctions, statisticfunctions, textfunctions, topitems, tryfunctions, urlfunctions,
+    variantfunctions, xpathfunctions,
 )  # fmt: skip
 
 

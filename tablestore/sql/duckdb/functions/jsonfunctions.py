@@ -104,6 +104,18 @@ RULES = (
     FunctionRule(name="to_json", bounds=(1, 1), result=always(STRING), write=_to_json),
 )
 REFUSED = {
-    **dict.fromkeys(("from_json", "from_csv", "from_xml", "to_csv", "to_xml"), _FORMS),
-    **dict.fromkeys(("schema_of_json", "schema_of_csv", "schema_of_xml"), "what a parser of Spark's takes a value for"),
+    **dict.fromkeys(("from_xml", "to_xml"), _FORMS),
+    **dict.fromkeys(("schema_of_csv", "schema_of_xml"), "what a parser of Spark's takes a value for"),
+    **dict.fromkeys(("from_avro", "to_avro", "schema_of_avro"), "Spark has it with its package spark-avro only"),
+    **dict.fromkeys(
+        ("from_protobuf", "to_protobuf"), "Spark has it with its package spark-protobuf and a file of descriptors only"
+    ),
+    **dict.fromkeys(
+        ("aes_encrypt", "aes_decrypt", "try_aes_decrypt"), "DuckDB has no AES of values, nor has a library that is needed"
+    ),
+    **dict.fromkeys(("reflect", "java_method", "try_reflect"), "it calls a method of Java"),
+    "python_worker_logs": "there are no Python workers of Spark's",
+    "count_min_sketch": "its bytes hang on the generator of numbers of Java",
+    **dict.fromkeys(("collate", "collations"), "texts have no collation but UTF8_BINARY"),
+    "sql_keywords": "the words of Spark's grammar are Spark's",
 }

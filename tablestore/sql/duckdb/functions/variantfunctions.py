@@ -313,6 +313,18 @@ def _schema(variant: Variant) -> str:
     return _type_text(_type_in(variantformat.decode(variant)))
 
 
+def _common_schema(variants: list[dict[str, bytes] | None] | None) -> str:
+    shape: _Shape = ("VOID", None)
+    for one in variants or ():
+        if one is not None and one["value"] is not None:
+            shape = _merged(shape, _type_in(variantformat.decode((one["value"], one["metadata"]))))
+    return _type_text(shape)
+
+
+def _common_schemas(lists: pa.Array) -> pa.Array:
+    return pa.array(map(_common_schema, lists.to_pylist()), pa.string())
+
+
 # A kind, and what belongs to it: the digits of a decimal, the type of elements, the types of fields by their names.
 _Shape: TypeAlias = "tuple[str, Any]"
 
@@ -428,7 +440,9 @@ _CHANGE = {kind: _variant(f"variant_{kind}", _CHANGES, _changed(kind)) for kind 
 _EXPLODE = ArrowFunction(name="variant_explode", arguments=(VARIANT,), result=array(_PART), call=_each(_exploded, _PARTS))
 _VALID = ArrowFunction(name="is_valid_variant", arguments=(VARIANT,), result=BOOLEAN, call=_each(_is_valid, pa.bool_()))
 _SCHEMA = ArrowFunction(name="schema_of_variant", arguments=(VARIANT,), result=STRING, call=_each(_schema, pa.string()))
+_SCHEMA_OF_ALL = ArrowFunction(name="schema_of_variant_agg", arguments=(array(VARIANT),), result=STRING, call=_common_schemas)
 ARROW = (
+    _SCHEMA_OF_ALL,
     _VALID,
     _SCHEMA,
     *_CASTS.values(),
@@ -548,6 +562,12 @@ def _object_of(call: RuleCall) -> exp.Expr:
     return _result(call, _PARSE.of(json_text(call, call.value(0), call.type(0), keeps_nulls=True)))
 
 
+def _schema_of_all(call: RuleCall) -> exp.Expr:
+    """Writes the aggregate, which holds the values of one group in memory."""
+    listed = exp.Distinct(expressions=[_whole(call)]) if call.is_distinct else _whole(call)
+    return _SCHEMA_OF_ALL.of(call.around(exp.Anonymous(this="LIST", expressions=[listed])))
+
+
 def _is_null(call: RuleCall) -> exp.Expr:
     return from_text("COALESCE(STRUCT_EXTRACT($0, 'value') = FROM_HEX('00'), FALSE)", _whole(call))
 
@@ -592,8 +612,6 @@ RULES = (
     ),
     FunctionRule(name="is_valid_variant", bounds=(1, 1), result=always(BOOLEAN), write=lambda call: _VALID.of(_whole(call))),
     FunctionRule(name="schema_of_variant", bounds=(1, 1), result=always(STRING), write=lambda call: _SCHEMA.of(_whole(call))),
+    FunctionRule(name="schema_of_variant_agg", bounds=(1, 1), result=always(STRING), write=_schema_of_all, is_aggregate=True),
     FunctionRule(name="to_variant_object", bounds=(1, 1), result=always(VARIANT), write=_object_of),
 )
-REFUSED = {
-    "schema_of_variant_agg": "DuckDB calls no aggregates back",
-}

@@ -1,0 +1,212 @@
+"""Writes functions of the HLL sketches of Apache DataSketches with Spark's meaning, while a sketch holds the hashes of all values.
+
+Such a sketch is a list of up to seven hashes ("coupons": 26 bits of a place, and the zeros behind them), then a table of them. What
+it estimates beyond that depends on how Spark shares out the rows, and is refused. An aggregate holds the hashes of one group's
+values in memory.
+"""
+
+import struct
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from tablestore.errors import InvalidInputError
+from tablestore.sql.binding.signatures import always
+from tablestore.sql.binding.sqltypes import BIGINT, BINARY, BOOLEAN, INT, STRING, VOID, SqlType, array
+from tablestore.sql.duckdb.calls import refusal
+from tablestore.sql.duckdb.functions.argumenttypes import written_integer
+from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
+from tablestore.sql.duckdb.functions.functionrule import FunctionRule, RuleCall
+from tablestore.sql.duckdb.functions.thetasketches import hashes_of_bytes, hashes_of_words
+
+_LG_SIZE = 12
+_LG_SIZES = range(4, 22)
+_FAMILY, _HLL_8, _LIST, _SET, _EMPTY = 7, 8, 0, 1, 4
+_LISTED, _LG_LIST, _LG_TABLE = 8, 3, 5
+# Up to here the estimate of so many hashes, rounded, is their count.
+_CERTAIN = 1000
+_PLACE = (1 << 26) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Sketch:
+    lg_size: int
+    coupons: tuple[int, ...] = ()
+
+
+class _BrokenSketchError(Exception):
+    """Signals bytes that are no sketch."""
+
+
+def _words_hashed(values: pa.Array) -> pa.Array:
+    words = np.asarray(pc.fill_null(values, 0)).astype(np.int64).view(np.uint64)
+    low, high = hashes_of_words(words)
+    coupons = [_coupon(*pair) for pair in zip(low.tolist(), high.tolist(), strict=True)]
+    return pa.array(coupons, pa.int64(), mask=np.asarray(pc.is_null(values)))
+
+
+def _bytes_hashed(values: pa.Array) -> pa.Array:
+    data = values.cast(pa.binary()).to_pylist()
+    return pa.array([_coupon(*hashes_of_bytes(one)) if one else None for one in data], pa.int64())
+
+
+def _coupon(low: int, high: int) -> int:
+    """A hash as a sketch keeps it: a place, and how many zeros its second half begins with, and one."""
+    return min(64 - high.bit_length(), 62) + 1 << 26 | low & _PLACE
+
+
+def _joined(lg_size: int, coupons: Iterable[int]) -> _Sketch:
+    known = tuple(dict.fromkeys(coupons))
+    most = _LISTED - 1 if lg_size < 8 else 3 << lg_size - 5
+    if len(known) > min(most, _CERTAIN):
+        raise refusal(f"an HLL sketch of more than {min(most, _CERTAIN)} values, which estimates,")
+    return _Sketch(lg_size, known)
+
+
+def _written(sketch: _Sketch) -> bytes:
+    count = len(sketch.coupons)
+    if count < _LISTED:
+        flags = 0 if count else _EMPTY
+        head = bytes([2, 1, _FAMILY, sketch.lg_size, _LG_LIST, flags, count, _HLL_8 | _LIST])
+        return head + struct.pack(f"<{_LISTED}I", *sketch.coupons, *[0] * (_LISTED - count))
+    table = _table(sketch.coupons)
+    lg_table = len(table).bit_length() - 1
+    head = bytes([3, 1, _FAMILY, sketch.lg_size, lg_table, 0, 0, _HLL_8 | _SET])
+    return head + struct.pack(f"<I{len(table)}I", count, *table)
+
+
+def _table(coupons: tuple[int, ...]) -> list[int]:
+    """The places of hashes in a table, which grows when it is three quarters full."""
+    table = [0] * (1 << _LG_TABLE)
+    for count, coupon in enumerate(coupons, 1):
+        _put(table, coupon)
+        if 4 * count > 3 * len(table):
+            grown = [0] * (2 * len(table))
+            for one in filter(None, table):
+                _put(grown, one)
+            table = grown
+    return table
+
+
+def _put(table: list[int], coupon: int) -> None:
+    mask = len(table) - 1
+    at = coupon & mask
+    while table[at]:
+        at = at + ((coupon & _PLACE) >> mask.bit_length() | 1) & mask
+    table[at] = coupon
+
+
+def _read(data: bytes) -> _Sketch:
+    if len(data) < 8 or data[1] != 1 or data[2] != _FAMILY or data[3] not in _LG_SIZES or data[7] & 3 > 2:
+        raise _BrokenSketchError
+    if data[7] & 3 > _SET:
+        raise refusal("functions of an HLL sketch of so many values that it estimates")
+    at = 8 if data[7] & 3 == _LIST else 12
+    if (len(data) - at) % 4:
+        raise _BrokenSketchError
+    return _Sketch(data[3], tuple(filter(None, struct.unpack_from(f"<{(len(data) - at) // 4}I", data, at))))
+
+
+def _made(coupons: list[int | None] | None, lg_size: int) -> bytes:
+    return _written(_joined(lg_size, (one for one in coupons or () if one is not None)))
+
+
+def _united(name: str) -> Callable[[list[bytes | None] | None, bool], bytes]:
+    def unite(sketches: list[bytes | None] | None, takes_sizes: bool) -> bytes:
+        read = [_read(one) for one in sketches or () if one is not None]
+        sizes = {sketch.lg_size for sketch in read}
+        if len(sizes) > 1 and not takes_sizes:
+            raise InvalidInputError(
+                f"the function `{name}`: expected sketches of one size, found the sizes {', '.join(map(str, sorted(sizes)))}; "
+                "to unite them pass true as argument 2",
+                kind="query",
+            )
+        return _written(_joined(min(sizes, default=_LG_SIZE), (one for sketch in read for one in sketch.coupons)))
+
+    return unite
+
+
+def _estimated(data: bytes) -> int:
+    sketch = _read(data)
+    return len(_joined(sketch.lg_size, sketch.coupons).coupons)
+
+
+def _function(
+    name: str, arguments: tuple[SqlType, ...], result: SqlType, call: Callable[..., Any], *, takes_null: bool = False
+) -> ArrowFunction:
+    arrow = pa.int64() if result == BIGINT else pa.binary()
+
+    def over_columns(*columns: pa.Array) -> pa.Array:
+        # A sketch is read from its bytes: there is no other way than one value at a time.
+        rows = zip(*(column.to_pylist() for column in columns), strict=True)
+        try:
+            return pa.array([None if not takes_null and None in row else call(*row) for row in rows], arrow)
+        except _BrokenSketchError as error:
+            raise InvalidInputError(
+                f"the function `{name}`: expected the bytes of an HLL sketch, as hll_sketch_agg makes them", kind="query"
+            ) from error
+
+    return ArrowFunction(name=name, arguments=arguments, result=result, call=over_columns)
+
+
+_HASHES = {
+    kind: ArrowFunction(name=f"hll_hash_{kind.name}", arguments=(kind,), result=BIGINT, call=call)
+    for kind, call in ((BIGINT, _words_hashed), (STRING, _bytes_hashed), (BINARY, _bytes_hashed))
+}
+_AGG = _function("hll_sketch_agg", (array(BIGINT), INT), BINARY, _made, takes_null=True)
+_UNION_AGG = _function("hll_union_agg", (array(BINARY), BOOLEAN), BINARY, _united("hll_union_agg"), takes_null=True)
+_UNION = _function("hll_union", (array(BINARY), BOOLEAN), BINARY, _united("hll_union"))
+_ESTIMATE = _function("hll_sketch_estimate", (BINARY,), BIGINT, _estimated)
+
+
+def _sketch(call: RuleCall, place: int) -> exp.Expr:
+    if call.type(place) not in (BINARY, VOID):
+        raise call.mismatch(place, "the bytes of a sketch")
+    return call.value(place, BINARY)
+
+
+def _hashed(call: RuleCall) -> exp.Expr:
+    kind = BIGINT if call.type(0) == INT else call.type(0)
+    if kind not in _HASHES:
+        raise call.mismatch(0, "an INT, a BIGINT, a text or bytes")
+    size = written_integer(call, 1, "a size") if len(call.values) > 1 else _LG_SIZE
+    if size not in _LG_SIZES:
+        raise call.mismatch(1, f"a number from {_LG_SIZES[0]} to {_LG_SIZES[-1]}")
+    value = _HASHES[kind].of(call.value(0, kind))
+    listed = exp.Distinct(expressions=[value]) if call.is_distinct else value
+    return _AGG.of(call.around(exp.Anonymous(this="LIST", expressions=[listed])), exp.Literal.number(size))
+
+
+def _takes_sizes(call: RuleCall, place: int) -> exp.Expr:
+    if len(call.values) <= place:
+        return exp.false()
+    if not isinstance(call.values[place], exp.Boolean):
+        raise call.refusal("with an argument that is computed")
+    return call.value(place)
+
+
+def _union_of_rows(call: RuleCall) -> exp.Expr:
+    if call.is_distinct:
+        raise call.refusal("with DISTINCT")
+    return _UNION_AGG.of(call.around(exp.Anonymous(this="LIST", expressions=[_sketch(call, 0)])), _takes_sizes(call, 1))
+
+
+def _union_of_two(call: RuleCall) -> exp.Expr:
+    pair = call.text("CASE WHEN $0 IS NOT NULL AND $1 IS NOT NULL THEN [$0, $1] END", _sketch(call, 0), _sketch(call, 1))
+    return _UNION.of(pair, _takes_sizes(call, 2))
+
+
+RULES = (
+    FunctionRule(name="hll_sketch_agg", bounds=(1, 2), result=always(BINARY), write=_hashed, is_aggregate=True),
+    FunctionRule(name="hll_union_agg", bounds=(1, 2), result=always(BINARY), write=_union_of_rows, is_aggregate=True),
+    FunctionRule(name="hll_union", bounds=(2, 3), result=always(BINARY), write=_union_of_two),
+    FunctionRule(
+        name="hll_sketch_estimate", bounds=(1, 1), result=always(BIGINT), write=lambda call: _ESTIMATE.of(_sketch(call, 0))
+    ),
+)
+ARROW = (*_HASHES.values(), _AGG, _UNION_AGG, _UNION, _ESTIMATE)

@@ -1,0 +1,336 @@
+"""Writes ``from_json``, ``from_csv``, ``to_csv`` and ``schema_of_json`` with Spark's meaning, where all parsers read a text alike.
+
+An Arrow function reads a text as Spark's parsers do and gives JSON that DuckDB casts without a choice. Options, texts that are not
+well-formed, and values that Java writes in its own way are refused.
+"""
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from tablestore.sql.binding.signatures import ResultOf, Types, always
+from tablestore.sql.binding.sqltypes import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    INT,
+    SMALLINT,
+    STRING,
+    TINYINT,
+    VOID,
+    SqlType,
+    Type,
+    engine_words,
+    written_type,
+)
+from tablestore.sql.duckdb.calls import refusal, refused_where
+from tablestore.sql.duckdb.functions.argumenttypes import written_text
+from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
+from tablestore.sql.duckdb.functions.functionrule import FunctionRule, RuleCall, from_text
+
+_BITS = {TINYINT: 8, SMALLINT: 16, INT: 32, BIGINT: 64}
+_FLAT = (*_BITS, DOUBLE, STRING, BOOLEAN)
+_NO_NUMBERS = {"nan", "infinity", "inf"}
+_WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
+_NUMBER = re.compile(r" *[+-]?[0-9]{1,15}(\.[0-9]{1,15})? *")
+_WORD = re.compile(r"[A-Za-z]+|[0-9]+\.[0-9]+")
+_PLAIN_LINE = re.compile(r"""[^"'\\#\r\n\0]*""")
+_PLAIN_CELL = r"^[\w.:/\-]([\w.:/ \-]*[\w.:/\-])?$"
+_MINUS_ZERO = re.compile("-0(?![0-9.])")
+_MOST_DIGITS = 38
+
+
+class _MisfitError(Exception):
+    """Signals a value that a type does not have."""
+
+
+def schema_type(text: str) -> Type:
+    """The type that a schema of Spark's names: a type, or columns. None for what is not understood."""
+    for form in (text, f"STRUCT<{text}>"):
+        try:
+            kind = written_type(exp.DataType.build(form, dialect="spark"))
+        except (ValueError, SqlglotError):
+            continue
+        if kind is not None and kind.is_nested:
+            return kind
+    return None
+
+
+def _read_json(text: str | None, schema: str) -> str | None:
+    if not text:
+        return None
+    kind = schema_type(schema)
+    assert kind is not None, "the schema is read while the query is translated"
+    try:
+        value = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_object)
+    except (ValueError, RecursionError) as error:
+        raise refusal("from_json of JSON that is not well-formed, or has a name twice,") from error
+    if _MINUS_ZERO.search(text):
+        raise refusal("from_json of -0")
+    if isinstance(value, dict) and kind.name == "array" and kind.parts[0] is not None and kind.parts[0].name == "struct":
+        raise refusal("from_json of an object as an array of rows")
+    try:
+        read = _as_kind(value, kind)
+    except _MisfitError:
+        read = dict.fromkeys(kind.fields) if kind.name == "struct" else None
+    return None if read is None else _text_of(read)
+
+
+def _no_constant(text: str) -> Any:
+    raise ValueError(text)
+
+
+def _text_of(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    if "\\u" in text or any("\ud800" <= char <= "\udfff" for char in text):
+        raise refusal("from_json of characters of control, or of halves of one")
+    return text
+
+
+def _as_kind(value: Any, kind: SqlType) -> Any:
+    """A value of JSON as one of a type. Raises _MisfitError for one that it does not have."""
+    if value is None:
+        return None
+    if kind.name == "struct":
+        if not isinstance(value, dict):
+            raise _MisfitError
+        return {name: _or_null(value.get(name), part) for name, part in zip(kind.fields, kind.parts, strict=True)}
+    if kind.name == "array":
+        if not isinstance(value, list):
+            raise _MisfitError
+        element = kind.parts[0]
+        assert element is not None, "the type is known"
+        if element.is_nested and not all(one is None or isinstance(one, (dict, list)) for one in value):
+            raise refusal("from_json of an array whose elements do not fit")
+        return [_as_kind(one, element) for one in value]
+    return _flat(value, kind)
+
+
+def _or_null(value: Any, kind: Type) -> Any:
+    assert kind is not None, "the type is known"
+    try:
+        return _as_kind(value, kind)
+    except _MisfitError:
+        return None
+
+
+def _flat(value: Any, kind: SqlType) -> Any:
+    match value:
+        case bool():
+            if kind == STRING:
+                return str(value).lower()
+            if kind != BOOLEAN:
+                raise _MisfitError
+            return value
+        case int() if kind in _BITS:
+            if not -(2**63) <= value < 2**63:
+                raise refusal("from_json of whole numbers beyond 64 bits")
+            if not -(1 << _BITS[kind] - 1) <= value < 1 << _BITS[kind] - 1:
+                raise _MisfitError
+            return value
+        case int() | float() if kind == DOUBLE:
+            if abs(value) >= 10**300:
+                raise refusal("from_json of numbers near the end of doubles")
+            return float(value)
+        case int() if kind == STRING and -(2**63) <= value < 2**63:
+            return str(value)
+        case str():
+            if kind == STRING:
+                return value
+            if kind == DOUBLE and value.lower().lstrip("+-") in _NO_NUMBERS:
+                raise refusal("from_json of texts that name no number as a DOUBLE")
+            raise _MisfitError
+        case float() | dict() | list() if kind == STRING:
+            raise refusal("from_json of a number with a fraction, an object or an array as a text")
+        case _:
+            raise _MisfitError
+
+
+def _read_csv(text: str | None, schema: str) -> str | None:
+    if text is None:
+        return None
+    kind = schema_type(schema)
+    assert kind is not None, "the schema is read while the query is translated"
+    if not _PLAIN_LINE.fullmatch(text):
+        raise refusal("from_csv of a text with quotes, comments or ends of lines")
+    cells = text.split(",")
+    cells += [""] * (len(kind.fields) - len(cells))
+    return _text_of({name: _cell(cell, part) for name, part, cell in zip(kind.fields, kind.parts, cells, strict=False)})
+
+
+def _cell(cell: str, kind: Type) -> Any:
+    assert kind is not None, "the type is known"
+    if not cell:
+        return None
+    if kind == STRING:
+        return cell
+    if kind == BOOLEAN and cell in ("true", "false"):
+        return cell == "true"
+    if kind in _BITS and _WHOLE.fullmatch(cell) and abs(int(cell)) < 1 << _BITS[kind] - 1:
+        return int(cell)
+    if kind == DOUBLE and _NUMBER.fullmatch(cell):
+        return float(cell)
+    is_other = _WORD.fullmatch(cell) and cell.lower() not in _NO_NUMBERS and kind != BOOLEAN
+    if is_other and not (kind == DOUBLE and cell[-1] in "dDfF" and cell[:-1].replace(".", "").isdecimal()):
+        return None
+    raise refusal(f"from_csv of {cell[:40]!r} as {kind}")
+
+
+def _over(call: Callable[[str | None, str], str | None]) -> Callable[..., pa.Array]:
+    def over_columns(texts: pa.Array, schemas: pa.Array) -> pa.Array:
+        # A text is read by itself: there is no other way than one at a time.
+        rows = zip(texts.to_pylist(), schemas.to_pylist(), strict=True)
+        return pa.array([call(text, schema) for text, schema in rows], pa.string())
+
+    return over_columns
+
+
+_FROM_JSON, _FROM_CSV = (
+    ArrowFunction(name=name, arguments=(STRING, STRING), result=STRING, call=_over(call))
+    for name, call in (("from_json", _read_json), ("from_csv", _read_csv))
+)
+
+
+def _schema_result(types: Types, values: Sequence[exp.Expr]) -> Type:
+    schema = values[1] if len(values) > 1 else None
+    return schema_type(schema.name) if isinstance(schema, exp.Literal) and schema.is_string else None
+
+
+def _is_read(kind: Type) -> bool:
+    if kind is None or kind.name == "map":
+        return False
+    return all(map(_is_read, kind.parts)) if kind.is_nested else kind in _FLAT
+
+
+def _parsing(function: ArrowFunction, *, is_flat: bool) -> Callable[[RuleCall], exp.Expr]:
+    def write(call: RuleCall) -> exp.Expr:
+        if len(call.values) > 2:
+            raise call.refusal("with options")
+        schema = written_text(call, 1, "a schema")
+        kind = schema_type(schema)
+        if call.type(0) not in (STRING, VOID):
+            raise call.mismatch(0, "a text")
+        is_odd = kind is None or not _is_read(kind) or len({name.lower() for name in kind.fields}) < len(kind.fields)
+        if kind is None or is_odd or (is_flat and (kind.name != "struct" or any(one and one.is_nested for one in kind.parts))):
+            raise call.refusal(f"with the schema {schema[:80]!r}")
+        read = function.of(call.value(0, STRING), call.value(1))
+        return exp.Cast(this=exp.Cast(this=read, to=exp.DataType.build("JSON")), to=engine_words(kind))
+
+    return write
+
+
+def _to_csv(call: RuleCall) -> exp.Expr:
+    kind = call.type(0)
+    if len(call.values) > 1:
+        raise call.refusal("with options")
+    if kind.name != "struct":
+        raise call.mismatch(0, "a row")
+    cells: list[exp.Expr] = []
+    for name, part in zip(kind.fields, kind.parts, strict=True):
+        if part not in (*_BITS, STRING, BOOLEAN):
+            raise call.refusal(f"of {part}")
+        field = exp.Anonymous(this="STRUCT_EXTRACT", expressions=[call.value(0), exp.Literal.string(name)])
+        cell: exp.Expr = exp.cast(field, "TEXT")
+        if part == STRING:
+            is_odd = from_text(f"NOT REGEXP_MATCHES($0, '{_PLAIN_CELL}')", cell)
+            cell = refused_where(is_odd, "to_csv of texts that are empty, or have quotes, signs or space around them", cell.copy())
+        cells.append(from_text("COALESCE($0, '')", cell))
+    joined: exp.Expr = exp.Anonymous(this="CONCAT_WS", expressions=[exp.Literal.string(","), *cells])
+    if len(cells) == 1:
+        joined = refused_where(from_text("$0 = ''", joined), "to_csv of a row of one NULL", joined.copy())
+    return from_text("CASE WHEN $0 IS NOT NULL THEN $1 END", call.value(0), joined)
+
+
+def _schema_of_json(call: RuleCall) -> exp.Expr:
+    if len(call.values) > 1:
+        raise call.refusal("with options")
+    text = written_text(call, 0, "JSON")
+    try:
+        value = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_object)
+    except (ValueError, RecursionError) as error:
+        raise call.refusal("of JSON that is not well-formed, or has a name twice") from error
+    kind = _inferred(value)
+    if kind in (None, {}):
+        raise call.refusal("of an object without values")
+    return exp.Literal.string(_shown(kind))
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len({name.lower() for name in fields}) < len(pairs):
+        raise ValueError("a name stands twice")
+    return fields
+
+
+def _inferred(value: Any) -> Any:
+    """A shape: a name of a type, the shapes of fields by their names, or that of elements in a list. None of an empty object."""
+    match value:
+        case None:
+            return "VOID"
+        case bool():
+            return "BOOLEAN"
+        case int() if -(2**63) <= value < 2**63:
+            return "BIGINT"
+        case int() if len(str(abs(value))) <= _MOST_DIGITS:
+            return f"DECIMAL({len(str(abs(value)))},0)"
+        case int() | float():
+            return "DOUBLE"
+        case str():
+            return "STRING"
+        case list():
+            element: Any = "VOID"
+            for one in value:
+                element = _merged(element, _inferred(one))
+            return [element]
+        case _:
+            return {name: _inferred(part) for name, part in value.items()}
+
+
+def _merged(left: Any, right: Any) -> Any:
+    if "VOID" in (left, right):
+        return right if left == "VOID" else left
+    if isinstance(left, dict) and isinstance(right, dict):
+        return {name: _merged(left.get(name, "VOID"), right.get(name, "VOID")) for name in (*left, *(right.keys() - left.keys()))}
+    if isinstance(left, list) and isinstance(right, list):
+        return [_merged(left[0], right[0])]
+    if left == right:
+        return left
+    if {left, right} == {"BIGINT", "DOUBLE"} if isinstance(left, str) and isinstance(right, str) else False:
+        return "DOUBLE"
+    if isinstance(left, str) and isinstance(right, str) and not any(one.startswith("DECIMAL") for one in (left, right)):
+        return "STRING"
+    raise refusal("schema_of_json of an array of values of several kinds")
+
+
+def _shown(kind: Any) -> str:
+    if isinstance(kind, list):
+        if kind[0] == {}:
+            raise refusal("schema_of_json of an object without values")
+        return f"ARRAY<{_shown(kind[0])}>"
+    if isinstance(kind, dict):
+        fields = [(name, part) for name, part in sorted(kind.items(), key=lambda one: one[0].encode("utf-16-be")) if part != {}]
+        if not fields:
+            raise refusal("schema_of_json of an object without values")
+        return f"STRUCT<{', '.join(f'{_quoted(name)}: {_shown(part)}' for name, part in fields)}>"
+    return "STRING" if kind == "VOID" else str(kind)
+
+
+def _quoted(name: str) -> str:
+    if not re.fullmatch("[A-Za-z_][A-Za-z0-9_ ]*", name):
+        raise refusal(f"schema_of_json of the name {name[:40]!r}")
+    return f"`{name}`" if " " in name else name
+
+
+_SCHEMA: ResultOf = _schema_result
+RULES = (
+    FunctionRule(name="from_json", bounds=(2, 3), result=_SCHEMA, write=_parsing(_FROM_JSON, is_flat=False)),
+    FunctionRule(name="from_csv", bounds=(2, 3), result=_SCHEMA, write=_parsing(_FROM_CSV, is_flat=True)),
+    FunctionRule(name="to_csv", bounds=(1, 2), result=always(STRING), write=_to_csv),
+    FunctionRule(name="schema_of_json", bounds=(1, 2), result=always(STRING), write=_schema_of_json),
+)
+ARROW = (_FROM_JSON, _FROM_CSV)

@@ -1,0 +1,349 @@
+"""Writes functions of theta and tuple sketches with Spark's meaning (:mod:`thetasketches`).
+
+An aggregate is DuckDB's list of the hashes of a group's values, made a sketch by an Arrow function: it holds the hashes of one
+group's values in memory, and for a tuple sketch their numbers.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from tablestore.errors import InvalidInputError
+from tablestore.sql.binding.signatures import ResultOf, always
+from tablestore.sql.binding.sqltypes import BIGINT, BINARY, DOUBLE, FLOAT, INT, STRING, VOID, SqlType, array, struct
+from tablestore.sql.duckdb.calls import refusal
+from tablestore.sql.duckdb.functions import thetasketches
+from tablestore.sql.duckdb.functions.argumenttypes import written_integer, written_text
+from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
+from tablestore.sql.duckdb.functions.functionrule import FunctionRule, RuleCall
+from tablestore.sql.duckdb.functions.thetasketches import MODES, BrokenSketchError, Sketch
+
+_LG_SIZE = 12
+_LG_SIZES = range(4, 27)
+_ORDER_NOTE = "the entries in the bytes of a sketch may come in another order than Spark's; it says the same"
+
+
+def _words_hashed(values: pa.Array) -> pa.Array:
+    """Hashes of whole numbers, or of doubles with one 0.0 and one NaN."""
+    if pa.types.is_floating(values.type):
+        numbers = np.asarray(pc.fill_null(values, 0.0)) + 0.0
+        numbers = np.where(np.isnan(numbers), np.nan, numbers)
+        words = numbers.view(np.uint64)
+    else:
+        words = np.asarray(pc.fill_null(values, 0)).astype(np.int64).view(np.uint64)
+    hashes = (thetasketches.hashes_of_words(words)[0] >> np.uint64(1)).astype(np.int64)
+    return pa.array(hashes, pa.int64(), mask=np.asarray(pc.is_null(values)))
+
+
+def _bytes_hashed(values: pa.Array) -> pa.Array:
+    """Hashes of bytes, and of texts in UTF-8; NULL for empty ones."""
+    data = values.cast(pa.binary()).to_pylist()
+    return pa.array([thetasketches.hashes_of_bytes(one)[0] >> 1 if one else None for one in data], pa.int64())
+
+
+_HASHES = {
+    kind: ArrowFunction(name=f"sketch_hash_{kind.name}", arguments=(kind,), result=BIGINT, call=call)
+    for kind, call in ((BIGINT, _words_hashed), (DOUBLE, _words_hashed), (STRING, _bytes_hashed), (BINARY, _bytes_hashed))
+}
+
+
+def _over_rows(name: str, call: Callable[..., Any], result: pa.DataType, *, takes_null: bool = False) -> Callable[..., pa.Array]:
+    """A function over columns by one over values; NULL where a value is, unless it takes them."""
+
+    def over_columns(*columns: pa.Array) -> pa.Array:
+        values = []
+        # A sketch is read from its bytes: there is no other way than one value at a time.
+        for row in zip(*(column.to_pylist() for column in columns), strict=True):
+            try:
+                values.append(None if not takes_null and None in row else call(*row))
+            except BrokenSketchError as error:
+                raise InvalidInputError(
+                    f"the function `{name}`: expected the bytes of a sketch of its kind, as its aggregates make them", kind="query"
+                ) from error
+        return pa.array(values, result)
+
+    return over_columns
+
+
+def _function(
+    name: str, arguments: tuple[SqlType, ...], result: SqlType, call: Callable[..., Any], *, takes_null: bool = False
+) -> ArrowFunction:
+    arrow = {BINARY: pa.binary(), BIGINT: pa.int64(), DOUBLE: pa.float64()}[result]
+    return ArrowFunction(name=name, arguments=arguments, result=result, call=_over_rows(name, call, arrow, takes_null=takes_null))
+
+
+def _theta_of(hashes: list[int | None] | None, lg_size: int) -> bytes:
+    keys = {key for key in hashes or () if key}
+    return thetasketches.write_theta(thetasketches.cut(Sketch(entries=dict.fromkeys(keys)), lg_size))
+
+
+def _theta_union(sketches: list[bytes | None] | None, lg_size: int) -> bytes:
+    return thetasketches.write_theta(thetasketches.united(_thetas(sketches), lg_size))
+
+
+def _theta_intersection(sketches: list[bytes | None] | None) -> bytes:
+    return thetasketches.write_theta(thetasketches.common(_thetas(sketches)))
+
+
+def _theta_difference(left: bytes, right: bytes) -> bytes:
+    read = thetasketches.read_theta
+    return thetasketches.write_theta(thetasketches.without(read(left), read(right)))
+
+
+def _thetas(sketches: list[bytes | None] | None) -> Iterator[Sketch]:
+    return (thetasketches.read_theta(one) for one in sketches or () if one is not None)
+
+
+def _rounded(number: float) -> int:
+    return math.floor(number + 0.5)
+
+
+_THETA = _function("theta_sketch_agg", (array(BIGINT), INT), BINARY, _theta_of, takes_null=True)
+_THETA_UNION = _function("theta_union_agg", (array(BINARY), INT), BINARY, _theta_union, takes_null=True)
+_THETA_INTERSECTION = _function("theta_intersection_agg", (array(BINARY),), BINARY, _theta_intersection, takes_null=True)
+_THETA_DIFFERENCE = _function("theta_difference", (BINARY, BINARY), BINARY, _theta_difference)
+_THETA_ESTIMATE = _function(
+    "theta_sketch_estimate", (BINARY,), BIGINT, lambda data: _rounded(thetasketches.read_theta(data).estimate)
+)
+
+
+def _lg_size(call: RuleCall, place: int) -> exp.Expr:
+    size = written_integer(call, place, "a size") if len(call.values) > place else _LG_SIZE
+    if size not in _LG_SIZES:
+        raise call.mismatch(place, f"a number from {_LG_SIZES[0]} to {_LG_SIZES[-1]}")
+    return exp.Literal.number(size)
+
+
+def _mode(call: RuleCall, place: int) -> exp.Expr:
+    mode = written_text(call, place, "a mode") if len(call.values) > place else "sum"
+    if mode.lower() not in MODES:
+        raise call.mismatch(place, f"one of {', '.join(MODES)}")
+    return exp.Literal.number(MODES[mode.lower()])
+
+
+def _hash(call: RuleCall, place: int = 0) -> exp.Expr:
+    kind = call.type(place)
+    wide = {INT: BIGINT, FLOAT: DOUBLE}.get(kind, kind)
+    if kind.name == "array":
+        raise call.refusal(f"of {kind}")
+    if wide not in _HASHES:
+        raise call.mismatch(place, "an INT, a BIGINT, a FLOAT, a DOUBLE, a text or bytes")
+    return _HASHES[wide].of(call.value(place, wide))
+
+
+def _sketch(call: RuleCall, place: int) -> exp.Expr:
+    if call.type(place) not in (BINARY, VOID):
+        raise call.mismatch(place, "the bytes of a sketch")
+    return call.value(place, BINARY)
+
+
+def _listed(call: RuleCall, value: exp.Expr) -> exp.Expr:
+    if call.is_distinct:
+        raise call.refusal("with DISTINCT")
+    return call.around(exp.Anonymous(this="LIST", expressions=[value]))
+
+
+def _hashed_theta(call: RuleCall) -> exp.Expr:
+    hashes = call.around(exp.Anonymous(this="LIST", expressions=[exp.Distinct(expressions=[_hash(call)])]))
+    return _THETA.of(hashes, _lg_size(call, 1))
+
+
+def _pair(call: RuleCall) -> exp.Expr:
+    return call.text("CASE WHEN $0 IS NOT NULL AND $1 IS NOT NULL THEN [$0, $1] END", _sketch(call, 0), _sketch(call, 1))
+
+
+def _unless_null(call: RuleCall, function: ArrowFunction, *rest: exp.Expr) -> exp.Expr:
+    """A function of a list of two sketches; NULL if one of them is."""
+    sketches = _pair(call)
+    return call.text("CASE WHEN $0 IS NOT NULL THEN $1 END", sketches, function.of(sketches.copy(), *rest))
+
+
+def _rule(
+    name: str,
+    bounds: tuple[int, int],
+    result: ResultOf,
+    write: Callable[[RuleCall], exp.Expr],
+    *,
+    is_aggregate: bool = False,
+    note: str = "",
+) -> FunctionRule:
+    return FunctionRule(name=name, bounds=bounds, result=result, write=write, is_aggregate=is_aggregate, note=note)
+
+
+_THETA_RULES = (
+    _rule("theta_sketch_agg", (1, 2), always(BINARY), _hashed_theta, is_aggregate=True),
+    _rule(
+        "theta_union_agg",
+        (1, 2),
+        always(BINARY),
+        lambda call: _THETA_UNION.of(_listed(call, _sketch(call, 0)), _lg_size(call, 1)),
+        is_aggregate=True,
+    ),
+    _rule(
+        "theta_intersection_agg",
+        (1, 1),
+        always(BINARY),
+        lambda call: _THETA_INTERSECTION.of(_listed(call, _sketch(call, 0))),
+        is_aggregate=True,
+    ),
+    _rule("theta_union", (2, 3), always(BINARY), lambda call: _unless_null(call, _THETA_UNION, _lg_size(call, 2))),
+    _rule("theta_intersection", (2, 2), always(BINARY), lambda call: _unless_null(call, _THETA_INTERSECTION)),
+    _rule("theta_difference", (2, 2), always(BINARY), lambda call: _THETA_DIFFERENCE.of(_sketch(call, 0), _sketch(call, 1))),
+    _rule("theta_sketch_estimate", (1, 1), always(BIGINT), lambda call: _THETA_ESTIMATE.of(_sketch(call, 0))),
+)
+
+
+class _TupleFamily:
+    """The functions of tuple sketches whose numbers have one type."""
+
+    def __init__(self, name: str, kind: SqlType, total: SqlType) -> None:
+        self.name, self.kind, self.total_kind = name, kind, total
+        self.is_double = kind == DOUBLE
+        self.row = struct(key=BIGINT, number=kind)
+        binaries = array(BINARY)
+        self.made = self._function("sketch_agg", (array(self.row), INT, INT), BINARY, self._made, takes_null=True)
+        self.union = self._function("union_agg", (binaries, INT, INT), BINARY, self._union, takes_null=True)
+        self.intersection = self._function("intersection_agg", (binaries, INT), BINARY, self._intersection, takes_null=True)
+        self.difference = self._function("difference", (BINARY, BINARY), BINARY, self._difference)
+        self.theta_union = self._function("union_theta", (BINARY, BINARY, INT, INT), BINARY, self._theta_union)
+        self.theta_intersection = self._function("intersection_theta", (BINARY, BINARY, INT), BINARY, self._theta_intersection)
+        self.theta_difference = self._function("difference_theta", (BINARY, BINARY), BINARY, self._theta_difference)
+        self.estimate = self._function("sketch_estimate", (BINARY,), DOUBLE, lambda data: self._read(data).estimate)
+        self.theta = self._function("sketch_theta", (BINARY,), DOUBLE, lambda data: self._read(data).share)
+        self.summary = self._function("sketch_summary", (BINARY, INT), total, self._summary)
+
+    @property
+    def functions(self) -> tuple[ArrowFunction, ...]:
+        return (
+            self.made, self.union, self.intersection, self.difference, self.theta_union, self.theta_intersection,
+            self.theta_difference, self.estimate, self.theta, self.summary,
+        )  # fmt: skip
+
+    def _function(
+        self, what: str, arguments: tuple[SqlType, ...], result: SqlType, call: Callable[..., Any], *, takes_null: bool = False
+    ) -> ArrowFunction:
+        return _function(f"tuple_{what}_{self.name}", arguments, result, call, takes_null=takes_null)
+
+    def _read(self, data: bytes) -> Sketch:
+        return thetasketches.read_tuple(data, is_double=self.is_double)
+
+    def _written(self, sketch: Sketch) -> bytes:
+        return thetasketches.write_tuple(sketch, is_double=self.is_double)
+
+    def _made(self, rows: list[dict[str, Any]] | None, lg_size: int, mode: int) -> bytes:
+        pairs = [(row["key"], row["number"]) for row in rows or () if row["key"] and row["number"] is not None]
+        if self.is_double and any(math.isnan(number) for _, number in pairs):
+            raise refusal(f"the function tuple_sketch_agg_{self.name} of NaN")
+        return self._written(thetasketches.of_rows(pairs, mode, lg_size))
+
+    def _sketches(self, sketches: list[bytes | None] | None) -> Iterator[Sketch]:
+        return (self._read(one) for one in sketches or () if one is not None)
+
+    def _union(self, sketches: list[bytes | None] | None, lg_size: int, mode: int) -> bytes:
+        return self._written(thetasketches.united(self._sketches(sketches), lg_size, mode))
+
+    def _intersection(self, sketches: list[bytes | None] | None, mode: int) -> bytes:
+        return self._written(thetasketches.common(self._sketches(sketches), mode))
+
+    def _difference(self, left: bytes, right: bytes) -> bytes:
+        return self._written(thetasketches.without(self._read(left), self._read(right)))
+
+    def _theta_as_tuples(self, data: bytes, mode: int) -> Sketch:
+        return thetasketches.as_tuples(thetasketches.read_theta(data), mode, is_double=self.is_double)
+
+    def _theta_union(self, left: bytes, right: bytes, lg_size: int, mode: int) -> bytes:
+        both = self._read(left), self._theta_as_tuples(right, mode)
+        return self._written(thetasketches.united(both, lg_size, mode))
+
+    def _theta_intersection(self, left: bytes, right: bytes, mode: int) -> bytes:
+        return self._written(thetasketches.common((self._read(left), self._theta_as_tuples(right, mode)), mode))
+
+    def _theta_difference(self, left: bytes, right: bytes) -> bytes:
+        return self._written(thetasketches.without(self._read(left), thetasketches.read_theta(right)))
+
+    def _summary(self, data: bytes, mode: int) -> "int | float":
+        numbers = [summary[0] for summary in self._read(data).entries.values() if summary is not None]
+        if mode == thetasketches.ALWAYS_ONE or not numbers:
+            return self._number(len(numbers))
+        if mode == thetasketches.SUM:
+            if self.is_double:
+                thetasketches.require_one_order(numbers)
+            return self._number(sum(numbers))
+        return self._number((min if mode == thetasketches.MIN else max)(numbers))
+
+    def _number(self, number: "int | float") -> "int | float":
+        return float(number) if self.is_double else number
+
+    def _row(self, call: RuleCall) -> exp.Expr:
+        kind = call.type(1)
+        if kind not in (self.kind, VOID) and not (self.is_double and kind.is_number):
+            raise call.refusal(f"with numbers of the type {kind}")
+        return call.text("{'key': $0, 'number': $1}", _hash(call), call.value(1, self.kind))
+
+    def rules(self) -> Iterator[FunctionRule]:
+        """The rules of the functions."""
+        binary = always(BINARY)
+        name = self.name
+        yield _rule(
+            f"tuple_sketch_agg_{name}",
+            (2, 4),
+            binary,
+            lambda call: self.made.of(_listed(call, self._row(call)), _lg_size(call, 2), _mode(call, 3)),
+            is_aggregate=True,
+            note=_ORDER_NOTE,
+        )
+        yield _rule(
+            f"tuple_union_agg_{name}",
+            (1, 3),
+            binary,
+            lambda call: self.union.of(_listed(call, _sketch(call, 0)), _lg_size(call, 1), _mode(call, 2)),
+            is_aggregate=True,
+            note=_ORDER_NOTE,
+        )
+        yield _rule(
+            f"tuple_intersection_agg_{name}",
+            (1, 2),
+            binary,
+            lambda call: self.intersection.of(_listed(call, _sketch(call, 0)), _mode(call, 1)),
+            is_aggregate=True,
+            note=_ORDER_NOTE,
+        )
+        pairs: tuple[tuple[str, int, Callable[[RuleCall], exp.Expr]], ...] = (
+            ("union", 4, lambda call: _unless_null(call, self.union, _lg_size(call, 2), _mode(call, 3))),
+            ("intersection", 3, lambda call: _unless_null(call, self.intersection, _mode(call, 2))),
+            ("difference", 2, lambda call: self.difference.of(_sketch(call, 0), _sketch(call, 1))),
+            (
+                "union_theta",
+                4,
+                lambda call: self.theta_union.of(_sketch(call, 0), _sketch(call, 1), _lg_size(call, 2), _mode(call, 3)),
+            ),
+            (
+                "intersection_theta",
+                3,
+                lambda call: self.theta_intersection.of(_sketch(call, 0), _sketch(call, 1), _mode(call, 2)),
+            ),
+            ("difference_theta", 2, lambda call: self.theta_difference.of(_sketch(call, 0), _sketch(call, 1))),
+        )
+        for what, most, write in pairs:
+            yield _rule(f"tuple_{what}_{name}", (2, most), binary, write, note=_ORDER_NOTE)
+        yield _rule(f"tuple_sketch_estimate_{name}", (1, 1), always(DOUBLE), lambda call: self.estimate.of(_sketch(call, 0)))
+        yield _rule(f"tuple_sketch_theta_{name}", (1, 1), always(DOUBLE), lambda call: self.theta.of(_sketch(call, 0)))
+        yield _rule(
+            f"tuple_sketch_summary_{name}",
+            (1, 2),
+            always(self.total_kind),
+            lambda call: self.summary.of(_sketch(call, 0), _mode(call, 1)),
+        )
+
+
+_FAMILIES = (_TupleFamily("double", DOUBLE, DOUBLE), _TupleFamily("integer", INT, BIGINT))
+RULES = (*_THETA_RULES, *(rule for family in _FAMILIES for rule in family.rules()))
+ARROW = (
+    *_HASHES.values(), _THETA, _THETA_UNION, _THETA_INTERSECTION, _THETA_DIFFERENCE, _THETA_ESTIMATE,
+    *(function for family in _FAMILIES for function in family.functions),
+)  # fmt: skip

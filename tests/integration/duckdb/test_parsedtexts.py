@@ -1,0 +1,75 @@
+"""JSON and CSV read and written on DuckDB: the values are those that Spark 4.3 gives."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import tablestore as ts
+
+
+@pytest.fixture(scope="module")
+def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ts.TableEnvironment]:
+    with ts.TableEnvironment.create(tmp_path_factory.mktemp("warehouse"), engine="duckdb") as env:
+        yield env
+
+
+_NONE: dict[str, Any] = {"a": None}
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("""from_json('{"a":1, "b":0.8}', 'a INT, b DOUBLE')""", {"a": 1, "b": 0.8}),
+        ("""from_json('{"a":"1", "b":"x"}', 'a INT, b DOUBLE')""", {"a": None, "b": None}),
+        ("""from_json('{"a":1.5,"b":1}', 'a INT, b DOUBLE')""", {"a": None, "b": 1.0}),
+        ("from_json('', 'a INT')", None),
+        ("from_json('[1]', 'a INT')", _NONE),
+        ("""from_json('{"A":1}', 'a INT')""", _NONE),
+        ("""from_json('{"a":99999999999}', 'a INT')""", _NONE),
+        ("""from_json(' {"a":true}', 'a INT')""", _NONE),
+        ("""from_json('{"s":true}', 's STRING')""", {"s": "true"}),
+        ("from_json('[1,2,\"x\"]', 'ARRAY<INT>')", None),
+        ("from_json('[1,null]', 'ARRAY<INT>')", [1, None]),
+        (
+            """from_json('{"a":[1,"q"],"b":{"c":"z"}}', 'a ARRAY<BIGINT>, b STRUCT<c: INT>')""",
+            {"a": None, "b": {"c": None}},
+        ),
+        ("""from_json('[{"a":1},{"a":2}]', 'ARRAY<STRUCT<a:INT>>')""", [{"a": 1}, {"a": 2}]),
+        (
+            """schema_of_json('{"b":1.5,"a":[1,2.5],"c":null,"e":{},"f":[]}')""",
+            "STRUCT<a: ARRAY<DOUBLE>, b: DOUBLE, c: STRING, f: ARRAY<STRING>>",
+        ),
+        ("schema_of_json('[1,\"a\"]')", "ARRAY<STRING>"),
+        ("from_csv('1, 0.8', 'a INT, b DOUBLE')", {"a": 1, "b": 0.8}),
+        ("from_csv('1,x', 'a INT, b DOUBLE')", {"a": 1, "b": None}),
+        ("from_csv('1,2,3', 'a INT, b DOUBLE')", {"a": 1, "b": 2.0}),
+        ("from_csv('', 'a INT')", _NONE),
+        ("from_csv(NULL, 'a INT')", None),
+        ("from_csv('a, b ', 'a STRING, b STRING')", {"a": "a", "b": " b "}),
+        ("from_csv('1.5', 'a INT')", _NONE),
+        ("to_csv(named_struct('a', 1, 'b', CAST(NULL AS INT), 'c', true, 'd', 'x'))", "1,,true,x"),
+    ],
+)
+def test_a_value_is_sparks(expression: str, value: object, env: ts.TableEnvironment) -> None:
+    assert env.execute_sql(f"SELECT {expression}").to_arrow().column(0).to_pylist() == [value]
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("from_json('x', 'a INT')", "not well-formed"),
+        ("""from_json('{"a":1,"a":2}', 'a INT')""", "has a name twice"),
+        ("""from_json('{"s":1.50}', 's STRING')""", "a number with a fraction"),
+        ("""from_json('{"a":3}', 'ARRAY<STRUCT<a:INT>>')""", "an object as an array of rows"),
+        ("""from_json('{"d":"NaN"}', 'd DOUBLE')""", "name no number"),
+        ("from_json('{}', 'd DATE')", "with the schema"),
+        ("from_csv('\"a,b\",c', 'a STRING, b STRING')", "with quotes"),
+        ("from_csv(' 1', 'a INT')", "as INT"),
+        ("to_csv(named_struct('a', 'x,y'))", "to_csv of texts"),
+        ("to_csv(named_struct('a', CAST(NULL AS INT)))", "of one NULL"),
+    ],
+)
+def test_what_may_differ_is_refused(expression: str, message: str, env: ts.TableEnvironment) -> None:
+    with pytest.raises(ts.UnsupportedError, match=message):
+        env.execute_sql(f"SELECT {expression}").to_arrow()
