@@ -4,6 +4,7 @@ A hash of several values goes from one to the next: each is hashed with the hash
 So a call is a chain of Arrow functions, one an argument, by the type of the value.
 """
 
+import hmac
 import zlib
 from collections.abc import Callable
 from typing import Any
@@ -14,10 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from tablestore.errors import InvalidInputError
 from tablestore.sql.binding.signatures import always
 from tablestore.sql.binding.sqltypes import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, FLOAT, INT, STRING, VOID, SqlType, array
+from tablestore.sql.duckdb.functions.argumenttypes import binary, text
 from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
 from tablestore.sql.duckdb.functions.functionrule import MANY, FunctionRule, RuleCall, as_type, from_text
+from tablestore.sql.duckdb.functions.valuefunctions import by_value
 
 _U32 = npt.NDArray[np.uint32]
 _U64 = npt.NDArray[np.uint64]
@@ -227,7 +231,6 @@ _LISTS = {
     )
     for (name, of), function in _HASHES.items()
 }
-ARROW = (CRC32, *_HASHES.values(), *_LISTS.values())
 
 
 def _crc32(call: RuleCall) -> exp.Expr:
@@ -282,8 +285,35 @@ def _plain_value(call: RuleCall, value: exp.Expr, kind: SqlType) -> tuple[SqlTyp
     raise call.refusal(f"of {kind}")
 
 
+_ALGORITHMS = {
+    **{f"SHA{sign}{bits}": f"sha{bits}" for bits in (1, 224, 256, 384, 512) for sign in ("", "-")},
+    "MD5": "md5",
+}  # fmt: skip
+
+
+def _authenticated(key: bytes, message: bytes, algorithm: str) -> bytes:
+    name = _ALGORITHMS.get(algorithm.upper())
+    if name is None:
+        raise InvalidInputError(
+            f"the function `hmac`: expected an algorithm out of {', '.join(_ALGORITHMS)}, found {algorithm!r:.80}", kind="query"
+        )
+    if not key:
+        raise InvalidInputError("the function `hmac`: expected a key, found an empty one", kind="query")
+    return hmac.digest(key, message, name)
+
+
+_HMAC = by_value("hmac", (BINARY, BINARY, STRING), BINARY, _authenticated)
+
+
+def _hmac(call: RuleCall) -> exp.Expr:
+    algorithm = text(call, 2) if len(call.values) > 2 else exp.Literal.string("SHA-256")
+    return _HMAC.of(binary(call, 0), binary(call, 1), algorithm)
+
+
 RULES = (
     FunctionRule(name="crc32", bounds=(1, 1), result=always(BIGINT), write=_crc32),
     FunctionRule(name="hash", bounds=(1, MANY), result=always(INT), write=_hashed),
     FunctionRule(name="xxhash64", bounds=(1, MANY), result=always(BIGINT), write=_hashed),
+    FunctionRule(name="hmac", bounds=(2, 3), result=always(BINARY), write=_hmac),
 )
+ARROW = (CRC32, _HMAC, *_HASHES.values(), *_LISTS.values())

@@ -23,11 +23,13 @@ from tablestore.sql.duckdb.functions import (
     momentfunctions,
     numberformats,
     patternfunctions,
+    randomfunctions,
     statisticfunctions,
     textfunctions,
     tryfunctions,
     urlfunctions,
     variantfunctions,
+    vectorfunctions,
 )
 from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
 from tablestore.sql.duckdb.functions.functionrule import FunctionRule
@@ -37,7 +39,7 @@ from tablestore.sql.query.functions import SPARK_FUNCTIONS
 _FAMILIES = (
     arrayfunctions, bitfunctions, checksumfunctions, collectingfunctions, conditionfunctions, generatorfunctions,
     jsonfunctions, lambdafunctions, mapfunctions, mathfunctions, momentfunctions, numberformats, patternfunctions,
-    statisticfunctions, textfunctions, tryfunctions, urlfunctions, variantfunctions,
+    randomfunctions, statisticfunctions, textfunctions, tryfunctions, urlfunctions, variantfunctions, vectorfunctions,
 )  # fmt: skip
 
 
