@@ -14,10 +14,13 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from tablestore.errors import InvalidInputError
 from tablestore.sql.duckdb.calls import call, refusal, refused_where
 
 _LINE_ENDS = r"\n\r\x{85}\x{2028}\x{2029}"
 _SPACES = r"\t\n\x0B\f\r "
+_NO_ESCAPES = frozenset("gijlmoqyCFIJKLMOTUY")
+"""Letters behind a backslash that Java knows no escape of."""
 _SAME_ESCAPES = frozenset("dDwWtnrfa")
 _TOKEN = re.compile(
     r"\\p\{\^?[A-Z][a-z]?\}|\\P\{[A-Z][a-z]?\}|\\x[0-9A-Fa-f]{2}|\\."
@@ -143,6 +146,8 @@ def _escaped(token: str, *, in_set: bool) -> str:
         return token
     if letter in _SAME_ESCAPES:
         return token
+    if letter in _NO_ESCAPES:
+        raise InvalidInputError(f"the regular expression has \\{letter}, which is no escape", kind="query")
     if letter.isascii() and letter.isalnum():
         raise refusal(_REFUSED)
     return token if letter.isascii() else letter

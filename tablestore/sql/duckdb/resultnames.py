@@ -53,7 +53,8 @@ _ADDED = {
     ("sort_array", 1): "true", ("substring", 2): "2147483647", ("substr", 2): "2147483647", ("position", 2): "1",
     ("locate", 2): "1", ("lpad", 2): " ", ("rpad", 2): " ", ("regexp_extract", 2): "1", ("regexp_replace", 3): "1",
     ("replace", 2): "", ("overlay", 3): "-1", ("months_between", 2): "true", ("unix_timestamp", 1): "yyyy-MM-dd HH:mm:ss",
-    ("to_unix_timestamp", 1): "yyyy-MM-dd HH:mm:ss",
+    ("to_unix_timestamp", 1): "yyyy-MM-dd HH:mm:ss", ("hmac", 2): "SHA-256", ("vector_norm", 1): "2.0",
+    ("vector_normalize", 1): "2.0",
 }  # fmt: skip
 
 
@@ -373,7 +374,8 @@ class _Naming:
         if name in ("isnull", "isnotnull"):
             call_text = f"({text} IS {'NOT ' * (name == 'isnotnull')}NULL)"
         else:
-            call_text = f"(IF({text}))" if name == "if" else f"{name.upper() if name in _CAPITALS else name}({text})"
+            is_capital = name in _CAPITALS and not (name in ("ceil", "floor") and len(arguments) == 2)
+            call_text = f"(IF({text}))" if name == "if" else f"{name.upper() if is_capital else name}({text})"
         if self._take("FILTER", "(", "WHERE"):
             call_text += f" FILTER (WHERE {self._condition()})"
             self._expect(")")

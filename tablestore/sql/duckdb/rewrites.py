@@ -266,6 +266,32 @@ def _bit_count(node: exp.BitwiseCount) -> exp.Expr:
     return node
 
 
+def _joined_texts(node: exp.ConcatWs) -> exp.Expr:
+    """Writes ``concat_ws``, which gives an empty text where there is nothing to join."""
+    if len(node.expressions) > 1:
+        return node
+    is_null = exp.Is(this=node.expressions[0], expression=exp.null())
+    return exp.Case(ifs=[exp.If(this=is_null, true=exp.cast(exp.null(), "TEXT"))], default=exp.Literal.string(""))
+
+
+def _chosen(node: exp.DecodeCase) -> exp.Expr:
+    """Writes ``decode`` of values of which some are written NULLs, which equal each other."""
+    value, *pairs = node.expressions
+    if not any(isinstance(part, exp.Null) for part in node.expressions):
+        return node
+    branches = []
+    for sought, result in zip(pairs[::2], pairs[1::2], strict=False):
+        is_null = exp.Is(this=exp.paren(value.copy()), expression=exp.null())
+        is_found: exp.Expr = exp.EQ(this=exp.paren(value.copy()), expression=exp.paren(sought))
+        if isinstance(sought, exp.Null):
+            is_found = is_null
+        elif not isinstance(sought, exp.Literal):
+            both = exp.and_(is_null, exp.Is(this=exp.paren(sought.copy()), expression=exp.null()))
+            is_found = exp.or_(is_found, both)
+        branches.append(exp.If(this=is_found, true=result))
+    return exp.Case(ifs=branches, default=pairs[-1] if len(pairs) % 2 else None)
+
+
 def _grouping(node: exp.Grouping) -> exp.Expr:
     return exp.cast(node, "TINYINT")
 
@@ -320,6 +346,8 @@ REWRITES: dict[type[exp.Expr], Callable[..., exp.Expr]] = {
     exp.StrPosition: texts.position,
     exp.ArrayToString: texts.joined,
     exp.BitwiseCount: _bit_count,
+    exp.ConcatWs: _joined_texts,
+    exp.DecodeCase: _chosen,
     exp.Grouping: _grouping,
     exp.IsNan: _is_nan,
     exp.Any: _any,

@@ -320,12 +320,9 @@ def _statement_of(tree: exp.Expr) -> str:
 
 
 def _trees(query: ParsedQuery) -> Trees:
-    text = query.text
     try:
         return query.take()
     except (SqlglotError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        if (span := stumbled_at(error, text)) is not None and text[: span.end].endswith(">>>"):
-            raise refusal("the operator >>>") from error
         # On broken text sqlglot stumbles in many ways.
         raise InvalidInputError(f"{_UNPARSED}{_near(error)}", kind="sql-syntax") from error
 
@@ -685,8 +682,6 @@ def _refuse_digits(node: exp.Expr, bound: Bound) -> None:
     if isinstance(node, exp.Anonymous) and str(node.this).lower() == "pmod":
         if any(kind is not None and kind.is_decimal for kind in map(bound.of, node.expressions)):
             raise refusal("pmod of decimals")
-    elif isinstance(node, exp.DecodeCase) and any(isinstance(part, exp.Null) for part in node.expressions):
-        raise refusal("decode with a NULL that is written")
     elif isinstance(node, exp.Cast) and (isinstance(node.to.this, exp.Interval) or node.to.this is exp.DType.INTERVAL):
         raise refusal("the cast to an INTERVAL")
 

@@ -68,6 +68,7 @@ def _call_at(tokens: Sequence[Token], first: int) -> Call:
 _TEXTS = frozenset({exp.DType.CHAR, exp.DType.VARCHAR})
 _LITERALS = frozenset({TokenType.NUMBER, TokenType.STRING})
 _ENDS_OF_ITEMS = frozenset({TokenType.COMMA, TokenType.R_PAREN})
+_UNSIGNED, _UNSIGNED_SHIFT = ">>>", "shiftrightunsigned"
 _OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
 _CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
 
@@ -112,6 +113,58 @@ def _plain_call(name: str, arguments: Sequence[exp.Expr]) -> exp.Expr:
 
 def _plain_aggregate(name: str, arguments: Sequence[exp.Expr]) -> exp.Expr:
     return exp.AnonymousAggFunc(this=name, expressions=list(arguments))
+
+
+_STRENGTHS = {
+    exp.DPipe: 4,
+    exp.BitwiseLeftShift: 3,
+    exp.BitwiseRightShift: 3,
+    exp.BitwiseAnd: 2,
+    exp.BitwiseXor: 1,
+    exp.BitwiseOr: 0,
+}
+_BIT_OPERATORS = tuple(_STRENGTHS)
+
+
+def _by_precedence(parsed: exp.Binary) -> exp.Expr:
+    """A chain of operators of bits as Spark reads it: shifts before ``&``, that before ``^``, that before ``|``.
+
+    sqlglot, and DuckDB, take them from the left.
+    """
+    operators: list[exp.Binary] = []
+    part: exp.Expr = parsed
+    while isinstance(part, _BIT_OPERATORS):
+        operators.append(part)
+        part = part.this
+    is_unsigned = any(isinstance(one.expression, exp.Kwarg) for one in operators)
+    if len({_STRENGTHS[type(one)] for one in operators}) == 1 and not is_unsigned:
+        return parsed
+    values: list[exp.Expr] = [part]
+    waiting: list[exp.Binary] = []
+
+    def join() -> None:
+        operator, right, left = waiting.pop(), values.pop(), values.pop()
+        if isinstance(right, exp.Kwarg):
+            joined: exp.Expr = exp.Anonymous(this=_UNSIGNED_SHIFT, expressions=[left, right.expression])
+            joined.meta[CALL] = Call(_UNSIGNED_SHIFT, 2, named=False)
+        else:
+            operator.set("this", _wrapped(left))
+            operator.set("expression", _wrapped(right))
+            joined = operator
+        values.append(joined)
+
+    for operator in reversed(operators):
+        while waiting and _STRENGTHS[type(waiting[-1])] >= _STRENGTHS[type(operator)]:
+            join()
+        waiting.append(operator)
+        values.append(operator.expression)
+    while waiting:
+        join()
+    return values[0]
+
+
+def _wrapped(operand: exp.Expr) -> exp.Expr:
+    return exp.Paren(this=operand) if isinstance(operand, _BIT_OPERATORS) else operand
 
 
 class Spark4(Spark):
@@ -162,6 +215,32 @@ class Spark4(Spark):
             if self._curr.token_type in _LITERALS and self._next.token_type in _ENDS_OF_ITEMS:
                 return self._parse_primary()
             return super()._parse_assignment()
+
+        def _parse_term(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
+            # sqlglot has read two signs of `>>>`, which are a shift, and asks for what it shifts by.
+            places = self._tokens[max(self._index - 2, 0) : self._index + 1]
+            is_unsigned = len(places) == 3 and [place.text for place in places] == [">"] * 3
+            if not is_unsigned or places[2].end - places[0].start != 2:
+                return super()._parse_term(*args, **kwargs)
+            self._advance()
+            places_by = super()._parse_term(*args, **kwargs)
+            return None if places_by is None else exp.Kwarg(this=exp.to_identifier(_UNSIGNED), expression=places_by)
+
+        def _parse_bitwise(self) -> exp.Expr | None:
+            parsed = super()._parse_bitwise()
+            return _by_precedence(parsed) if isinstance(parsed, _BIT_OPERATORS) else parsed
+
+        def _parse_lambda(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
+            parsed = super()._parse_lambda(*args, **kwargs)
+            if not isinstance(parsed, exp.Lambda) or not isinstance(parsed.this, exp.Tuple):
+                return parsed
+            names = parsed.this.expressions
+            # A row of variables is one as `struct` makes it.
+            if len({one.name.casefold() for one in names if isinstance(one, (exp.Column, exp.Identifier))}) == len(names) > 0:
+                written_row = exp.Struct(expressions=names)
+                written_row.meta[CALL] = Call("struct", len(names), named=False)
+                parsed.set("this", written_row)
+            return parsed
 
         def _parse_value(self, values: bool = True) -> exp.Tuple | None:
             if self._curr.token_type == TokenType.L_PAREN:

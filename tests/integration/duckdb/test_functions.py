@@ -91,11 +91,101 @@ _ROW = (
         ("unix_timestamp(TIMESTAMP '1969-12-31 23:59:59.5')", 0),
         ("mod(CAST('-2147483648' AS INT), seven - 8)", 0),
         ("upper('stra\u00dfe')", "STRASSE"),
+        ("seven & 12 >> 1", 6),
+        ("1 | 4 & 2", 1),
+        ("seven ^ 3 & 1", 6),
+        ("below + 1 >>> 30", 3),
+        ("256 >>> 2 >>> 1", 32),
+        ("seven & 12 >>> 1", 6),
+        ("zip_with(array(1), array('a'), (x, y) -> (y, x))", [{"y": "a", "x": 1}]),
+        ("concat_ws(word)", ""),
+        ("concat_ws(nothing)", None),
+        ("decode(nothing, 'a', 1, NULL, 2)", 2),
+        ("decode(seven, NULL, 'x', 'y')", "y"),
+        ("nanvl(nan, seven)", 7.0),
+        ("nanvl(CAST(NULL AS DOUBLE), seven)", None),
+        ("nanvl(-zero, seven) IS NULL", False),
+        ("hex(hmac('k', 'm', 'md5'))", "ED7E724D3A91554AAA2043041D9C5305"),
+        ("hmac('', nothing)", None),
+        ("collect_union(a) FROM VALUES (array(2, 1, NULL)), (NULL), (array(2, 3)) AS t (a)", [1, 2, 3]),
+        ("collect_union(a) FROM VALUES (CAST(NULL AS ARRAY<INT>)) AS t (a)", []),
+        ("grouping_id() FROM VALUES (1, 2) AS t (a, b) GROUP BY GROUPING SETS ((b), (a, b)) HAVING grouping_id() > 0", 1),
+        ("vector_norm(array(3F, 4F))", 5.0),
+        ("vector_norm(array(3F, NULL))", None),
+        ("vector_norm(CAST(array() AS ARRAY<FLOAT>), float('inf'))", 0.0),
+        ("vector_normalize(array(0F, 0F))", None),
+        ("vector_normalize(array(3F, 4F), 1.0F)", [0.4285714328289032, 0.5714285969734192]),
+        ("vector_cosine_similarity(array(1e30F), array(1e30F))", 1.0),
+        ("vector_l2_distance(array(1F, 2F), array(3F, 4F))", 2.8284270763397217),
+        # Eight products at a time.
+        (
+            "vector_inner_product(array(1F, 0F, 0F, 0F, 0F, 0F, 0F, 0F, 1e10F, 1e10F, 0F, 0F, 0F, 0F, 0F, 0F), "
+            "array(1F, 0F, 0F, 0F, 0F, 0F, 0F, 0F, 1e10F, -1e10F, 0F, 0F, 0F, 0F, 0F, 0F))",
+            1.0,
+        ),
+        ("vector_sum(a) FROM VALUES (array(1F, 2F)), (NULL), (array(3F, 0.1F)) AS t (a)", [4.0, 2.0999999046325684]),
+        (
+            "vector_avg(a) FROM VALUES (array(16777216F)), (array(1F)), (array(1F)), (array(1F)), (array(-16777216F)) AS t (a)",
+            [0.5],
+        ),
+        (
+            "collect_list(d) FROM (SELECT counter_diff(c) OVER (ORDER BY t) AS d "
+            "FROM VALUES (1, 100), (2, NULL), (3, 400), (4, 50), (5, 60) AS s (t, c) ORDER BY t)",
+            [300, 10],
+        ),
     ],
 )
 def test_values_that_were_wrong_in_silence_are_sparks(expression: str, value: object, env: ts.TableEnvironment) -> None:
     query = f"SELECT {expression}" if " FROM " in expression else f"SELECT {expression} FROM {_ROW}"
     assert env.execute_sql(query).to_arrow().column(0).to_pylist() == [value]
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("rand(0)", 0.7604953758285915),
+        ("rand(NULL)", 0.7604953758285915),
+        ("rand(-3)", 0.7618556634486083),
+        ("rand(123456789012L)", 0.6719680757150164),
+        ("randn(-99)", 0.5636745205018655),
+        ("randstr(10, 5)", "R0Tmgfhbai"),
+        ("uniform(-5, 5, 3)", -2),
+        ("uniform(1.5D, 2.5D, 9)", 2.2145670158242736),
+        ("rand() < 1 AND uniform(1, 2) < 3 AND randn() < 100", True),
+    ],
+)
+def test_random_numbers_of_a_query_of_one_row_are_sparks(expression: str, value: object, env: ts.TableEnvironment) -> None:
+    assert env.execute_sql(f"SELECT {expression}").to_arrow().column(0).to_pylist() == [value]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT hmac('', 'm')",
+        "SELECT hmac('k', 'm', 'MD-5')",
+        "SELECT vector_norm(array(1F), 3.0F)",
+        "SELECT vector_norm(array(1))",
+        "SELECT vector_sum(a) FROM VALUES (array(1F)), (array(1F, 2F)) AS t (a)",
+        "SELECT vector_inner_product(array(1F), array(1F, 2F))",
+        "SELECT counter_diff(a) FROM VALUES (1) AS t (a)",
+        "SELECT counter_diff(a) OVER (ORDER BY a) FROM VALUES (-1) AS t (a)",
+        "SELECT grouping_id() FROM VALUES (1) AS t (a) GROUP BY a",
+        "SELECT grouping_id(b) FROM VALUES (1, 2) AS t (a, b) GROUP BY CUBE (a, b)",
+        "SELECT regexp_count('a', '\\\\y')",
+    ],
+)
+def test_calls_that_are_errors_in_spark_are_errors(query: str, env: ts.TableEnvironment) -> None:
+    with pytest.raises(ts.InvalidInputError, match=r"the function|regular expression"):
+        env.execute_sql(query).to_arrow()
+
+
+@pytest.mark.parametrize(
+    ("item", "name"),
+    [("floor(p, 1)", "floor(p, 1)"), ("ceil(p, 1)", "ceil(p, 1)"), ("round(p, 1)", "round(p, 1)"), ("floor(p)", "FLOOR(p)")],
+)
+def test_the_name_of_a_bound_with_digits_is_written_small(item: str, name: str, env: ts.TableEnvironment) -> None:
+    column = env.execute_sql(f"SELECT {item} FROM VALUES (CAST(1.55 AS DECIMAL(10, 2))) AS t (p)").to_arrow().schema[0]
+    assert (column.name, str(column.type)) == (name, "decimal128(9, 0)" if item == "floor(p)" else "decimal128(10, 1)")
 
 
 @pytest.mark.parametrize(
@@ -119,6 +209,10 @@ def test_values_that_were_wrong_in_silence_are_sparks(expression: str, value: ob
         ("try_sum(a) FROM VALUES (9223372036854775807), (7), (-9) AS t (a)", "out of range on the way"),
         ("make_time(1, 2, 3.000001)", "finer than milliseconds"),
         ("kurtosis(seven)", "the function kurtosis"),
+        ("rand(0)", "rand with a seed over rows"),
+        ("transform(array(1), x -> rand(0))", "rand with a seed over rows"),
+        ("counter_diff(seven) OVER (ORDER BY below ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)", "with a frame"),
+        ("grouping_id() FROM VALUES (1, 2) AS t (a, b) GROUP BY a, ROLLUP (b)", "grouping_id beside"),
         ("aes_encrypt(word, word)", "the function aes_encrypt"),
     ],
 )

@@ -18,9 +18,10 @@ from sqlglot import exp
 from tablestore.errors import InvalidInputError
 from tablestore.sql.binding.signatures import always
 from tablestore.sql.binding.sqltypes import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, FLOAT, INT, STRING, VOID, SqlType, array
-from tablestore.sql.duckdb.functions.argumenttypes import binary, written_text
+from tablestore.sql.duckdb.functions.argumenttypes import binary, text
 from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
 from tablestore.sql.duckdb.functions.functionrule import MANY, FunctionRule, RuleCall, as_type, from_text
+from tablestore.sql.duckdb.functions.valuefunctions import by_value
 
 _U32 = npt.NDArray[np.uint32]
 _U64 = npt.NDArray[np.uint64]
@@ -284,35 +285,35 @@ def _plain_value(call: RuleCall, value: exp.Expr, kind: SqlType) -> tuple[SqlTyp
     raise call.refusal(f"of {kind}")
 
 
-_ALGORITHMS = {"MD5": "md5", "SHA-224": "sha224", "SHA-256": "sha256", "SHA-384": "sha384", "SHA-512": "sha512"}
+_ALGORITHMS = {
+    **{f"SHA{sign}{bits}": f"sha{bits}" for bits in (1, 224, 256, 384, 512) for sign in ("", "-")},
+    "MD5": "md5",
+}  # fmt: skip
 
 
-def _authenticated(keys: pa.Array, messages: pa.Array, algorithms: pa.Array) -> pa.Array:
-    codes: list[bytes | None] = []
-    for key, message, algorithm in zip(keys.to_pylist(), messages.to_pylist(), algorithms.to_pylist(), strict=True):
-        if key is None or message is None:
-            codes.append(None)
-        elif key:
-            codes.append(hmac.digest(key, message, algorithm))
-        else:
-            raise InvalidInputError("the function `hmac`: expected a key with bytes, found an empty one", kind="query")
-    return pa.array(codes, pa.binary())
+def _authenticated(key: bytes, message: bytes, algorithm: str) -> bytes:
+    name = _ALGORITHMS.get(algorithm.upper())
+    if name is None:
+        raise InvalidInputError(
+            f"the function `hmac`: expected an algorithm out of {', '.join(_ALGORITHMS)}, found {algorithm!r:.80}", kind="query"
+        )
+    if not key:
+        raise InvalidInputError("the function `hmac`: expected a key, found an empty one", kind="query")
+    return hmac.digest(key, message, name)
 
 
-_HMAC = ArrowFunction(name="hmac", arguments=(BINARY, BINARY, STRING), result=BINARY, call=_authenticated)
+_HMAC = by_value("hmac", (BINARY, BINARY, STRING), BINARY, _authenticated)
 
 
 def _hmac(call: RuleCall) -> exp.Expr:
-    algorithm = written_text(call, 2, "an algorithm").upper() if len(call.values) > 2 else "SHA-256"
-    if algorithm not in _ALGORITHMS:
-        raise call.refusal(f"by the algorithm {algorithm[:40]!r}")
-    return _HMAC.of(binary(call, 0), binary(call, 1), exp.Literal.string(_ALGORITHMS[algorithm]))
+    algorithm = text(call, 2) if len(call.values) > 2 else exp.Literal.string("SHA-256")
+    return _HMAC.of(binary(call, 0), binary(call, 1), algorithm)
 
 
 RULES = (
-    FunctionRule(name="hmac", bounds=(2, 3), result=always(BINARY), write=_hmac),
     FunctionRule(name="crc32", bounds=(1, 1), result=always(BIGINT), write=_crc32),
     FunctionRule(name="hash", bounds=(1, MANY), result=always(INT), write=_hashed),
     FunctionRule(name="xxhash64", bounds=(1, MANY), result=always(BIGINT), write=_hashed),
+    FunctionRule(name="hmac", bounds=(2, 3), result=always(BINARY), write=_hmac),
 )
-ARROW = (_HMAC, CRC32, *_HASHES.values(), *_LISTS.values())
+ARROW = (CRC32, _HMAC, *_HASHES.values(), *_LISTS.values())

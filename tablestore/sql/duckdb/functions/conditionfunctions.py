@@ -6,7 +6,8 @@ from sqlglot import exp
 
 from tablestore.sql.binding.coercion import common
 from tablestore.sql.binding.signatures import Types, always
-from tablestore.sql.binding.sqltypes import BOOLEAN, INT, INTERVAL, STRING, VOID, SqlType, Type
+from tablestore.sql.binding.sqltypes import BOOLEAN, DOUBLE, FLOAT, INT, INTERVAL, STRING, VOID, SqlType, Type
+from tablestore.sql.duckdb.functions.argumenttypes import double
 from tablestore.sql.duckdb.functions.arrayfunctions import common_element
 from tablestore.sql.duckdb.functions.functionrule import FunctionRule, RuleCall, by_text, converted, from_text
 
@@ -31,6 +32,16 @@ def _zero_if_null(call: RuleCall) -> exp.Expr:
     if call.result is None:
         raise call.refusal(f"of {call.type(0)}")
     return call.as_result(from_text("COALESCE($0, 0)", call.value(0, call.result)))
+
+
+def _one_of_floats(types: Types, values: Sequence[exp.Expr]) -> Type:
+    return FLOAT if set(types[:2]) == {FLOAT} else DOUBLE
+
+
+def _unless_nan(call: RuleCall) -> exp.Expr:
+    if call.result == FLOAT:
+        return call.text("CASE WHEN ISNAN($0) THEN $1 ELSE $0 END")
+    return call.text("CASE WHEN ISNAN($0) THEN $1 ELSE $0 END", double(call, 0), double(call, 1))
 
 
 def _equal_null(call: RuleCall) -> exp.Expr:
@@ -98,6 +109,7 @@ _OF_THE_USER = "DuckDB has no users"
 RULES = (
     FunctionRule(name="nullifzero", bounds=(1, 1), result=_number, write=_null_if_zero),
     FunctionRule(name="zeroifnull", bounds=(1, 1), result=_with_zero, write=_zero_if_null),
+    FunctionRule(name="nanvl", bounds=(2, 2), result=_one_of_floats, write=_unless_nan),
     FunctionRule(name="equal_null", bounds=(2, 2), result=always(BOOLEAN), write=_equal_null),
     FunctionRule(name="typeof", bounds=(1, 1), result=always(STRING), write=_type_of),
     FunctionRule(name="assert_true", bounds=(1, 2), result=always(VOID), write=_asserted),

@@ -26,6 +26,7 @@ from tablestore.sql.duckdb.functions import (
     parsedtexts,
     patternfunctions,
     quantilesketches,
+    randomfunctions,
     sketchfunctions,
     spatialfunctions,
     statisticfunctions,
@@ -34,6 +35,7 @@ from tablestore.sql.duckdb.functions import (
     tryfunctions,
     urlfunctions,
     variantfunctions,
+    vectorfunctions,
     xpathfunctions,
 )
 from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
@@ -44,8 +46,8 @@ from tablestore.sql.query.functions import SPARK_FUNCTIONS
 _FAMILIES = (
     arrayfunctions, bitfunctions, checksumfunctions, collectingfunctions, conditionfunctions, countsketches, generatorfunctions,
     jsonfunctions, lambdafunctions, mapfunctions, mathfunctions, momentfunctions, numberformats, parsedtexts, patternfunctions,
-    quantilesketches, sketchfunctions, spatialfunctions, statisticfunctions, textfunctions, topitems, tryfunctions, urlfunctions,
-    variantfunctions, xpathfunctions,
+    quantilesketches, randomfunctions, sketchfunctions, spatialfunctions, statisticfunctions, textfunctions, topitems, tryfunctions,
+    urlfunctions, variantfunctions, vectorfunctions, xpathfunctions,
 )  # fmt: skip
 
 

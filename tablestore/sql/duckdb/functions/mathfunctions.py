@@ -203,6 +203,3 @@ RULES = (
     FunctionRule(name="width_bucket", bounds=(4, 4), result=always(BIGINT), write=_width_bucket),
 )  # fmt: skip
 ARROW = (_EXPM1, _LOG1P, _HYPOT, _CONV)
-REFUSED = {
-    **dict.fromkeys(("rand", "random", "randn", "randstr", "uniform"), "its values come from Java's random numbers"),
-}

@@ -270,6 +270,14 @@ def _unix(size: int) -> Callable[[RuleCall], exp.Expr]:
     return write
 
 
+def _no_nanoseconds(call: RuleCall) -> exp.Expr:
+    raise InvalidInputError(
+        f"the function `{call.name}`: expected timestamps that count nanoseconds, which Spark has only with a setting of its own; "
+        "take microseconds (timestamp_micros, unix_micros)",
+        kind="query",
+    )
+
+
 def _unix_date(call: RuleCall) -> exp.Expr:
     if call.type(0) not in (DATE, TIMESTAMP, TIMESTAMP_NTZ, VOID):
         raise call.mismatch(0, "a DATE")
@@ -551,6 +559,8 @@ RULES = (
     _rule("unix_seconds", (1, 1), BIGINT, _unix(1_000_000)),
     _rule("unix_millis", (1, 1), BIGINT, _unix(1_000)),
     _rule("unix_micros", (1, 1), BIGINT, _unix(1)),
+    _rule("unix_nanos", (1, 1), decimal(21, 0), _no_nanoseconds),
+    _rule("timestamp_nanos", (1, 1), TIMESTAMP, _no_nanoseconds),
     _rule("unix_date", (1, 1), INT, _unix_date),
     _rule("from_unixtime", (1, 2), STRING, _from_unixtime),
     _rule("unix_timestamp", (0, 2), BIGINT, _unix_of),

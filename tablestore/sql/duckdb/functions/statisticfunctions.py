@@ -11,9 +11,23 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
+from tablestore.errors import InvalidInputError
 from tablestore.sql.binding.signatures import ResultOf, Types, always, as_argument
-from tablestore.sql.binding.sqltypes import BIGINT, BINARY, DOUBLE, INT, STRING, VOID, SqlType, Type, array, decimal
-from tablestore.sql.duckdb.calls import refused_where
+from tablestore.sql.binding.sqltypes import (
+    BIGINT,
+    BINARY,
+    DOUBLE,
+    INT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VOID,
+    SqlType,
+    Type,
+    array,
+    decimal,
+)
+from tablestore.sql.duckdb.calls import failing, refused_where
 from tablestore.sql.duckdb.floats import spread_as_spark
 from tablestore.sql.duckdb.functions.argumenttypes import binary, double, integer, written_integer
 from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
@@ -292,6 +306,76 @@ def _ranked(call: RuleCall) -> exp.Expr:
     return call.around(exp.Anonymous(this=call.name.upper()))
 
 
+_COUNTER = """CASE
+    WHEN $0 IS NULL OR $1 IS NULL OR $0 < $1.count OR $2 > $1.since THEN NULL
+    WHEN $2 < $1.since THEN ERROR('the function `counter_diff`: expected times of a start that do not decrease')
+    ELSE $0 - $1.count
+END"""
+
+
+def _counted_on(call: RuleCall) -> exp.Expr:
+    """Writes ``counter_diff``: the difference to the counter before, which is no NULL; NULL where the counter began anew."""
+    kind, node = call.type(0), call.node
+    if not kind.is_number:
+        raise call.mismatch(0, "a number")
+    if len(call.values) > 1 and call.type(1) not in (TIMESTAMP, TIMESTAMP_NTZ):
+        raise call.mismatch(1, "a TIMESTAMP")
+    if not isinstance(node, exp.Window):
+        raise InvalidInputError("the function `counter_diff`: expected OVER behind it", kind="query")
+    if node.args.get("spec") is not None or node.args.get("order") is None:
+        raise call.refusal("in a window without an order, or with a frame")
+    since = call.value(1) if len(call.values) > 1 else exp.cast(exp.null(), "TIMESTAMP")
+    state = call.text("CASE WHEN $0 IS NOT NULL THEN {'count': $0, 'since': $1} END", call.value(0), since)
+    before = call.around(exp.IgnoreNulls(this=exp.Lag(this=state)))
+    difference = call.as_result(call.text(_COUNTER, call.value(0), before, since))
+    is_negative = call.text("$0 < 0")
+    return failing(is_negative, "the function `counter_diff`: expected a counter, found a negative one", difference)
+
+
+def _grouping_id(call: RuleCall) -> exp.Expr:
+    """Writes ``grouping_id``: a bit a column of the groups, in their order."""
+    select = call.node.parent_select
+    group = select.args.get("group") if select is not None else None
+    columns = _grouped(call, group) if isinstance(group, exp.Group) else None
+    if not columns:
+        raise InvalidInputError(
+            f"the function `{call.name}`: expected GROUP BY with ROLLUP, CUBE or GROUPING SETS alone", kind="query"
+        )
+    if any(not isinstance(one, exp.Column) for one in columns):
+        raise call.refusal("of groups that are no columns")
+    if call.values and [_plain_name(one) for one in call.values] != [_plain_name(one) for one in columns]:
+        raise InvalidInputError(
+            f"the function `{call.name}`: expected the columns of GROUP BY in their order, or none", kind="query"
+        )
+    return exp.cast(exp.Anonymous(this="GROUPING", expressions=[one.copy() for one in columns]), "BIGINT")
+
+
+def _plain_name(column: exp.Expr) -> str:
+    return column.name.casefold()
+
+
+def _grouped(call: RuleCall, group: exp.Group) -> list[exp.Expr] | None:
+    """The columns of sets of groups, each once; None where there are no sets."""
+    parts = list(group.expressions)
+    for key in ("rollup", "cube", "grouping_sets"):
+        parts += group.args.get(key) or []
+    sets = [part for part in parts if isinstance(part, (exp.Rollup, exp.Cube, exp.GroupingSets))]
+    if not sets:
+        return None
+    others = [part for part in parts if part is not sets[0]]
+    if len(sets) > 1 or (others and sets[0].expressions):
+        raise call.refusal("beside several sets of groups, or other groups")
+    columns: dict[str, exp.Expr] = {}
+    left = [*others, *sets[0].expressions][::-1]
+    while left:
+        part = left.pop()
+        if isinstance(part, (exp.Tuple, exp.Paren)):
+            left += list(part.iter_expressions())[::-1]
+        else:
+            columns.setdefault(part.sql().casefold(), part)
+    return list(columns.values())
+
+
 def _rule(
     name: str, bounds: tuple[int, int], result: ResultOf, write: Callable[[RuleCall], exp.Expr], *aliases: str
 ) -> FunctionRule:
@@ -315,6 +399,8 @@ RULES = (
     _rule("try_avg", (1, 1), _average_type, _averaged),
     _rule("mean", (1, 1), _average_type, _averaged),
     _rule("std", (1, 1), always(DOUBLE), _deviation),
+    _rule("counter_diff", (1, 2), as_argument(), _counted_on),
+    _rule("grouping_id", (0, MANY), always(BIGINT), _grouping_id),
     _rule("rank", (0, MANY), always(INT), _ranked),
     _rule("dense_rank", (0, MANY), always(INT), _ranked),
     _rule("percent_rank", (0, MANY), always(DOUBLE), _ranked),

@@ -1,0 +1,234 @@
+"""Computes the functions of vectors, which are arrays of FLOAT, over columns: norms, products, distances, sums, averages.
+
+Vectors of one length are one matrix. Of two vectors Spark adds up eight products at a time, as doubles; rows it adds up as floats.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from sqlglot import exp
+
+from tablestore.errors import InvalidInputError
+from tablestore.sql.binding.signatures import always
+from tablestore.sql.binding.sqltypes import FLOAT, SqlType, array
+from tablestore.sql.duckdb.calls import call as call_of
+from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
+from tablestore.sql.duckdb.functions.functionrule import FunctionRule, RuleCall
+
+_VECTOR = array(FLOAT)
+_AT_ONCE = 8
+_BY_ORDER = "the last digits go by the order of the rows"
+_Numbers: TypeAlias = "npt.NDArray[Any]"
+
+
+class _Vectors:
+    """Columns of vectors. ``lengths``: theirs, by row; ``are_null``: rows in which a vector, or a number of one, is NULL."""
+
+    def __init__(self, column: pa.Array) -> None:
+        lists = column.cast(pa.large_list(pa.float32()))
+        self.are_null = np.asarray(lists.is_null())
+        ends = np.asarray(lists.offsets)
+        self.starts = ends[:-1]
+        self.lengths = np.where(self.are_null, 0, ends[1:] - ends[:-1])
+        self.numbers = np.asarray(lists.values.fill_null(0.0), np.float32)
+        if lists.values.null_count:
+            missing = np.concatenate(([0], np.cumsum(np.asarray(lists.values.is_null()))))
+            self.are_null = self.are_null | (missing[self.starts + self.lengths] > missing[self.starts])
+
+    def by_length(self) -> "Iterator[tuple[_Numbers, int]]":
+        """The rows that have vectors of a length, and the length."""
+        for length in np.unique(self.lengths):
+            yield np.nonzero((self.lengths == length) & ~self.are_null)[0], int(length)
+
+    def matrix(self, rows: _Numbers, length: int) -> _Numbers:
+        """The vectors of some rows, as doubles."""
+        return self.numbers[self.starts[rows][:, None] + np.arange(length)].astype(np.float64)
+
+
+def _added(terms: _Numbers) -> _Numbers:
+    """The sums of rows: of eight numbers at a time, and of each of those that are left."""
+    sums = np.zeros(len(terms))
+    whole = terms.shape[1] - terms.shape[1] % _AT_ONCE
+    for first in range(0, whole, _AT_ONCE):
+        eight = terms[:, first].copy()
+        for at in range(first + 1, first + _AT_ONCE):
+            eight += terms[:, at]
+        sums += eight
+    for at in range(whole, terms.shape[1]):
+        sums += terms[:, at]
+    return sums
+
+
+def _norms(matrix: _Numbers, degree: float) -> _Numbers:
+    if degree == 2:
+        return np.sqrt(_added(matrix * matrix))
+    sizes = np.abs(matrix)
+    return _added(sizes) if degree == 1 else np.max(sizes, axis=1, initial=0.0)
+
+
+def _degrees(name: str, column: pa.Array) -> "tuple[_Numbers, _Numbers]":
+    """The degrees of norms, and where they are NULL. Raises InvalidInputError for one that is none."""
+    degrees, are_null = np.asarray(column.fill_null(2.0), np.float64), np.asarray(column.is_null())
+    others = ~np.isin(degrees, (1.0, 2.0, np.inf))
+    if others.any():
+        raise InvalidInputError(
+            f"the function `{name}`: expected the degree 1.0, 2.0 or float('inf'), found {degrees[others][0]}", kind="query"
+        )
+    return degrees, are_null
+
+
+def _normed(vectors: pa.Array, degrees: pa.Array) -> pa.Array:
+    columns = _Vectors(vectors)
+    powers, no_power = _degrees("vector_norm", degrees)
+    results, are_null = np.zeros(len(powers), np.float64), columns.are_null | no_power
+    with np.errstate(all="ignore"):
+        for rows, length in columns.by_length():
+            for degree in (1.0, 2.0, np.inf):
+                some = rows[powers[rows] == degree]
+                results[some] = _norms(columns.matrix(some, length), degree)
+        return pa.array(results.astype(np.float32), pa.float32(), mask=are_null)
+
+
+def _normalized(vectors: pa.Array, degrees: pa.Array) -> pa.Array:
+    columns = _Vectors(vectors)
+    powers, no_power = _degrees("vector_normalize", degrees)
+    are_null = columns.are_null | no_power
+    ends = np.concatenate(([0], np.cumsum(columns.lengths)))
+    values = np.zeros(int(ends[-1]), np.float32)
+    with np.errstate(all="ignore"):
+        for rows, length in columns.by_length():
+            for degree in (1.0, 2.0, np.inf) if length else ():
+                some = rows[powers[rows] == degree]
+                matrix = columns.matrix(some, length)
+                norms = _norms(matrix, degree)
+                are_null[some] |= norms == 0
+                values[ends[some][:, None] + np.arange(length)] = matrix / norms[:, None]
+    lists = pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), pa.array(values), mask=pa.array(are_null))
+    return lists.cast(pa.list_(pa.float32()))
+
+
+def _of_two(name: str, compute: "Callable[[_Numbers, _Numbers], tuple[_Numbers, _Numbers]]") -> ArrowFunction:
+    """A function of two vectors. ``compute``: gives the values of rows, and where they are NULL."""
+
+    def over(left: pa.Array, right: pa.Array) -> pa.Array:
+        ones, others = _Vectors(left), _Vectors(right)
+        differ = (ones.lengths != others.lengths) & ~np.asarray(left.is_null()) & ~np.asarray(right.is_null())
+        if differ.any():
+            at = int(np.nonzero(differ)[0][0])
+            raise InvalidInputError(
+                f"the function `{name}`: expected vectors of the same dimension, found {ones.lengths[at]} and {others.lengths[at]}",
+                kind="query",
+            )
+        ones.are_null = are_null = ones.are_null | others.are_null
+        results = np.zeros(len(are_null))
+        with np.errstate(all="ignore"):
+            for rows, length in ones.by_length():
+                results[rows], are_null[rows] = compute(ones.matrix(rows, length), others.matrix(rows, length))
+            return pa.array(results.astype(np.float32), pa.float32(), mask=are_null)
+
+    return ArrowFunction(name=name, arguments=(_VECTOR, _VECTOR), result=FLOAT, call=over)
+
+
+def _inner_product(left: _Numbers, right: _Numbers) -> "tuple[_Numbers, _Numbers]":
+    return _added(left * right), np.zeros(len(left), np.bool_)
+
+
+def _distance(left: _Numbers, right: _Numbers) -> "tuple[_Numbers, _Numbers]":
+    return np.sqrt(_added((left - right) ** 2)), np.zeros(len(left), np.bool_)
+
+
+def _cosine(left: _Numbers, right: _Numbers) -> "tuple[_Numbers, _Numbers]":
+    squares = _added(left * left), _added(right * right)
+    return _added(left * right) / np.sqrt(squares[0] * squares[1]), (squares[0] == 0) | (squares[1] == 0)
+
+
+def _rows_combined(name: str, combine: "Callable[[_Numbers, _Numbers, int], _Numbers]") -> ArrowFunction:
+    """An aggregate over vectors that are collected. ``combine``: takes what is there, the next vector, and how many it makes."""
+
+    def of_group(vectors: list[list[float | None] | None] | None) -> "_Numbers | None":
+        result: _Numbers | None = None
+        count = 0
+        for vector in vectors or ():
+            if vector is None or None in vector:
+                continue
+            numbers = np.array(vector, np.float32)
+            count += 1
+            if result is not None and len(result) != len(numbers):
+                raise InvalidInputError(
+                    f"the function `{name}`: expected vectors of the same dimension, found {len(result)} and {len(numbers)}",
+                    kind="query",
+                )
+            result = numbers if result is None else combine(result, numbers, count)
+        return result
+
+    def over(groups: pa.Array) -> pa.Array:
+        # A loop over vectors in Python: each is added to what the ones before it make.
+        with np.errstate(all="ignore"):
+            return pa.array([of_group(vectors) for vectors in groups.to_pylist()], pa.list_(pa.float32()))
+
+    return ArrowFunction(name=name, arguments=(array(_VECTOR),), result=_VECTOR, call=over)
+
+
+def _next_average(average: _Numbers, vector: _Numbers, count: int) -> _Numbers:
+    return average + (vector - average) * (np.float32(1) / np.float32(count))
+
+
+_NORM = ArrowFunction(name="vector_norm", arguments=(_VECTOR, FLOAT), result=FLOAT, call=_normed)
+_NORMALIZE = ArrowFunction(name="vector_normalize", arguments=(_VECTOR, FLOAT), result=_VECTOR, call=_normalized)
+_PAIRS = (
+    _of_two("vector_inner_product", _inner_product),
+    _of_two("vector_cosine_similarity", _cosine),
+    _of_two("vector_l2_distance", _distance),
+)
+_SUMS = (
+    _rows_combined("vector_sum", lambda total, vector, count: total + vector),
+    _rows_combined("vector_avg", _next_average),
+)
+
+
+def _vector(call: RuleCall, place: int) -> exp.Expr:
+    if call.type(place) != _VECTOR:
+        raise call.mismatch(place, "an ARRAY<FLOAT>")
+    return call.value(place)
+
+
+def _of_degree(function: ArrowFunction) -> Callable[[RuleCall], exp.Expr]:
+    def write(call: RuleCall) -> exp.Expr:
+        if len(call.values) > 1 and call.type(1) != FLOAT:
+            raise call.mismatch(1, "a FLOAT")
+        degree = call.value(1) if len(call.values) > 1 else exp.cast(exp.Literal.number(2), "FLOAT")
+        return function.of(_vector(call, 0), degree)
+
+    return write
+
+
+def _of_pair(function: ArrowFunction) -> Callable[[RuleCall], exp.Expr]:
+    return lambda call: function.of(_vector(call, 0), _vector(call, 1))
+
+
+def _collected(function: ArrowFunction) -> Callable[[RuleCall], exp.Expr]:
+    def write(call: RuleCall) -> exp.Expr:
+        value = _vector(call, 0)
+        vectors = exp.Distinct(expressions=[value]) if call.is_distinct else value
+        return function.of(call.around(call_of("LIST", vectors)))
+
+    return write
+
+
+def _rule(function: ArrowFunction, bounds: tuple[int, int], result: SqlType, write: Callable[[RuleCall], exp.Expr]) -> FunctionRule:
+    return FunctionRule(name=function.name, bounds=bounds, result=always(result), write=write)
+
+
+RULES = (
+    _rule(_NORM, (1, 2), FLOAT, _of_degree(_NORM)),
+    _rule(_NORMALIZE, (1, 2), _VECTOR, _of_degree(_NORMALIZE)),
+    *(_rule(one, (2, 2), FLOAT, _of_pair(one)) for one in _PAIRS),
+    *(
+        FunctionRule(name=one.name, bounds=(1, 1), result=always(_VECTOR), write=_collected(one), is_aggregate=True, note=_BY_ORDER)
+        for one in _SUMS
+    ),
+)
+ARROW = (_NORM, _NORMALIZE, *_PAIRS, *_SUMS)
