@@ -158,6 +158,15 @@ def without_signs(value: exp.Expr, kind: SqlType, depth: int = 0) -> exp.Expr:
     return call("LIST_EXTRACT", rows, exp.Literal.number(1))
 
 
+def map_of_keys(node: exp.Expr, kind: Type) -> exp.Expr:
+    """A written map, whose keys have no zeros with signs. Those in arrays and rows keep them, as in Spark."""
+    key = kind.parts[0] if kind is not None and kind.name == "map" else None
+    if key is not None and key.is_float:
+        keys = node.args["keys"]
+        keys.set("expressions", [without_signs(exp.paren(one), key) for one in keys.expressions])
+    return node
+
+
 def _field(row: exp.Expr, name: str, kind: Type, depth: int) -> exp.Expr:
     value: exp.Expr = call("STRUCT_EXTRACT", row, exp.Literal.string(name))
     if kind is not None and has_zeros(kind):

@@ -6,6 +6,7 @@ from sqlglot import exp
 
 from tablestore.errors import InvalidInputError
 from tablestore.sql.duckdb.calls import call, failing, is_not_null, not_negative, refusal, refused_where
+from tablestore.sql.duckdb.functions.functionrule import from_text
 
 _PATH = re.compile(r"\$(?:\.[^.\[\]*'\"\\]+|\[[0-9]+\])+")
 _LONG_CAPITALS = "ŉǰΐΰևẖ-ẚὐ-ὖᾀ-ῼﬀ-ﬗ"
@@ -41,6 +42,9 @@ def substring(node: exp.Substring) -> exp.Expr:
         node.set("start", exp.Case(ifs=[exp.If(this=is_zero, true=exp.Literal.number(1))], default=start))
     if (length := node.args.get("length")) is not None:
         node.set("length", not_negative(length))
+    elif not isinstance(start, exp.Literal):
+        # Behind the least INT so many characters end before the last one.
+        node.set("length", exp.Literal.number(2**31 - 1))
     return node
 
 
@@ -157,10 +161,14 @@ def position(node: exp.StrPosition) -> exp.Expr:
 
 
 def joined(node: exp.ArrayToString) -> exp.Expr:
-    """Writes ``array_join`` by texts that are written out."""
-    if any(not isinstance(one, exp.Literal) for one in (node.expression, node.args.get("null")) if one is not None):
+    """Writes ``array_join`` by texts that are written out. Of NULLs alone it is empty, where DuckDB gives NULL."""
+    instead = node.args.get("null")
+    if any(not isinstance(one, exp.Literal) for one in (node.expression, instead) if one is not None):
         raise refusal("array_join by a text that is computed")
-    return node
+    if instead is not None:
+        return node
+    text = "CASE WHEN LIST_COUNT($0) > 0 THEN ARRAY_TO_STRING($0, $1) WHEN $0 IS NOT NULL THEN '' END"
+    return from_text(text, node.this, node.expression)
 
 
 def short(node: exp.Expr) -> exp.Expr:

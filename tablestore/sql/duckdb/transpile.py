@@ -32,6 +32,8 @@ gives other rows in silence.
     what FILTER leaves out is computed, and may fail        a CASE computes the rest
     equal rows show -0.0 if it is the first zero    0.0
     all sides of AND and OR are computed, and may fail      a CASE goes by their order, but in WHERE, where DuckDB does
+    timestamps and bytes in || and concat                   cast to texts as Spark writes them; floats are refused
+    array_join of NULLs is NULL                             an empty text
     a written text beside a number is rounded               cast to a BIGINT or a DOUBLE, as any text
 
 Known to differ: names of windows, lambdas and intervals without an alias (``resultnames``); a quotient or an average of decimals
@@ -53,6 +55,7 @@ from sqlglot.errors import UnsupportedError as NotInDuckDB
 from tablestore.errors import InvalidInputError
 from tablestore.names import did_you_mean
 from tablestore.sql.binding.binder import Bound, bind_types, query_of_with, tables_of_others
+from tablestore.sql.binding.functiontypes import element
 from tablestore.sql.binding.scopes import Columns
 from tablestore.sql.binding.signatures import arguments_of, function_name
 from tablestore.sql.binding.sqltypes import (
@@ -106,10 +109,11 @@ from tablestore.sql.duckdb.datetimefunctions import (
     seconds,
     strict_date,
 )
-from tablestore.sql.duckdb.floats import ROUNDED, Zeros, round_as_spark, widened_operands, without_signs
+from tablestore.sql.duckdb.floats import ROUNDED, Zeros, map_of_keys, round_as_spark, widened_operands, without_signs
 from tablestore.sql.duckdb.functions.functionrule import FunctionRule, RuleCall, as_type
 from tablestore.sql.duckdb.functions.functiontable import BOUNDS, RULES, SIGNATURES
 from tablestore.sql.duckdb.functions.statisticfunctions import ordered_as_arguments
+from tablestore.sql.duckdb.joinedtexts import texts_of
 from tablestore.sql.duckdb.lateralaliases import field_of_alias, write_out_aliases
 from tablestore.sql.duckdb.lists import computed_subscript, field_of_each, subscript
 from tablestore.sql.duckdb.numbertypes import Widened, cast_to, casts_of, widen, widened_queries
@@ -443,6 +447,7 @@ def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None, 
     casts: dict[int, SqlType] = {}
     numbers: dict[int, SqlType] = {}
     moments: dict[int, SqlType] = {}
+    texts: dict[int, tuple[SqlType, SqlType]] = {}
     zeros = Zeros()
     widened: list[Widened] = []
     for node in nodes:
@@ -467,6 +472,7 @@ def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None, 
             casts.setdefault(id(operand), DOUBLE)
         numbers |= texts_as_numbers(node, bound)
         moments |= as_moments(node, bound)
+        texts |= texts_of(node, bound)
         zeros.note(node, bound)
         widened += widened_queries(node, bound)
     failing = failing_nodes(tree, bound, numbers.keys())
@@ -486,6 +492,8 @@ def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None, 
             rewritten = cast(cast_to(TIMESTAMP, rewritten), compared)
         if (cast_type := casts.get(id(node))) is not None:
             rewritten = cast_to(cast_type, rewritten)
+        if (types := texts.get(id(node))) is not None:
+            rewritten = cast(cast_to(types[1], rewritten), types[0])
         if (signed := zeros.values.get(id(node))) is not None:
             rewritten = without_signs(rewritten, signed)
             if isinstance(node, exp.Column) and isinstance(parent, exp.Select) and key == "expressions":
@@ -499,8 +507,8 @@ def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None, 
             tree = rewritten
         else:
             _put(parent, key, index, rewritten)
-    for query, side_columns, types in reversed(widened):
-        widen(query, side_columns, types)
+    for query, side_columns, side_types in reversed(widened):
+        widen(query, side_columns, side_types)
     zeros.take_signs()
     return tree, columns, conditions
 
@@ -571,6 +579,8 @@ def _change(node: exp.Expr, bound: Bound) -> Callable[[], exp.Expr]:
             return partial(field_of_each, node)
         case exp.Bracket() if _is_computed(node, bound.of(node.this)):
             return partial(computed_subscript, node, bound.of(node.this), bound.of(node.expressions[0]))
+        case exp.Map() | exp.VarMap() if isinstance(node.args.get("keys"), exp.Array):
+            return partial(map_of_keys, node, bound.of(node))
         case exp.MonthsBetween():
             return partial(months_between, node, bound.of(node.this), bound.of(node.expression))
     if (averages := averaged(node)) is not None and not _is_inside(node):
@@ -647,7 +657,6 @@ _MOST_NODES = 50_000
 _NAMES = (exp.Identifier, exp.DataType, exp.DataTypeParam, exp.TableAlias, exp.Var)
 _MAY_FAIL = (exp.Div, exp.IntDiv, exp.Mod, exp.Bracket, exp.Cast, exp.TsOrDsToDate)
 _OF_ITS_OPERAND = (exp.Cast, exp.Bracket, exp.Reverse, exp.Sign, exp.StrToUnix, exp.TimeToUnix, exp.TsOrDsToDate, *ROUNDED)
-_ORDERS = (exp.LT, exp.LTE, exp.GT, exp.GTE)
 _EQUALITIES = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ)
 
 
@@ -656,10 +665,27 @@ def _refuse_order(node: exp.Expr, bound: Bound) -> None:
     names."""
     if isinstance(node, (exp.Max, exp.Min, exp.Ordered)) and _has_parts(bound.of(node.this)):
         raise refusal("an order of rows or arrays, in which a NULL is the least (max_by and min_by take a value)")
-    if isinstance(node, _ORDERS) and (_has_parts(bound.of(node.this)) or _has_parts(bound.of(node.expression))):
+    if any(map(_has_parts, map(bound.of, _ordered(node)))):
         raise refusal("an order of rows or arrays, in which a NULL is the least")
+    if function_name(node) == "sort_array" and _has_parts(element(bound.of(node.this))):
+        raise refusal("sort_array of rows or arrays, in whose order a NULL is the least")
     if isinstance(node, _EQUALITIES) and any(isinstance(side.unnest(), exp.Struct) for side in (node.this, node.expression)):
         raise refusal("a comparison with a written row, whose parts may have other names")
+
+
+def _ordered(node: exp.Expr) -> Sequence[exp.Expr]:
+    """The operands that a node puts in an order."""
+    match node:
+        case exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
+            return node.this, node.expression
+        case exp.Between():
+            return node.this, node.args["low"], node.args["high"]
+        case exp.Greatest() | exp.Least():
+            return node.this, *node.expressions
+        case exp.ArgMax() | exp.ArgMin():
+            return (node.expression,)
+        case _:
+            return ()
 
 
 def _has_parts(kind: Type) -> bool:

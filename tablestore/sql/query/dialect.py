@@ -73,6 +73,12 @@ _OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
 _CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
 
 
+def _as_text(token: Token) -> Token:
+    if token.token_type is not TokenType.RAW_STRING:
+        return token
+    return Token(TokenType.STRING, token.text, token.line, token.col, token.start, token.end, token.comments)
+
+
 def _cast_to(name: str, arguments: Sequence[exp.Expr]) -> exp.Cast:
     """Parses ``bigint(x)`` as a cast: sqlglot does so for other types."""
     return exp.Cast(this=arguments[0] if len(arguments) == 1 else None, to=exp.DataType.build(name))
@@ -175,10 +181,6 @@ class Spark4(Spark):
 
     class Parser(SparkParser):
         STRICT_CAST = True
-        # A text that is written raw is one like any other.
-        _RAW: ClassVar = {TokenType.RAW_STRING: SparkParser.STRING_PARSERS[TokenType.STRING]}
-        STRING_PARSERS: ClassVar = {**SparkParser.STRING_PARSERS, **_RAW}
-        PRIMARY_PARSERS: ClassVar = {**SparkParser.PRIMARY_PARSERS, **_RAW}
         # sqlglot would read more into a path than Spark does.
         FUNCTIONS: ClassVar = {
             **SparkParser.FUNCTIONS,
@@ -190,6 +192,10 @@ class Spark4(Spark):
         FUNCTION_PARSERS: ClassVar = {
             name: parse for name, parse in SparkParser.FUNCTION_PARSERS.items() if name.lower() not in PLAIN_CALLS
         }
+
+        def parse(self, raw_tokens: list[Token], sql: str) -> list[exp.Expr | None]:
+            # A text that is written raw is one like any other, also beside others.
+            return super().parse([_as_text(token) for token in raw_tokens], sql)
 
         def _parse_function_call(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
             first = self._index

@@ -12,6 +12,7 @@ from tablestore.sql.binding.coercion import common
 from tablestore.sql.binding.signatures import Types, always, as_argument
 from tablestore.sql.binding.sqltypes import BIGINT, BOOLEAN, DATE, INT, STRING, VOID, SqlType, Type, array, struct_of
 from tablestore.sql.duckdb.calls import call, refused_where
+from tablestore.sql.duckdb.floats import has_zeros, without_signs
 from tablestore.sql.duckdb.functions.functionrule import MANY, FunctionRule, RuleCall, converted, from_text
 
 _DISTINCT = "LIST_FILTER($0, LAMBDA _value, _at: LIST_POSITION($0, _value) = _at)"
@@ -72,11 +73,8 @@ def _one(text: str) -> Callable[[RuleCall], exp.Expr]:
 
 
 def _without_signs(value: exp.Expr, kind: SqlType) -> exp.Expr:
-    """An array of numbers, with 0.0 for each -0.0."""
-    element = kind.parts[0]
-    if element is None or not element.is_float:
-        return value
-    return from_text(f"LIST_TRANSFORM($0, LAMBDA _value: _value + CAST(0 AS {element}))", value)
+    """An array, with 0.0 for each -0.0 in it."""
+    return without_signs(value, kind) if has_zeros(kind) else value
 
 
 def _compared(call: RuleCall, place: int = 0) -> SqlType:

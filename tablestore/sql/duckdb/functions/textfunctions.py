@@ -34,6 +34,9 @@ _BETWEEN = by_value("bytes_between", (BINARY, INT, INT), BINARY, textvalues.byte
 _PADDED_LEFT = by_value("padded_left", (BINARY, INT, BINARY), BINARY, textvalues.padded_left)
 _PADDED_RIGHT = by_value("padded_right", (BINARY, INT, BINARY), BINARY, textvalues.padded_right)
 _OVERLAID = by_value("overlaid", (BINARY, BINARY, INT, INT), BINARY, textvalues.overlaid)
+# DuckDB leaves an accent behind the letter that it stands on.
+_REVERSED_TEXT = """CASE WHEN STRLEN($0) = LENGTH($0) THEN REVERSE($0)
+    ELSE ARRAY_TO_STRING(LIST_REVERSE(REGEXP_EXTRACT_ALL($0, '(?s).')), '') END"""
 _REVERSED = by_value("reversed_bytes", (BINARY,), BINARY, lambda data: data[::-1])
 _STRICT_BASE64 = by_value("strict_base64", (STRING,), BINARY, textvalues.strict_base64)
 _HEXADECIMAL = by_value("hexadecimal", (STRING,), BINARY, textvalues.hexadecimal)
@@ -212,7 +215,7 @@ def _reversed(call: RuleCall) -> exp.Expr:
     kind = call.type(0)
     if kind.name == "array":
         return call.text("LIST_REVERSE($0)")
-    return _REVERSED.of(call.value(0)) if kind == BINARY else call.text("REVERSE($0)", text(call, 0))
+    return _REVERSED.of(call.value(0)) if kind == BINARY else call.text(_REVERSED_TEXT, text(call, 0))
 
 
 def _compared(call: RuleCall) -> exp.Expr:

@@ -60,11 +60,12 @@ def levenshtein(left: str, right: str) -> int:
 
 
 def jaro_winkler(left: str, right: str) -> float:
-    """The similarity of two texts by Jaro, more for those that begin alike."""
+    """The similarity of two texts by Jaro, more for those that begin alike. Java's characters are counted: the units of UTF-16."""
     if left == right:
         return 1.0
     if not left or not right:
         return 0.0
+    left, right = _units(left), _units(right)
     reach = max(max(len(left), len(right)) // 2 - 1, 0)
     matches = [False] * len(right)
     matched: list[str] = []
@@ -86,6 +87,13 @@ def jaro_winkler(left: str, right: str) -> float:
             break
         prefix += 1
     return jaro + prefix * _BOOST * (1 - jaro)
+
+
+def _units(text: str) -> str:
+    """A text whose characters are the units of another one in UTF-16."""
+    if text.isascii():
+        return text
+    return "".join(map(chr, memoryview(text.encode("utf-16-le")).cast("H")))
 
 
 def luhn_check(digits: str) -> bool:

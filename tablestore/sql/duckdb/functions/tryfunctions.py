@@ -62,7 +62,7 @@ def _tried(call: RuleCall) -> exp.Expr:
 
 
 def _of_decimals(call: RuleCall, operation: type[exp.Binary], sign: str, result: SqlType) -> exp.Expr:
-    left, right = (call.type(place).as_decimal for place in range(2))
+    left, right = (result if kind == VOID else kind.as_decimal for kind in map(call.type, range(2)))
     values = call.value(0, left), call.value(1, right)
     if operation is exp.Mod:
         return call.as_result(_unless_zero(call, divided(exp.Mod(this=values[0], expression=exp.paren(values[1])))))
