@@ -182,19 +182,18 @@ def _unit(interval: exp.Interval) -> str:
     return unit.name.upper().removesuffix("S") if isinstance(unit, exp.Var) else ""
 
 
-def as_moments(node: exp.Expr, bound: Bound) -> dict[int, SqlType]:
-    """The operands of a comparison with a TIMESTAMP that are cast to one, with their types, by their ids."""
+def as_moments(node: exp.Expr, bound: Bound) -> dict[int, tuple[SqlType, SqlType]]:
+    """The operands of a comparison with a date or timestamp that are cast to one, with their types and its, by their ids."""
     if not isinstance(node, (*COMPARISONS, exp.Between, exp.In)):
         return {}
-    kinds = {id(one): (one, bound.of(one)) for one in node.iter_expressions() if not isinstance(one, exp.Query)}
-    if TIMESTAMP not in [kind for _, kind in kinds.values()]:
+    kinds = {id(one): bound.of(one) for one in node.iter_expressions() if not isinstance(one, exp.Query)}
+    moments = {kind for kind in kinds.values() if kind in (DATE, TIMESTAMP, TIMESTAMP_NTZ)}
+    if TIMESTAMP in moments:
+        return {at: (kind, TIMESTAMP) for at, kind in kinds.items() if kind in (DATE, TIMESTAMP_NTZ, STRING) if kind is not None}
+    if len(moments) != 1:
         return {}
-    return {
-        at: kind
-        for at, (one, kind) in kinds.items()
-        if kind in (DATE, TIMESTAMP_NTZ) or (kind == STRING and isinstance(one, exp.Literal))
-        if kind is not None
-    }
+    (moment,) = moments
+    return {at: (STRING, moment) for at, kind in kinds.items() if kind == STRING if moment is not None}
 
 
 def seconds(node: exp.Expr, kind: Type) -> exp.Expr:

@@ -10,6 +10,7 @@ from tablestore.sql.binding.sqltypes import (
     BOOLEAN,
     DATE,
     DOUBLE,
+    FLOAT,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
@@ -21,18 +22,13 @@ from tablestore.sql.binding.sqltypes import (
     written_type,
 )
 from tablestore.sql.duckdb.calls import call, first_shown, in_own_text, is_not_null, refusal, refused_where, unknown_operand
+from tablestore.sql.duckdb.textforms import boolean_of_text, date_of_text, float_of_text, moment_of_text, text_of_moment
 
 _INTEGERS = {exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT}
-_FLOATS = {exp.DType.FLOAT, exp.DType.DOUBLE}
 _TEXTS = {exp.DType.TEXT, exp.DType.VARCHAR, exp.DType.CHAR}
-# Spark cuts off whatever is behind the day.
-_DAY = re.compile(r"\s*([+-]?[0-9]{4,7}-[0-9]{1,2}-[0-9]{1,2})(?:[ T].*)?\s*")
-# A text of a moment that has no time zone: it is the first one that clocks of the session's show so.
-_LOCAL = re.compile(r"\s*[+-]?[0-9]{1,7}(?:-[0-9]{1,2}){0,2}(?:[ T][0-9]{1,2}(?::[0-9]{1,2}){0,2}(?:\.[0-9]*)?)?\s*")
 _FORMS = (
     (_INTEGERS, re.compile(r"\s*[+-]?[0-9]+\s*"), "the digits of a whole number"),
-    ({*_FLOATS, exp.DType.DECIMAL}, re.compile(r"[^_]*"), "a number without underscores"),
-    ({exp.DType.DATE}, _DAY, "a day as yyyy-MM-dd"),
+    ({exp.DType.DECIMAL}, re.compile(r"[^_]*"), "a number without underscores"),
 )
 _ALONE = {BOOLEAN: "boolean", BINARY: "binary"}
 # The least double that is rounded to no FLOAT.
@@ -51,8 +47,6 @@ def cast(node: exp.Cast, kind: Type) -> exp.Expr:
         # A TIMESTAMP has a time zone, and a DECIMAL without digits ten.
         node.set("to", engine_words(to))
     if isinstance(inner, exp.Literal) and inner.is_string:
-        if to == TIMESTAMP:
-            return first_shown(node) if _LOCAL.fullmatch(inner.name) else node
         return call("ENCODE", inner) if to == BINARY else _of_literal(node, inner.name)
     if kind is None:
         raise unknown_operand(f"CAST AS {node.to.sql(dialect='spark')}", node)
@@ -60,8 +54,6 @@ def cast(node: exp.Cast, kind: Type) -> exp.Expr:
         return node
     if to == TIMESTAMP and kind in (DATE, TIMESTAMP_NTZ):
         return first_shown(node)
-    if to == TIMESTAMP and kind == STRING:
-        return first_shown(node, call("REGEXP_FULL_MATCH", inner.copy(), exp.Literal.string(_LOCAL.pattern)))
     if kind.is_nested and to is not None and to.is_nested:
         return _converted(node, kind, to)
     if to is not None:
@@ -78,9 +70,8 @@ def cast(node: exp.Cast, kind: Type) -> exp.Expr:
         return _of_text(node)
     elif target_kind in _TEXTS and kind.name in _NO_TEXTS:
         raise refusal(f"the cast of {_NO_TEXTS[kind.name]} to a text")
-    elif target_kind in _TEXTS and kind == TIMESTAMP:
-        # Without the time zone.
-        node.set("this", exp.Cast(this=inner, to=exp.DataType.build("TIMESTAMP")))
+    elif target_kind in _TEXTS and kind in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
+        return text_of_moment(node, kind)
     return node
 
 
@@ -120,12 +111,18 @@ def _written(number: exp.Expr) -> exp.Expr:
     return exp.Cast(this=double, to=exp.DataType.build("TEXT"))
 
 
-def date_of_text(node: exp.Expr) -> exp.Expr:
-    """Writes ``to_date`` of a text, checked as a cast is."""
-    return _checked(node, exp.DataType.build("DATE"), _DAY, "a day as yyyy-MM-dd")
+def _in_form(node: exp.Cast) -> exp.Expr | None:
+    """A cast of a text to a type of which the two engines read other forms; None if that is another type."""
+    to = written_type(node.to)
+    if to in (TIMESTAMP, TIMESTAMP_NTZ):
+        return moment_of_text(node, to)
+    read = date_of_text if to == DATE else boolean_of_text if to == BOOLEAN else float_of_text if to in (FLOAT, DOUBLE) else None
+    return None if read is None else read(node)
 
 
 def _of_literal(node: exp.Cast, text: str) -> exp.Expr:
+    if (read := _in_form(node)) is not None:
+        return read
     for types, pattern, form in _FORMS:
         if node.to.this not in types:
             continue
@@ -141,6 +138,8 @@ def _of_literal(node: exp.Cast, text: str) -> exp.Expr:
 
 
 def _of_text(node: exp.Cast) -> exp.Expr:
+    if (read := _in_form(node)) is not None:
+        return read
     for types, pattern, form in _FORMS:
         if node.to.this in types:
             return _checked(node, node.to, pattern, form)

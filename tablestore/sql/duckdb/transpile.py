@@ -65,7 +65,6 @@ from tablestore.sql.binding.sqltypes import (
     FLOAT,
     INTERVAL,
     STRING,
-    TIMESTAMP,
     VOID,
     SqlType,
     Type,
@@ -121,7 +120,8 @@ from tablestore.sql.duckdb.quotients import average, average_of_doubles, average
 from tablestore.sql.duckdb.resultnames import name_results
 from tablestore.sql.duckdb.rewrites import NAMED, REWRITES, is_another, whole_aggregate
 from tablestore.sql.duckdb.rowconditions import RowConditions, failing_nodes, row_conditions
-from tablestore.sql.duckdb.sqlcasts import cast, date_of_text, part_by_part
+from tablestore.sql.duckdb.sqlcasts import cast, part_by_part
+from tablestore.sql.duckdb.textforms import date_of_text
 from tablestore.sql.duckdb.textnumbers import texts_as_numbers
 from tablestore.sql.freshnames import fresh_name
 from tablestore.sql.parse.literals import refused_literal
@@ -446,7 +446,7 @@ def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None, 
     changes: list[Callable[[], exp.Expr]] = []
     casts: dict[int, SqlType] = {}
     numbers: dict[int, SqlType] = {}
-    moments: dict[int, SqlType] = {}
+    moments: dict[int, tuple[SqlType, SqlType]] = {}
     texts: dict[int, tuple[SqlType, SqlType]] = {}
     zeros = Zeros()
     widened: list[Widened] = []
@@ -489,7 +489,8 @@ def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None, 
         if (number := numbers.get(id(node))) is not None:
             rewritten = cast(cast_to(number, rewritten), STRING)
         if (compared := moments.get(id(node))) is not None:
-            rewritten = cast(cast_to(TIMESTAMP, rewritten), compared)
+            kind, moment = compared
+            rewritten = cast(cast_to(moment, rewritten), kind)
         if (cast_type := casts.get(id(node))) is not None:
             rewritten = cast_to(cast_type, rewritten)
         if (types := texts.get(id(node))) is not None:

@@ -181,6 +181,11 @@ class Spark4(Spark):
 
     class Parser(SparkParser):
         STRICT_CAST = True
+        # The name of a parameter may be any word.
+        COLON_PLACEHOLDER_TOKENS: ClassVar = {
+            *SparkParser.COLON_PLACEHOLDER_TOKENS,
+            *(token for word, token in Spark.Tokenizer.KEYWORDS.items() if word.isidentifier()),
+        }
         # sqlglot would read more into a path than Spark does.
         FUNCTIONS: ClassVar = {
             **SparkParser.FUNCTIONS,
