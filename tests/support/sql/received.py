@@ -143,7 +143,7 @@ def unplanned(text: str) -> tuple[str, str | None] | None:
             trees = [tree for tree in sqlglot.parse(query, read=DuckDB) if tree is not None]
     except SqlglotError as error:
         return f"what cannot be parsed ({error})", None
-    if len(trees) != 1 or not isinstance(trees[0], (exp.Query, exp.Values, exp.Summarize)):
+    if len(trees) != 1 or not isinstance(trees[0], (exp.Query, exp.Values, exp.Summarize, exp.Pivot)):
         return "what is not one query", None
     (tree,) = trees
     for node in tree.find_all(exp.DML, exp.Command, exp.Create, exp.Drop, exp.Copy, exp.Attach, exp.Set, exp.Pragma):
