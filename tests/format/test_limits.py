@@ -66,6 +66,7 @@ def _as_before(entries: list[ManifestEntry], monkeypatch: pytest.MonkeyPatch) ->
         patch.setattr(
             "tablestore.format.manifest.manifestfile.write_container", lambda *a, **k: write_container(*a, **k, limits=UNLIMITED)
         )
+        patch.setattr("tablestore.format.manifest.avro.BLOCK_RECORDS", 4096)
         return encode_manifest(entries, NONCE)
 
 

@@ -19,6 +19,7 @@ import io
 import json
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -35,7 +36,8 @@ CODEC = "zstandard"
 # from before may say none, which pypaimon does not open.
 CODECS = {"zstd": CODEC, "zstandard": CODEC, "deflate": "deflate", "snappy": "snappy", "null": "null", "none": "null"}
 ZSTD_LEVEL = 3
-BLOCK_RECORDS = 4096
+# Small blocks are decoded side by side (blockcolumns), and these compress no worse than large ones.
+BLOCK_RECORDS = 64
 
 Schema = Any  # a parsed JSON schema: str, list or dict, as Avro has it
 Lighten = Callable[[dict[str, Any]], int]
@@ -132,10 +134,31 @@ def read_blocks(
     lighten: Lighten | None = None,
 ) -> Iterator[list[dict[str, Any]]]:
     """Reads as :func:`read_container` does, one block of records after the other."""
-    if len(data) > limits.max_bytes:
-        over_limit(name, "the size in bytes", len(data), limits.max_bytes)
-    try:
+    with _own_errors(name):
         yield from _blocks(data, name, limits, expected, lighten)
+
+
+def container_blocks(
+    data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS, expected: Schema | None = None
+) -> tuple[Schema, list[tuple[int, bytes]]]:
+    """The schema of a file's records, cleaned, and its decompressed blocks with their record counts. Raises FormatError as
+    :func:`read_blocks` does."""
+    with _own_errors(name):
+        header, frames = _open(data, name, limits, expected)
+        blocks: list[tuple[int, bytes]] = []
+        left = limits.expanded_bytes(len(data))
+        for count, payload in frames:
+            body = decompress(payload, header.codec, name, left)
+            left -= len(body)
+            blocks.append((count, body))
+        return header.schema.plain, blocks
+
+
+@contextmanager
+def _own_errors(name: str) -> Iterator[None]:
+    """Turns the errors of a damaged file, of fastavro and of pyarrow into FormatError."""
+    try:
+        yield
     except FormatError:
         raise
     except (EOFError, ValueError, TypeError, LookupError, OverflowError, OSError, zlib.error, RecursionError) as error:
@@ -146,18 +169,29 @@ def read_blocks(
         raise
 
 
-def _blocks(
-    data: bytes, name: str, limits: Limits, expected: Schema | None, lighten: Lighten | None
-) -> Iterator[list[dict[str, Any]]]:
+@dataclass(frozen=True, slots=True)
+class _Header:
+    codec: str
+    schema: "_ReaderSchema"
+
+
+def _open(data: bytes, name: str, limits: Limits, expected: Schema | None) -> tuple[_Header, Iterator[tuple[int, bytes]]]:
+    """The header of a file, and its blocks as they are stored, with their record counts."""
+    if len(data) > limits.max_bytes:
+        over_limit(name, "the size in bytes", len(data), limits.max_bytes)
     reader = _Cursor(data, name)
     if reader.take(4) != AVRO_MAGIC:
         raise _corrupt(name, f"expected an Avro container file, found {data[:4]!r} at its start")
     metadata = _read_metadata(reader, limits)
     sync = reader.take(16)
     codec = metadata.get("avro.codec", b"null").decode("ascii", "replace")
-    schema = _reader_schema(metadata.get("avro.schema", b""), name, limits, expected)
-    allowed, most_records = limits.expanded_bytes(len(data)), limits.records(len(data))
-    kept_bytes = passed = records = 0
+    header = _Header(codec, _reader_schema(metadata.get("avro.schema", b""), name, limits, expected))
+    return header, _frames(reader, sync, limits)
+
+
+def _frames(reader: "_Cursor", sync: bytes, limits: Limits) -> Iterator[tuple[int, bytes]]:
+    name, most_records = reader.name, limits.records(len(reader.data))
+    records = 0
     while not reader.at_end():
         count, size = reader.long(), reader.long()
         if count < 0 or size < 0:
@@ -168,6 +202,17 @@ def _blocks(
         if reader.take(16) != sync:
             raise _corrupt(name, "a block does not end with the sync marker of the file")
         records += count
+        yield count, payload
+
+
+def _blocks(
+    data: bytes, name: str, limits: Limits, expected: Schema | None, lighten: Lighten | None
+) -> Iterator[list[dict[str, Any]]]:
+    header, frames = _open(data, name, limits, expected)
+    codec, schema = header.codec, header.schema
+    allowed = limits.expanded_bytes(len(data))
+    kept_bytes = passed = 0
+    for count, payload in frames:
         try:
             body = decompress(payload, codec, name, allowed - kept_bytes)
         except FormatError as error:
@@ -369,8 +414,10 @@ def _writer_schema(text: str) -> tuple[str, Schema]:
 
 @dataclass(frozen=True, slots=True)
 class _ReaderSchema:
-    """The schema that a file's records are read by: all of a block as one array, or one record at a time."""
+    """The schema that a file's records are read by: all of a block as one array, or one record at a time. ``plain``: not yet
+    parsed."""
 
+    plain: Schema
     array: Schema
     record: Schema
     may_be_null: bool
@@ -393,7 +440,10 @@ def _parsed_reader_schema(text: bytes, expected: str | None, limits: Limits) -> 
     if expected is not None:
         _check_compatible(record, json.loads(expected), where, "")
     return _ReaderSchema(
-        fastavro.parse_schema({"type": "array", "items": cleaned}), fastavro.parse_schema(cleaned), cleaned is not record
+        cleaned,
+        fastavro.parse_schema({"type": "array", "items": cleaned}),
+        fastavro.parse_schema(cleaned),
+        cleaned is not record,
     )
 
 

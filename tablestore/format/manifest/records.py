@@ -35,6 +35,7 @@ class RecordFormat:
         fields: list[dict[str, object]] = [] if version is None else [{"name": "_VERSION", "type": "int"}]
         fields += [_field(column) for column in columns]
         self.schema = RecordSchema({"type": "record", "name": name, "fields": fields})
+        self.columns = tuple(columns)
         self._version, self._what = version, what
         self._names = [column.name for column in columns]
         self._attributes = [column.attribute for column in columns]
