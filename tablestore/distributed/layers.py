@@ -27,8 +27,9 @@ from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.lsm.keyorder import KeyOrder
 from tablestore.lsm.run import Section
 from tablestore.store.context import TableContext
+from tablestore.store.scan.filepruning import file_pruning
 from tablestore.store.scan.splitreader import SplitReader
-from tablestore.store.scan.splits import Split, file_pruning
+from tablestore.store.scan.splits import Split
 from tablestore.types.datatypes import INTEGER_ROOTS, AtomicType, Field
 from tablestore.types.filter.predicate import Predicate, evaluate, keep_only
 

@@ -11,9 +11,13 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Generic, TypeVar
 
+import numpy as np
+import numpy.typing as npt
+
 from tablestore.errors import NotFoundError
 from tablestore.format.manifest.avro import CODEC
 from tablestore.format.manifest.datafile import DataFileMeta
+from tablestore.format.manifest.entrycolumns import EntryColumns, decode_manifests
 from tablestore.format.manifest.indexmanifest import IndexEntry, decode_index_manifest, encode_index_manifest
 from tablestore.format.manifest.liveset import live_entries
 from tablestore.format.manifest.manifestfile import ManifestEntry, decode_manifest, encode_manifest, entry_bytes
@@ -32,31 +36,35 @@ from tablestore.io.filestore import FileStore
 from tablestore.types.datatypes import DataType
 
 V = TypeVar("V")
+Keeps = Callable[[EntryColumns], npt.NDArray[np.bool_]]
+"""True for each entry that is to be read."""
 
 # The usual target size of a manifest file, before compression. Readers take twice as much, whatever it compresses to.
 MANIFEST_BYTES = 8 * 1024 * 1024
 CACHED_BYTES = 256 * 1024 * 1024
 # The bytes in memory of an entry's objects, beside its own.
 _OBJECT_BYTES = 1_100
+# Manifests of fewer entries are read as objects: they are small, and read again and again.
+_FEW_ENTRIES = 1_000
 
 
-class _EntryCache(Generic[V]):
+class _Cache(Generic[V]):
     """Least recently used values by place, bounded by the memory they take. Thread-safe."""
 
     def __init__(self, budget: int, size_of: Callable[[V], int]) -> None:
         self._budget, self._used, self._size_of = budget, 0, size_of
-        self._values: OrderedDict[str, tuple[V, ...]] = OrderedDict()
+        self._values: OrderedDict[str, V] = OrderedDict()
         self._sizes: dict[str, int] = {}
         self._lock = Lock()
 
-    def get(self, name: str) -> tuple[V, ...] | None:
+    def get(self, name: str) -> V | None:
         with self._lock:
             if (value := self._values.get(name)) is not None:
                 self._values.move_to_end(name)
             return value
 
-    def put(self, name: str, value: tuple[V, ...]) -> None:
-        size = sum(map(self._size_of, value)) + _OBJECT_BYTES
+    def put(self, name: str, value: V) -> None:
+        size = self._size_of(value) + _OBJECT_BYTES
         with self._lock:
             if name in self._values or size > self._budget:
                 return
@@ -71,8 +79,9 @@ class DecodedManifests:
     """Manifests and lists as they were read or written, by their places."""
 
     def __init__(self) -> None:
-        self.manifests: _EntryCache[ManifestEntry] = _EntryCache(CACHED_BYTES, lambda entry: entry_bytes(entry) + _OBJECT_BYTES)
-        self.lists: _EntryCache[ManifestFile] = _EntryCache(CACHED_BYTES, _list_entry_bytes)
+        self.manifests: _Cache[tuple[ManifestEntry, ...]] = _Cache(CACHED_BYTES, _entries_bytes)
+        self.columns: _Cache[EntryColumns] = _Cache(CACHED_BYTES, lambda columns: columns.size_bytes)
+        self.lists: _Cache[tuple[ManifestFile, ...]] = _Cache(CACHED_BYTES, _list_bytes)
 
 
 @dataclass(kw_only=True)
@@ -127,6 +136,23 @@ class Manifests:
             entries = decode_manifest(self._read(name), place)
             self._decoded.manifests.put(place, entries)
         return entries
+
+    def matching(self, manifests: Sequence[ManifestFile], keeps: Keeps) -> Iterator[tuple[ManifestEntry, ...]]:
+        """The entries of each manifest, of large ones only those that ``keeps`` is true for. Memory: the columns of some manifests
+        at a time, beside the cache."""
+        large = [self._describe(m.file_name) for m in manifests if m.num_added + m.num_deleted > _FEW_ENTRIES]
+        held = {place: columns for place in large if (columns := self._decoded.columns.get(place)) is not None}
+        missing = [(place, place.rpartition("/")[2]) for place in large if place not in held]
+        decoded = decode_manifests((place, self._read(name)) for place, name in missing)
+        for manifest in manifests:
+            if manifest.num_added + manifest.num_deleted <= _FEW_ENTRIES:
+                yield self.read_manifest(manifest.file_name)
+                continue
+            place = self._describe(manifest.file_name)
+            if (columns := held.get(place)) is None:
+                columns = next(decoded)
+                self._decoded.columns.put(place, columns)
+            yield columns.take(np.flatnonzero(keeps(columns))).entries()
 
     def read_index(self, snapshot: Snapshot) -> tuple[IndexEntry, ...]:
         """The live index files of a snapshot."""
@@ -239,9 +265,13 @@ def _parts(entries: Sequence[ManifestEntry]) -> Iterator[Sequence[ManifestEntry]
         yield entries[start:]
 
 
-def _list_entry_bytes(manifest: ManifestFile) -> int:
-    stats = manifest.partition_stats
-    return _OBJECT_BYTES + len(stats.min_values) + len(stats.max_values)
+def _entries_bytes(entries: tuple[ManifestEntry, ...]) -> int:
+    return sum(map(entry_bytes, entries)) + _OBJECT_BYTES * len(entries)
+
+
+def _list_bytes(manifests: tuple[ManifestFile, ...]) -> int:
+    stats = [manifest.partition_stats for manifest in manifests]
+    return _OBJECT_BYTES * len(manifests) + sum(len(bounds.min_values) + len(bounds.max_values) for bounds in stats)
 
 
 def max_sequence_number(files: Iterable[DataFileMeta]) -> int:

@@ -19,8 +19,9 @@ from tablestore.lsm.keyorder import KeyOrder
 from tablestore.lsm.run import partition_intervals
 from tablestore.sql.duckdb.rowconditions import RowConditions
 from tablestore.store.context import TableContext
+from tablestore.store.scan.filepruning import file_pruning
 from tablestore.store.scan.splitreader import SplitReader
-from tablestore.store.scan.splits import Split, file_pruning
+from tablestore.store.scan.splits import Split
 from tablestore.table.read.scan import ArrowSource, ReadOptimizedScan, Scan, check_columns
 from tablestore.types.datatypes import AtomicType, Field, TypeRoot
 from tablestore.types.filter.predicate import IsNull, keep_only

@@ -40,7 +40,7 @@ _STATS_PARTS = (
     ("null_counts", "_NULL_COUNTS", pa.list_(pa.int64())),
 )
 # Blocks that are decoded together are at most so long: more side by side is not faster.
-_GROUP_BYTES = 96 << 20
+_GROUP_BYTES = 48 << 20
 _LONGEST_NAME = 1024
 
 

@@ -16,10 +16,12 @@ from tablestore.errors import FormatError, UnsupportedError
 from tablestore.format.binaryrow import EMPTY_ROW, encode_row
 from tablestore.format.bucket import bucket_of
 from tablestore.format.manifest.datafile import DataFileMeta
+from tablestore.format.manifest.entrycolumns import EntryColumns
 from tablestore.format.manifest.indexmanifest import DELETION_VECTORS, HASH, DeletionVectorRange, IndexEntry
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.manifest.manifestlist import ManifestFile
 from tablestore.format.stats import EMPTY_STATS, ColumnStats, SimpleStats, StatsCollector, encode_stats
+from tablestore.store.scan.entrypruning import EntryPruning
 from tablestore.store.scan.splits import OPEN_COST_BYTES, Split, plan_splits, prune_manifests
 from tablestore.store.settings import table_settings
 from tablestore.types.arrowtypes import fields_from_arrow
@@ -97,6 +99,13 @@ def planned(
     return plan_splits(live, index, schema, table_settings(schema), predicate, **{"file_fields": {}, **given})
 
 
+def narrowed(live: Sequence[ManifestEntry], schema: TableSchema, predicate: Predicate) -> list[ManifestEntry]:
+    """The entries of a large manifest that are looked at one by one."""
+    stands_alone = not schema.is_keyed or table_settings(schema).deletion_vectors
+    mask = EntryPruning(schema, predicate, stands_alone=stands_alone).keeps(EntryColumns.of(live))
+    return [one for one, keep in zip(live, mask.tolist(), strict=True) if keep]
+
+
 def names(splits: Iterable[Split]) -> list[str]:
     return [file.file_name.removesuffix(".parquet") for split in splits for file in split.files]
 
@@ -170,9 +179,11 @@ def test_a_keyed_table_merges_to_the_same_rows_without_what_is_left_out(written,
     buckets_of_all: dict[tuple[bytes, int], list[DataFileMeta]] = defaultdict(list)
     for one in live:
         buckets_of_all[one.partition, one.bucket].append(one.file)
-    splits = planned(live, schema, predicate, split_bytes=split_bytes)
-    read = [row for split in splits for section in split.sections for row in merged(section.files)]
-    assert kept(read, predicate) == kept([row for files in buckets_of_all.values() for row in merged(files)], predicate)
+    expected = kept([row for files in buckets_of_all.values() for row in merged(files)], predicate)
+    for looked_at in (live, narrowed(live, schema, predicate)):
+        splits = planned(looked_at, schema, predicate, split_bytes=split_bytes)
+        read = [row for split in splits for section in split.sections for row in merged(section.files)]
+        assert kept(read, predicate) == expected
 
 
 append_rows = st.lists(st.tuples(st.sampled_from(POOLS["id"]), xs, texts), min_size=1, max_size=4)
@@ -187,10 +198,11 @@ def test_an_append_table_gives_the_same_rows_without_what_is_left_out(written, p
         entry(file_of(str(n), stored[f"{n}.parquet"], schema, statistics=how), partition=partition, total_buckets=-1)
         for n, (partition, _, how) in enumerate(written)
     ]
-    splits = planned(live, schema, predicate)
-    assert not any(split.needs_merge for split in splits)
-    read = [row for split in splits for file in split.files for row in stored[file.file_name]]
-    assert kept(read, predicate) == kept([row for rows in stored.values() for row in rows], predicate)
+    for looked_at in (live, narrowed(live, schema, predicate)):
+        splits = planned(looked_at, schema, predicate)
+        assert not any(split.needs_merge for split in splits)
+        read = [row for split in splits for file in split.files for row in stored[file.file_name]]
+        assert kept(read, predicate) == kept([row for rows in stored.values() for row in rows], predicate)
 
 
 @settings(max_examples=50)
@@ -214,6 +226,8 @@ def test_files_with_vectors_stand_alone_and_bring_their_vectors(written, predica
 
     visible = [n for n, (_, _, level, _) in enumerate(written) if level > 0]
     assert kept(rows_of(map(int, names(splits))), predicate) == kept(rows_of(visible), predicate)
+    coarse = planned(narrowed(live, schema, predicate), schema, predicate, index, split_bytes=1)
+    assert kept(rows_of(map(int, names(coarse))), predicate) == kept(rows_of(visible), predicate)
 
 
 def vectors(name: str, *ranges: tuple[str, int], index_type: str = DELETION_VECTORS) -> IndexEntry:
