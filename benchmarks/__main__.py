@@ -20,6 +20,7 @@ from benchmarks import (
     bench_merge,
     bench_pushdown,
     bench_refresh,
+    bench_scale,
     bench_scan,
     bench_small,
     bench_spark,
@@ -58,6 +59,7 @@ class Suite(StrEnum):
     PUSHDOWN = "pushdown"
     SQL = "sql"
     REFRESH = "refresh"
+    SCALE = "scale"
     TPCH = "tpch"
     TPCDS = "tpcds"
 
@@ -125,6 +127,8 @@ def main(
             bench_pushdown.run(setting)
         if suite in (Suite.ALL, Suite.REFRESH):
             bench_refresh.run(setting)
+        if suite in (Suite.ALL, Suite.SCALE):
+            bench_scale.run(setting)
         if suite in (Suite.ALL, Suite.SQL):
             bench_sql.run(setting)
         if suite in (Suite.ALL, Suite.TPCH):

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tablestore as ts
-from benchmarks import bench_changelog, bench_commit, bench_engines, bench_scan, bench_small, bench_write, floors, ours
+from benchmarks import bench_changelog, bench_commit, bench_engines, bench_scale, bench_scan, bench_small, bench_write, floors, ours
 from benchmarks.digest import digest
 from benchmarks.measure import Case, Sample, Timing, WrongRows, stopwatch, take_turns
 from benchmarks.peers import Mode
@@ -327,6 +327,16 @@ def test_the_changelog_benchmark_measures_exact_changes_and_takes_its_bars(tmp_p
     assert set(result.timings) == {"scan of the key column"} | kept | cold
     assert len(result.timings["lookup"].samples) == bench_changelog.COMMITS_PER_REPEAT
     assert len(setting.report.bars) == 6 and all(bar.measured is not None for bar in setting.report.bars)
+
+
+@pytest.mark.deep
+def test_plans_and_commits_are_measured_by_the_number_of_files(tmp_path: Path) -> None:
+    setting = replace(small_setting(tmp_path), rows=2_000)
+    bench_scale.run(setting)
+    *plans, commits = setting.report.results
+    assert [result.name for result in plans] == [f"cold plan of {name}" for name in bench_scale.FILTERS]
+    assert list(commits.timings) == ["100 files", "200 files"], "the smallest sizes are one"
+    assert [bar.name for bar in setting.report.bars] == ["commit beside 200 files / 100"]
 
 
 @pytest.mark.deep
