@@ -75,7 +75,7 @@ def execute(
             source.place(error, _object_of(statement))
         raise
     assert isinstance(result, Result)
-    return result.noting(*hint_notices(session, statement))
+    return result.noting(*hint_notices(session, statement, source))
 
 
 def _kind_of(statement: "Statement") -> str:

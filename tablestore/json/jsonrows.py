@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from tablestore.errors import FormatError
-from tablestore.json.jsontimes import times_from_texts, times_with_or_without_zone
+from tablestore.json.jsontimestamps import times_from_texts, times_with_or_without_zone
 from tablestore.json.jsonvalues import WrittenNumber, parse_object
 from tablestore.types.arrowtypes import from_arrow_type
 from tablestore.types.numbercast import to_decimal, to_float

@@ -23,7 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.json.jsontimes import time_texts
+from tablestore.json.jsontimestamps import time_texts
 from tablestore.types.arrays import text_scalar
 
 Bytes = npt.NDArray[np.uint8]

@@ -10,7 +10,7 @@ import pytest
 
 from tablestore.format.snapshot import CommitKind
 from tablestore.io.memory import MemoryFileStore
-from tablestore.lsm.compaction.picking import pick_range, sorted_runs
+from tablestore.lsm.compaction.keyedcompaction import pick_range, sorted_runs
 from tablestore.lsm.functions.mergefunction import MergeFunction
 from tablestore.lsm.keyorder import KeyOrder
 from tablestore.lsm.run import levels

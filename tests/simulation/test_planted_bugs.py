@@ -10,7 +10,7 @@ from tablestore.errors import TablestoreError
 from tablestore.format.binaryrow import decode_row
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.memory import MemoryFileStore
-from tablestore.lsm.compaction import picking as compaction_module
+from tablestore.lsm.compaction import keyedcompaction as compaction_module
 from tablestore.lsm.keyorder import KeyOrder
 from tablestore.store import deletionvectors as deletionvectors_module
 from tablestore.store.commit import committer as commit_module

@@ -15,7 +15,7 @@ import duckdb
 
 from tablestore.environment.engine import Function
 from tablestore.errors import InvalidInputError
-from tablestore_duckdb.functions import create_function
+from tablestore_duckdb.pythonfunctions import create_function
 
 # A name that is not there is no variable of some module, and no query makes DuckDB fetch or load code.
 _CLOSED: dict[str, str | bool | int | float | list[str]] = {

@@ -106,7 +106,7 @@ class DuckDBEngine:
 
     def register_function(self, name: str, function: Function) -> None:
         """Lets queries call a function, by column or by value. Raises InvalidInputError if its types are not known."""
-        from tablestore_duckdb.functions import create_function
+        from tablestore_duckdb.pythonfunctions import create_function
 
         with self._alone(function.name):
             create_function(self._sessions.connection, name, function)

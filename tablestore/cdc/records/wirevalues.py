@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from tablestore.cdc.records.wholenumbers import refuse_changed_texts
 from tablestore.json.jsonrows import carrier, decode_base64, from_carrier
 from tablestore.json.jsontext import content
-from tablestore.json.jsontimes import times_from_texts
+from tablestore.json.jsontimestamps import times_from_texts
 from tablestore.types.arrays import one_chunk
 from tablestore.types.arrowtypes import to_arrow_type
 from tablestore.types.conform import conform

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from tablestore.cli.text.safetext import UNSAFE, UNSAFE_CLASS
 from tablestore.json.jsontext import concat, content, plain_texts, rows_to_json, text_bytes
-from tablestore.json.jsontimes import time_texts
+from tablestore.json.jsontimestamps import time_texts
 from tablestore.types.arrays import text_scalar
 
 # The texts of a slice stay below the 2 GiB that one Arrow array can hold, whatever the rows are and however they are escaped.

@@ -44,7 +44,8 @@ from tablestore.types.datatypes import Field
 from tablestore.types.expression.agreement import Agreed, agreed_condition, agreed_store, agreed_value
 from tablestore.types.expression.assignment import assigned_values
 from tablestore.types.expression.coercion import cast_to
-from tablestore.types.expression.expression import Column, Expression
+from tablestore.types.expression.evaluate import evaluate_expression
+from tablestore.types.expression.expression import Column, Expression, constants_of
 from tablestore.types.expression.sqlexpression import ExpressionReader
 from tablestore.types.expression.sqltree import parse_tree
 from tablestore.types.filter.filters import check_depth
@@ -211,7 +212,12 @@ def _agreed_value(text: str, columns: DirectColumns, column: tuple[str, ...]) ->
     if not agreed_value(value, columns.type, target.type):
         return None
     # An engine may compute what has no column, and fail there, although there is no row.
-    assigned_values(value, target, no_rows(lambda column: columns.type(column.name)))
+    nothing = no_rows(lambda column: columns.type(column.name))
+    for constant in constants_of(value):
+        if constant is value:
+            assigned_values(value, target, nothing)
+        else:
+            evaluate_expression(constant, nothing)
     return target.name, value
 
 

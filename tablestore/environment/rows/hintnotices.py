@@ -12,6 +12,7 @@ from tablestore.environment.result import Notice, hints_left_out, reads_one_snap
 from tablestore.environment.rows.dynamicoptions import changes_nothing
 from tablestore.environment.session.objects import ConnectorTable, View
 from tablestore.environment.session.session import Place, Session
+from tablestore.environment.source import Source
 from tablestore.sql.query.hints import engine_hints
 from tablestore.sql.query.tablereferences import Reference, references_in
 from tablestore.sql.query.tokenstream import Tokens
@@ -19,9 +20,11 @@ from tablestore.sql.source import Fragment
 from tablestore.sql.sqldialect import SqlDialect
 
 
-def hint_notices(session: Session, statement: object) -> Iterator[Notice]:
-    """One notice for each kind of hint that does nothing in a statement that has succeeded."""
-    hinted = any(map(_has_hints, _fragments(statement)))
+def hint_notices(session: Session, statement: object, source: Source) -> Iterator[Notice]:
+    """One notice for each kind of hint that does nothing in a statement that has succeeded. ``source``: the text that it was read
+    from, if it was."""
+    hinted = source.text == "" or _has_hints(source.text)
+    hinted = hinted and any(map(_has_hints, _fragments(statement)))
     for view in session.objects.views():
         hinted = hinted or (isinstance(view, View) and view.dialect is SqlDialect.SPARK and _has_hints(view.query))
     if not hinted:

@@ -93,8 +93,12 @@ class FilePruning:
         return may_match(self._key, self._key_ranges(file))
 
     def file_may_match(self, predicate: Predicate, file: DataFileMeta) -> bool:
-        ranges = {**self._value_ranges(file), **self._key_ranges(file)}
-        return may_match(predicate, ranges)
+        """True if a file may hold a row for which a predicate holds."""
+        keys = self._key_ranges(file)
+        # The key says so of most files, without the statistics of the other columns.
+        if self._key is not None and not may_match(self._key, keys):
+            return False
+        return may_match(predicate, {**self._value_ranges(file), **keys})
 
     def _key_ranges(self, file: DataFileMeta) -> dict[str, ColumnRange]:
         if not self._schema.is_keyed:

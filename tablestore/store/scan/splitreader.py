@@ -84,8 +84,8 @@ class SplitReader:
     @property
     def arrow_schema(self) -> pa.Schema:
         """The schema of the batches."""
-        positions = POSITION_FIELDS if self.positions else ()
-        return to_arrow_schema([*map(self.schema.field, self.columns), *positions])
+        fields = list(map(self.schema.arrow_schema.field, self.columns))
+        return pa.schema([*fields, *to_arrow_schema(POSITION_FIELDS)] if self.positions else fields)
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:
         """The split's rows; those of a keyed table in key order within each section.

@@ -17,7 +17,7 @@ from tablestore.errors import NotFoundError, TablestoreError
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.htmltext import PrintedInNotebooks
-from tablestore.lsm.compaction.picking import WHOLE_REASONS
+from tablestore.lsm.compaction.keyedcompaction import WHOLE_REASONS
 from tablestore.options import MIB
 from tablestore.progress import Progress, no_progress
 from tablestore.store.commit.committer import CommitRequest

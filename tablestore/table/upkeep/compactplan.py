@@ -18,7 +18,7 @@ from tablestore.lazy import lazy
 from tablestore.lsm.compaction.appendcompaction import pick_append
 from tablestore.lsm.compaction.compactiontask import CompactionPolicy, CompactionTask
 from tablestore.lsm.compaction.deleteratio import pick_by_delete_ratio, with_rewrites
-from tablestore.lsm.compaction.picking import pick_compaction, pick_full, sorted_runs
+from tablestore.lsm.compaction.keyedcompaction import pick_compaction, pick_full, sorted_runs
 from tablestore.lsm.keyorder import KeyOrder
 from tablestore.lsm.run import levels
 from tablestore.store.compact.bucketcompaction import BucketFiles

@@ -70,6 +70,17 @@ def columns_of(expression: Expression) -> frozenset[Column]:
     return frozenset(part for part in _parts(expression) if isinstance(part, Column))
 
 
+def constants_of(expression: Expression) -> Iterator[Expression]:
+    """The largest parts of an expression that look at no column."""
+    stack = [expression]
+    while stack:
+        part = stack.pop()
+        if columns_of(part):
+            stack += _operands(part)
+        else:
+            yield part
+
+
 def _parts(expression: Expression) -> Iterator[Expression]:
     stack = [expression]
     while stack:

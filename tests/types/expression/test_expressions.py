@@ -11,7 +11,7 @@ import pytest
 import tablestore as ts
 from tablestore.errors import InvalidInputError, TablestoreError, UnsupportedError
 from tablestore.types.expression.evaluate import ColumnValues, evaluate_expression
-from tablestore.types.expression.expression import expression_text
+from tablestore.types.expression.expression import constants_of, expression_text
 from tablestore.types.expression.sqlexpression import column_finder, parse_expression_text
 
 NAN, INF = math.nan, math.inf
@@ -140,6 +140,21 @@ def test_long_sums_and_lists_are_computed() -> None:
     assert value_of(f"upper(s) IN ({texts}, 'INK')").to_pylist() == [True, False, False, None, False, False]
     assert value_of(" OR ".join(["i + 0 = 1"] * 5000)).to_pylist() == [True, False, False, None, False, False]
     assert value_of(" + ".join(["id"] * 1000)).to_pylist() == [1000 * number for number in range(6)]
+
+
+@pytest.mark.parametrize(
+    ("text", "constants"),
+    [
+        ("a + 2", ["2"]),
+        ("1 / 0", ["(1 / 0)"]),
+        ("CASE WHEN a > 0 THEN a ELSE 1 / 0 END", ["(1 / 0)", "0"]),
+        ("CAST(7 AS BIGINT) * (a + 1)", ["1", "CAST(7 AS BIGINT)"]),
+        ("a + a", []),
+    ],
+)
+def test_constants_are_the_largest_parts_without_a_column(text: str, constants: list[str]) -> None:
+    expression = parse_expression_text(text, column_finder({"": ["a"]}, "expression"))
+    assert sorted(map(expression_text, constants_of(expression))) == sorted(constants)
 
 
 def test_a_float_as_a_decimal_has_the_digits_that_it_is_written_with_rounded_half_away_from_zero() -> None:

@@ -7,7 +7,7 @@ from sqlglot import exp
 from tablestore.sql.binding.coercion import common
 from tablestore.sql.binding.signatures import ResultOf, Types, always
 from tablestore.sql.binding.sqltypes import BIGINT, BINARY, BOOLEAN, DOUBLE, INT, STRING, VOID, Type
-from tablestore.sql.duckdb import texts
+from tablestore.sql.duckdb import textrewrites
 from tablestore.sql.duckdb.calls import failing
 from tablestore.sql.duckdb.functions import textvalues
 from tablestore.sql.duckdb.functions.argumenttypes import binary, integer, text, written_text
@@ -171,7 +171,7 @@ def _masked(call: RuleCall) -> exp.Expr:
 def _part(call: RuleCall) -> exp.Expr:
     """Writes ``substring``, ``left`` and their like: those of bytes here."""
     if call.types[0] != BINARY:
-        return texts.substring(call.node) if isinstance(call.node, exp.Substring) else _end(call)
+        return textrewrites.substring(call.node) if isinstance(call.node, exp.Substring) else _end(call)
     if call.name == "left":
         return _BETWEEN.of(call.value(0), exp.cast(exp.Literal.number(1), "INT"), integer(call, 1))
     if call.name == "right":

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.format.stats import EMPTY_STATS
 from tablestore.lsm.compaction.compactiontask import CompactionPolicy, CompactionTask, size_of
-from tablestore.lsm.compaction.picking import pick_compaction, pick_full, sorted_runs
+from tablestore.lsm.compaction.keyedcompaction import pick_compaction, pick_full, sorted_runs
 from tablestore.lsm.run import levels
 
 KEYS = 200

@@ -1,4 +1,4 @@
-"""Registers functions of Python's in DuckDB. A null comes as None, as in Spark."""
+"""Registers functions of Python's, which users hand in, in DuckDB. A null comes as None, as in Spark."""
 
 from collections.abc import Callable
 from inspect import Parameter, Signature, isgeneratorfunction

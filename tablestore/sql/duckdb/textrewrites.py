@@ -1,4 +1,4 @@
-"""Writes functions of texts with Spark's meaning."""
+"""Rewrites calls of text functions, LIKE and regular expressions for DuckDB, with Spark's meaning."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Picks the next compaction of a bucket (universal compaction within a budget). Pure: the live files in, a task out.
+"""Picks the next compaction of a bucket of a keyed table (universal, within a budget). Pure: the live files in, a task out.
 
     newest   level 0   [..] [..] [......]      each flush a run of its own; they overlap
              level 3   [...][...][....]        a run is cut where files of the oldest run end,
