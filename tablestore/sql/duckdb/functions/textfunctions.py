@@ -1,18 +1,43 @@
 """Writes functions of texts and bytes with Spark's meaning."""
 
+import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from sqlglot import exp
 
 from tablestore.sql.binding.coercion import common
 from tablestore.sql.binding.signatures import ResultOf, Types, always
-from tablestore.sql.binding.sqltypes import BIGINT, BINARY, BOOLEAN, DOUBLE, INT, STRING, VOID, Type
+from tablestore.sql.binding.sqltypes import BIGINT, BINARY, BOOLEAN, DOUBLE, INT, STRING, VOID, SqlType, Type
 from tablestore.sql.duckdb import texts
 from tablestore.sql.duckdb.calls import failing
 from tablestore.sql.duckdb.functions import textvalues
 from tablestore.sql.duckdb.functions.argumenttypes import binary, integer, text, written_text
-from tablestore.sql.duckdb.functions.functionrule import MANY, FunctionRule, RuleCall
-from tablestore.sql.duckdb.functions.valuefunctions import by_value
+from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
+from tablestore.sql.duckdb.functions.functionrule import MANY, FunctionRule, RuleCall, from_text
+from tablestore.sql.duckdb.functions.valuefunctions import by_value, over_texts
+
+
+def _between_alike(name: str, of: SqlType, result: SqlType, call: Callable[[Any, str], Any]) -> ArrowFunction:
+    """A function between texts and bytes by a character set, of which UTF-8 changes no byte, and others none of ASCII."""
+    function = by_value(name, (of, STRING), result, call)
+
+    def over(values: pa.Array, charsets: pa.Array) -> pa.Array:
+        names = charsets.unique().to_pylist()
+        if len(names) == 1 and names[0] is not None and names[0].upper() in ("UTF-8", "US-ASCII", "ISO-8859-1"):
+            try:
+                texts = values.cast(pa.string())
+            except pa.ArrowInvalid:
+                return function.call(values, charsets)
+            if names[0].upper() == "UTF-8" or pc.all(pc.string_is_ascii(texts), min_count=0).as_py():
+                return texts.cast(pa.binary()) if result == BINARY else texts
+        return function.call(values, charsets)
+
+    return replace(function, call=over)
+
 
 _SOUNDEX = by_value("soundex", (STRING,), STRING, textvalues.soundex)
 _LEVENSHTEIN = by_value("levenshtein", (STRING, STRING), INT, textvalues.levenshtein)
@@ -24,12 +49,12 @@ _INSTR = by_value("instr", (STRING, STRING, INT, INT), INT, textvalues.instr)
 _UNBASE64 = by_value("unbase64", (STRING,), BINARY, textvalues.unbase64)
 _TO_BASE32 = by_value("to_base32", (BINARY,), STRING, textvalues.to_base32)
 _FROM_BASE32 = by_value("from_base32", (STRING,), BINARY, textvalues.from_base32)
-_ENCODE = by_value("encode", (STRING, STRING), BINARY, textvalues.encode)
-_DECODE = by_value("decode", (BINARY, STRING), STRING, textvalues.decode)
-_IS_UTF8 = by_value("is_valid_utf8", (BINARY,), BOOLEAN, textvalues.is_utf8)
-_UTF8 = by_value("validate_utf8", (BINARY,), STRING, textvalues.utf8)
-_UTF8_OR_NONE = by_value("try_validate_utf8", (BINARY,), STRING, textvalues.utf8_or_none)
-_MADE_UTF8 = by_value("make_valid_utf8", (BINARY,), STRING, textvalues.made_utf8)
+_ENCODE = _between_alike("encode", STRING, BINARY, textvalues.encode)
+_DECODE = _between_alike("decode", BINARY, STRING, textvalues.decode)
+_IS_UTF8 = over_texts(by_value("is_valid_utf8", (BINARY,), BOOLEAN, textvalues.is_utf8), lambda texts: pc.equal(texts, texts))
+_UTF8 = over_texts(by_value("validate_utf8", (BINARY,), STRING, textvalues.utf8), lambda texts: texts)
+_UTF8_OR_NONE = over_texts(by_value("try_validate_utf8", (BINARY,), STRING, textvalues.utf8_or_none), lambda texts: texts)
+_MADE_UTF8 = over_texts(by_value("make_valid_utf8", (BINARY,), STRING, textvalues.made_utf8), lambda texts: texts)
 _BETWEEN = by_value("bytes_between", (BINARY, INT, INT), BINARY, textvalues.bytes_between)
 _PADDED_LEFT = by_value("padded_left", (BINARY, INT, BINARY), BINARY, textvalues.padded_left)
 _PADDED_RIGHT = by_value("padded_right", (BINARY, INT, BINARY), BINARY, textvalues.padded_right)
@@ -37,7 +62,7 @@ _OVERLAID = by_value("overlaid", (BINARY, BINARY, INT, INT), BINARY, textvalues.
 # DuckDB leaves an accent behind the letter that it stands on.
 _REVERSED_TEXT = """CASE WHEN STRLEN($0) = LENGTH($0) THEN REVERSE($0)
     ELSE ARRAY_TO_STRING(LIST_REVERSE(REGEXP_EXTRACT_ALL($0, '(?s).')), '') END"""
-_REVERSED = by_value("reversed_bytes", (BINARY,), BINARY, lambda data: data[::-1])
+_REVERSED = ArrowFunction(name="reversed_bytes", arguments=(BINARY,), result=BINARY, call=pc.binary_reverse)
 _STRICT_BASE64 = by_value("strict_base64", (STRING,), BINARY, textvalues.strict_base64)
 _HEXADECIMAL = by_value("hexadecimal", (STRING,), BINARY, textvalues.hexadecimal)
 
@@ -51,6 +76,17 @@ _OVERLAY = """SUBSTRING($0, 1, CASE WHEN $2 < 1 THEN 0 ELSE $2 - 1 END) || $1 ||
     ELSE SUBSTRING($0, GREATEST(LENGTH($0) + $2 + {length} + 1, 1))
 END"""
 _MASKS = ("X", "x", "n", None)
+_LETTERS = ("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz", "0123456789")
+# What DuckDB decodes as Spark does; other texts are for the Arrow functions.
+_IS_BASE64 = "REGEXP_FULL_MATCH($0, '(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?')"
+_IS_HEXADECIMAL = "STRLEN($0) % 2 = 0 AND REGEXP_FULL_MATCH($0, '[0-9A-Fa-f]*')"
+_LONGEST_PADDED = 1_000_000
+# Hexadecimal digits of bytes of $0 from the place $1 on, $2 of them at most: two for each.
+_BEGIN = "CASE WHEN $1 > 0 THEN $1 - 1 WHEN $1 < 0 THEN OCTET_LENGTH($0) + $1 ELSE 0 END"
+_FROM = f"LEAST(GREATEST({_BEGIN}, 0), OCTET_LENGTH($0))"
+_TO = f"LEAST(GREATEST({_BEGIN} + $2, 0), OCTET_LENGTH($0))"
+_PART_OF_BYTES = f"""CASE WHEN $0 IS NULL OR $1 IS NULL OR $2 IS NULL THEN NULL WHEN $2 <= 0 THEN ''
+    ELSE SUBSTRING(HEX($0), 2 * {_FROM} + 1, 2 * ({_TO} - {_FROM})) END"""
 
 
 def bytes_or_text(types: Types, values: Sequence[exp.Expr]) -> Type:
@@ -165,7 +201,14 @@ def _masked(call: RuleCall) -> exp.Expr:
         if not isinstance(value, exp.Null) and len(written_text(call, place, "a character")) != 1:
             raise call.mismatch(place, "one character")
         masks.append(value.copy())
-    return _MASK.of(*(exp.cast(one, "TEXT") for one in (text(call, 0), *masks)))
+    values = [exp.cast(one, "TEXT") for one in (text(call, 0), *masks)]
+    if not isinstance(masks[-1], exp.Null):
+        return _MASK.of(*values)
+    pairs = [(letters, mask.name) for letters, mask in zip(_LETTERS, masks, strict=False) if not isinstance(mask, exp.Null)]
+    letters, instead = ("".join(parts) for parts in ([one for one, _ in pairs], [len(one) * mask for one, mask in pairs]))
+    translated = f"TRANSLATE($0, '{letters}', $5)"
+    chosen = f"CASE WHEN STRLEN($0) = LENGTH($0) THEN {translated} ELSE {_MASK.engine_name}($0, $1, $2, $3, $4) END"
+    return from_text(chosen, *values, exp.Literal.string(instead))
 
 
 def _part(call: RuleCall) -> exp.Expr:
@@ -173,11 +216,15 @@ def _part(call: RuleCall) -> exp.Expr:
     if call.types[0] != BINARY:
         return texts.substring(call.node) if isinstance(call.node, exp.Substring) else _end(call)
     if call.name == "left":
-        return _BETWEEN.of(call.value(0), exp.cast(exp.Literal.number(1), "INT"), integer(call, 1))
+        return _bytes_between(call.value(0), exp.Literal.number(1), integer(call, 1, BIGINT))
     if call.name == "right":
         raise call.refusal("of bytes")
     length = integer(call, 2) if len(call.values) > 2 else exp.cast(exp.Literal.number(_MOST_INT), "INT")
-    return _BETWEEN.of(call.value(0), integer(call, 1), length)
+    return _bytes_between(call.value(0), integer(call, 1), length)
+
+
+def _bytes_between(data: exp.Expr, start: exp.Expr, length: exp.Expr) -> exp.Expr:
+    return from_text(f"UNHEX({_PART_OF_BYTES})", data, exp.cast(start, "BIGINT"), exp.cast(length, "BIGINT"))
 
 
 def _end(call: RuleCall) -> exp.Expr:
@@ -188,7 +235,10 @@ def _padded(call: RuleCall) -> exp.Expr:
     function, is_left = call.name.upper(), call.name == "lpad"
     if call.types[0] == BINARY:
         padding = binary(call, 2) if len(call.values) > 2 else call.text("CAST('\\x00' AS BLOB)")
-        return (_PADDED_LEFT if is_left else _PADDED_RIGHT).of(call.value(0), integer(call, 1), padding)
+        beyond = (_PADDED_LEFT if is_left else _PADDED_RIGHT).engine_name
+        padded = f"""CASE WHEN $1 BETWEEN 0 AND {_LONGEST_PADDED} AND OCTET_LENGTH($2) > 0
+            THEN UNHEX({function}(HEX($0), 2 * $1, HEX($2))) ELSE {beyond}($0, $1, $2) END"""
+        return call.text(padded, call.value(0), integer(call, 1), padding)
     padding = text(call, 2) if len(call.values) > 2 else exp.Literal.string(" ")
     if isinstance(padding, exp.Literal) and padding.name:
         return call.text(f"{function}($0, {_LEAST}, $2)", text(call, 0), integer(call, 1), padding)
@@ -296,11 +346,39 @@ def _to_binary(call: RuleCall) -> exp.Expr:
         if is_try:
             return exp.cast(exp.null(), "BLOB")
         raise call.mismatch(1, "the format hex, utf-8 or base64")
-    data = (_HEXADECIMAL if form == "hex" else _STRICT_BASE64).of(value)
+    data = _of_hexadecimal(value) if form == "hex" else _of_base64(value, _STRICT_BASE64)
     if is_try:
         return data
     is_wrong = call.text("$0 IS NOT NULL AND $1 IS NULL", value, data)
     return failing(is_wrong, f"the function `to_binary`: expected a text of the format {form}", data)
+
+
+def _of_base64(value: exp.Expr, beyond: ArrowFunction) -> exp.Expr:
+    return from_text(f"CASE WHEN {_IS_BASE64} THEN FROM_BASE64($0) ELSE {beyond.engine_name}($0) END", value)
+
+
+def _of_hexadecimal(value: exp.Expr) -> exp.Expr:
+    return from_text(f"CASE WHEN {_IS_HEXADECIMAL} THEN UNHEX($0) ELSE {_HEXADECIMAL.engine_name}($0) END", value)
+
+
+def _before_delimiter(call: RuleCall) -> exp.Expr:
+    """Writes ``substring_index``: by the parts of the text, where occurrences of the delimiter cannot overlap."""
+    values = text(call, 0), text(call, 1), integer(call, 2)
+    delimiter, count = call.values[1], call.values[2]
+    sign = -1 if isinstance(count, exp.Neg) else 1
+    number = count.this if isinstance(count, exp.Neg) else count
+    if not (isinstance(delimiter, exp.Literal) and delimiter.is_string and isinstance(number, exp.Literal)):
+        return _SUBSTRING_INDEX.of(*values)
+    by = delimiter.name
+    if (
+        not by
+        or number.is_string
+        or not re.fullmatch("[1-9][0-9]?", number.name)
+        or any(by.startswith(by[at:]) for at in range(1, len(by)))
+    ):
+        return _SUBSTRING_INDEX.of(*values)
+    part = f"1:{number.name}" if sign > 0 else f"-{number.name}:"
+    return call.text(f"ARRAY_TO_STRING(STRING_SPLIT($0, $1)[{part}], $1)", *values[:2])
 
 
 def _rule(
@@ -316,11 +394,11 @@ RULES = (
     _rule("length", (1, 1), always(INT), _characters, "len", "char_length", "character_length"),
     _rule("ascii", (1, 1), always(INT), _ascii),
     _rule("base64", (1, 1), always(STRING), _base64),
-    _rule("unbase64", (1, 1), always(BINARY), lambda call: _UNBASE64.of(text(call, 0))),
+    _rule("unbase64", (1, 1), always(BINARY), lambda call: _of_base64(text(call, 0), _UNBASE64)),
     _rule("to_base32", (1, 1), always(STRING), lambda call: _TO_BASE32.of(binary(call, 0))),
     _rule("from_base32", (1, 1), always(BINARY), lambda call: _FROM_BASE32.of(text(call, 0))),
     _rule("hex", (1, 1), always(STRING), _hex),
-    _rule("unhex", (1, 1), always(BINARY), lambda call: _HEXADECIMAL.of(text(call, 0))),
+    _rule("unhex", (1, 1), always(BINARY), lambda call: _of_hexadecimal(text(call, 0))),
     _rule("space", (1, 1), always(STRING), _space),
     _rule("soundex", (1, 1), always(STRING), lambda call: _SOUNDEX.of(text(call, 0))),
     _rule("levenshtein", (2, 3), always(INT), _distance),
@@ -334,7 +412,7 @@ RULES = (
     _rule("mask", (1, 5), always(STRING), _masked),
     _rule(
         "substring_index", (3, 3), always(STRING),
-        lambda call: _SUBSTRING_INDEX.of(text(call, 0), text(call, 1), integer(call, 2)),
+        _before_delimiter,
     ),
     _rule("substring", (1, 3), bytes_or_text, _part, "substr"),
     _rule("left", (2, 2), bytes_or_text, _part),
