@@ -100,7 +100,7 @@ def fill(connection: duckdb.DuckDBPyConnection, env: ts.TableEnvironment, kind: 
     connection.execute(f"CREATE TABLE {_INPUT} AS SELECT i, {columns} FROM ({numbers})")
     if kind.is_of_sketches:
         sketches = ", ".join(f"{call} AS {name}" for name, call in SKETCHES.items())
-        made = env.execute_sql(f"SELECT any_value(g) AS g, {sketches} FROM {_INPUT} GROUP BY i DIV {SKETCHED_ROWS}").to_arrow()
+        made = env.execute_sql(f"SELECT min(i) AS i, {sketches} FROM {_INPUT} GROUP BY i DIV {SKETCHED_ROWS}").to_arrow()
         connection.register("made", made)
         connection.execute(f"CREATE TABLE {_SKETCHES} AS FROM made")
         connection.unregister("made")

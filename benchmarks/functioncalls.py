@@ -84,6 +84,9 @@ UNMEASURED: Mapping[str, str] = MappingProxyType(
 
 _VALUE = "SELECT any_value(value) FROM (SELECT {} AS value FROM {input})"
 _GROUPS = "SELECT any_value(value) FROM (SELECT {} AS value FROM {input} GROUP BY g)"
+# Sketches of few values are exact, and others refused.
+_SMALL_GROUPS = "SELECT any_value(value) FROM (SELECT {} AS value FROM {input} GROUP BY i DIV 200)"
+_BASE_OF_SMALL_GROUPS = _SMALL_GROUPS.replace("DIV", "//")
 _OVER = "SELECT any_value(value) FROM (SELECT {} OVER (PARTITION BY g ORDER BY b) AS value FROM {input})"
 _CUBE = "SELECT any_value(value) FROM (SELECT {} AS value, count(*) AS many FROM {input} GROUP BY CUBE(g, few))"
 _STATES = (
@@ -229,8 +232,8 @@ KINDS: tuple[Kind, ...] = (
             "xxhash64(n)",
             "xxhash64(s)",
             "xxhash64(d)",
-            "hmac(bin, X'4b6579')",
-            "hmac(bin, X'4b6579', 'SHA1')",
+            "hmac('key', bin)",
+            "hmac('key', bin, 'SHA1')",
         ),
     ),
     Kind(
@@ -665,13 +668,15 @@ KINDS: tuple[Kind, ...] = (
             "theta_sketch_agg(s)",
             *_sketch_calls(_TUPLES, "tuple_sketch_agg_KIND(b, CAST(few AS KIND))"),
         ),
-        query=_GROUPS,
+        query=_SMALL_GROUPS,
+        base_query=_BASE_OF_SMALL_GROUPS,
     ),
     Kind(
         name="sketch of ranks",
         base="approx_quantile(d, 0.5)",
         calls=tuple(f"kll_sketch_agg_{kind}({column})" for kind, column in _KLL_OF.items()),
-        query=_GROUPS,
+        query=_SMALL_GROUPS,
+        base_query=_BASE_OF_SMALL_GROUPS,
     ),
     Kind(
         name="sketch of the most frequent",
@@ -724,7 +729,8 @@ KINDS: tuple[Kind, ...] = (
             *_sketch_calls(_TUPLES, "tuple_union_agg_KIND(tuple_KIND)", "tuple_intersection_agg_KIND(tuple_KIND)"),
             *_sketch_calls(_KLL, "kll_merge_agg_KIND(kll_KIND)"),
         ),
-        query=_GROUPS,
+        query=_SMALL_GROUPS,
+        base_query=_BASE_OF_SMALL_GROUPS,
         is_of_sketches=True,
     ),
     Kind(

@@ -15,6 +15,7 @@ from tablestore.errors import InvalidInputError
 from tablestore.sql.binding.functiontypes import rounded
 from tablestore.sql.binding.signatures import Types, always
 from tablestore.sql.binding.sqltypes import (
+    BIGINT,
     BINARY,
     BOOLEAN,
     DATE,
@@ -160,6 +161,9 @@ def _formatted_number(call: RuleCall) -> exp.Expr:
     if kind.is_float:
         # As a text: 0.0 and -0.0 are one value.
         return _DOUBLE.of(call.text("CAST($0 AS TEXT)", call.value(0, DOUBLE)), places)
+    if kind.is_integer and isinstance(call.values[1], exp.Literal) and 0 <= int(call.values[1].name) <= _MOST_DIGITS:
+        rest = "0" * int(call.values[1].name)
+        return call.text(f"FORMAT('{{:,}}', $0) || '{'.' * bool(rest)}{rest}'", call.value(0, BIGINT))
     return _DECIMAL.of(call.text("CAST($0 AS TEXT)"), places)
 
 

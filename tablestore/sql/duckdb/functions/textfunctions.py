@@ -81,6 +81,7 @@ _LETTERS = ("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz", "0123456
 _IS_BASE64 = "REGEXP_FULL_MATCH($0, '(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?')"
 _IS_HEXADECIMAL = "STRLEN($0) % 2 = 0 AND REGEXP_FULL_MATCH($0, '[0-9A-Fa-f]*')"
 _LONGEST_PADDED = 1_000_000
+_MOST_NESTED = 3
 # Hexadecimal digits of bytes of $0 from the place $1 on, $2 of them at most: two for each.
 _BEGIN = "CASE WHEN $1 > 0 THEN $1 - 1 WHEN $1 < 0 THEN OCTET_LENGTH($0) + $1 ELSE 0 END"
 _FROM = f"LEAST(GREATEST({_BEGIN}, 0), OCTET_LENGTH($0))"
@@ -287,7 +288,21 @@ def _instr(call: RuleCall) -> exp.Expr:
     if len(call.values) == 2:
         return _as_int(call.text("INSTR($0, $1)", *values))
     occurrence = integer(call, 3) if len(call.values) > 3 else exp.cast(exp.Literal.number(1), "INT")
+    start, number = call.values[2], call.values[3] if len(call.values) > 3 else exp.Literal.number(1)
+    are_written = all(isinstance(one, exp.Literal) and not one.is_string and one.name.isdecimal() for one in (start, number))
+    if are_written and 0 < int(start.name) < _MOST_INT and 0 < int(number.name) <= _MOST_NESTED:
+        return _as_int(_nested_instr(values, int(start.name), int(number.name)))
     return _INSTR.of(*values, integer(call, 2), occurrence)
+
+
+def _nested_instr(values: tuple[exp.Expr, exp.Expr], start: int, occurrence: int) -> exp.Expr:
+    """The place of an occurrence: each is looked for behind the beginning of the one before."""
+    place: exp.Expr = exp.Literal.number(start - 1)
+    for _ in range(occurrence):
+        step = """CASE WHEN $2 < 0 OR INSTR(SUBSTRING($0, $2 + 1), $1) = 0 THEN -1
+            ELSE $2 + INSTR(SUBSTRING($0, $2 + 1), $1) END"""
+        place = from_text(step, *values, place)
+    return from_text("CASE WHEN $0 IS NULL OR $1 IS NULL THEN NULL WHEN $1 = '' THEN 1 ELSE GREATEST($2, 0) END", *values, place)
 
 
 def _located(call: RuleCall) -> exp.Expr:
