@@ -142,6 +142,9 @@ def test_parts_of_addresses(part: str, env: ts.TableEnvironment) -> None:
             for count in (-1, 0, 2, 7)
             for padding in ("", "41", "ff0042")
         ),
+        ("luhn_check(x)", ("", "0", "18", "4539578763621486", "4539578763621487", "12a", "é18", "-18"), textvalues.luhn_check),
+        ("mask(x, 'X', 'x', 'n', 'é')", TEXTS, lambda text: textvalues.mask(text, "X", "x", "n", "é")),
+        ("mask(x, 'q', 'Q', '7')", TEXTS, lambda text: textvalues.mask(text, "q", "Q", "7", None)),
         ("reverse(x)", BYTES, lambda data: data[::-1]),
         ("is_valid_utf8(x)", BYTES, textvalues.is_utf8),
         ("is_valid_utf8(x)", BYTES[:3], textvalues.is_utf8),

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
@@ -39,11 +40,53 @@ def _between_alike(name: str, of: SqlType, result: SqlType, call: Callable[[Any,
     return replace(function, call=over)
 
 
+# What a byte adds to a check sum by Luhn, at an even and at an odd place from the end: no digit makes it wrong.
+_WRONG = 1 << 20
+_TERMS = np.full((2, 256), _WRONG, np.int32)
+_TERMS[:, ord("0") : ord("9") + 1] = (range(10), (0, 2, 4, 6, 8, 1, 3, 5, 7, 9))
+
+
+def _luhn_checked(texts: pa.Array) -> pa.Array:
+    """Whether the check sums of digits by Luhn are right: of each text but the empty one, which has none."""
+    filled = texts.fill_null("")
+    offsets = np.frombuffer(filled.buffers()[1], np.int32, len(filled) + 1, filled.offset * 4)
+    data = np.frombuffer(filled.buffers()[2] or b"", np.uint8)[offsets[0] : offsets[-1]]
+    offsets = offsets - offsets[0]
+    are_odd = (np.repeat((offsets[1:] - 1).astype(np.uint8) & 1, np.diff(offsets)) ^ (np.arange(len(data)) & 1)).astype(np.bool_)
+    terms = np.where(are_odd, _TERMS[1][data], _TERMS[0][data])
+    sums = np.diff(np.concatenate(([0], np.cumsum(terms, dtype=np.int64)))[offsets])
+    right = (sums < _WRONG) & (sums % 10 == 0) & (offsets[1:] > offsets[:-1])
+    return pa.array(right, pa.bool_(), mask=np.asarray(texts.is_null()))
+
+
+def _by_letters(function: ArrowFunction) -> ArrowFunction:
+    """A function of a text whose other arguments say what each letter becomes: texts of ASCII are translated all at once."""
+
+    def over(texts: pa.Array, *masks: pa.Array) -> pa.Array:
+        are_ascii = pc.string_is_ascii(texts)
+        are_one = all(len(mask.unique()) == 1 for mask in masks)
+        letters = [mask[0].as_py() for mask in masks] if are_one else []
+        if not letters or not all(one is None or one.isascii() for one in letters):
+            return function.call(texts, *masks)
+        plain = pc.if_else(are_ascii, texts, "")
+        table = "".join(textvalues.mask(chr(code), *letters) or "" for code in range(128)).encode()
+        _, offsets, data = plain.buffers()
+        translated = pa.py_buffer((data or pa.py_buffer(b"")).to_pybytes().translate(table.ljust(256, b"?")))
+        masked = pa.StringArray.from_buffers(len(plain), offsets, translated, offset=plain.offset)
+        others = pc.invert(are_ascii).fill_null(False)
+        if pc.any(others, min_count=0).as_py():
+            beyond = function.call(*(column.filter(others) for column in (texts, *masks)))
+            masked = pc.replace_with_mask(masked, others, beyond)
+        return pc.if_else(texts.is_valid(), masked, pa.scalar(None, pa.string()))
+
+    return replace(function, call=over)
+
+
 _SOUNDEX = by_value("soundex", (STRING,), STRING, textvalues.soundex)
 _LEVENSHTEIN = by_value("levenshtein", (STRING, STRING), INT, textvalues.levenshtein)
 _JARO_WINKLER = by_value("jaro_winkler_similarity", (STRING, STRING), DOUBLE, textvalues.jaro_winkler)
-_LUHN_CHECK = by_value("luhn_check", (STRING,), BOOLEAN, textvalues.luhn_check)
-_MASK = by_value("mask", (STRING,) * 5, STRING, textvalues.mask, takes_nulls=True)
+_LUHN_CHECK = ArrowFunction(name="luhn_check", arguments=(STRING,), result=BOOLEAN, call=_luhn_checked)
+_MASK = _by_letters(by_value("mask", (STRING,) * 5, STRING, textvalues.mask, takes_nulls=True))
 _SUBSTRING_INDEX = by_value("substring_index", (STRING, STRING, INT), STRING, textvalues.substring_index)
 _INSTR = by_value("instr", (STRING, STRING, INT, INT), INT, textvalues.instr)
 _UNBASE64 = by_value("unbase64", (STRING,), BINARY, textvalues.unbase64)
@@ -76,7 +119,6 @@ _OVERLAY = """SUBSTRING($0, 1, CASE WHEN $2 < 1 THEN 0 ELSE $2 - 1 END) || $1 ||
     ELSE SUBSTRING($0, GREATEST(LENGTH($0) + $2 + {length} + 1, 1))
 END"""
 _MASKS = ("X", "x", "n", None)
-_LETTERS = ("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz", "0123456789")
 # What DuckDB decodes as Spark does; other texts are for the Arrow functions.
 _IS_BASE64 = "REGEXP_FULL_MATCH($0, '(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?')"
 _IS_HEXADECIMAL = "STRLEN($0) % 2 = 0 AND REGEXP_FULL_MATCH($0, '[0-9A-Fa-f]*')"
@@ -202,14 +244,7 @@ def _masked(call: RuleCall) -> exp.Expr:
         if not isinstance(value, exp.Null) and len(written_text(call, place, "a character")) != 1:
             raise call.mismatch(place, "one character")
         masks.append(value.copy())
-    values = [exp.cast(one, "TEXT") for one in (text(call, 0), *masks)]
-    if not isinstance(masks[-1], exp.Null):
-        return _MASK.of(*values)
-    pairs = [(letters, mask.name) for letters, mask in zip(_LETTERS, masks, strict=False) if not isinstance(mask, exp.Null)]
-    letters, instead = ("".join(parts) for parts in ([one for one, _ in pairs], [len(one) * mask for one, mask in pairs]))
-    translated = f"TRANSLATE($0, '{letters}', $5)"
-    chosen = f"CASE WHEN STRLEN($0) = LENGTH($0) THEN {translated} ELSE {_MASK.engine_name}($0, $1, $2, $3, $4) END"
-    return from_text(chosen, *values, exp.Literal.string(instead))
+    return _MASK.of(*(exp.cast(one, "TEXT") for one in (text(call, 0), *masks)))
 
 
 def _part(call: RuleCall) -> exp.Expr:
