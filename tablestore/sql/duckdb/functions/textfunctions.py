@@ -47,7 +47,7 @@ _TERMS[:, ord("0") : ord("9") + 1] = (range(10), (0, 2, 4, 6, 8, 1, 3, 5, 7, 9))
 
 
 def _luhn_checked(texts: pa.Array) -> pa.Array:
-    """Whether the check sums of digits by Luhn are right: of each text but the empty one, which has none."""
+    """Checks the sums of digits by Luhn of all texts at once. The empty text has none."""
     filled = texts.fill_null("")
     offsets = np.frombuffer(filled.buffers()[1], np.int32, len(filled) + 1, filled.offset * 4)
     data = np.frombuffer(filled.buffers()[2] or b"", np.uint8)[offsets[0] : offsets[-1]]

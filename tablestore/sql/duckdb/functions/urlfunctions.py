@@ -46,13 +46,13 @@ def _plain_part(call: RuleCall, beyond: str) -> exp.Expr | None:
     part = call.values[1]
     if len(call.values) > 2 or not isinstance(part, exp.Literal) or part.name not in _GROUPS:
         return None
-    found = f"REGEXP_EXTRACT($0, '^{_IN_RE2}$', {_GROUPS[part.name]})"
+    matched = f"REGEXP_EXTRACT($0, '^{_IN_RE2}$', {_GROUPS[part.name]})"
     if part.name == "USERINFO":
-        found = f"NULLIF({found}, '')"
+        matched = f"NULLIF({matched}, '')"
     elif part.name in _SIGNS:
-        found = f"CASE WHEN CONTAINS($0, '{_SIGNS[part.name]}') THEN {found} END"
+        matched = f"CASE WHEN CONTAINS($0, '{_SIGNS[part.name]}') THEN {matched} END"
     return call.text(
-        f"CASE WHEN REGEXP_FULL_MATCH($0, '{_IN_RE2}') THEN {found} ELSE {beyond}($0, $1) END", text(call, 0), text(call, 1)
+        f"CASE WHEN REGEXP_FULL_MATCH($0, '{_IN_RE2}') THEN {matched} ELSE {beyond}($0, $1) END", text(call, 0), text(call, 1)
     )
 
 
