@@ -14,6 +14,7 @@ from benchmarks import (
     bench_compact,
     bench_ctas,
     bench_engines,
+    bench_functions,
     bench_ingest,
     bench_log,
     bench_lookup,
@@ -58,6 +59,7 @@ class Suite(StrEnum):
     MERGE = "merge"
     PUSHDOWN = "pushdown"
     SQL = "sql"
+    FUNCTIONS = "functions"
     REFRESH = "refresh"
     SCALE = "scale"
     TPCH = "tpch"
@@ -71,6 +73,9 @@ def main(
     seed: Annotated[int, typer.Option(help="What the rows are made from.")] = 7,
     quick: Annotated[bool, typer.Option(help="A tenth of the rows, two rounds: is everything in order?")] = False,
     engine: Annotated[str, typer.Option(help="Which engine runs the queries of tpch and tpcds.")] = "duckdb",
+    only: Annotated[
+        str | None, typer.Option(help="A part of the names of the functions or kinds that `functions` measures.")
+    ] = None,
     peers: Annotated[bool, typer.Option(help="Measure pypaimon and deltalake too.")] = True,
     json: Annotated[Path | None, typer.Option(help="Write the report as JSON.")] = None,
     markdown: Annotated[Path | None, typer.Option(help="Write the report as Markdown.")] = None,
@@ -131,6 +136,9 @@ def main(
             bench_scale.run(setting)
         if suite in (Suite.ALL, Suite.SQL):
             bench_sql.run(setting)
+        # Not one of all: it has some 380 calls, of which many take microseconds a row.
+        if suite is Suite.FUNCTIONS:
+            bench_functions.run(setting, only)
         if suite in (Suite.ALL, Suite.TPCH):
             bench_tpc.run(setting, "tpch", engine)
         if suite in (Suite.ALL, Suite.TPCDS):

@@ -82,7 +82,7 @@ def test_a_statement_of_one_row_touches_no_more_functions_and_looks_at_its_table
     # When it begins, and when it commits.
     assert times(found, "Snapshots.latest") <= looks
     # What its key leaves out costs no look at the other columns; what has columns is computed once, for the rows.
-    assert times(found, "_Pruning._value_ranges") <= 1
+    assert times(found, "FilePruning._value_ranges") <= 1
     assert times(found, "evaluate_expression") <= 1
     # Nothing became bytes that did not leave the process.
     assert times(found, "CommitMessage.to_bytes") == times(found, "encode_task") == 0

@@ -3,14 +3,12 @@
 from collections.abc import Callable
 
 import numpy as np
-import pyarrow as pa
 from sqlglot import exp
 
 from tablestore.sql.binding.signatures import Types, always, as_argument
-from tablestore.sql.binding.sqltypes import BIGINT, BINARY, INT, STRING, TINYINT, VOID, SqlType, Type
+from tablestore.sql.binding.sqltypes import BIGINT, INT, STRING, TINYINT, VOID, SqlType, Type
 from tablestore.sql.duckdb.calls import failing
 from tablestore.sql.duckdb.functions.argumenttypes import binary, integer
-from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
 from tablestore.sql.duckdb.functions.functionrule import FunctionRule, RuleCall
 
 _BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
@@ -38,7 +36,7 @@ def _shifted(template: str) -> Callable[[RuleCall], exp.Expr]:
         width = _width(kind)
         return call.as_result(
             call.text(
-                template.format(mask=width - 1, size=2**width, half=2 ** (width - 1)),
+                template.format(mask=width - 1, size=2**width, half=2 ** (width - 1), room="HUGEINT" if width == 64 else "BIGINT"),
                 call.value(0, kind if kind == BIGINT else INT),
                 integer(call, 1),
             )
@@ -55,8 +53,8 @@ _RIGHT_UNSIGNED = (
 _RIGHT = "$0 >> ($1 & {mask})"
 # Multiplied as numbers that have room, and cut to the width.
 _LEFT = (
-    "((((CAST($0 AS HUGEINT) + {size}) % {size}) % (CAST(1 AS HUGEINT) << CAST({mask} + 1 - ($1 & {mask}) AS HUGEINT))) "
-    "* (CAST(1 AS HUGEINT) << CAST($1 & {mask} AS HUGEINT)) + {half}) % {size} - {half}"
+    "((((CAST($0 AS {room}) + {size}) % {size}) % (CAST(1 AS {room}) << CAST({mask} + 1 - ($1 & {mask}) AS {room}))) "
+    "* (CAST(1 AS {room}) << CAST($1 & {mask} AS {room})) + {half}) % {size} - {half}"
 )
 
 
@@ -87,16 +85,7 @@ def _distinct(call: RuleCall, value: exp.Expr) -> exp.Expr:
     return exp.Distinct(expressions=[value]) if call.is_distinct else value
 
 
-def _counted_bits(bitmaps: pa.Array) -> pa.Array:
-    lengths = bitmaps.cast(pa.binary())
-    offsets = np.frombuffer(lengths.buffers()[1], np.int32)[lengths.offset : lengths.offset + len(lengths) + 1]
-    data = lengths.buffers()[2]
-    counts = _BITS_OF_BYTES[np.frombuffer(data, np.uint8)] if data is not None and len(data) else np.zeros(0, np.uint8)
-    sums = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
-    return pa.array(sums[offsets[1:]] - sums[offsets[:-1]], pa.int64(), mask=np.asarray(bitmaps.is_null()))
-
-
-_COUNT = ArrowFunction(name="bitmap_count", arguments=(BINARY,), result=BIGINT, call=_counted_bits)
+_COUNTED = "CASE WHEN OCTET_LENGTH($0) > 0 THEN BIT_COUNT(CAST($0 AS BIT)) WHEN $0 IS NOT NULL THEN 0 END"
 _BUCKET = f"CASE WHEN $0 > 0 THEN 1 + ($0 - 1) // {_BITMAP_BITS} ELSE $0 // {_BITMAP_BITS} END"
 _POSITION = f"CASE WHEN $0 > 0 THEN ($0 - 1) % {_BITMAP_BITS} ELSE CAST(-(CAST($0 AS HUGEINT)) % {_BITMAP_BITS} AS BIGINT) END"
 
@@ -113,10 +102,11 @@ RULES = (
         name="bitmap_bit_position", bounds=(1, 1), result=always(BIGINT),
         write=lambda call: call.text(_POSITION, integer(call, 0, BIGINT)),
     ),
-    FunctionRule(name="bitmap_count", bounds=(1, 1), result=always(BIGINT), write=lambda call: _COUNT.of(binary(call, 0))),
+    FunctionRule(
+        name="bitmap_count", bounds=(1, 1), result=always(BIGINT), write=lambda call: call.text(_COUNTED, binary(call, 0))
+    ),
     *(
         FunctionRule(name=name, bounds=(1, 1), result=as_argument(), write=_aggregated, is_aggregate=True)
         for name in ("bit_and", "bit_or", "bit_xor")
     ),
 )  # fmt: skip
-ARROW = (_COUNT,)

@@ -29,12 +29,43 @@ def lambda_at(call: RuleCall, place: int, *counts: int) -> exp.Lambda:
 
 def applied(function: exp.Lambda, *values: exp.Expr) -> exp.Expr:
     """The value of a lambda for values, which name no variable of the query's."""
+    substituted = _substituted(function, values)
+    if substituted is not None:
+        return substituted
     result: exp.Expr = function.this.copy()
     for name, value in reversed(list(zip(function.expressions, values, strict=True))):
         bound = exp.Lambda(this=result, expressions=[name.copy()])
         each = call("LIST_TRANSFORM", exp.Array(expressions=[value.copy()]), bound)
         result = call("LIST_EXTRACT", each, exp.Literal.number(1))
     return result
+
+
+# In these a name may be another thing than a variable, or another variable.
+_OPAQUE = (exp.Dot, exp.Interval, exp.Kwarg, exp.Lambda, exp.PropertyEQ, exp.Query, exp.Struct, exp.Subquery, exp.Window)
+_OF_VALUES = (exp.Binary, exp.Between, exp.Case, exp.Func, exp.If, exp.In, exp.Paren, exp.Unary)
+_OF_REFERENCES = (exp.Anonymous, exp.Cast, exp.Column, exp.DataType, exp.Identifier, exp.Literal)
+
+
+def _substituted(function: exp.Lambda, values: tuple[exp.Expr, ...]) -> exp.Expr | None:
+    """A lambda's body with values in the places of its variables: None where they are more than parts of rows, or where a name of
+    the body might be another one."""
+    by_name = {variable.name: value for variable, value in zip(function.expressions, values, strict=True)}
+    folded = {name.casefold() for name in by_name}
+    if len(folded) < len(values) or any(not isinstance(node, _OF_REFERENCES) for value in values for node in value.walk()):
+        return None
+    body = exp.Paren(this=function.this.copy())
+    references = []
+    for node in body.walk():
+        if isinstance(node, _OPAQUE):
+            return None
+        if isinstance(node, exp.Identifier) and node.name.casefold() in folded:
+            if node.name not in by_name or not isinstance(node.parent, _OF_VALUES):
+                return None
+            references.append(node)
+    for node in references:
+        node.replace(by_name[node.name].copy())
+    result: exp.Expr = body.this
+    return result if isinstance(result, (exp.Func, exp.Column, exp.Literal)) else body
 
 
 def part_of_row(name: str) -> exp.Expr:

@@ -139,8 +139,9 @@ def _bround(call: RuleCall) -> exp.Expr:
             raise call.refusal("of a whole number to more than 18 digits before the point")
         size = 10**-digits
         # The floor, and one more where what is left is more than a half, or a half behind an odd number.
-        whole = f"""(CAST($0 AS HUGEINT) - ((CAST($0 AS HUGEINT) % {size} + {size}) % {size})) // {size}"""
-        left = f"""((CAST($0 AS HUGEINT) % {size} + {size}) % {size}) * 2"""
+        room = "HUGEINT" if kind == BIGINT else "BIGINT"
+        whole = f"""(CAST($0 AS {room}) - ((CAST($0 AS {room}) % {size} + {size}) % {size})) // {size}"""
+        left = f"""((CAST($0 AS {room}) % {size} + {size}) % {size}) * 2"""
         up = f"CASE WHEN {left} > {size} OR {left} = {size} AND ({whole}) % 2 <> 0 THEN 1 ELSE 0 END"
         return call.as_result(call.text(f"(({whole}) + {up}) * {size}"))
     if kind.is_decimal:

@@ -15,6 +15,7 @@ from tablestore.errors import InvalidInputError
 from tablestore.sql.binding.functiontypes import rounded
 from tablestore.sql.binding.signatures import Types, always
 from tablestore.sql.binding.sqltypes import (
+    BIGINT,
     BINARY,
     BOOLEAN,
     DATE,
@@ -34,7 +35,7 @@ from tablestore.sql.duckdb.floats import round_as_spark
 from tablestore.sql.duckdb.functions import textvalues
 from tablestore.sql.duckdb.functions.argumenttypes import integer, text, written_integer, written_text
 from tablestore.sql.duckdb.functions.functionrule import MANY, FunctionRule, RuleCall
-from tablestore.sql.duckdb.functions.valuefunctions import by_value
+from tablestore.sql.duckdb.functions.valuefunctions import by_value, over_texts
 from tablestore.types.datatypes import MAX_PRECISION
 
 _FORMAT = re.compile(r"(?P<before>S|MI)?(?P<currency>\$)?(?P<whole>[09]+(?:[,G][09]{3})*)(?:[.D](?P<rest>[09]+))?(?P<behind>S|MI)?")
@@ -147,7 +148,7 @@ _DOUBLE = by_value("format_double", (STRING, INT), STRING, _format_double)
 _TO_CHAR = by_value("to_char", (STRING, STRING), STRING, _to_char)
 _TO_NUMBER = by_value("to_number", (STRING, STRING), STRING, _read_number)
 _TRY_TO_NUMBER = by_value("try_to_number", (STRING, STRING), STRING, _try_read_number)
-_UTF8 = by_value("to_char_utf8", (BINARY,), STRING, textvalues.utf8)
+_UTF8 = over_texts(by_value("to_char_utf8", (BINARY,), STRING, textvalues.utf8), lambda texts: texts)
 
 
 def _formatted_number(call: RuleCall) -> exp.Expr:
@@ -160,6 +161,9 @@ def _formatted_number(call: RuleCall) -> exp.Expr:
     if kind.is_float:
         # As a text: 0.0 and -0.0 are one value.
         return _DOUBLE.of(call.text("CAST($0 AS TEXT)", call.value(0, DOUBLE)), places)
+    if kind.is_integer and isinstance(call.values[1], exp.Literal) and 0 <= int(call.values[1].name) <= _MOST_DIGITS:
+        rest = "0" * int(call.values[1].name)
+        return call.text(f"FORMAT('{{:,}}', $0) || '{'.' * bool(rest)}{rest}'", call.value(0, BIGINT))
     return _DECIMAL.of(call.text("CAST($0 AS TEXT)"), places)
 
 

@@ -61,11 +61,9 @@ def schema_type(text: str) -> Type:
     return None
 
 
-def _read_json(text: str | None, schema: str) -> str | None:
+def _read_json(text: str | None, kind: SqlType) -> str | None:
     if not text:
         return None
-    kind = schema_type(schema)
-    assert kind is not None, "the schema is read while the query is translated"
     try:
         value = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_object)
     except (ValueError, RecursionError) as error:
@@ -151,11 +149,9 @@ def _flat(value: Any, kind: SqlType) -> Any:
             raise _MisfitError
 
 
-def _read_csv(text: str | None, schema: str) -> str | None:
+def _read_csv(text: str | None, kind: SqlType) -> str | None:
     if text is None:
         return None
-    kind = schema_type(schema)
-    assert kind is not None, "the schema is read while the query is translated"
     if not _PLAIN_LINE.fullmatch(text):
         raise refusal("from_csv of a text with quotes, comments or ends of lines")
     cells = text.split(",")
@@ -181,11 +177,12 @@ def _cell(cell: str, kind: Type) -> Any:
     raise refusal(f"from_csv of {cell[:40]!r} as {kind}")
 
 
-def _over(call: Callable[[str | None, str], str | None]) -> Callable[..., pa.Array]:
+def _over(call: Callable[[str | None, SqlType], str | None]) -> Callable[..., pa.Array]:
     def over_columns(texts: pa.Array, schemas: pa.Array) -> pa.Array:
+        kinds = {schema: _known_schema(schema) for schema in schemas.unique().to_pylist()}
         # A text is read by itself: there is no other way than one at a time.
         rows = zip(texts.to_pylist(), schemas.to_pylist(), strict=True)
-        return pa.array([call(text, schema) for text, schema in rows], pa.string())
+        return pa.array([call(text, kinds[schema]) for text, schema in rows], pa.string())
 
     return over_columns
 
@@ -194,6 +191,12 @@ _FROM_JSON, _FROM_CSV = (
     ArrowFunction(name=name, arguments=(STRING, STRING), result=STRING, call=_over(call))
     for name, call in (("from_json", _read_json), ("from_csv", _read_csv))
 )
+
+
+def _known_schema(schema: str) -> SqlType:
+    kind = schema_type(schema)
+    assert kind is not None, "the schema is read while the query is translated"
+    return kind
 
 
 def _schema_result(types: Types, values: Sequence[exp.Expr]) -> Type:

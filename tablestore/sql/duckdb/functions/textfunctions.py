@@ -1,35 +1,103 @@
 """Writes functions of texts and bytes with Spark's meaning."""
 
+import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from sqlglot import exp
 
 from tablestore.sql.binding.coercion import common
 from tablestore.sql.binding.signatures import ResultOf, Types, always
-from tablestore.sql.binding.sqltypes import BIGINT, BINARY, BOOLEAN, DOUBLE, INT, STRING, VOID, Type
+from tablestore.sql.binding.sqltypes import BIGINT, BINARY, BOOLEAN, DOUBLE, INT, STRING, VOID, SqlType, Type
 from tablestore.sql.duckdb import textrewrites
 from tablestore.sql.duckdb.calls import failing
 from tablestore.sql.duckdb.functions import textvalues
 from tablestore.sql.duckdb.functions.argumenttypes import binary, integer, text, written_text
-from tablestore.sql.duckdb.functions.functionrule import MANY, FunctionRule, RuleCall
-from tablestore.sql.duckdb.functions.valuefunctions import by_value
+from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
+from tablestore.sql.duckdb.functions.functionrule import MANY, FunctionRule, RuleCall, from_text
+from tablestore.sql.duckdb.functions.valuefunctions import by_value, over_texts
+
+
+def _between_alike(name: str, of: SqlType, result: SqlType, call: Callable[[Any, str], Any]) -> ArrowFunction:
+    """A function between texts and bytes by a character set, of which UTF-8 changes no byte, and others none of ASCII."""
+    function = by_value(name, (of, STRING), result, call)
+
+    def over(values: pa.Array, charsets: pa.Array) -> pa.Array:
+        names = charsets.unique().to_pylist()
+        if len(names) == 1 and names[0] is not None and names[0].upper() in ("UTF-8", "US-ASCII", "ISO-8859-1"):
+            try:
+                texts = values.cast(pa.string())
+            except pa.ArrowInvalid:
+                return function.call(values, charsets)
+            if names[0].upper() == "UTF-8" or pc.all(pc.string_is_ascii(texts), min_count=0).as_py():
+                return texts.cast(pa.binary()) if result == BINARY else texts
+        return function.call(values, charsets)
+
+    return replace(function, call=over)
+
+
+# What a byte adds to a check sum by Luhn, at an even and at an odd place from the end: no digit makes it wrong.
+_WRONG = 1 << 20
+_TERMS = np.full((2, 256), _WRONG, np.int32)
+_TERMS[:, ord("0") : ord("9") + 1] = (range(10), (0, 2, 4, 6, 8, 1, 3, 5, 7, 9))
+
+
+def _luhn_checked(texts: pa.Array) -> pa.Array:
+    """Checks the sums of digits by Luhn of all texts at once. The empty text has none."""
+    filled = texts.fill_null("")
+    offsets = np.frombuffer(filled.buffers()[1], np.int32, len(filled) + 1, filled.offset * 4)
+    data = np.frombuffer(filled.buffers()[2] or b"", np.uint8)[offsets[0] : offsets[-1]]
+    offsets = offsets - offsets[0]
+    are_odd = (np.repeat((offsets[1:] - 1).astype(np.uint8) & 1, np.diff(offsets)) ^ (np.arange(len(data)) & 1)).astype(np.bool_)
+    terms = np.where(are_odd, _TERMS[1][data], _TERMS[0][data])
+    sums = np.diff(np.concatenate(([0], np.cumsum(terms, dtype=np.int64)))[offsets])
+    right = (sums < _WRONG) & (sums % 10 == 0) & (offsets[1:] > offsets[:-1])
+    return pa.array(right, pa.bool_(), mask=np.asarray(texts.is_null()))
+
+
+def _by_letters(function: ArrowFunction) -> ArrowFunction:
+    """A function of a text whose other arguments say what each letter becomes: texts of ASCII are translated all at once."""
+
+    def over(texts: pa.Array, *masks: pa.Array) -> pa.Array:
+        are_ascii = pc.string_is_ascii(texts)
+        are_one = all(len(mask.unique()) == 1 for mask in masks)
+        letters = [mask[0].as_py() for mask in masks] if are_one else []
+        if not letters or not all(one is None or one.isascii() for one in letters):
+            return function.call(texts, *masks)
+        plain = pc.if_else(are_ascii, texts, "")
+        table = "".join(textvalues.mask(chr(code), *letters) or "" for code in range(128)).encode()
+        _, offsets, data = plain.buffers()
+        translated = pa.py_buffer((data or pa.py_buffer(b"")).to_pybytes().translate(table.ljust(256, b"?")))
+        masked = pa.StringArray.from_buffers(len(plain), offsets, translated, offset=plain.offset)
+        others = pc.invert(are_ascii).fill_null(False)
+        if pc.any(others, min_count=0).as_py():
+            beyond = function.call(*(column.filter(others) for column in (texts, *masks)))
+            masked = pc.replace_with_mask(masked, others, beyond)
+        return pc.if_else(texts.is_valid(), masked, pa.scalar(None, pa.string()))
+
+    return replace(function, call=over)
+
 
 _SOUNDEX = by_value("soundex", (STRING,), STRING, textvalues.soundex)
 _LEVENSHTEIN = by_value("levenshtein", (STRING, STRING), INT, textvalues.levenshtein)
 _JARO_WINKLER = by_value("jaro_winkler_similarity", (STRING, STRING), DOUBLE, textvalues.jaro_winkler)
-_LUHN_CHECK = by_value("luhn_check", (STRING,), BOOLEAN, textvalues.luhn_check)
-_MASK = by_value("mask", (STRING,) * 5, STRING, textvalues.mask, takes_nulls=True)
+_LUHN_CHECK = ArrowFunction(name="luhn_check", arguments=(STRING,), result=BOOLEAN, call=_luhn_checked)
+_MASK = _by_letters(by_value("mask", (STRING,) * 5, STRING, textvalues.mask, takes_nulls=True))
 _SUBSTRING_INDEX = by_value("substring_index", (STRING, STRING, INT), STRING, textvalues.substring_index)
 _INSTR = by_value("instr", (STRING, STRING, INT, INT), INT, textvalues.instr)
 _UNBASE64 = by_value("unbase64", (STRING,), BINARY, textvalues.unbase64)
 _TO_BASE32 = by_value("to_base32", (BINARY,), STRING, textvalues.to_base32)
 _FROM_BASE32 = by_value("from_base32", (STRING,), BINARY, textvalues.from_base32)
-_ENCODE = by_value("encode", (STRING, STRING), BINARY, textvalues.encode)
-_DECODE = by_value("decode", (BINARY, STRING), STRING, textvalues.decode)
-_IS_UTF8 = by_value("is_valid_utf8", (BINARY,), BOOLEAN, textvalues.is_utf8)
-_UTF8 = by_value("validate_utf8", (BINARY,), STRING, textvalues.utf8)
-_UTF8_OR_NONE = by_value("try_validate_utf8", (BINARY,), STRING, textvalues.utf8_or_none)
-_MADE_UTF8 = by_value("make_valid_utf8", (BINARY,), STRING, textvalues.made_utf8)
+_ENCODE = _between_alike("encode", STRING, BINARY, textvalues.encode)
+_DECODE = _between_alike("decode", BINARY, STRING, textvalues.decode)
+_IS_UTF8 = over_texts(by_value("is_valid_utf8", (BINARY,), BOOLEAN, textvalues.is_utf8), lambda texts: pc.equal(texts, texts))
+_UTF8 = over_texts(by_value("validate_utf8", (BINARY,), STRING, textvalues.utf8), lambda texts: texts)
+_UTF8_OR_NONE = over_texts(by_value("try_validate_utf8", (BINARY,), STRING, textvalues.utf8_or_none), lambda texts: texts)
+_MADE_UTF8 = over_texts(by_value("make_valid_utf8", (BINARY,), STRING, textvalues.made_utf8), lambda texts: texts)
 _BETWEEN = by_value("bytes_between", (BINARY, INT, INT), BINARY, textvalues.bytes_between)
 _PADDED_LEFT = by_value("padded_left", (BINARY, INT, BINARY), BINARY, textvalues.padded_left)
 _PADDED_RIGHT = by_value("padded_right", (BINARY, INT, BINARY), BINARY, textvalues.padded_right)
@@ -37,7 +105,7 @@ _OVERLAID = by_value("overlaid", (BINARY, BINARY, INT, INT), BINARY, textvalues.
 # DuckDB leaves an accent behind the letter that it stands on.
 _REVERSED_TEXT = """CASE WHEN STRLEN($0) = LENGTH($0) THEN REVERSE($0)
     ELSE ARRAY_TO_STRING(LIST_REVERSE(REGEXP_EXTRACT_ALL($0, '(?s).')), '') END"""
-_REVERSED = by_value("reversed_bytes", (BINARY,), BINARY, lambda data: data[::-1])
+_REVERSED = ArrowFunction(name="reversed_bytes", arguments=(BINARY,), result=BINARY, call=pc.binary_reverse)
 _STRICT_BASE64 = by_value("strict_base64", (STRING,), BINARY, textvalues.strict_base64)
 _HEXADECIMAL = by_value("hexadecimal", (STRING,), BINARY, textvalues.hexadecimal)
 
@@ -51,6 +119,17 @@ _OVERLAY = """SUBSTRING($0, 1, CASE WHEN $2 < 1 THEN 0 ELSE $2 - 1 END) || $1 ||
     ELSE SUBSTRING($0, GREATEST(LENGTH($0) + $2 + {length} + 1, 1))
 END"""
 _MASKS = ("X", "x", "n", None)
+# What DuckDB decodes as Spark does; other texts are for the Arrow functions.
+_IS_BASE64 = "REGEXP_FULL_MATCH($0, '(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?')"
+_IS_HEXADECIMAL = "STRLEN($0) % 2 = 0 AND REGEXP_FULL_MATCH($0, '[0-9A-Fa-f]*')"
+_LONGEST_PADDED = 1_000_000
+_MOST_NESTED = 3
+# Hexadecimal digits of bytes of $0 from the place $1 on, $2 of them at most: two for each.
+_BEGIN = "CASE WHEN $1 > 0 THEN $1 - 1 WHEN $1 < 0 THEN OCTET_LENGTH($0) + $1 ELSE 0 END"
+_FROM = f"LEAST(GREATEST({_BEGIN}, 0), OCTET_LENGTH($0))"
+_TO = f"LEAST(GREATEST({_BEGIN} + $2, 0), OCTET_LENGTH($0))"
+_PART_OF_BYTES = f"""CASE WHEN $0 IS NULL OR $1 IS NULL OR $2 IS NULL THEN NULL WHEN $2 <= 0 THEN ''
+    ELSE SUBSTRING(HEX($0), 2 * {_FROM} + 1, 2 * ({_TO} - {_FROM})) END"""
 
 
 def bytes_or_text(types: Types, values: Sequence[exp.Expr]) -> Type:
@@ -173,11 +252,15 @@ def _part(call: RuleCall) -> exp.Expr:
     if call.types[0] != BINARY:
         return textrewrites.substring(call.node) if isinstance(call.node, exp.Substring) else _end(call)
     if call.name == "left":
-        return _BETWEEN.of(call.value(0), exp.cast(exp.Literal.number(1), "INT"), integer(call, 1))
+        return _bytes_between(call.value(0), exp.Literal.number(1), integer(call, 1, BIGINT))
     if call.name == "right":
         raise call.refusal("of bytes")
     length = integer(call, 2) if len(call.values) > 2 else exp.cast(exp.Literal.number(_MOST_INT), "INT")
-    return _BETWEEN.of(call.value(0), integer(call, 1), length)
+    return _bytes_between(call.value(0), integer(call, 1), length)
+
+
+def _bytes_between(data: exp.Expr, start: exp.Expr, length: exp.Expr) -> exp.Expr:
+    return from_text(f"UNHEX({_PART_OF_BYTES})", data, exp.cast(start, "BIGINT"), exp.cast(length, "BIGINT"))
 
 
 def _end(call: RuleCall) -> exp.Expr:
@@ -188,7 +271,10 @@ def _padded(call: RuleCall) -> exp.Expr:
     function, is_left = call.name.upper(), call.name == "lpad"
     if call.types[0] == BINARY:
         padding = binary(call, 2) if len(call.values) > 2 else call.text("CAST('\\x00' AS BLOB)")
-        return (_PADDED_LEFT if is_left else _PADDED_RIGHT).of(call.value(0), integer(call, 1), padding)
+        beyond = (_PADDED_LEFT if is_left else _PADDED_RIGHT).engine_name
+        padded = f"""CASE WHEN $1 BETWEEN 0 AND {_LONGEST_PADDED} AND OCTET_LENGTH($2) > 0
+            THEN UNHEX({function}(HEX($0), 2 * $1, HEX($2))) ELSE {beyond}($0, $1, $2) END"""
+        return call.text(padded, call.value(0), integer(call, 1), padding)
     padding = text(call, 2) if len(call.values) > 2 else exp.Literal.string(" ")
     if isinstance(padding, exp.Literal) and padding.name:
         return call.text(f"{function}($0, {_LEAST}, $2)", text(call, 0), integer(call, 1), padding)
@@ -237,7 +323,21 @@ def _instr(call: RuleCall) -> exp.Expr:
     if len(call.values) == 2:
         return _as_int(call.text("INSTR($0, $1)", *values))
     occurrence = integer(call, 3) if len(call.values) > 3 else exp.cast(exp.Literal.number(1), "INT")
+    start, number = call.values[2], call.values[3] if len(call.values) > 3 else exp.Literal.number(1)
+    are_written = all(isinstance(one, exp.Literal) and not one.is_string and one.name.isdecimal() for one in (start, number))
+    if are_written and 0 < int(start.name) < _MOST_INT and 0 < int(number.name) <= _MOST_NESTED:
+        return _as_int(_nested_instr(values, int(start.name), int(number.name)))
     return _INSTR.of(*values, integer(call, 2), occurrence)
+
+
+def _nested_instr(values: tuple[exp.Expr, exp.Expr], start: int, occurrence: int) -> exp.Expr:
+    """The place of an occurrence: each is looked for behind the beginning of the one before."""
+    place: exp.Expr = exp.Literal.number(start - 1)
+    for _ in range(occurrence):
+        step = """CASE WHEN $2 < 0 OR INSTR(SUBSTRING($0, $2 + 1), $1) = 0 THEN -1
+            ELSE $2 + INSTR(SUBSTRING($0, $2 + 1), $1) END"""
+        place = from_text(step, *values, place)
+    return from_text("CASE WHEN $0 IS NULL OR $1 IS NULL THEN NULL WHEN $1 = '' THEN 1 ELSE GREATEST($2, 0) END", *values, place)
 
 
 def _located(call: RuleCall) -> exp.Expr:
@@ -296,11 +396,39 @@ def _to_binary(call: RuleCall) -> exp.Expr:
         if is_try:
             return exp.cast(exp.null(), "BLOB")
         raise call.mismatch(1, "the format hex, utf-8 or base64")
-    data = (_HEXADECIMAL if form == "hex" else _STRICT_BASE64).of(value)
+    data = _of_hexadecimal(value) if form == "hex" else _of_base64(value, _STRICT_BASE64)
     if is_try:
         return data
     is_wrong = call.text("$0 IS NOT NULL AND $1 IS NULL", value, data)
     return failing(is_wrong, f"the function `to_binary`: expected a text of the format {form}", data)
+
+
+def _of_base64(value: exp.Expr, beyond: ArrowFunction) -> exp.Expr:
+    return from_text(f"CASE WHEN {_IS_BASE64} THEN FROM_BASE64($0) ELSE {beyond.engine_name}($0) END", value)
+
+
+def _of_hexadecimal(value: exp.Expr) -> exp.Expr:
+    return from_text(f"CASE WHEN {_IS_HEXADECIMAL} THEN UNHEX($0) ELSE {_HEXADECIMAL.engine_name}($0) END", value)
+
+
+def _before_delimiter(call: RuleCall) -> exp.Expr:
+    """Writes ``substring_index``: by the parts of the text, where occurrences of the delimiter cannot overlap."""
+    values = text(call, 0), text(call, 1), integer(call, 2)
+    delimiter, count = call.values[1], call.values[2]
+    sign = -1 if isinstance(count, exp.Neg) else 1
+    number = count.this if isinstance(count, exp.Neg) else count
+    if not (isinstance(delimiter, exp.Literal) and delimiter.is_string and isinstance(number, exp.Literal)):
+        return _SUBSTRING_INDEX.of(*values)
+    by = delimiter.name
+    if (
+        not by
+        or number.is_string
+        or not re.fullmatch("[1-9][0-9]?", number.name)
+        or any(by.startswith(by[at:]) for at in range(1, len(by)))
+    ):
+        return _SUBSTRING_INDEX.of(*values)
+    part = f"1:{number.name}" if sign > 0 else f"-{number.name}:"
+    return call.text(f"ARRAY_TO_STRING(STRING_SPLIT($0, $1)[{part}], $1)", *values[:2])
 
 
 def _rule(
@@ -316,11 +444,11 @@ RULES = (
     _rule("length", (1, 1), always(INT), _characters, "len", "char_length", "character_length"),
     _rule("ascii", (1, 1), always(INT), _ascii),
     _rule("base64", (1, 1), always(STRING), _base64),
-    _rule("unbase64", (1, 1), always(BINARY), lambda call: _UNBASE64.of(text(call, 0))),
+    _rule("unbase64", (1, 1), always(BINARY), lambda call: _of_base64(text(call, 0), _UNBASE64)),
     _rule("to_base32", (1, 1), always(STRING), lambda call: _TO_BASE32.of(binary(call, 0))),
     _rule("from_base32", (1, 1), always(BINARY), lambda call: _FROM_BASE32.of(text(call, 0))),
     _rule("hex", (1, 1), always(STRING), _hex),
-    _rule("unhex", (1, 1), always(BINARY), lambda call: _HEXADECIMAL.of(text(call, 0))),
+    _rule("unhex", (1, 1), always(BINARY), lambda call: _of_hexadecimal(text(call, 0))),
     _rule("space", (1, 1), always(STRING), _space),
     _rule("soundex", (1, 1), always(STRING), lambda call: _SOUNDEX.of(text(call, 0))),
     _rule("levenshtein", (2, 3), always(INT), _distance),
@@ -334,7 +462,7 @@ RULES = (
     _rule("mask", (1, 5), always(STRING), _masked),
     _rule(
         "substring_index", (3, 3), always(STRING),
-        lambda call: _SUBSTRING_INDEX.of(text(call, 0), text(call, 1), integer(call, 2)),
+        _before_delimiter,
     ),
     _rule("substring", (1, 3), bytes_or_text, _part, "substr"),
     _rule("left", (2, 2), bytes_or_text, _part),

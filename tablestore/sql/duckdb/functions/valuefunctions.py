@@ -4,6 +4,7 @@ Columns repeat their values: each distinct row is computed once, and the results
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -42,3 +43,16 @@ def by_value(
         return pc.take(pa.array(map(of_row, places), kind), pa.array(indices, pa.int32()))
 
     return ArrowFunction(name=name, arguments=arguments, result=result, call=over)
+
+
+def over_texts(function: ArrowFunction, of_texts: Callable[[pa.Array], pa.Array]) -> ArrowFunction:
+    """The same function of one column of bytes, which ``of_texts`` computes for columns whose bytes are all texts in UTF-8."""
+
+    def over(column: pa.Array) -> pa.Array:
+        try:
+            texts = column.cast(pa.string())
+        except pa.ArrowInvalid:
+            return function.call(column)
+        return of_texts(texts)
+
+    return replace(function, call=over)

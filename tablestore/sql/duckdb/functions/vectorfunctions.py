@@ -44,7 +44,12 @@ class _Vectors:
             yield np.nonzero((self.lengths == length) & ~self.are_null)[0], int(length)
 
     def matrix(self, rows: _Numbers, length: int) -> _Numbers:
-        """The vectors of some rows, as doubles."""
+        """The vectors of some rows, as doubles: those of one place behind the other, as they are added."""
+        count = len(rows) * length
+        if count and self.starts[rows[-1]] + length - self.starts[rows[0]] == count:
+            # They lie one behind the other.
+            first = int(self.starts[rows[0]])
+            return np.asfortranarray(self.numbers[first : first + count].reshape(len(rows), length), np.float64)
         return self.numbers[self.starts[rows][:, None] + np.arange(length)].astype(np.float64)
 
 
