@@ -4,6 +4,7 @@ import datetime as dt
 import math
 import sys
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,15 @@ _ROW = (
         ("nanvl(-zero, seven) IS NULL", False),
         ("hex(hmac('k', 'm', 'md5'))", "ED7E724D3A91554AAA2043041D9C5305"),
         ("hmac('', nothing)", None),
+        ("date_part('days', interval 5 days 3 hours 7 minutes)", 5),
+        ("extract(MONTH FROM INTERVAL -'25-3' YEAR TO MONTH)", -3),
+        ("extract(HOUR FROM INTERVAL -'1 23:55:59.5' DAY TO SECOND)", -23),
+        ("extract(SECOND FROM INTERVAL -'1 23:55:59.5' DAY TO SECOND)", Decimal("-59.500000")),
+        ("extract(DAY FROM INTERVAL 2 WEEKS)", 14),
+        ("width_bucket(INTERVAL '-1' DAY, INTERVAL '0' DAY, INTERVAL '36' HOUR, 3)", 0),
+        ("width_bucket(INTERVAL '25' HOUR, INTERVAL '0' DAY, INTERVAL '36' HOUR, 3)", 3),
+        ("try_add(TIME '23:30:00', INTERVAL 1 HOUR)", None),
+        ("try_subtract(TIME '23:30:00', INTERVAL 1 HOUR)", dt.time(22, 30)),
         ("collect_union(a) FROM VALUES (array(2, 1, NULL)), (NULL), (array(2, 3)) AS t (a)", [1, 2, 3]),
         ("collect_union(a) FROM VALUES (CAST(NULL AS ARRAY<INT>)) AS t (a)", []),
         ("grouping_id() FROM VALUES (1, 2) AS t (a, b) GROUP BY GROUPING SETS ((b), (a, b)) HAVING grouping_id() > 0", 1),
@@ -170,6 +180,10 @@ def test_random_numbers_of_a_query_of_one_row_are_sparks(expression: str, value:
         "SELECT counter_diff(a) FROM VALUES (1) AS t (a)",
         "SELECT counter_diff(a) OVER (ORDER BY a) FROM VALUES (-1) AS t (a)",
         "SELECT grouping_id() FROM VALUES (1) AS t (a) GROUP BY a",
+        "SELECT make_ym_interval(1, 2)",
+        "SELECT try_make_interval(1, NULL) AS i",
+        "SELECT try_multiply(INTERVAL 2 YEAR, 3)",
+        "SELECT unix_nanos(TIMESTAMP_NTZ '2008-12-25 15:30:00')",
         "SELECT grouping_id(b) FROM VALUES (1, 2) AS t (a, b) GROUP BY CUBE (a, b)",
         "SELECT regexp_count('a', '\\\\y')",
     ],
@@ -210,6 +224,9 @@ def test_the_name_of_a_bound_with_digits_is_written_small(item: str, name: str, 
         ("make_time(1, 2, 3.000001)", "finer than milliseconds"),
         ("kurtosis(seven)", "the function kurtosis"),
         ("rand(0)", "rand with a seed over rows"),
+        ("extract(HOUR FROM INTERVAL 2 DAYS)", "a part that it has not"),
+        ("DATE '2020-01-01' + make_ym_interval(1, 2)", "make_ym_interval of years and months"),
+        ("width_bucket(INTERVAL 1 DAY, INTERVAL 0 MONTH, INTERVAL 1 MONTH, 3)", "width_bucket of intervals"),
         ("transform(array(1), x -> rand(0))", "rand with a seed over rows"),
         ("counter_diff(seven) OVER (ORDER BY below ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)", "with a frame"),
         ("grouping_id() FROM VALUES (1, 2) AS t (a, b) GROUP BY a, ROLLUP (b)", "grouping_id beside"),

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 
 from sqlglot import exp
 from sqlglot.dialects.hive import Hive
@@ -13,10 +14,12 @@ from tablestore.sql.binding.sqltypes import (
     DATE,
     DOUBLE,
     INT,
+    INTERVAL,
     STRING,
     TIME,
     TIMESTAMP,
     TIMESTAMP_NTZ,
+    TINYINT,
     VOID,
     SqlType,
     Type,
@@ -27,6 +30,7 @@ from tablestore.sql.duckdb.calls import as_zoned, failing, first_shown, refusal,
 from tablestore.sql.duckdb.datetimefunctions import formatted, shown_in, text_form, truncated_timestamp
 from tablestore.sql.duckdb.functions.argumenttypes import integer, text, written_text
 from tablestore.sql.duckdb.functions.functionrule import FunctionRule, RuleCall
+from tablestore.sql.duckdb.functions.intervalvalues import WrittenInterval, without_a_form, written_interval
 from tablestore.sql.duckdb.functions.valuefunctions import by_value
 from tablestore.sql.duckdb.sqlcasts import cast
 
@@ -350,7 +354,27 @@ def _unix_of(call: RuleCall) -> exp.Expr:
     return call.text("CAST(TRUNC(EPOCH($0)) AS BIGINT)", moment)
 
 
+_PARTS_OF_INTERVALS = {"YEAR": 12, "MONTH": 1, "DAY": 86_400_000_000, "HOUR": 3_600_000_000, "MINUTE": 60_000_000, "SECOND": 1}
+_SMALLER_THAN = {"MONTH": 12, "HOUR": 24, "MINUTE": 60, "SECOND": 60_000_000}
+
+
+def _part_of_interval(part: str, interval: WrittenInterval) -> exp.Expr | None:
+    """A part of a written interval; None for one that it has not."""
+    if not interval.has_part(part):
+        return None
+    size = _PARTS_OF_INTERVALS[part]
+    rest = abs(interval.length) // size
+    rest = rest % _SMALLER_THAN[part] if part in _SMALLER_THAN else rest
+    number = rest if interval.length >= 0 else -rest
+    literal = exp.Literal.number(abs(number)) if part != "SECOND" else exp.Literal.string(f"{Decimal(number) / 1_000_000:f}")
+    return literal if number >= 0 or part == "SECOND" else exp.Neg(this=literal)
+
+
 def _part_type(types: Types, values: Sequence[exp.Expr]) -> Type:
+    if len(types) > 1 and types[1] == INTERVAL:
+        names = [_PARTS.get(value.name.upper()) for value in values if isinstance(value, (exp.Var, exp.Literal))]
+        if names and names[0] in ("MONTH", "HOUR", "MINUTE"):
+            return TINYINT
     for value in values:
         if isinstance(value, (exp.Var, exp.Literal)) and _PARTS.get(value.name.upper()) == "SECOND":
             return _PART_SECONDS
@@ -363,6 +387,12 @@ def _extracted(call: RuleCall) -> exp.Expr:
     if not isinstance(name, (exp.Var, exp.Literal)) or (part := _PARTS.get(name.name.upper())) is None:
         raise call.refusal("of a part that is computed, or that Spark does not know")
     kind = call.type(1)
+    if kind == INTERVAL:
+        interval = written_interval(call.values[1])
+        value_of_part = None if interval is None else _part_of_interval(part, interval)
+        if value_of_part is None:
+            raise call.refusal("of an interval that is computed, or of a part that it has not")
+        return call.as_result(value_of_part)
     if kind == TIME:
         if part not in _OF_TIMES:
             raise call.mismatch(1, "a date or a timestamp")
@@ -532,6 +562,10 @@ def _read_time(call: RuleCall) -> exp.Expr:
     return _in_millis(call.text("EPOCH_US(CAST($0 AS TIME))", value), call)
 
 
+def _of_months(call: RuleCall) -> exp.Expr:
+    raise without_a_form(call)
+
+
 def _rule(name: str, bounds: tuple[int, int], result: Type, write: Callable[[RuleCall], exp.Expr], *aliases: str) -> FunctionRule:
     assert result is not None, "a function of one type has that"
     return FunctionRule(name=name, bounds=bounds, result=always(result), write=write, aliases=aliases)
@@ -587,11 +621,13 @@ RULES = (
     _rule("localtimestamp", (0, 0), TIMESTAMP_NTZ, lambda call: call.text("CAST(NOW() AS TIMESTAMP)")),
     _rule("current_time", (0, 1), TIME, _now_of_day),
     _rule("localtime", (0, 1), TIME, _now_of_day),
+    *(_rule(name, (0, 7), INTERVAL, _of_months) for name in ("make_interval", "try_make_interval")),
+    _rule("make_ym_interval", (0, 2), INTERVAL, _of_months),
     _rule("to_time", (1, 2), TIME, _read_time),
     _rule("try_to_time", (1, 2), TIME, _read_time),
 )  # fmt: skip
 ARROW = (_TIME, _TRY_TIME)
 REFUSED = {
     **dict.fromkeys(("window", "window_time", "session_window", "time_bucket"), "DuckDB groups by no windows of time of Spark's"),
-    **dict.fromkeys(("make_interval", "try_make_interval", "make_ym_interval"), "no values of its type leave DuckDB as Spark's do"),
+    "make_dt_interval": "no values of its type leave DuckDB as Spark's do",
 }
