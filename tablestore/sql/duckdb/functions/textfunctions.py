@@ -8,7 +8,7 @@ from tablestore.sql.binding.coercion import common
 from tablestore.sql.binding.signatures import ResultOf, Types, always
 from tablestore.sql.binding.sqltypes import BIGINT, BINARY, BOOLEAN, DOUBLE, INT, STRING, VOID, Type
 from tablestore.sql.duckdb import texts
-from tablestore.sql.duckdb.calls import failing
+from tablestore.sql.duckdb.calls import failing, refused_where
 from tablestore.sql.duckdb.functions import textvalues
 from tablestore.sql.duckdb.functions.argumenttypes import binary, integer, text, written_text
 from tablestore.sql.duckdb.functions.functionrule import MANY, FunctionRule, RuleCall
@@ -123,9 +123,12 @@ def _distance(call: RuleCall) -> exp.Expr:
     distance = call.text(f"CASE WHEN {_IS_ASCII} THEN CAST(LEVENSHTEIN($0, $1) AS INT) ELSE {beyond} END", *values)
     if len(call.values) == 2:
         return distance
-    return call.text(
+    limited = call.text(
         "CASE WHEN $0 IS NULL OR $1 IS NULL THEN NULL WHEN $0 <= $1 THEN $0 ELSE CAST(-1 AS INT) END", distance, integer(call, 2)
     )
+    # Spark has it for 0 in rows, and for NULL in what is written.
+    is_open = call.text("$0 IS NOT NULL AND $1 IS NOT NULL AND $2 IS NULL")
+    return refused_where(is_open, "levenshtein with a threshold that is NULL", limited)
 
 
 def _elt(call: RuleCall) -> exp.Expr:
