@@ -29,6 +29,7 @@ from tablestore.errors import InvalidInputError, TablestoreError, UnsupportedErr
 from tablestore.memo import Memo
 from tablestore.sql.binding.scopes import Columns
 from tablestore.sql.binding.sqltypes import Type
+from tablestore.sql.duckdb.functions.intervalvalues import months_at_result
 from tablestore.sql.duckdb.rowconditions import RowConditions
 from tablestore.sql.duckdb.transpile import Known, OtherTables, Translated, stumbled_at, translated
 from tablestore.sql.freshnames import fresh_name
@@ -89,7 +90,7 @@ class PreparedQuery:
     """A query in DuckDB's SQL, and the views that it needs, each after those that it uses itself.
 
     ``text`` is the query as it was written, for messages, ``names`` are those of relations by the names in their place,
-    ``columns`` those that its tables have.
+    ``columns`` those that its tables have. ``has_durations``: its intervals come out as durations, as Spark's.
     """
 
     sql: Sql
@@ -99,6 +100,7 @@ class PreparedQuery:
     names: Mapping[str, str] = field(default_factory=dict)
     parameters: Parameters = field(default_factory=dict)
     columns: tuple[str, ...] = ()
+    has_durations: bool = False
 
     def readable(self, message: str) -> str:
         """A message of DuckDB's with the names of relations and functions as the user knows them."""
@@ -148,7 +150,8 @@ def prepare(
     preparing = _Preparing(new_name=new_name, memo=memo, describe=describe, functions=functions, parser=parser)
     text = query.text if query.statement is None else query.statement
     try:
-        sql, _ = preparing.query(query, placed_relations or {})
+        sql, result = preparing.query(query, placed_relations or {})
+        months_at_result(result)
     except TablestoreError as error:
         from tablestore_duckdb.queryerrors import placed
 
@@ -161,6 +164,7 @@ def prepare(
         names=preparing.names,
         parameters=query.parameters,
         columns=tuple(name for relation in query.relations for name, _ in relation_columns(relation) or ()),
+        has_durations=query.dialect is SqlDialect.SPARK,
     )
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tablestore.lazy import lazy
 from tablestore_duckdb.prepared import PreparedQuery
-from tablestore_duckdb.rowtypes import cast, plain_rows_out, rows_out
+from tablestore_duckdb.rowtypes import cast, plain_rows_out, rows_out, with_durations
 from tablestore_duckdb.sessions import QueryRun, Sessions
 
 
@@ -71,6 +71,8 @@ def run_batches(sessions: Sessions, run: QueryRun, schema: pa.Schema | None = No
 def _columns(relation: duckdb.DuckDBPyRelation, prepared: PreparedQuery) -> pa.Schema:
     """The columns of a query; DuckDB names one after its text, in which tables have the names of views."""
     schema = schema_of(relation)
+    if prepared.has_durations:
+        schema = with_durations(schema)
     names = [prepared.readable(name) for name in schema.names]
     return schema if names == schema.names else pa.schema([one.with_name(name) for one, name in zip(schema, names, strict=True)])
 

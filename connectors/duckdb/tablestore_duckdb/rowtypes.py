@@ -16,6 +16,7 @@ UHUGEINT, BIT and TIME WITH TIME ZONE are refused: Arrow has no type that holds 
 import re
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from tablestore.errors import InvalidInputError, UnsupportedError
@@ -63,6 +64,8 @@ _CAST_TO = {"UHUGEINT": "DECIMAL(38, 0)", "BIT": "VARCHAR", "TIME WITH TIME ZONE
 _EXPORTED_AS_OTHERS = re.compile(rf"\b(?:{'|'.join(_CAST_TO)})\b")
 # The names of fields, which may be words of types.
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
+_INTERVAL, _DURATION = pa.month_day_nano_interval(), pa.duration("us")
+_PARTS = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanos", "<i8")])
 _PLAIN = {
     "BOOLEAN": pa.bool_(),
     "TINYINT": pa.int8(),
@@ -84,6 +87,39 @@ def plain_rows_out(names: Sequence[str], duckdb_types: Sequence[str]) -> pa.Sche
     if not all(name in _PLAIN for name in duckdb_types) or len({name.casefold() for name in names}) < len(names):
         return None
     return pa.schema([pa.field(name, _PLAIN[type_name]) for name, type_name in zip(names, duckdb_types, strict=True)])
+
+
+def with_durations(schema: pa.Schema) -> pa.Schema:
+    """The types with durations for intervals, as Spark has them: of days and what is shorter."""
+    if not any(_has_interval(field.type) for field in schema):
+        return schema
+    return pa.schema([field.with_type(_with_duration(field.type)) for field in schema])
+
+
+def _has_interval(arrow_type: pa.DataType) -> bool:
+    return arrow_type == _INTERVAL or (pa.types.is_list(arrow_type) and _has_interval(arrow_type.value_type))
+
+
+def _with_duration(arrow_type: pa.DataType) -> pa.DataType:
+    if pa.types.is_list(arrow_type):
+        return pa.list_(arrow_type.value_field.with_type(_with_duration(arrow_type.value_type)))
+    return _DURATION if arrow_type == _INTERVAL else arrow_type
+
+
+def _durations(column: pa.Array, name: str) -> pa.Array:
+    """Intervals as durations. Raises InvalidInputError for one of months."""
+    if pa.types.is_list(column.type):
+        values = _durations(column.values, name)
+        return pa.ListArray.from_arrays(column.offsets, values, mask=column.is_null() if column.null_count else None)
+    parts = np.frombuffer(column.buffers()[1], dtype=_PARTS)[column.offset : column.offset + len(column)]
+    is_value = np.asarray(column.is_valid())
+    if (parts["months"][is_value] != 0).any():
+        raise InvalidInputError(
+            f"column {name!r} of the query has an interval of months, and no column of a result has such values; add it to a date",
+            kind="query",
+        )
+    micros = parts["days"].astype(np.int64) * 86_400_000_000 + parts["nanos"] // 1000
+    return pa.array(np.where(is_value, micros, 0), mask=~is_value).cast(_DURATION)
 
 
 def cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
@@ -122,6 +158,10 @@ def duckdb_type(data_type: DataType) -> str:
 def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
     if column.type == field.type:
         return column
+    if _has_interval(column.type):
+        column = _durations(column, field.name)
+        if column.type == field.type:
+            return column
     try:
         # Digits below the milliseconds of a TIME are cut off, as in CAST(x AS TIME(3)).
         return column.cast(field.type, safe=not pa.types.is_time(field.type))

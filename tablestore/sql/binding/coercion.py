@@ -133,14 +133,14 @@ def _moved(node: exp.Binary, left: SqlType, right: SqlType) -> Type:
         return INTERVAL if isinstance(node, exp.Sub) else None
     moment, moved, by = (left, right, node.expression) if left in _MOMENTS else (right, left, node.this)
     if moment not in _MOMENTS:
-        return INTERVAL if left == INTERVAL or right == INTERVAL else None
+        return left if left == INTERVAL else right if right == INTERVAL else None
     if moved == INTERVAL and moment == DATE:
         return DATE if isinstance(by, exp.Interval) and _is_of_days(by) else TIMESTAMP
     return moment if moved == INTERVAL or (moment == DATE and moved.is_integer) else None
 
 
 def _is_of_days(interval: exp.Interval) -> bool:
-    return str(interval.args.get("unit") or "").upper().rstrip("S") in ("DAY", "WEEK", "MONTH", "YEAR", "QUARTER")
+    return str(interval.args.get("unit") or "").upper().rstrip("S") in ("DAY", "WEEK", "MONTH", "YEAR", "QUARTER", "YEAR TO MONTH")
 
 
 def _decimal(node: exp.Expr, left: SqlType, right: SqlType) -> SqlType:

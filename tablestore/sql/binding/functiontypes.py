@@ -4,6 +4,7 @@
 has a type that is not known.
 """
 
+import re
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
@@ -18,6 +19,7 @@ from tablestore.sql.binding.sqltypes import (
     DOUBLE,
     INT,
     INTERVAL,
+    INTERVAL_OF_MONTHS,
     STRING,
     TIMESTAMP,
     TINYINT,
@@ -67,7 +69,9 @@ def rounded(node: exp.Expr, operand: Type) -> Type:
         return decimal(max(operand.precision - operand.scale + 1, -digits + 1) + scale, scale)
     if node.args.get("decimals") is not None:
         return None
-    return decimal(operand.precision - operand.scale + 1, 0) if operand.is_decimal else BIGINT
+    if not operand.is_decimal:
+        return BIGINT
+    return operand if operand.scale == 0 else decimal(operand.precision - operand.scale + 1, 0)
 
 
 def round_digits(node: exp.Round) -> int | None:
@@ -124,6 +128,16 @@ def _average(node: exp.Avg, of: TypeOf) -> Type:
     if not operand.is_decimal:
         return DOUBLE
     return decimal(operand.precision + 4, min(operand.scale + 4, MAX_PRECISION))
+
+
+_MONTHS = re.compile(r"YEAR|MONTH|QUARTER", re.IGNORECASE)
+
+
+def _is_of_months(interval: exp.Interval) -> bool:
+    """True if an interval is one of years and months; its units may stand in its text."""
+    unit = interval.args.get("unit")
+    words = str(unit) if unit is not None else interval.this.name if isinstance(interval.this, exp.Literal) else ""
+    return _MONTHS.search(words) is not None
 
 
 def _arithmetic(node: exp.Binary, of: TypeOf) -> Type:
@@ -287,7 +301,7 @@ RESULTS: dict[type[exp.Expr], Rule] = {
     )),
     **_all(BINARY, (exp.Unhex, exp.HexString)),
     **_all(TINYINT, (exp.Grouping,)),
-    **_all(INTERVAL, (exp.Interval,)),
+    exp.Interval: lambda node, of: INTERVAL_OF_MONTHS if _is_of_months(node) else INTERVAL,
     **_all(VOID, (exp.Null,)),
     **_all(array(STRING), (exp.RegexpSplit, exp.Split)),
     **dict.fromkeys(

@@ -34,7 +34,7 @@ class SqlType:
 
     ``precision`` and ``scale`` are those of a decimal. ``parts``: the element of an array, the key and the value of a map, the
     fields of a struct, whose names ``fields`` has. ``is_fine``: a timestamp that counts nanoseconds where it is stored; to Spark it
-    is like any other.
+    is like any other. ``is_of_months``: an interval of years and months, and not of days and what is shorter.
     """
 
     name: str
@@ -43,6 +43,7 @@ class SqlType:
     parts: "tuple[SqlType | None, ...]" = ()
     fields: tuple[str, ...] = ()
     is_fine: bool = field(default=False, compare=False)
+    is_of_months: bool = field(default=False, compare=False)
 
     @property
     def is_integer(self) -> bool:
@@ -80,6 +81,11 @@ class SqlType:
         return self.is_fine or any(part is not None and part.has_fine for part in self.parts)
 
     @property
+    def has_months(self) -> bool:
+        """True if it is an interval of years and months, or a part of it is one."""
+        return self.is_of_months or any(part is not None and part.has_months for part in self.parts)
+
+    @property
     def is_known(self) -> bool:
         """True if the types of all of its parts are known."""
         return all(part is not None and part.is_known for part in self.parts)
@@ -110,6 +116,7 @@ FLOAT, DOUBLE = SqlType("float"), SqlType("double")
 STRING, BINARY = SqlType("string"), SqlType("binary")
 DATE, TIME, TIMESTAMP, TIMESTAMP_NTZ = SqlType("date"), SqlType("time"), SqlType("timestamp"), SqlType("timestamp_ntz")
 INTERVAL = SqlType("interval")
+INTERVAL_OF_MONTHS = SqlType("interval", is_of_months=True)
 
 
 def decimal(precision: int, scale: int) -> SqlType:

@@ -66,6 +66,10 @@ _SECONDS_OF = {
     "WEEK": 604_800, "DAY": 86_400, "HOUR": 3_600, "MINUTE": 60, "SECOND": 1, "MILLISECOND": 1e-3, "MICROSECOND": 1e-6,
 }  # fmt: skip
 _DAY_SECONDS = 86_400
+# Two parts of one kind stand for letters of which there are too many.
+_REPEATED = re.compile(
+    r"%-?[jJ]%-?j|(?:%-?[mBb]){2}|(?:%-?d){2}|(?:%-?[yY]){2}|(?:%[aA]){2}|(?:%-?[HI]){2}|(?:%-?M){2}|(?:%-?S){2}"
+)
 _HOURS_AND_DAYS = ("HOUR", "DAY", "DD")
 _SHORT = ("MINUTE", "SECOND", "MILLISECOND", "MICROSECOND")
 _DIGITS = {
@@ -148,6 +152,15 @@ def interval_behind(node: exp.Expr, bound: Bound) -> None:
         node.set("expression", interval)
 
 
+def interval_between(node: exp.Sub, left: Type, right: Type) -> exp.Expr:
+    """The interval from one moment to another of its type: days between dates, microseconds between timestamps."""
+    if left != right:
+        raise refusal(f"the difference of {left} and {right}")
+    if left == DATE:
+        return written("TO_DAYS(CAST(:left - :right AS INT))", left=node.this, right=node.expression)
+    return written("TO_MICROSECONDS(EPOCH_US(:left) - EPOCH_US(:right))", left=node.this, right=node.expression)
+
+
 def moves_by_interval(node: exp.Expr, bound: Bound) -> bool:
     """True if a sum or difference is a TIMESTAMP that an interval moves, unless that is written and shorter than a day."""
     if bound.of(node) != TIMESTAMP or bound.of(node.expression) != INTERVAL:
@@ -210,11 +223,24 @@ def formatted(node: exp.Expr) -> exp.Expr:
         return node
     if not isinstance(pattern, exp.Literal) or re.search(r"[A-Za-z']", _STRFTIME.sub("", pattern.name)):
         raise refusal("a pattern of dates that is computed, has quotes, or letters beside y, M, d, H, h, m, s, a and E")
+    if re.search(r"[\[\]{}#]", pattern.name) or _REPEATED.search(pattern.name):
+        raise refusal("a pattern of dates with brackets or braces, or with more letters of one kind than it knows")
     return node
+
+
+def check_parsed(pattern: str) -> None:
+    """Refuses patterns that strptime reads with another year or other digits than Spark."""
+    parts = [part.replace("strict", "") for part in _STRFTIME.findall(pattern)]
+    if "%y" in parts or not any(part in ("%Y", "%-Y", "%G") for part in parts):
+        raise refusal("a text with a pattern of dates without a year of four digits")
+    if "%S%f" in pattern:
+        raise refusal("a text with a pattern of dates whose fraction stands right behind the seconds")
 
 
 def parsed(node: exp.StrToTime) -> exp.Expr:
     """A timestamp of the session's time zone, of a text and its pattern."""
+    formatted(node)
+    check_parsed(node.args["format"].name)
     return _in_form(first_shown(as_zoned(formatted(node))), node.this, node.args["format"].name)
 
 
@@ -312,4 +338,6 @@ def strict_date(node: exp.TsOrDsToDate) -> exp.Expr:
     """A date that is an error, not NULL, where a text is none."""
     node.set("safe", False)
     pattern = node.args.get("format")
+    if pattern is not None and isinstance(pattern, exp.Literal):
+        check_parsed(pattern.name)
     return formatted(node) if pattern is None else _in_form(formatted(node), node.this, pattern.name)

@@ -1,6 +1,6 @@
 """Spark 4's dialect for sqlglot, where sqlglot's own is that of an older Spark."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -117,6 +117,16 @@ def _plain_call(name: str, arguments: Sequence[exp.Expr]) -> exp.Expr:
     return exp.Anonymous(this=name, expressions=list(arguments))
 
 
+def _truncating(name: str, unit: int, build: Callable[[list[exp.Expr]], exp.Expr]) -> Callable[[list[exp.Expr]], exp.Expr]:
+    """Parses a call with a unit at a place. sqlglot would take the name of a column for the unit."""
+
+    def parse(arguments: list[exp.Expr]) -> exp.Expr:
+        is_written = len(arguments) <= unit or isinstance(arguments[unit], exp.Literal)
+        return build(arguments) if is_written else _plain_call(name, arguments)
+
+    return parse
+
+
 def _plain_aggregate(name: str, arguments: Sequence[exp.Expr]) -> exp.Expr:
     return exp.AnonymousAggFunc(this=name, expressions=list(arguments))
 
@@ -193,6 +203,10 @@ class Spark4(Spark):
             **{name: partial(_cast_to, name) for name in ("BIGINT", "SMALLINT")},
             **{name.upper(): partial(_plain_call, name) for name in _PLAIN_CALLS},
             **{name.upper(): partial(_plain_aggregate, name) for name in _PLAIN_AGGREGATES},
+            **{
+                name.upper(): _truncating(name, unit, SparkParser.FUNCTIONS[name.upper()])
+                for name, unit in (("trunc", 1), ("date_trunc", 0))
+            },
         }
         FUNCTION_PARSERS: ClassVar = {
             name: parse for name, parse in SparkParser.FUNCTION_PARSERS.items() if name.lower() not in PLAIN_CALLS

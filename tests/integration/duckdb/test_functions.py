@@ -4,6 +4,7 @@ import datetime as dt
 import math
 import sys
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,34 @@ _ROW = (
         ("nanvl(-zero, seven) IS NULL", False),
         ("hex(hmac('k', 'm', 'md5'))", "ED7E724D3A91554AAA2043041D9C5305"),
         ("hmac('', nothing)", None),
+        ("date_part('days', interval 5 days 3 hours 7 minutes)", 5),
+        ("extract(MONTH FROM INTERVAL -'25-3' YEAR TO MONTH)", -3),
+        ("extract(HOUR FROM INTERVAL -'1 23:55:59.5' DAY TO SECOND)", -23),
+        ("extract(SECOND FROM INTERVAL -'1 23:55:59.5' DAY TO SECOND)", Decimal("-59.500000")),
+        ("extract(DAY FROM INTERVAL 2 WEEKS)", 14),
+        ("width_bucket(INTERVAL '-1' DAY, INTERVAL '0' DAY, INTERVAL '36' HOUR, 3)", 0),
+        ("width_bucket(INTERVAL '25' HOUR, INTERVAL '0' DAY, INTERVAL '36' HOUR, 3)", 3),
+        ("try_add(TIME '23:30:00', INTERVAL 1 HOUR)", None),
+        ("try_subtract(TIME '23:30:00', INTERVAL 1 HOUR)", dt.time(22, 30)),
+        ("INTERVAL '1' DAY", dt.timedelta(days=1)),
+        ("-INTERVAL 3 DAYS 4 HOURS", dt.timedelta(days=-3, hours=-4)),
+        ("INTERVAL '1 day 2.5 seconds'", dt.timedelta(days=1, seconds=2.5)),
+        ("INTERVAL '10 11:12' DAY TO MINUTE", dt.timedelta(days=10, hours=11, minutes=12)),
+        ("array(INTERVAL 1 DAY, NULL)", [dt.timedelta(days=1), None]),
+        ("interval 13.123456789 seconds", dt.timedelta(seconds=13, microseconds=123456)),
+        ("DATE '2020-01-10' - DATE '2020-01-01'", dt.timedelta(days=9)),
+        ("TIMESTAMP_NTZ '2020-01-10 12:00:00' - INTERVAL 1 DAY 2 HOURS", dt.datetime(2020, 1, 9, 10)),
+        ("DATE '2020-01-31' + INTERVAL '1-1' YEAR TO MONTH", dt.date(2021, 2, 28)),
+        ("sign(INTERVAL -'100' YEAR)", -1.0),
+        ("INTERVAL '1-1' YEAR TO MONTH div INTERVAL '-1' MONTH", -13),
+        ("make_dt_interval(1, 12, 30, 1.001001)", dt.timedelta(days=1, hours=12, minutes=30, seconds=1, microseconds=1001)),
+        ("make_dt_interval(NULL)", None),
+        ("concat(1)", "1"),
+        ("concat(seven, NULL) IS NULL", True),
+        ("hex(aes_encrypt('a', '0000111122223333', 'GCM', 'DEFAULT', CAST('abcdefghijkl' AS BINARY), 'x')) LIKE '6162%'", True),
+        ("aes_decrypt(aes_encrypt('Spark', '0000111122223333'), '0000111122223333')", b"Spark"),
+        ("try_aes_decrypt(unhex('00'), '0000111122223333', 'CBC')", None),
+        ("aes_encrypt(nothing, '0000111122223333')", None),
         ("collect_union(a) FROM VALUES (array(2, 1, NULL)), (NULL), (array(2, 3)) AS t (a)", [1, 2, 3]),
         ("collect_union(a) FROM VALUES (CAST(NULL AS ARRAY<INT>)) AS t (a)", []),
         ("grouping_id() FROM VALUES (1, 2) AS t (a, b) GROUP BY GROUPING SETS ((b), (a, b)) HAVING grouping_id() > 0", 1),
@@ -170,12 +199,24 @@ def test_random_numbers_of_a_query_of_one_row_are_sparks(expression: str, value:
         "SELECT counter_diff(a) FROM VALUES (1) AS t (a)",
         "SELECT counter_diff(a) OVER (ORDER BY a) FROM VALUES (-1) AS t (a)",
         "SELECT grouping_id() FROM VALUES (1) AS t (a) GROUP BY a",
+        "SELECT make_ym_interval(1, 2)",
+        "SELECT INTERVAL '0' MONTH",
+        "SELECT abs(INTERVAL -'1-1' YEAR TO MONTH)",
+        "SELECT aes_encrypt('a', 'short')",
+        "SELECT aes_encrypt('a', '0000111122223333', 'CBC', 'NONE')",
+        "SELECT aes_decrypt(unhex('00'), '0000111122223333')",
+        "SELECT filter(array(1), (x, X) -> x > 1)",
+        "SELECT concat(array(1), NULL)",
+        "SELECT make_dt_interval(2147483647, 2147483647)",
+        "SELECT try_make_interval(1, NULL) AS i",
+        "SELECT try_multiply(INTERVAL 2 YEAR, 3)",
+        "SELECT unix_nanos(TIMESTAMP_NTZ '2008-12-25 15:30:00')",
         "SELECT grouping_id(b) FROM VALUES (1, 2) AS t (a, b) GROUP BY CUBE (a, b)",
         "SELECT regexp_count('a', '\\\\y')",
     ],
 )
 def test_calls_that_are_errors_in_spark_are_errors(query: str, env: ts.TableEnvironment) -> None:
-    with pytest.raises(ts.InvalidInputError, match=r"the function|regular expression"):
+    with pytest.raises(ts.InvalidInputError, match=r"the function|regular expression|years and months|of a lambda"):
         env.execute_sql(query).to_arrow()
 
 
@@ -209,11 +250,27 @@ def test_the_name_of_a_bound_with_digits_is_written_small(item: str, name: str, 
         ("try_sum(a) FROM VALUES (9223372036854775807), (7), (-9) AS t (a)", "out of range on the way"),
         ("make_time(1, 2, 3.000001)", "finer than milliseconds"),
         ("kurtosis(seven)", "the function kurtosis"),
+        ("trunc('2009-02-12', word)", "trunc to a unit that is computed"),
+        ("date_trunc(word, '2015-03-05T09:32:05')", "date_trunc to a unit that is computed"),
+        ("sha2(word, seven)", "sha2 with a number of bits that is computed"),
+        ("date_format(DATE '2026-06-15', 'yyyy[-MM]')", "a pattern of dates with brackets"),
+        ("date_format(DATE '2026-06-15', 'DDD')", "more letters of one kind"),
+        ("to_date('99-06-15', 'yy-MM-dd')", "without a year of four digits"),
+        ("to_timestamp('14:30:45', 'HH:mm:ss')", "without a year of four digits"),
+        ("levenshtein(word, 'sitting', CAST(nothing AS INT))", "a threshold that is NULL"),
+        ("CAST(seven AS VARIANT)", "the cast to a VARIANT"),
+        ("abs(CAST('-99999999999999999999999999999999999999' AS DECIMAL(38, 0)))", "more than 34 digits"),
+        ("INTERVAL '1 year 2 seconds'", "months and days at once"),
+        ("INTERVAL '1' DAY / 2", "an interval by a number"),
+        ('from_json(\'{}\', \'{"type":"struct","fields":[]}\')', "with the schema"),
         ("rand(0)", "rand with a seed over rows"),
+        ("extract(HOUR FROM INTERVAL 2 DAYS)", "a part that it has not"),
+        ("DATE '2020-01-01' + make_ym_interval(1, 2)", "make_ym_interval of years and months"),
+        ("width_bucket(INTERVAL 1 DAY, INTERVAL 0 MONTH, INTERVAL 1 MONTH, 3)", "width_bucket of intervals"),
         ("transform(array(1), x -> rand(0))", "rand with a seed over rows"),
         ("counter_diff(seven) OVER (ORDER BY below ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)", "with a frame"),
         ("grouping_id() FROM VALUES (1, 2) AS t (a, b) GROUP BY a, ROLLUP (b)", "grouping_id beside"),
-        ("aes_encrypt(word, word)", "the function aes_encrypt"),
+        ("count_min_sketch(seven, 0.5D, 0.5D, 1)", "the function count_min_sketch"),
     ],
 )
 def test_what_would_be_wrong_in_silence_is_refused_by_name(expression: str, message: str, env: ts.TableEnvironment) -> None:

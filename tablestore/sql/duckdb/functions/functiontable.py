@@ -13,6 +13,7 @@ from tablestore.sql.duckdb.functions import (
     arrayfunctions,
     bitfunctions,
     checksumfunctions,
+    ciphers,
     collectingfunctions,
     conditionfunctions,
     countsketches,
@@ -44,10 +45,10 @@ from tablestore.sql.duckdb.rewrites import TAKEN
 from tablestore.sql.query.functions import SPARK_FUNCTIONS
 
 _FAMILIES = (
-    arrayfunctions, bitfunctions, checksumfunctions, collectingfunctions, conditionfunctions, countsketches, generatorfunctions,
-    jsonfunctions, lambdafunctions, mapfunctions, mathfunctions, momentfunctions, numberformats, parsedtexts, patternfunctions,
-    quantilesketches, randomfunctions, sketchfunctions, spatialfunctions, statisticfunctions, textfunctions, topitems, tryfunctions,
-    urlfunctions, variantfunctions, vectorfunctions, xpathfunctions,
+    arrayfunctions, bitfunctions, checksumfunctions, ciphers, collectingfunctions, conditionfunctions, countsketches,
+    generatorfunctions, jsonfunctions, lambdafunctions, mapfunctions, mathfunctions, momentfunctions, numberformats, parsedtexts,
+    patternfunctions, quantilesketches, randomfunctions, sketchfunctions, spatialfunctions, statisticfunctions, textfunctions,
+    topitems, tryfunctions, urlfunctions, variantfunctions, vectorfunctions, xpathfunctions,
 )  # fmt: skip
 
 

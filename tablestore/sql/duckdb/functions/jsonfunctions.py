@@ -110,9 +110,6 @@ REFUSED = {
     **dict.fromkeys(
         ("from_protobuf", "to_protobuf"), "Spark has it with its package spark-protobuf and a file of descriptors only"
     ),
-    **dict.fromkeys(
-        ("aes_encrypt", "aes_decrypt", "try_aes_decrypt"), "DuckDB has no AES of values, nor has a library that is needed"
-    ),
     **dict.fromkeys(("reflect", "java_method", "try_reflect"), "it calls a method of Java"),
     "python_worker_logs": "there are no Python workers of Spark's",
     "count_min_sketch": "its bytes hang on the generator of numbers of Java",

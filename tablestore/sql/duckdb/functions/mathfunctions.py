@@ -17,6 +17,7 @@ from tablestore.sql.duckdb.calls import failing
 from tablestore.sql.duckdb.functions.argumenttypes import double, integer, text, written_integer
 from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
 from tablestore.sql.duckdb.functions.functionrule import FunctionRule, RuleCall, by_text
+from tablestore.sql.duckdb.functions.intervalvalues import written_interval
 from tablestore.sql.duckdb.functions.valuefunctions import by_value
 
 _LAST_DIGIT = "the last digit may be another"
@@ -165,9 +166,12 @@ def _even_text(scale: int, digits: int) -> str:
 
 
 def _width_bucket(call: RuleCall) -> exp.Expr:
-    for place in range(3):
-        if call.type(place).name == "interval":
-            raise call.refusal("of intervals")
+    if any(call.type(place).name == "interval" for place in range(3)):
+        intervals = [interval for value in call.values[:3] if (interval := written_interval(value)) is not None]
+        if len(intervals) < 3 or len({interval.has_months for interval in intervals}) > 1:
+            raise call.refusal("of intervals that are computed, or of two kinds")
+        lengths = [exp.cast(exp.Literal.string(str(interval.length)), "DOUBLE") for interval in intervals]
+        return call.text(_WIDTH_BUCKET, *lengths, integer(call, 3, BIGINT))
     return call.text(_WIDTH_BUCKET, double(call, 0), double(call, 1), double(call, 2), integer(call, 3, BIGINT))
 
 

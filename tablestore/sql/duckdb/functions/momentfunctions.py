@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 
 from sqlglot import exp
 from sqlglot.dialects.hive import Hive
@@ -13,10 +14,12 @@ from tablestore.sql.binding.sqltypes import (
     DATE,
     DOUBLE,
     INT,
+    INTERVAL,
     STRING,
     TIME,
     TIMESTAMP,
     TIMESTAMP_NTZ,
+    TINYINT,
     VOID,
     SqlType,
     Type,
@@ -24,13 +27,15 @@ from tablestore.sql.binding.sqltypes import (
     engine_words,
 )
 from tablestore.sql.duckdb.calls import as_zoned, failing, first_shown, refusal, refused_where
-from tablestore.sql.duckdb.datetimefunctions import formatted, shown_in, text_form, truncated_timestamp
+from tablestore.sql.duckdb.datetimefunctions import check_parsed, formatted, shown_in, text_form, truncated_timestamp
 from tablestore.sql.duckdb.functions.argumenttypes import integer, text, written_text
 from tablestore.sql.duckdb.functions.functionrule import FunctionRule, RuleCall
+from tablestore.sql.duckdb.functions.intervalvalues import WrittenInterval, without_a_form, written_interval
 from tablestore.sql.duckdb.functions.valuefunctions import by_value
 from tablestore.sql.duckdb.sqlcasts import cast
 
 _SECONDS = decimal(16, 6)
+_INTERVAL_SECONDS = decimal(18, 6)
 _PART_SECONDS = decimal(8, 6)
 _REGION = re.compile(r"[A-Z]\w+(?:/\w+)+|UTC|GMT|CET|EET|WET|MET")
 _IS_DAY = """$1 BETWEEN 1 AND 12 AND $2 BETWEEN 1 AND CASE
@@ -324,8 +329,11 @@ def _parsed(to: SqlType, *, is_try: bool = False) -> Callable[[RuleCall], exp.Ex
             node = exp.TryCast if is_try else exp.Cast
             if kind == STRING and to == TIMESTAMP_NTZ:
                 raise call.refusal("of a text without a pattern")
+            if to == TIMESTAMP_NTZ:
+                return node(this=call.value(0), to=engine_words(to))
             return cast(node(this=call.value(0), to=engine_words(to)), kind)
         pattern = _pattern(call, 1).name
+        check_parsed(pattern)
         value = _read(call, pattern)
         if not is_try:
             is_other = call.text("$0 IS NOT NULL AND $1 IS NULL", text(call, 0), value)
@@ -342,6 +350,7 @@ def _unix_of(call: RuleCall) -> exp.Expr:
     kind = call.type(0)
     if kind == STRING:
         pattern = _pattern(call, 1).name if len(call.values) > 1 else "%Y-%m-%d %H:%M:%S"
+        check_parsed(pattern)
         value = _read(call, pattern)
         is_other = call.text("$0 IS NOT NULL AND $1 IS NULL", text(call, 0), value)
         moment = _local(failing(is_other, f"the function `{call.name}`: expected a text that has the form of its pattern", value))
@@ -350,7 +359,27 @@ def _unix_of(call: RuleCall) -> exp.Expr:
     return call.text("CAST(TRUNC(EPOCH($0)) AS BIGINT)", moment)
 
 
+_PARTS_OF_INTERVALS = {"YEAR": 12, "MONTH": 1, "DAY": 86_400_000_000, "HOUR": 3_600_000_000, "MINUTE": 60_000_000, "SECOND": 1}
+_SMALLER_THAN = {"MONTH": 12, "HOUR": 24, "MINUTE": 60, "SECOND": 60_000_000}
+
+
+def _part_of_interval(part: str, interval: WrittenInterval) -> exp.Expr | None:
+    """A part of a written interval; None for one that it has not."""
+    if not interval.has_part(part):
+        return None
+    size = _PARTS_OF_INTERVALS[part]
+    rest = abs(interval.length) // size
+    rest = rest % _SMALLER_THAN[part] if part in _SMALLER_THAN else rest
+    number = rest if interval.length >= 0 else -rest
+    literal = exp.Literal.number(abs(number)) if part != "SECOND" else exp.Literal.string(f"{Decimal(number) / 1_000_000:f}")
+    return literal if number >= 0 or part == "SECOND" else exp.Neg(this=literal)
+
+
 def _part_type(types: Types, values: Sequence[exp.Expr]) -> Type:
+    if len(types) > 1 and types[1] == INTERVAL:
+        names = [_PARTS.get(value.name.upper()) for value in values if isinstance(value, (exp.Var, exp.Literal))]
+        if names and names[0] in ("MONTH", "HOUR", "MINUTE"):
+            return TINYINT
     for value in values:
         if isinstance(value, (exp.Var, exp.Literal)) and _PARTS.get(value.name.upper()) == "SECOND":
             return _PART_SECONDS
@@ -363,6 +392,12 @@ def _extracted(call: RuleCall) -> exp.Expr:
     if not isinstance(name, (exp.Var, exp.Literal)) or (part := _PARTS.get(name.name.upper())) is None:
         raise call.refusal("of a part that is computed, or that Spark does not know")
     kind = call.type(1)
+    if kind == INTERVAL:
+        interval = written_interval(call.values[1])
+        value_of_part = None if interval is None else _part_of_interval(part, interval)
+        if value_of_part is None:
+            raise call.refusal("of an interval that is computed, or of a part that it has not")
+        return call.as_result(value_of_part)
     if kind == TIME:
         if part not in _OF_TIMES:
             raise call.mismatch(1, "a date or a timestamp")
@@ -421,6 +456,8 @@ def _next_day(call: RuleCall) -> exp.Expr:
 def _cut(call: RuleCall) -> tuple[int, exp.Expr]:
     """The place among the arguments of what is truncated, and the unit to which it is."""
     node = call.node
+    if isinstance(node, exp.Anonymous):
+        raise call.refusal("to a unit that is computed")
     assert isinstance(node.this, exp.Expr), "the node has what is truncated"
     return next(place for place, value in enumerate(call.values) if value is node.this), node.args["unit"]
 
@@ -532,6 +569,22 @@ def _read_time(call: RuleCall) -> exp.Expr:
     return _in_millis(call.text("EPOCH_US(CAST($0 AS TIME))", value), call)
 
 
+def _made_interval(call: RuleCall) -> exp.Expr:
+    """An interval of days, hours, minutes and seconds, of which those that are not written are 0."""
+    values = [integer(call, place) if place < 3 else call.value(place, _INTERVAL_SECONDS) for place in range(len(call.values))]
+    values += [exp.Literal.number(0) for _ in range(4 - len(values))]
+    micros = "CAST($0 AS HUGEINT) * 86400000000 + CAST($1 AS HUGEINT) * 3600000000 + CAST($2 AS HUGEINT) * 60000000"
+    total = call.text(f"{micros} + CAST(CAST($3 AS DECIMAL(38, 6)) * 1000000 AS HUGEINT)", *values)
+    is_outside = call.text(f"NOT $0 BETWEEN -{2**63 - 1} AND {2**63 - 1}", total)
+    message = "the function `make_dt_interval`: expected an interval of 64 bits of microseconds"
+    inside = call.text(f"TO_MICROSECONDS(CAST(CASE WHEN ABS($0) <= {2**63 - 1} THEN $0 END AS BIGINT))", total)
+    return failing(is_outside, message, inside)
+
+
+def _of_months(call: RuleCall) -> exp.Expr:
+    raise without_a_form(call)
+
+
 def _rule(name: str, bounds: tuple[int, int], result: Type, write: Callable[[RuleCall], exp.Expr], *aliases: str) -> FunctionRule:
     assert result is not None, "a function of one type has that"
     return FunctionRule(name=name, bounds=bounds, result=always(result), write=write, aliases=aliases)
@@ -587,11 +640,13 @@ RULES = (
     _rule("localtimestamp", (0, 0), TIMESTAMP_NTZ, lambda call: call.text("CAST(NOW() AS TIMESTAMP)")),
     _rule("current_time", (0, 1), TIME, _now_of_day),
     _rule("localtime", (0, 1), TIME, _now_of_day),
+    *(_rule(name, (0, 7), INTERVAL, _of_months) for name in ("make_interval", "try_make_interval")),
+    _rule("make_dt_interval", (0, 4), INTERVAL, _made_interval),
+    _rule("make_ym_interval", (0, 2), INTERVAL, _of_months),
     _rule("to_time", (1, 2), TIME, _read_time),
     _rule("try_to_time", (1, 2), TIME, _read_time),
 )  # fmt: skip
 ARROW = (_TIME, _TRY_TIME)
 REFUSED = {
     **dict.fromkeys(("window", "window_time", "session_window", "time_bucket"), "DuckDB groups by no windows of time of Spark's"),
-    **dict.fromkeys(("make_interval", "try_make_interval", "make_ym_interval"), "no values of its type leave DuckDB as Spark's do"),
 }

@@ -43,6 +43,8 @@ _PLAIN_LINE = re.compile(r"""[^"'\\#\r\n\0]*""")
 _PLAIN_CELL = r"^[\w.:/\-]([\w.:/ \-]*[\w.:/\-])?$"
 _MINUS_ZERO = re.compile("-0(?![0-9.])")
 _MOST_DIGITS = 38
+# JSON, and words that are types to sqlglot alone.
+_NO_SCHEMA = re.compile(r"^\s*\{|\bTEXT\b|\bVARCHAR\b(?!\s*\()|\bCHAR\b(?!\s*\()", re.IGNORECASE)
 
 
 class _MisfitError(Exception):
@@ -51,6 +53,8 @@ class _MisfitError(Exception):
 
 def schema_type(text: str) -> Type:
     """The type that a schema of Spark's names: a type, or columns. None for what is not understood."""
+    if _NO_SCHEMA.search(text):
+        return None
     for form in (text, f"STRUCT<{text}>"):
         try:
             kind = written_type(exp.DataType.build(form, dialect="spark"))

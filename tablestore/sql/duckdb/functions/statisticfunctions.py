@@ -63,6 +63,8 @@ def ordered_as_arguments(tree: exp.Expr) -> None:
         (ordered, *others) = order.expressions
         if others or not isinstance(ordered, exp.Ordered) or not isinstance(inner, (exp.Anonymous, exp.AnonymousAggFunc)):
             continue
+        if called.name != "mode" and not inner.expressions:
+            continue
         arguments = [*inner.expressions, ordered.this.copy(), exp.true() if ordered.args.get("desc") else exp.false()]
         if called.name == "mode" and inner.expressions:
             continue

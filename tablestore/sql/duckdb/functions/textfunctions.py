@@ -14,7 +14,7 @@ from tablestore.sql.binding.coercion import common
 from tablestore.sql.binding.signatures import ResultOf, Types, always
 from tablestore.sql.binding.sqltypes import BIGINT, BINARY, BOOLEAN, DOUBLE, INT, STRING, VOID, SqlType, Type
 from tablestore.sql.duckdb import textrewrites
-from tablestore.sql.duckdb.calls import failing
+from tablestore.sql.duckdb.calls import failing, refused_where
 from tablestore.sql.duckdb.functions import textvalues
 from tablestore.sql.duckdb.functions.argumenttypes import binary, integer, text, written_text
 from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
@@ -40,9 +40,8 @@ def _between_alike(name: str, of: SqlType, result: SqlType, call: Callable[[Any,
     return replace(function, call=over)
 
 
-# What a byte adds to a check sum by Luhn, at an even and at an odd place from the end: no digit makes it wrong.
-_WRONG = 1 << 20
-_TERMS = np.full((2, 256), _WRONG, np.int32)
+# What a digit adds to a check sum by Luhn, at an even and at an odd place from the end.
+_TERMS = np.zeros((2, 256), np.int8)
 _TERMS[:, ord("0") : ord("9") + 1] = (range(10), (0, 2, 4, 6, 8, 1, 3, 5, 7, 9))
 
 
@@ -54,8 +53,9 @@ def _luhn_checked(texts: pa.Array) -> pa.Array:
     offsets = offsets - offsets[0]
     are_odd = (np.repeat((offsets[1:] - 1).astype(np.uint8) & 1, np.diff(offsets)) ^ (np.arange(len(data)) & 1)).astype(np.bool_)
     terms = np.where(are_odd, _TERMS[1][data], _TERMS[0][data])
-    sums = np.diff(np.concatenate(([0], np.cumsum(terms, dtype=np.int64)))[offsets])
-    right = (sums < _WRONG) & (sums % 10 == 0) & (offsets[1:] > offsets[:-1])
+    are_digits = (data >= ord("0")) & (data <= ord("9"))
+    sums, digits = (np.diff(np.concatenate(([0], np.cumsum(part, dtype=np.int64)))[offsets]) for part in (terms, are_digits))
+    right = (digits == np.diff(offsets)) & (sums % 10 == 0) & (digits > 0)
     return pa.array(right, pa.bool_(), mask=np.asarray(texts.is_null()))
 
 
@@ -202,9 +202,12 @@ def _distance(call: RuleCall) -> exp.Expr:
     distance = call.text(f"CASE WHEN {_IS_ASCII} THEN CAST(LEVENSHTEIN($0, $1) AS INT) ELSE {beyond} END", *values)
     if len(call.values) == 2:
         return distance
-    return call.text(
+    limited = call.text(
         "CASE WHEN $0 IS NULL OR $1 IS NULL THEN NULL WHEN $0 <= $1 THEN $0 ELSE CAST(-1 AS INT) END", distance, integer(call, 2)
     )
+    # Spark has it for 0 in rows, and for NULL in what is written.
+    is_open = call.text("$0 IS NOT NULL AND $1 IS NOT NULL AND $2 IS NULL")
+    return refused_where(is_open, "levenshtein with a threshold that is NULL", limited)
 
 
 def _elt(call: RuleCall) -> exp.Expr:

@@ -9,10 +9,23 @@ from sqlglot import exp
 
 from tablestore.sql.binding.coercion import arithmetic
 from tablestore.sql.binding.signatures import ResultOf, Types
-from tablestore.sql.binding.sqltypes import BIGINT, DATE, DOUBLE, INTERVAL, STRING, TIMESTAMP, TIMESTAMP_NTZ, VOID, SqlType, Type
+from tablestore.sql.binding.sqltypes import (
+    BIGINT,
+    DATE,
+    DOUBLE,
+    INTERVAL,
+    STRING,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VOID,
+    SqlType,
+    Type,
+)
 from tablestore.sql.duckdb.calls import as_date, divided
 from tablestore.sql.duckdb.datetimefunctions import moved
 from tablestore.sql.duckdb.functions.functionrule import FunctionRule, RuleCall, as_type
+from tablestore.sql.duckdb.functions.intervalvalues import WrittenInterval, without_a_form, written_interval
 from tablestore.sql.duckdb.quotients import quotient
 from tablestore.types.datatypes import MAX_PRECISION
 
@@ -32,6 +45,8 @@ def _result_of(operation: type[exp.Binary]) -> ResultOf:
     def result(types: Types, values: Sequence[exp.Expr]) -> Type:
         if len(types) != 2:
             return None
+        if operation in (exp.Add, exp.Sub) and tuple(types) == (TIME, INTERVAL):
+            return TIME
         return arithmetic(operation(this=values[0].copy(), expression=values[1].copy()), types[0], types[1])
 
     return result
@@ -40,6 +55,13 @@ def _result_of(operation: type[exp.Binary]) -> ResultOf:
 def _tried(call: RuleCall) -> exp.Expr:
     operation, sign = _OPERATIONS[call.name]
     left, right, result = call.type(0), call.type(1), call.result
+    intervals = [written_interval(value) for value in call.values]
+    if any(one is not None and one.has_months for one in intervals) and all(
+        kind == INTERVAL or kind.is_number for kind in (left, right)
+    ):
+        raise without_a_form(call)
+    if (left, right) == (TIME, INTERVAL):
+        return _moved_time(call, sign, intervals[1])
     if result is None:
         raise call.refusal(f"of {left} and {right}")
     if not (_is_numeric(left) and _is_numeric(right)):
@@ -109,6 +131,14 @@ def _moved(call: RuleCall, operation: type[exp.Binary], left: SqlType, right: Sq
     if left == TIMESTAMP_NTZ and right == INTERVAL:
         return node
     raise call.refusal(f"of {left} and {right}")
+
+
+def _moved_time(call: RuleCall, sign: str, by: WrittenInterval | None) -> exp.Expr:
+    """A TIME that a written interval moves; NULL where it would be another day's."""
+    if by is None or by.has_months or by.length % 1000:
+        raise call.refusal("of a TIME and an interval that is computed, or is finer than milliseconds")
+    text = "CAST(MAKE_TIMESTAMP(CASE WHEN $0 BETWEEN 0 AND 86399999999 THEN $0 END) AS TIME)"
+    return call.text(text, call.text(f"EPOCH_US($0) {sign} ({by.length})", call.value(0)))
 
 
 RULES = tuple(
