@@ -71,7 +71,9 @@ def main(
     rows: Annotated[int, typer.Option(help="Rows of a full-size table; the big ones scale along.")] = 1_000_000,
     repeats: Annotated[int, typer.Option(help="Timed rounds per workload, after one warm-up.")] = 5,
     seed: Annotated[int, typer.Option(help="What the rows are made from.")] = 7,
-    quick: Annotated[bool, typer.Option(help="A tenth of the rows, two rounds: is everything in order?")] = False,
+    quick: Annotated[
+        bool, typer.Option(help="A tenth of the rows (of Spark a fiftieth), two rounds: is everything in order?")
+    ] = False,
     engine: Annotated[str, typer.Option(help="Which engine runs the queries of tpch and tpcds.")] = "duckdb",
     only: Annotated[
         str | None, typer.Option(help="A part of the names of the functions or kinds that `functions` measures.")

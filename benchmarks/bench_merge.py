@@ -9,7 +9,7 @@ column and of an upsert hold the same rows in the end.
     the first one     the same, into a copy of the table that no process has looked into
 
 Spark's workers take turns, and each keeps the row groups that it decodes from its second look-up on (``lookupcache``): the rounds
-that count begin when all of them have. The bar is that of the merges that follow one another.
+that count begin when all of them have. The first one has the bar of the merges that follow one another.
 """
 
 import json
@@ -155,7 +155,7 @@ def _merge(setting: Setting, spark: "SparkSession", space: Path) -> None:
         notes="No state is reset: each table takes one change after the other.",
     )
     setting.add(result)
-    for name in _MERGES:
+    for name in (*_MERGES, FIRST):
         setting.add_bar(result.bar(f"Spark's {name} / upsert", name, UPSERT, 4.0))
 
 

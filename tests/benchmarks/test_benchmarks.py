@@ -5,7 +5,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +16,18 @@ import pyarrow.parquet as pq
 import pytest
 
 import tablestore as ts
-from benchmarks import bench_changelog, bench_commit, bench_engines, bench_scale, bench_scan, bench_small, bench_write, floors, ours
+from benchmarks import (
+    bench_changelog,
+    bench_commit,
+    bench_engines,
+    bench_scale,
+    bench_scan,
+    bench_small,
+    bench_spark,
+    bench_write,
+    floors,
+    ours,
+)
 from benchmarks.digest import digest
 from benchmarks.measure import Case, Sample, Timing, WrongRows, stopwatch, take_turns
 from benchmarks.peers import Mode
@@ -214,6 +226,34 @@ def test_report_has_every_bar_and_case_in_both_forms() -> None:
 # -- the questions
 
 
+@pytest.mark.parametrize("quick", [True, False])
+def test_a_quick_run_of_spark_starts_one_machine_for_all_parts_and_says_each(
+    quick: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    started: list[Path] = []
+    sizes: list[int] = []
+
+    @contextmanager
+    def session(space: Path) -> Iterator[None]:
+        started.append(space)
+        yield None
+
+    def part(setting: Setting, spark: None, space: Path) -> None:
+        assert space.is_dir()
+        sizes.append(setting.rows)
+
+    for name in ("_read_and_load", "_read_upserted", "_upsert"):
+        monkeypatch.setattr(bench_spark, name, part)
+    monkeypatch.setattr(bench_spark, "spark_session", session)
+    monkeypatch.setattr(bench_spark, "why_no_spark", lambda: None)
+    report = Report(settings={}, machine={})
+    bench_spark.run(Setting(directory=tmp_path, rows=100_000, repeats=2, seed=7, report=report, quick=quick))
+    assert len(started) == (1 if quick else 3)
+    assert sizes == [100_000 // bench_spark.QUICK_FEWER if quick else 100_000] * 3
+    said = capsys.readouterr().err
+    assert all(f"part {number} of 3" in said for number in (1, 2, 3))
+
+
 @pytest.mark.slow
 @pytest.mark.spark
 def test_spark_workloads_run_and_report_every_bar(tmp_path: Path) -> None:
@@ -230,7 +270,7 @@ def test_spark_workloads_run_and_report_every_bar(tmp_path: Path) -> None:
     # A machine of one core says that it has no other.
     assert bool(two_cores) != bool(report["skipped"])
     assert len(report["workloads"]) == 5 + len(two_cores)
-    assert len(report["bars"]) == 13 + 2 * len(two_cores)
+    assert len(report["bars"]) == 14 + 3 * len(two_cores)
     assert all(bar["measured"] is not None for bar in report["bars"])
 
 

@@ -8,7 +8,6 @@ one use of a DataFrame would silently drop rows from its other uses. Spark filte
 ``columns``, and ``.schema(…)``, are how to read less.
 """
 
-import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -23,7 +22,7 @@ from pyspark_tablestore.sparkversion import keeps_readers
 from pyspark_tablestore.streaming.changeorigin import with_origin
 from pyspark_tablestore.streaming.sourcerequest import asked_fields, stream_request
 from pyspark_tablestore.systemtables import MetadataPin, MetadataReader, make_metadata_reader, metadata_fields
-from pyspark_tablestore.tasks import plain_errors
+from pyspark_tablestore.tasks import plain_errors, usable_cores
 from pyspark_tablestore.typemapping import arrow_schema, check_asked, spark_schema, to_spark
 from tablestore.distributed.read import ReadPin, ReadTask, at_newest, pin_read, pinned_fields, plan_read, read_task
 from tablestore.distributed.spec import TableSpec
@@ -42,7 +41,7 @@ class TableReader(DataSourceReader):
         self._pin, self._columns, self._options, self._target = pin, columns, options, target
 
     def partitions(self) -> list[InputPartition]:
-        """Tasks of up to 128 MB, and one per core of this machine where that is worth it."""
+        """Tasks of up to 128 MB, and one per core that this process may use where that is worth it."""
         with plain_errors():
             native = self._options.pinned["native"] if self._options.pinned else None
             plan = plan_read(
@@ -50,7 +49,7 @@ class TableReader(DataSourceReader):
                 columns=self._columns,
                 filter=self._options.filter,
                 task_bytes=self._options.task_bytes,
-                parallelism=os.cpu_count() or 1,
+                parallelism=usable_cores(),
                 plain_files=NativeRule.from_json(native).choose if native else None,
                 layers=True,
                 positions=self._options.positions,
@@ -66,7 +65,14 @@ class TableReader(DataSourceReader):
 
 
 def read_ahead(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same batches; the next one is read while Spark takes the one before."""
+    """The same batches; the next one is read while Spark takes the one before, where there is a core for it.
+
+    Two threads on one core only get into each other's way. Spark works on a batch that it has taken while the next one is read,
+    without a thread too.
+    """
+    if usable_cores() < 2:
+        yield from batches
+        return
     with ThreadPoolExecutor(max_workers=1) as pool:
         pending = pool.submit(next, batches, None)
         while (batch := pending.result()) is not None:

@@ -8,6 +8,7 @@ run again. So a task of ours ends well in any case, and the process that began t
 of the user's own code, and workers that die stay Spark's.
 """
 
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -26,6 +27,12 @@ from tablestore.errors import TablestoreError
 Batches = Iterator[pa.RecordBatch]
 _NUMBER = "__tablestore_task"
 _KIND = re.compile(r"\n\(kind ([\w-]+)\)\s*\Z")
+
+
+def usable_cores() -> int:
+    """The number of cores that this process may use, which is what Spark counts too: a machine may have more of them."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
 
 
 def run_tasks(rows: DataFrame, work: Callable[[Batches], Iterator[bytes]]) -> tuple[list[bytes], TablestoreError | None]:

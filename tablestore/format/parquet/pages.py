@@ -11,6 +11,7 @@ not notice; every read does that.
 A header is a Thrift struct: fields as (id, type, value). Source: parquet-format, parquet.thrift, PageHeader.
 """
 
+import re
 import zlib
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -27,6 +28,8 @@ _TYPE, _UNCOMPRESSED, _COMPRESSED, _CRC, _DATA, _INDEX, _DICTIONARY, _DATA_V2 = 
 # DataPageHeader, DictionaryPageHeader.
 _VALUES, _ENCODING, _DEFINITION, _REPETITION, _STATISTICS = range(1, 6)
 _SORTED = 3
+# The head of a field: a struct, whose number is that of the field before and one.
+_FIRST_STRUCT = 0x10 | STRUCT
 _RLE = 3
 # Header, data page header, statistics.
 _DEPTH = 2
@@ -45,6 +48,15 @@ _ENCODINGS = {
 Struct = Mapping[int, Any]
 # Most headers are shorter; long ones have texts as their statistics.
 _HEADER_BYTES = 256
+# A number of 32 bits that takes no more bytes than it needs.
+_NUMBER = rb"[\x00-\x7f]|[\x80-\xff]{1,3}[\x01-\x7f]|[\x80-\xff]{4}[\x01-\x0f]"
+_SKIPPED_NUMBER = re.compile(_NUMBER)
+# A data page of version 1 up to its statistics: type, sizes and checksum; values, encoding and levels. Field by field, each one
+# behind the one before.
+_DATA_PAGE = re.compile(
+    rb"\x15\x00\x15(?:%b)\x15(?P<compressed>%b)\x15(?:%b)\x1c\x15(?P<values>%b)\x15(?:%b)\x15\x06\x15\x06"
+    % (_NUMBER, _NUMBER, _NUMBER, _NUMBER, _NUMBER)
+)
 
 
 def check_pages(
@@ -93,9 +105,13 @@ def check_values(source: pa.NativeFile, column: pq.ColumnChunkMetaData, file_nam
     end, values = at + column.total_compressed_size, 0
     try:
         while at < end:
-            header, length = _header_at(source, at, end)
-            values += _values_in(header)
-            at += length + header[_COMPRESSED]
+            start = source.read_at(min(_HEADER_BYTES, end - at), at)
+            if (page := plain_page(start)) is None:
+                header, length = _header_at(source, start, at, end)
+                page = _values_in(header), header[_COMPRESSED], length
+            count, compressed, length = page
+            values += count
+            at += length + compressed
         _check_sum(values, column)
     except FormatError as error:
         raise FormatError(
@@ -104,9 +120,52 @@ def check_values(source: pa.NativeFile, column: pq.ColumnChunkMetaData, file_nam
         ) from error
 
 
-def _header_at(source: pa.NativeFile, at: int, end: int) -> tuple[Struct, int]:
-    """The header at a position of the file, and its length."""
-    start = source.read_at(min(_HEADER_BYTES, end - at), at)
+def plain_page(data: bytes) -> tuple[int, int, int] | None:
+    """The values, the compressed bytes and the length of the header of a data page as Arrow writes most of them; None of others.
+
+    Reads what :func:`read_header` reads, in a few steps: each read of a table looks at all pages.
+    """
+    if (match := _DATA_PAGE.match(data)) is None:
+        return None
+    values, compressed = _decoded(match["values"]), _decoded(match["compressed"])
+    # Odd numbers are negative ones.
+    if values & 1 or compressed & 1:
+        return None
+    at = match.end()
+    try:
+        if data[at] == _FIRST_STRUCT:
+            at = _behind_statistics(data, at + 1)
+        return (values >> 1, compressed >> 1, at + 2) if at and data[at] == data[at + 1] == STOP else None
+    except IndexError:
+        return None
+
+
+def _behind_statistics(data: bytes, at: int) -> int:
+    """The place behind a struct of short texts, numbers and booleans; 0 for any other. Raises IndexError for one that is cut."""
+    while (head := data[at]) != STOP:
+        kind = head & 0x0F
+        if head < 0x10:
+            return 0
+        if kind == BINARY and data[at + 1] < 0x80:
+            at += 2 + data[at + 1]
+        elif kind in (BOOL_TRUE, BOOL_FALSE):
+            at += 1
+        elif kind in (I32, I64) and (number := _SKIPPED_NUMBER.match(data, at + 1)) is not None:
+            at = number.end()
+        else:
+            return 0
+    return at + 1
+
+
+def _decoded(number: bytes) -> int:
+    value = 0
+    for byte in reversed(number):
+        value = value << 7 | byte & 0x7F
+    return value
+
+
+def _header_at(source: pa.NativeFile, start: bytes, at: int, end: int) -> tuple[Struct, int]:
+    """The header at a position of the file, of which the first bytes were read, and its length."""
     try:
         return read_header(start, 0)
     except FormatError:

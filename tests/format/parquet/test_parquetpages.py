@@ -13,7 +13,7 @@ import pytest
 
 from tablestore.errors import FormatError, TablestoreError
 from tablestore.format.parquet.footer import TAIL_BYTES
-from tablestore.format.parquet.pages import check_pages, read_header
+from tablestore.format.parquet.pages import check_pages, check_values, plain_page, read_header
 from tablestore.format.parquet.parquetfile import DataFileWriter, FileFooter, ParquetOptions, with_system_columns
 from tablestore.format.parquet.parquetread import open_data_file
 from tablestore.format.parquet.parquetschema import file_schema
@@ -173,3 +173,44 @@ def test_a_sample_of_flipped_bits_of_a_large_file_is_told() -> None:
 @pytest.mark.parametrize("path", sorted(GOLDEN.glob("**/*.parquet"))[:40], ids=lambda path: path.name)
 def test_page_headers_of_other_engines_are_sound(path: Path) -> None:
     assert check_pages(pa.OSFile(str(path)), pq.ParquetFile(path).metadata, path.name, ours=False) >= 0
+
+
+@pytest.mark.parametrize("bit", [None, *range(8)])
+def test_the_short_way_reads_of_a_header_what_the_long_one_does_or_leaves_it_to_it(bit: int | None) -> None:
+    data, _ = written(20, ParquetOptions(row_group_rows=5))
+    short = 0
+    for start, end in headers(data):
+        for place in range(start, end if bit is not None else start + 1):
+            header = bytearray(data[start : start + 256])
+            if bit is not None:
+                header[place - start] ^= 1 << bit
+            if (page := plain_page(bytes(header))) is None:
+                continue
+            short += 1
+            fields, length = read_header(bytes(header), 0)
+            # The numbers of the fields, from the format's description: compressed bytes, and values of a data page.
+            assert page == (fields[5][1], fields[3], length)
+    assert short > 0
+
+
+@pytest.mark.parametrize("cut", range(1, 60))
+def test_a_header_that_is_cut_is_left_to_the_long_way(cut: int) -> None:
+    data, _ = written(20, ParquetOptions(row_group_rows=5))
+    whole = [(data[start:end], plain_page(data[start:end])) for start, end in headers(data)]
+    assert all(plain_page(header[:-cut]) is None for header, page in whole if page is not None)
+
+
+def test_data_pages_of_our_files_are_counted_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    data, _ = written(500, ParquetOptions(row_group_rows=100))
+    metadata = pq.ParquetFile(io.BytesIO(data)).metadata
+    long_reads: list[int] = []
+
+    def counted(start: bytes, at: int) -> tuple[object, int]:
+        long_reads.append(at)
+        return read_header(start, at)
+
+    monkeypatch.setattr("tablestore.format.parquet.pages.read_header", counted)
+    columns = [metadata.row_group(g).column(c) for g in range(metadata.num_row_groups) for c in range(metadata.num_columns)]
+    for column in columns:
+        check_values(pa.BufferReader(data), column, "f")
+    assert len(long_reads) <= sum(column.dictionary_page_offset is not None for column in columns)

@@ -1,6 +1,9 @@
 """Options are checked where a relation is made. These tests call the data source as Spark's workers do, without a session."""
 
+import os
 import pickle
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -118,3 +121,29 @@ def test_importing_the_source_loads_no_engine() -> None:
     code = "import pyspark_tablestore, sys; print([name for name in sys.modules if name.startswith(('tablestore', 'pyarrow'))])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_a_process_of_one_core_reads_in_one_task_and_one_thread(
+    catalog: Catalog, cores: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyspark_tablestore.reader import read_ahead
+
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(cores)), raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    monkeypatch.setattr("tablestore.distributed.read.LEAST_TASK_BYTES", 1)
+    parts = catalog.create_table(
+        "shop.parts", schema=pa.schema({"id": "int64", "day": "string"}), primary_key=["id", "day"], partition_by=["day"]
+    )
+    parts.upsert([{"id": 1, "day": day} for day in "abcd"])
+    made = source(path=parts.location)
+    assert len(made.reader(made.schema()).partitions()) == cores
+    threads: list[threading.Thread] = []
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for number in range(2):
+            threads.append(threading.current_thread())
+            yield pa.RecordBatch.from_pydict({"id": [number]})
+
+    assert [batch.num_rows for batch in read_ahead(batches())] == [1, 1]
+    assert {thread is threading.current_thread() for thread in threads} == {cores == 1}

@@ -8,7 +8,6 @@ Where the code runs: offsets, ``partitions`` and ``commit`` in one process besid
 on executors. Only options and tasks cross. Which rows a batch has is decided by :mod:`tablestore.distributed.stream`.
 """
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -29,7 +28,7 @@ from pyspark_tablestore.reader import pin_options, read_ahead
 from pyspark_tablestore.sourceoptions import parse_options
 from pyspark_tablestore.streaming.sourcerequest import asked_fields, stream_request
 from pyspark_tablestore.systemtables import MetadataPin
-from pyspark_tablestore.tasks import plain_errors
+from pyspark_tablestore.tasks import plain_errors, usable_cores
 from pyspark_tablestore.typemapping import arrow_schema, check_asked, to_spark
 from tablestore.distributed.read import ReadPin
 from tablestore.distributed.stream.streamoffset import START
@@ -115,7 +114,7 @@ def make_stream_reader(options: Mapping[str, str], schema: StructType, pin: Read
                 "row-kinds = true for its changes",
                 kind="no-stream",
             )
-        request = stream_request(parsed, parallelism=os.cpu_count() or 1)
+        request = stream_request(parsed, parallelism=usable_cores())
         columns = check_asked(schema, fields := asked_fields(pin, parsed))
         if set(columns) < {field.name for field in fields}:
             request = replace(request, columns=tuple(name for name in columns if name != ROW_KIND_COLUMN))
