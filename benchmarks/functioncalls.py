@@ -78,6 +78,7 @@ UNMEASURED: Mapping[str, str] = MappingProxyType(
     {
         **dict.fromkeys(("unix_nanos", "timestamp_nanos"), "it is always refused: it takes a setting of Spark's"),
         "randstr": "it is refused over rows",
+        **dict.fromkeys(("make_interval", "try_make_interval", "make_ym_interval"), "its result is refused: it has months"),
     }
 )
 """The functions with a rule that no call measures, and why."""
@@ -234,6 +235,9 @@ KINDS: tuple[Kind, ...] = (
             "xxhash64(d)",
             "hmac('key', bin)",
             "hmac('key', bin, 'SHA1')",
+            "aes_encrypt(bin, '0000111122223333')",
+            "aes_decrypt(aes_encrypt(bin, '0000111122223333'), '0000111122223333')",
+            "try_aes_decrypt(bin, '0000111122223333')",
         ),
     ),
     Kind(
@@ -561,6 +565,7 @@ KINDS: tuple[Kind, ...] = (
                 for prefix in ("", "try_")
                 for kind in ("", "_ltz", "_ntz")
             ),
+            "make_dt_interval(few, few, few, few)",
             "make_time(few, few, few)",
             "time_from_seconds(few)",
             "time_from_millis(few)",
