@@ -240,8 +240,7 @@ class _Array(_Node):
             self._group(reader, lanes, rows, counts)
 
     def _group(self, reader: _Reader, lanes: Lanes, rows: Ints, left: Ints) -> None:
-        # The count below all others has no positive one.
-        if int(left.max()) > len(reader.bytes) or int(left.min()) < 0:
+        if int(left.max()) > len(reader.bytes):
             raise IrregularBlocks
         while left.size:
             self._item.read(reader, lanes, rows)

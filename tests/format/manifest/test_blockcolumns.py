@@ -222,7 +222,7 @@ def test_damaged_blocks_are_refused_or_hold_what_fastavro_reads() -> None:
 @pytest.mark.deep
 @pytest.mark.parametrize("seed", range(4))
 def test_much_damage_in_blocks_is_refused_or_holds_what_fastavro_reads(seed: int) -> None:
-    _check_damage(10_000, seed)
+    _check_damage(3_000, seed)
 
 
 def _of(kind: Any) -> dict[str, Any]:

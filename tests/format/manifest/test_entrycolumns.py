@@ -166,7 +166,7 @@ def test_columns_of_manifests_are_the_entries_that_were_written(
 
 
 @pytest.mark.deep
-@settings(max_examples=500)
+@settings(max_examples=100)
 @given(**MANIFESTS)
 def test_columns_of_many_manifests_are_the_entries_that_were_written(
     manifests: list[list[ManifestEntry]], block: int, codec: str, repeat: int
@@ -473,7 +473,7 @@ def test_damaged_manifests_have_the_same_outcome() -> None:
 @pytest.mark.deep
 @pytest.mark.parametrize("seed", range(20, 24))
 def test_much_damage_in_manifests_has_the_same_outcome(seed: int) -> None:
-    _check_damage(4_000, seed)
+    _check_damage(2_000, seed)
 
 
 @settings(max_examples=30)
