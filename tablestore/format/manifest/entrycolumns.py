@@ -199,7 +199,7 @@ def _typed(column: pa.Array | None, data_type: pa.DataType, rows: int) -> pa.Arr
 def _check(table: pa.Table, versions: pa.Array) -> None:
     """Raise IrregularBlocks for what :func:`decode_manifest` refuses, or reads in a way of its own."""
     required = [name for name in table.column_names if name.partition(".")[0] in _REQUIRED and not name.endswith("null_counts")]
-    if any(table.column(name).null_count for name in required if name != "extra_files") or versions.null_count:
+    if any(table.column(name).null_count for name in required if name != "extra_files"):
         raise IrregularBlocks
     possible: Sequence[Callable[[], Any]] = (
         lambda: pc.equal(versions, MANIFEST_VERSION),

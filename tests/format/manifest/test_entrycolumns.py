@@ -307,6 +307,14 @@ def test_manifests_of_other_schemas_are_decoded_side_by_side(name: str) -> None:
         assert next(decode_manifests([("m", data)])).entries() == expected
 
 
+def test_manifests_whose_schemas_differ_in_order_alone_are_not_mixed_up() -> None:
+    text = json.dumps(MANIFEST_SCHEMA).replace("_FILE_SIZE", "?").replace("_ROW_COUNT", "_FILE_SIZE").replace("?", "_ROW_COUNT")
+    entries = [_entry(number) for number in range(40)]
+    other = write_container([_record(entry) for entry in entries], json.loads(text), nonce=NONCE)
+    with _side_by_side(only=False):
+        assert [list(part.entries()) for part in decode_manifests([("m", _encode(entries)), ("m", other)])] == [entries] * 2
+
+
 def test_manifests_with_a_map_are_read_record_by_record() -> None:
     data = write_container([_record(_full(number)) for number in range(10)], WITH_MAP, nonce=NONCE)
     with _side_by_side(only=False):
