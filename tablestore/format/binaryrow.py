@@ -109,7 +109,7 @@ def encode_row(values: Sequence[object], types: Sequence[DataType], *, java_proj
         else:
             try:
                 slot, area = _encode_value(value, _atomic(data_type), offset)
-            except (TypeError, ValueError, OverflowError, InvalidOperation, struct.error, AttributeError) as error:
+            except (TypeError, ValueError, ArithmeticError, struct.error, AttributeError) as error:
                 raise InvalidInputError(
                     f"field {index}: expected a value of type {type_to_sql(data_type)}, found {value!r} ({error})"
                 ) from error

@@ -4,8 +4,8 @@ Each field of a :mod:`binaryrow` has a slot at a fixed place, so a field of n ro
 one of the bytes that the slots point to. :func:`row_field` gives values in a form that has the order of the column, for comparisons
 with a literal in the same form (:func:`literal_field`), not the values themselves:
 
-    whole numbers, DECIMAL up to 18 digits    int64 (unscaled)      DATE, TIME    int64 (days, milliseconds)
-    TIMESTAMP                                 int64 (milliseconds: the rest is cut)      texts and bytes   binary
+    whole numbers, DECIMAL up to 18 digits    int64 (unscaled)      DATE              int64 (days)
+    TIME, TIMESTAMP                           int64 (milliseconds: the rest is cut, also of a literal)      texts and bytes   binary
 """
 
 import numpy as np
@@ -57,7 +57,7 @@ def row_field(rows: pa.Array, arity: int, index: int, data_type: DataType) -> pa
     starts = np.where(valid, starts, len(data) - len(_PADDING))
     words = np.lib.stride_tricks.sliding_window_view(data, _WORD)
     found_arity = words[starts, :_ARITY_BYTES].copy().view(">i4").ravel()
-    null_bits = data[starts + _ARITY_BYTES + (index + 8) // 8] >> (index % 8)
+    null_bits = data[np.where(valid, starts + _ARITY_BYTES + (index + 8) // 8, 0)] >> (index % 8)
     valid &= (found_arity == arity) & (null_bits & 1 == 0)
     at = starts + _ARITY_BYTES + header_bytes(arity) + _WORD * index
     slots = words[np.where(valid, at, len(data) - len(_PADDING))]

@@ -11,7 +11,8 @@ with a few numpy operations. Manifests have hundreds of blocks, and so a step co
 Positions are checked to lie inside their blocks. All that is out of the ordinary raises :class:`IrregularBlocks`, without saying
 what is wrong: the caller decodes such a file record by record, which knows more forms and has the messages.
 
-Memory: the blocks, 16 bytes for each text or number of a record, and the columns.
+Memory: the blocks, 16 bytes for each text or number of a record, and the columns. Texts that nobody asks for are not checked to be
+UTF-8.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -32,6 +33,9 @@ Lanes = slice | Ints
 # An array that is in one view must be addressed by 32 bits.
 _MOST_BYTES = (1 << 31) - 64
 _PADDING = bytes(64)
+# Steps that bring fewer bytes than that, long arrays for example, cost more than the same values record by record.
+_BYTES_OF_READ = 64
+_FREE_READS = 5_000
 
 
 class IrregularBlocks(Exception):
@@ -46,7 +50,8 @@ def decode_columns(blocks: Sequence[tuple[int, bytes]], schema: Any, paths: Coll
     """
     counts = np.array([count for count, _ in blocks], np.int64)
     sizes = np.array([len(body) for _, body in blocks], np.int64)
-    if int(sizes.sum()) > _MOST_BYTES:
+    # Each record takes a byte at least.
+    if int(sizes.sum()) > _MOST_BYTES or bool(((counts > sizes) | (counts < 0)).any()):
         raise IrregularBlocks
     rows = int(counts.sum())
     ends = np.cumsum(sizes)
@@ -77,6 +82,7 @@ class _Reader:
         self.data = pa.py_buffer(data)
         self.bytes = np.frombuffer(data, np.uint8)
         self.positions, self.ends = positions.copy(), ends
+        self._reads_left = _FREE_READS + len(data) // _BYTES_OF_READ
 
     def check(self, active: int) -> None:
         """Raise IrregularBlocks if one of the first ``active`` positions is behind the end of its block."""
@@ -85,6 +91,9 @@ class _Reader:
 
     def longs(self, lanes: Lanes) -> Ints:
         """Read a zigzag number from each block."""
+        self._reads_left -= 1
+        if self._reads_left < 0:
+            raise IrregularBlocks
         at = self.positions[lanes]
         first = self.bytes[at]
         at = at + 1
@@ -182,7 +191,10 @@ class _Items(_Node):
         valid = np.ones(len(rows), np.bool_)
         numbers, starts = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
         if self._null_branch is not None:
-            valid = reader.longs(lanes) != self._null_branch
+            tags = reader.longs(lanes)
+            valid = tags != self._null_branch
+            if bool(((tags < 0) | (tags > 1)).any()):
+                raise IrregularBlocks
             if not valid.all():
                 lanes = (np.arange(lanes.stop) if isinstance(lanes, slice) else lanes)[valid]
         read = reader.longs(lanes)
@@ -292,6 +304,8 @@ _TEXTS = ("string", "bytes")
 def _node(schema: Any, path: Path, paths: frozenset[Path], rows: int) -> _Node:
     wanted = path if path in paths else None
     if isinstance(schema, list):
+        if wanted is not None and len([branch for branch in schema if branch != "null"]) > 1:
+            raise IrregularBlocks
         return _Union([_node(branch, path, paths, rows) for branch in schema])
     if isinstance(schema, Mapping) and schema["type"] == "record":
         return _Record([_node(field["type"], (*path, field["name"]), paths, rows) for field in schema["fields"]])
@@ -304,7 +318,7 @@ def _node(schema: Any, path: Path, paths: frozenset[Path], rows: int) -> _Node:
         return _Null()
     if schema in _WHOLE_NUMBERS or schema in _TEXTS:
         return _Value(wanted, rows, text=schema if schema in _TEXTS else None)
-    if schema in _FIXED_BYTES and wanted is None:
+    if isinstance(schema, str) and schema in _FIXED_BYTES and wanted is None:
         return _Skipped(_FIXED_BYTES[schema])
     raise IrregularBlocks
 

@@ -112,6 +112,7 @@ def _check(file: DataFileMeta, where: str) -> None:
             and file.min_sequence_number <= file.max_sequence_number
             and len(file.min_key) >= 12
             and len(file.max_key) >= 12
+            and (file.file_source is None or -(2**31) <= file.file_source < 2**31)
         )
     except TypeError:  # a null where there must be a value
         possible = False

@@ -42,6 +42,8 @@ _STATS_PARTS = (
 # Blocks that are decoded together are at most so long: more side by side is not faster.
 _GROUP_BYTES = 48 << 20
 _LONGEST_NAME = 1024
+# With fewer blocks side by side, record by record is faster.
+_FEWEST_LANES = 16
 
 
 def _file_columns(column: StoredColumn) -> Iterator[tuple[str, Path, pa.DataType]]:
@@ -165,8 +167,10 @@ def _decode_group(group: Sequence[tuple[str, bytes, _Blocks | None]], limits: Li
 
 def _side_by_side(manifests: Sequence[_Blocks]) -> list[EntryColumns]:
     blocks = [block for _, blocks in manifests for block in blocks]
-    columns = decode_columns(blocks, manifests[0][0], [_VERSION, *(path for _, path, _ in _COLUMNS)])
     rows = sum(count for count, _ in blocks)
+    if rows < _FEWEST_LANES * max((count for count, _ in blocks), default=0):
+        raise IrregularBlocks
+    columns = decode_columns(blocks, manifests[0][0], [_VERSION, *(path for _, path, _ in _COLUMNS)])
     try:
         arrays = [_typed(columns.get(path), type_, rows) for _, path, type_ in _COLUMNS]
         table = pa.table(arrays, ENTRY_SCHEMA)
@@ -174,7 +178,14 @@ def _side_by_side(manifests: Sequence[_Blocks]) -> list[EntryColumns]:
     except (pa.ArrowException, KeyError) as error:
         raise IrregularBlocks from error
     ends = np.cumsum([sum(count for count, _ in blocks) for _, blocks in manifests]).tolist()
-    return [EntryColumns(table.slice(start, end - start)) for start, end in zip([0, *ends], ends, strict=False)]
+    parts = [table.slice(start, end - start) for start, end in zip([0, *ends], ends, strict=False)]
+    return [EntryColumns(part if len(parts) == 1 else _with_own_partitions(part)) for part in parts]
+
+
+def _with_own_partitions(table: pa.Table) -> pa.Table:
+    """The table with a dictionary of its own partitions alone, not of all that were decoded with it."""
+    place = table.column_names.index("partition")
+    return table.set_column(place, ENTRY_SCHEMA.field(place), table.column(place).cast(pa.binary()).dictionary_encode())
 
 
 def _typed(column: pa.Array | None, data_type: pa.DataType, rows: int) -> pa.Array:
@@ -188,7 +199,7 @@ def _typed(column: pa.Array | None, data_type: pa.DataType, rows: int) -> pa.Arr
 def _check(table: pa.Table, versions: pa.Array) -> None:
     """Raise IrregularBlocks for what :func:`decode_manifest` refuses, or reads in a way of its own."""
     required = [name for name in table.column_names if name.partition(".")[0] in _REQUIRED and not name.endswith("null_counts")]
-    if any(table.column(name).null_count for name in required if name != "extra_files") or versions.null_count:
+    if any(table.column(name).null_count for name in required if name != "extra_files"):
         raise IrregularBlocks
     possible: Sequence[Callable[[], Any]] = (
         lambda: pc.equal(versions, MANIFEST_VERSION),

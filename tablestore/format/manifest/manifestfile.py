@@ -121,7 +121,7 @@ def decode_manifest(data: bytes, name: str, limits: Limits = DEFAULT_LIMITS) -> 
                 f"{name}: expected an entry of kind 0 (ADD) or 1 (DELETE) with a partition and a bucket, found kind "
                 f"{record['_KIND']}, partition {partition!r}, bucket {bucket}. The manifest is corrupt; restore it."
             )
-        if record["_FILE"] is None or total_buckets is None:
+        if record["_FILE"] is None or total_buckets is None or not -(2**31) <= total_buckets < 2**31:
             raise FormatError(f"{name}: expected an entry with a file and a bucket count, found none. Restore it.")
         entries.append(
             ManifestEntry(
