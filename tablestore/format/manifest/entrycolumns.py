@@ -138,7 +138,8 @@ def decode_manifests(manifests: Iterable[tuple[str, bytes]], limits: Limits = DE
             group, size = [], 0
         group.append((name, data, blocks))
         size += length
-    yield from _decode_group(group, limits)
+    if group:
+        yield from _decode_group(group, limits)
 
 
 _Blocks = tuple[Schema, list[tuple[int, bytes]]]
@@ -153,21 +154,29 @@ def _blocks(name: str, data: bytes, limits: Limits) -> _Blocks | None:
 
 
 def _decode_group(group: Sequence[tuple[str, bytes, _Blocks | None]], limits: Limits) -> Iterator[EntryColumns]:
-    together = [blocks for _, _, blocks in group if blocks is not None]
-    decoded: list[EntryColumns] | None = None
-    if together and all(schema == together[0][0] for schema, _ in together):
-        try:
-            decoded = _side_by_side(together)
-        except IrregularBlocks:
-            decoded = None
-    tables = iter(decoded or ())
-    for name, data, blocks in group:
-        yield next(tables) if decoded is not None and blocks is not None else EntryColumns.of(decode_manifest(data, name, limits))
+    """The columns of manifests, together if all are regular, else each for itself."""
+    try:
+        yield from _side_by_side([_regular(blocks) for _, _, blocks in group])
+    except IrregularBlocks:
+        if len(group) > 1:
+            for one in group:
+                yield from _decode_group([one], limits)
+        else:
+            ((name, data, _),) = group
+            yield EntryColumns.of(decode_manifest(data, name, limits))
+
+
+def _regular(blocks: _Blocks | None) -> _Blocks:
+    if blocks is None:
+        raise IrregularBlocks
+    return blocks
 
 
 def _side_by_side(manifests: Sequence[_Blocks]) -> list[EntryColumns]:
     blocks = [block for _, blocks in manifests for block in blocks]
     rows = sum(count for count, _ in blocks)
+    if any(schema != manifests[0][0] for schema, _ in manifests):
+        raise IrregularBlocks
     if rows < _FEWEST_LANES * max((count for count, _ in blocks), default=0):
         raise IrregularBlocks
     columns = decode_columns(blocks, manifests[0][0], [_VERSION, *(path for _, path, _ in _COLUMNS)])
@@ -179,12 +188,13 @@ def _side_by_side(manifests: Sequence[_Blocks]) -> list[EntryColumns]:
         raise IrregularBlocks from error
     ends = np.cumsum([sum(count for count, _ in blocks) for _, blocks in manifests]).tolist()
     parts = [table.slice(start, end - start) for start, end in zip([0, *ends], ends, strict=False)]
-    return [EntryColumns(part if len(parts) == 1 else _with_own_partitions(part)) for part in parts]
+    return [EntryColumns(part if len(parts) == 1 else _copied(part)) for part in parts]
 
 
-def _with_own_partitions(table: pa.Table) -> pa.Table:
-    """The table with a dictionary of its own partitions alone, not of all that were decoded with it."""
+def _copied(table: pa.Table) -> pa.Table:
+    """The table in memory of its own: what is kept of it does not keep what was decoded with it, nor all of its partitions."""
     place = table.column_names.index("partition")
+    table = table.take(pa.array(np.arange(table.num_rows)))
     return table.set_column(place, ENTRY_SCHEMA.field(place), table.column(place).cast(pa.binary()).dictionary_encode())
 
 

@@ -514,7 +514,7 @@ def test_a_manifest_counts_its_own_bytes_only() -> None:
         together = list(decode_manifests(files))
         alone = [next(decode_manifests([file])) for file in files]
     for part, single, entries in zip(together, alone, manifests, strict=True):
-        assert abs(part.size_bytes - single.size_bytes) < 100
+        assert abs(part.size_bytes - single.size_bytes) < 100 + single.size_bytes // 50
         assert part.column("partition").dictionary.to_pylist() == list(dict.fromkeys(entry.partition for entry in entries))
         assert 150 * len(entries) < part.size_bytes < 700 * len(entries) + 500
 
