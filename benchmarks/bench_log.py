@@ -22,8 +22,8 @@ from benchmarks.measure import Case, Sample, WrongRows, stopwatch, take_turns
 from benchmarks.report import Bar, Result
 from benchmarks.setting import Setting
 from tablestore.clock import SystemClock
+from tablestore.log.changemessages import encode_changes
 from tablestore.log.connector import open_log_store
-from tablestore.log.debezium import encode_changes
 from tablestore.log.logprogress import LogProgress
 from tablestore.log.logstore import cut_into_transactions
 from tablestore.log.publish.changerecords import snapshot_records

@@ -1,6 +1,6 @@
 """The retry policy of requests to remote stores: how often, and how long to wait in between.
 
-At most :data:`ATTEMPTS` times, with doubling waits and jitter from the ids and on the clock that are handed in.
+At most :data:`REQUEST_ATTEMPTS` times, with doubling waits and jitter from the ids and on the clock that are handed in.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from tablestore.ids import Ids
 
 T = TypeVar("T")
 
-ATTEMPTS = 5
+REQUEST_ATTEMPTS = 5
 _FIRST_WAIT_S = 0.1
 _LONGEST_WAIT_S = 5.0
 
@@ -24,7 +24,7 @@ def retried(
     is_transient: Callable[[BaseException], bool],
     clock: Clock,
     ids: Ids,
-    attempts: int = ATTEMPTS,
+    attempts: int = REQUEST_ATTEMPTS,
 ) -> T:
     """The result of ``run``, repeated while its error is transient; the last error is raised as it is."""
 

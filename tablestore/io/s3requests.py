@@ -1,7 +1,7 @@
 """Shares one S3 client among a store and all stores rooted deeper, and classifies botocore's errors.
 
-The client is created when first needed, again after a fork, and never pickled. It sends a request once. Repeating it is ours,
-because a client that repeats by itself hides that an answer was lost.
+The client is created when first needed, again after a fork, and never pickled. It sends a request once. Repeating it is ours (how
+often says :mod:`tablestore.io.retry`), because a client that repeats by itself hides that an answer was lost.
 """
 
 import builtins

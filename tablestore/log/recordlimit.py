@@ -17,7 +17,7 @@ import pyarrow as pa
 from tablestore.bounds import BATCH_BYTES, BATCH_ROWS, TEXT_BYTES
 from tablestore.errors import InvalidInputError
 from tablestore.json.jsontext import text_bounds, text_bytes
-from tablestore.log.debezium import ENVELOPE_BYTES, ChangelogMode, encode_changes
+from tablestore.log.changemessages import ENVELOPE_BYTES, ChangelogMode, encode_changes
 from tablestore.log.record import LogRecords, sizes_of
 from tablestore.log.settings import LogSettings
 from tablestore.store.context import TableContext

@@ -13,7 +13,7 @@ from typing import Literal
 from tablestore import options as opt
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.format.paths import MAIN_BRANCH
-from tablestore.log.debezium import ChangelogMode
+from tablestore.log.changemessages import ChangelogMode
 from tablestore.options import TableOptions
 from tablestore.store.context import TableContext
 from tablestore.store.settings import table_settings

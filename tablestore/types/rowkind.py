@@ -5,6 +5,7 @@ carries its kind as text in the column ``_row_kind``: ``+I``, ``-U``, ``+U`` or 
 """
 
 from enum import IntEnum
+from functools import cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,7 +16,12 @@ ROW_KIND_COLUMN = "_row_kind"
 # The row that an update replaces, as a struct of the table's columns.
 ROW_BEFORE_COLUMN = "_row_before"
 _SYMBOLS = ("+I", "-U", "+U", "-D")
-_TEXTS = pa.array(_SYMBOLS, pa.string())
+
+
+@cache
+def _texts() -> pa.Array:
+    # Made when needed: the first array that Arrow makes of Python values imports pandas.
+    return pa.array(_SYMBOLS, pa.string())
 
 
 class RowKind(IntEnum):
@@ -40,8 +46,8 @@ def kinds_from_symbols(symbols: pa.Array | pa.ChunkedArray, column: str = ROW_KI
     text = symbols.type.value_type if pa.types.is_dictionary(symbols.type) else symbols.type
     if not (pa.types.is_string(text) or pa.types.is_large_string(text) or pa.types.is_string_view(text)):
         raise InvalidInputError(f"expected text in the column {column} (one of {', '.join(_SYMBOLS)}), found {symbols.type}")
-    plain = symbols if symbols.type == _TEXTS.type else symbols.cast(_TEXTS.type)
-    codes = pc.index_in(plain, _TEXTS)
+    plain = symbols if pa.types.is_string(symbols.type) else symbols.cast(pa.string())
+    codes = pc.index_in(plain, _texts())
     if codes.null_count:
         bad = plain.filter(pc.is_null(codes))[0].as_py()
         raise InvalidInputError(
@@ -56,5 +62,5 @@ def symbols_from_kinds(kinds: pa.Array | pa.ChunkedArray) -> pa.Array | pa.Chunk
     if len(kinds) and (kinds.null_count or pc.min(kinds).as_py() < 0 or pc.max(kinds).as_py() >= len(_SYMBOLS)):
         raise InvalidInputError(f"expected row kind codes from 0 to 3, found {pc.unique(kinds).to_pylist()[:10]!r}")
     if isinstance(kinds, pa.ChunkedArray):
-        return pa.chunked_array([_TEXTS.take(chunk) for chunk in kinds.chunks], _TEXTS.type)
-    return _TEXTS.take(kinds)
+        return pa.chunked_array([_texts().take(chunk) for chunk in kinds.chunks], pa.string())
+    return _texts().take(kinds)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tablestore.io.retry import ATTEMPTS, retried
+from tablestore.io.retry import REQUEST_ATTEMPTS, retried
 from tablestore.testing.deterministic import ManualClock, SeededIds
 
 
@@ -29,9 +29,9 @@ def test_a_transient_error_is_repeated_with_growing_waits() -> None:
 
 def test_the_last_error_is_raised_as_it_is() -> None:
     clock, flaky = ManualClock(), Flaky(1000)
-    with pytest.raises(OSError, match=f"failure {ATTEMPTS}$"):
+    with pytest.raises(OSError, match=f"failure {REQUEST_ATTEMPTS}$"):
         retried(flaky, is_transient=lambda error: True, clock=clock, ids=SeededIds(7))
-    assert len(clock.slept_s) == ATTEMPTS - 1
+    assert len(clock.slept_s) == REQUEST_ATTEMPTS - 1
 
 
 def test_an_error_that_is_not_transient_is_not_repeated() -> None:

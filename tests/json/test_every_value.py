@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tablestore.json.jsonrows import BadJson, rows_from_json
 from tablestore.json.jsontext import rows_to_json
-from tablestore.log.debezium import decode_changes, encode_changes
+from tablestore.log.changemessages import decode_changes, encode_changes
 from tablestore.types.rowkind import RowKind
 
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from tablestore.json.jsontext import rows_to_json, text_bytes
-from tablestore.log.debezium import encode_changes
+from tablestore.log.changemessages import encode_changes
 from tablestore.types.rebatch import slices_of
 
 MIB = 1 << 20

@@ -6,7 +6,7 @@ import pytest
 
 from tablestore.json.jsontext import rows_to_json, text_bounds
 from tablestore.log import recordlimit
-from tablestore.log.debezium import encode_changes
+from tablestore.log.changemessages import encode_changes
 from tablestore.log.record import sizes_of
 from tablestore.log.recordlimit import large_rows
 from tablestore.types.rowkind import RowKind

@@ -22,7 +22,7 @@ from tablestore.cdc.deliver.changesink import ChangeSink
 from tablestore.cdc.topicsource import load_topic_connector
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.json.jsontext import rows_to_json, text_bytes
-from tablestore.log.debezium import encode_changes
+from tablestore.log.changemessages import encode_changes
 from tablestore.types.arrays import Kinds
 from tablestore.types.rebatch import slices_of
 from tablestore.types.rowkind import ROW_KIND_COLUMN, RowKind, kinds_from_symbols

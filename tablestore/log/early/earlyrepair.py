@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tablestore.format.snapshot import Snapshot
 from tablestore.json.jsonrows import rows_from_json
-from tablestore.log.debezium import encode_changes
+from tablestore.log.changemessages import encode_changes
 from tablestore.log.identity import snapshot_name
 from tablestore.log.record import EARLY_SNAPSHOT, LogRecords
 from tablestore.store.context import TableContext

@@ -18,7 +18,7 @@ import pyarrow as pa
 from tablestore.bounds import TEXT_BYTES
 from tablestore.format.bucket import bucket_of
 from tablestore.json.jsontext import text_bytes
-from tablestore.log.debezium import encode_changes
+from tablestore.log.changemessages import encode_changes
 from tablestore.log.early.earlypublisher import EarlyPublisher
 from tablestore.log.logstore import SlotFenced
 from tablestore.log.publish.publishers import SlotPublisher

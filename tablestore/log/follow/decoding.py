@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from tablestore.errors import FormatError, NotFoundError, UnsupportedError
 from tablestore.format.parquet.projection import Projection
 from tablestore.json.jsonrows import BadJson
-from tablestore.log.debezium import DecodedChanges, decode_changes
+from tablestore.log.changemessages import DecodedChanges, decode_changes
 from tablestore.log.events import does_not_fit
 from tablestore.log.position import LogPlace
 from tablestore.log.publish.changerecords import find_changes

@@ -15,7 +15,7 @@ from tablestore.bounds import TEXT_BYTES
 from tablestore.format.parquet.parquetschema import KIND_COLUMN
 from tablestore.format.snapshot import Snapshot
 from tablestore.json.jsontext import text_bytes
-from tablestore.log.debezium import ChangelogMode, encode_changes
+from tablestore.log.changemessages import ChangelogMode, encode_changes
 from tablestore.log.identity import snapshot_name
 from tablestore.log.record import LogRecords, Mark
 from tablestore.store.changes.changefeed import ChangeFeed, SnapshotChanges

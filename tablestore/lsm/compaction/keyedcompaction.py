@@ -125,7 +125,7 @@ class _Picker:
 
     def _all_of_level_zero(self) -> CompactionTask | None:
         """Level 0 must not stay: until a compaction takes it, its rows or its changes are not visible."""
-        return self._task(0, self._similar(self._zero_runs), "level-0")
+        return self._task(0, self._runs_of_similar_size(self._zero_runs), "level-0")
 
     def _fewer_runs(self) -> CompactionTask | None:
         runs, policy = self._runs, self._policy
@@ -141,7 +141,7 @@ class _Picker:
                 return None
             if (task := self._settle()) is not None:
                 return task
-        stop = self._similar(max(self._zero_runs, 1))
+        stop = self._runs_of_similar_size(max(self._zero_runs, 1))
         reason = "size-ratio"
         if stop < 2 and len(runs) > policy.trigger:
             stop, reason = len(runs) - policy.trigger + 1, "run-count"
@@ -179,7 +179,7 @@ class _Picker:
             shifts=shifts,
         )
 
-    def _similar(self, stop: int) -> int:
+    def _runs_of_similar_size(self, stop: int) -> int:
         """The end of a task that begins with the newest ``stop`` runs and takes in runs of similar size."""
         runs = self._runs
         size = sum(run.size_bytes for run in runs[:stop])

@@ -134,7 +134,7 @@ def test_a_reader_takes_the_fast_way_again_once_it_knows_how_values_come() -> No
         assert found.rows.column("at").cast(pa.int64()).to_pylist() == [5, None] and not found.faults
 
 
-def test_debezium_changes_become_rows_in_their_order() -> None:
+def test_changemessages_changes_become_rows_in_their_order() -> None:
     goal = target(v="STRING NOT NULL")
     found = debezium(
         goal,
@@ -165,7 +165,7 @@ def test_debezium_changes_become_rows_in_their_order() -> None:
     assert changes(whole) == [("-U", 1, 3), ("+U", 1, 5), ("-D", 1, 5)]
 
 
-def test_debezium_records_that_say_nothing_are_named() -> None:
+def test_changemessages_records_that_say_nothing_are_named() -> None:
     found = debezium(
         target(v="STRING"),
         message("t"),

@@ -69,7 +69,7 @@ def test_rows_updates_and_deletes_are_json_messages_and_tombstones(catalog: ts.C
 
 
 @pytest.mark.deep
-def test_debezium_messages_go_back_into_a_table_and_a_table_without_a_key_has_null_keys(
+def test_changemessages_messages_go_back_into_a_table_and_a_table_without_a_key_has_null_keys(
     catalog: ts.Catalog, broker: KafkaBroker
 ) -> None:
     table, other = keyed(catalog), keyed(catalog, "shop.t")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
-_FIGURES = (
+_LIST_COLUMNS = (
     OutputColumn("table", "table"),
     OutputColumn("status", "status"),
     OutputColumn("mode", "mode"),
@@ -29,7 +29,7 @@ _FIGURES = (
     OutputColumn("error", "error"),
     OutputColumn("error_at", "failed", "time"),
 )
-_REFRESHES = (
+_HISTORY_COLUMNS = (
     OutputColumn("snapshot_id", "snapshot", "count"),
     OutputColumn("at", "began", "time"),
     OutputColumn("took", "took"),
@@ -53,7 +53,7 @@ def list_tables(
     with ts.TableEnvironment.create(session.catalog()) as environment:
         figures = environment.freshness(database)
     records = [figures_record(table_figures, as_json=session.out.as_json) for table_figures in figures]
-    session.out.listing("materialized_tables", _FIGURES, records, empty="No materialized tables.")
+    session.out.listing("materialized_tables", _LIST_COLUMNS, records, empty="No materialized tables.")
 
 
 @command(app, "history", "tablestore mt history shop.totals")
@@ -62,7 +62,7 @@ def history(session: CommandRun, name: Name) -> None:
     with ts.TableEnvironment.create(session.catalog()) as environment:
         past = environment.refresh_history(name)
     records = [_past_record(past_refresh, as_json=session.out.as_json) for past_refresh in past]
-    session.out.listing("refreshes", _REFRESHES, records, empty=f"{name} was not refreshed yet.")
+    session.out.listing("refreshes", _HISTORY_COLUMNS, records, empty=f"{name} was not refreshed yet.")
 
 
 def figures_record(figures: "FreshnessFigures", *, as_json: bool) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from tablestore.json.jsonrows import BadJson
-from tablestore.log.debezium import decode_changes, encode_changes
+from tablestore.log.changemessages import decode_changes, encode_changes
 from tablestore.types.rowkind import RowKind
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("name", pa.string())])

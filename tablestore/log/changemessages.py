@@ -1,4 +1,4 @@
-"""Encodes changes as Debezium JSON messages, and decodes them.
+"""Encodes the messages of a changelog topic, as Debezium JSON, and decodes them.
 
     key     null without a primary key, else the primary key as a JSON object
     value   upsert    +I, +U   {"before":null,"after":{row},"op":"c"}
