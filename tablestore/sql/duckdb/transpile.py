@@ -642,10 +642,16 @@ def _change(node: exp.Expr, bound: Bound) -> Callable[[], exp.Expr]:
 
 
 def _is_result(node: exp.Expr, bound: Bound) -> bool:
-    """True if a TIME may be a value of a result, as far as what is around it says."""
+    """True if a TIME may be a value of a result, as far as what is around it and the columns of the result say."""
+    columns = bound.columns(node.root())
+    if columns is not None and not any(kind is None or kind == TIME or kind.is_nested for _, kind in columns):
+        return False
     parent = node.parent
     while parent is not None and not isinstance(parent, (exp.Query, exp.Values)):
         if isinstance(parent, (exp.Condition, exp.Func)) and bound.of(parent) not in (TIME, None):
+            return False
+        if function_name(parent) == "time_trunc":
+            # It refuses such a result itself.
             return False
         parent = parent.parent
     return True

@@ -139,6 +139,8 @@ _ROW = (
         ("'a!b' LIKE 'a!!b' ESCAPE '!'", True),
         ("'a^b' LIKE concat('a^^', '_') ESCAPE '^'", True),
         ("hour(TIME '23:59:59.999999')", 23),
+        ("minute(a) FROM VALUES (TIME '23:59:59.999999') AS t (a)", 59),
+        ("time_trunc('MILLISECOND', TIME '09:32:05.123456')", dt.time(9, 32, 5, 123000)),
         ("TIME '23:59:59.999000'", dt.time(23, 59, 59, 999000)),
         ("TIME '01:00:00.000001' < TIME '01:00:00.000002'", True),
         ("ntile(2 + 1) OVER (ORDER BY seven)", 1),
