@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tablestore.lazy import lazy
 from tablestore_duckdb.prepared import PreparedQuery
-from tablestore_duckdb.rowtypes import cast, plain_rows_out, rows_out, with_durations
+from tablestore_duckdb.rowtypes import cast, check_finite, plain_rows_out, rows_out, with_durations
 from tablestore_duckdb.sessions import QueryRun, Sessions
 
 
@@ -65,6 +65,8 @@ def run_batches(sessions: Sessions, run: QueryRun, schema: pa.Schema | None = No
             batch = next(reader, None)
             if batch is None:
                 return
+            if not run.prepared.has_durations:
+                check_finite(batch)
             yield cast(batch, schema)
 
 

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.types.arrowtypes import from_arrow_type, to_arrow_type
@@ -129,6 +130,33 @@ def cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(
         [_cast(column, field) for column, field in zip(batch.columns, schema, strict=True)], schema=schema
     )
+
+
+def check_finite(batch: pa.RecordBatch) -> None:
+    """Raises InvalidInputError for a date or timestamp that is infinite, which DuckDB exports as the last one that it counts."""
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if _has_infinite(column):
+            raise InvalidInputError(
+                f"column {name!r} of the query has an infinite date or timestamp, and no column of a result has such values; "
+                f"cast it to VARCHAR, or take NULL for it, CASE WHEN isfinite({name}) THEN {name} END",
+                kind="query",
+            )
+
+
+def _has_infinite(column: pa.Array) -> bool:
+    types, kind = pa.types, column.type
+    if types.is_struct(kind):
+        return any(map(_has_infinite, column.flatten()))
+    if types.is_list(kind):
+        return _has_infinite(column.flatten())
+    if types.is_map(kind):
+        return _has_infinite(column.keys) or _has_infinite(column.items)
+    if not types.is_date32(kind) and not types.is_timestamp(kind):
+        return False
+    number = pa.int32() if types.is_date32(kind) else pa.int64()
+    ends = pc.min_max(column.view(number))
+    endless = 2 ** (number.bit_width - 1) - 1
+    return bool(ends["max"].as_py() == endless or ends["min"].as_py() == -endless)
 
 
 def duckdb_type(data_type: DataType) -> str:

@@ -69,13 +69,17 @@ _DAY_SECONDS = 86_400
 # Two parts of one kind stand for letters of which there are too many.
 _REPEATED = re.compile(
     r"%-?[jJ]%-?j|(?:%-?[mBb]){2}|(?:%-?d){2}|(?:%-?[yY]){2}|(?:%[aA]){2}|(?:%-?[HI]){2}|(?:%-?M){2}|(?:%-?S){2}"
+    r"|(?:%p){2}|(?:%f){2}"
 )
+# Digits whose end Java finds in another way than DuckDB: a part of one or two of them, or a fraction, beside others.
+_ADJACENT = re.compile(r"%-[a-zA-Z]%-?[YymdHIMSfj]|%-?[YymdHIMSj]%f")
 _HOURS_AND_DAYS = ("HOUR", "DAY", "DD")
 _SHORT = ("MINUTE", "SECOND", "MILLISECOND", "MICROSECOND")
 _DIGITS = {
     "%Y": "[0-9]{4}",
     **dict.fromkeys(("%y", "%m", "%d", "%H", "%I", "%M", "%S"), "[0-9]{2}"),
     **dict.fromkeys(("%-m", "%-d", "%-H", "%-I", "%-M", "%-S"), "[0-9]{1,2}"),
+    "%f": "[0-9]{1,6}",
 }
 _REGION = re.compile(r"[A-Z]\w+(?:/\w+)+|UTC|GMT")
 # The letters that a pattern of date_format has when sqlglot has written it in strftime's words.
@@ -221,9 +225,9 @@ def formatted(node: exp.Expr) -> exp.Expr:
     pattern = node.args.get("format")
     if pattern is None:
         return node
-    if not isinstance(pattern, exp.Literal) or re.search(r"[A-Za-z']", _STRFTIME.sub("", pattern.name)):
+    if not isinstance(pattern, exp.Literal) or re.search(r"[A-Za-z'%]", _STRFTIME.sub("", pattern.name)):
         raise refusal("a pattern of dates that is computed, has quotes, or letters beside y, M, d, H, h, m, s, a and E")
-    if re.search(r"[\[\]{}#]", pattern.name) or _REPEATED.search(pattern.name):
+    if re.search(r"[\[\]{}#]", pattern.name) or _REPEATED.search(pattern.name.replace("strict", "")):
         raise refusal("a pattern of dates with brackets or braces, or with more letters of one kind than it knows")
     return node
 
@@ -233,8 +237,10 @@ def check_parsed(pattern: str) -> None:
     parts = [part.replace("strict", "") for part in _STRFTIME.findall(pattern)]
     if "%y" in parts or not any(part in ("%Y", "%-Y", "%G") for part in parts):
         raise refusal("a text with a pattern of dates without a year of four digits")
-    if "%S%f" in pattern:
-        raise refusal("a text with a pattern of dates whose fraction stands right behind the seconds")
+    if "%a" in parts or "%A" in parts:
+        raise refusal("a text with a pattern of dates with the name of a day")
+    if _ADJACENT.search(pattern.replace("strict", "")):
+        raise refusal("a text with a pattern of dates whose fraction, or part of one or two digits, stands right beside digits")
 
 
 def parsed(node: exp.StrToTime) -> exp.Expr:

@@ -307,6 +307,7 @@ REWRITES: dict[type[exp.Expr], Callable[..., exp.Expr]] = {
     exp.Neg: _negative,
     exp.Like: textrewrites.like,
     exp.ILike: textrewrites.like,
+    exp.Escape: textrewrites.escaped,
     exp.Substring: textrewrites.substring,
     exp.Left: textrewrites.end,
     exp.Right: textrewrites.end,

@@ -18,17 +18,35 @@ _NOT_RE2 = re.compile(r"\(\?(?:[=!>]|<[=!])|\\[1-9kGZ]|[*+?}]\+|&&")
 def like(node: exp.Expr) -> exp.Expr:
     """Writes ``LIKE``, in which a backslash escapes; DuckDB's has no such sign unless it is named."""
     pattern = node.expression
+    patterns = pattern.unnest()
+    if isinstance(patterns, (exp.Any, exp.All)) and isinstance(patterns.this, exp.Tuple) and not patterns.this.expressions:
+        raise InvalidInputError("LIKE: expected a pattern in ANY (…), SOME (…) or ALL (…), found none", kind="query")
     if isinstance(node.parent, exp.Escape) or (isinstance(pattern, exp.Literal) and "\\" not in pattern.name):
         return node
-    if isinstance(pattern, exp.Literal) and re.sub(r"\\[\\%_]", "", pattern.name).count("\\"):
-        raise InvalidInputError(
-            f"LIKE: expected %, _ or a backslash behind each backslash of the pattern, found {pattern.name!r}", kind="query"
-        )
-    if isinstance(pattern.unnest(), (exp.Any, exp.All, exp.Tuple)):
+    if isinstance(patterns, (exp.Any, exp.All, exp.Tuple)):
         if any("\\" in literal.name for literal in pattern.find_all(exp.Literal)):
             raise refusal("LIKE ANY or LIKE ALL with an escape character")
         return node
-    return exp.Escape(this=node, expression=exp.Literal.string("\\"))
+    return escaped(exp.Escape(this=node, expression=exp.Literal.string("\\")))
+
+
+def escaped(node: exp.Escape) -> exp.Expr:
+    """Writes ``LIKE … ESCAPE``, whose escape character stands before %, _ and itself; DuckDB takes it before any character."""
+    pattern, escape = node.this.expression, node.expression
+    if not isinstance(escape, exp.Literal) or len(escape.name) != 1:
+        raise InvalidInputError("LIKE: expected one character as text behind ESCAPE", kind="query")
+    if isinstance(pattern.unnest(), (exp.Any, exp.All, exp.Tuple)):
+        raise refusal("LIKE ANY or LIKE ALL with an escape character")
+    name = "a backslash" if escape.name == "\\" else repr(escape.name)
+    expected = f"LIKE: expected %, _ or {name} behind each {name.removeprefix('a ')} of the pattern"
+    sign = re.escape(escape.name)
+    form = f"(?s)(?:[^{sign}]|{sign}[{sign}%_])*"
+    if not isinstance(pattern, exp.Literal):
+        is_other = exp.Not(this=call("REGEXP_FULL_MATCH", pattern.copy(), exp.Literal.string(form)))
+        return failing(is_other, expected, node)
+    if not re.fullmatch(form, pattern.name):
+        raise InvalidInputError(f"{expected}, found {pattern.name!r}", kind="query")
+    return node
 
 
 def substring(node: exp.Substring) -> exp.Expr:

@@ -64,8 +64,10 @@ from tablestore.sql.binding.sqltypes import (
     DATE,
     DOUBLE,
     FLOAT,
+    INT,
     INTERVAL,
     STRING,
+    TIME,
     TIMESTAMP,
     TIMESTAMP_NTZ,
     VOID,
@@ -82,6 +84,7 @@ from tablestore.sql.duckdb.calls import (
     as_partition,
     call,
     divided,
+    in_own_text,
     is_distinct,
     note_dividends,
     refusal,
@@ -586,6 +589,10 @@ def _change(node: exp.Expr, bound: Bound) -> Callable[[], exp.Expr]:
             and (len(node.expressions) == 1 or VOID in map(bound.of, node.expressions))
         ):
             return lambda: exp.cast(node, "TEXT", copy=False)
+        case exp.Abs() | exp.Neg() | exp.Sign() if bound.of(node.this) == VOID:
+            return lambda: exp.cast(exp.null(), "DOUBLE")
+        case exp.Cast() if node.to.this is exp.DType.TIME and _is_result(node, bound):
+            return lambda: _of_milliseconds(node, _node(node, bound.of(node.this)))
         case exp.Abs() | exp.Neg() if (kind := bound.of(node)) is not None and kind.is_decimal and kind.precision > _SURE_DIGITS:
             return partial(_few_digits, node, kind)
         case exp.Mul() | exp.Div() if bound.of(node) == INTERVAL and not _is_multiple(node, bound):
@@ -632,6 +639,29 @@ def _change(node: exp.Expr, bound: Bound) -> Callable[[], exp.Expr]:
         if kind is not None and of.is_decimal:
             return partial(average, node, kind, of)
     return partial(_node, node, bound.of(node.this) if isinstance(node, _OF_ITS_OPERAND) else bound.of(node))
+
+
+def _is_result(node: exp.Expr, bound: Bound) -> bool:
+    """True if a TIME may be a value of a result, as far as what is around it and the columns of the result say."""
+    columns = bound.columns(node.root())
+    if columns is not None and not any(kind is None or kind == TIME or kind.is_nested for _, kind in columns):
+        return False
+    parent = node.parent
+    while parent is not None and not isinstance(parent, (exp.Query, exp.Values)):
+        if isinstance(parent, (exp.Condition, exp.Func)) and bound.of(parent) not in (TIME, None):
+            return False
+        if function_name(parent) == "time_trunc":
+            # It refuses such a result itself.
+            return False
+        parent = parent.parent
+    return True
+
+
+def _of_milliseconds(node: exp.Expr, value: exp.Expr) -> exp.Expr:
+    """A TIME, or a refusal of one that is finer than a result counts."""
+    finer = call("EPOCH_US", exp.paren(value.copy()))
+    is_finer = exp.NEQ(this=exp.Mod(this=finer, expression=exp.Literal.number(1000)), expression=exp.Literal.number(0))
+    return refused_where(is_finer, f"a TIME finer than milliseconds{in_own_text(node)}", value)
 
 
 def _is_multiple(node: exp.Expr, bound: Bound) -> bool:
@@ -769,6 +799,10 @@ def _refuse_digits(node: exp.Expr, bound: Bound) -> None:
         raise refusal("sha2 with a number of bits that is computed")
     elif isinstance(node, exp.Cast) and node.to.this is exp.DType.VARIANT:
         raise refusal("the cast to a VARIANT (parse_json and to_variant_object make one)")
+    elif isinstance(node, exp.ArrayUniqueAgg) and _has_map(bound.of(node.this)):
+        raise InvalidInputError(f"the function `collect_set` takes no maps, found {bound.of(node.this)}", kind="query")
+    elif function_name(node) == "ntile":
+        _check_ntile(node, bound)
     elif isinstance(node, exp.Pivot) and any(call.find(*_COUNTING) for call in node.expressions):
         raise refusal("PIVOT with an aggregate that is no NULL of no rows")
     elif isinstance(node, exp.Count) and isinstance(node.this, exp.Distinct) and node.find(exp.Star):
@@ -786,6 +820,19 @@ def _refuse_digits(node: exp.Expr, bound: Bound) -> None:
 
 
 _COUNTING = (exp.Count, exp.CountIf, exp.ApproxDistinct, exp.ArrayAgg, exp.ArrayUniqueAgg)
+
+
+def _has_map(kind: Type) -> bool:
+    return kind is not None and (kind.name == "map" or any(map(_has_map, kind.parts)))
+
+
+def _check_ntile(node: exp.Expr, bound: Bound) -> None:
+    """Raises InvalidInputError for a number of buckets that is no constant INT."""
+    for count in arguments_of(node):
+        if bound.of(count) not in (INT, None):
+            raise InvalidInputError(f"the function `ntile`: expected an INT as argument 1, found {bound.of(count)}", kind="query")
+        if count.find(exp.Column, exp.Query) is not None:
+            raise InvalidInputError("the function `ntile`: expected a constant as argument 1", kind="query")
 
 
 def _is_array(kind: Type) -> bool:

@@ -186,6 +186,18 @@ def _wrapped(operand: exp.Expr) -> exp.Expr:
 class Spark4(Spark):
     """The dialect of Spark 4: a quote inside of a text may be doubled, and in its ANSI mode a CAST that fails is an error."""
 
+    # Without the letters that strftime has with another meaning: the year of a week, zones, the day of a year in two digits.
+    TIME_MAPPING: dict[str, str] = {  # noqa: RUF012 - sqlglot has it so
+        letters: part for letters, part in Spark.TIME_MAPPING.items() if letters not in ("Y", "YY", "YYYY", "z", "Z", "DD")
+    }
+
+    @classmethod
+    def format_time(cls, expression: str | exp.Expr | None) -> exp.Expr | None:
+        # A sign % of the pattern itself begins no part of strftime's.
+        if isinstance(expression, exp.Literal) and expression.is_string:
+            expression = exp.Literal.string(expression.name.replace("%", "%%"))
+        return super().format_time(expression)
+
     class Tokenizer(Spark.Tokenizer):
         STRING_ESCAPES: ClassVar = ["\\", "'", '"']
 

@@ -91,6 +91,19 @@ def test_a_query_is_duckdbs_over_our_tables(env: ts.TableEnvironment, text: str,
     assert rows(env, text) == expected
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        "'infinity'::DATE", "'-infinity'::DATE", "'infinity'::TIMESTAMP", "'-infinity'::TIMESTAMPTZ", "['infinity'::DATE]",
+        "{'a': 'infinity'::TIMESTAMP}", "MAP {1: 'infinity'::DATE}",
+    ],
+)  # fmt: skip
+def test_infinite_dates_are_no_values_of_a_result(env: ts.TableEnvironment, value: str) -> None:
+    with pytest.raises(ts.InvalidInputError, match=r"column 'd' of the query has an infinite date.*isfinite\(d\)"):
+        env.execute_sql(f"SELECT {value} AS d").to_arrow()
+    assert rows(env, f"SELECT DATE '9999-12-31' AS d, NULL::TIMESTAMP, ({value})::VARCHAR LIKE '%infinity%'")[0][2] is True
+
+
 def test_the_row_of_a_table_has_all_of_its_columns(env: ts.TableEnvironment) -> None:
     assert [sorted(row[0]) for row in rows(env, "SELECT o FROM t AS o")] == [["id", "k", "l", "s", "v"]] * 2
     assert [sorted(row[0]) for row in rows(env, "SELECT t FROM t WHERE id = 1")] == [["id", "k", "l", "s", "v"]]

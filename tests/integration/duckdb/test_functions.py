@@ -131,6 +131,21 @@ _ROW = (
         ("make_dt_interval(1, 12, 30, 1.001001)", dt.timedelta(days=1, hours=12, minutes=30, seconds=1, microseconds=1001)),
         ("make_dt_interval(NULL)", None),
         ("concat(1)", "1"),
+        ("typeof(abs(NULL))", "double"),
+        ("typeof(nullifzero(NULL))", "void"),
+        ("typeof(uniform(NULL, 1))", "void"),
+        ("to_char(encode('Spark SQL', 'utf-8'), ' hex ')", "537061726B2053514C"),
+        ("'a%b' LIKE concat('a!', '%b') ESCAPE '!'", True),
+        ("'a!b' LIKE 'a!!b' ESCAPE '!'", True),
+        ("'a^b' LIKE concat('a^^', '_') ESCAPE '^'", True),
+        ("hour(TIME '23:59:59.999999')", 23),
+        ("minute(a) FROM VALUES (TIME '23:59:59.999999') AS t (a)", 59),
+        ("time_trunc('MILLISECOND', TIME '09:32:05.123456')", dt.time(9, 32, 5, 123000)),
+        ("TIME '23:59:59.999000'", dt.time(23, 59, 59, 999000)),
+        ("TIME '01:00:00.000001' < TIME '01:00:00.000002'", True),
+        ("ntile(2 + 1) OVER (ORDER BY seven)", 1),
+        ("to_timestamp('2018-11-17 13:33:33.25', 'yyyy-MM-dd HH:mm:ss.SSSSSS') = '2018-11-17 13:33:33.25'", True),
+        ("date_format(DATE '2018-02-03', 'yyyy y MM M MMM dd d D EEE EEEE')", "2018 2018 02 2 Feb 03 3 34 Sat Saturday"),
         ("concat(seven, NULL) IS NULL", True),
         ("hex(aes_encrypt('a', '0000111122223333', 'GCM', 'DEFAULT', CAST('abcdefghijkl' AS BINARY), 'x')) LIKE '6162%'", True),
         ("aes_decrypt(aes_encrypt('Spark', '0000111122223333'), '0000111122223333')", b"Spark"),
@@ -180,6 +195,10 @@ def test_values_that_were_wrong_in_silence_are_sparks(expression: str, value: ob
         ("randstr(10, 5)", "R0Tmgfhbai"),
         ("uniform(-5, 5, 3)", -2),
         ("uniform(1.5D, 2.5D, 9)", 2.2145670158242736),
+        ("uniform(1F, 10, 0)", 7.84445858001709),
+        ("uniform(5.5F, CAST(10.5 AS FLOAT), 123)", 6.289763927459717),
+        ("uniform(CAST(1 AS DECIMAL(5, 2)), 10F, 0)", 7.84445858001709),
+        ("uniform(1F, 10D, 0)", 7.844458382457324),
         ("rand() < 1 AND uniform(1, 2) < 3 AND randn() < 100", True),
     ],
 )
@@ -213,6 +232,28 @@ def test_random_numbers_of_a_query_of_one_row_are_sparks(expression: str, value:
         "SELECT unix_nanos(TIMESTAMP_NTZ '2008-12-25 15:30:00')",
         "SELECT grouping_id(b) FROM VALUES (1, 2) AS t (a, b) GROUP BY CUBE (a, b)",
         "SELECT regexp_count('a', '\\\\y')",
+        "SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY x, y) FROM VALUES (1, 1) AS t (x, y)",
+        "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY x, y) FROM VALUES (1, 1) AS t (x, y)",
+        "SELECT percentile_disc(DISTINCT 0.5) WITHIN GROUP (ORDER BY x) FROM VALUES (1) AS t (x)",
+        "SELECT percentile_cont(DISTINCT 0.5) WITHIN GROUP (ORDER BY x) FROM VALUES (1) AS t (x)",
+        "SELECT percentile_disc(0.5) FROM VALUES (1) AS t (x)",
+        "SELECT mode() WITHIN GROUP (ORDER BY x, y) FROM VALUES (1, 1) AS t (x, y)",
+        "SELECT mode() FROM VALUES (1) AS t (x)",
+        "SELECT uniform('1', 10, 0)",
+        "SELECT uniform(1, 10, 3S)",
+        "SELECT uniform(NULL, 10, 'foo')",
+        "SELECT uniform(id, 10) FROM range(3)",
+        "SELECT ntile(3S) OVER (ORDER BY id) FROM range(3)",
+        "SELECT ntile(3L) OVER (ORDER BY id) FROM range(3)",
+        "SELECT ntile('3') OVER (ORDER BY id) FROM range(3)",
+        "SELECT ntile(NULL) OVER (ORDER BY id) FROM range(3)",
+        "SELECT ntile(CAST(id AS INT)) OVER (ORDER BY id) FROM range(3)",
+        "SELECT collect_set(v) FROM VALUES (map('a', 1)) AS t (v)",
+        "SELECT collect_set(array(v)) FROM VALUES (map('a', 1)) AS t (v)",
+        "SELECT from_json('{}', '')",
+        "SELECT from_json('{}', '   ')",
+        "SELECT unix_timestamp(DATE '2024-01-15', 123)",
+        "SELECT to_unix_timestamp(DATE '2024-01-15', array('yyyy'))",
     ],
 )
 def test_calls_that_are_errors_in_spark_are_errors(query: str, env: ts.TableEnvironment) -> None:
@@ -255,6 +296,40 @@ def test_the_name_of_a_bound_with_digits_is_written_small(item: str, name: str, 
         ("sha2(word, seven)", "sha2 with a number of bits that is computed"),
         ("date_format(DATE '2026-06-15', 'yyyy[-MM]')", "a pattern of dates with brackets"),
         ("date_format(DATE '2026-06-15', 'DDD')", "more letters of one kind"),
+        *(
+            (f"date_format(DATE '2026-06-15', '{pattern}')", "a pattern of dates.*(more letters of one kind|letters beside)")
+            for pattern in [
+                "Y",
+                "YYYY",
+                "ddd",
+                "HHH",
+                "hhh",
+                "mmm",
+                "sss",
+                "aa",
+                "zzzzz",
+                "z",
+                "Z",
+                "ZZZZZZ",
+                "DD",
+                "%d",
+                "%Y",
+                "%b",
+            ]
+        ),
+        ("from_unixtime(0, 'Y')", "a pattern of dates"),
+        ("from_unixtime(0, '%Y')", "a pattern of dates"),
+        ("to_char(DATE '2026-06-15', 'ddd')", "more letters of one kind"),
+        ("unix_timestamp('2026-06-15', 'YYYY-MM-dd')", "letters beside"),
+        ("to_timestamp('2026-06-015', 'yyyy-MM-ddd')", "more letters of one kind"),
+        ("to_timestamp('20260615143045123456', 'yyyyMMddHHmmssSSSSSS')", "right beside digits"),
+        ("try_to_timestamp('20260615143045123456', 'yyyyMMddHHmmssSSSSSS')", "right beside digits"),
+        ("to_date('202661', 'yyyyMd')", "right beside digits"),
+        ("to_timestamp('Fri 2016-04-08', 'E yyyy-MM-dd')", "the name of a day"),
+        ("TIME '23:59:59.999999'", "a TIME finer than milliseconds"),
+        ("coalesce(TIME '23:59:59.999999', NULL)", "a TIME finer than milliseconds"),
+        ("TRY_CAST(concat('23:59', ':59.9999') AS TIME)", "a TIME finer than milliseconds"),
+        ("from_json('{}', 'd DATE64')", "with the schema"),
         ("to_date('99-06-15', 'yy-MM-dd')", "without a year of four digits"),
         ("to_timestamp('14:30:45', 'HH:mm:ss')", "without a year of four digits"),
         ("levenshtein(word, 'sitting', CAST(nothing AS INT))", "a threshold that is NULL"),
@@ -295,6 +370,20 @@ def test_a_function_that_gives_rows_stands_alone(items: str, env: ts.TableEnviro
 def test_what_is_an_error_in_spark_is_one(expression: str, env: ts.TableEnvironment) -> None:
     with pytest.raises(ts.InvalidInputError, match=r"out of range|counts from 1"):
         env.execute_sql(f"SELECT {expression} FROM {_ROW}").to_arrow()
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        *(f"word {like} {kind} ()" for like in ("LIKE", "NOT LIKE", "ILIKE") for kind in ("ALL", "ANY", "SOME")),
+        "'a!b' LIKE 'a!b' ESCAPE '!'", "'a!b' ILIKE 'a!b' ESCAPE '!'", "word LIKE 'a!' ESCAPE '!'", "word LIKE 'a' ESCAPE '##'",
+        "word LIKE 'a' ESCAPE ''", "word LIKE concat('a', '!b') ESCAPE '!'", "word LIKE concat('a', '\\\\b')",
+    ],
+)  # fmt: skip
+def test_a_pattern_of_like_that_spark_refuses_is_an_error(condition: str, env: ts.TableEnvironment) -> None:
+    for query in (f"SELECT {condition} FROM {_ROW}", f"SELECT 1 FROM {_ROW} WHERE {condition}"):
+        with pytest.raises(ts.InvalidInputError, match="LIKE: expected"):
+            env.execute_sql(query).to_arrow()
 
 
 def test_the_examples_are_of_functions_that_spark_has() -> None:

@@ -17,6 +17,10 @@ def _number(types: Types, values: Sequence[exp.Expr]) -> Type:
     return INT if kind == VOID else kind if kind is not None and kind.is_number else None
 
 
+def _number_or_null(types: Types, values: Sequence[exp.Expr]) -> Type:
+    return VOID if tuple(types) == (VOID,) else _number(types, values)
+
+
 def _with_zero(types: Types, values: Sequence[exp.Expr]) -> Type:
     kind = _number(types, values)
     return None if kind is None else common((kind, INT))
@@ -25,6 +29,8 @@ def _with_zero(types: Types, values: Sequence[exp.Expr]) -> Type:
 def _null_if_zero(call: RuleCall) -> exp.Expr:
     if call.result is None:
         raise call.refusal(f"of {call.type(0)}")
+    if call.result == VOID:
+        return exp.null()
     return call.as_result(call.text("CASE WHEN $0 = 0 THEN NULL ELSE $0 END"))
 
 
@@ -107,7 +113,7 @@ _OF_THE_SESSION = "DuckDB does not know the catalogs of the session; SHOW CURREN
 _OF_TASKS = "it counts the tasks of Spark, of which DuckDB has none"
 _OF_THE_USER = "DuckDB has no users"
 RULES = (
-    FunctionRule(name="nullifzero", bounds=(1, 1), result=_number, write=_null_if_zero),
+    FunctionRule(name="nullifzero", bounds=(1, 1), result=_number_or_null, write=_null_if_zero),
     FunctionRule(name="zeroifnull", bounds=(1, 1), result=_with_zero, write=_zero_if_null),
     FunctionRule(name="nanvl", bounds=(2, 2), result=_one_of_floats, write=_unless_nan),
     FunctionRule(name="equal_null", bounds=(2, 2), result=always(BOOLEAN), write=_equal_null),

@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 
 from sqlglot import exp
-from sqlglot.dialects.hive import Hive
 
 from tablestore.errors import InvalidInputError
 from tablestore.sql.binding.signatures import Types, always
@@ -33,6 +32,7 @@ from tablestore.sql.duckdb.functions.functionrule import FunctionRule, RuleCall
 from tablestore.sql.duckdb.functions.intervalvalues import WrittenInterval, without_a_form, written_interval
 from tablestore.sql.duckdb.functions.valuefunctions import by_value
 from tablestore.sql.duckdb.sqlcasts import cast
+from tablestore.sql.query.dialect import Spark4
 
 _SECONDS = decimal(16, 6)
 _INTERVAL_SECONDS = decimal(18, 6)
@@ -292,7 +292,7 @@ def _unix_date(call: RuleCall) -> exp.Expr:
 def _pattern(call: RuleCall, place: int) -> exp.Literal:
     """A pattern of dates, in strftime's words, of which each letter is understood."""
     pattern = exp.Literal.string(written_text(call, place, "a pattern"))
-    mapped = pattern if "%" in pattern.name else Hive.format_time(pattern)
+    mapped = pattern if call.name == "unix_timestamp" else Spark4.format_time(pattern)
     formatted(exp.TimeToStr(this=exp.null(), format=mapped))
     assert isinstance(mapped, exp.Literal), "a text in other words is one"
     return mapped
@@ -348,6 +348,8 @@ def _unix_of(call: RuleCall) -> exp.Expr:
     if not call.values:
         return call.text("CAST(FLOOR(EPOCH(NOW())) AS BIGINT)")
     kind = call.type(0)
+    if len(call.values) > 1 and call.types[1] not in (None, STRING, VOID):
+        raise call.mismatch(1, "a pattern")
     if kind == STRING:
         pattern = _pattern(call, 1).name if len(call.values) > 1 else "%Y-%m-%d %H:%M:%S"
         check_parsed(pattern)

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from decimal import ROUND_DOWN, ROUND_HALF_EVEN, ROUND_UP, Context, Decimal
 
 from sqlglot import exp
-from sqlglot.dialects.hive import Hive
 
 from tablestore.errors import InvalidInputError
 from tablestore.sql.binding.functiontypes import rounded
@@ -36,6 +35,7 @@ from tablestore.sql.duckdb.functions import textvalues
 from tablestore.sql.duckdb.functions.argumenttypes import integer, text, written_integer, written_text
 from tablestore.sql.duckdb.functions.functionrule import MANY, FunctionRule, RuleCall
 from tablestore.sql.duckdb.functions.valuefunctions import by_value, over_texts
+from tablestore.sql.query.dialect import Spark4
 from tablestore.types.datatypes import MAX_PRECISION
 
 _FORMAT = re.compile(r"(?P<before>S|MI)?(?P<currency>\$)?(?P<whole>[09]+(?:[,G][09]{3})*)(?:[.D](?P<rest>[09]+))?(?P<behind>S|MI)?")
@@ -206,7 +206,7 @@ def _format(call: RuleCall) -> str:
 def _char(call: RuleCall) -> exp.Expr:
     kind = call.type(0)
     if kind == BINARY:
-        form = written_text(call, 1, "a format").lower()
+        form = written_text(call, 1, "a format").strip(" ").lower()
         if form == "base64":
             return call.text("TO_BASE64($0)", call.value(0))
         if form == "hex":
@@ -215,7 +215,7 @@ def _char(call: RuleCall) -> exp.Expr:
             return _UTF8.of(call.value(0))
         raise call.mismatch(1, "the format base64, hex or utf-8")
     if kind in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
-        mapped = Hive.format_time(exp.Literal.string(written_text(call, 1, "a format")))
+        mapped = Spark4.format_time(exp.Literal.string(written_text(call, 1, "a format")))
         node = exp.TimeToStr(this=exp.Cast(this=call.value(0), to=engine_words(TIMESTAMP_NTZ)), format=mapped)
         return formatted(node)
     if kind.is_integer or kind.is_decimal:

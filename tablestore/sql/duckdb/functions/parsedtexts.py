@@ -13,6 +13,7 @@ import pyarrow as pa
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from tablestore.errors import InvalidInputError
 from tablestore.sql.binding.signatures import ResultOf, Types, always
 from tablestore.sql.binding.sqltypes import (
     BIGINT,
@@ -53,7 +54,7 @@ class _MisfitError(Exception):
 
 def schema_type(text: str) -> Type:
     """The type that a schema of Spark's names: a type, or columns. None for what is not understood."""
-    if _NO_SCHEMA.search(text):
+    if _NO_SCHEMA.search(text) or not text.strip():
         return None
     for form in (text, f"STRUCT<{text}>"):
         try:
@@ -61,8 +62,13 @@ def schema_type(text: str) -> Type:
         except (ValueError, SqlglotError):
             continue
         if kind is not None and kind.is_nested:
-            return kind
+            # Of types that it does not know sqlglot makes rows without fields.
+            return None if _has_empty_rows(kind) else kind
     return None
+
+
+def _has_empty_rows(kind: SqlType) -> bool:
+    return (kind.name == "struct" and not kind.fields) or any(part is not None and _has_empty_rows(part) for part in kind.parts)
 
 
 def _read_json(text: str | None, kind: SqlType) -> str | None:
@@ -219,6 +225,8 @@ def _parsing(function: ArrowFunction, *, is_flat: bool) -> Callable[[RuleCall], 
         if len(call.values) > 2:
             raise call.refusal("with options")
         schema = written_text(call, 1, "a schema")
+        if not schema.strip():
+            raise InvalidInputError(f"the function `{call.name}`: expected a schema as argument 2, found none", kind="query")
         kind = schema_type(schema)
         if call.type(0) not in (STRING, VOID):
             raise call.mismatch(0, "a text")

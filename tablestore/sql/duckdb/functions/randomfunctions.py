@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
+from tablestore.errors import InvalidInputError
 from tablestore.sql.binding.coercion import common
 from tablestore.sql.binding.signatures import Types, always
-from tablestore.sql.binding.sqltypes import DOUBLE, STRING, VOID, SqlType, Type
+from tablestore.sql.binding.sqltypes import BIGINT, DOUBLE, FLOAT, INT, STRING, VOID, SqlType, Type
 from tablestore.sql.duckdb.functions.argumenttypes import written_integer
 from tablestore.sql.duckdb.functions.functionrule import FunctionRule, RuleCall, as_type, from_text
 
@@ -102,12 +103,26 @@ def _normal(call: RuleCall) -> exp.Expr:
 
 
 def _uniform_type(types: Types, values: Sequence[exp.Expr]) -> Type:
-    return common(types[:2])
+    bounds = tuple(types[:2])
+    if VOID in bounds:
+        return VOID
+    # FLOAT is wider than whole numbers and decimals here, where other functions take a DOUBLE.
+    return FLOAT if FLOAT in bounds and DOUBLE not in bounds and None not in bounds else common(bounds)
 
 
 def _uniform(call: RuleCall) -> exp.Expr:
+    for place, value in enumerate(call.values):
+        bound_kind = call.type(place)
+        if place < 2 and not (bound_kind.is_number or bound_kind == VOID):
+            raise call.mismatch(place, "a number")
+        if place == 2 and bound_kind not in (INT, BIGINT, VOID):
+            raise call.mismatch(place, "an INT or a BIGINT")
+        if value.find(exp.Column) is not None:
+            raise InvalidInputError(f"the function `uniform`: expected a constant as argument {place + 1}", kind="query")
     kind = call.result
-    if kind is None or not (kind.is_integer or kind == DOUBLE):
+    if kind == VOID:
+        return exp.null()
+    if kind is None or not (kind.is_integer or kind in (FLOAT, DOUBLE)):
         raise call.refusal(f"of {call.type(0)} and {call.type(1)}")
     random = _number(_generator(call, 2).double()) if len(call.values) > 2 else call.text("RANDOM()")
     least, most = (as_type(value, DOUBLE) for value in call.values[:2])

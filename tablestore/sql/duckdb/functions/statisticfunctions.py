@@ -61,7 +61,12 @@ def ordered_as_arguments(tree: exp.Expr) -> None:
         if not isinstance(called, Call) or called.name not in _ORDERED or not isinstance(order, exp.Order):
             continue
         (ordered, *others) = order.expressions
-        if others or not isinstance(ordered, exp.Ordered) or not isinstance(inner, (exp.Anonymous, exp.AnonymousAggFunc)):
+        if others:
+            raise InvalidInputError(
+                f"the function `{called.name}`: expected one expression in WITHIN GROUP (ORDER BY …), found {len(others) + 1}",
+                kind="query",
+            )
+        if not isinstance(ordered, exp.Ordered) or not isinstance(inner, (exp.Anonymous, exp.AnonymousAggFunc)):
             continue
         if called.name != "mode" and not inner.expressions:
             continue
@@ -172,11 +177,13 @@ def _share(call: RuleCall, place: int) -> exp.Expr:
 
 def _continuous(call: RuleCall) -> exp.Expr:
     """Writes ``percentile_cont``, of a share, a value and its order."""
+    _check_order(call)
     values = _sorted(call, double(call, 1), is_reversed=_is_reversed(call, 2))
     return _unless_signed_zero(call, values, call.text(_BETWEEN, values, _share(call, 0)))
 
 
 def _discrete(call: RuleCall) -> exp.Expr:
+    _check_order(call)
     kind = call.type(1)
     if not kind.is_number:
         raise call.refusal(f"of {kind}")
@@ -184,9 +191,15 @@ def _discrete(call: RuleCall) -> exp.Expr:
     return _unless_signed_zero(call, values, call.text(_RANKED, values, _share(call, 0)))
 
 
+def _check_order(call: RuleCall) -> None:
+    """Raises InvalidInputError for a percentile without WITHIN GROUP, or with DISTINCT."""
+    if len(call.values) < 3:
+        raise InvalidInputError(f"the function `{call.name}`: expected WITHIN GROUP (ORDER BY …) behind it", kind="query")
+    if call.is_distinct:
+        raise InvalidInputError(f"the function `{call.name}` takes no DISTINCT with WITHIN GROUP", kind="query")
+
+
 def _is_reversed(call: RuleCall, place: int) -> bool:
-    if len(call.values) <= place:
-        raise call.refusal("without an order")
     return bool(call.values[place].this)
 
 
@@ -227,6 +240,8 @@ def _share_of(call: RuleCall, value: exp.Expr) -> str:
 
 def _mode(call: RuleCall) -> exp.Expr:
     """Writes ``mode``: of several values that are most frequent the first or the last one, or a refusal where Spark takes any."""
+    if not call.values:
+        raise InvalidInputError("the function `mode`: expected an argument, or WITHIN GROUP (ORDER BY …) behind it", kind="query")
     kind = call.type(0)
     if kind.is_nested or kind.is_float or kind.name == "interval":
         raise call.refusal(f"of {kind}")
