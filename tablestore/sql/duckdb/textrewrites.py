@@ -1,4 +1,7 @@
-"""Rewrites calls of text functions, LIKE and regular expressions for DuckDB, with Spark's meaning."""
+"""Rewrites calls of text functions, LIKE and regular expressions that sqlglot has a node for, with Spark's meaning in DuckDB.
+
+The others are rules of :mod:`tablestore.sql.duckdb.functions.textfunctions`.
+"""
 
 import re
 

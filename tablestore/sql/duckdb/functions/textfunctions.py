@@ -1,4 +1,7 @@
-"""Writes functions of texts and bytes with Spark's meaning."""
+"""Writes functions of texts and bytes with Spark's meaning, in DuckDB's words where it has them, else by :mod:`textvalues`.
+
+Calls that sqlglot has a node for (UPPER, INITCAP, LIKE) are in :mod:`tablestore.sql.duckdb.textrewrites`.
+"""
 
 import re
 from collections.abc import Callable, Sequence
@@ -414,7 +417,7 @@ def _of_hexadecimal(value: exp.Expr) -> exp.Expr:
     return from_text(f"CASE WHEN {_IS_HEXADECIMAL} THEN UNHEX($0) ELSE {_HEXADECIMAL.engine_name}($0) END", value)
 
 
-def _before_delimiter(call: RuleCall) -> exp.Expr:
+def _substring_index(call: RuleCall) -> exp.Expr:
     """Writes ``substring_index``: by the parts of the text, where occurrences of the delimiter cannot overlap."""
     values = text(call, 0), text(call, 1), integer(call, 2)
     delimiter, count = call.values[1], call.values[2]
@@ -465,7 +468,7 @@ RULES = (
     _rule("mask", (1, 5), always(STRING), _masked),
     _rule(
         "substring_index", (3, 3), always(STRING),
-        _before_delimiter,
+        _substring_index,
     ),
     _rule("substring", (1, 3), bytes_or_text, _part, "substr"),
     _rule("left", (2, 2), bytes_or_text, _part),
