@@ -3,8 +3,9 @@
 The first and coarse step of pruning, so that only the entries that are left become objects: it drops what
 :mod:`tablestore.store.scan.filepruning` would drop, and not all of that.
 
-* ADD and DELETE: by partition values and bucket number, which both have.
-* ADD: by the bounds of keys; of value columns where every file stands alone. A DELETE whose ADD was dropped has no effect.
+* ADD and DELETE: by partition values, which both have.
+* ADD: by its bucket, of so many; by the bounds of keys; of value columns where every file stands alone. A DELETE whose ADD was
+  dropped has no effect, while an ADD without its DELETE would bring a file back.
 
 Bounds are compared where their order is that of numbers or bytes; whatever is unknown is kept.
 """
@@ -44,23 +45,27 @@ class EntryPruning:
 
     def keeps(self, entries: EntryColumns) -> Mask:
         """True for each entry that may matter."""
-        mask = self._partitions_and_buckets(entries)
+        mask = self._in_partitions(entries)
+        is_delete = _numbers(entries, "kind") == EntryKind.DELETE
+        mask &= self._in_buckets(entries) | is_delete
         for predicate, bounds in (
             (self._key, _KeyBounds(entries, self._schema)),
             (self._value, _ValueBounds(entries, self._schema)),
         ):
             if predicate is not None and mask.any() and (matches := _may_match(predicate, bounds)) is not None:
-                mask &= matches | (_numbers(entries, "kind") == EntryKind.DELETE)
+                mask &= matches | is_delete
         return mask
 
-    def _partitions_and_buckets(self, entries: EntryColumns) -> Mask:
+    def _in_partitions(self, entries: EntryColumns) -> Mask:
         partitions = entries.column("partition")
         keeps = np.array([self._keeps_partition(partition) for partition in partitions.dictionary.to_pylist()], np.bool_)
-        mask: Mask = keeps[partitions.indices.to_numpy()] if len(keeps) else np.zeros(len(entries), np.bool_)
+        return keeps[partitions.indices.to_numpy()] if len(keeps) else np.zeros(len(entries), np.bool_)
+
+    def _in_buckets(self, entries: EntryColumns) -> Mask:
         buckets = np.stack([_numbers(entries, "bucket"), _numbers(entries, "total_buckets")], axis=1)
         distinct, which = np.unique(buckets, axis=0, return_inverse=True)
         kept = np.array([self._files.keeps_bucket(bucket, total) for bucket, total in distinct.tolist()], np.bool_)
-        return mask & kept[which.ravel()] if len(kept) else mask
+        return kept[which.ravel()] if len(kept) else np.ones(len(entries), np.bool_)
 
     def _keeps_partition(self, partition: bytes) -> bool:
         if partition not in self._partitions:

@@ -193,6 +193,8 @@ def test_a_bucket_that_cannot_hold_the_key_is_dropped() -> None:
     live = [keyed_entry(1, bucket, (0, "a"), (9, "z")) for bucket in (0, 1)]
     predicate = And((Comparison("=", "p", 1), Comparison("=", "id", 3), Comparison("=", "k", "c")))
     assert sorted(coarse(KEYED, predicate, live)) == [False, True]
+    deletes = [replace(one, kind=EntryKind.DELETE, total_buckets=7) for one in live]
+    assert coarse(KEYED, predicate, deletes) == [True, True], "a DELETE may count other buckets than its ADD did"
 
 
 def test_large_manifests_are_read_as_columns_and_small_ones_as_objects(monkeypatch: pytest.MonkeyPatch) -> None:
