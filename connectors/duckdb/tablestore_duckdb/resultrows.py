@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tablestore.lazy import lazy
 from tablestore_duckdb.prepared import PreparedQuery
-from tablestore_duckdb.rowtypes import cast, check_finite, plain_rows_out, rows_out, with_durations
+from tablestore_duckdb.rowtypes import cast, check_finite, in_days, plain_rows_out, rows_out, with_durations
 from tablestore_duckdb.sessions import QueryRun, Sessions
 
 
@@ -55,7 +55,7 @@ def run_batches(sessions: Sessions, run: QueryRun, schema: pa.Schema | None = No
     """A batch without rows, which has the columns, and those with the rows of a run's query. ``schema``: the columns, if they are
     known."""
     sessions.check_files(run)
-    relation = run.relation()
+    relation = in_days(run.relation()) if run.prepared.has_durations else run.relation()
     schema = _columns(relation, run.prepared) if schema is None else schema
     # Not from lists of Python: Arrow would look for pandas first, and load it.
     yield pa.RecordBatch.from_arrays([pa.nulls(0, column.type) for column in schema], schema=schema)

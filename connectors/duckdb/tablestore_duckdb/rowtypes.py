@@ -16,6 +16,7 @@ UHUGEINT, BIT and TIME WITH TIME ZONE are refused: Arrow has no type that holds 
 import re
 from collections.abc import Sequence
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -65,6 +66,7 @@ _CAST_TO = {"UHUGEINT": "DECIMAL(38, 0)", "BIT": "VARCHAR", "TIME WITH TIME ZONE
 _EXPORTED_AS_OTHERS = re.compile(rf"\b(?:{'|'.join(_CAST_TO)})\b")
 # The names of fields, which may be words of types.
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
+_INTERVAL_WORD = re.compile(r"\bINTERVAL\b")
 _INTERVAL, _DURATION = pa.month_day_nano_interval(), pa.duration("us")
 _PARTS = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanos", "<i8")])
 _PLAIN = {
@@ -90,6 +92,37 @@ def plain_rows_out(names: Sequence[str], duckdb_types: Sequence[str]) -> pa.Sche
     return pa.schema([pa.field(name, _PLAIN[type_name]) for name, type_name in zip(names, duckdb_types, strict=True)])
 
 
+def in_days(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
+    """The rows with intervals of whole days and a rest of less than a day: what DuckDB exports counts nanoseconds in 64 bits, which
+    as many microseconds as it may hold itself do not fit.
+
+    Raises UnsupportedError for intervals in structs and maps.
+    """
+    kinds = [str(kind) for kind in relation.types]
+    if not any(_INTERVAL_WORD.search(_QUOTED.sub("", kind)) for kind in kinds):
+        return relation
+    columns = zip(relation.columns, kinds, strict=True)
+    # By their places, as two may have one name.
+    written = (f"{_in_days(f'#{place}', kind, name)} AS {identifier(name)}" for place, (name, kind) in enumerate(columns, 1))
+    return relation.project(", ".join(written))
+
+
+def _in_days(value: str, kind: str, column: str) -> str:
+    if kind == "INTERVAL":
+        days = f"to_days(CAST(epoch_us({value}) // 86400000000 AS INTEGER)) + to_microseconds(epoch_us({value}) % 86400000000)"
+        return f"CASE WHEN datepart('year', {value}) = 0 AND datepart('month', {value}) = 0 THEN {days} ELSE {value} END"
+    if kind.endswith("[]"):
+        item = f"_item{len(kind)}"
+        return f"list_transform({value}, lambda {item}: {_in_days(item, kind.removesuffix('[]'), column)})"
+    if _INTERVAL_WORD.search(_QUOTED.sub("", kind)):
+        raise UnsupportedError(
+            f"column {column!r} of the query has intervals inside of the type {kind}; give them in a column or an array, or their "
+            "parts, extract(DAY FROM i)",
+            kind="engine",
+        )
+    return value
+
+
 def with_durations(schema: pa.Schema) -> pa.Schema:
     """The types with durations for intervals, as Spark has them: of days and what is shorter."""
     if not any(_has_interval(field.type) for field in schema):
@@ -110,6 +143,8 @@ def _with_duration(arrow_type: pa.DataType) -> pa.DataType:
 def _durations(column: pa.Array, name: str) -> pa.Array:
     """Intervals as durations. Raises InvalidInputError for one of months."""
     if pa.types.is_list(column.type):
+        # Arrow takes nulls beside offsets of a whole array only.
+        column = column.take(pa.array(np.arange(len(column)))) if column.offset else column
         values = _durations(column.values, name)
         return pa.ListArray.from_arrays(column.offsets, values, mask=column.is_null() if column.null_count else None)
     parts = np.frombuffer(column.buffers()[1], dtype=_PARTS)[column.offset : column.offset + len(column)]

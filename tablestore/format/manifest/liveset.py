@@ -2,7 +2,8 @@
 
 ADD x … DELETE x   cancel
 DELETE x alone     its ADD is in a manifest that was not given (or nowhere): a tombstone
-ADD x … ADD x      refused: an identity is added once
+ADD x … ADD x      refused: an identity is added once, and again when it has been deleted (by a rollback)
+DELETE x … ADD x   refused too, but where entries have been left out: the ADD before them may be one
 """
 
 from collections.abc import Iterable
@@ -11,14 +12,15 @@ from tablestore.errors import FormatError
 from tablestore.format.manifest.manifestfile import EntryKind, FileIdentity, ManifestEntry
 
 
-def live_entries(groups: Iterable[Iterable[ManifestEntry]]) -> dict[FileIdentity, ManifestEntry]:
+def live_entries(groups: Iterable[Iterable[ManifestEntry]], *, whole: bool = True) -> dict[FileIdentity, ManifestEntry]:
     """The ADDs that no later DELETE removes, by identity, in the order they were added; ``groups``: the entries of each manifest,
-    base list before delta list, in stored order. Raises FormatError if an identity is added twice."""
-    return fold_entries(groups)[0]
+    base list before delta list, in stored order. ``whole``: no ADD was left out. Raises FormatError if an identity is added
+    twice."""
+    return fold_entries(groups, whole=whole)[0]
 
 
 def fold_entries(
-    groups: Iterable[Iterable[ManifestEntry]],
+    groups: Iterable[Iterable[ManifestEntry]], *, whole: bool = True
 ) -> tuple[dict[FileIdentity, ManifestEntry], dict[FileIdentity, ManifestEntry]]:
     """Folds entries into (live ADDs, DELETEs without an ADD): together the entries of a merged manifest of these, DELETEs
     first."""
@@ -30,7 +32,7 @@ def fold_entries(
             if entry.kind is EntryKind.DELETE:
                 if live.pop(identity, None) is None:
                     tombstones[identity] = entry
-            elif identity in live or identity in tombstones:
+            elif identity in live or (whole and identity in tombstones):
                 fault = "deleted before" if identity in tombstones else "added twice"
                 raise FormatError(
                     f"data file {entry.file.file_name} at level {entry.file.level} of bucket {entry.bucket}: expected "
@@ -39,5 +41,6 @@ def fold_entries(
                     kind="double-add",
                 )
             else:
+                tombstones.pop(identity, None)
                 live[identity] = entry
     return live, tombstones

@@ -591,6 +591,9 @@ def _change(node: exp.Expr, bound: Bound) -> Callable[[], exp.Expr]:
             return lambda: exp.cast(node, "TEXT", copy=False)
         case exp.Abs() | exp.Neg() | exp.Sign() if bound.of(node.this) == VOID:
             return lambda: exp.cast(exp.null(), "DOUBLE")
+        case exp.Cast(this=exp.Literal(is_string=True)) if node.to.this is exp.DType.TIME:
+            if _FINER_TIME.search(node.this.name) and _is_result(node, bound):
+                raise refusal(f"a TIME finer than milliseconds{in_own_text(node)}")
         case exp.Cast() if node.to.this is exp.DType.TIME and _is_result(node, bound):
             return lambda: _of_milliseconds(node, _node(node, bound.of(node.this)))
         case exp.Abs() | exp.Neg() if (kind := bound.of(node)) is not None and kind.is_decimal and kind.precision > _SURE_DIGITS:
@@ -639,6 +642,10 @@ def _change(node: exp.Expr, bound: Bound) -> Callable[[], exp.Expr]:
         if kind is not None and of.is_decimal:
             return partial(average, node, kind, of)
     return partial(_node, node, bound.of(node.this) if isinstance(node, _OF_ITS_OPERAND) else bound.of(node))
+
+
+# More than three digits of a second, the others not all zeros.
+_FINER_TIME = re.compile(r"\.[0-9]{3}0*[1-9]")
 
 
 def _is_result(node: exp.Expr, bound: Bound) -> bool:

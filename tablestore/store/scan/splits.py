@@ -94,7 +94,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanPlan:
-    """The splits that a scan reads, and totals that show what it left out (for ``explain``)."""
+    """The splits that a scan reads, and totals of the snapshot that show what it left out (for ``explain``)."""
 
     snapshot: Snapshot | None
     splits: tuple[Split, ...]
@@ -122,7 +122,7 @@ def plan_scan(
     manifests, schema = context.manifests, context.schema
     listed = manifests.all_manifests(snapshot)
     chosen = prune_manifests(listed, schema, predicate)
-    live = list(live_entries(_entries(context, chosen, predicate)).values())
+    live = list(live_entries(_entries(context, chosen, predicate), whole=predicate is None).values())
     splits = plan_splits(
         live if wanted is None else filter(wanted, live),
         manifests.read_index(snapshot),
@@ -136,7 +136,7 @@ def plan_scan(
     return ScanPlan(
         snapshot=snapshot,
         splits=splits,
-        files_total=sum(manifest.num_added - manifest.num_deleted for manifest in chosen),
+        files_total=sum(manifest.num_added - manifest.num_deleted for manifest in listed),
         manifests_read=len(chosen),
         manifests_total=len(listed),
     )

@@ -8,8 +8,10 @@ import duckdb
 import pyarrow as pa
 import pytest
 from tablestore_duckdb.engine import DuckDBEngine
+from tablestore_duckdb.rowtypes import cast, rows_out, with_durations
 
 import tablestore as ts
+from tablestore.errors import UnsupportedError
 from tests.support.sql.answers import EQUAL, TYPES, judge, read_answers
 from tests.support.sql.randomqueries import VIEWS
 
@@ -182,3 +184,40 @@ def test_a_materialized_table_over_two_full_joins_is_refreshed_again(env: ts.Tab
     types, rows = values(env, "SELECT id, a, b, c FROM joined WHERE id > 1")
     assert types == ["int32", "decimal128(12, 2)", "decimal128(14, 6)", "decimal128(10, 2)"]
     assert rows == [(2, D("5.00"), D("0.833333"), D("2.50")), (3, D("2.00"), None, None), (4, None, D("0.333333"), None)]
+
+
+@pytest.mark.parametrize(
+    ("expression", "micros"),
+    [
+        ("make_dt_interval(106751)", 106_751 * 86_400_000_000),
+        ("make_dt_interval(106752)", 106_752 * 86_400_000_000),
+        ("make_dt_interval(-106751991, -4, 0, -54.775807)", -(2**63) + 1),
+        ("timestamp'9999-12-31 00:00:00' - timestamp'0001-01-01 00:00:00'", 3_652_058 * 86_400_000_000),
+        ("INTERVAL '110000 01:00:00' DAY TO SECOND", (110_000 * 24 + 1) * 3_600_000_000),
+        ("array(make_dt_interval(200000), NULL)", [200_000 * 86_400_000_000, None]),
+        ("make_dt_interval(NULL)", None),
+    ],
+)
+def test_an_interval_of_more_nanoseconds_than_arrow_counts_keeps_its_microseconds(
+    env: ts.TableEnvironment, expression: str, micros: object
+) -> None:
+    (column,) = env.execute_sql(f"SELECT {expression} AS i").to_arrow().columns
+    number = pa.list_(pa.int64()) if pa.types.is_list(column.type) else pa.int64()
+    assert column.cast(number).to_pylist() == [micros]
+
+
+def test_intervals_in_lists_that_are_slices() -> None:
+    lists = duckdb.sql(
+        "SELECT CASE WHEN i % 3 = 0 THEN NULL ELSE [to_days(i::INTEGER)] END AS a FROM range(9) t(i)"
+    ).to_arrow_table()
+    schema = with_durations(rows_out(lists.schema, ["INTERVAL[]"]))
+    batch = cast(pa.RecordBatch.from_arrays([lists.column(0).chunk(0).slice(2, 5)], names=["a"]), schema)
+    assert batch.column(0).cast(pa.list_(pa.int64())).to_pylist() == [
+        None if i % 3 == 0 else [i * 86_400_000_000] for i in range(2, 7)
+    ]
+
+
+@pytest.mark.parametrize("expression", ["named_struct('x', make_dt_interval(1))", "map('x', make_dt_interval(1))"])
+def test_intervals_inside_of_rows_and_maps_are_refused(env: ts.TableEnvironment, expression: str) -> None:
+    with pytest.raises(UnsupportedError, match="intervals inside of the type"):
+        env.execute_sql(f"SELECT {expression} AS i").to_arrow()

@@ -3,6 +3,7 @@
 import datetime as dt
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tablestore as ts
+from tablestore.errors import FormatError
 from tablestore.format.binaryrow import EMPTY_ROW, encode_row
 from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.format.manifest.entrycolumns import EntryColumns
+from tablestore.format.manifest.liveset import live_entries
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.stats import EMPTY_STATS, ColumnStats, encode_stats
 from tablestore.ids import SystemIds
@@ -217,3 +221,29 @@ def test_large_manifests_are_read_as_columns_and_small_ones_as_objects(monkeypat
     assert list(cold.matching(manifests, keeps)) == first, "a second plan reads nothing"
     none = cold.matching(manifests[:1], lambda columns: np.zeros(len(columns), np.bool_))
     assert list(none) == [()]
+
+
+def test_a_file_that_a_rollback_brought_back_is_there_where_its_first_entry_was_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manifests_module, "_FEW_ENTRIES", 1)
+    store = Manifests(MemoryFileStore("rollback"), SystemIds(), [KEYED.field("p").type])
+    written = WrittenMetadata()
+    file, other = keyed_entry(1, 0, (0, "a"), (9, "z")), keyed_entry(1, 0, (50, "a"), (59, "z"))
+    other = replace(other, file=replace(other.file, file_name="other.parquet"))
+    deleted = replace(file, kind=EntryKind.DELETE)
+    manifests = [m for group in ([file, other], [deleted], [file]) for m in store.write_manifests(group, written)]
+    store.flush(written)
+    keeps = EntryPruning(KEYED, Comparison("=", "id", 55), stands_alone=False).keeps
+    assert list(live_entries(store.matching(manifests, keeps), whole=False).values()) == [other, file]
+    with pytest.raises(FormatError, match="deleted before"):
+        live_entries([[deleted], [file]])
+
+
+def test_a_plan_says_how_many_files_the_snapshot_has_whatever_manifests_it_reads(tmp_path: Path) -> None:
+    catalog = ts.open_catalog(tmp_path)
+    catalog.create_database("d")
+    table = catalog.create_table("d.t", schema="p INT, v INT", partition_by=["p"], options={"bucket": "-1"})
+    for p in (1, 2, 3):
+        table.append(pa.table({"p": pa.array([p], pa.int32()), "v": pa.array([p], pa.int32())}))
+    table.delete("p in (1, 3)")
+    for p, read in ((1, 0), (2, 1)):
+        assert f"files      {read} of 1 read" in table.scan(filter=f"p = {p}").explain()
