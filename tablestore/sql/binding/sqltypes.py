@@ -125,18 +125,22 @@ def decimal(precision: int, scale: int) -> SqlType:
 
 
 def array(element: Type) -> SqlType:
+    """The type of arrays of an element."""
     return SqlType("array", parts=(element,))
 
 
 def map_of(key: Type, value: Type) -> SqlType:
+    """The type of maps."""
     return SqlType("map", parts=(key, value))
 
 
 def struct(**fields: Type) -> SqlType:
+    """The type of structs with these fields."""
     return struct_of(tuple(fields), tuple(fields.values()))
 
 
 def struct_of(names: tuple[str, ...], parts: tuple[Type, ...]) -> SqlType:
+    """The type of structs with fields of these names and types."""
     return SqlType("struct", parts=parts, fields=names)
 
 
