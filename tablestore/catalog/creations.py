@@ -26,7 +26,7 @@ from typing import Literal, get_args
 from tablestore.catalog.identifier import Identifier, parse_identifier
 from tablestore.errors import AlreadyExistsError, ConflictError, FormatError, InvalidInputError, NotFoundError
 from tablestore.format.limits import json_within_limits, parse_json_bounded
-from tablestore.format.paths import content_uuid
+from tablestore.format.paths import SCHEMA_DIR, content_uuid
 from tablestore.format.sealed import CHECKSUM_KEY, JsonObject, object_checksum, verify_checksum
 from tablestore.io.filestore import TEMPORARY_PREFIX, FileStore
 from tablestore.names import check_name
@@ -190,10 +190,15 @@ class Creations:
         return self._files.exists(_path(record.job_id, _SWEEPING))
 
     def end(self, job_id: str) -> None:
-        """Remove all that lies in the directory of a job, the record last."""
+        """Remove all that lies in the directory of a job, the record last.
+
+        The schemas of a staged table go before its files are listed: a task that is still writing looks for its schema once its
+        files are there, so either the list has them or the task removes them itself (``write_partition``).
+        """
         directory = _directory(job_id)
         for info in self._files.list(directory):
             if info.is_dir and not info.is_link:
+                self._files.delete_directory(f"{directory}/{info.name}/{SCHEMA_DIR}")
                 self._files.delete_directory(f"{directory}/{info.name}")
             elif info.name not in (_INTENT, _SWEEPING):
                 self._files.delete(f"{directory}/{info.name}")

@@ -16,12 +16,13 @@ from typing import Any
 import pyarrow as pa
 
 from tablestore.distributed.spec import TableSpec
-from tablestore.errors import InvalidInputError
+from tablestore.errors import InvalidInputError, NotFoundError
+from tablestore.format.paths import schema_path
 from tablestore.format.snapshot import Snapshot
 from tablestore.log.port import ChangeLog
 from tablestore.lsm.missingchoice import MissingColumns
 from tablestore.store.commit.deduplication import digest_of
-from tablestore.store.compact.bucketcompaction import discard_unnamed
+from tablestore.store.compact.bucketcompaction import discard, discard_unnamed
 from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage, merge_messages
 from tablestore.table.table import Table
@@ -72,14 +73,27 @@ def prepare_write(
 
 
 def write_partition(job: WriteJob, rows: Iterable[pa.RecordBatch], task_index: int) -> CommitMessage:
-    """Write one task's rows as new files, in any process; returns the commit message. Of equal keys the later task's row wins."""
+    """Write one task's rows as new files, in any process; returns the commit message. Of equal keys the later task's row wins.
+
+    Raises NotFoundError if the table was removed meanwhile, as a job that failed does with the table that it was making while
+    others of its tasks still run; the files of the task are removed then.
+    """
     batches = iter(rows)
-    with task_writer(job, job.spec.table(job.schema_id), task_index) as writer:
+    table = job.spec.table(job.schema_id)
+    with task_writer(job, table, task_index) as writer:
         if (first := next(batches, None)) is not None:
             # As one stream: the writer gathers small batches before it looks at them.
             stream = pa.RecordBatchReader.from_batches(first.schema, chain((first,), batches))
             writer.write(stream, missing_columns=job.missing_columns)
-        return task_message(job, writer)
+        message = task_message(job, writer)
+    if message.new_files and not table.context.files.exists(schema_path(job.schema_id)):
+        discard(table.context, message)
+        raise NotFoundError(
+            f"table {table.location} was removed while a task wrote its rows; what the task wrote is removed too: create the table "
+            "and write again",
+            kind="no-such-table",
+        )
+    return message
 
 
 def task_writer(job: WriteJob, table: Table, task_index: int) -> TableWriter:

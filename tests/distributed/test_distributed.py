@@ -2,12 +2,13 @@
 
 import json
 import pickle
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from tablestore import ConflictError, FormatError, InvalidInputError, UnsupportedError, open_catalog, open_table
+from tablestore import ConflictError, FormatError, InvalidInputError, NotFoundError, UnsupportedError, open_catalog, open_table
 from tablestore.distributed.compact import commit_tasks, plan_compaction, run_task
 from tablestore.distributed.read import ReadTask, at_newest, pin_read, pinned_fields, plan_read, read_task
 from tablestore.distributed.spec import TableSpec
@@ -281,3 +282,17 @@ def test_a_task_whose_files_are_damaged_is_refused_by_name(keyed: Table) -> None
     task["splits"][0]["files"] = "no base64!"
     with pytest.raises(FormatError, match="not a read task"):
         ReadTask.from_bytes(json.dumps(task).encode())
+
+
+def test_a_task_that_still_writes_when_its_staged_table_is_discarded_leaves_nothing(catalog: Catalog, tmp_path: Path) -> None:
+    staged = catalog.stage_table("shop.staged", ROWS, ["id"], options={"bucket": "2"})
+    job = prepare_write(staged.table, spec_of(staged.table))
+
+    def late() -> Iterator[pa.RecordBatch]:
+        yield from rows(range(5)).to_batches()
+        staged.discard()
+        yield from rows(range(5, 9)).to_batches()
+
+    with pytest.raises(NotFoundError, match="was removed while a task wrote its rows"):
+        write_partition(job, late(), 0)
+    assert [path.name for path in (tmp_path / "warehouse").rglob("*") if path.is_file()] == ["_database"]

@@ -90,7 +90,8 @@ def drop_made(tools: CreationTools, record: CreationRecord) -> bool:
     # Opened anew: it may be another one by now.
     if table.context.table_uuid != record.table_uuid:
         return False
-    table.change_log.drop()
+    # An empty log without an owner is that of the table: its maker may have died before it left its mark.
+    table.change_log.drop(is_new=True)
     tools.meta.drop_table(record.identifier, ignore_if_not_exists=True, table_uuid=record.table_uuid)
     return True
 
