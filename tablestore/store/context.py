@@ -7,6 +7,7 @@ when it is unpickled. (Tasks on other processes find their table by a TableSpec,
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tablestore.clock import Clock, SystemClock
@@ -23,6 +24,7 @@ from tablestore.store.datapaths import DataPaths, entry_path
 from tablestore.store.deletionvectors import DeletionVectors
 from tablestore.store.indexfiles import IndexFiles
 from tablestore.store.manifests import DecodedManifests, Manifests
+from tablestore.store.scan.entrybounds import bounds_to_store
 from tablestore.store.schemas import TABLE_UUID_OPTION, DecodedSchemas, FieldsById, Schemas, check_is_same
 from tablestore.store.sequence import SequenceNumbers
 from tablestore.store.settings import TableSettings, check_writable, table_settings
@@ -235,7 +237,14 @@ def open_context(
     settings = table_settings(schema)
     partition_types = [field.type for field in schema.partition_fields]
     decoded = shared.once(DecodedManifests)
-    manifests = Manifests(files, ids, partition_types, codec=settings.manifest_codec, decoded=decoded)
+    manifests = Manifests(
+        files,
+        ids,
+        partition_types,
+        codec=settings.manifest_codec,
+        decoded=decoded,
+        bounds=partial(bounds_to_store, schema=schema),
+    )
     return TableContext(
         files=files,
         main_files=main_files or files,

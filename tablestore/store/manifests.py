@@ -3,25 +3,32 @@
 Manifests and lists are immutable and named after their content, so decoded ones are kept in a bounded cache, which the handles of
 one catalog share. Every attempt to commit writes its own (a nonce makes two attempts differ), so the loser of a race may remove
 what it wrote: no other commit can have used those names.
+
+A large manifest is written a second time as columns (:mod:`tablestore.format.manifest.sidecar`), which plans read instead where
+they are there and whole.
 """
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Lock
 from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow.parquet as pq
 
-from tablestore.errors import NotFoundError
+from tablestore.errors import FormatError, NotFoundError
 from tablestore.format.manifest.avro import CODEC
 from tablestore.format.manifest.datafile import DataFileMeta
-from tablestore.format.manifest.entrycolumns import EntryColumns, decode_manifests
+from tablestore.format.manifest.entrycolumns import EntryColumns, StoredBounds, decode_manifests
 from tablestore.format.manifest.indexmanifest import IndexEntry, decode_index_manifest, encode_index_manifest
 from tablestore.format.manifest.liveset import live_entries
 from tablestore.format.manifest.manifestfile import ManifestEntry, decode_manifest, encode_manifest, entry_bytes
 from tablestore.format.manifest.manifestlist import ManifestFile, decode_manifest_list, encode_manifest_list, summarise
+from tablestore.format.manifest.sidecar import FEWEST_ENTRIES, SidecarColumns, encode_sidecar, open_sidecar, sidecar_name
 from tablestore.format.paths import (
     MANIFEST_DIR,
     index_manifest_name,
@@ -38,6 +45,8 @@ from tablestore.types.datatypes import DataType
 V = TypeVar("V")
 Keeps = Callable[[EntryColumns], npt.NDArray[np.bool_]]
 """True for each entry that is to be read."""
+BoundsToStore = Callable[[EntryColumns], StoredBounds]
+"""The bounds that the sidecar of entries gets."""
 
 # The usual target size of a manifest file, before compression. Readers take twice as much, whatever it compresses to.
 MANIFEST_BYTES = 8 * 1024 * 1024
@@ -46,6 +55,8 @@ CACHED_BYTES = 256 * 1024 * 1024
 _OBJECT_BYTES = 1_100
 # Manifests of fewer entries are read as objects: they are small, and read again and again.
 _FEW_ENTRIES = 1_000
+# Enough to decode the blocks of many side by side; the bytes of so many are held at a time.
+_MANIFESTS_AT_A_TIME = 8
 
 
 class _Cache(Generic[V]):
@@ -66,7 +77,9 @@ class _Cache(Generic[V]):
     def put(self, name: str, value: V) -> None:
         size = self._size_of(value) + _OBJECT_BYTES
         with self._lock:
-            if name in self._values or size > self._budget:
+            self._used -= self._sizes.pop(name, 0)
+            self._values.pop(name, None)
+            if size > self._budget:
                 return
             self._values[name], self._sizes[name] = value, size
             self._used += size
@@ -95,7 +108,8 @@ class WrittenMetadata:
 
 
 class Manifests:
-    """The manifest directory of one table. ``decoded``: the cache of decoded manifests, of this and other tables."""
+    """The manifest directory of one table. ``decoded``: the cache of decoded manifests, of this and other tables. ``bounds``: those
+    that sidecars get; None: none are written."""
 
     def __init__(
         self,
@@ -105,8 +119,9 @@ class Manifests:
         *,
         codec: str = CODEC,
         decoded: DecodedManifests | None = None,
+        bounds: BoundsToStore | None = None,
     ) -> None:
-        self._files, self._ids, self._codec = files, ids, codec
+        self._files, self._ids, self._codec, self._bounds = files, ids, codec, bounds
         self._partition_types = tuple(partition_types)
         self._decoded = decoded or DecodedManifests()
 
@@ -140,19 +155,17 @@ class Manifests:
     def matching(self, manifests: Sequence[ManifestFile], keeps: Keeps) -> Iterator[tuple[ManifestEntry, ...]]:
         """The entries of each manifest, of large ones only those that ``keeps`` is true for. Memory: the columns of some manifests
         at a time, beside the cache."""
-        large = [self._describe(m.file_name) for m in manifests if m.num_added + m.num_deleted > _FEW_ENTRIES]
-        held = {place: columns for place in large if (columns := self._decoded.columns.get(place)) is not None}
-        missing = [(place, place.rpartition("/")[2]) for place in large if place not in held]
-        decoded = decode_manifests((place, self._read(name)) for place, name in missing)
-        for manifest in manifests:
-            if manifest.num_added + manifest.num_deleted <= _FEW_ENTRIES:
-                yield self.read_manifest(manifest.file_name)
-                continue
-            place = self._describe(manifest.file_name)
-            if (columns := held.get(place)) is None:
-                columns = next(decoded)
-                self._decoded.columns.put(place, columns)
-            yield columns.take(np.flatnonzero(keeps(columns))).entries()
+        for start in range(0, len(manifests), _MANIFESTS_AT_A_TIME):
+            some = manifests[start : start + _MANIFESTS_AT_A_TIME]
+            columns_by_name = self._columns([manifest for manifest in some if _entry_count(manifest) > _FEW_ENTRIES])
+            for manifest in some:
+                if (columns := columns_by_name.pop(manifest.file_name, None)) is None:
+                    yield self.read_manifest(manifest.file_name)
+                    continue
+                yield columns.take(np.flatnonzero(keeps(columns))).entries()
+                # What it was asked for stays with it.
+                columns.close()
+                self._decoded.columns.put(self._describe(manifest.file_name), columns)
 
     def read_index(self, snapshot: Snapshot) -> tuple[IndexEntry, ...]:
         """The live index files of a snapshot."""
@@ -182,6 +195,24 @@ class Manifests:
             return []
         groups = (self.read_manifest(manifest.file_name) for manifest in self.all_manifests(snapshot))
         return list(live_entries(groups).values())
+
+    def _columns(self, manifests: Sequence[ManifestFile]) -> dict[str, EntryColumns]:
+        """The columns of these manifests by name: out of the cache, of their sidecars, or of the manifests themselves."""
+        columns: dict[str, EntryColumns] = {}
+        for manifest in manifests:
+            name = manifest.file_name
+            if (cached := self._decoded.columns.get(self._describe(name))) is not None:
+                columns[name] = cached
+            elif _entry_count(manifest) >= FEWEST_ENTRIES:
+                with suppress(FormatError, NotFoundError):
+                    columns[name] = SidecarColumns(partial(self._open_sidecar, manifest))
+        missing = [manifest.file_name for manifest in manifests if manifest.file_name not in columns]
+        decoded = decode_manifests((self._describe(name), self._read(name)) for name in missing)
+        return columns | dict(zip(missing, decoded, strict=True))
+
+    def _open_sidecar(self, manifest: ManifestFile) -> pq.ParquetFile:
+        data = self._files.read(manifest_path(sidecar_name(manifest.file_name)))
+        return open_sidecar(data, manifest.file_name, _entry_count(manifest))
 
     # -- writing
 
@@ -231,6 +262,10 @@ class Manifests:
         data = encode_manifest(entries, self._ids.nonce(), codec=self._codec)
         name = manifest_name(data, number)
         self._write(name, data, written)
+        if len(entries) >= FEWEST_ENTRIES and self._bounds is not None:
+            (columns,) = decode_manifests([(name, data)])
+            if (sidecar := encode_sidecar(columns, name, self._bounds(columns))) is not None:
+                self._write(sidecar_name(name), sidecar, written)
         self._decoded.manifests.put(self._describe(name), tuple(entries))
         return summarise(entries, name, len(data), self._partition_types)
 
@@ -263,6 +298,18 @@ def _parts(entries: Sequence[ManifestEntry]) -> Iterator[Sequence[ManifestEntry]
         size += weight
     if start < len(entries):
         yield entries[start:]
+
+
+def metadata_names(manifests: Iterable[ManifestFile]) -> Iterator[str]:
+    """The names of manifests and of the sidecars that they may have."""
+    for manifest in manifests:
+        yield manifest.file_name
+        if _entry_count(manifest) >= FEWEST_ENTRIES:
+            yield sidecar_name(manifest.file_name)
+
+
+def _entry_count(manifest: ManifestFile) -> int:
+    return manifest.num_added + manifest.num_deleted
 
 
 def _entries_bytes(entries: tuple[ManifestEntry, ...]) -> int:

@@ -50,6 +50,16 @@ def text_scalar(text: str) -> pa.Scalar:
     return pa.StringArray.from_buffers(1, offsets, pa.py_buffer(data))[0]
 
 
+def places_array(places: Places) -> pa.Array:
+    """Places as Arrow has them. Like :func:`text_scalar` it needs no values of Python."""
+    return pa.Array.from_buffers(pa.int64(), len(places), [None, pa.py_buffer(np.ascontiguousarray(places, np.int64))])
+
+
+def numbers_of(array: pa.Array) -> npt.NDArray[np.int64]:
+    """The numbers of an array without nulls, of whatever width, not copied. Like :func:`text_scalar` it loads no pandas."""
+    return np.from_dlpack(array)  # type: ignore[return-value]
+
+
 def is_true(array: pa.Array) -> Mask:
     """The mask of the values that are true, not false or null."""
     mask: Mask = array.fill_null(False).to_numpy(zero_copy_only=False)

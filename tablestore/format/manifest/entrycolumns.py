@@ -9,7 +9,8 @@ serialised rows that the manifest has (see :mod:`tablestore.format.rowcolumns`).
 Memory: about 350 bytes for an entry with bounds of four columns, where its objects take 1.3 KiB.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from tablestore.format.manifest.manifestfile import MANIFEST_SCHEMA, MANIFEST_VE
 from tablestore.format.manifest.records import StoredColumn
 from tablestore.format.paths import verify_content_name
 from tablestore.format.stats import EMPTY_STATS, SimpleStats
+from tablestore.types.arrays import places_array
 
 Places = npt.NDArray[np.int64]
 """Positions of entries."""
@@ -72,6 +74,26 @@ _REQUIRED = ("kind", "partition", "bucket", "total_buckets", *(c.attribute for c
 _FILE_ATTRIBUTES = tuple(column.attribute for column in FILE_RECORD.columns)
 
 
+Bounds = tuple[pa.Array, pa.Array]
+"""The lows and the highs of a column, one of each entry, null where unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedColumn:
+    """A column whose bounds are stored beside the entries. ``label`` names it for ever, ``type`` is the type they were read as."""
+
+    label: str
+    type: str
+
+    def stored(self, end: str) -> str:
+        """The name of its lows or highs (``end``: ``low``, ``high``) in the file."""
+        return f"{end} {self.label} {self.type}"
+
+
+StoredBounds = Mapping[BoundedColumn, Bounds]
+"""Bounds of columns, beside the entries that have them."""
+
+
 class EntryColumns:
     """Entries of manifests as columns of :data:`ENTRY_SCHEMA`, some or all of them."""
 
@@ -98,9 +120,16 @@ class EntryColumns:
         column = self.table.column(name)
         return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
+    def bounds(self, column: BoundedColumn) -> Bounds | None:
+        """The bounds of a column, where they are stored beside the entries; None: they have to be read from the rows of bounds."""
+        return None
+
     def take(self, places: Places) -> "EntryColumns":
         """The entries at ``places``, in that order."""
-        return EntryColumns(self.table.take(pa.array(places)))
+        return EntryColumns(self.table.take(places_array(places)))
+
+    def close(self) -> None:
+        """Let go of what can be had again, which is none of it here."""
 
     def entries(self) -> tuple[ManifestEntry, ...]:
         """The entries as objects."""

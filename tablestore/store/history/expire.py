@@ -40,6 +40,7 @@ from tablestore.store.history.references import (
 )
 from tablestore.store.history.retention import NothingDue, Retention, consumer_lifetime, pick_end
 from tablestore.store.history.storeclock import check_clock, check_clock_by
+from tablestore.store.manifests import metadata_names
 from tablestore.store.replay import MARKS_PROPERTY, SOURCE_POSITION_PROPERTY, Replays
 from tablestore.store.settings import table_settings
 from tablestore.store.snapshots import follows
@@ -434,7 +435,7 @@ def _add_what_is_left(needs: Needs, snapshot: Snapshot) -> None:
     for name in metadata_lists(snapshot):
         needs.metadata.add(name)
         with suppress(NotFoundError):
-            needs.metadata.update(manifest.file_name for manifest in needs.manifests.read_list(name))
+            needs.metadata.update(metadata_names(needs.manifests.read_list(name)))
     if snapshot.index_manifest is not None:
         needs.metadata.add(snapshot.index_manifest)
         with suppress(NotFoundError):

@@ -27,7 +27,7 @@ from tablestore.store.history.consumers import Consumers
 from tablestore.store.history.expiryintents import ExpiryIntent, digest_of, read_intents
 from tablestore.store.history.retentionleases import RetentionLeases
 from tablestore.store.history.tags import Tags
-from tablestore.store.manifests import Manifests
+from tablestore.store.manifests import Manifests, metadata_names
 from tablestore.store.schemas import Schemas
 from tablestore.store.snapshots import PARENT_PROPERTY, Snapshots, follows, unbroken_tail
 
@@ -152,7 +152,7 @@ class Needs:
             lists = changelog_lists(snapshot, produced=produces(snapshot))
             with suppress(NotFoundError):
                 self.metadata.update(lists)
-                self.metadata.update(manifest.file_name for name in lists for manifest in self.manifests.read_list(name))
+                self.metadata.update(file for name in lists for file in metadata_names(self.manifests.read_list(name)))
                 self._keep(change_files(snapshot, self.manifests, produced=produces(snapshot)))
 
     def add_metadata(self, snapshot: Snapshot, *, changelog: bool = True) -> None:
@@ -160,7 +160,7 @@ class Needs:
         lists = metadata_lists(snapshot) if changelog else metadata_lists(snapshot)[:2]
         self.metadata.update(lists)
         for name in lists:
-            self.metadata.update(manifest.file_name for manifest in self.manifests.read_list(name))
+            self.metadata.update(metadata_names(self.manifests.read_list(name)))
         if snapshot.index_manifest is not None and snapshot.index_manifest not in self.metadata:
             self.metadata.add(snapshot.index_manifest)
             self.index.update(entry.file_name for entry in self.manifests.read_index(snapshot))

@@ -1,0 +1,181 @@
+"""Stores the entries of a large manifest a second time, as Parquet beside it, for plans that need a few columns and rows of them.
+
+    manifest/manifest-<uuid>-<i>            Avro: what counts
+    manifest/columns-manifest-<uuid>-<i>    Parquet: the same entries, ordered by partition, bucket and first key, and bounds
+
+A sidecar is a cache without authority. Whoever finds none, or one that is damaged or of another manifest, reads the manifest. Its
+seal is a SHA-256 over the manifest's name and the whole file. It lies between the last page and the footer, where Parquet leaves
+room, so any reader of Parquet reads the file:
+
+    pages | "TSCOLS1" + NUL (8 bytes) | SHA-256 (32 bytes) | footer | length of the footer | "PAR1"
+
+Beside :data:`ENTRY_SCHEMA` it has the bounds of columns, one low and one high of each entry, null where unknown: comparing these
+needs no row of bounds. A bound is named after its column and the type that it was read as (see :class:`BoundedColumn`).
+
+Memory: a sidecar is opened whole (about 70 bytes an entry); of its columns those that were asked for stay.
+"""
+
+import hashlib
+import io
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tablestore.errors import FormatError
+from tablestore.format.manifest.entrycolumns import ENTRY_SCHEMA, BoundedColumn, Bounds, EntryColumns, Places, StoredBounds
+from tablestore.types.arrays import numbers_of, places_array
+
+SIDECAR_PREFIX = "columns-"
+FEWEST_ENTRIES = 2_000
+"""Manifests of fewer entries have no sidecar: they are read as fast without."""
+
+_MAGIC = b"TSCOLS1\0"
+_TAIL = b"PAR1"
+_LENGTH_BYTES = 4
+_SEAL_BYTES = len(_MAGIC) + hashlib.sha256().digest_size
+_ROWS_OF_A_GROUP = 4_096
+
+
+def sidecar_name(manifest: str) -> str:
+    """The name of the sidecar of a manifest, in the same directory."""
+    return f"{SIDECAR_PREFIX}{manifest}"
+
+
+def encode_sidecar(entries: EntryColumns, manifest: str, bounds: StoredBounds) -> bytes | None:
+    """The bytes of the sidecar of ``manifest`` with these entries; None if their order says something, which it would not keep."""
+    if pc.count_distinct(entries.column("file_name")).as_py() < len(entries):
+        # A file that is deleted and added again.
+        return None
+    table = entries.table
+    for column, (low, high) in bounds.items():
+        table = table.append_column(column.stored("low"), low).append_column(column.stored("high"), high)
+    sink = io.BytesIO()
+    pq.write_table(
+        table.take(places_array(_order(entries, bounds))),
+        sink,
+        row_group_size=_ROWS_OF_A_GROUP,
+        compression="zstd",
+        use_dictionary=["partition"],
+        write_statistics=False,
+    )
+    return _sealed(sink.getvalue(), manifest)
+
+
+def open_sidecar(data: bytes, manifest: str, count: int) -> pq.ParquetFile:
+    """The Parquet file of a sidecar. Raises FormatError unless it was written for ``manifest``, of so many entries."""
+    place = _seal_place(data)
+    if place is None or data[place : place + _SEAL_BYTES] != _seal(data, place, manifest):
+        raise FormatError(f"{sidecar_name(manifest)}: expected the sealed columns of {manifest}, found {len(data)} other bytes")
+    try:
+        file = pq.ParquetFile(pa.BufferReader(data))
+        if file.metadata.num_rows == count and file.schema_arrow.names[: len(ENTRY_SCHEMA)] == ENTRY_SCHEMA.names:
+            return file
+    except (pa.ArrowException, OSError) as error:
+        raise FormatError(f"{sidecar_name(manifest)}: {error}") from error
+    raise FormatError(f"{sidecar_name(manifest)}: expected {count} entries with the columns of this version, found others")
+
+
+class SidecarColumns(EntryColumns):
+    """The entries of a manifest, of which columns and rows are read from its sidecar when they are asked for.
+
+    ``read`` opens the sidecar: now, and again when something is asked for after :meth:`close`.
+    """
+
+    def __init__(self, read: Callable[[], pq.ParquetFile]) -> None:
+        self._read = read
+        self._file: pq.ParquetFile | None = (file := read())
+        self._count = int(file.metadata.num_rows)
+        self._names = frozenset(file.schema_arrow.names)
+        self._columns: dict[str, pa.Array] = {}
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def table(self) -> pa.Table:
+        """All the columns. They do not stay."""
+        return self._rows(None)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes in memory of the columns that stay."""
+        return sum(column.nbytes for column in self._columns.values())
+
+    def column(self, name: str) -> pa.Array:
+        """One column, as one array."""
+        if (column := self._columns.get(name)) is None:
+            column = _as_one(self._open().read(columns=[name]).column(0))
+            self._columns[name] = column
+        return column
+
+    def bounds(self, column: BoundedColumn) -> Bounds | None:
+        """The bounds of a column; None if the sidecar has none of it."""
+        low, high = column.stored("low"), column.stored("high")
+        return (self.column(low), self.column(high)) if low in self._names and high in self._names else None
+
+    def take(self, places: Places) -> EntryColumns:
+        """The entries at ``places``, in that order; only the groups of rows are read that they lie in."""
+        groups = np.unique(places // _ROWS_OF_A_GROUP)
+        table = self._rows(groups)
+        where = np.searchsorted(groups, places // _ROWS_OF_A_GROUP) * _ROWS_OF_A_GROUP + places % _ROWS_OF_A_GROUP
+        return EntryColumns(table.take(places_array(where)))
+
+    def close(self) -> None:
+        self._file = None
+
+    def _open(self) -> pq.ParquetFile:
+        if self._file is None:
+            self._file = self._read()
+        return self._file
+
+    def _rows(self, groups: Places | None) -> pa.Table:
+        file = self._open()
+        if groups is not None and not len(groups):
+            return ENTRY_SCHEMA.empty_table()
+        table = file.read(ENTRY_SCHEMA.names) if groups is None else file.read_row_groups(groups.tolist(), ENTRY_SCHEMA.names)
+        return table.unify_dictionaries().combine_chunks()
+
+
+def _as_one(column: pa.ChunkedArray) -> pa.Array:
+    if pa.types.is_dictionary(column.type):
+        column = column.unify_dictionaries()
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _order(entries: EntryColumns, bounds: StoredBounds) -> Places:
+    """The places of entries by partition, bucket and the low of the first bounded column."""
+    partitions = entries.column("partition")
+    ranks = np.argsort(np.argsort(np.array(partitions.dictionary.to_pylist(), object)))
+    keys = {
+        "partition": pa.array(ranks[numbers_of(partitions.indices)]),
+        "bucket": entries.column("bucket"),
+    }
+    if bounds:
+        keys["low"] = next(iter(bounds.values()))[0]
+    order: Places = pc.sort_indices(pa.table(keys), [(name, "ascending") for name in keys]).to_numpy().astype(np.int64)
+    return order
+
+
+def _sealed(data: bytes, manifest: str) -> bytes:
+    place = len(data) - len(_TAIL) - _LENGTH_BYTES - _footer_bytes(data)
+    spaced = data[:place] + bytes(_SEAL_BYTES) + data[place:]
+    return data[:place] + _seal(spaced, place, manifest) + data[place:]
+
+
+def _seal(data: bytes, place: int, manifest: str) -> bytes:
+    digest = hashlib.sha256(f"{manifest}\n".encode())
+    digest.update(memoryview(data)[:place])
+    digest.update(memoryview(data)[place + _SEAL_BYTES :])
+    return _MAGIC + digest.digest()
+
+
+def _seal_place(data: bytes) -> int | None:
+    place = len(data) - len(_TAIL) - _LENGTH_BYTES - _footer_bytes(data) - _SEAL_BYTES
+    return place if data.endswith(_TAIL) and place > 0 else None
+
+
+def _footer_bytes(data: bytes) -> int:
+    return int.from_bytes(data[-len(_TAIL) - _LENGTH_BYTES : -len(_TAIL)], "little")

@@ -1,0 +1,120 @@
+"""A sidecar has the entries of its manifest, and whatever else lies under its name is refused."""
+
+import io
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tablestore.errors import FormatError
+from tablestore.format.manifest import sidecar
+from tablestore.format.manifest.entrycolumns import BoundedColumn, EntryColumns
+from tablestore.format.manifest.manifestfile import ManifestEntry
+from tablestore.format.manifest.sidecar import SidecarColumns, encode_sidecar, open_sidecar
+from tests.format.manifest.test_entrycolumns import ENTRIES, _entry
+
+NAME = "manifest-00000000-0000-4000-8000-000000000000-0"
+BOUND = BoundedColumn("key 0 of 1", "BIGINT")
+
+
+def encoded(entries: Sequence[ManifestEntry], lows: Sequence[int | None] | None = None) -> bytes:
+    bounds = pa.array(range(len(entries)) if lows is None else lows, pa.int64())
+    data = encode_sidecar(EntryColumns.of(entries), NAME, {BOUND: (bounds, bounds)})
+    assert data is not None
+    return data
+
+
+def opened(data: bytes, count: int) -> SidecarColumns:
+    return SidecarColumns(lambda: open_sidecar(data, NAME, count))
+
+
+def in_order(entries: Sequence[ManifestEntry]) -> list[ManifestEntry]:
+    return sorted(entries, key=lambda entry: entry.file.file_name)
+
+
+@settings(max_examples=60)
+@given(ENTRIES, st.integers(1, 4))
+def test_it_has_the_entries_whatever_they_are(drawn: list[ManifestEntry], rows_of_a_group: int) -> None:
+    entries = list({entry.file.file_name: entry for entry in (*drawn, _entry(3))}.values())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sidecar, "_ROWS_OF_A_GROUP", rows_of_a_group)
+        columns = opened(encoded(entries), len(entries))
+        assert in_order(EntryColumns(columns.table).entries()) == in_order(entries)
+        places = np.array([place for place in range(len(entries)) if place % 2 == 0], np.int64)
+        whole = EntryColumns(columns.table).entries()
+        assert columns.take(places).entries() == tuple(whole[place] for place in places)
+        assert columns.take(places[:0]).entries() == ()
+        columns.close()
+        assert columns.column("file_name").to_pylist() == [entry.file.file_name for entry in whole]
+
+
+def test_entries_lie_by_partition_and_bucket_and_bounds_lie_beside_them() -> None:
+    entries = [_entry(number, extra_files=()) for number in range(300)]
+    random.Random(1).shuffle(entries)
+    lows = [None if entry.file.file_size % 7 == 0 else entry.file.file_size for entry in entries]
+    columns = opened(encoded(entries, lows), 300)
+    stored = EntryColumns(columns.table).entries()
+    assert [(entry.partition, entry.bucket) for entry in stored] == sorted((entry.partition, entry.bucket) for entry in entries)
+    low, high = columns.bounds(BOUND) or (None, None)
+    assert low is not None and low.equals(high)
+    assert low.to_pylist() == [None if entry.file.file_size % 7 == 0 else entry.file.file_size for entry in stored]
+    assert (
+        columns.bounds(BoundedColumn("key 0 of 1", "INT")) is None and columns.bounds(BoundedColumn("key 0 of 2", "BIGINT")) is None
+    )
+
+
+def test_columns_that_were_asked_for_stay_and_are_counted() -> None:
+    columns = opened(encoded([_entry(number) for number in range(300)]), 300)
+    assert columns.size_bytes == 0 and len(columns) == 300
+    assert columns.column("file_size") is columns.column("file_size")
+    assert 300 * 8 <= columns.size_bytes < 400 * 8
+
+
+def test_any_reader_of_parquet_reads_it() -> None:
+    table = pq.read_table(pa.BufferReader(encoded([_entry(number) for number in range(50)])))
+    assert sorted(table["file_name"].to_pylist()) == sorted(f"data-{number}.parquet" for number in range(50))
+    assert table["low key 0 of 1 BIGINT"].to_pylist() == table["high key 0 of 1 BIGINT"].to_pylist()
+
+
+def test_one_that_is_damaged_cut_or_of_another_manifest_is_refused() -> None:
+    entries = [_entry(number) for number in range(200)]
+    data = encoded(entries)
+    open_sidecar(data, NAME, 200)
+    rng = random.Random(7)
+    for place in {0, 1, *range(len(data) - 60, len(data)), *(rng.randrange(len(data)) for _ in range(300))}:
+        damaged = bytearray(data)
+        damaged[place] ^= 1 << rng.randrange(8)
+        with pytest.raises(FormatError):
+            open_sidecar(bytes(damaged), NAME, 200)
+    for other in (
+        b"",
+        b"PAR1",
+        data[:-1],
+        data[1:],
+        data + b"\0",
+        data + data,
+        data[: len(data) // 2] + data[-8:],
+        bytes(len(data)),
+    ):
+        with pytest.raises(FormatError):
+            open_sidecar(other, NAME, 200)
+    with pytest.raises(FormatError, match="expected the sealed columns of manifest-other"):
+        open_sidecar(data, "manifest-other", 200)
+    with pytest.raises(FormatError, match="expected 201 entries"):
+        open_sidecar(data, NAME, 201)
+    plain = io.BytesIO()
+    pq.write_table(EntryColumns.of(entries).table, plain)
+    with pytest.raises(FormatError):
+        open_sidecar(plain.getvalue(), NAME, 200)
+
+
+def test_a_manifest_whose_order_says_something_has_none() -> None:
+    first = _entry(1)
+    again = replace(first, file=replace(first.file, level=3))
+    assert encode_sidecar(EntryColumns.of([first, again]), NAME, {}) is None

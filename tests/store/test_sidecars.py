@@ -1,0 +1,121 @@
+"""Tables with sidecars: they are written with large manifests, plans are the same with and without, and they go when these go."""
+
+import random
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+from tablestore.format.manifest.sidecar import SIDECAR_PREFIX
+from tablestore.store import manifests as manifests_module
+from tablestore.store.scan.splits import plan_scan
+from tablestore.table.inspect.check import check_table
+from tablestore.table.table import Table
+from tablestore.types.filter.filters import parse_filter
+
+FEWEST = 6
+FILTERS = ("day = 3", "id = 17", "day = 2 and id > 20", "name >= 'n3' and id < 40", "price > 10", "id in (1, 2, 30)", "day is null")
+
+
+@pytest.fixture(autouse=True)
+def _few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manifests_module, "FEWEST_ENTRIES", FEWEST)
+    monkeypatch.setattr(manifests_module, "_FEW_ENTRIES", FEWEST - 1)
+
+
+def create(path: Path, name: str, **options: str) -> Table:
+    catalog = ts.open_catalog(path)
+    catalog.create_database("d", ignore_if_exists=True)
+    keyed = name.startswith("keyed")
+    return catalog.create_table(
+        f"d.{name}",
+        schema="day INT, id BIGINT, price DOUBLE, name STRING",
+        primary_key=["day", "id"] if keyed else (),
+        partition_by=["day"],
+        options={"bucket": "1" if keyed else "-1", "manifest.merge-min-count": "3", "write-only": "true", **options},
+    )
+
+
+def rows(ids: range, rng: random.Random) -> pa.Table:
+    return pa.table(
+        {
+            "day": pa.array([n % 5 for n in ids], pa.int32()),
+            "id": pa.array(list(ids), pa.int64()),
+            "price": pa.array([rng.uniform(0, 20) for _ in ids]),
+            "name": [f"n{n % 9}" for n in ids],
+        }
+    )
+
+
+def fill(table: Table, seed: int = 1, commits: int = 16) -> None:
+    rng = random.Random(seed)
+    for commit in range(commits):
+        write = table.upsert if table.primary_key else table.append
+        write(rows(range(commit * 8, commit * 8 + 8), rng))
+
+
+def sidecars(table: Table) -> list[Path]:
+    return sorted(Path(table.location).glob(f"manifest/{SIDECAR_PREFIX}*"))
+
+
+def plan(table: Table, text: str) -> tuple[list[str], list[dict[str, object]]]:
+    table = ts.open_table(table.location)
+    found = plan_scan(table.context, table.context.snapshots.latest(), parse_filter(text, table.context.schema.fields))
+    rows = table.scan(filter=text).to_arrow().to_pylist()
+    return sorted(file.file_name for file in found.files), sorted(rows, key=repr)
+
+
+def plans(table: Table) -> Iterator[object]:
+    return (plan(table, text) for text in FILTERS)
+
+
+@pytest.mark.parametrize("name", ["keyed", "append"])
+def test_plans_are_the_same_with_without_and_with_other_sidecars(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = create(tmp_path, name)
+    fill(table)
+    expected = list(plans(table))
+    paths = sidecars(table)
+    manifests = {path.name for path in Path(table.location).glob("manifest/manifest-*")}
+    assert len(paths) > 2 and all(path.name.removeprefix(SIDECAR_PREFIX) in manifests for path in paths)
+    reads = []
+    read = manifests_module.open_sidecar
+    monkeypatch.setattr(manifests_module, "open_sidecar", lambda *given: reads.append(given) or read(*given))
+    assert list(plans(table)) == expected and reads
+    contents = [path.read_bytes() for path in paths]
+    for path, content in zip(paths, contents[1:] + contents[:1], strict=True):
+        path.write_bytes(content)
+    assert list(plans(table)) == expected, "those of other manifests"
+    rng = random.Random(3)
+    for path, content in zip(paths, contents, strict=True):
+        path.write_bytes(content[: rng.randrange(len(content))])
+    assert list(plans(table)) == expected, "cut"
+    for path in paths:
+        path.unlink()
+    assert list(plans(table)) == expected, "removed"
+    assert check_table(ts.open_table(table.location).context) == ()
+
+
+def test_expiry_and_orphan_removal_know_them(tmp_path: Path) -> None:
+    table = create(tmp_path, "keyed")
+    fill(table)
+    stray = Path(table.location) / "manifest" / f"{SIDECAR_PREFIX}manifest-00000000-0000-4000-8000-000000000000-0"
+    stray.write_bytes(b"of a manifest that is gone")
+    before = sidecars(table)
+    table.compact(full=True)
+    table.expire_snapshots(retain_max=1, retain_min=1, older_than=timedelta(0))
+    manifests = {path.name for path in Path(table.location).glob("manifest/manifest-*")}
+    left = [path for path in sidecars(table) if path != stray]
+    assert not set(before) <= {*left, stray} and all(path.name.removeprefix(SIDECAR_PREFIX) in manifests for path in left)
+    report = table.remove_orphan_files(timedelta(0), dry_run=False)
+    assert [orphan.path for orphan in report.orphans] == [f"manifest/{stray.name}"] and sidecars(table) == left
+
+
+def test_a_small_commit_writes_none(tmp_path: Path) -> None:
+    table = create(tmp_path, "keyed")
+    table.upsert(rows(range(3), random.Random(1)))
+    assert sidecars(table) == []
