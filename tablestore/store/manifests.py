@@ -18,16 +18,29 @@ from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tablestore.errors import FormatError, NotFoundError
 from tablestore.format.manifest.avro import CODEC
 from tablestore.format.manifest.datafile import DataFileMeta
-from tablestore.format.manifest.entrycolumns import EntryColumns, StoredBounds, decode_manifests
+from tablestore.format.manifest.entrycolumns import (
+    EntryColumns,
+    StoredBounds,
+    decode_manifests,
+    decode_with_records,
+    encode_records,
+)
 from tablestore.format.manifest.indexmanifest import IndexEntry, decode_index_manifest, encode_index_manifest
 from tablestore.format.manifest.liveset import live_entries
 from tablestore.format.manifest.manifestfile import ManifestEntry, decode_manifest, encode_manifest, entry_bytes
-from tablestore.format.manifest.manifestlist import ManifestFile, decode_manifest_list, encode_manifest_list, summarise
+from tablestore.format.manifest.manifestlist import (
+    ManifestFile,
+    decode_manifest_list,
+    encode_manifest_list,
+    summarise,
+    summarise_columns,
+)
 from tablestore.format.manifest.sidecar import FEWEST_ENTRIES, SidecarColumns, encode_sidecar, open_sidecar, sidecar_name
 from tablestore.format.paths import (
     MANIFEST_DIR,
@@ -220,6 +233,23 @@ class Manifests:
         """Write entries as one or more manifest files and describe them for a list."""
         return tuple(self._write_manifest(part, number, written) for number, part in enumerate(_parts(entries)))
 
+    def read_records(self, name: str) -> tuple[EntryColumns, pa.Array]:
+        """The entries of a manifest as columns, and as the records that they are stored as. Neither is kept."""
+        return decode_with_records(self._describe(name), self._read(name))
+
+    def write_records(self, entries: EntryColumns, records: pa.Array, number: int, written: WrittenMetadata) -> ManifestFile:
+        """Write a manifest of records of :meth:`read_records`, at once; ``entries``: the same as columns."""
+        data = encode_records(records, self._ids.nonce(), codec=self._codec)
+        name = manifest_name(data, number)
+        self._write(name, data, written)
+        self._write_sidecar(entries, name, written)
+        self.flush(written)
+        return summarise_columns(entries, name, len(data), self._partition_types)
+
+    def has_sidecar(self, manifest: ManifestFile) -> bool:
+        """True if a manifest has a sidecar, whole or not, or is too small for one."""
+        return _entry_count(manifest) < FEWEST_ENTRIES or self._files.exists(manifest_path(sidecar_name(manifest.file_name)))
+
     def is_full(self, manifest: ManifestFile) -> bool:
         """True if a manifest holds about as much as one may, so that there is nothing to be won by merging it with others."""
         return sum(map(entry_bytes, self.read_manifest(manifest.file_name))) > MANIFEST_BYTES // 2
@@ -262,12 +292,16 @@ class Manifests:
         data = encode_manifest(entries, self._ids.nonce(), codec=self._codec)
         name = manifest_name(data, number)
         self._write(name, data, written)
-        if len(entries) >= FEWEST_ENTRIES and self._bounds is not None:
-            (columns,) = decode_manifests([(name, data)])
-            if (sidecar := encode_sidecar(columns, name, self._bounds(columns))) is not None:
-                self._write(sidecar_name(name), sidecar, written)
+        if len(entries) >= FEWEST_ENTRIES:
+            self._write_sidecar(next(decode_manifests([(name, data)])), name, written)
         self._decoded.manifests.put(self._describe(name), tuple(entries))
         return summarise(entries, name, len(data), self._partition_types)
+
+    def _write_sidecar(self, entries: EntryColumns, manifest: str, written: WrittenMetadata) -> None:
+        if len(entries) < FEWEST_ENTRIES or self._bounds is None:
+            return
+        if (sidecar := encode_sidecar(entries, manifest, self._bounds(entries))) is not None:
+            self._write(sidecar_name(manifest), sidecar, written)
 
     def _write(self, name: str, data: bytes, written: WrittenMetadata) -> None:
         written.names.append(name)

@@ -317,18 +317,20 @@ class Table(Maintenance):
     ) -> "CompactReport":
         """Merge the files that are due, or (``full``) all files of each bucket into one sorted run. Queries see the same rows.
 
-        ``partitions``: only these, each given by some or all of its column values. Afterwards snapshots that are due expire, those
-        of ``write-only`` tables too. ``progress`` is called with a text, the bytes done and the bytes in all. Returns a report,
-        which prints.
+        ``partitions``: only these, each given by some or all of its column values. Afterwards manifests that overlap are rewritten
+        (:meth:`compact_manifests`), and snapshots that are due expire, those of ``write-only`` tables too. ``progress`` is called
+        with a text, the bytes done and the bytes in all. Returns a report, which prints.
         """
         from tablestore.table.upkeep.aftercommit import after_compaction
         from tablestore.table.upkeep.compaction import compact_table
+        from tablestore.table.upkeep.manifestcompaction import compact_manifests
         from tablestore.table.upkeep.postponed import compact_postponed
 
         context = self._present
         chosen = None if partitions is None else tuple(partitions)
         report = compact_postponed(context, chosen) + compact_table(context, full=full, partitions=chosen, progress=progress)
-        after_compaction(context, lambda: self.change_log, report.snapshot_ids)
+        clustered = compact_manifests(context, sidecars=False, progress=progress)
+        after_compaction(context, lambda: self.change_log, (*report.snapshot_ids, *(() if clustered is None else (clustered.id,))))
         return report
 
     def new_writer(self, commit_user: str | None = None) -> "TableWriter":

@@ -117,6 +117,7 @@ _FUNCTIONS: Mapping[str, Function] = {
     "expire_partitions": Table.expire_partitions,
     "remove_orphan_files": Table.remove_orphan_files,
     "compact": Table.compact,
+    "compact_manifests": Table.compact_manifests,
     "rescale": Table.rescale,
     "verify": verify,
     "repair": repair,

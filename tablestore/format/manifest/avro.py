@@ -18,7 +18,7 @@ refuses such files. What readers would refuse is not written.
 import io
 import json
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -73,26 +73,46 @@ def write_container(
     ``nonce``: 16 bytes, not all zero, different for each attempt. ``codec``: one of the values of :data:`CODECS`. Raises
     InvalidInputError (kind ``limit``) if readers would refuse the file; ``what`` names it.
     """
+    _, array = _writer_schema(_compact(schema))
+
+    def blocks() -> Iterator[tuple[int, memoryview]]:
+        for start in range(0, len(records), BLOCK_RECORDS):
+            chunk = records[start : start + BLOCK_RECORDS]
+            body = io.BytesIO()
+            # An Avro array is a counted block and an end mark: what is between is what a container block holds.
+            fastavro.schemaless_writer(body, array, chunk)
+            yield len(chunk), body.getbuffer()[len(_long(len(chunk))) : -1]
+
+    return write_blocks(blocks(), schema, nonce=nonce, codec=codec, what=what, limits=limits)
+
+
+def write_blocks(
+    blocks: Iterable[tuple[int, memoryview]],
+    schema: Schema,
+    *,
+    nonce: bytes,
+    codec: str = CODEC,
+    what: str = "an Avro file",
+    limits: Limits = WRITE_LIMITS,
+) -> bytes:
+    """The file of blocks, each a number of records and their bytes, that were encoded with ``schema``. Otherwise as
+    :func:`write_container`."""
     if len(nonce) != 16 or not any(nonce):
         raise ValueError("the nonce of an Avro file is 16 bytes, not all zero")
-    text, array = _writer_schema(_compact(schema))
+    text, _ = _writer_schema(_compact(schema))
     out = io.BytesIO()
     out.write(AVRO_MAGIC)
     out.write(_long(2))
     for key, value in (("avro.schema", text.encode("utf-8")), ("avro.codec", codec.encode("ascii"))):
         out.write(_long(len(key)) + key.encode("ascii") + _long(len(value)) + value)
     out.write(b"\0" + nonce)
-    expanded = 0
-    for start in range(0, len(records), BLOCK_RECORDS):
-        chunk = records[start : start + BLOCK_RECORDS]
-        body = io.BytesIO()
-        # An Avro array is a counted block and an end mark: what is between is what a container block holds.
-        fastavro.schemaless_writer(body, array, chunk)
-        expanded += body.tell()
-        payload = compress(body.getbuffer()[len(_long(len(chunk))) : -1], codec)
-        out.write(_long(len(chunk)) + _long(len(payload)) + payload + nonce)
+    expanded = records = 0
+    for count, body in blocks:
+        expanded, records = expanded + len(body), records + count
+        payload = compress(body, codec)
+        out.write(_long(count) + _long(len(payload)) + payload + nonce)
     data = out.getvalue()
-    _check_readable(what, len(data), expanded, len(records), limits)
+    _check_readable(what, len(data), expanded, records, limits)
     return data
 
 

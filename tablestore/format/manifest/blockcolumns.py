@@ -26,6 +26,8 @@ from tablestore.format.rowcolumns import slices_of
 
 Path = tuple[str, ...]
 """The names of the fields from the record to a value."""
+RECORD: Path = ()
+"""The record itself: its bytes, as they are stored."""
 Ints = npt.NDArray[np.int64]
 Lanes = slice | Ints
 """The blocks that a step reads from."""
@@ -45,8 +47,8 @@ class IrregularBlocks(Exception):
 def decode_columns(blocks: Sequence[tuple[int, bytes]], schema: Any, paths: Collection[Path]) -> dict[Path, pa.Array]:
     """The columns ``paths`` of the records in ``blocks`` (pairs of a record count and the decompressed bytes), in order.
 
-    ``schema``: the cleaned Avro schema of one record. Whole numbers come as int64, text as string, arrays as lists of these; a path
-    that the schema lacks is left out, and one below a null record is null. Raises IrregularBlocks.
+    ``schema``: the cleaned Avro schema of one record. Whole numbers come as int64, text as string, arrays as lists of these,
+    :data:`RECORD` as binary; a path that the schema lacks is left out, and one below a null record is null. Raises IrregularBlocks.
     """
     counts = np.array([count for count, _ in blocks], np.int64)
     sizes = np.array([len(body) for _, body in blocks], np.int64)
@@ -60,16 +62,25 @@ def decode_columns(blocks: Sequence[tuple[int, bytes]], schema: Any, paths: Coll
     reader = _Reader(b"".join((*(body for _, body in blocks), _PADDING)), (ends - sizes)[order], ends[order])
     first_rows = (np.cumsum(counts) - counts)[order]
     counts = counts[order]
-    root = _node(schema, (), frozenset(paths), rows)
+    root = _node(schema, (), frozenset(paths) - {RECORD}, rows)
+    starts = np.zeros(rows if RECORD in paths else 0, np.int64)
+    stops = np.zeros_like(starts)
     try:
         for step in range(int(counts[0]) if len(counts) else 0):
             active = int(np.searchsorted(-counts, -step, side="left"))
-            root.read(reader, slice(0, active), first_rows[:active] + step)
+            numbers = first_rows[:active] + step
+            if len(starts):
+                starts[numbers] = reader.positions[:active]
+            root.read(reader, slice(0, active), numbers)
             reader.check(active)
+            if len(starts):
+                stops[numbers] = reader.positions[:active]
         if not np.array_equal(reader.positions, reader.ends):
             raise IrregularBlocks
         columns: dict[Path, pa.Array] = {}
         root.finish(reader, columns)
+        if RECORD in paths:
+            columns[RECORD] = reader.texts(starts, stops - starts, np.ones(rows, np.bool_))
     except (IndexError, OverflowError, ValueError, pa.ArrowException) as error:
         raise IrregularBlocks from error
     return columns

@@ -10,7 +10,9 @@ Memory: about 350 bytes for an entry with bounds of four columns, where its obje
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -20,10 +22,17 @@ import pyarrow.compute as pc
 
 from tablestore.errors import FormatError
 from tablestore.format.limits import DEFAULT_LIMITS, Limits
-from tablestore.format.manifest.avro import Schema, container_blocks
-from tablestore.format.manifest.blockcolumns import IrregularBlocks, Path, decode_columns
+from tablestore.format.manifest.avro import BLOCK_RECORDS, CODEC, Schema, container_blocks, write_blocks
+from tablestore.format.manifest.blockcolumns import RECORD, IrregularBlocks, Path, decode_columns
 from tablestore.format.manifest.datafile import FILE_RECORD, DataFileMeta
-from tablestore.format.manifest.manifestfile import MANIFEST_SCHEMA, MANIFEST_VERSION, EntryKind, ManifestEntry, decode_manifest
+from tablestore.format.manifest.manifestfile import (
+    MANIFEST_SCHEMA,
+    MANIFEST_VERSION,
+    EntryKind,
+    ManifestEntry,
+    decode_manifest,
+    encode_manifest,
+)
 from tablestore.format.manifest.records import StoredColumn
 from tablestore.format.paths import verify_content_name
 from tablestore.format.stats import EMPTY_STATS, SimpleStats
@@ -44,6 +53,8 @@ _STATS_PARTS = (
 # Blocks that are decoded together are at most so long: more side by side is not faster.
 _GROUP_BYTES = 48 << 20
 _LONGEST_NAME = 1024
+# Of manifests that are only written to be decoded.
+_ANY_NONCE = bytes(range(1, 17))
 # With fewer blocks side by side, record by record is faster.
 _FEWEST_LANES = 16
 
@@ -171,6 +182,38 @@ def decode_manifests(manifests: Iterable[tuple[str, bytes]], limits: Limits = DE
         yield from _decode_group(group, limits)
 
 
+def decode_with_records(name: str, data: bytes, limits: Limits = DEFAULT_LIMITS) -> tuple[EntryColumns, pa.Array]:
+    """The columns of a manifest, and each entry as the bytes of a record of :data:`MANIFEST_SCHEMA` (binary), to be written again
+    as it is. Raises as :func:`decode_manifest` does."""
+    verify_content_name(name, data)
+    blocks = _blocks(name, data, limits)
+    if blocks is not None and blocks[0] == _own_schema():
+        with suppress(IrregularBlocks):
+            return _columns_and_records(blocks)
+    encoded = encode_manifest(decode_manifest(data, name, limits), _ANY_NONCE)
+    blocks = _blocks(name, encoded, limits)
+    assert blocks is not None
+    return _columns_and_records(blocks)
+
+
+def encode_records(records: pa.Array, nonce: bytes, *, codec: str = CODEC) -> bytes:
+    """A manifest of records that :func:`decode_with_records` gave."""
+    offsets = np.frombuffer(records.buffers()[1], np.int32)[records.offset : records.offset + len(records) + 1].tolist()
+    data = memoryview(records.buffers()[2]) if len(records) else memoryview(b"")
+    starts = range(0, len(records), BLOCK_RECORDS)
+    sizes = [min(BLOCK_RECORDS, len(records) - start) for start in starts]
+    blocks = ((size, data[offsets[start] : offsets[start + size]]) for start, size in zip(starts, sizes, strict=True))
+    return write_blocks(blocks, MANIFEST_SCHEMA, nonce=nonce, codec=codec, what="the manifest")
+
+
+@cache
+def _own_schema() -> Schema:
+    """:data:`MANIFEST_SCHEMA` as it is when it was read from a file."""
+    blocks = _blocks("a manifest", encode_manifest((), _ANY_NONCE), DEFAULT_LIMITS)
+    assert blocks is not None
+    return blocks[0]
+
+
 _Blocks = tuple[Schema, list[tuple[int, bytes]]]
 
 
@@ -208,16 +251,25 @@ def _side_by_side(manifests: Sequence[_Blocks]) -> list[EntryColumns]:
         raise IrregularBlocks
     if rows < _FEWEST_LANES * max((count for count, _ in blocks), default=0):
         raise IrregularBlocks
-    columns = decode_columns(blocks, manifests[0][0], [_VERSION, *(path for _, path, _ in _COLUMNS)])
-    try:
-        arrays = [_typed(columns.get(path), type_, rows) for _, path, type_ in _COLUMNS]
-        table = pa.table(arrays, ENTRY_SCHEMA)
-        _check(table, columns[_VERSION])
-    except (pa.ArrowException, KeyError) as error:
-        raise IrregularBlocks from error
+    table = _checked_table(decode_columns(blocks, manifests[0][0], [_VERSION, *(path for _, path, _ in _COLUMNS)]), rows)
     ends = np.cumsum([sum(count for count, _ in blocks) for _, blocks in manifests]).tolist()
     parts = [table.slice(start, end - start) for start, end in zip([0, *ends], ends, strict=False)]
     return [EntryColumns(part if len(parts) == 1 else _copied(part)) for part in parts]
+
+
+def _columns_and_records(blocks: _Blocks) -> tuple[EntryColumns, pa.Array]:
+    rows = sum(count for count, _ in blocks[1])
+    columns = decode_columns(blocks[1], blocks[0], [_VERSION, RECORD, *(path for _, path, _ in _COLUMNS)])
+    return EntryColumns(_checked_table(columns, rows)), columns[RECORD]
+
+
+def _checked_table(columns: Mapping[Path, pa.Array], rows: int) -> pa.Table:
+    try:
+        table = pa.table([_typed(columns.get(path), type_, rows) for _, path, type_ in _COLUMNS], ENTRY_SCHEMA)
+        _check(table, columns[_VERSION])
+    except (pa.ArrowException, KeyError) as error:
+        raise IrregularBlocks from error
+    return table
 
 
 def _copied(table: pa.Table) -> pa.Table:

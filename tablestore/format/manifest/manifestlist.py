@@ -4,19 +4,24 @@ An Avro container with one record per manifest. The base list is everything live
 it changed; an empty list is a file without records. Partition statistics have one entry per partition column, exact.
 """
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from tablestore.errors import FormatError
 from tablestore.format.binaryrow import decode_row
 from tablestore.format.limits import DEFAULT_LIMITS, Limits
 from tablestore.format.manifest.avro import CODEC, read_container, write_container
+from tablestore.format.manifest.entrycolumns import EntryColumns
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.manifest.records import RECORD_NAME, RecordFormat, StoredColumn
 from tablestore.format.manifest.statsrecord import stats_column
 from tablestore.format.paths import check_file_name, verify_content_name
 from tablestore.format.stats import ColumnStats, SimpleStats, encode_stats
+from tablestore.types.arrays import numbers_of
 from tablestore.types.datatypes import DataType
 
 # Stored, never renumbered.
@@ -74,12 +79,33 @@ def summarise(entries: Sequence[ManifestEntry], name: str, size: int, partition_
         file_size=size,
         num_added=added,
         num_deleted=len(entries) - added,
-        partition_stats=_partition_stats(entries, partition_types),
+        partition_stats=_partition_stats(Counter(entry.partition for entry in entries), partition_types),
         schema_id=max(entry.file.schema_id for entry in entries),
         min_bucket=min(buckets),
         max_bucket=max(buckets),
         min_level=min(levels),
         max_level=max(levels),
+    )
+
+
+def summarise_columns(entries: EntryColumns, name: str, size: int, partition_types: Sequence[DataType]) -> ManifestFile:
+    """The list's record of a manifest with these entries, as :func:`summarise` makes it."""
+    kinds, partitions = numbers_of(entries.column("kind")), entries.column("partition")
+    counts = np.bincount(numbers_of(partitions.indices), minlength=len(partitions.dictionary)).tolist()
+    buckets, levels = numbers_of(entries.column("bucket")), numbers_of(entries.column("level"))
+    deleted = int((kinds == EntryKind.DELETE).sum())
+    by_partition = {row: count for row, count in zip(partitions.dictionary.to_pylist(), counts, strict=True) if count}
+    return ManifestFile(
+        file_name=name,
+        file_size=size,
+        num_added=len(entries) - deleted,
+        num_deleted=deleted,
+        partition_stats=_partition_stats(by_partition, partition_types),
+        schema_id=int(numbers_of(entries.column("schema_id")).max()),
+        min_bucket=int(buckets.min()),
+        max_bucket=int(buckets.max()),
+        min_level=int(levels.min()),
+        max_level=int(levels.max()),
     )
 
 
@@ -110,10 +136,8 @@ def _from_record(record: dict[str, Any], name: str) -> ManifestFile:
     return manifest
 
 
-def _partition_stats(entries: Sequence[ManifestEntry], types: Sequence[DataType]) -> SimpleStats:
-    counts: dict[bytes, int] = {}
-    for entry in entries:
-        counts[entry.partition] = counts.get(entry.partition, 0) + 1
+def _partition_stats(counts: Mapping[bytes, int], types: Sequence[DataType]) -> SimpleStats:
+    """The bounds of partitions, each with its number of entries."""
     rows = [(decode_row(partition, types), count) for partition, count in counts.items()]
     columns = []
     for index in range(len(types)):

@@ -25,6 +25,7 @@ from tablestore.errors import (
 )
 from tablestore.format.manifest.indexmanifest import IndexEntry
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
+from tablestore.format.manifest.manifestlist import ManifestFile
 from tablestore.format.paths import index_path
 from tablestore.format.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot
 from tablestore.ids import Ids
@@ -66,6 +67,7 @@ from tablestore.types.schema import POSTPONE_BUCKET, TableSchema
 FIRST_WAIT_S = 0.005
 LONGEST_WAIT_S = 0.5
 
+ReplaceManifests = Callable[[Sequence[ManifestFile]], Sequence[ManifestFile]]
 PlanDeletes = Callable[[Snapshot | None], Sequence[ManifestEntry]]
 """The DELETE entries of a commit, planned on the newest snapshot. May raise StalePlan."""
 
@@ -98,8 +100,8 @@ class CommitRequest:
 
     ``identifier`` None: only the snapshot's uuid identifies it. ``is_new_user``: no commit of ``user`` had an identifier before.
     ``prepared``: its message has crossed processes, so it may have landed before. ``plan_deletes``, ``plan_index`` and ``revise``
-    are called in every round, and so is ``guard`` before them. ``adds_no_row``, and what
-    ``count_replaced`` gives behind ``revise``: see `rowcount`.
+    are called in every round, and so is ``guard`` before them. ``replace_manifests`` gives the base list, instead of a merge of
+    small manifests. ``adds_no_row``, and what ``count_replaced`` gives behind ``revise``: see `rowcount`.
     """
 
     user: str
@@ -118,6 +120,7 @@ class CommitRequest:
     count_replaced: Callable[[], int | None] = lambda: None
     properties: Mapping[str, str] = field(default_factory=dict)
     allow_empty: bool = False
+    replace_manifests: ReplaceManifests | None = None
 
     @property
     def leaves_traces(self) -> bool:
@@ -388,7 +391,10 @@ class Committer:
         self, request: CommitRequest, delta: _Delta, latest: Snapshot | None, uuid: str, written: WrittenMetadata
     ) -> Snapshot:
         parent = self.manifests.all_manifests(latest) if latest else ()
-        base = merged_base(parent, self.settings.merge_policy, self.manifests, written)
+        if request.replace_manifests is not None:
+            base = tuple(request.replace_manifests(parent))
+        else:
+            base = merged_base(parent, self.settings.merge_policy, self.manifests, written)
         base_name, base_size = self.manifests.write_list(base, 0, written)
         delta_manifests = self.manifests.write_manifests(delta.entries, written) if delta.entries else ()
         delta_name, delta_size = self.manifests.write_list(delta_manifests, 1, written)

@@ -19,6 +19,7 @@ from tablestore.table.upkeep.ages import Age, millis_of
 if TYPE_CHECKING:
     from tablestore.format.tagfile import Tag
     from tablestore.log.port import ChangeLog
+    from tablestore.progress import Progress
     from tablestore.store.history.branches import Branch
     from tablestore.store.history.consumers import Consumer
     from tablestore.store.history.expire import ExpireReport
@@ -241,6 +242,21 @@ class Maintenance:
         from tablestore.table.upkeep import expiry
 
         return expiry.clean(self._present, older_than=older_than, dry_run=dry_run)
+
+    def compact_manifests(self, progress: "Progress | None" = None) -> Snapshot | None:
+        """Rewrite the large manifests, so that plans of some partitions read few of them; what is in the table stays as it is.
+
+        For tables of many thousands of files, and of other engines: :meth:`compact` does it too where manifests overlap.
+        ``progress`` is called with a text, the entries done and the entries in all. Returns the new snapshot, None if there was
+        nothing to do. Raises ConflictError of kind ``stale-plan`` if others rewrote the same ones meanwhile: repeat it.
+        """
+        from tablestore.table.upkeep.aftercommit import after_compaction
+        from tablestore.table.upkeep.manifestcompaction import compact_manifests
+
+        context = self._present
+        snapshot = compact_manifests(context, progress=progress)
+        after_compaction(context, lambda: self.change_log, () if snapshot is None else (snapshot.id,))
+        return snapshot
 
     # -- helpers
 

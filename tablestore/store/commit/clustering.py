@@ -1,0 +1,186 @@
+"""Rewrites large manifests so that each has neighbouring partitions, and a plan of one partition reads few of them.
+
+    pick_groups       manifests that lie side by side in the list and overlap, as many as fit into memory
+    rewrite_group     decode as columns ── cancel ADD and DELETE ── order by partition and bucket ── write
+    replace_groups    a list with the new manifests in the places of the old ones, whatever else has come to it
+
+The entries of a group take its place in the list, so that no DELETE comes before its ADD. They are moved as the bytes that they are
+stored as. Memory: :data:`MOST_ENTRIES` entries, about 1 KiB each.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.format.binaryrow import decode_row
+from tablestore.format.manifest.entrycolumns import EntryColumns
+from tablestore.format.manifest.manifestfile import EntryKind
+from tablestore.format.manifest.manifestlist import ManifestFile
+from tablestore.format.stats import decode_stats
+from tablestore.store.commit.conflict import StalePlan
+from tablestore.store.commit.metadata import cancel_pairs
+from tablestore.store.manifests import MANIFEST_BYTES, Manifests, WrittenMetadata
+from tablestore.types.arrays import numbers_of, places_array
+from tablestore.types.datatypes import DataType
+
+Places = npt.NDArray[np.int64]
+
+MOST_ENTRIES = 250_000
+"""The entries of one group."""
+_FEWEST_ENTRIES = 20_000
+# So many manifests with a partition are read by its plan; more, and the group is rewritten.
+_MOST_OVERLAPS = 2
+# What the bounds of two manifests are joined with.
+_UNBOUNDED = None
+
+
+@dataclass(frozen=True, slots=True)
+class RewrittenGroup:
+    """Manifests by name, and those that say the same. ``is_first``: nothing lies before them, and what they deleted is gone."""
+
+    names: tuple[str, ...]
+    manifests: tuple[ManifestFile, ...]
+    is_first: bool
+
+
+def pick_groups(
+    manifests: Sequence[ManifestFile], partition_types: Sequence[DataType], is_wanting: Callable[[ManifestFile], bool]
+) -> list[range]:
+    """The positions of each group of manifests to rewrite. ``is_wanting``: a manifest is to be rewritten in any case."""
+    groups, start, entries = [], 0, 0
+    counts = [manifest.num_added + manifest.num_deleted for manifest in manifests]
+    for place, count in enumerate([*counts, MOST_ENTRIES]):
+        if place > start and entries + count > MOST_ENTRIES:
+            group = range(start, place)
+            members = [manifests[one] for one in group]
+            overlaps = entries >= _FEWEST_ENTRIES and _depth(members, partition_types) > _MOST_OVERLAPS
+            if overlaps or any(map(is_wanting, members)):
+                groups.append(group)
+            start, entries = place, 0
+        entries += count
+    return groups
+
+
+def rewrite_group(
+    manifests: Sequence[ManifestFile],
+    store: Manifests,
+    written: WrittenMetadata,
+    partition_types: Sequence[DataType],
+    *,
+    is_first: bool,
+) -> RewrittenGroup:
+    """Write the entries of these manifests, neighbours of one list, anew. ``is_first``: they are the first of it."""
+    parts = [store.read_records(manifest.file_name) for manifest in manifests]
+    entries = EntryColumns(pa.concat_tables([columns.table for columns, _ in parts]).unify_dictionaries().combine_chunks())
+    records = pa.concat_arrays([records for _, records in parts])
+    del parts
+    places = _surviving(entries, keep_deletes=not is_first)
+    order = places[_order(entries.take(places), partition_types)]
+    records = records.take(places_array(order))
+    new: list[ManifestFile] = []
+    for number, (start, end) in enumerate(_cuts(records, entries.column("partition").indices, order)):
+        part = entries.take(order[start:end])
+        new.append(store.write_records(part, records.slice(start, end - start), number, written))
+    return RewrittenGroup(tuple(manifest.file_name for manifest in manifests), tuple(new), is_first)
+
+
+def replace_groups(manifests: Sequence[ManifestFile], groups: Sequence[RewrittenGroup]) -> tuple[ManifestFile, ...]:
+    """The list with each group in place of the manifests that it was made of. Raises StalePlan if one of them has gone."""
+    names = [manifest.file_name for manifest in manifests]
+    listed = list(manifests)
+    for group in reversed(groups):
+        start = names.index(group.names[0]) if group.names[0] in names else -1
+        end = start + len(group.names)
+        if start < 0 or tuple(names[start:end]) != group.names or (group.is_first and start > 0):
+            raise StalePlan("the manifests that were rewritten are no longer in the list: others have merged them")
+        listed[start:end], names[start:end] = group.manifests, (manifest.file_name for manifest in group.manifests)
+    return tuple(listed)
+
+
+def _depth(manifests: Sequence[ManifestFile], types: Sequence[DataType]) -> int:
+    """The most manifests that overlap in the first partition column; of a table without partitions, in buckets.
+
+    Those that share an end do not count: a partition may fill many manifests.
+    """
+    bounds = [_bounds(manifest, types) for manifest in manifests]
+    known = [bound for bound in bounds if bound is not _UNBOUNDED]
+    everywhere = len(bounds) - len(known)
+    steps = sorted([(low, 1) for low, high in known if low < high] + [(high, 0) for low, high in known if low < high])
+    deepest = open_ranges = 0
+    for _, is_begin in steps:
+        open_ranges += 1 if is_begin else -1
+        deepest = max(deepest, open_ranges)
+    return everywhere + deepest
+
+
+def _bounds(manifest: ManifestFile, types: Sequence[DataType]) -> tuple[Any, Any] | None:
+    if not types:
+        return _UNBOUNDED if manifest.min_bucket is None else (manifest.min_bucket, manifest.max_bucket)
+    first = next(iter(decode_stats(manifest.partition_stats, list(types))), None)
+    return _UNBOUNDED if first is None or first.min is None or first.max is None else (first.min, first.max)
+
+
+def _surviving(entries: EntryColumns, *, keep_deletes: bool) -> Places:
+    """The places of the entries that are left when each ADD and its later DELETE are cancelled, DELETEs first."""
+    is_delete = numbers_of(entries.column("kind")) == EntryKind.DELETE
+    if not is_delete.any():
+        return np.arange(len(entries))
+    names = entries.column("file_name")
+    deleted = names.take(places_array(np.flatnonzero(is_delete)))
+    touched = np.flatnonzero(pc.is_in(names, value_set=deleted).to_numpy(zero_copy_only=False))
+    # Only these become objects.
+    objects = entries.take(touched).entries()
+    place_of = {id(entry): place for entry, place in zip(objects, touched.tolist(), strict=True)}
+    left = [place_of[id(entry)] for entry in cancel_pairs(objects, keep_deletes=keep_deletes)]
+    is_left = np.ones(len(entries), np.bool_)
+    is_left[touched] = False
+    is_left[left] = True
+    places = np.flatnonzero(is_left)
+    return np.concatenate([places[is_delete[places]], places[~is_delete[places]]])
+
+
+def _order(entries: EntryColumns, partition_types: Sequence[DataType]) -> Places:
+    """The places of entries by partition value and bucket, older files first; DELETEs before all."""
+    partitions = entries.column("partition")
+    ranks = _ranks(partitions.dictionary.to_pylist(), partition_types)
+    keys = {
+        "kind": pc.not_equal(entries.column("kind"), int(EntryKind.DELETE)),
+        "partition": pa.array(ranks[numbers_of(partitions.indices)]),
+        "bucket": entries.column("bucket"),
+        "number": entries.column("min_sequence_number"),
+    }
+    order: Places = pc.sort_indices(pa.table(keys), [(name, "ascending") for name in keys]).to_numpy().astype(np.int64)
+    return order
+
+
+def _ranks(partitions: Sequence[bytes], types: Sequence[DataType]) -> Places:
+    """The rank of each serialised partition by its values, nulls first."""
+
+    def values(place: int) -> list[tuple[bool, Any]]:
+        return [(value is not None, value) for value in decode_row(partitions[place], list(types))]
+
+    ranks = np.zeros(max(len(partitions), 1), np.int64)
+    ranks[sorted(range(len(partitions)), key=values)] = np.arange(len(partitions))
+    return ranks
+
+
+def _cuts(records: pa.Array, partitions: pa.Array, order: Places) -> list[tuple[int, int]]:
+    """The begin and end of each new manifest: full ones, which end with a partition where they can."""
+    sizes = np.cumsum(pc.binary_length(records).to_numpy(zero_copy_only=False).astype(np.int64))
+    codes = numbers_of(partitions)[order]
+    borders = np.flatnonzero(codes[1:] != codes[:-1]) + 1
+    cuts, start, count = [], 0, len(order)
+    while start < count:
+        before = int(sizes[start - 1]) if start else 0
+        end = max(int(np.searchsorted(sizes, before + MANIFEST_BYTES, "right")), start + 1)
+        if end < count:
+            inside = borders[(borders > start + (end - start) // 2) & (borders <= end)]
+            end = int(inside[-1]) if len(inside) else end
+        cuts.append((start, min(end, count)))
+        start = end
+    return cuts

@@ -1,0 +1,64 @@
+"""Compacts the manifests of a table: what its snapshot says of files is said in an order by which plans skip most of it.
+
+A commit of its own kind of compaction publishes them. It changes no file of rows, and it lands beside the commits of others as long
+as they leave the manifests in the list that were rewritten: large ones, which no commit merges.
+"""
+
+from contextlib import suppress
+
+from tablestore.errors import CommitOutcomeUnknown, StorageError, TablestoreError
+from tablestore.format.manifest.sidecar import FEWEST_ENTRIES
+from tablestore.format.snapshot import CommitKind, Snapshot
+from tablestore.progress import Progress, no_progress
+from tablestore.store.commit.clustering import RewrittenGroup, pick_groups, replace_groups, rewrite_group
+from tablestore.store.commit.committer import CommitRequest
+from tablestore.store.commit.committerfactory import committer
+from tablestore.store.context import TableContext
+from tablestore.store.manifests import WrittenMetadata
+
+OPERATION = "compact-manifests"
+
+
+def compact_manifests(context: TableContext, *, sidecars: bool = True, progress: Progress | None = None) -> Snapshot | None:
+    """Rewrite the manifests that overlap; returns the snapshot that names the new ones, None if none is due.
+
+    ``sidecars``: also those that have none, as the manifests of other engines. ``progress`` is called with a text, the entries done
+    and the entries in all. Raises ConflictError of kind ``stale-plan`` if others rewrote the same manifests meanwhile,
+    StorageError. Memory: see :mod:`tablestore.store.commit.clustering`.
+    """
+    show, store = progress or no_progress, context.manifests
+    context.check_writable(new_rows=False)
+    if (latest := context.snapshots.latest()) is None:
+        return None
+    partition_types = [field.type for field in context.schema.partition_fields]
+    listed = list(store.all_manifests(latest))
+    # The small ones at the end are merged by the next commits.
+    while listed and listed[-1].num_added + listed[-1].num_deleted < FEWEST_ENTRIES:
+        listed.pop()
+    groups = pick_groups(listed, partition_types, lambda manifest: sidecars and not store.has_sidecar(manifest))
+    counts = [sum(manifest.num_added + manifest.num_deleted for manifest in listed[group.start : group.stop]) for group in groups]
+    written, rewritten = WrittenMetadata(), list[RewrittenGroup]()
+    try:
+        for number, group in enumerate(groups):
+            show("rewriting manifests", sum(counts[:number]), sum(counts))
+            members = listed[group.start : group.stop]
+            rewritten.append(rewrite_group(members, store, written, partition_types, is_first=group.start == 0))
+        if not rewritten:
+            return None
+        store.sync()
+        return committer(context).commit(
+            CommitRequest(
+                user=context.ids.uuid(),
+                kind=CommitKind.COMPACT,
+                operation=OPERATION,
+                message=context.message(latest),
+                allow_empty=True,
+                replace_manifests=lambda manifests: replace_groups(manifests, rewritten),
+            )
+        )
+    except CommitOutcomeUnknown:
+        raise
+    except TablestoreError:
+        with suppress(StorageError):
+            store.remove(written)
+        raise

@@ -1,0 +1,151 @@
+"""Manifests that are rewritten say the same as before, in an order by which plans skip them."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+import tablestore as ts
+from tablestore.errors import ConflictError
+from tablestore.format.manifest.entrycolumns import EntryColumns, decode_with_records, encode_records
+from tablestore.format.manifest.manifestfile import decode_manifest
+from tablestore.format.manifest.manifestlist import summarise, summarise_columns
+from tablestore.store import manifests as manifests_module
+from tablestore.store.commit import clustering
+from tablestore.store.scan.splits import plan_scan
+from tablestore.table.inspect.check import check_table
+from tablestore.table.table import Table
+from tablestore.table.upkeep import manifestcompaction
+from tablestore.types.filter.filters import parse_filter
+from tests.store.test_sidecars import create, fill, plans, rows, sidecars
+
+
+@pytest.fixture(autouse=True)
+def _few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manifests_module, "FEWEST_ENTRIES", 3)
+    monkeypatch.setattr(manifestcompaction, "FEWEST_ENTRIES", 3)
+    monkeypatch.setattr(manifests_module, "_FEW_ENTRIES", 2)
+    monkeypatch.setattr(clustering, "_FEWEST_ENTRIES", 6)
+    # A few entries a manifest.
+    monkeypatch.setattr(clustering, "MANIFEST_BYTES", 2_000)
+
+
+def live(table: Table) -> list[str]:
+    table = ts.open_table(table.location)
+    return sorted(map(repr, table.context.manifests.live(table.context.snapshots.latest())))
+
+
+def names(table: Table) -> list[str]:
+    context = ts.open_table(table.location).context
+    return [manifest.file_name for manifest in context.manifests.all_manifests(context.snapshots.latest())]
+
+
+def read_for(table: Table, text: str) -> int:
+    context = ts.open_table(table.location).context
+    return plan_scan(context, context.snapshots.latest(), parse_filter(text, context.schema.fields)).manifests_read
+
+
+@pytest.mark.parametrize("name", ["keyed", "append"])
+def test_it_says_the_same_and_plans_of_a_partition_read_less(tmp_path: Path, name: str) -> None:
+    table = create(tmp_path, name, **{"manifest.merge-min-count": "1000"})
+    fill(table)
+    expected, files, before = list(plans(table)), live(table), read_for(table, "day = 3")
+    snapshot = table.compact_manifests()
+    assert snapshot is not None and snapshot.commit_kind == "COMPACT" and snapshot.delta_record_count == 0
+    assert list(plans(table)) == expected and live(table) == files
+    assert read_for(table, "day = 3") < before
+    assert check_table(ts.open_table(table.location).context) == ()
+    assert table.compact_manifests() is None, "nothing is left to do"
+    fill(table, seed=2, commits=3)
+    assert len(live(table)) > len(files)
+
+
+def test_adds_and_deletes_cancel_and_a_delete_without_its_add_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clustering, "_FEWEST_ENTRIES", 10**6)
+    table = create(tmp_path, "keyed", **{"manifest.merge-min-count": "1000"})
+    fill(table, commits=6)
+    table.compact(full=True)
+    fill(table, seed=3, commits=6)
+    table.compact(full=True)
+    files = live(table)
+    context = table.refresh().context
+    store, types = context.manifests, [field.type for field in context.schema.partition_fields]
+    listed = store.all_manifests(context.snapshots.latest())
+    for start in (0, 3):
+        written = manifests_module.WrittenMetadata()
+        group = clustering.rewrite_group(listed[start:], store, written, types, is_first=start == 0)
+        again = clustering.replace_groups(listed, [group])
+        assert again[:start] == listed[:start]
+        assert sorted(map(repr, manifests_module.live_entries(store.read_manifest(m.file_name) for m in again).values())) == files
+        deleted = sum(manifest.num_deleted for manifest in group.manifests)
+        assert deleted == 0 if start == 0 else deleted > 0
+        for manifest in group.manifests:
+            entries = store.read_manifest(manifest.file_name)
+            assert manifest == summarise(entries, manifest.file_name, manifest.file_size, types)
+            assert manifest == summarise_columns(EntryColumns.of(entries), manifest.file_name, manifest.file_size, types)
+
+
+def test_records_move_as_they_are(tmp_path: Path) -> None:
+    table = create(tmp_path, "keyed")
+    fill(table, commits=5)
+    for path in Path(table.location).glob("manifest/manifest-[0-9a-f]*"):
+        columns, records = decode_with_records(path.name, path.read_bytes())
+        entries = decode_manifest(path.read_bytes(), path.name)
+        assert columns.entries() == entries
+        assert decode_manifest(encode_records(records, b"n" * 16), "again") == entries
+        assert decode_manifest(encode_records(records.slice(1), b"n" * 16), "again") == entries[1:]
+
+
+def test_other_commits_land_beside_it_and_a_merge_of_the_same_manifests_is_a_conflict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = create(tmp_path, "keyed", **{"manifest.merge-min-count": "1000"})
+    fill(table, commits=8)
+    other, rewrite = ts.open_table(table.location), clustering.rewrite_group
+
+    def meanwhile(*given: object, **options: object) -> object:
+        other.upsert(rows(range(1000, 1003), random.Random(1)))
+        return rewrite(*given, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(manifestcompaction, "rewrite_group", meanwhile)
+    files = live(table)
+    assert table.compact_manifests() is not None
+    assert set(files) < set(live(table)) and table.refresh().scan(filter="id >= 1000").count() == 3
+
+    fill(table, seed=5, commits=8)
+    done = []
+
+    def rewritten(*given: object, **options: object) -> object:
+        if not done:
+            done.append(True)
+            monkeypatch.setattr(manifestcompaction, "rewrite_group", rewrite)
+            other.refresh().compact_manifests()
+        return rewrite(*given, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(manifestcompaction, "rewrite_group", rewritten)
+    before = {path.name for path in Path(table.location).glob("manifest/*")}
+    with pytest.raises(ConflictError, match="no longer in the list"):
+        table.compact_manifests()
+    after = {path.name for path in Path(table.location).glob("manifest/*")}
+    context = ts.open_table(table.location).context
+    assert context.manifests.all_manifests(context.snapshots.latest())
+    listed = set(names(table))
+    assert {name for name in after - before if name.startswith("manifest-") and "list" not in name} <= listed, "its own are gone"
+
+
+def test_a_table_of_another_engine_gets_sidecars(tmp_path: Path) -> None:
+    table = create(tmp_path, "append")
+    fill(table)
+    for path in sidecars(table):
+        path.unlink()
+    assert table.compact_manifests() is not None and sidecars(table)
+    expected = list(plans(table))
+    assert expected == list(plans(table)) and table.compact_manifests() is None
+
+
+def test_it_is_called_in_sql(tmp_path: Path) -> None:
+    table = create(tmp_path, "append")
+    fill(table)
+    with ts.TableEnvironment.create(tmp_path, engine="duckdb") as env:
+        env.execute_sql("CALL sys.compact_manifests('d.append')")
+    assert table.refresh().snapshots()[-1].commit_kind == "COMPACT"
