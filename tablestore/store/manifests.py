@@ -252,7 +252,7 @@ class Manifests:
 
     def is_full(self, manifest: ManifestFile) -> bool:
         """True if a manifest holds about as much as one may, so that there is nothing to be won by merging it with others."""
-        return sum(map(entry_bytes, self.read_manifest(manifest.file_name))) > MANIFEST_BYTES // 2
+        return sum(map(entry_bytes, self.read_manifest(manifest.file_name))) > MANIFEST_BYTES // 3
 
     def write_list(self, manifests: Sequence[ManifestFile], number: int, written: WrittenMetadata) -> tuple[str, int]:
         """Write a manifest list; returns its name and size in bytes."""

@@ -24,7 +24,7 @@ from tablestore.format.manifest.manifestlist import ManifestFile
 from tablestore.format.stats import decode_stats
 from tablestore.store.commit.conflict import StalePlan
 from tablestore.store.commit.metadata import cancel_pairs
-from tablestore.store.manifests import MANIFEST_BYTES, Manifests, WrittenMetadata
+from tablestore.store.manifests import Manifests, WrittenMetadata
 from tablestore.types.arrays import numbers_of, places_array
 from tablestore.types.datatypes import DataType
 
@@ -33,6 +33,8 @@ Places = npt.NDArray[np.int64]
 MOST_ENTRIES = 250_000
 """The entries of one group."""
 _FEWEST_ENTRIES = 20_000
+# Smaller than those of merges: a plan of one partition reads one of each group, whole.
+_MANIFEST_BYTES = 3 * 1024 * 1024
 # So many manifests with a partition are read by its plan; more, and the group is rewritten.
 _MOST_OVERLAPS = 2
 # What the bounds of two manifests are joined with.
@@ -177,7 +179,7 @@ def _cuts(records: pa.Array, partitions: pa.Array, order: Places) -> list[tuple[
     cuts, start, count = [], 0, len(order)
     while start < count:
         before = int(sizes[start - 1]) if start else 0
-        end = max(int(np.searchsorted(sizes, before + MANIFEST_BYTES, "right")), start + 1)
+        end = max(int(np.searchsorted(sizes, before + _MANIFEST_BYTES, "right")), start + 1)
         if end < count:
             inside = borders[(borders > start + (end - start) // 2) & (borders <= end)]
             end = int(inside[-1]) if len(inside) else end

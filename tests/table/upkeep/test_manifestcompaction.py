@@ -27,7 +27,7 @@ def _few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manifests_module, "_FEW_ENTRIES", 2)
     monkeypatch.setattr(clustering, "_FEWEST_ENTRIES", 6)
     # A few entries a manifest.
-    monkeypatch.setattr(clustering, "MANIFEST_BYTES", 2_000)
+    monkeypatch.setattr(clustering, "_MANIFEST_BYTES", 2_000)
 
 
 def live(table: Table) -> list[str]:
