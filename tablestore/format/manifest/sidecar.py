@@ -17,7 +17,7 @@ Memory: a sidecar is opened whole (about 70 bytes an entry); of its columns thos
 
 import hashlib
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -36,7 +36,9 @@ _MAGIC = b"TSCOLS1\0"
 _TAIL = b"PAR1"
 _LENGTH_BYTES = 4
 _SEAL_BYTES = len(_MAGIC) + hashlib.sha256().digest_size
-_ROWS_OF_A_GROUP = 4_096
+_ROWS_OF_A_GROUP = 2_048
+# Asked for by every plan, and read together.
+_HEADS = ("kind", "partition")
 
 
 def sidecar_name(manifest: str) -> str:
@@ -88,6 +90,8 @@ class SidecarColumns(EntryColumns):
         self._read = read
         self._file: pq.ParquetFile | None = (file := read())
         self._count = int(file.metadata.num_rows)
+        groups = range(file.metadata.num_row_groups)
+        self._group_ends = np.cumsum([file.metadata.row_group(group).num_rows for group in groups])
         self._names = frozenset(file.schema_arrow.names)
         self._columns: dict[str, pa.Array] = {}
 
@@ -106,22 +110,27 @@ class SidecarColumns(EntryColumns):
 
     def column(self, name: str) -> pa.Array:
         """One column, as one array."""
-        if (column := self._columns.get(name)) is None:
-            column = _as_one(self._open().read(columns=[name]).column(0))
-            self._columns[name] = column
-        return column
+        if name not in self._columns:
+            self._read_columns(_HEADS if name in _HEADS else (name,))
+        return self._columns[name]
 
     def bounds(self, column: BoundedColumn) -> Bounds | None:
         """The bounds of a column; None if the sidecar has none of it."""
         low, high = column.stored("low"), column.stored("high")
-        return (self.column(low), self.column(high)) if low in self._names and high in self._names else None
+        if low not in self._names or high not in self._names:
+            return None
+        if low not in self._columns or high not in self._columns:
+            self._read_columns((low, high))
+        return self._columns[low], self._columns[high]
 
     def take(self, places: Places) -> EntryColumns:
         """The entries at ``places``, in that order; only the groups of rows are read that they lie in."""
-        groups = np.unique(places // _ROWS_OF_A_GROUP)
-        table = self._rows(groups)
-        where = np.searchsorted(groups, places // _ROWS_OF_A_GROUP) * _ROWS_OF_A_GROUP + places % _ROWS_OF_A_GROUP
-        return EntryColumns(table.take(places_array(where)))
+        group_of = np.searchsorted(self._group_ends, places, "right")
+        groups, read = np.unique(group_of, return_inverse=True)
+        # What lies before each group, and before it among those that are read.
+        sizes = np.diff(self._group_ends, prepend=0)
+        before, before_read = self._group_ends - sizes, np.cumsum(sizes[groups]) - sizes[groups]
+        return EntryColumns(self._rows(groups).take(places_array(places - before[group_of] + before_read[read])))
 
     def close(self) -> None:
         self._file = None
@@ -131,10 +140,14 @@ class SidecarColumns(EntryColumns):
             self._file = self._read()
         return self._file
 
+    def _read_columns(self, names: Sequence[str]) -> None:
+        table = self._open().read(columns=list(names))
+        self._columns |= {name: _as_one(table.column(name)) for name in names}
+
     def _rows(self, groups: Places | None) -> pa.Table:
-        file = self._open()
         if groups is not None and not len(groups):
             return ENTRY_SCHEMA.empty_table()
+        file = self._open()
         table = file.read(ENTRY_SCHEMA.names) if groups is None else file.read_row_groups(groups.tolist(), ENTRY_SCHEMA.names)
         return table.unify_dictionaries().combine_chunks()
 

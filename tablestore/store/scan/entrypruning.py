@@ -62,6 +62,8 @@ class EntryPruning:
         return keeps[numbers_of(partitions.indices)] if len(keeps) else np.zeros(len(entries), np.bool_)
 
     def _in_buckets(self, entries: EntryColumns) -> Mask:
+        if not self._files.prunes_buckets:
+            return np.ones(len(entries), np.bool_)
         bucket, total = (numbers_of(entries.column(name)).astype(np.int64) for name in ("bucket", "total_buckets"))
         least = int(total.min(initial=0))
         span = int(total.max(initial=0)) - least + 1

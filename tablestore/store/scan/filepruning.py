@@ -19,7 +19,7 @@ from tablestore.lsm.run import Section
 from tablestore.store.context import TableContext
 from tablestore.types.arrowtypes import to_arrow_type
 from tablestore.types.datatypes import INTEGER_ROOTS, TEXT_ROOTS, AtomicType, DataType, Field, is_float
-from tablestore.types.filter.predicate import Predicate, equalities, keep_only, to_scalar
+from tablestore.types.filter.predicate import Predicate, columns, equalities, keep_only, to_scalar
 from tablestore.types.filter.pruning import ColumnRange, may_match, values_may_match
 from tablestore.types.schema import TableSchema
 
@@ -47,6 +47,13 @@ class FilePruning:
         hashable = schema.bucket_keys and not any(is_float(schema.field(name).type) for name in schema.bucket_keys)
         self._bucket_keys = equalities(predicate, schema.bucket_keys) if predicate is not None and hashable else None
         self._wanted_buckets: dict[int, frozenset[int]] = {}
+        # A partition that was kept tells all of a predicate on partition columns: bounds of files tell no more.
+        self._is_on_partitions = frozenset() < columns(predicate) <= {*schema.partition_keys}
+
+    @property
+    def prunes_buckets(self) -> bool:
+        """True if rows that match lie in some buckets only."""
+        return self._bucket_keys is not None
 
     def keeps_partition(self, partition: bytes) -> bool:
         """True if rows of a partition may match."""
@@ -67,7 +74,7 @@ class FilePruning:
 
     def keep_section(self, section: Section) -> Section | None:
         """The section without files that cannot matter, None if none is left."""
-        if self._predicate is None:
+        if self._predicate is None or self._is_on_partitions:
             return section
         if not section.needs_merge:
             files = [file for file in section.files if self.file_may_match(self._predicate, file)]

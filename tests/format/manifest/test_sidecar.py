@@ -118,3 +118,13 @@ def test_a_manifest_whose_order_says_something_has_none() -> None:
     first = _entry(1)
     again = replace(first, file=replace(first.file, level=3))
     assert encode_sidecar(EntryColumns.of([first, again]), NAME, {}) is None
+
+
+def test_groups_of_rows_of_any_size_are_read_by_what_the_file_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = [_entry(number) for number in range(100)]
+    monkeypatch.setattr(sidecar, "_ROWS_OF_A_GROUP", 7)
+    columns = opened(encoded(entries), 100)
+    monkeypatch.undo()
+    whole = EntryColumns(columns.table).entries()
+    for places in ([0], [6, 7, 99], [98, 3, 3, 50], list(range(100)), []):
+        assert columns.take(np.array(places, np.int64)).entries() == tuple(whole[place] for place in places)
