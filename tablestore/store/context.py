@@ -16,6 +16,7 @@ from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.paths import MAIN_BRANCH, schema_path
 from tablestore.format.snapshot import Snapshot
 from tablestore.ids import Ids, SystemIds
+from tablestore.io.diskcache import user_cache
 from tablestore.io.filestore import FileStore
 from tablestore.io.oserrors import no_conditional_publish
 from tablestore.lsm.keyorder import KeyOrder
@@ -236,7 +237,7 @@ def open_context(
     schema = schema or _that_counts(schemas.latest(), schemas, snapshots)
     settings = table_settings(schema)
     partition_types = [field.type for field in schema.partition_fields]
-    decoded = shared.once(DecodedManifests)
+    decoded = shared.once(_decoded_manifests)
     manifests = Manifests(
         files,
         ids,
@@ -259,6 +260,10 @@ def open_context(
         ids=ids,
         shared=shared,
     )
+
+
+def _decoded_manifests() -> DecodedManifests:
+    return DecodedManifests(user_cache())
 
 
 def _unpickled(files: FileStore, main_files: FileStore, branch: str, clock: Clock, ids: Ids, schema: TableSchema) -> TableContext:

@@ -5,7 +5,7 @@ one catalog share. Every attempt to commit writes its own (a nonce makes two att
 what it wrote: no other commit can have used those names.
 
 A large manifest is written a second time as columns (:mod:`tablestore.format.manifest.sidecar`), which plans read instead where
-they are there and whole.
+they are there and whole. Of manifests without one, those of other engines, the columns are kept in a cache of this machine.
 """
 
 from collections import OrderedDict
@@ -52,6 +52,7 @@ from tablestore.format.paths import (
 )
 from tablestore.format.snapshot import Snapshot
 from tablestore.ids import Ids
+from tablestore.io.diskcache import DiskCache
 from tablestore.io.filestore import FileStore
 from tablestore.types.datatypes import DataType
 
@@ -102,9 +103,11 @@ class _Cache(Generic[V]):
 
 
 class DecodedManifests:
-    """Manifests and lists as they were read or written, by their places."""
+    """Manifests and lists as they were read or written, by their places. ``disk`` keeps the columns of manifests without a sidecar
+    for other processes."""
 
-    def __init__(self) -> None:
+    def __init__(self, disk: DiskCache | None = None) -> None:
+        self.disk = disk
         self.manifests: _Cache[tuple[ManifestEntry, ...]] = _Cache(CACHED_BYTES, _entries_bytes)
         self.columns: _Cache[EntryColumns] = _Cache(CACHED_BYTES, lambda columns: columns.size_bytes)
         self.lists: _Cache[tuple[ManifestFile, ...]] = _Cache(CACHED_BYTES, _list_bytes)
@@ -219,13 +222,27 @@ class Manifests:
             elif _entry_count(manifest) >= FEWEST_ENTRIES:
                 with suppress(FormatError, NotFoundError):
                     columns[name] = SidecarColumns(partial(self._open_sidecar, manifest))
-        missing = [manifest.file_name for manifest in manifests if manifest.file_name not in columns]
-        decoded = decode_manifests((self._describe(name), self._read(name)) for name in missing)
-        return columns | dict(zip(missing, decoded, strict=True))
+        missing = [manifest for manifest in manifests if manifest.file_name not in columns]
+        decoded = decode_manifests((self._describe(one.file_name), self._read(one.file_name)) for one in missing)
+        for manifest, entries in zip(missing, decoded, strict=True):
+            columns[manifest.file_name] = entries
+            self._keep(entries, manifest)
+        return columns
 
     def _open_sidecar(self, manifest: ManifestFile) -> pq.ParquetFile:
-        data = self._files.read(manifest_path(sidecar_name(manifest.file_name)))
-        return open_sidecar(data, manifest.file_name, _entry_count(manifest))
+        name, count = manifest.file_name, _entry_count(manifest)
+        disk = self._decoded.disk
+        if disk is not None and (kept := disk.get(self._describe(name))) is not None:
+            with suppress(FormatError):
+                return open_sidecar(kept, name, count)
+        return open_sidecar(self._files.read(manifest_path(sidecar_name(name))), name, count)
+
+    def _keep(self, entries: EntryColumns, manifest: ManifestFile) -> None:
+        """Keep the columns of a manifest without a sidecar on this machine."""
+        if self._decoded.disk is None or len(entries) < FEWEST_ENTRIES or self._bounds is None:
+            return
+        if (sidecar := encode_sidecar(entries, manifest.file_name, self._bounds(entries))) is not None:
+            self._decoded.disk.put(self._describe(manifest.file_name), sidecar)
 
     # -- writing
 

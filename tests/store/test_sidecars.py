@@ -100,6 +100,26 @@ def test_plans_are_the_same_with_without_and_with_other_sidecars(
     assert check_table(ts.open_table(table.location).context) == ()
 
 
+def test_columns_of_a_table_without_sidecars_are_kept_on_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = create(tmp_path / "t", "append")
+    fill(table)
+    for path in sidecars(table):
+        path.unlink()
+    monkeypatch.setenv("TABLESTORE_CACHE_DIR", "off")
+    expected = list(plans(table))
+    monkeypatch.setenv("TABLESTORE_CACHE_DIR", str(tmp_path / "cache"))
+    assert list(plans(table)) == expected
+    decoded = []
+    decode = manifests_module.decode_manifests
+    monkeypatch.setattr(manifests_module, "decode_manifests", lambda some: decode(decoded.append(one[0]) or one for one in some))
+    assert list(plans(table)) == expected and decoded == [], "a second process starts warm"
+    for path in (tmp_path / "cache").iterdir():
+        path.write_bytes(path.read_bytes()[:-9])
+    assert list(plans(table)) == expected and decoded, "damaged"
+    count = len(decoded)
+    assert list(plans(table)) == expected and len(decoded) == count, "and kept anew"
+
+
 def test_expiry_and_orphan_removal_know_them(tmp_path: Path) -> None:
     table = create(tmp_path, "keyed")
     fill(table)

@@ -1,0 +1,68 @@
+"""Keeps bytes that can be had again in a folder of this machine, so that the next process has them without the store.
+
+Each entry is a file that is named after its key and never changes; those that were not read for longest go first. Any number of
+processes use one folder: an entry is written beside its place and renamed. Whoever reads one checks it, as it would a foreign file.
+What goes wrong with the folder is not an error: then nothing is kept.
+"""
+
+import hashlib
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+MOST_BYTES = 2 * 1024**3
+CACHE_DIR_VARIABLE = "TABLESTORE_CACHE_DIR"
+_OFF = ("", "off")
+_PART = ".part"
+
+
+class DiskCache:
+    """A folder of at most ``most_bytes``."""
+
+    def __init__(self, folder: Path, most_bytes: int = MOST_BYTES) -> None:
+        self._folder, self._most_bytes = folder, most_bytes
+
+    def get(self, key: str) -> bytes | None:
+        """The bytes of an entry; None if it is not there."""
+        path = self._path(key)
+        with suppress(OSError):
+            data = path.read_bytes()
+            # The clean-up goes by it.
+            os.utime(path)
+            return data
+        return None
+
+    def put(self, key: str, data: bytes) -> None:
+        """Keep an entry; others go, if they are too many."""
+        with suppress(OSError):
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with NamedTemporaryFile(dir=self._folder, suffix=_PART, delete=False) as part:
+                part.write(data)
+            os.replace(part.name, self._path(key))
+            self._make_room()
+
+    def _make_room(self) -> None:
+        entries = [(entry.stat(), entry.path) for entry in os.scandir(self._folder) if entry.is_file(follow_symlinks=False)]
+        used = sum(stat.st_size for stat, _ in entries)
+        for stat, path in sorted(entries, key=lambda entry: entry[0].st_mtime_ns):
+            if used <= self._most_bytes:
+                return
+            os.unlink(path)
+            used -= stat.st_size
+
+    def _path(self, key: str) -> Path:
+        return self._folder / hashlib.sha256(key.encode()).hexdigest()
+
+
+def user_cache(environ: Mapping[str, str] = os.environ) -> DiskCache | None:
+    """The cache of this user: in the folder that ``TABLESTORE_CACHE_DIR`` names, else in that of the system for caches. None where
+    the variable is empty or ``off``, and where there is no such folder."""
+    if (chosen := environ.get(CACHE_DIR_VARIABLE)) is not None:
+        return None if chosen in _OFF else DiskCache(Path(chosen))
+    if base := environ.get("XDG_CACHE_HOME") or environ.get("LOCALAPPDATA"):
+        return DiskCache(Path(base) / "tablestore" / "manifests")
+    if home := environ.get("HOME"):
+        return DiskCache(Path(home) / ".cache" / "tablestore" / "manifests")
+    return None
