@@ -17,8 +17,9 @@ import numpy.typing as npt
 from tablestore.errors import NotFoundError
 from tablestore.format.manifest.avro import CODEC
 from tablestore.format.manifest.datafile import DataFileMeta
-from tablestore.format.manifest.entrycolumns import EntryColumns, decode_manifests
+from tablestore.format.manifest.entrycolumns import EntryColumns, Places, decode_manifests
 from tablestore.format.manifest.indexmanifest import IndexEntry, decode_index_manifest, encode_index_manifest
+from tablestore.format.manifest.livecolumns import IDENTITY_COLUMNS, live_places
 from tablestore.format.manifest.liveset import live_entries
 from tablestore.format.manifest.manifestfile import ManifestEntry, decode_manifest, encode_manifest, entry_bytes
 from tablestore.format.manifest.manifestlist import ManifestFile, decode_manifest_list, encode_manifest_list, summarise
@@ -140,19 +141,24 @@ class Manifests:
     def matching(self, manifests: Sequence[ManifestFile], keeps: Keeps) -> Iterator[tuple[ManifestEntry, ...]]:
         """The entries of each manifest, of large ones only those that ``keeps`` is true for. Memory: the columns of some manifests
         at a time, beside the cache."""
-        large = [self._describe(m.file_name) for m in manifests if m.num_added + m.num_deleted > _FEW_ENTRIES]
+        for part in self._loaded(manifests):
+            yield part if isinstance(part, tuple) else part.take(np.flatnonzero(keeps(part))).entries()
+
+    def _loaded(self, manifests: Sequence[ManifestFile]) -> Iterator[tuple[ManifestEntry, ...] | EntryColumns]:
+        """The entries of each manifest: of a small one as objects, of a large one as columns."""
+        large = [self._describe(m.file_name) for m in manifests if _is_large(m)]
         held = {place: columns for place in large if (columns := self._decoded.columns.get(place)) is not None}
         missing = [(place, place.rpartition("/")[2]) for place in large if place not in held]
         decoded = decode_manifests((place, self._read(name)) for place, name in missing)
         for manifest in manifests:
-            if manifest.num_added + manifest.num_deleted <= _FEW_ENTRIES:
+            if not _is_large(manifest):
                 yield self.read_manifest(manifest.file_name)
                 continue
             place = self._describe(manifest.file_name)
             if (columns := held.get(place)) is None:
                 columns = next(decoded)
                 self._decoded.columns.put(place, columns)
-            yield columns.take(np.flatnonzero(keeps(columns))).entries()
+            yield columns
 
     def read_index(self, snapshot: Snapshot) -> tuple[IndexEntry, ...]:
         """The live index files of a snapshot."""
@@ -182,6 +188,39 @@ class Manifests:
             return []
         groups = (self.read_manifest(manifest.file_name) for manifest in self.all_manifests(snapshot))
         return list(live_entries(groups).values())
+
+    def live_columns(self, snapshot: Snapshot | None, names: Sequence[str]) -> EntryColumns:
+        """The columns ``names`` of every live file of a snapshot, in the order they were added. Memory: these columns, and of each
+        entry what identifies its file, about 150 bytes."""
+        manifests = () if snapshot is None else self.all_manifests(snapshot)
+        if not any(map(_is_large, manifests)):
+            groups = (self.read_manifest(manifest.file_name) for manifest in manifests)
+            return EntryColumns.of(live_entries(groups).values(), names)
+        columns = (*IDENTITY_COLUMNS, *(name for name in names if name not in IDENTITY_COLUMNS))
+        parts = [
+            EntryColumns.of(part, columns) if isinstance(part, tuple) else part.select(columns) for part in self._loaded(manifests)
+        ]
+        entries = EntryColumns.concat(parts)
+        places = live_places(entries, lambda repeated: self._entries_at(manifests, repeated))
+        return entries.select(names).take(places)
+
+    def live_in(self, snapshot: Snapshot | None, wanted: Callable[[tuple[bytes, int]], bool]) -> list[ManifestEntry]:
+        """The live files of a snapshot in the partitions and buckets that ``wanted`` is true for."""
+        if snapshot is None:
+            return []
+        groups = self.matching(self.all_manifests(snapshot), lambda columns: columns.in_places(wanted))
+        chosen = ((entry for entry in group if wanted((entry.partition, entry.bucket))) for group in groups)
+        return list(live_entries(chosen).values())
+
+    def _entries_at(self, manifests: Sequence[ManifestFile], places: Places) -> list[ManifestEntry]:
+        """The entries at these places among those of all manifests."""
+        entries: list[ManifestEntry] = []
+        start = 0
+        for part in self._loaded(manifests):
+            here = places[(places >= start) & (places < start + len(part))] - start
+            entries += [part[place] for place in here] if isinstance(part, tuple) else part.take(here).entries()
+            start += len(part)
+        return entries
 
     # -- writing
 
@@ -250,6 +289,10 @@ class Manifests:
 
     def _describe(self, name: str) -> str:
         return f"{self._files.root_uri}/{manifest_path(name)}"
+
+
+def _is_large(manifest: ManifestFile) -> bool:
+    return manifest.num_added + manifest.num_deleted > _FEW_ENTRIES
 
 
 def _parts(entries: Sequence[ManifestEntry]) -> Iterator[Sequence[ManifestEntry]]:

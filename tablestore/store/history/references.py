@@ -13,8 +13,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from tablestore.errors import NotFoundError
-from tablestore.format.manifest.liveset import live_entries
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.paths import BRANCH_DIR, BRANCH_PREFIX, MAIN_BRANCH
 from tablestore.format.snapshot import Snapshot
@@ -171,11 +173,15 @@ class Needs:
         """The data files that are live in one snapshot."""
         if self.wanted is not None and not self.wanted:
             return
-        groups = (
-            (entry for entry in self.manifests.read_manifest(manifest.file_name) if self._is_wanted(entry))
-            for manifest in self.manifests.all_manifests(snapshot)
-        )
-        self._keep(live_entries(groups).values())
+        live = self.manifests.live_columns(snapshot, ("file_name", "extra_files"))
+        names, extra_files = live.column("file_name"), live.column("extra_files")
+        if self.wanted is not None:
+            wanted = pa.array(self.wanted, pa.string())
+            has_wanted = pc.is_in(names, wanted).to_numpy(zero_copy_only=False)
+            has_wanted[pc.list_parent_indices(extra_files).filter(pc.is_in(pc.list_flatten(extra_files), wanted))] = True
+            names, extra_files = names.filter(pa.array(has_wanted)), extra_files.filter(pa.array(has_wanted))
+        self.data.update(names.to_pylist())
+        self.data.update(pc.list_flatten(extra_files).to_pylist())
 
     def _add_entries(self, manifest_list: str) -> None:
         if manifest_list in self._seen or (self.wanted is not None and not self.wanted):
