@@ -6,7 +6,7 @@ what it wrote: no other commit can have used those names.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Generic, TypeVar
@@ -21,7 +21,7 @@ from tablestore.format.manifest.entrycolumns import EntryColumns, Places, decode
 from tablestore.format.manifest.indexmanifest import IndexEntry, decode_index_manifest, encode_index_manifest
 from tablestore.format.manifest.livecolumns import IDENTITY_COLUMNS, live_places
 from tablestore.format.manifest.liveset import live_entries
-from tablestore.format.manifest.manifestfile import ManifestEntry, decode_manifest, encode_manifest, entry_bytes
+from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry, decode_manifest, encode_manifest, entry_bytes
 from tablestore.format.manifest.manifestlist import ManifestFile, decode_manifest_list, encode_manifest_list, summarise
 from tablestore.format.paths import (
     MANIFEST_DIR,
@@ -197,20 +197,36 @@ class Manifests:
             groups = (self.read_manifest(manifest.file_name) for manifest in manifests)
             return EntryColumns.of(live_entries(groups).values(), names)
         columns = (*IDENTITY_COLUMNS, *(name for name in names if name not in IDENTITY_COLUMNS))
-        parts = [
-            EntryColumns.of(part, columns) if isinstance(part, tuple) else part.select(columns) for part in self._loaded(manifests)
-        ]
-        entries = EntryColumns.concat(parts)
+        entries = EntryColumns.concat([self._columns_of(part, columns) for part in self._loaded(manifests)])
         places = live_places(entries, lambda repeated: self._entries_at(manifests, repeated))
         return entries.select(names).take(places)
 
+    def added_columns(self, manifest_list: str, names: Sequence[str]) -> EntryColumns:
+        """The columns ``names`` of all files that the manifests of a list add. Memory: as :meth:`live_columns`."""
+        columns = ("kind", *(name for name in names if name != "kind"))
+        parts = [self._columns_of(part, columns) for part in self._loaded(self.read_list(manifest_list))]
+        entries = EntryColumns.concat([EntryColumns.of((), columns), *parts])
+        return entries.select(names).take(np.flatnonzero(entries.numbers("kind") == EntryKind.ADD))
+
     def live_in(self, snapshot: Snapshot | None, wanted: Callable[[tuple[bytes, int]], bool]) -> list[ManifestEntry]:
         """The live files of a snapshot in the partitions and buckets that ``wanted`` is true for."""
-        if snapshot is None:
-            return []
-        groups = self.matching(self.all_manifests(snapshot), lambda columns: columns.in_places(wanted))
-        chosen = ((entry for entry in group if wanted((entry.partition, entry.bucket))) for group in groups)
-        return list(live_entries(chosen).values())
+        return self._live_where(
+            snapshot, lambda columns: columns.in_places(wanted), lambda entry: wanted((entry.partition, entry.bucket))
+        )
+
+    def live_named(self, snapshot: Snapshot | None, names: Collection[str]) -> list[ManifestEntry]:
+        """The live files of a snapshot of these names."""
+        return self._live_where(
+            snapshot, lambda columns: columns.is_in("file_name", names), lambda entry: entry.file.file_name in names
+        )
+
+    def _live_where(self, snapshot: Snapshot | None, keeps: Keeps, wanted: Callable[[ManifestEntry], bool]) -> list[ManifestEntry]:
+        groups = self.matching(self.all_manifests(snapshot), keeps) if snapshot is not None else ()
+        return list(live_entries(filter(wanted, group) for group in groups).values())
+
+    @staticmethod
+    def _columns_of(part: tuple[ManifestEntry, ...] | EntryColumns, names: Sequence[str]) -> EntryColumns:
+        return EntryColumns.of(part, names) if isinstance(part, tuple) else part.select(names)
 
     def _entries_at(self, manifests: Sequence[ManifestFile], places: Places) -> list[ManifestEntry]:
         """The entries at these places among those of all manifests."""

@@ -124,6 +124,8 @@ def check(table: Table, rng: random.Random) -> None:
         places = {(entry.partition, entry.bucket) for entry in live if rng.random() < 0.5}
         chosen = [entry for entry in live if (entry.partition, entry.bucket) in places]
         assert context.manifests.live_in(snapshot, places.__contains__) == chosen
+        assert context.manifests.live_named(snapshot, {entry.file.file_name for entry in chosen}) == chosen
+    assert table.scan().count() == table.scan().to_arrow().num_rows
     check_listings(table, context.manifests.live(context.snapshots.latest()))
 
 

@@ -9,7 +9,7 @@ serialised rows that the manifest has (see :mod:`tablestore.format.rowcolumns`).
 Memory: about 350 bytes for an entry with bounds of four columns, where its objects take 1.3 KiB.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -116,6 +116,12 @@ class EntryColumns:
     def take(self, places: Places) -> "EntryColumns":
         """The entries at ``places``, in that order."""
         return EntryColumns(self.table.take(pa.array(places)))
+
+    def is_in(self, name: str, values: Collection[str]) -> npt.NDArray[np.bool_]:
+        """True for each entry whose text in one column is one of ``values``."""
+        texts = pa.array(list(values), pa.string())
+        mask: npt.NDArray[np.bool_] = pc.is_in(self.column(name), texts).to_numpy(zero_copy_only=False)
+        return mask
 
     def in_places(self, wanted: Callable[[tuple[bytes, int]], bool]) -> npt.NDArray[np.bool_]:
         """True for each entry of a partition and bucket that ``wanted`` is true for. It is called once for each."""

@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.errors import NotFoundError
-from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
+from tablestore.format.manifest.entrycolumns import EntryColumns
+from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.paths import BRANCH_DIR, BRANCH_PREFIX, MAIN_BRANCH
 from tablestore.format.snapshot import Snapshot
 from tablestore.format.tagfile import Tag
@@ -173,8 +174,10 @@ class Needs:
         """The data files that are live in one snapshot."""
         if self.wanted is not None and not self.wanted:
             return
-        live = self.manifests.live_columns(snapshot, ("file_name", "extra_files"))
-        names, extra_files = live.column("file_name"), live.column("extra_files")
+        self._keep_columns(self.manifests.live_columns(snapshot, ("file_name", "extra_files")))
+
+    def _keep_columns(self, files: EntryColumns) -> None:
+        names, extra_files = files.column("file_name"), files.column("extra_files")
         if self.wanted is not None:
             wanted = pa.array(self.wanted, pa.string())
             has_wanted = pc.is_in(names, wanted).to_numpy(zero_copy_only=False)
@@ -187,7 +190,7 @@ class Needs:
         if manifest_list in self._seen or (self.wanted is not None and not self.wanted):
             return
         self._seen.add(manifest_list)
-        self._keep(e for e in self.manifests.entries(self.manifests.read_list(manifest_list)) if e.kind is EntryKind.ADD)
+        self._keep_columns(self.manifests.added_columns(manifest_list, ("file_name", "extra_files")))
 
     def _keep(self, entries: Iterable[ManifestEntry]) -> None:
         for entry in entries:
