@@ -1,13 +1,14 @@
-"""How do a plan and a commit cost by the number of files?
+"""How do a plan, a commit and the walks over all files cost by the number of files?
 
 The tables have no data: their manifests name files of 128 MiB in 365 partitions, each with its own range of ids, as a table of a
-million files would. Each plan is made by a fresh catalog, which has read no manifest; the small commit adds one file.
+million files would. Each plan and each walk is made by a fresh catalog, which has read no manifest. The small commit adds one file,
+and the oldest snapshot expires behind such a commit.
 """
 
 import random
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
@@ -41,6 +42,12 @@ SCHEMA = pa.schema(
         pa.field("name", pa.string()),
     ]
 )
+WALKS: dict[str, Callable[[ts.Table], object]] = {
+    "count": lambda table: table.scan().count(),
+    "partitions": lambda table: table.partitions(),
+    "files": lambda table: table.files(),
+    "system table of files": lambda table: sum(batch.num_rows for batch in table.system("files").to_batches()),
+}
 FILTERS = {"one partition": "day = DATE '2025-03-01'", "one id": "id = 1500", "all files": None}
 
 
@@ -61,6 +68,25 @@ def run(setting: Setting) -> None:
                 timings=setting.take_turns(cases),
             )
             setting.add(result)
+        for name, walk in WALKS.items():
+            cases = [Case(f"{size:,} files", lambda path=path, walk=walk: _walk(path, walk)) for size, path in tables.items()]  # type: ignore[misc]
+            result = Result(
+                name=name,
+                question="What does a walk over all files cost by their number?",
+                rows=sizes[-1],
+                base=cases[0].name,
+                timings=setting.take_turns(cases),
+            )
+            setting.add(result)
+        cases = [Case(f"{size:,} files", lambda path=path: _expire(path)) for size, path in tables.items()]  # type: ignore[misc]
+        result = Result(
+            name="expiry of one snapshot",
+            question="Does expiry cost what the snapshot deleted, however many files there are?",
+            rows=1,
+            base=cases[0].name,
+            timings=setting.take_turns(cases),
+        )
+        setting.add(result)
         cases = [Case(f"{size:,} files", lambda path=path: _commit(path)) for size, path in tables.items()]  # type: ignore[misc]
         result = Result(
             name="commit of one file",
@@ -135,6 +161,19 @@ def _plan(path: Path, text: str | None) -> Sample:
     context = ts.open_catalog(str(path)).table("default.files").context
     predicate = None if text is None else parse_filter(text, context.schema.fields)
     return stopwatch(lambda: plan_scan(context, context.snapshots.latest(), predicate))[0]
+
+
+def _walk(path: Path, walk: Callable[[ts.Table], object]) -> Sample:
+    table = ts.open_catalog(str(path)).table("default.files")
+    return stopwatch(lambda: walk(table))[0]
+
+
+def _expire(path: Path) -> Sample:
+    # Each time with a new snapshot, so that those with the files of the table stay.
+    _commit(path)
+    table = ts.open_catalog(str(path)).table("default.files")
+    retained = len(table.snapshots()) - 1
+    return stopwatch(lambda: table.expire_snapshots(retain_min=1, retain_max=retained))[0]
 
 
 def _commit(path: Path) -> Sample:

@@ -9,7 +9,7 @@ they are there and whole. Of manifests without one, those of other engines, the 
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,14 +26,16 @@ from tablestore.format.manifest.avro import CODEC
 from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.format.manifest.entrycolumns import (
     EntryColumns,
+    Places,
     StoredBounds,
     decode_manifests,
     decode_with_records,
     encode_records,
 )
 from tablestore.format.manifest.indexmanifest import IndexEntry, decode_index_manifest, encode_index_manifest
+from tablestore.format.manifest.livecolumns import IDENTITY_COLUMNS, live_places
 from tablestore.format.manifest.liveset import live_entries
-from tablestore.format.manifest.manifestfile import ManifestEntry, decode_manifest, encode_manifest, entry_bytes
+from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry, decode_manifest, encode_manifest, entry_bytes
 from tablestore.format.manifest.manifestlist import (
     ManifestFile,
     decode_manifest_list,
@@ -171,14 +173,19 @@ class Manifests:
     def matching(self, manifests: Sequence[ManifestFile], keeps: Keeps) -> Iterator[tuple[ManifestEntry, ...]]:
         """The entries of each manifest, of large ones only those that ``keeps`` is true for. Memory: the columns of some manifests
         at a time, beside the cache."""
+        for part in self._loaded(manifests):
+            yield part if isinstance(part, tuple) else part.take(np.flatnonzero(keeps(part))).entries()
+
+    def _loaded(self, manifests: Sequence[ManifestFile]) -> Iterator[tuple[ManifestEntry, ...] | EntryColumns]:
+        """The entries of each manifest: of a small one as objects, of a large one as columns."""
         for start in range(0, len(manifests), _MANIFESTS_AT_A_TIME):
             some = manifests[start : start + _MANIFESTS_AT_A_TIME]
-            columns_by_name = self._columns([manifest for manifest in some if _entry_count(manifest) > _FEW_ENTRIES])
+            columns_by_name = self._columns([manifest for manifest in some if _is_large(manifest)])
             for manifest in some:
                 if (columns := columns_by_name.pop(manifest.file_name, None)) is None:
                     yield self.read_manifest(manifest.file_name)
                     continue
-                yield columns.take(np.flatnonzero(keeps(columns))).entries()
+                yield columns
                 # What it was asked for stays with it.
                 columns.close()
                 self._decoded.columns.put(self._describe(manifest.file_name), columns)
@@ -211,6 +218,55 @@ class Manifests:
             return []
         groups = (self.read_manifest(manifest.file_name) for manifest in self.all_manifests(snapshot))
         return list(live_entries(groups).values())
+
+    def live_columns(self, snapshot: Snapshot | None, names: Sequence[str]) -> EntryColumns:
+        """The columns ``names`` of every live file of a snapshot, in the order of the manifests. Memory: these columns, and of each
+        entry what identifies its file, about 150 bytes."""
+        manifests = () if snapshot is None else self.all_manifests(snapshot)
+        if not any(map(_is_large, manifests)):
+            groups = (self.read_manifest(manifest.file_name) for manifest in manifests)
+            return EntryColumns.of(live_entries(groups).values(), names)
+        columns = (*IDENTITY_COLUMNS, *(name for name in names if name not in IDENTITY_COLUMNS))
+        entries = EntryColumns.concat([self._columns_of(part, columns) for part in self._loaded(manifests)])
+        places = live_places(entries, lambda repeated: self._entries_at(manifests, repeated))
+        return entries.select(names).take(places)
+
+    def added_columns(self, manifest_list: str, names: Sequence[str]) -> EntryColumns:
+        """The columns ``names`` of all files that the manifests of a list add. Memory: as :meth:`live_columns`."""
+        columns = ("kind", *(name for name in names if name != "kind"))
+        parts = [self._columns_of(part, columns) for part in self._loaded(self.read_list(manifest_list))]
+        entries = EntryColumns.concat([EntryColumns.of((), columns), *parts])
+        return entries.select(names).take(np.flatnonzero(entries.numbers("kind") == EntryKind.ADD))
+
+    def live_in(self, snapshot: Snapshot | None, wanted: Callable[[tuple[bytes, int]], bool]) -> list[ManifestEntry]:
+        """The live files of a snapshot in the partitions and buckets that ``wanted`` is true for."""
+        return self._live_where(
+            snapshot, lambda columns: columns.in_places(wanted), lambda entry: wanted((entry.partition, entry.bucket))
+        )
+
+    def live_named(self, snapshot: Snapshot | None, names: Collection[str]) -> list[ManifestEntry]:
+        """The live files of a snapshot of these names."""
+        return self._live_where(
+            snapshot, lambda columns: columns.is_in("file_name", names), lambda entry: entry.file.file_name in names
+        )
+
+    def _live_where(self, snapshot: Snapshot | None, keeps: Keeps, wanted: Callable[[ManifestEntry], bool]) -> list[ManifestEntry]:
+        groups = self.matching(self.all_manifests(snapshot), keeps) if snapshot is not None else ()
+        return list(live_entries(filter(wanted, group) for group in groups).values())
+
+    @staticmethod
+    def _columns_of(part: tuple[ManifestEntry, ...] | EntryColumns, names: Sequence[str]) -> EntryColumns:
+        return EntryColumns.of(part, names) if isinstance(part, tuple) else part.select(names)
+
+    def _entries_at(self, manifests: Sequence[ManifestFile], places: Places) -> list[ManifestEntry]:
+        """The entries at these places among those of all manifests."""
+        entries: list[ManifestEntry] = []
+        start = 0
+        for part in self._loaded(manifests):
+            here = places[(places >= start) & (places < start + len(part))] - start
+            entries += [part[place] for place in here] if isinstance(part, tuple) else part.take(here).entries()
+            start += len(part)
+        return entries
 
     def _columns(self, manifests: Sequence[ManifestFile]) -> dict[str, EntryColumns]:
         """The columns of these manifests by name: out of the cache, of their sidecars, or of the manifests themselves."""
@@ -336,6 +392,10 @@ class Manifests:
 
     def _describe(self, name: str) -> str:
         return f"{self._files.root_uri}/{manifest_path(name)}"
+
+
+def _is_large(manifest: ManifestFile) -> bool:
+    return manifest.num_added + manifest.num_deleted > _FEW_ENTRIES
 
 
 def _parts(entries: Sequence[ManifestEntry]) -> Iterator[Sequence[ManifestEntry]]:

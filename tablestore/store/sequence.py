@@ -63,8 +63,8 @@ class SequenceNumbers:
             if snapshot.commit_kind is CommitKind.APPEND:
                 foreign.append(snapshot)
             snapshot = self._snapshots.find(snapshot.id - 1) if snapshot.id > 1 else None
-        live = (entry.file for entry in self._manifests.live(latest))
-        return max(bound, max_sequence_number(live) + 1)
+        live = self._manifests.live_columns(latest, ("max_sequence_number",))
+        return max(bound, int(live.numbers("max_sequence_number").max(initial=-1)) + 1)
 
     def start(self) -> tuple[Snapshot | None, int]:
         """The state in which a writer begins: the newest snapshot, and the first number above it."""
@@ -106,7 +106,8 @@ class SequenceNumbers:
                 continue
             try:
                 added = [entry for entry in self._manifests.delta(snapshot) if entry.kind is EntryKind.ADD]
-                live = self._manifests.live(before)
+                places = {(entry.partition, entry.bucket) for entry in added}
+                live = self._manifests.live_in(before, places.__contains__)
             except NotFoundError:
                 continue  # expired meanwhile: what cannot be looked at must not fail the commit that looks
             outdated = pick_outdated(added, live, self._keys.overlap)

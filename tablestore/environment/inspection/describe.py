@@ -9,7 +9,9 @@ DESCRIBE EXTENDED t PARTITION (day = …)     partition file.path last-modified 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tablestore import options as opt
 from tablestore.environment.definition.databases import database_path
@@ -24,12 +26,11 @@ from tablestore.environment.session.session import Session, placing
 from tablestore.environment.source import Source
 from tablestore.errors import InvalidInputError, NotFoundError
 from tablestore.format.binaryrow import decode_row
-from tablestore.format.manifest.manifestfile import ManifestEntry
+from tablestore.format.manifest.entrycolumns import EntryColumns
 from tablestore.format.partitiontext import partition_dir
 from tablestore.options import TableOptions
 from tablestore.redaction import shown_options
 from tablestore.sql.statements.session import Describe
-from tablestore.store.datapaths import entry_directory
 from tablestore.table.system.systemtable import SystemTable
 from tablestore.table.table import Table
 from tablestore.types.typestring import quote_identifier
@@ -107,8 +108,7 @@ def _table_rows(session: Session, path: ObjectPath, table: Table, more: Details)
     yield "change-tracking", "Boolean", options.flag(opt.CHANGE_TRACKING)
     yield from more
     context = table.context.still_there()
-    entries = context.manifests.live(context.snapshots.latest())
-    yield from _files_rows(list(entries))
+    yield from _files_rows(context.manifests.live_columns(context.snapshots.latest(), ("creation_time_millis",)))
 
 
 def _partition_rows(table: Table, spec: Mapping[str, object], source: Source) -> Details:
@@ -122,8 +122,9 @@ def _partition_rows(table: Table, spec: Mapping[str, object], source: Source) ->
         )
     types = [field.type for field in schema.partition_fields]
     values = [spec[name] for name in table.partition_by]
-    entries = [e for e in context.manifests.live(context.snapshots.latest()) if decode_row(e.partition, types) == tuple(values)]
-    if not entries:
+    live = context.manifests.live_columns(context.snapshots.latest(), ("partition", "bucket", "creation_time_millis"))
+    entries = live.take(np.flatnonzero(live.in_partitions(lambda partition: decode_row(partition, types) == tuple(values))))
+    if not len(entries):
         shown = ", ".join(f"{name}={_text(value)}" for name, value in spec.items())
         raise NotFoundError(
             source.mark(f"table {table.name} has no partition ({shown})", source.word("PARTITION")), kind="no-such-partition"
@@ -131,13 +132,13 @@ def _partition_rows(table: Table, spec: Mapping[str, object], source: Source) ->
     # The spelling of SQL; the directory has its own.
     settings = context.settings
     yield "partition", "String", partition_dir(table.partition_by, types, values, settings.default_partition, legacy=False)
-    bucket = entry_directory(context.paths, entries[0], schema)
+    bucket = context.paths.bucket(decode_row(entries.column("partition")[0].as_py(), types), entries.column("bucket")[0].as_py())
     yield "file.path", "String", f"{table.location}/{bucket.rpartition('/')[0]}"
     yield from _files_rows(entries)
 
 
-def _files_rows(entries: list[ManifestEntry]) -> Details:
-    newest = max((entry.file.creation_time_millis or 0 for entry in entries), default=None)
+def _files_rows(entries: EntryColumns) -> Details:
+    newest = pc.max(entries.column("creation_time_millis")).as_py()
     # Files have the local time of their writer.
     yield "last-modified", "Timestamp", None if not newest else datetime.fromtimestamp(newest / 1000, UTC).replace(tzinfo=None)
     yield "num-files", "Integer", len(entries)

@@ -9,7 +9,7 @@ serialised rows that the manifest has (see :mod:`tablestore.format.rowcolumns`).
 Memory: about 350 bytes for an entry with bounds of four columns, where its objects take 1.3 KiB.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -36,7 +36,7 @@ from tablestore.format.manifest.manifestfile import (
 from tablestore.format.manifest.records import StoredColumn
 from tablestore.format.paths import verify_content_name
 from tablestore.format.stats import EMPTY_STATS, SimpleStats
-from tablestore.types.arrays import places_array
+from tablestore.types.arrays import numbers_of, places_array
 
 Places = npt.NDArray[np.int64]
 """Positions of entries."""
@@ -112,11 +112,17 @@ class EntryColumns:
         self.table = table
 
     @classmethod
-    def of(cls, entries: Iterable[ManifestEntry]) -> "EntryColumns":
-        """The columns of entries that are there as objects."""
+    def of(cls, entries: Iterable[ManifestEntry], names: Sequence[str] | None = None) -> "EntryColumns":
+        """The columns ``names`` (all) of entries that are there as objects."""
         entries = tuple(entries)
-        arrays = [pa.array([_value_of(entry, name) for entry in entries], _plain(type_)).cast(type_) for name, _, type_ in _COLUMNS]
-        return cls(pa.table(arrays, ENTRY_SCHEMA))
+        schema = ENTRY_SCHEMA if names is None else pa.schema([ENTRY_SCHEMA.field(name) for name in names])
+        arrays = [pa.array([_value_of(entry, f.name) for entry in entries], _plain(f.type)).cast(f.type) for f in schema]
+        return cls(pa.table(arrays, schema))
+
+    @classmethod
+    def concat(cls, parts: Sequence["EntryColumns"]) -> "EntryColumns":
+        """The entries of all parts, at least one, in order."""
+        return cls(pa.concat_tables([part.table for part in parts]))
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -135,12 +141,52 @@ class EntryColumns:
         """The bounds of a column, where they are stored beside the entries; None: they have to be read from the rows of bounds."""
         return None
 
+    def numbers(self, name: str) -> npt.NDArray[np.int64]:
+        """One column of numbers, none of which is null."""
+        return numbers_of(self.column(name))
+
+    def select(self, names: Sequence[str]) -> "EntryColumns":
+        """The columns ``names`` only."""
+        return EntryColumns(self.table.select(list(names)))
+
     def take(self, places: Places) -> "EntryColumns":
         """The entries at ``places``, in that order."""
         return EntryColumns(self.table.take(places_array(places)))
 
     def close(self) -> None:
         """Let go of what can be had again, which is none of it here."""
+
+    def is_in(self, name: str, values: Collection[str]) -> npt.NDArray[np.bool_]:
+        """True for each entry whose text in one column is one of ``values``."""
+        texts = pa.array(list(values), pa.string())
+        mask: npt.NDArray[np.bool_] = pc.is_in(self.column(name), texts).to_numpy(zero_copy_only=False)
+        return mask
+
+    def in_places(self, wanted: Callable[[tuple[bytes, int]], bool]) -> npt.NDArray[np.bool_]:
+        """True for each entry of a partition and bucket that ``wanted`` is true for. It is called once for each."""
+        places, which = self.groups("partition", "bucket")
+        kept = np.array([wanted(place) for place in places], np.bool_)
+        mask: npt.NDArray[np.bool_] = kept[which] if len(kept) else np.zeros(0, np.bool_)
+        return mask
+
+    def in_partitions(self, wanted: Callable[[bytes], bool]) -> npt.NDArray[np.bool_]:
+        """True for each entry of a partition that ``wanted`` is true for. It is called once for each."""
+        partitions = self.column("partition")
+        kept = np.array([wanted(partition) for partition in partitions.dictionary.to_pylist()], np.bool_)
+        mask: npt.NDArray[np.bool_] = kept[partitions.indices.to_numpy()] if len(kept) else np.zeros(0, np.bool_)
+        return mask
+
+    def groups(self, *names: str) -> tuple[list[Any], Places]:
+        """The distinct values of these columns (partitions, whole numbers) as tuples, in order; and which of these an entry has."""
+        codes = np.zeros(len(self), np.int64)
+        for name in names:
+            column = self.column(name)
+            numbers = _ranks(column) if pa.types.is_dictionary(column.type) else np.unique(column, return_inverse=True)[1]
+            # Dense after each column, so that it cannot overflow.
+            codes = np.unique(codes * (int(numbers.max(initial=0)) + 1) + numbers, return_inverse=True)[1]
+        first = np.unique(codes, return_index=True)[1]
+        values = [self.column(name).take(pa.array(first)).to_pylist() for name in names]
+        return list(zip(*values, strict=True)), codes
 
     def entries(self) -> tuple[ManifestEntry, ...]:
         """The entries as objects."""
@@ -317,6 +363,15 @@ def _plain_names(names: Any) -> Any:
     # A NUL, a slash or a backslash anywhere, no name, or one of dots alone.
     odd = pc.match_substring_regex(names, r"[/\\\x00]|^\.*$")
     return pc.and_(pc.invert(odd), pc.less_equal(pc.binary_length(names), _LONGEST_NAME))
+
+
+def _ranks(partitions: pa.DictionaryArray) -> Places:
+    """The rank of each entry's partition among them all."""
+    order = pc.sort_indices(partitions.dictionary).to_numpy()
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.arange(len(order))
+    ranked: Places = ranks[partitions.indices.to_numpy()]
+    return ranked
 
 
 def _plain(data_type: pa.DataType) -> pa.DataType:

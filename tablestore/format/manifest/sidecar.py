@@ -123,6 +123,14 @@ class SidecarColumns(EntryColumns):
             self._read_columns((low, high))
         return self._columns[low], self._columns[high]
 
+    def select(self, names: Sequence[str]) -> EntryColumns:
+        """The columns ``names`` only. Those that were not asked for before do not stay."""
+        held = {name: self._columns[name] for name in names if name in self._columns}
+        missing = [name for name in names if name not in held]
+        read = self._open().read(columns=missing) if missing else None
+        columns = {name: held[name] if read is None or name in held else _as_one(read.column(name)) for name in names}
+        return EntryColumns(pa.table(list(columns.values()), pa.schema([ENTRY_SCHEMA.field(name) for name in columns])))
+
     def take(self, places: Places) -> EntryColumns:
         """The entries at ``places``, in that order; only the groups of rows are read that they lie in."""
         group_of = np.searchsorted(self._group_ends, places, "right")

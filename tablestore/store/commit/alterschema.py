@@ -95,7 +95,7 @@ def was_written(context: TableContext) -> bool:
 
 def _has_files(context: TableContext, snapshot: Snapshot) -> bool:
     # A positive count is enough. A zero may be another engine's, so the files are read.
-    return snapshot.total_record_count > 0 or bool(context.manifests.live(snapshot))
+    return snapshot.total_record_count > 0 or len(context.manifests.live_columns(snapshot, ("kind",))) > 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -357,7 +357,9 @@ class Committer:
         if latest is None or not new_entries or self.schemas.option_is_constant(BUCKET.key):
             return
         replaced = {entry.identity for entry in deletes}
-        staying = (entry for entry in self.manifests.live(latest) if entry.identity not in replaced)
+        partitions = {entry.partition for entry in new_entries}
+        live = self.manifests.live_in(latest, lambda place: place[0] in partitions)
+        staying = (entry for entry in live if entry.identity not in replaced)
         check_buckets(new_entries, staying, table=self.files.root_uri)
 
     def _delta(
@@ -379,7 +381,10 @@ class Committer:
         delta = _Delta(deletes=deletes, message=message, index=None if changed == index else changed, index_before=index)
         check_own_delta(delta.entries, table=table)
         if deletes or message.compact_after or changes:
-            live = self.manifests.live(latest)
+            # A file is in conflict with others of its bucket only.
+            places = {(entry.partition, entry.bucket) for entry in delta.entries}
+            places |= {(change.partition, change.bucket) for change in changes}
+            live = self.manifests.live_in(latest, places.__contains__)
             check_vectors(changes, delta.entries, live, table=table)
             check_deletes(deletes, live, latest=latest, table=table)
             if self.is_keyed:

@@ -19,6 +19,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from tablestore.clock import Clock
 from tablestore.errors import CommitOutcomeUnknown, NotFoundError, StorageError, TablestoreError
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
@@ -151,7 +154,8 @@ class SnapshotPublisher:
 
     def _in_history_of(self, latest: Snapshot, entries: Sequence[ManifestEntry]) -> bool:
         added_names = _added_names(entries)
-        return bool(added_names) and any(entry.file.file_name in added_names for entry in self.manifests.live(latest))
+        live = self.manifests.live_columns(latest, ("file_name",))
+        return bool(pc.any(pc.is_in(live.column("file_name"), pa.array(added_names, pa.string()))).as_py())
 
     def _in_base_of(self, successor: Snapshot, entries: Sequence[ManifestEntry]) -> bool:
         # Its lists may expire while they are read. NotFoundError decides nothing: the caller looks again.

@@ -17,8 +17,14 @@ late) stays with all that it names, because its committer has yet to learn of th
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow.compute as pc
 
 from tablestore.errors import NotFoundError, TablestoreError
+from tablestore.format.manifest.entrycolumns import EntryColumns
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.paths import STATISTICS_DIR, index_path, manifest_path, snapshot_path
 from tablestore.format.snapshot import BATCH_IDENTIFIER, Snapshot
@@ -345,11 +351,15 @@ class _Expiry:
             deleted: dict[str, ManifestEntry] = {}
             # Metadata is gone only if an earlier run removed it, after the data.
             with suppress(NotFoundError):
-                for entry in self._manifests.delta(snapshot):
-                    if entry.kind is EntryKind.DELETE:
-                        deleted[entry.file.file_name] = entry
-                    else:
-                        deleted.pop(entry.file.file_name, None)
+                # Of large manifests, only DELETEs and what follows them under the same name: most commits only add.
+                for entries in self._manifests.matching(
+                    self._manifests.read_list(snapshot.delta_manifest_list), partial(_with_names_deleted, before=deleted)
+                ):
+                    for entry in entries:
+                        if entry.kind is EntryKind.DELETE:
+                            deleted[entry.file.file_name] = entry
+                        else:
+                            deleted.pop(entry.file.file_name, None)
             dead.update(deleted)
         return dead
 
@@ -383,6 +393,12 @@ class _Expiry:
         ids = changelogs.ids()
         if ids:
             changelogs.write_hints(earliest=ids[0], latest=ids[-1])
+
+
+def _with_names_deleted(entries: EntryColumns, before: Mapping[str, ManifestEntry]) -> npt.NDArray[np.bool_]:
+    """True for each entry of a file name that a DELETE here, or ``before``, names."""
+    deleted = entries.column("file_name").filter(pc.equal(entries.column("kind"), int(EntryKind.DELETE)))
+    return entries.is_in("file_name", {*before, *deleted.to_pylist()})
 
 
 def consumers_alive_since(context: TableContext) -> int | None:

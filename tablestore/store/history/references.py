@@ -13,9 +13,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from tablestore.errors import NotFoundError
-from tablestore.format.manifest.liveset import live_entries
-from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
+from tablestore.format.manifest.entrycolumns import EntryColumns
+from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.paths import BRANCH_DIR, BRANCH_PREFIX, MAIN_BRANCH
 from tablestore.format.snapshot import Snapshot
 from tablestore.format.tagfile import Tag
@@ -171,17 +174,23 @@ class Needs:
         """The data files that are live in one snapshot."""
         if self.wanted is not None and not self.wanted:
             return
-        groups = (
-            (entry for entry in self.manifests.read_manifest(manifest.file_name) if self._is_wanted(entry))
-            for manifest in self.manifests.all_manifests(snapshot)
-        )
-        self._keep(live_entries(groups).values())
+        self._keep_columns(self.manifests.live_columns(snapshot, ("file_name", "extra_files")))
+
+    def _keep_columns(self, files: EntryColumns) -> None:
+        names, extra_files = files.column("file_name"), files.column("extra_files")
+        if self.wanted is not None:
+            wanted = pa.array(self.wanted, pa.string())
+            has_wanted = pc.is_in(names, wanted).to_numpy(zero_copy_only=False)
+            has_wanted[pc.list_parent_indices(extra_files).filter(pc.is_in(pc.list_flatten(extra_files), wanted))] = True
+            names, extra_files = names.filter(pa.array(has_wanted)), extra_files.filter(pa.array(has_wanted))
+        self.data.update(names.to_pylist())
+        self.data.update(pc.list_flatten(extra_files).to_pylist())
 
     def _add_entries(self, manifest_list: str) -> None:
         if manifest_list in self._seen or (self.wanted is not None and not self.wanted):
             return
         self._seen.add(manifest_list)
-        self._keep(e for e in self.manifests.entries(self.manifests.read_list(manifest_list)) if e.kind is EntryKind.ADD)
+        self._keep_columns(self.manifests.added_columns(manifest_list, ("file_name", "extra_files")))
 
     def _keep(self, entries: Iterable[ManifestEntry]) -> None:
         for entry in entries:

@@ -109,7 +109,7 @@ def _rewrite(context: TableContext, log: ChangeLog, partition: bytes) -> None:
 
 def _look(context: TableContext, snapshot: Snapshot | None, partition: bytes) -> tuple[list[ManifestEntry], _Seen]:
     """The live files of a partition, and what must be the same when they are replaced."""
-    entries = [entry for entry in context.manifests.live(snapshot) if entry.partition == partition]
+    entries = context.manifests.live_in(snapshot, lambda place: place[0] == partition)
     index = context.manifests.read_index(snapshot) if snapshot is not None else ()
     marks = tuple(sorted((entry for entry in index if entry.partition == partition), key=lambda entry: entry.file_name))
     return entries, (frozenset(entry.identity for entry in entries), marks)

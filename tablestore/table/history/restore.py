@@ -208,7 +208,7 @@ def _pointer(branch: str | None, target: Snapshot) -> str:
 
 def _bring_schemas(context: TableContext, branch: BranchMetadata, target: Snapshot) -> None:
     """Publish the schemas that files of the branch use and main lacks. Raises ConflictError if main has others of these ids."""
-    used = {entry.file.schema_id for entry in context.manifests.live(target)} | {target.schema_id}
+    used = {target.schema_id, *context.manifests.live_columns(target, ("schema_id",)).numbers("schema_id").tolist()}
     main_ids = set(context.schemas.ids())
     for schema_id in sorted(branch.schemas.ids()):
         if schema_id > max(used):

@@ -20,6 +20,7 @@ from tablestore.lazy import extra, lazy
 from tablestore.names import did_you_mean, names_of
 from tablestore.options import is_materialized
 from tablestore.store.context import TableContext
+from tablestore.store.scan.filecounts import count_files
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.scan.splits import ScanPlan, Split, plan_scan
 from tablestore.timepoint import TimePoint, utc_text
@@ -223,6 +224,8 @@ class Scan(ArrowSource):
         """The number of rows, reading no more columns than that needs."""
         context, most = self._context, self._limit
         check_filled(self._snapshot, context.schema, context.files.root_uri)
+        if self._snapshot is not None and self._predicate is None and self._wanted is None and most is None:
+            return self._counted(self._snapshot)
         if self._knows_counts and not any(s.deletions for s in self.plan.splits):
             count = sum(file.row_count for file in self.plan.files)
             return count if most is None else min(count, most)
@@ -230,6 +233,20 @@ class Scan(ArrowSource):
         with context.reading():
             batches = (batch for split in self.plan.splits for batch in reader.read(split))
             return sum(batch.num_rows for batch in (batches if most is None else _first(batches, most)))
+
+    def _counted(self, snapshot: Snapshot) -> int:
+        """The number of all rows, of which only those are read whose files do not tell how many they are."""
+        context = self._context
+        with context.reading():
+            counts = count_files(context, snapshot)
+            if not counts.to_read:
+                # Manifests may have come out of a cache.
+                context.still_there()
+                return counts.rows
+            plan = plan_scan(context, snapshot, wanted=lambda entry: (entry.partition, entry.bucket) in counts.to_read)
+            reader = SplitReader.of(context, (), None)
+            rows: int = sum(batch.num_rows for split in plan.splits for batch in reader.read(split))
+            return counts.rows + rows
 
     @property
     def _knows_counts(self) -> bool:

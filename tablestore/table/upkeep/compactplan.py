@@ -38,9 +38,8 @@ def live_buckets(
     """The buckets of a snapshot that hold files, by partition and number; ``wanted`` chooses among them."""
     accepts = wanted if callable(wanted) else (lambda place: True) if wanted is None else wanted.__contains__
     entries_by_bucket: dict[BucketId, list[ManifestEntry]] = defaultdict(list)
-    for entry in context.manifests.live(snapshot):
-        if entry.bucket != POSTPONE_BUCKET and accepts((entry.partition, entry.bucket)):
-            entries_by_bucket[entry.partition, entry.bucket].append(entry)
+    for entry in context.manifests.live_in(snapshot, lambda place: place[1] != POSTPONE_BUCKET and accepts(place)):
+        entries_by_bucket[entry.partition, entry.bucket].append(entry)
     deleted = context.deletion_vectors(snapshot).deleted_counts() if context.settings.deletion_vectors else {}
     return {
         place: BucketFiles(

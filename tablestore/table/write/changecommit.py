@@ -78,7 +78,7 @@ def commit_change(
 def matches_in(context: TableContext, snapshot: Snapshot, removed: RemovedRows) -> Iterator[MatchedRows]:
     """The removed rows file by file. Raises StalePlan for a file that is not in the snapshot, InvalidInputError for a position that
     a file does not have."""
-    live = {entry.file.file_name: entry for entry in context.manifests.live(snapshot)}
+    live = {entry.file.file_name: entry for entry in context.manifests.live_named(snapshot, frozenset(removed.files))}
     where = f"snapshot {snapshot.id} of table {context.files.root_uri}"
     for name, positions in removed.items():
         entry = live.get(name)

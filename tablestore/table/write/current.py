@@ -64,7 +64,7 @@ def settled(context: TableContext, latest: Snapshot | None) -> Snapshot | None:
     Rows of level 0 count although readers of some tables skip it: a row must not be changed because its old version matches. So
     they are compacted first.
     """
-    if context.settings.skips_level_zero and any(entry.file.level == 0 for entry in context.manifests.live(latest)):
+    if context.settings.skips_level_zero and (context.manifests.live_columns(latest, ("level",)).numbers("level") == 0).any():
         compact_level_zero(context)
         raise StalePlan(f"table {context.files.root_uri} had rows in level 0, which readers skip")
     return latest

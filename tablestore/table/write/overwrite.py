@@ -77,7 +77,8 @@ def commit_overwrite(
         matches = {entry.partition for entry in message.entries}.__contains__
 
     def plan_deletes(latest: Snapshot | None) -> Sequence[ManifestEntry]:
-        return [replace(e, kind=EntryKind.DELETE) for e in context.manifests.live(latest) if matches(e.partition)]
+        live = context.manifests.live_in(latest, lambda place: matches(place[0]))
+        return [replace(entry, kind=EntryKind.DELETE) for entry in live]
 
     return commit_message(context, log, message, overwriting(plan_deletes=plan_deletes, replaces=matches), origin)
 

@@ -1,0 +1,77 @@
+"""Folds the columns of manifests into the entries that are live, as :mod:`tablestore.format.manifest.liveset` folds objects.
+
+Most file names occur once: such an ADD is live, such a DELETE is a tombstone. Only entries whose names occur again are put in
+order of their identity, where each is compared with its neighbours.
+
+Memory: the names of all entries, and 40 bytes for each of them.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.format.manifest.entrycolumns import EntryColumns, Places
+from tablestore.format.manifest.liveset import live_entries
+from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
+
+IDENTITY_COLUMNS = ("kind", "partition", "bucket", "level", "file_name", "extra_files", "embedded_index", "external_path")
+"""The columns that say of which file an entry speaks, and whether it is added or deleted."""
+
+# No file name has one.
+_SEPARATOR = "/"
+Repeated = Callable[[Places], Sequence[ManifestEntry]]
+
+
+def live_places(entries: EntryColumns, repeated: Repeated, *, whole: bool = True) -> Places:
+    """The places of the live entries, in order. ``entries``: those of all manifests, in order. ``whole``: no ADD was left out.
+    ``repeated``: the entries at some places as objects. Raises FormatError if an identity is added twice, from ``repeated``."""
+    is_add = entries.numbers("kind") == EntryKind.ADD
+    names = entries.column("file_name").dictionary_encode()
+    codes = names.indices.to_numpy()
+    again = np.flatnonzero(np.bincount(codes, minlength=len(names.dictionary))[codes] > 1)
+    if not len(again):
+        return np.flatnonzero(is_add)
+    order = again[np.lexsort(_identities(entries, codes, again))]
+    # By identity, and in the order of the manifests where that is the same (the sort is stable).
+    is_first = np.ones(len(order), np.bool_)
+    for values in _identities(entries, codes, order):
+        is_first[1:] &= values[1:] == values[:-1]
+    is_first[1:] = ~is_first[1:]
+    adds = is_add[order]
+    after_add = np.zeros(len(order), np.bool_)
+    after_add[1:] = adds[:-1] & ~is_first[1:]
+    is_tombstone = ~adds & ~after_add
+    after_tombstone = np.zeros(len(order), np.bool_)
+    after_tombstone[1:] = is_tombstone[:-1] & ~is_first[1:]
+    contradicts = adds & (after_add | after_tombstone if whole else after_add)
+    if contradicts.any():
+        names_again = np.isin(codes, codes[order[contradicts]])
+        live_entries([repeated(np.flatnonzero(names_again))], whole=whole)
+    is_last = np.ones(len(order), np.bool_)
+    is_last[:-1] = is_first[1:]
+    is_live = is_add.copy()
+    is_live[again] = False
+    is_live[order[adds & is_last]] = True
+    return np.flatnonzero(is_live)
+
+
+def _identities(entries: EntryColumns, names: npt.NDArray[np.int32], places: Places) -> list[npt.NDArray[np.int64]]:
+    """The parts of the identities at ``places`` as numbers: the same numbers for the same values."""
+    here = entries.take(places)
+    return [
+        _codes(here.column("external_path")),
+        _codes(here.column("embedded_index")),
+        _codes(pc.fill_null(pc.binary_join(here.column("extra_files"), _SEPARATOR), "")),
+        here.numbers("level"),
+        here.numbers("bucket"),
+        _codes(here.column("partition").cast(pa.binary())),
+        names[places].astype(np.int64),
+    ]
+
+
+def _codes(values: pa.Array) -> npt.NDArray[np.int64]:
+    numbers: npt.NDArray[np.int64] = values.dictionary_encode(null_encoding="encode").indices.to_numpy().astype(np.int64)
+    return numbers

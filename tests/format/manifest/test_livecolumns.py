@@ -1,0 +1,99 @@
+"""The live set of columns is that of objects: the same entries in the same order, or the same error."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tablestore.errors import FormatError
+from tablestore.format.binaryrow import EMPTY_ROW
+from tablestore.format.manifest.datafile import DataFileMeta
+from tablestore.format.manifest.entrycolumns import EntryColumns, Places
+from tablestore.format.manifest.livecolumns import IDENTITY_COLUMNS, live_places
+from tablestore.format.manifest.liveset import live_entries
+from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
+from tablestore.format.stats import EMPTY_STATS
+
+FILE = DataFileMeta(
+    file_name="a.parquet",
+    file_size=10,
+    row_count=1,
+    min_key=EMPTY_ROW,
+    max_key=EMPTY_ROW,
+    key_stats=EMPTY_STATS,
+    value_stats=EMPTY_STATS,
+    min_sequence_number=0,
+    max_sequence_number=0,
+    schema_id=0,
+    level=0,
+)
+PARTITIONS = (EMPTY_ROW, EMPTY_ROW + bytes(8))
+
+
+def entry(kind: EntryKind, partition: int, bucket: int, **file: object) -> ManifestEntry:
+    return ManifestEntry(
+        kind=kind,
+        partition=PARTITIONS[partition],
+        bucket=bucket,
+        total_buckets=2,
+        file=replace(FILE, **file),  # type: ignore[arg-type]
+    )
+
+
+entries = st.builds(
+    entry,
+    st.sampled_from(EntryKind),
+    st.integers(0, 1),
+    st.integers(-2, 1),
+    file_name=st.sampled_from(["a.parquet", "b.parquet", "c.parquet", "d.parquet"]),
+    level=st.integers(0, 1),
+    extra_files=st.sampled_from([(), ("a.index",), ("a.index", "b.index")]),
+    embedded_index=st.sampled_from([None, b"", b"x"]),
+    external_path=st.sampled_from([None, "", "s3://elsewhere/a"]),
+)
+
+
+def assert_same(parts: Sequence[Sequence[ManifestEntry]], *, whole: bool) -> None:
+    columns = EntryColumns.concat([EntryColumns.of(part, IDENTITY_COLUMNS) for part in parts])
+    together = [entry for part in parts for entry in part]
+
+    def at(places: Places) -> list[ManifestEntry]:
+        return [together[place] for place in places]
+
+    expected = outcome(lambda: list(live_entries(parts, whole=whole).values()))
+    assert outcome(lambda: [together[place] for place in live_places(columns, at, whole=whole)]) == expected
+
+
+def outcome(fold: Callable[[], list[ManifestEntry]]) -> list[ManifestEntry] | str:
+    """The live entries, or the kind of the error."""
+    try:
+        return fold()
+    except FormatError as error:
+        return error.kind
+
+
+@settings(max_examples=300)
+@given(st.lists(st.lists(entries, max_size=12), min_size=1, max_size=4), st.booleans())
+def test_any_entries(parts: list[list[ManifestEntry]], whole: bool) -> None:
+    assert_same(parts, whole=whole)
+
+
+@settings(max_examples=300)
+@given(st.lists(st.tuples(st.sampled_from(EntryKind), st.integers(0, 1), st.integers(0, 1)), max_size=12), st.booleans())
+def test_few_identities(steps: list[tuple[EntryKind, int, int]], whole: bool) -> None:
+    """Files that are added and deleted again and again, over some manifests."""
+    together = [entry(kind, 0, 0, level=level, file_name=f"{name}.parquet") for kind, level, name in steps]
+    assert_same([together[:3], together[3:]], whole=whole)
+
+
+def test_entries_of_partitions_and_buckets() -> None:
+    together = [entry(EntryKind.ADD, n % 2, n % 3 - 1, file_name=f"{n}.parquet") for n in range(12)]
+    columns = EntryColumns.concat([EntryColumns.of(together[:5]), EntryColumns.of(together[5:])])
+    groups, which = columns.groups("partition", "bucket")
+    assert groups == sorted({(one.partition, one.bucket) for one in together})
+    assert [groups[place] for place in which] == [(one.partition, one.bucket) for one in together]
+    mask = columns.in_places(lambda place: place[0] == PARTITIONS[1] and place[1] >= 0)
+    assert [bool(one) for one in mask] == [one.partition == PARTITIONS[1] and one.bucket >= 0 for one in together]
+    assert EntryColumns.of(()).groups("partition", "bucket")[0] == []
+    assert len(EntryColumns.of(()).in_places(lambda place: True)) == 0
