@@ -6,7 +6,7 @@ what it wrote: no other commit can have used those names.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Generic, TypeVar
@@ -19,8 +19,8 @@ from tablestore.format.manifest.avro import CODEC
 from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.format.manifest.entrycolumns import EntryColumns, decode_manifests
 from tablestore.format.manifest.indexmanifest import IndexEntry, decode_index_manifest, encode_index_manifest
-from tablestore.format.manifest.liveset import live_entries
-from tablestore.format.manifest.manifestfile import ManifestEntry, decode_manifest, encode_manifest, entry_bytes
+from tablestore.format.manifest.liveset import Entries, fold_entries, live_entries
+from tablestore.format.manifest.manifestfile import FileIdentity, ManifestEntry, decode_manifest, encode_manifest, entry_bytes
 from tablestore.format.manifest.manifestlist import ManifestFile, decode_manifest_list, encode_manifest_list, summarise
 from tablestore.format.paths import (
     MANIFEST_DIR,
@@ -33,6 +33,7 @@ from tablestore.format.paths import (
 from tablestore.format.snapshot import Snapshot
 from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore
+from tablestore.memo import RecentlyUsed
 from tablestore.types.datatypes import DataType
 
 V = TypeVar("V")
@@ -46,6 +47,9 @@ CACHED_BYTES = 256 * 1024 * 1024
 _OBJECT_BYTES = 1_100
 # Manifests of fewer entries are read as objects: they are small, and read again and again.
 _FEW_ENTRIES = 1_000
+# Lists of at most so many entries are folded once; one is looked for that lacks at most so many of the manifests.
+_MOST_FOLDED, _MOST_NEW = 2_000, 4
+_MOST_FOLDS, _MOST_ENTRIES = 128, 64_000
 
 
 class _Cache(Generic[V]):
@@ -82,6 +86,7 @@ class DecodedManifests:
         self.manifests: _Cache[tuple[ManifestEntry, ...]] = _Cache(CACHED_BYTES, _entries_bytes)
         self.columns: _Cache[EntryColumns] = _Cache(CACHED_BYTES, lambda columns: columns.size_bytes)
         self.lists: _Cache[tuple[ManifestFile, ...]] = _Cache(CACHED_BYTES, _list_bytes)
+        self.folds: RecentlyUsed[tuple[Entries, Entries]] = RecentlyUsed(_entries_of, most=_MOST_FOLDS, most_weight=_MOST_ENTRIES)
 
 
 @dataclass(kw_only=True)
@@ -180,8 +185,24 @@ class Manifests:
         """Every live file of a snapshot. Memory: all its entries, about 1.5 KiB each."""
         if snapshot is None:
             return []
-        groups = (self.read_manifest(manifest.file_name) for manifest in self.all_manifests(snapshot))
-        return list(live_entries(groups).values())
+        return list(self.live_of(self.all_manifests(snapshot)).values())
+
+    def live_of(self, manifests: Sequence[ManifestFile]) -> Mapping[FileIdentity, ManifestEntry]:
+        """The live files of a list of manifests, base before delta. Of few files they are kept: most lists are one that was folded
+        lately, and a manifest or two behind it."""
+        if sum(manifest.num_added + manifest.num_deleted for manifest in manifests) > _MOST_FOLDED:
+            return live_entries(self.read_manifest(manifest.file_name) for manifest in manifests)
+        names = tuple(self._describe(manifest.file_name) for manifest in manifests)
+        return self._decoded.folds.find(names, lambda: self._folded(names, manifests))[0]
+
+    def _folded(self, names: tuple[str, ...], manifests: Sequence[ManifestFile]) -> tuple[Entries, Entries]:
+        onto, start = None, len(names)
+        while onto is None and start > max(len(names) - _MOST_NEW, 0):
+            start -= 1
+            onto = self._decoded.folds.get(names[:start])
+        if onto is None:
+            start = 0
+        return fold_entries((self.read_manifest(manifest.file_name) for manifest in manifests[start:]), onto=onto)
 
     # -- writing
 
@@ -263,6 +284,10 @@ def _parts(entries: Sequence[ManifestEntry]) -> Iterator[Sequence[ManifestEntry]
         size += weight
     if start < len(entries):
         yield entries[start:]
+
+
+def _entries_of(fold: tuple[Entries, Entries]) -> int:
+    return sum(map(len, fold))
 
 
 def _entries_bytes(entries: tuple[ManifestEntry, ...]) -> int:

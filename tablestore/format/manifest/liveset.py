@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from tablestore.errors import FormatError
 from tablestore.format.manifest.manifestfile import EntryKind, FileIdentity, ManifestEntry
 
+Entries = dict[FileIdentity, ManifestEntry]
+
 
 def live_entries(groups: Iterable[Iterable[ManifestEntry]], *, whole: bool = True) -> dict[FileIdentity, ManifestEntry]:
     """The ADDs that no later DELETE removes, by identity, in the order they were added; ``groups``: the entries of each manifest,
@@ -20,12 +22,11 @@ def live_entries(groups: Iterable[Iterable[ManifestEntry]], *, whole: bool = Tru
 
 
 def fold_entries(
-    groups: Iterable[Iterable[ManifestEntry]], *, whole: bool = True
-) -> tuple[dict[FileIdentity, ManifestEntry], dict[FileIdentity, ManifestEntry]]:
+    groups: Iterable[Iterable[ManifestEntry]], *, whole: bool = True, onto: tuple[Entries, Entries] | None = None
+) -> tuple[Entries, Entries]:
     """Folds entries into (live ADDs, DELETEs without an ADD): together the entries of a merged manifest of these, DELETEs
-    first."""
-    live: dict[FileIdentity, ManifestEntry] = {}
-    tombstones: dict[FileIdentity, ManifestEntry] = {}
+    first. ``onto``: the same of the manifests before them; it stays as it is."""
+    live, tombstones = ({}, {}) if onto is None else map(dict, onto)
     for entries in groups:
         for entry in entries:
             identity = entry.identity

@@ -206,6 +206,8 @@ def net_changes(changes: pa.Table) -> pa.Table:
     if len(weights) == 0 or abs(int(weights.sum())) == len(weights):
         return changes
     rows, first, net = _sums(changes)
+    if len(net) == len(weights):
+        return changes
     net_rows = rows.take(pa.array(np.repeat(first, np.abs(net))))
     return net_rows.append_column(changes.schema.field(WEIGHT), pa.array(np.repeat(np.sign(net), np.abs(net)), pa.int32()))
 
@@ -217,6 +219,8 @@ def added_up(changes: pa.Table) -> pa.Table:
         return changes
     rows, first, net = _sums(changes, one_zero=True)
     kept = np.flatnonzero(net)
+    if len(kept) == changes.num_rows:
+        return rows.append_column(WEIGHT, pa.array(net))
     return rows.take(pa.array(first[kept])).append_column(WEIGHT, pa.array(net[kept]))
 
 

@@ -31,7 +31,6 @@ from enum import Enum, auto
 
 from tablestore import options as opt
 from tablestore.format.manifest.datafile import DataFileMeta
-from tablestore.format.manifest.liveset import live_entries
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.options import TableOptions
@@ -293,11 +292,8 @@ def _replaced_rows(delta: Sequence[ManifestEntry], snapshot: Snapshot) -> tuple[
 def _base(snapshot: Snapshot, manifests: Manifests, touched: Iterable[ManifestEntry]) -> Buckets:
     """The files that were live before the commit, of the buckets that it touched."""
     places = {(entry.partition, entry.bucket) for entry in touched}
-    groups = (
-        [entry for entry in manifests.read_manifest(manifest.file_name) if (entry.partition, entry.bucket) in places]
-        for manifest in manifests.read_list(snapshot.base_manifest_list)
-    )
-    return _by_bucket(live_entries(groups).values())
+    live = manifests.live_of(manifests.read_list(snapshot.base_manifest_list)).values()
+    return _by_bucket(entry for entry in live if (entry.partition, entry.bucket) in places)
 
 
 def _changes_buckets(delta: Iterable[ManifestEntry]) -> bool:
