@@ -19,7 +19,7 @@ from tablestore.format.manifest.avro import CODEC
 from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.format.manifest.entrycolumns import EntryColumns, decode_manifests
 from tablestore.format.manifest.indexmanifest import IndexEntry, decode_index_manifest, encode_index_manifest
-from tablestore.format.manifest.liveset import Entries, fold_entries, live_entries
+from tablestore.format.manifest.liveset import Fold, fold_entries, live_entries
 from tablestore.format.manifest.manifestfile import FileIdentity, ManifestEntry, decode_manifest, encode_manifest, entry_bytes
 from tablestore.format.manifest.manifestlist import ManifestFile, decode_manifest_list, encode_manifest_list, summarise
 from tablestore.format.paths import (
@@ -34,6 +34,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore
 from tablestore.memo import RecentlyUsed
+from tablestore.store.snapshots import parent_uuid
 from tablestore.types.datatypes import DataType
 
 V = TypeVar("V")
@@ -86,7 +87,7 @@ class DecodedManifests:
         self.manifests: _Cache[tuple[ManifestEntry, ...]] = _Cache(CACHED_BYTES, _entries_bytes)
         self.columns: _Cache[EntryColumns] = _Cache(CACHED_BYTES, lambda columns: columns.size_bytes)
         self.lists: _Cache[tuple[ManifestFile, ...]] = _Cache(CACHED_BYTES, _list_bytes)
-        self.folds: RecentlyUsed[tuple[Entries, Entries]] = RecentlyUsed(_entries_of, most=_MOST_FOLDS, most_weight=_MOST_ENTRIES)
+        self.folds: RecentlyUsed[Fold] = RecentlyUsed(_entries_of, most=_MOST_FOLDS, most_weight=_MOST_ENTRIES)
 
 
 @dataclass(kw_only=True)
@@ -188,21 +189,39 @@ class Manifests:
         return list(self.live_of(self.all_manifests(snapshot)).values())
 
     def live_of(self, manifests: Sequence[ManifestFile]) -> Mapping[FileIdentity, ManifestEntry]:
-        """The live files of a list of manifests, base before delta. Of few files they are kept: most lists are one that was folded
-        lately, and a manifest or two behind it."""
+        """The live files of a list of manifests, base before delta."""
         if sum(manifest.num_added + manifest.num_deleted for manifest in manifests) > _MOST_FOLDED:
             return live_entries(self.read_manifest(manifest.file_name) for manifest in manifests)
-        names = tuple(self._describe(manifest.file_name) for manifest in manifests)
-        return self._decoded.folds.find(names, lambda: self._folded(names, manifests))[0]
+        return self._fold(manifests)[0]
 
-    def _folded(self, names: tuple[str, ...], manifests: Sequence[ManifestFile]) -> tuple[Entries, Entries]:
-        onto, start = None, len(names)
-        while onto is None and start > max(len(names) - _MOST_NEW, 0):
-            start -= 1
-            onto = self._decoded.folds.get(names[:start])
-        if onto is None:
-            start = 0
-        return fold_entries((self.read_manifest(manifest.file_name) for manifest in manifests[start:]), onto=onto)
+    def live_before(self, snapshot: Snapshot, delta: Sequence[ManifestEntry]) -> Mapping[FileIdentity, ManifestEntry]:
+        """The files that were live before the commit of a snapshot, whose entries are ``delta``. Whoever goes from snapshot to
+        snapshot reads the base list of the first one: those of the others say the same."""
+        parent = parent_uuid(snapshot)
+        fold = None if parent is None else self._decoded.folds.get((self.location, parent))
+        if fold is None:
+            manifests = self.read_list(snapshot.base_manifest_list)
+            if sum(manifest.num_added + manifest.num_deleted for manifest in manifests) > _MOST_FOLDED:
+                return live_entries(self.read_manifest(manifest.file_name) for manifest in manifests)
+            fold = self._fold(manifests)
+        before = fold
+        if snapshot.uuid is not None and len(before[0]) + len(delta) <= _MOST_FOLDED:
+            self._decoded.folds.find((self.location, snapshot.uuid), lambda: fold_entries([delta], onto=before))
+        return before[0]
+
+    def _fold(self, manifests: Sequence[ManifestFile]) -> Fold:
+        """Few entries folded, and kept: most lists are one that was folded lately, and a manifest or two behind it."""
+        names = tuple(self._describe(manifest.file_name) for manifest in manifests)
+
+        def fold() -> Fold:
+            for start in range(len(names) - 1, max(len(names) - _MOST_NEW, 0) - 1, -1):
+                if (onto := self._decoded.folds.get(names[:start])) is not None:
+                    break
+            else:
+                start, onto = 0, None
+            return fold_entries((self.read_manifest(manifest.file_name) for manifest in manifests[start:]), onto=onto)
+
+        return self._decoded.folds.find(names, fold)
 
     # -- writing
 
@@ -286,7 +305,7 @@ def _parts(entries: Sequence[ManifestEntry]) -> Iterator[Sequence[ManifestEntry]
         yield entries[start:]
 
 
-def _entries_of(fold: tuple[Entries, Entries]) -> int:
+def _entries_of(fold: Fold) -> int:
     return sum(map(len, fold))
 
 

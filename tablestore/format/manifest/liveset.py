@@ -12,6 +12,8 @@ from tablestore.errors import FormatError
 from tablestore.format.manifest.manifestfile import EntryKind, FileIdentity, ManifestEntry
 
 Entries = dict[FileIdentity, ManifestEntry]
+Fold = tuple[Entries, Entries]
+"""Live ADDs, and DELETEs without an ADD."""
 
 
 def live_entries(groups: Iterable[Iterable[ManifestEntry]], *, whole: bool = True) -> dict[FileIdentity, ManifestEntry]:
@@ -21,9 +23,7 @@ def live_entries(groups: Iterable[Iterable[ManifestEntry]], *, whole: bool = Tru
     return fold_entries(groups, whole=whole)[0]
 
 
-def fold_entries(
-    groups: Iterable[Iterable[ManifestEntry]], *, whole: bool = True, onto: tuple[Entries, Entries] | None = None
-) -> tuple[Entries, Entries]:
+def fold_entries(groups: Iterable[Iterable[ManifestEntry]], *, whole: bool = True, onto: Fold | None = None) -> Fold:
     """Folds entries into (live ADDs, DELETEs without an ADD): together the entries of a merged manifest of these, DELETEs
     first. ``onto``: the same of the manifests before them; it stays as it is."""
     live, tombstones = ({}, {}) if onto is None else map(dict, onto)
