@@ -37,7 +37,7 @@ def value_codes(array: pa.Array) -> Codes:
 
 def row_codes(columns: Sequence[pa.ChunkedArray]) -> Codes:
     """Numbers rows as :func:`value_codes` numbers values; they have one column at least."""
-    rows, parts = len(columns[0]), []
+    rows, parts = len(columns[0]), list[npt.NDArray[np.generic]]()
     for column in columns:
         codes = value_codes(one_chunk(column))
         if np.array_equal(codes, np.arange(rows)):
