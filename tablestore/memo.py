@@ -47,6 +47,11 @@ class RecentlyUsed(Generic[_T]):
         """The number of values that are kept."""
         return len(self._values)
 
+    def get(self, key: Hashable) -> _T | None:
+        """The value of a key, None if there is none."""
+        with self._lock:
+            return self._values.get(key)
+
     def find(self, key: Hashable, make: Callable[[], _T]) -> _T:
         """The value that ``make`` made when it was first asked for by this key, or makes now. What it raises is not kept."""
         with self._lock:

@@ -16,8 +16,10 @@ from tablestore.format.binaryrow import decode_row
 from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.lsm.keys import key_at, plain_columns
 from tablestore.types.arrowtypes import to_arrow_type
-from tablestore.types.datatypes import DataType, Field
+from tablestore.types.datatypes import INTEGER_ROOTS, TEXT_ROOTS, AtomicType, DataType, Field
 from tablestore.types.filter.predicate import to_scalar
+
+_PLAIN_ROOTS = INTEGER_ROOTS | TEXT_ROOTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +51,24 @@ def comparable_key(values: Sequence[object]) -> tuple[tuple[int, Any], ...]:
 def row_bound(key: bytes, fields: Sequence[Field]) -> tuple[int | bytes, ...]:
     """A serialised key in the form in which the plain columns of rows compare."""
     values = decode_row(key, [field.type for field in fields])
+    if all(_has_plain_form(field.type) for field in fields) and None not in values:
+        # The plain form of whole numbers and of text is at hand.
+        return tuple(part for value, field in zip(values, fields, strict=True) for part in _plain_form(value, field.type))
     # One key of metadata. Arrow takes some values (nanoseconds with a zone) only as scalars.
     columns = [
         pa.nulls(1, to_arrow_type(field.type)) if value is None else pa.repeat(to_scalar(value, to_arrow_type(field.type)), 1)
         for value, field in zip(values, fields, strict=True)
     ]
     return key_at(plain_columns(columns, [field.type.nullable for field in fields]), 0)
+
+
+def _has_plain_form(kind: DataType) -> bool:
+    return isinstance(kind, AtomicType) and kind.root in _PLAIN_ROOTS
+
+
+def _plain_form(value: Any, kind: DataType) -> tuple[int | bytes, ...]:
+    plain = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
+    return (1, plain) if kind.nullable else (plain,)
 
 
 def _comparable(value: object) -> object:

@@ -201,7 +201,8 @@ def _reported(job_id: str, report: RefreshReport, verified: VerifyReport | None)
         "missing": None if verified is None else verified.missing,
         "extra": None if verified is None else verified.extra,
     }
-    return Result(pa.Table.from_pylist([row], schema=REFRESH_SCHEMA), kind="snapshot", snapshot=report.snapshot)
+    columns = [pa.array([row[column.name]], column.type) for column in REFRESH_SCHEMA]
+    return Result(pa.Table.from_arrays(columns, schema=REFRESH_SCHEMA), kind="snapshot", snapshot=report.snapshot)
 
 
 def _drop_all(session: Session, catalog: str, database: str) -> None:

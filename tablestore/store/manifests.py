@@ -9,7 +9,7 @@ they are there and whole. Of manifests without one, those of other engines, the 
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -34,8 +34,15 @@ from tablestore.format.manifest.entrycolumns import (
 )
 from tablestore.format.manifest.indexmanifest import IndexEntry, decode_index_manifest, encode_index_manifest
 from tablestore.format.manifest.livecolumns import IDENTITY_COLUMNS, live_places
-from tablestore.format.manifest.liveset import live_entries
-from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry, decode_manifest, encode_manifest, entry_bytes
+from tablestore.format.manifest.liveset import Fold, fold_entries, live_entries
+from tablestore.format.manifest.manifestfile import (
+    EntryKind,
+    FileIdentity,
+    ManifestEntry,
+    decode_manifest,
+    encode_manifest,
+    entry_bytes,
+)
 from tablestore.format.manifest.manifestlist import (
     ManifestFile,
     decode_manifest_list,
@@ -56,6 +63,8 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.ids import Ids
 from tablestore.io.diskcache import DiskCache
 from tablestore.io.filestore import FileStore
+from tablestore.memo import RecentlyUsed
+from tablestore.store.snapshots import parent_uuid
 from tablestore.types.datatypes import DataType
 
 V = TypeVar("V")
@@ -73,6 +82,9 @@ _OBJECT_BYTES = 1_100
 _FEW_ENTRIES = 1_000
 # Enough to decode the blocks of many side by side; the bytes of so many are held at a time.
 _MANIFESTS_AT_A_TIME = 8
+# Lists of at most so many entries are folded once; one is looked for that lacks at most so many of the manifests.
+_MOST_FOLDED, _MOST_NEW = 2_000, 4
+_MOST_FOLDS, _MOST_ENTRIES = 128, 64_000
 
 
 class _Cache(Generic[V]):
@@ -113,6 +125,7 @@ class DecodedManifests:
         self.manifests: _Cache[tuple[ManifestEntry, ...]] = _Cache(CACHED_BYTES, _entries_bytes)
         self.columns: _Cache[EntryColumns] = _Cache(CACHED_BYTES, lambda columns: columns.size_bytes)
         self.lists: _Cache[tuple[ManifestFile, ...]] = _Cache(CACHED_BYTES, _list_bytes)
+        self.folds: RecentlyUsed[Fold] = RecentlyUsed(_entries_of, most=_MOST_FOLDS, most_weight=_MOST_ENTRIES)
 
 
 @dataclass(kw_only=True)
@@ -216,16 +229,49 @@ class Manifests:
         """Every live file of a snapshot. Memory: all its entries, about 1.5 KiB each."""
         if snapshot is None:
             return []
-        groups = (self.read_manifest(manifest.file_name) for manifest in self.all_manifests(snapshot))
-        return list(live_entries(groups).values())
+        return list(self.live_of(self.all_manifests(snapshot)).values())
+
+    def live_of(self, manifests: Sequence[ManifestFile]) -> Mapping[FileIdentity, ManifestEntry]:
+        """The live files of a list of manifests, base before delta."""
+        if sum(map(_entry_count, manifests)) > _MOST_FOLDED:
+            return live_entries(self.read_manifest(manifest.file_name) for manifest in manifests)
+        return self._fold(manifests)[0]
+
+    def live_before(self, snapshot: Snapshot, delta: Sequence[ManifestEntry]) -> Mapping[FileIdentity, ManifestEntry]:
+        """The files that were live before the commit of a snapshot, whose entries are ``delta``. Whoever goes from snapshot to
+        snapshot reads the base list of the first one: those of the others say the same."""
+        parent = parent_uuid(snapshot)
+        fold = None if parent is None else self._decoded.folds.get((self.location, parent))
+        if fold is None:
+            manifests = self.read_list(snapshot.base_manifest_list)
+            if sum(map(_entry_count, manifests)) > _MOST_FOLDED:
+                return live_entries(self.read_manifest(manifest.file_name) for manifest in manifests)
+            fold = self._fold(manifests)
+        before = fold
+        if snapshot.uuid is not None and len(before[0]) + len(delta) <= _MOST_FOLDED:
+            self._decoded.folds.find((self.location, snapshot.uuid), lambda: fold_entries([delta], onto=before))
+        return before[0]
+
+    def _fold(self, manifests: Sequence[ManifestFile]) -> Fold:
+        """Few entries folded, and kept: most lists are one that was folded lately, and a manifest or two behind it."""
+        names = tuple(self._describe(manifest.file_name) for manifest in manifests)
+
+        def fold() -> Fold:
+            for start in range(len(names) - 1, max(len(names) - _MOST_NEW, 0) - 1, -1):
+                if (onto := self._decoded.folds.get(names[:start])) is not None:
+                    break
+            else:
+                start, onto = 0, None
+            return fold_entries((self.read_manifest(manifest.file_name) for manifest in manifests[start:]), onto=onto)
+
+        return self._decoded.folds.find(names, fold)
 
     def live_columns(self, snapshot: Snapshot | None, names: Sequence[str]) -> EntryColumns:
         """The columns ``names`` of every live file of a snapshot, in the order of the manifests. Memory: these columns, and of each
         entry what identifies its file, about 150 bytes."""
         manifests = () if snapshot is None else self.all_manifests(snapshot)
         if not any(map(_is_large, manifests)):
-            groups = (self.read_manifest(manifest.file_name) for manifest in manifests)
-            return EntryColumns.of(live_entries(groups).values(), names)
+            return EntryColumns.of(self.live_of(manifests).values(), names)
         columns = (*IDENTITY_COLUMNS, *(name for name in names if name not in IDENTITY_COLUMNS))
         entries = EntryColumns.concat([self._columns_of(part, columns) for part in self._loaded(manifests)])
         places = live_places(entries, lambda repeated: self._entries_at(manifests, repeated))
@@ -251,8 +297,10 @@ class Manifests:
         )
 
     def _live_where(self, snapshot: Snapshot | None, keeps: Keeps, wanted: Callable[[ManifestEntry], bool]) -> list[ManifestEntry]:
-        groups = self.matching(self.all_manifests(snapshot), keeps) if snapshot is not None else ()
-        return list(live_entries(filter(wanted, group) for group in groups).values())
+        manifests = () if snapshot is None else self.all_manifests(snapshot)
+        if not any(map(_is_large, manifests)):
+            return list(filter(wanted, self.live_of(manifests).values()))
+        return list(live_entries(filter(wanted, group) for group in self.matching(manifests, keeps)).values())
 
     @staticmethod
     def _columns_of(part: tuple[ManifestEntry, ...] | EntryColumns, names: Sequence[str]) -> EntryColumns:
@@ -395,7 +443,7 @@ class Manifests:
 
 
 def _is_large(manifest: ManifestFile) -> bool:
-    return manifest.num_added + manifest.num_deleted > _FEW_ENTRIES
+    return _entry_count(manifest) > _FEW_ENTRIES
 
 
 def _parts(entries: Sequence[ManifestEntry]) -> Iterator[Sequence[ManifestEntry]]:
@@ -421,6 +469,10 @@ def metadata_names(manifests: Iterable[ManifestFile]) -> Iterator[str]:
 
 def _entry_count(manifest: ManifestFile) -> int:
     return manifest.num_added + manifest.num_deleted
+
+
+def _entries_of(fold: Fold) -> int:
+    return sum(map(len, fold))
 
 
 def _entries_bytes(entries: tuple[ManifestEntry, ...]) -> int:

@@ -15,6 +15,7 @@ metadata survives casts.
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -149,9 +150,18 @@ class _Counter:
 
 
 def _part(name: str, data_type: DataType, *, nullable: bool | None = None) -> pa.Field:
+    make = _atomic_part if isinstance(data_type, AtomicType) else _new_part
+    return make(name, data_type, data_type.nullable if nullable is None else nullable)
+
+
+def _new_part(name: str, data_type: DataType, nullable: bool) -> pa.Field:
     arrow_type = to_arrow_type(data_type)
     metadata = {TYPE_KEY: type_to_sql(data_type).encode()} if _loses_detail(data_type, arrow_type) else None
-    return pa.field(name, arrow_type, data_type.nullable if nullable is None else nullable, metadata)
+    return pa.field(name, arrow_type, nullable, metadata)
+
+
+# The same columns are asked for with each file, each batch and each commit.
+_atomic_part = lru_cache(maxsize=1024)(_new_part)
 
 
 def _loses_detail(data_type: DataType, arrow_type: pa.DataType) -> bool:

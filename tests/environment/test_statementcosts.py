@@ -172,3 +172,30 @@ def test_a_refresh_reads_each_snapshot_of_its_source_once_and_its_target_as_ofte
     for paths in rounds:
         of_source = [path for path in paths if path.startswith("t/snapshot/snapshot-")]
         assert len(set(of_source)) == len(of_source), paths
+
+
+def test_a_refresh_of_what_another_process_wrote_reads_what_is_new_of_its_source(
+    env: ts.TableEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env.execute_sql(
+        "CREATE MATERIALIZED TABLE m (PRIMARY KEY (id) NOT ENFORCED) AS SELECT id, price * 2 AS p FROM t WHERE price > 0"
+    )
+    warehouse = Path(env.catalog().table("default.t").location).parents[1]
+    other, read = ts.open_catalog(str(warehouse)).table("default.t"), LocalFileStore.read
+    rounds: list[list[str]] = []
+
+    def counted(self: LocalFileStore, path: str, *arguments: Any, **options: Any) -> bytes:
+        rounds[-1].append(f"{self.root_uri}/{path}".partition("default.db/")[2])
+        return read(self, path, *arguments, **options)
+
+    for number in range(WARM_UP + ROUNDS):
+        other.upsert(pa.table({"id": [number], "price": [number + 0.5], "item": ["a"]}, schema=SCHEMA))
+        rounds.append([])
+        monkeypatch.setattr(LocalFileStore, "read", counted)
+        env.execute_sql("ALTER MATERIALIZED TABLE m REFRESH")
+        monkeypatch.setattr(LocalFileStore, "read", read)
+        assert env.execute_sql(f"SELECT p FROM m WHERE id = {number}").to_arrow()["p"].to_pylist() == [2 * number + 1.0]
+    fewest = min(rounds[WARM_UP:], key=len)
+    # Of the source a list and a manifest, both of the new snapshot.
+    assert sum(path.startswith("t/manifest/") for path in fewest) == 2
+    assert len(fewest) <= 14, fewest

@@ -11,6 +11,10 @@ from collections.abc import Iterable
 from tablestore.errors import FormatError
 from tablestore.format.manifest.manifestfile import EntryKind, FileIdentity, ManifestEntry
 
+Entries = dict[FileIdentity, ManifestEntry]
+Fold = tuple[Entries, Entries]
+"""Live ADDs, and DELETEs without an ADD."""
+
 
 def live_entries(groups: Iterable[Iterable[ManifestEntry]], *, whole: bool = True) -> dict[FileIdentity, ManifestEntry]:
     """The ADDs that no later DELETE removes, by identity, in the order they were added; ``groups``: the entries of each manifest,
@@ -19,13 +23,10 @@ def live_entries(groups: Iterable[Iterable[ManifestEntry]], *, whole: bool = Tru
     return fold_entries(groups, whole=whole)[0]
 
 
-def fold_entries(
-    groups: Iterable[Iterable[ManifestEntry]], *, whole: bool = True
-) -> tuple[dict[FileIdentity, ManifestEntry], dict[FileIdentity, ManifestEntry]]:
+def fold_entries(groups: Iterable[Iterable[ManifestEntry]], *, whole: bool = True, onto: Fold | None = None) -> Fold:
     """Folds entries into (live ADDs, DELETEs without an ADD): together the entries of a merged manifest of these, DELETEs
-    first."""
-    live: dict[FileIdentity, ManifestEntry] = {}
-    tombstones: dict[FileIdentity, ManifestEntry] = {}
+    first. ``onto``: the same of the manifests before them; it stays as it is."""
+    live, tombstones = ({}, {}) if onto is None else map(dict, onto)
     for entries in groups:
         for entry in entries:
             identity = entry.identity

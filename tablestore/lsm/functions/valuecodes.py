@@ -37,7 +37,14 @@ def value_codes(array: pa.Array) -> Codes:
 
 def row_codes(columns: Sequence[pa.ChunkedArray]) -> Codes:
     """Numbers rows as :func:`value_codes` numbers values; they have one column at least."""
-    return combined_codes([value_codes(one_chunk(column)) for column in columns], len(columns[0]))
+    rows, parts = len(columns[0]), list[npt.NDArray[np.generic]]()
+    for column in columns:
+        codes = value_codes(one_chunk(column))
+        if np.array_equal(codes, np.arange(rows)):
+            # No value comes twice, so no row does.
+            return codes
+        parts.append(codes)
+    return combined_codes(parts, rows)
 
 
 def combined_codes(parts: list[npt.NDArray[np.generic]], rows: int) -> Codes:

@@ -122,7 +122,8 @@ def _gone_for_good(target: Table, removed: pa.Table, added: pa.Table) -> pa.Tabl
     removed = removed.drop_columns([_TIMES])
     if target.context.changelog_settings.producer == INPUT:
         return removed
-    codes = row_codes(pa.concat_tables([removed, added], promote_options="permissive").select(target.primary_key).columns)
+    keys = [rows.select(target.primary_key) for rows in (removed, added)]
+    codes = row_codes(pa.concat_tables(keys, promote_options="permissive").columns)
     comes = np.zeros(removed.num_rows + added.num_rows, dtype=np.bool_)
     comes[codes[removed.num_rows :]] = True
     return removed.filter(pa.array(~comes[codes[: removed.num_rows]]))

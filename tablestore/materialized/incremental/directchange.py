@@ -45,8 +45,9 @@ class DirectBlock:
         rows = ColumnValues(changes.num_rows, lambda column: columns[column.name])
         if self.condition is not None:
             chosen = holds(self.condition, rows).nonzero()[0]
-            columns = {name: column.take(pa.array(chosen)) for name, column in columns.items()}
-            rows = ColumnValues(len(chosen), lambda column: columns[column.name])
+            if len(chosen) < rows.count:
+                columns = {name: column.take(pa.array(chosen)) for name, column in columns.items()}
+                rows = ColumnValues(len(chosen), lambda column: columns[column.name])
         return [*(evaluate_expression(value, rows) for value in self.values), columns[WEIGHT]]
 
 

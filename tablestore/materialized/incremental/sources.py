@@ -205,7 +205,9 @@ def net_changes(changes: pa.Table) -> pa.Table:
     weights = changes.column(WEIGHT).to_numpy()
     if len(weights) == 0 or abs(int(weights.sum())) == len(weights):
         return changes
-    rows, first, net = _sums(changes)
+    if (sums := _sums(changes)) is None:
+        return changes
+    rows, first, net = sums
     net_rows = rows.take(pa.array(np.repeat(first, np.abs(net))))
     return net_rows.append_column(changes.schema.field(WEIGHT), pa.array(np.repeat(np.sign(net), np.abs(net)), pa.int32()))
 
@@ -215,17 +217,23 @@ def added_up(changes: pa.Table) -> pa.Table:
     -0.0 is 0.0."""
     if not changes.num_rows:
         return changes
-    rows, first, net = _sums(changes, one_zero=True)
+    if (sums := _sums(changes, one_zero=True)) is None:
+        weights = changes.column(WEIGHT).to_numpy()
+        return changes.drop_columns([WEIGHT]).append_column(WEIGHT, pa.array(weights.astype(np.int64)))
+    rows, first, net = sums
     kept = np.flatnonzero(net)
     return rows.take(pa.array(first[kept])).append_column(WEIGHT, pa.array(net[kept]))
 
 
-def _sums(changes: pa.Table, *, one_zero: bool = False) -> tuple[pa.Table, Places, Places]:
-    """The rows without their weights, the place of the first of those that are the same, and the sum of the weights of these."""
+def _sums(changes: pa.Table, *, one_zero: bool = False) -> tuple[pa.Table, Places, Places] | None:
+    """The rows without their weights, the place of the first of those that are the same, and the sum of the weights of these; None
+    if no two are the same."""
     rows = changes.drop_columns([WEIGHT])
     columns = [pc.add(one, pa.scalar(0, one.type)) if one_zero and pa.types.is_floating(one.type) else one for one in rows.columns]
     codes = row_codes(columns)
     count = int(codes.max()) + 1
+    if count == len(codes):
+        return None
     net = np.bincount(codes, weights=changes.column(WEIGHT).to_numpy(), minlength=count).astype(np.int64)
     return rows, first_of_group(codes, count, np.ones(len(codes), dtype=np.bool_)), net
 

@@ -31,7 +31,6 @@ from enum import Enum, auto
 
 from tablestore import options as opt
 from tablestore.format.manifest.datafile import DataFileMeta
-from tablestore.format.manifest.liveset import live_entries
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.options import TableOptions
@@ -200,8 +199,9 @@ def _steps(snapshot: Snapshot, rule: ChangeRule, manifests: Manifests, *, pairs:
         case ChangeFiles.LEVEL_ZERO if rule.plain and not pairs:
             return tuple(StoredChanges(entry=e) for e in in_order(_written(manifests.delta(snapshot))))
         case ChangeFiles.LEVEL_ZERO:
-            new_entries = in_order(_written(manifests.delta(snapshot)))
-            return file_by_file(_base(snapshot, manifests, new_entries), new_entries)
+            delta = manifests.delta(snapshot)
+            new_entries = in_order(_written(delta))
+            return file_by_file(_base(snapshot, manifests, delta, new_entries), new_entries)
         case ChangeFiles.LEFT_LEVEL_ZERO | ChangeFiles.FRAMES:
             delta = manifests.delta(snapshot)
             if source is ChangeFiles.FRAMES and _changes_buckets(delta):
@@ -209,7 +209,7 @@ def _steps(snapshot: Snapshot, rule: ChangeRule, manifests: Manifests, *, pairs:
             if not rule.keyed:
                 return _replaced_rows(delta, snapshot)
             return frame_by_frame(
-                _base(snapshot, manifests, delta),
+                _base(snapshot, manifests, delta, delta),
                 delta,
                 rule,
                 snapshot_id=snapshot.id,
@@ -290,14 +290,11 @@ def _replaced_rows(delta: Sequence[ManifestEntry], snapshot: Snapshot) -> tuple[
     )
 
 
-def _base(snapshot: Snapshot, manifests: Manifests, touched: Iterable[ManifestEntry]) -> Buckets:
-    """The files that were live before the commit, of the buckets that it touched."""
+def _base(snapshot: Snapshot, manifests: Manifests, delta: Sequence[ManifestEntry], touched: Iterable[ManifestEntry]) -> Buckets:
+    """The files that were live before the commit of these entries, of the buckets that it touched."""
     places = {(entry.partition, entry.bucket) for entry in touched}
-    groups = (
-        [entry for entry in manifests.read_manifest(manifest.file_name) if (entry.partition, entry.bucket) in places]
-        for manifest in manifests.read_list(snapshot.base_manifest_list)
-    )
-    return _by_bucket(live_entries(groups).values())
+    live = manifests.live_before(snapshot, delta).values()
+    return _by_bucket(entry for entry in live if (entry.partition, entry.bucket) in places)
 
 
 def _changes_buckets(delta: Iterable[ManifestEntry]) -> bool:

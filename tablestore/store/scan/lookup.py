@@ -57,7 +57,9 @@ class SortedKeys:
         return int(self.rows.num_rows)
 
     def slice(self, start: int, stop: int) -> "SortedKeys":
-        """The keys from ``start`` to before ``stop``, without a copy."""
+        """The keys from ``start`` to before ``stop``, without a copy; the same object for all of them."""
+        if start == 0 and stop == len(self):
+            return self
         return SortedKeys(self.rows.slice(start, stop - start), slice_plain(self.plain, start, stop))
 
 
@@ -120,7 +122,10 @@ def find_rows(
         if first >= last:
             continue
         small = None if small_files is None else small_files.read(reader, directory, file, columns or ())
-        if small is not None:
+        if small is not None and small.keys is keys:
+            every = np.arange(len(keys))
+            yield FileMatches(file=file, positions=every, keys=every, rows=None if columns is None else small.rows)
+        elif small is not None:
             at_key, at_row = match_sorted(slice_plain(keys.plain, first, last), small.keys.plain)
             if len(at_row):
                 rows = None if columns is None else small.rows.take(pa.array(at_row))

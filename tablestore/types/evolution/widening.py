@@ -20,7 +20,7 @@ _EXACT_DIGITS = {TypeRoot.FLOAT: 7, TypeRoot.DOUBLE: 15}
 
 def is_same(old: DataType, new: DataType) -> bool:
     """True if two types differ at most in whether they take nulls."""
-    return with_nullable(old, True) == with_nullable(new, True)
+    return old == new or with_nullable(old, True) == with_nullable(new, True)
 
 
 def can_read_as(old: AtomicType, new: AtomicType) -> bool:
