@@ -19,10 +19,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 import tablestore as ts
-from benchmarks import ours
+from benchmarks import floors, ours
 from benchmarks.measure import Case, Sample, Timing, WrongRows, stopwatch, take_turns
 from benchmarks.report import Bar, Result
 from benchmarks.setting import Setting
@@ -138,17 +137,8 @@ def _timed(table: ts.Table, make: Callable[[], pa.Table], *, told: bool = False)
 
 def _decode(table: ts.Table, workload: Workload) -> Sample:
     """What a lookup of scattered keys cannot do without, decoded batch by batch as lookups do."""
-    files = table.files()
-    oldest = files.filter(pc.equal(files["level"], pc.max(files["level"])))
-    paths = [Path(table.location) / path for path in oldest["file_path"].to_pylist()]
-
-    def run() -> None:
-        for path in paths:
-            with pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False) as file:
-                for _ in file.iter_batches(columns=workload.schema.names, use_threads=False):
-                    pass
-
-    return stopwatch(run)[0]
+    paths = ours.oldest_files(table)
+    return stopwatch(lambda: floors.decode_files(paths, workload.schema.names))[0]
 
 
 def _scan(table: ts.Table, workload: Workload) -> Sample:

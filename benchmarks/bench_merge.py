@@ -7,9 +7,11 @@ column and of an upsert hold the same rows in the end.
     every column      WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *
     with the old row  quantity = t.quantity + s.quantity where the price differs; new rows are inserted
     the first one     the same, into a copy of the table that no process has looked into
+    pyarrow, decoding what the first one cannot do without: the scattered keys lie in every page of every column
 
 Spark's workers take turns, and each keeps the row groups that it decodes from its second look-up on (``lookupcache``): the rounds
-that count begin when all of them have. The first one has the bar of the merges that follow one another.
+that count begin when all of them have. The first one has the bar of the merges that follow one another; its note says how much of
+it is an upsert and the decoding.
 """
 
 import json
@@ -24,8 +26,8 @@ import numpy as np
 import pyarrow as pa
 
 import tablestore as ts
-from benchmarks import ours
-from benchmarks.measure import Case, Sample, WrongRows, tree_stopwatch
+from benchmarks import floors, ours
+from benchmarks.measure import Case, Sample, WrongRows, stopwatch, tree_stopwatch
 from benchmarks.peers import PeerFailed
 from benchmarks.report import Result
 from benchmarks.setting import Setting
@@ -41,6 +43,7 @@ BUCKETS = 4
 THERE = 0.9
 UPSERT, EVERY_COLUMN, WITH_OLD = "pyspark_tablestore.write", "MERGE of every column", "MERGE with the old row"
 FIRST = "the first MERGE with the old row"
+FLOOR = "pyarrow, decoding"
 # A hop into Python is a worker of its own, a merge has two, and each has to look up twice.
 WARM_UP = 5
 LOOK_AND_UPSERT, EVERY, OLD = "look-up and upsert", "table.merge of every column", "table.merge with the old row"
@@ -117,7 +120,8 @@ def _merge(setting: Setting, spark: "SparkSession", space: Path) -> None:
     workload = Workload("bigint", setting.scaled(10_000_000), setting.seed)
     count = setting.scaled(100_000)
     tables = {name: _table(space, f"merged{number}", workload) for number, name in enumerate((UPSERT, *_MERGES))}
-    untouched = Path(_table(space, "untouched", workload).location)
+    cold_table = _table(space, "untouched", workload)
+    untouched = Path(cold_table.location)
     changes = _Changes(workload, count)
 
     def upsert(rows: "DataFrame") -> Any:
@@ -144,7 +148,8 @@ def _merge(setting: Setting, spark: "SparkSession", space: Path) -> None:
         for _ in range(WARM_UP if setting.warm_up else 0):
             for case in cases:
                 case.attempt()
-        timings = setting.take_turns([*cases, Case(FIRST, first)])
+        decoding = Case(FLOOR, lambda: _decode(cold_table, workload))
+        timings = setting.take_turns([*cases, Case(FIRST, first), decoding])
     _check(workload, tables, changes)
     result = Result(
         name=f"Spark: MERGE INTO of {count:,} rows into {workload.rows:,}",
@@ -155,8 +160,10 @@ def _merge(setting: Setting, spark: "SparkSession", space: Path) -> None:
         notes="No state is reset: each table takes one change after the other.",
     )
     setting.add(result)
+    upsert_cpu, decoding_cpu = timings[UPSERT].cpu_median, timings[FLOOR].cpu_median
+    floor = f"an upsert and pyarrow's decoding alone {(upsert_cpu + decoding_cpu) / upsert_cpu:.2f} x" if upsert_cpu else ""
     for name in (*_MERGES, FIRST):
-        setting.add_bar(result.bar(f"Spark's {name} / upsert", name, UPSERT, 4.0))
+        setting.add_bar(result.bar(f"Spark's {name} / upsert", name, UPSERT, 4.0, note=floor if name == FIRST else ""))
 
 
 class _Changes:
@@ -222,6 +229,12 @@ def _attempt(spark: "SparkSession", changes: _Changes, name: str, way: "Callable
         return sample
 
     return attempt
+
+
+def _decode(table: ts.Table, workload: Workload) -> Sample:
+    """What a look-up of scattered keys cannot do without, decoded batch by batch as look-ups do."""
+    paths = ours.oldest_files(table)
+    return stopwatch(lambda: floors.decode_files(paths, workload.schema.names))[0]
 
 
 def _check(workload: Workload, tables: dict[str, ts.Table], changes: _Changes) -> None:

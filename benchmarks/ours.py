@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 import tablestore as ts
 from benchmarks.measure import WrongRows
@@ -48,6 +49,13 @@ def load(table: ts.Table, parts: Iterable[pa.Table]) -> None:
         for part in parts:
             writer.write(part)
         writer.commit()
+
+
+def oldest_files(table: ts.Table) -> list[Path]:
+    """The data files of the highest level on the local disk: all of a table that was compacted fully."""
+    files = table.files()
+    oldest = files.filter(pc.equal(files["level"], pc.max(files["level"])))
+    return [Path(table.location) / path for path in oldest["file_path"].to_pylist()]
 
 
 def check_exactly(workload: Workload, rows: pa.Table, expected: pa.Table) -> None:

@@ -92,9 +92,12 @@ class DataFileReader:
         except _READ_ERRORS as error:
             raise _damaged(self._file_name, error) from error
 
-    def read(self, columns: Sequence[str] | None = None, row_groups: Sequence[int] | None = None) -> Iterator[pa.RecordBatch]:
+    def read(
+        self, columns: Sequence[str] | None = None, row_groups: Sequence[int] | None = None, *, side_by_side: bool = False
+    ) -> Iterator[pa.RecordBatch]:
         """Batches of bounded rows and bytes, with the columns in the order asked for and the file's own Arrow types.
 
+        ``side_by_side``: the columns of a batch are decoded on as many cores as Arrow may use, if the file is a local one.
         Raises FormatError for pages that do not match their checksums or cannot be decoded.
         """
         groups = list(range(self._file.metadata.num_row_groups)) if row_groups is None else list(row_groups)
@@ -107,7 +110,8 @@ class DataFileReader:
         expected = sum(self._file.metadata.row_group(group).num_rows for group in groups)
         row_count = 0
         self._check_values(groups, set(names))
-        batches = self._batches(groups, names)
+        use_threads = side_by_side and not self._remote and len(names) > 1 and pa.cpu_count() > 1
+        batches = self._batches(groups, names, use_threads=use_threads)
         while True:
             try:
                 batch = next(batches, None)
@@ -147,14 +151,17 @@ class DataFileReader:
                 raise _damaged(self._file_name, error) from error
             self._counted.add(place)
 
-    def _batches(self, groups: Sequence[int], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def _batches(self, groups: Sequence[int], names: Sequence[str], *, use_threads: bool) -> Iterator[pa.RecordBatch]:
+        def decoded(batch_rows: int, part: _Part) -> Iterator[pa.RecordBatch]:
+            yield from self._file.iter_batches(batch_rows, row_groups=part.groups, columns=list(names), use_threads=use_threads)
+
         rows = 0
         for part in self._parts(groups, names):
             if part.fits:
-                yield from self._file.iter_batches(BATCH_ROWS, row_groups=part.groups, columns=list(names), use_threads=False)
+                yield from decoded(BATCH_ROWS, part)
                 continue
             rows = rows or self._first_rows(part)
-            for batch in self._file.iter_batches(rows, row_groups=part.groups, columns=list(names), use_threads=False):
+            for batch in decoded(rows, part):
                 yield from slices_of(batch, max_rows=BATCH_ROWS, max_bytes=self._batch_bytes)
                 seen = batch.nbytes / max(batch.num_rows, 1)
                 allowed = int(self._batch_bytes / max(seen, part.average_row_bytes, 1))

@@ -4,8 +4,9 @@
                                                                        and for row groups with hits -> the rows
 
 Keys and files are sorted, so both are matched stretch by stretch with numpy, never key by key. The key columns of a row group
-are decoded once; the other columns only where a key was found. Memory is one batch of a file and the rows that are found in it, or
-one row group of bounded bytes where a cache is filled. A caller that gathers rows bounds them by :func:`in_portions`.
+are decoded once; the other columns only where a key was found, side by side on the cores that Arrow may use. Memory is one batch of
+a file and the rows that are found in it, or one row group of bounded bytes where a cache is filled. A caller that gathers rows
+bounds them by :func:`in_portions`.
 
 Deleted positions (deletion vectors) count as found: the caller leaves them out.
 """
@@ -337,7 +338,7 @@ class _Lookup:
             return
         key_columns = pa.Table.from_batches([hit.key_columns for hit in hits])
         row = start = 0
-        for batch in self._source.read(self._values.file_columns, [group.index]):
+        for batch in self._source.read(self._values.file_columns, [group.index], side_by_side=True):
             stop = start + int(np.searchsorted(positions[start:], row + batch.num_rows))
             if start < stop:
                 values = self._values.apply(_take(batch, positions[start:stop] - row))
@@ -357,7 +358,9 @@ class _Lookup:
     def _whole_group(self, group: RowGroup) -> pa.RecordBatch:
         """The rows of a row group: the columns that lookups give back, and the key."""
         keys, values = (
-            pa.Table.from_batches([part.apply(batch) for batch in self._source.read(part.file_columns, [group.index])])
+            pa.Table.from_batches(
+                [part.apply(batch) for batch in self._source.read(part.file_columns, [group.index], side_by_side=True)]
+            )
             for part in (self._keys, self._values)
         )
         schema = self._rows_schema

@@ -287,6 +287,70 @@ def test_more_digits_than_declared_are_cut_when_read():
     assert Projection(fields, fields).apply(batch)["a"].cast(pa.int64()).to_pylist()[0] == 1234
 
 
+@pytest.fixture
+def two_cores():
+    cores = pa.cpu_count()
+    pa.set_cpu_count(2)
+    yield
+    pa.set_cpu_count(cores)
+
+
+def _threads(monkeypatch):
+    """Whether each call for batches decodes side by side."""
+    calls = []
+    iter_batches = pq.ParquetFile.iter_batches
+
+    def counted(file, *args, **named):
+        calls.append(named["use_threads"])
+        return iter_batches(file, *args, **named)
+
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", counted)
+    return calls
+
+
+@pytest.mark.parametrize("batch_bytes", [64, 64 << 20], ids=["probed", "whole"])
+def test_columns_decoded_side_by_side_are_those_that_one_core_decodes(batch_bytes, two_cores, monkeypatch):
+    schema = _schema(COLUMNS)
+    sink, footer = _write(schema, _rows(schema, COLUMNS, 700), options=ParquetOptions(row_group_rows=100))
+    data = pa.py_buffer(sink.getvalue())
+    calls = _threads(monkeypatch)
+    reader = open_data_file(data, file_name=NAME, footer_digest=footer.digest, batch_bytes=batch_bytes)
+    one_core = pa.Table.from_batches(list(reader.read()))
+    assert calls and not any(calls)
+    calls.clear()
+    batches = list(reader.read(side_by_side=True))
+    assert calls and all(calls)
+    assert pa.Table.from_batches(batches).equals(one_core)
+    assert batch_bytes > 64 or len(batches) > 7, "still in bounded batches"
+
+
+def test_a_single_column_a_single_core_and_a_remote_file_are_decoded_in_a_row(two_cores, monkeypatch):
+    schema = _schema({"int": COLUMNS["int"]})
+    sink, footer = _write(schema, _rows(schema, {"int": COLUMNS["int"]}))
+    calls = _threads(monkeypatch)
+    local = _open(sink.getvalue(), footer)
+    assert _table_of(local, ["id"]).num_rows == 5
+    remote = open_data_file(io.BytesIO(sink.getvalue()), file_name=NAME, footer_digest=footer.digest)
+    assert _table_of(remote, ["id", "int"]).num_rows == 5
+    pa.set_cpu_count(1)
+    assert _table_of(local, ["id", "int"]).num_rows == 5
+    assert calls == [False, False, False]
+
+
+def test_a_damaged_page_is_found_side_by_side(two_cores):
+    schema = _schema({"int": COLUMNS["int"]})
+    sink, footer = _write(schema, _rows(schema, {"int": COLUMNS["int"]}, 500))
+    column = pq.ParquetFile(io.BytesIO(sink.getvalue())).metadata.row_group(0).column(3)
+    damaged = bytearray(sink.getvalue())
+    damaged[column.data_page_offset + column.total_compressed_size - 2] ^= 1
+    with pytest.raises(FormatError):
+        _table_of(_open(bytes(damaged), footer), ["id", "int"])
+
+
+def _table_of(reader, columns):
+    return pa.Table.from_batches(list(reader.read(columns, side_by_side=True)))
+
+
 @pytest.mark.parametrize("remote", [False, True], ids=["local", "remote"])
 def test_reading_holds_few_row_groups_however_many_there_are(remote, tmp_path):
     layout = file_schema(new_schema(schema=pa.schema([("n", pa.int64())])), thin=False)

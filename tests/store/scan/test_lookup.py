@@ -131,12 +131,13 @@ def test_exactly_the_rows_of_the_keys_are_found_with_their_positions_and_values(
 
 class _Reads:
     def __init__(self, monkeypatch):
-        self.calls = []
+        self.calls, self.side_by_side = [], []
         read = DataFileReader.read
 
-        def counted(reader, columns=None, row_groups=None):
+        def counted(reader, columns=None, row_groups=None, *, side_by_side=False):
             self.calls.append((tuple(columns), tuple(row_groups)))
-            return read(reader, columns, row_groups)
+            self.side_by_side.append(side_by_side)
+            return read(reader, columns, row_groups, side_by_side=side_by_side)
 
         monkeypatch.setattr(DataFileReader, "read", counted)
 
@@ -164,6 +165,7 @@ def test_only_row_groups_that_can_hold_a_key_are_read_and_values_only_where_one_
         (("id",), (9,)),
         (("_SEQUENCE_NUMBER", "_VALUE_KIND", "v"), (9,)),
     ]
+    assert reads.side_by_side == [False, True, False, True], "the values, which are several columns"
 
 
 @pytest.mark.parametrize("thin", ["true", "false"])

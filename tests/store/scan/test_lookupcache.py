@@ -160,7 +160,7 @@ def test_lookups_find_the_same_rows_with_and_without_a_cache(request, monkeypatc
     cache = LookupCache(1 << 30)
     decoded = []
     read = DataFileReader.read
-    monkeypatch.setattr(DataFileReader, "read", lambda *args: decoded.append(1) or read(*args))
+    monkeypatch.setattr(DataFileReader, "read", lambda *args, **named: decoded.append(1) or read(*args, **named))
 
     def find(keys, kept):
         hits = find_rows(reader, entries[0].partition, 0, [e.file for e in entries], keys, columns, cache=kept)
