@@ -21,6 +21,7 @@ from tablestore.sql.duckdb.functions import thetasketches
 from tablestore.sql.duckdb.functions.argumenttypes import written_integer, written_text
 from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
 from tablestore.sql.duckdb.functions.functionrule import FunctionRule, RuleCall
+from tablestore.sql.duckdb.functions.sketchhashes import hashes_of_column, hashes_of_words
 from tablestore.sql.duckdb.functions.thetasketches import MODES, BrokenSketchError, Sketch
 
 _LG_SIZE = 12
@@ -36,14 +37,14 @@ def _words_hashed(values: pa.Array) -> pa.Array:
         words = numbers.view(np.uint64)
     else:
         words = np.asarray(pc.fill_null(values, 0)).astype(np.int64).view(np.uint64)
-    hashes = (thetasketches.hashes_of_words(words)[0] >> np.uint64(1)).astype(np.int64)
+    hashes = (hashes_of_words(words)[0] >> np.uint64(1)).astype(np.int64)
     return pa.array(hashes, pa.int64(), mask=np.asarray(pc.is_null(values)))
 
 
 def _bytes_hashed(values: pa.Array) -> pa.Array:
     """Hashes of bytes, and of texts in UTF-8; NULL for empty ones."""
-    data = values.cast(pa.binary()).to_pylist()
-    return pa.array([thetasketches.hashes_of_bytes(one)[0] >> 1 if one else None for one in data], pa.int64())
+    low, _, has_bytes = hashes_of_column(values)
+    return pa.array((low >> np.uint64(1)).astype(np.int64), pa.int64(), mask=~has_bytes)
 
 
 _HASHES = {

@@ -15,9 +15,6 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
 from tablestore.sql.duckdb.calls import refusal
 
 SUM, MIN, MAX, ALWAYS_ONE = range(4)
@@ -29,15 +26,11 @@ Number: TypeAlias = "int | float"
 Summary: TypeAlias = tuple[Number, int]
 """A number and its mode."""
 
-_SEED = 9001
 _SEED_HASH = 0x93CC
-_MASK = (1 << 64) - 1
-_C1, _C2 = 0x87C37B91114253D5, 0x4CF5AD432745937F
 _EXACT_DOUBLES = 2**53
 _TABLE_MASK = 127
 _THETA_FAMILY, _TUPLE_FAMILY = 3, 9
 _READ_ONLY, _EMPTY, _COMPACT, _ORDERED = 2, 4, 8, 16
-_U64 = npt.NDArray[np.uint64]
 
 
 class BrokenSketchError(Exception):
@@ -270,55 +263,3 @@ def write_tuple(sketch: Sketch, *, is_double: bool) -> bytes:
     entries = sorted(sketch.entries.items(), key=lambda entry: (entry[0] & _TABLE_MASK, entry[0]))
     packed = (form.pack(key, *(summary or (0, SUM))) for key, summary in entries)
     return _plain_head(sketch, _TUPLE_FAMILY, 1, flags) + b"".join(packed)
-
-
-def hashes_of_words(words: _U64) -> tuple[_U64, _U64]:
-    """Both halves of the hashes of values of 8 bytes."""
-    with np.errstate(over="ignore"):
-        first = words * np.uint64(_C1)
-        first = (first << np.uint64(31) | first >> np.uint64(33)) * np.uint64(_C2)
-        low, high = np.uint64(_SEED) ^ first ^ np.uint64(8), np.full(len(words), _SEED ^ 8, np.uint64)
-        low = low + high
-        high = high + low
-        low, high = _mixed(low), _mixed(high)
-        low = low + high
-        return low, high + low
-
-
-def _mixed(words: _U64) -> _U64:
-    words = (words ^ words >> np.uint64(33)) * np.uint64(0xFF51AFD7ED558CCD)
-    words = (words ^ words >> np.uint64(33)) * np.uint64(0xC4CEB9FE1A85EC53)
-    return words ^ words >> np.uint64(33)
-
-
-def hashes_of_bytes(data: bytes) -> tuple[int, int]:
-    """Both halves of the hash of some bytes."""
-    low = high = _SEED
-    whole = len(data) // 16 * 16
-    for at in range(0, whole, 16):
-        first, second = struct.unpack_from("<QQ", data, at)
-        low ^= _turned(first * _C1 & _MASK, 31) * _C2 & _MASK
-        low = ((_turned(low, 27) + high & _MASK) * 5 + 0x52DCE729) & _MASK
-        high ^= _turned(second * _C2 & _MASK, 33) * _C1 & _MASK
-        high = ((_turned(high, 31) + low & _MASK) * 5 + 0x38495AB5) & _MASK
-    rest = data[whole:]
-    if len(rest) > 8:
-        high ^= _turned(int.from_bytes(rest[8:], "little") * _C2 & _MASK, 33) * _C1 & _MASK
-    if rest:
-        low ^= _turned(int.from_bytes(rest[:8], "little") * _C1 & _MASK, 31) * _C2 & _MASK
-    low, high = low ^ len(data), high ^ len(data)
-    low = low + high & _MASK
-    high = high + low & _MASK
-    low, high = _ended(low), _ended(high)
-    low = low + high & _MASK
-    return low, high + low & _MASK
-
-
-def _turned(word: int, by: int) -> int:
-    return (word << by | word >> (64 - by)) & _MASK
-
-
-def _ended(word: int) -> int:
-    word = (word ^ word >> 33) * 0xFF51AFD7ED558CCD & _MASK
-    word = (word ^ word >> 33) * 0xC4CEB9FE1A85EC53 & _MASK
-    return word ^ word >> 33
