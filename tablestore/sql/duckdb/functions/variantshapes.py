@@ -84,7 +84,7 @@ class Decimals:
 
     @property
     def digits(self) -> _I64:
-        """How many digits the numbers have without their points."""
+        """Counts the digits of each number without its point."""
         return np.maximum(np.searchsorted(_POWERS, np.abs(self.unscaled), side="right"), 1)
 
 
@@ -187,7 +187,7 @@ class _Reading:
             self._number_ends = np.sort(np.concatenate((self._number_ends, between)))
 
     def _are_keys(self, closing: _I64) -> "npt.NDArray[np.bool_]":
-        """Which texts, by where they end, have a colon behind them."""
+        """True for texts, by where they end, with a colon behind them."""
         is_start = np.zeros(len(self._data), np.bool_)
         is_start[self._starts] = True
         following = closing + 1
@@ -399,7 +399,7 @@ class _Encoding:
         self.names: dict[str, int] = {}
 
     def pieces(self, value: Any) -> "tuple[_Pieces, _Lengths]":
-        """What the bytes are made of, one behind the other, and how many there are. Raises _MixedError."""
+        """The pieces of the bytes of all rows, one behind the other, and their lengths. Raises _MixedError."""
         match value:
             case dict():
                 ids, parts = [], []
