@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tablestore.errors import TablestoreError, UnsupportedError
 from tablestore.sql.duckdb.functions.functiontable import ARROW_FUNCTIONS
-from tablestore.sql.duckdb.functions.variantformat import encode, parse
+from tablestore.sql.duckdb.functions.variantformat import decode, encode, parse
 from tablestore.sql.duckdb.functions.variantshapes import shapes_of
 
 _VARIANT = pa.struct([("value", pa.binary()), ("metadata", pa.binary())])
@@ -162,6 +162,13 @@ def test_offsets_are_as_wide_as_the_values_of_a_row_need() -> None:
     texts = [f'{{"a": ["{"x" * length}"], "b": {length}}}' for length in (1, 63, 64, 255, 300, 65_535, 70_000) for _ in range(2)]
     expected = [_exact(text) for text in texts]
     assert ARROW_FUNCTIONS["parse_json"].call(pa.array(texts)).to_pylist() == expected
+
+
+@pytest.mark.parametrize("text", ["1.23456789012345678901234567890123456", "-12345678901234567890123456789012345.25", "9" * 38])
+def test_a_decimal_of_many_digits_keeps_them(text: str) -> None:
+    assert str(decode(encode(parse(text)))) == text
+    columns = pa.array([text]), pa.array(["$"]), pa.array([False])
+    assert ARROW_FUNCTIONS["variant_as_string_of_parse_json"].call(*columns).to_pylist() == [text]
 
 
 def test_rows_that_differ_in_values_alone_have_one_shape() -> None:

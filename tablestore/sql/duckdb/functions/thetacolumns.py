@@ -45,11 +45,13 @@ class ThetaColumn:
 
 def of_keys(count: int, rows: _I64, keys: _I64, thetas: "_I64 | None" = None) -> ThetaColumn:
     """Sketches of hashes that come in any order."""
+    limits = np.full(count, WHOLE, np.int64) if thetas is None else thetas
+    if ((rows[1:] > rows[:-1]) | ((rows[1:] == rows[:-1]) & (keys[1:] > keys[:-1]))).all():
+        return ThetaColumn(limits, rows, keys).below(limits)
     order = np.lexsort((keys, rows))
     rows, keys = rows[order], keys[order]
     is_first = np.ones(len(keys), np.bool_)
     is_first[1:] = (rows[1:] != rows[:-1]) | (keys[1:] != keys[:-1])
-    limits = np.full(count, WHOLE, np.int64) if thetas is None else thetas
     return ThetaColumn(limits, rows[is_first], keys[is_first]).below(limits)
 
 

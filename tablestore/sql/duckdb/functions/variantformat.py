@@ -10,7 +10,7 @@ the order in which it was written; that of its fields is by their names. Source:
 import json
 import struct
 from collections.abc import Iterable, Iterator
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any, TypeAlias
 
 from tablestore.errors import InvalidInputError, UnsupportedError
@@ -23,6 +23,8 @@ _OBJECT, _ARRAY = 2, 3
 INTEGERS = ((3, 1), (4, 2), (5, 4), (6, 8))
 DECIMALS = ((8, 4, 9), (9, 8, 18), (10, 16, 38))
 _MOST_DIGITS = 38
+EXACT = Context(prec=2 * _MOST_DIGITS)
+"""Computes with decimals without loss, which Python's own context does up to 28 digits."""
 
 
 def parse(text: str) -> Any:
@@ -145,7 +147,7 @@ def _decimal(value: Decimal) -> bytes:
     _, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int), "a decimal is finite"
     scale = max(-exponent, 0)
-    unscaled = int(value.scaleb(scale)) if digits else 0
+    unscaled = int(value.scaleb(scale, EXACT)) if digits else 0
     precision = max(len(str(abs(unscaled))), 1)
     kind, size, _ = next(one for one in DECIMALS if precision <= one[2] and scale <= one[2])
     return bytes([kind << 2, scale]) + unscaled.to_bytes(size, "little", signed=True)
@@ -189,7 +191,7 @@ def _decoded(data: bytes, at: int, names: list[str]) -> Any:
             return int.from_bytes(data[at + 1 : at + 1 + size], "little", signed=True)
     for code, size, _ in DECIMALS:
         if code == info:
-            return Decimal(int.from_bytes(data[at + 2 : at + 2 + size], "little", signed=True)).scaleb(-data[at + 1])
+            return Decimal(int.from_bytes(data[at + 2 : at + 2 + size], "little", signed=True)).scaleb(-data[at + 1], EXACT)
     raise UnsupportedError(f"a VARIANT of the type {info}, which JSON does not have", kind="engine")
 
 

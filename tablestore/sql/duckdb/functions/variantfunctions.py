@@ -210,7 +210,7 @@ def _to_text(value: Any) -> str:
         case int() | str():
             return str(value)
         case Decimal():
-            return f"{value.normalize():f}"
+            return f"{value.normalize(variantformat.EXACT):f}"
         case _:
             raise refusal("variant_get of a double, an object or an array as a text")
 
