@@ -86,24 +86,27 @@ def _written(sketch: _Sketch) -> bytes:
     return head + struct.pack(f"<I{len(table)}I", count, *table)
 
 
-def _table(coupons: tuple[int, ...]) -> list[int]:
+def _table(coupons: Iterable[int]) -> list[int]:
     """The places of hashes in a table, which grows when it is three quarters full."""
     table = [0] * (1 << _LG_TABLE)
+    most = 3 * len(table) // 4
     for count, coupon in enumerate(coupons, 1):
         _put(table, coupon)
-        if 4 * count > 3 * len(table):
+        if count > most:
             grown = [0] * (2 * len(table))
             for one in filter(None, table):
                 _put(grown, one)
-            table = grown
+            table, most = grown, 2 * most
     return table
 
 
 def _put(table: list[int], coupon: int) -> None:
     mask = len(table) - 1
     at = coupon & mask
-    while table[at]:
-        at = at + ((coupon & _PLACE) >> mask.bit_length() | 1) & mask
+    if table[at]:
+        step = (coupon & _PLACE) >> mask.bit_length() | 1
+        while table[at]:
+            at = at + step & mask
     table[at] = coupon
 
 
@@ -119,7 +122,7 @@ def _read(data: bytes) -> _Sketch:
 
 
 def _made(coupons: list[int | None] | None, lg_size: int) -> bytes:
-    return _written(_joined(lg_size, (one for one in coupons or () if one is not None)))
+    return _written(_joined(lg_size, filter(None, coupons or ())))
 
 
 def _united(name: str) -> Callable[[list[bytes | None] | None, bool], bytes]:
