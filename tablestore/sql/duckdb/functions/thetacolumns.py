@@ -48,11 +48,19 @@ def of_keys(count: int, rows: _I64, keys: _I64, thetas: "_I64 | None" = None) ->
     limits = np.full(count, WHOLE, np.int64) if thetas is None else thetas
     if ((rows[1:] > rows[:-1]) | ((rows[1:] == rows[:-1]) & (keys[1:] > keys[:-1]))).all():
         return ThetaColumn(limits, rows, keys).below(limits)
-    order = np.lexsort((keys, rows))
+    order = _by_row_and_key(rows, keys)
     rows, keys = rows[order], keys[order]
     is_first = np.ones(len(keys), np.bool_)
     is_first[1:] = (rows[1:] != rows[:-1]) | (keys[1:] != keys[:-1])
     return ThetaColumn(limits, rows[is_first], keys[is_first]).below(limits)
+
+
+def _by_row_and_key(rows: _I64, keys: _I64) -> _I64:
+    """The order by rows, and by keys in them."""
+    order = np.argsort(keys)
+    # Numbers of 16 bits are sorted by their digits, in steady time.
+    few = rows.astype(np.uint16) if len(rows) and rows.max() <= 0xFFFF else rows
+    return order[np.argsort(few[order], kind="stable")]
 
 
 def cut(column: ThetaColumn, lg_size: int) -> ThetaColumn:
@@ -93,11 +101,10 @@ def common(left: ThetaColumn, right: ThetaColumn) -> ThetaColumn:
 def _are_in(left: ThetaColumn, right: ThetaColumn) -> _Bools:
     """True for hashes that the sketch of the same row has too."""
     rows, keys = np.concatenate((left.rows, right.rows)), np.concatenate((left.keys, right.keys))
-    order = np.lexsort((keys, rows))
+    order = _by_row_and_key(rows, keys)
     is_pair = (rows[order][1:] == rows[order][:-1]) & (keys[order][1:] == keys[order][:-1])
     is_in = np.zeros(len(keys), np.bool_)
-    # The sort keeps the hash of the left one before that of the right one.
-    is_in[order[:-1][is_pair]] = True
+    is_in[order[:-1][is_pair]] = is_in[order[1:][is_pair]] = True
     return is_in[: len(left.keys)]
 
 
