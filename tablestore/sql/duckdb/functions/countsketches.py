@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
@@ -22,7 +23,7 @@ from tablestore.sql.duckdb.calls import refusal
 from tablestore.sql.duckdb.functions.argumenttypes import written_integer
 from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
 from tablestore.sql.duckdb.functions.functionrule import FunctionRule, RuleCall
-from tablestore.sql.duckdb.functions.thetasketches import hashes_of_bytes, hashes_of_words
+from tablestore.sql.duckdb.functions.sketchhashes import hashes_of_column, hashes_of_words
 
 _LG_SIZE = 12
 _LG_SIZES = range(4, 22)
@@ -31,6 +32,8 @@ _LISTED, _LG_LIST, _LG_TABLE = 8, 3, 5
 # Up to here the estimate of so many hashes, rounded, is their count.
 _CERTAIN = 1000
 _PLACE = (1 << 26) - 1
+_U64 = npt.NDArray[np.uint64]
+_I64 = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +48,22 @@ class _BrokenSketchError(Exception):
 
 def _words_hashed(values: pa.Array) -> pa.Array:
     words = np.asarray(pc.fill_null(values, 0)).astype(np.int64).view(np.uint64)
-    low, high = hashes_of_words(words)
-    coupons = [_coupon(*pair) for pair in zip(low.tolist(), high.tolist(), strict=True)]
-    return pa.array(coupons, pa.int64(), mask=np.asarray(pc.is_null(values)))
+    return pa.array(_coupons(*hashes_of_words(words)), pa.int64(), mask=np.asarray(pc.is_null(values)))
 
 
 def _bytes_hashed(values: pa.Array) -> pa.Array:
-    data = values.cast(pa.binary()).to_pylist()
-    return pa.array([_coupon(*hashes_of_bytes(one)) if one else None for one in data], pa.int64())
+    low, high, has_bytes = hashes_of_column(values)
+    return pa.array(_coupons(low, high), pa.int64(), mask=~has_bytes)
 
 
-def _coupon(low: int, high: int) -> int:
-    """A hash as a sketch keeps it: a place, and how many zeros its second half begins with, and one."""
-    return min(64 - high.bit_length(), 62) + 1 << 26 | low & _PLACE
+def _coupons(low: _U64, high: _U64) -> _I64:
+    """Hashes as a sketch keeps them: a place, and how many zeros their second half begins with, and one."""
+    upper, lower = high >> np.uint64(32), high & np.uint64(0xFFFFFFFF)
+    # A number of 32 bits is a double without loss, whose exponent is how many bits it has.
+    bits = np.where(upper > 0, np.frexp(upper.astype(np.float64))[1] + 32, np.frexp(lower.astype(np.float64))[1])
+    zeros = np.minimum(64 - bits, 62).astype(np.int64)
+    coupons: _I64 = zeros + 1 << 26 | (low & np.uint64(_PLACE)).astype(np.int64)
+    return coupons
 
 
 def _joined(lg_size: int, coupons: Iterable[int]) -> _Sketch:
@@ -80,24 +86,27 @@ def _written(sketch: _Sketch) -> bytes:
     return head + struct.pack(f"<I{len(table)}I", count, *table)
 
 
-def _table(coupons: tuple[int, ...]) -> list[int]:
+def _table(coupons: Iterable[int]) -> list[int]:
     """The places of hashes in a table, which grows when it is three quarters full."""
     table = [0] * (1 << _LG_TABLE)
+    most = 3 * len(table) // 4
     for count, coupon in enumerate(coupons, 1):
         _put(table, coupon)
-        if 4 * count > 3 * len(table):
+        if count > most:
             grown = [0] * (2 * len(table))
             for one in filter(None, table):
                 _put(grown, one)
-            table = grown
+            table, most = grown, 2 * most
     return table
 
 
 def _put(table: list[int], coupon: int) -> None:
     mask = len(table) - 1
     at = coupon & mask
-    while table[at]:
-        at = at + ((coupon & _PLACE) >> mask.bit_length() | 1) & mask
+    if table[at]:
+        step = (coupon & _PLACE) >> mask.bit_length() | 1
+        while table[at]:
+            at = at + step & mask
     table[at] = coupon
 
 
@@ -113,7 +122,7 @@ def _read(data: bytes) -> _Sketch:
 
 
 def _made(coupons: list[int | None] | None, lg_size: int) -> bytes:
-    return _written(_joined(lg_size, (one for one in coupons or () if one is not None)))
+    return _written(_joined(lg_size, filter(None, coupons or ())))
 
 
 def _united(name: str) -> Callable[[list[bytes | None] | None, bool], bytes]:
@@ -154,8 +163,8 @@ def _function(
     return ArrowFunction(name=name, arguments=arguments, result=result, call=over_columns)
 
 
-_HASHES = {
-    kind: ArrowFunction(name=f"hll_hash_{kind.name}", arguments=(kind,), result=BIGINT, call=call)
+HASHES = {
+    kind.name: ArrowFunction(name=f"hll_hash_{kind.name}", arguments=(kind,), result=BIGINT, call=call)
     for kind, call in ((BIGINT, _words_hashed), (STRING, _bytes_hashed), (BINARY, _bytes_hashed))
 }
 _AGG = _function("hll_sketch_agg", (array(BIGINT), INT), BINARY, _made, takes_null=True)
@@ -172,12 +181,12 @@ def _sketch(call: RuleCall, place: int) -> exp.Expr:
 
 def _hashed(call: RuleCall) -> exp.Expr:
     kind = BIGINT if call.type(0) == INT else call.type(0)
-    if kind not in _HASHES:
+    if kind.name not in HASHES:
         raise call.mismatch(0, "an INT, a BIGINT, a text or bytes")
     size = written_integer(call, 1, "a size") if len(call.values) > 1 else _LG_SIZE
     if size not in _LG_SIZES:
         raise call.mismatch(1, f"a number from {_LG_SIZES[0]} to {_LG_SIZES[-1]}")
-    value = _HASHES[kind].of(call.value(0, kind))
+    value = HASHES[kind.name].of(call.value(0, kind))
     listed = exp.Distinct(expressions=[value]) if call.is_distinct else value
     return _AGG.of(call.around(exp.Anonymous(this="LIST", expressions=[listed])), exp.Literal.number(size))
 
@@ -209,4 +218,4 @@ RULES = (
         name="hll_sketch_estimate", bounds=(1, 1), result=always(BIGINT), write=lambda call: _ESTIMATE.of(_sketch(call, 0))
     ),
 )
-ARROW = (*_HASHES.values(), _AGG, _UNION_AGG, _UNION, _ESTIMATE)
+ARROW = (*HASHES.values(), _AGG, _UNION_AGG, _UNION, _ESTIMATE)

@@ -6,9 +6,11 @@ group's values in memory, and for a tuple sketch their numbers.
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
@@ -17,12 +19,15 @@ from tablestore.errors import InvalidInputError
 from tablestore.sql.binding.signatures import ResultOf, always
 from tablestore.sql.binding.sqltypes import BIGINT, BINARY, DOUBLE, FLOAT, INT, STRING, VOID, SqlType, array, struct
 from tablestore.sql.duckdb.calls import refusal
-from tablestore.sql.duckdb.functions import thetasketches
+from tablestore.sql.duckdb.functions import thetacolumns, thetasketches
 from tablestore.sql.duckdb.functions.argumenttypes import written_integer, written_text
 from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
 from tablestore.sql.duckdb.functions.functionrule import FunctionRule, RuleCall
+from tablestore.sql.duckdb.functions.sketchhashes import hashes_of_column, hashes_of_words
+from tablestore.sql.duckdb.functions.thetacolumns import ThetaColumn
 from tablestore.sql.duckdb.functions.thetasketches import MODES, BrokenSketchError, Sketch
 
+_I64: TypeAlias = "npt.NDArray[np.int64]"
 _LG_SIZE = 12
 _LG_SIZES = range(4, 27)
 _ORDER_NOTE = "the entries in the bytes of a sketch may come in another order than Spark's; it says the same"
@@ -36,14 +41,14 @@ def _words_hashed(values: pa.Array) -> pa.Array:
         words = numbers.view(np.uint64)
     else:
         words = np.asarray(pc.fill_null(values, 0)).astype(np.int64).view(np.uint64)
-    hashes = (thetasketches.hashes_of_words(words)[0] >> np.uint64(1)).astype(np.int64)
+    hashes = (hashes_of_words(words)[0] >> np.uint64(1)).astype(np.int64)
     return pa.array(hashes, pa.int64(), mask=np.asarray(pc.is_null(values)))
 
 
 def _bytes_hashed(values: pa.Array) -> pa.Array:
     """Hashes of bytes, and of texts in UTF-8; NULL for empty ones."""
-    data = values.cast(pa.binary()).to_pylist()
-    return pa.array([thetasketches.hashes_of_bytes(one)[0] >> 1 if one else None for one in data], pa.int64())
+    low, _, has_bytes = hashes_of_column(values)
+    return pa.array((low >> np.uint64(1)).astype(np.int64), pa.int64(), mask=~has_bytes)
 
 
 _HASHES = {
@@ -77,11 +82,6 @@ def _function(
     return ArrowFunction(name=name, arguments=arguments, result=result, call=_over_rows(name, call, arrow, takes_null=takes_null))
 
 
-def _theta_of(hashes: list[int | None] | None, lg_size: int) -> bytes:
-    keys = {key for key in hashes or () if key}
-    return thetasketches.write_theta(thetasketches.cut(Sketch(entries=dict.fromkeys(keys)), lg_size))
-
-
 def _theta_union(sketches: list[bytes | None] | None, lg_size: int) -> bytes:
     return thetasketches.write_theta(thetasketches.united(_thetas(sketches), lg_size))
 
@@ -99,17 +99,87 @@ def _thetas(sketches: list[bytes | None] | None) -> Iterator[Sketch]:
     return (thetasketches.read_theta(one) for one in sketches or () if one is not None)
 
 
+def _nulls_aside(columns: tuple[pa.Array, ...]) -> "tuple[_I64, list[pa.Array]]":
+    """The rows in which no value is NULL, and the columns of these."""
+    is_there = np.ones(len(columns[0]), np.bool_)
+    for column in columns:
+        is_there &= np.asarray(column.is_valid())
+    rows = np.flatnonzero(is_there)
+    return rows, [column if len(rows) == len(column) else column.take(pa.array(rows)) for column in columns]
+
+
+def _over_thetas(function: ArrowFunction, compute: "Callable[[ThetaColumn, ThetaColumn], ThetaColumn]") -> ArrowFunction:
+    """A function of two columns of sketches, which are read at once; others are read one at a time."""
+
+    def over_columns(left: pa.Array, right: pa.Array) -> pa.Array:
+        rows, columns = _nulls_aside((left, right))
+        sketches = [thetacolumns.read(column) for column in columns]
+        if sketches[0] is None or sketches[1] is None:
+            return function.call(left, right)
+        return _spread(thetacolumns.write(compute(sketches[0], sketches[1])), rows, len(left))
+
+    return replace(function, call=over_columns)
+
+
+def _spread(values: pa.Array, rows: "_I64", count: int) -> pa.Array:
+    """Values of some rows among NULLs."""
+    if len(rows) == count:
+        return values
+    places = np.full(count, -1, np.int64)
+    places[rows] = np.arange(len(rows))
+    return values.take(pa.array(places, mask=places < 0))
+
+
+def _flat(lists: pa.Array) -> "tuple[_I64, pa.Array]":
+    """The values in lists that are not NULL, each with the number of its list."""
+    values = lists.flatten()
+    rows = np.repeat(np.arange(len(lists)), np.asarray(pc.list_value_length(lists).fill_null(0)))
+    if not values.null_count:
+        return rows, values
+    is_there = values.is_valid()
+    return rows[np.asarray(is_there)], values.filter(is_there)
+
+
+def _hashes_as_thetas(lists: pa.Array, sizes: pa.Array) -> pa.Array:
+    rows, keys = _flat(lists)
+    hashes = np.asarray(keys)
+    column = thetacolumns.of_keys(len(lists), rows[hashes != 0], hashes[hashes != 0])
+    return _by_size(column, sizes)
+
+
+def _by_size(column: ThetaColumn, sizes: pa.Array) -> pa.Array:
+    return thetacolumns.write(thetacolumns.cut(column, sizes[0].as_py()) if len(sizes) else column)
+
+
+def _thetas_united(lists: pa.Array, sizes: pa.Array) -> pa.Array:
+    rows, values = _flat(lists)
+    column = thetacolumns.read(values)
+    if column is None:
+        return _over_rows("theta_union_agg", _theta_union, pa.binary(), takes_null=True)(lists, sizes)
+    return thetacolumns.write(thetacolumns.united(column, rows, len(lists), sizes[0].as_py()))
+
+
+def _theta_estimates(data: pa.Array) -> pa.Array:
+    rows, columns = _nulls_aside((data,))
+    sketches = thetacolumns.read(columns[0])
+    if sketches is None:
+        call = _over_rows("theta_sketch_estimate", lambda one: _rounded(thetasketches.read_theta(one).estimate), pa.int64())
+        return call(data)
+    return _spread(pa.array(np.floor(thetacolumns.estimates(sketches) + 0.5).astype(np.int64)), rows, len(data))
+
+
 def _rounded(number: float) -> int:
     return math.floor(number + 0.5)
 
 
-_THETA = _function("theta_sketch_agg", (array(BIGINT), INT), BINARY, _theta_of, takes_null=True)
-_THETA_UNION = _function("theta_union_agg", (array(BINARY), INT), BINARY, _theta_union, takes_null=True)
+_THETA = ArrowFunction(name="theta_sketch_agg", arguments=(array(BIGINT), INT), result=BINARY, call=_hashes_as_thetas)
+_THETA_UNION = ArrowFunction(name="theta_union_agg", arguments=(array(BINARY), INT), result=BINARY, call=_thetas_united)
 _THETA_INTERSECTION = _function("theta_intersection_agg", (array(BINARY),), BINARY, _theta_intersection, takes_null=True)
-_THETA_DIFFERENCE = _function("theta_difference", (BINARY, BINARY), BINARY, _theta_difference)
-_THETA_ESTIMATE = _function(
-    "theta_sketch_estimate", (BINARY,), BIGINT, lambda data: _rounded(thetasketches.read_theta(data).estimate)
+_THETA_COMMON = _over_thetas(
+    _function("theta_intersection", (BINARY, BINARY), BINARY, lambda *both: _theta_intersection([*both])), thetacolumns.common
 )
+_THETA_DIFFERENCE = _over_thetas(_function("theta_difference", (BINARY, BINARY), BINARY, _theta_difference), thetacolumns.without)
+_THETA_ESTIMATE = ArrowFunction(name="theta_sketch_estimate", arguments=(BINARY,), result=BIGINT, call=_theta_estimates)
 
 
 def _lg_size(call: RuleCall, place: int) -> exp.Expr:
@@ -192,7 +262,7 @@ _THETA_RULES = (
         is_aggregate=True,
     ),
     _rule("theta_union", (2, 3), always(BINARY), lambda call: _unless_null(call, _THETA_UNION, _lg_size(call, 2))),
-    _rule("theta_intersection", (2, 2), always(BINARY), lambda call: _unless_null(call, _THETA_INTERSECTION)),
+    _rule("theta_intersection", (2, 2), always(BINARY), lambda call: _THETA_COMMON.of(_sketch(call, 0), _sketch(call, 1))),
     _rule("theta_difference", (2, 2), always(BINARY), lambda call: _THETA_DIFFERENCE.of(_sketch(call, 0), _sketch(call, 1))),
     _rule("theta_sketch_estimate", (1, 1), always(BIGINT), lambda call: _THETA_ESTIMATE.of(_sketch(call, 0))),
 )
@@ -344,6 +414,6 @@ class _TupleFamily:
 _FAMILIES = (_TupleFamily("double", DOUBLE, DOUBLE), _TupleFamily("integer", INT, BIGINT))
 RULES = (*_THETA_RULES, *(rule for family in _FAMILIES for rule in family.rules()))
 ARROW = (
-    *_HASHES.values(), _THETA, _THETA_UNION, _THETA_INTERSECTION, _THETA_DIFFERENCE, _THETA_ESTIMATE,
+    *_HASHES.values(), _THETA, _THETA_UNION, _THETA_INTERSECTION, _THETA_COMMON, _THETA_DIFFERENCE, _THETA_ESTIMATE,
     *(function for family in _FAMILIES for function in family.functions),
 )  # fmt: skip

@@ -15,9 +15,6 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
 from tablestore.sql.duckdb.calls import refusal
 
 SUM, MIN, MAX, ALWAYS_ONE = range(4)
@@ -29,15 +26,11 @@ Number: TypeAlias = "int | float"
 Summary: TypeAlias = tuple[Number, int]
 """A number and its mode."""
 
-_SEED = 9001
-_SEED_HASH = 0x93CC
-_MASK = (1 << 64) - 1
-_C1, _C2 = 0x87C37B91114253D5, 0x4CF5AD432745937F
+SEED_HASH = 0x93CC
 _EXACT_DOUBLES = 2**53
 _TABLE_MASK = 127
-_THETA_FAMILY, _TUPLE_FAMILY = 3, 9
-_READ_ONLY, _EMPTY, _COMPACT, _ORDERED = 2, 4, 8, 16
-_U64 = npt.NDArray[np.uint64]
+THETA_FAMILY, _TUPLE_FAMILY = 3, 9
+READ_ONLY, EMPTY, COMPACT, ORDERED = 2, 4, 8, 16
 
 
 class BrokenSketchError(Exception):
@@ -171,7 +164,7 @@ def require_one_order(numbers: list[Number]) -> None:
 
 def read_theta(data: bytes) -> Sketch:
     """A theta sketch of its bytes. Raises BrokenSketchError for others."""
-    head = _head(data, _THETA_FAMILY)
+    head = _head(data, THETA_FAMILY)
     if data[1] == 4:
         return _unpacked(data, head)
     theta, count, at = _preamble(data, head)
@@ -193,13 +186,13 @@ def read_tuple(data: bytes, *, is_double: bool) -> Sketch:
 def _head(data: bytes, family: int) -> int:
     """The count of words before the entries."""
     _require(len(data) >= 8 and data[1] in (3, 4) and data[2] == family)
-    _require(bool(data[5] & _EMPTY) or data[6:8] == _SEED_HASH.to_bytes(2, "little"))
+    _require(bool(data[5] & EMPTY) or data[6:8] == SEED_HASH.to_bytes(2, "little"))
     return data[0]
 
 
 def _preamble(data: bytes, words: int) -> tuple[int, int, int]:
     """The limit of a sketch, the count of its entries, and where they begin."""
-    if data[5] & _EMPTY:
+    if data[5] & EMPTY:
         return WHOLE, 0, 8
     _require(words in (1, 2, 3) and len(data) >= 8 * words)
     if words == 1:
@@ -231,14 +224,14 @@ def _require(holds: bool) -> None:
 
 def write_theta(sketch: Sketch) -> bytes:
     """The bytes of a theta sketch: the differences of its hashes, packed in bits where that is shorter."""
-    flags = _READ_ONLY | _COMPACT | _ORDERED
+    flags = READ_ONLY | COMPACT | ORDERED
     keys = sorted(sketch.entries)
     if len(keys) > (sketch.theta == WHOLE):
         steps = [key - before for before, key in zip([0, *keys], keys, strict=False)]
         bits = max(steps).bit_length()
         count_bytes = -(-len(keys).bit_length() // 8)
         words = 1 if sketch.theta == WHOLE else 2
-        head = bytes([words, 4, _THETA_FAMILY, bits, count_bytes, flags]) + _SEED_HASH.to_bytes(2, "little")
+        head = bytes([words, 4, THETA_FAMILY, bits, count_bytes, flags]) + SEED_HASH.to_bytes(2, "little")
         limit = b"" if sketch.theta == WHOLE else sketch.theta.to_bytes(8, "little")
         whole = 0
         for step in steps:
@@ -247,16 +240,16 @@ def write_theta(sketch: Sketch) -> bytes:
         return (
             head + limit + len(keys).to_bytes(count_bytes, "little") + (whole << size * 8 - len(keys) * bits).to_bytes(size, "big")
         )
-    first = flags | (_EMPTY if sketch.is_empty else 32 if sketch.theta == WHOLE else 0)
-    return _plain_head(sketch, _THETA_FAMILY, 0, first) + b"".join(key.to_bytes(8, "little") for key in keys)
+    first = flags | (EMPTY if sketch.is_empty else 32 if sketch.theta == WHOLE else 0)
+    return _plain_head(sketch, THETA_FAMILY, 0, first) + b"".join(key.to_bytes(8, "little") for key in keys)
 
 
 def _plain_head(sketch: Sketch, family: int, kind: int, flags: int) -> bytes:
     words = 3 if sketch.theta != WHOLE else 2 if len(sketch.entries) > 1 else 1
     # An empty theta sketch says nothing of its seed.
-    seed = 0 if flags & _EMPTY and family == _THETA_FAMILY else _SEED_HASH
+    seed = 0 if flags & EMPTY and family == THETA_FAMILY else SEED_HASH
     head = bytes([words, 3, family, kind, 0, flags]) + seed.to_bytes(2, "little")
-    share = struct.pack("<f", 1) if family == _THETA_FAMILY else bytes(4)
+    share = struct.pack("<f", 1) if family == THETA_FAMILY else bytes(4)
     count = len(sketch.entries).to_bytes(4, "little") + share if words > 1 else b""
     return head + count + (sketch.theta.to_bytes(8, "little") if words == 3 else b"")
 
@@ -265,60 +258,8 @@ def write_tuple(sketch: Sketch, *, is_double: bool) -> bytes:
     """The bytes of a tuple sketch. Raises UnsupportedError for one that does not hold all of its hashes."""
     if sketch.theta != WHOLE:
         raise refusal("a tuple sketch that does not hold all of its values")
-    flags = _READ_ONLY | _COMPACT | (_EMPTY if sketch.is_empty else 0)
+    flags = READ_ONLY | COMPACT | (EMPTY if sketch.is_empty else 0)
     form = struct.Struct("<QdB" if is_double else "<QiB")
     entries = sorted(sketch.entries.items(), key=lambda entry: (entry[0] & _TABLE_MASK, entry[0]))
     packed = (form.pack(key, *(summary or (0, SUM))) for key, summary in entries)
     return _plain_head(sketch, _TUPLE_FAMILY, 1, flags) + b"".join(packed)
-
-
-def hashes_of_words(words: _U64) -> tuple[_U64, _U64]:
-    """Both halves of the hashes of values of 8 bytes."""
-    with np.errstate(over="ignore"):
-        first = words * np.uint64(_C1)
-        first = (first << np.uint64(31) | first >> np.uint64(33)) * np.uint64(_C2)
-        low, high = np.uint64(_SEED) ^ first ^ np.uint64(8), np.full(len(words), _SEED ^ 8, np.uint64)
-        low = low + high
-        high = high + low
-        low, high = _mixed(low), _mixed(high)
-        low = low + high
-        return low, high + low
-
-
-def _mixed(words: _U64) -> _U64:
-    words = (words ^ words >> np.uint64(33)) * np.uint64(0xFF51AFD7ED558CCD)
-    words = (words ^ words >> np.uint64(33)) * np.uint64(0xC4CEB9FE1A85EC53)
-    return words ^ words >> np.uint64(33)
-
-
-def hashes_of_bytes(data: bytes) -> tuple[int, int]:
-    """Both halves of the hash of some bytes."""
-    low = high = _SEED
-    whole = len(data) // 16 * 16
-    for at in range(0, whole, 16):
-        first, second = struct.unpack_from("<QQ", data, at)
-        low ^= _turned(first * _C1 & _MASK, 31) * _C2 & _MASK
-        low = ((_turned(low, 27) + high & _MASK) * 5 + 0x52DCE729) & _MASK
-        high ^= _turned(second * _C2 & _MASK, 33) * _C1 & _MASK
-        high = ((_turned(high, 31) + low & _MASK) * 5 + 0x38495AB5) & _MASK
-    rest = data[whole:]
-    if len(rest) > 8:
-        high ^= _turned(int.from_bytes(rest[8:], "little") * _C2 & _MASK, 33) * _C1 & _MASK
-    if rest:
-        low ^= _turned(int.from_bytes(rest[:8], "little") * _C1 & _MASK, 31) * _C2 & _MASK
-    low, high = low ^ len(data), high ^ len(data)
-    low = low + high & _MASK
-    high = high + low & _MASK
-    low, high = _ended(low), _ended(high)
-    low = low + high & _MASK
-    return low, high + low & _MASK
-
-
-def _turned(word: int, by: int) -> int:
-    return (word << by | word >> (64 - by)) & _MASK
-
-
-def _ended(word: int) -> int:
-    word = (word ^ word >> 33) * 0xFF51AFD7ED558CCD & _MASK
-    word = (word ^ word >> 33) * 0xC4CEB9FE1A85EC53 & _MASK
-    return word ^ word >> 33

@@ -9,8 +9,8 @@ the order in which it was written; that of its fields is by their names. Source:
 
 import json
 import struct
-from collections.abc import Iterator
-from decimal import Decimal
+from collections.abc import Iterable, Iterator
+from decimal import Context, Decimal
 from typing import Any, TypeAlias
 
 from tablestore.errors import InvalidInputError, UnsupportedError
@@ -18,10 +18,13 @@ from tablestore.sql.duckdb.calls import refusal
 
 Variant: TypeAlias = tuple[bytes, bytes]
 """The value and the metadata."""
-_NULL, _TRUE, _FALSE, _DOUBLE, _LONG_TEXT = 0, 1, 2, 7, 16
-_INTEGERS = ((3, 1), (4, 2), (5, 4), (6, 8))
-_DECIMALS = ((8, 4, 9), (9, 8, 18), (10, 16, 38))
+_NULL, _TRUE, _FALSE, _DOUBLE, LONG_TEXT = 0, 1, 2, 7, 16
+_OBJECT, _ARRAY = 2, 3
+INTEGERS = ((3, 1), (4, 2), (5, 4), (6, 8))
+DECIMALS = ((8, 4, 9), (9, 8, 18), (10, 16, 38))
 _MOST_DIGITS = 38
+EXACT = Context(prec=2 * _MOST_DIGITS)
+"""Computes with decimals without loss, which Python's own context does up to 28 digits."""
 
 
 def parse(text: str) -> Any:
@@ -67,14 +70,18 @@ def _no_constant(text: str) -> Any:
 def encode(value: Any) -> Variant:
     """The binary form of a value."""
     names: dict[str, int] = {}
-    data = _encoded(value, names)
+    return _encoded(value, names), metadata_of(names)
+
+
+def metadata_of(names: Iterable[str]) -> bytes:
+    """The metadata of values with some names, in the order of their numbers."""
     texts = [name.encode() for name in names]
-    size = _width(max(sum(map(len, texts)), len(texts)))
+    size = width(max(sum(map(len, texts)), len(texts)))
     ends = [0]
     for text in texts:
         ends.append(ends[-1] + len(text))
     head = bytes([1 | (size - 1) << 6]) + len(texts).to_bytes(size, "little")
-    return data, head + b"".join(end.to_bytes(size, "little") for end in ends) + b"".join(texts)
+    return head + b"".join(end.to_bytes(size, "little") for end in ends) + b"".join(texts)
 
 
 def _encoded(value: Any, names: dict[str, int]) -> bytes:
@@ -84,7 +91,7 @@ def _encoded(value: Any, names: dict[str, int]) -> bytes:
         case bool():
             return bytes([(_TRUE if value else _FALSE) << 2])
         case int():
-            kind, size = next((kind, size) for kind, size in _INTEGERS if -(1 << 8 * size - 1) <= value < 1 << 8 * size - 1)
+            kind, size = next((kind, size) for kind, size in INTEGERS if -(1 << 8 * size - 1) <= value < 1 << 8 * size - 1)
             return bytes([kind << 2]) + value.to_bytes(size, "little", signed=True)
         case float():
             return bytes([_DOUBLE << 2]) + struct.pack("<d", value)
@@ -92,12 +99,12 @@ def _encoded(value: Any, names: dict[str, int]) -> bytes:
             return _decimal(value)
         case str():
             text = value.encode()
-            return bytes([len(text) << 2 | 1]) + text if len(text) < 64 else bytes([_LONG_TEXT << 2]) + _four(len(text)) + text
+            return bytes([len(text) << 2 | 1]) + text if len(text) < 64 else bytes([LONG_TEXT << 2]) + _four(len(text)) + text
         case dict():
             return _encoded_object(value, names)
         case list():
             parts = [_encoded(part, names) for part in value]
-            return _container(3, [], parts, range(len(parts)), 0)
+            return _container(None, parts, range(len(parts)))
         case _:
             raise UnsupportedError(f"a VARIANT of {type(value).__name__}", kind="engine")
 
@@ -107,37 +114,47 @@ def _encoded_object(fields: dict[str, Any], names: dict[str, int]) -> bytes:
     for name, value in fields.items():
         ids.append(names.setdefault(name, len(names)))
         parts.append(_encoded(value, names))
-    # As Java compares texts: by their halves of 16 bits.
-    order = sorted(range(len(ids)), key=lambda place: list(fields)[place].encode("utf-16-be"))
-    return _container(2, [ids[place] for place in order], parts, order, max(ids, default=0))
+    places = {name: place for place, name in enumerate(fields)}
+    order = [places[name] for name in field_order(fields)]
+    return _container([ids[place] for place in order], parts, order)
 
 
-def _container(kind: int, ids: list[int], parts: list[bytes], order: "range | list[int]", greatest: int) -> bytes:
+def field_order(names: Iterable[str]) -> list[str]:
+    """Names in the order in which an object has its fields: as Java compares texts, by their halves of 16 bits."""
+    return sorted(names, key=lambda name: name.encode("utf-16-be"))
+
+
+def _container(ids: list[int] | None, parts: list[bytes], order: "range | list[int]") -> bytes:
     starts, at = [], 0
     for part in parts:
         starts.append(at)
         at += len(part)
-    is_large, id_size, size = len(parts) > 0xFF, _width(greatest), _width(at)
-    if kind == 2:
-        head = bytes([is_large << 6 | id_size - 1 << 4 | size - 1 << 2 | kind])
-    else:
-        head = bytes([is_large << 4 | size - 1 << 2 | kind])
-    count = len(parts).to_bytes(4 if is_large else 1, "little")
+    size = width(at)
     offsets = b"".join(one.to_bytes(size, "little") for one in [*(starts[place] for place in order), at])
-    return head + count + b"".join(one.to_bytes(id_size, "little") for one in ids) + offsets + b"".join(parts)
+    return container_head(len(parts), ids, size) + offsets + b"".join(parts)
+
+
+def container_head(count: int, ids: list[int] | None, size: int) -> bytes:
+    """The bytes before the offsets of an array, or of an object with the numbers of its names; an offset has ``size`` bytes."""
+    is_large = count > 0xFF
+    id_size = width(max(ids, default=0)) if ids is not None else 0
+    head = is_large << 4 | size - 1 << 2 | _ARRAY if ids is None else is_large << 6 | id_size - 1 << 4 | size - 1 << 2 | _OBJECT
+    numbers = b"".join(one.to_bytes(id_size, "little") for one in ids or ())
+    return bytes([head]) + count.to_bytes(4 if is_large else 1, "little") + numbers
 
 
 def _decimal(value: Decimal) -> bytes:
     _, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int), "a decimal is finite"
     scale = max(-exponent, 0)
-    unscaled = int(value.scaleb(scale)) if digits else 0
+    unscaled = int(value.scaleb(scale, EXACT)) if digits else 0
     precision = max(len(str(abs(unscaled))), 1)
-    kind, size, _ = next(one for one in _DECIMALS if precision <= one[2] and scale <= one[2])
+    kind, size, _ = next(one for one in DECIMALS if precision <= one[2] and scale <= one[2])
     return bytes([kind << 2, scale]) + unscaled.to_bytes(size, "little", signed=True)
 
 
-def _width(number: int) -> int:
+def width(number: int) -> int:
+    """The bytes that a number takes."""
     return 1 if number <= 0xFF else 2 if number <= 0xFFFF else 3 if number <= 0xFFFFFF else 4
 
 
@@ -166,15 +183,15 @@ def _decoded(data: bytes, at: int, names: list[str]) -> Any:
         return {_NULL: None, _TRUE: True, _FALSE: False}[info]
     if info == _DOUBLE:
         return struct.unpack_from("<d", data, at + 1)[0]
-    if info == _LONG_TEXT:
+    if info == LONG_TEXT:
         length = int.from_bytes(data[at + 1 : at + 5], "little")
         return data[at + 5 : at + 5 + length].decode()
-    for code, size in _INTEGERS:
+    for code, size in INTEGERS:
         if code == info:
             return int.from_bytes(data[at + 1 : at + 1 + size], "little", signed=True)
-    for code, size, _ in _DECIMALS:
+    for code, size, _ in DECIMALS:
         if code == info:
-            return Decimal(int.from_bytes(data[at + 2 : at + 2 + size], "little", signed=True)).scaleb(-data[at + 1])
+            return Decimal(int.from_bytes(data[at + 2 : at + 2 + size], "little", signed=True)).scaleb(-data[at + 1], EXACT)
     raise UnsupportedError(f"a VARIANT of the type {info}, which JSON does not have", kind="engine")
 
 
@@ -228,7 +245,7 @@ def _cut(data: bytes, at: int) -> bytes:
         return data[at : parts + int.from_bytes(data[offsets + size * count : parts], "little")]
     if info in (_NULL, _TRUE, _FALSE):
         return data[at : at + 1]
-    if info == _LONG_TEXT:
+    if info == LONG_TEXT:
         return data[at : at + 5 + int.from_bytes(data[at + 1 : at + 5], "little")]
-    sizes = {_DOUBLE: 8, **dict(_INTEGERS), **{code: size + 1 for code, size, _ in _DECIMALS}}
+    sizes = {_DOUBLE: 8, **dict(INTEGERS), **{code: size + 1 for code, size, _ in DECIMALS}}
     return data[at : at + 1 + sizes[info]]

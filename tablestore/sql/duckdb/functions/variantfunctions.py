@@ -1,13 +1,18 @@
 """Writes functions of VARIANT, whose values have Spark's binary form here too: a row of ``value`` and ``metadata``.
 
-They run over columns as Arrow functions, each other value once. A VARIANT that is NULL cannot be a column of a result, as on Spark.
+They run over columns as Arrow functions, each other value once. A function of what `parse_json` gives is one over the texts, which
+reads them by their shapes (:mod:`variantshapes`) and makes no binary form that nobody sees. A VARIANT that is NULL cannot be a
+column of a result, as on Spark.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from sqlglot import exp
 
@@ -21,6 +26,7 @@ from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
 from tablestore.sql.duckdb.functions.functionrule import MANY, FunctionRule, RuleCall, as_type, converted, from_text
 from tablestore.sql.duckdb.functions.jsonfunctions import json_text
 from tablestore.sql.duckdb.functions.variantformat import Variant
+from tablestore.sql.duckdb.functions.variantshapes import Decimals, Shape, Texts, Wholes, encoded, encoded_parts, shapes_of
 from tablestore.sql.duckdb.generatedrows import generated
 
 VARIANT = struct(value=BINARY, metadata=BINARY)
@@ -90,6 +96,41 @@ def _parsed_or_null(text: str) -> Variant | None:
         return _parsed(text)
     except InvalidInputError:
         return None
+
+
+_VARIES = object()
+# The rows of a shape, and the values of a function for some of them. The other rows are computed one by one.
+_Chunks: TypeAlias = "Iterator[tuple[npt.NDArray[np.int64], pa.Array]]"
+_ByShape: TypeAlias = "Callable[..., _Chunks]"
+
+
+def _by_shapes(by_shape: _ByShape, call: Callable[..., Any], result: pa.DataType) -> Callable[..., pa.Array]:
+    """A function over JSON texts. ``by_shape`` takes the rows of a shape, ``call`` one text; both take further constants."""
+    one_by_one = _each(call, result)
+
+    def over_columns(texts: pa.Array, *rest: pa.Array) -> pa.Array:
+        constants = [_constant(column) for column in rest]
+        shapes = [] if any(one is _VARIES for one in constants) else shapes_of(texts)
+        chunks = [chunk for shape in shapes for chunk in by_shape(shape, *constants)]
+        is_left = np.ones(len(texts), np.bool_)
+        for rows, _ in chunks:
+            is_left[rows] = False
+        if is_left.any():
+            left = np.flatnonzero(is_left)
+            chunks.append((left, one_by_one(*(column.take(pa.array(left)) for column in (texts, *rest)))))
+        if len(chunks) == 1:
+            return chunks[0][1]
+        order = np.argsort(np.concatenate([np.zeros(0, np.int64), *(rows for rows, _ in chunks)]), kind="stable")
+        return pa.concat_arrays([values for _, values in chunks] or [pa.array([], result)]).take(pa.array(order))
+
+    return over_columns
+
+
+def _constant(column: pa.Array) -> Any:
+    """The value of all rows."""
+    parts = column.flatten() if pa.types.is_struct(column.type) else [column]
+    is_one = all(len(part.unique()) == 1 for part in parts)
+    return _values(column[:1])[0] if is_one else _VARIES
 
 
 class _NoPartError(Exception):
@@ -169,7 +210,7 @@ def _to_text(value: Any) -> str:
         case int() | str():
             return str(value)
         case Decimal():
-            return f"{value.normalize():f}"
+            return f"{value.normalize(variantformat.EXACT):f}"
         case _:
             raise refusal("variant_get of a double, an object or an array as a text")
 
@@ -275,7 +316,10 @@ def _reached_or_misfit(value: Any, steps: Path) -> Any:
 
 
 def _without(variant: Variant, path: str | None) -> Variant:
-    value = variantformat.decode(variant)
+    return variantformat.encode(_without_part(variantformat.decode(variant), path))
+
+
+def _without_part(value: Any, path: str | None) -> Any:
     steps = [] if path is None else parse_path(path)
     if path is not None and not steps:
         raise InvalidInputError("variant_delete: expected a path with a step", kind="query")
@@ -286,7 +330,7 @@ def _without(variant: Variant, path: str | None) -> Variant:
             del holder[steps[-1]]
     except _NoPartError:
         pass
-    return variantformat.encode(value)
+    return value
 
 
 def _stripped(variant: Variant, arrays: bool) -> Variant:
@@ -307,6 +351,10 @@ def _is_valid(variant: Variant) -> bool:
     except (LookupError, ValueError):
         return False
     return True
+
+
+def _is_null_value(variant: Variant) -> bool:
+    return variant[0] == b"\0"
 
 
 def _schema(variant: Variant) -> str:
@@ -407,19 +455,126 @@ def _of_value(value: Any) -> Variant:
     return variantformat.encode(value)
 
 
+def _parsed_by_shape(shape: Shape) -> _Chunks:
+    return encoded(shape)
+
+
+def _part_by_shape(shape: Shape, path: str) -> _Chunks:
+    try:
+        part = _reached(shape.decoded().value, parse_path(path))
+    except _NoPartError:
+        yield shape.rows, pa.nulls(len(shape.rows), _ARROW)
+    else:
+        yield from encoded(replace(shape, value=part))
+
+
+def _cast_by_shape(kind: SqlType, arrow: pa.DataType) -> _ByShape:
+    def cast(shape: Shape, path: str, is_try: bool) -> _Chunks:
+        try:
+            part = _reached(shape.value, parse_path(path))
+        except _NoPartError:
+            part = None
+        if part is None:
+            yield shape.rows, pa.nulls(len(shape.rows), arrow)
+        elif (cast_column := _column_as(part, kind, arrow)) is not None:
+            values, places = cast_column
+            yield shape.rows[places], values
+
+    return cast
+
+
+def _column_as(part: Any, kind: SqlType, arrow: pa.DataType) -> "tuple[pa.Array, npt.NDArray[np.int64]] | None":
+    """A column as values of a type, and the places of those that have one that is certain; None for what is cast one by one."""
+    match part:
+        case Texts() if kind == STRING:
+            return part.to_arrow(arrow), np.arange(len(part.starts))
+        case Wholes(numbers) if kind != BOOLEAN:
+            ends = 2**31 if kind == INT else 2**63
+            places = np.flatnonzero((numbers >= -ends) & (numbers < ends))
+            return pa.array(numbers[places]).cast(arrow, safe=False), places
+        case Decimals(unscaled, scales) if kind == DOUBLE:
+            # Both are doubles without loss, so their quotient is the nearest one.
+            places = np.flatnonzero(np.abs(unscaled) < 2**53)
+            return pa.array(unscaled[places] / np.power(10.0, scales[places])), places
+        case _:
+            return None
+
+
+def _changed_by_shape(kind: str) -> _ByShape:
+    def change(shape: Shape, path: str, new: Variant | None, creates: bool, is_try: bool) -> _Chunks:
+        if new is None:
+            yield shape.rows, pa.nulls(len(shape.rows), _ARROW)
+            return
+        try:
+            value = _put(shape.decoded().value, parse_path(path), variantformat.decode(new), kind, creates)
+        except _MisfitError:
+            return
+        yield from encoded(replace(shape, value=value))
+
+    return change
+
+
+def _deleted_by_shape(shape: Shape, path: str | None) -> _Chunks:
+    return encoded(replace(shape, value=_without_part(shape.decoded().value, path)))
+
+
+def _stripped_by_shape(shape: Shape, arrays: bool) -> _Chunks:
+    return encoded(replace(shape, value=_without_nulls(shape.decoded().value, arrays)))
+
+
+def _valid_by_shape(shape: Shape) -> _Chunks:
+    yield shape.rows, pa.repeat(pa.scalar(True), len(shape.rows))
+
+
+def _null_by_shape(shape: Shape) -> _Chunks:
+    yield shape.rows, pa.repeat(pa.scalar(shape.value is None), len(shape.rows))
+
+
+def _schema_by_shape(shape: Shape) -> _Chunks:
+    for some in _alike_in_type(shape):
+        text = _type_text(_type_in(some.first()))
+        yield some.rows, pa.repeat(pa.scalar(text), len(some.rows))
+
+
+def _alike_in_type(shape: Shape) -> Iterator[Shape]:
+    """Rows whose decimals have as many digits in each place."""
+    keys = np.zeros(len(shape.rows), np.int64)
+    for leaf in shape.leaves():
+        if isinstance(leaf, Decimals):
+            kinds = (leaf.digits * 32 + leaf.scales) * 2 + (leaf.unscaled % 10 == 0)
+            keys = np.unique(keys * 2048 + kinds, return_inverse=True)[1]
+    return shape.split(keys)
+
+
+def _exploded_by_shape(shape: Shape) -> _Chunks:
+    if not isinstance(shape.value, dict | list) or not shape.value:
+        yield shape.rows, pa.array([[]] * len(shape.rows), _PARTS)
+        return
+    for rows, parts in encoded_parts(shape):
+        many, count = len(parts), len(rows)
+        # The first parts of all rows, then the second ones: they are put together by rows.
+        order = np.arange(many * count).reshape(many, count).T.reshape(-1)
+        values = pa.concat_arrays([part for _, part in parts]).take(pa.array(order))
+        keys = pa.array([key for key, _ in parts], pa.string()).take(pa.array(np.tile(np.arange(many), count)))
+        places = pa.array(np.tile(np.arange(many, dtype=np.int32), count))
+        pieces = pa.StructArray.from_arrays([places, keys, values], fields=list(_PARTS.value_type))
+        yield rows, pa.ListArray.from_arrays(pa.array(np.arange(count + 1, dtype=np.int32) * many), pieces, type=_PARTS)
+
+
 _PARTS = pa.list_(pa.struct([("pos", pa.int32()), ("key", pa.string()), ("value", _ARROW)]))
 _CHANGES = (VARIANT, STRING, VARIANT, BOOLEAN, BOOLEAN)
+_CAST_TYPES: "tuple[tuple[SqlType, Callable[[Any], Any], pa.DataType], ...]" = (
+    (INT, _to_int, pa.int32()),
+    (BIGINT, _to_bigint, pa.int64()),
+    (STRING, _to_text, pa.string()),
+    (DOUBLE, _to_double, pa.float64()),
+    (BOOLEAN, _to_boolean, pa.bool_()),
+)
 _CASTS = {
     kind: ArrowFunction(
         name=f"variant_as_{kind.name}", arguments=(VARIANT, STRING, BOOLEAN), result=kind, call=_each(_cast(to), arrow)
     )
-    for kind, to, arrow in (
-        (INT, _to_int, pa.int32()),
-        (BIGINT, _to_bigint, pa.int64()),
-        (STRING, _to_text, pa.string()),
-        (DOUBLE, _to_double, pa.float64()),
-        (BOOLEAN, _to_boolean, pa.bool_()),
-    )
+    for kind, to, arrow in _CAST_TYPES
 }
 _OF_VALUES = {
     kind: ArrowFunction(name=f"variant_of_{kind.name}", arguments=(kind,), result=VARIANT, call=_each(_of_value, _ARROW))
@@ -431,17 +586,57 @@ def _variant(name: str, arguments: tuple[SqlType, ...], call: Callable[..., Any]
     return ArrowFunction(name=name, arguments=arguments, result=VARIANT, call=_each(call, _ARROW))
 
 
-_PARSE = _variant("parse_json", (STRING,), _parsed)
-_TRY_PARSE = _variant("try_parse_json", (STRING,), _parsed_or_null)
+def _parse(name: str, call: Callable[..., Any]) -> ArrowFunction:
+    return ArrowFunction(name=name, arguments=(STRING,), result=VARIANT, call=_by_shapes(_parsed_by_shape, call, _ARROW))
+
+
+_PARSE = _parse("parse_json", _parsed)
+_TRY_PARSE = _parse("try_parse_json", _parsed_or_null)
 _GET = _variant("variant_part", (VARIANT, STRING), _part)
 _DELETE = _variant("variant_delete", (VARIANT, STRING), _without)
 _STRIP = _variant("variant_strip", (VARIANT, BOOLEAN), _stripped)
 _CHANGE = {kind: _variant(f"variant_{kind}", _CHANGES, _changed(kind)) for kind in ("set", "insert", "append")}
 _EXPLODE = ArrowFunction(name="variant_explode", arguments=(VARIANT,), result=array(_PART), call=_each(_exploded, _PARTS))
+_NULL = ArrowFunction(name="is_variant_null", arguments=(VARIANT,), result=BOOLEAN, call=_each(_is_null_value, pa.bool_()))
 _VALID = ArrowFunction(name="is_valid_variant", arguments=(VARIANT,), result=BOOLEAN, call=_each(_is_valid, pa.bool_()))
 _SCHEMA = ArrowFunction(name="schema_of_variant", arguments=(VARIANT,), result=STRING, call=_each(_schema, pa.string()))
 _SCHEMA_OF_ALL = ArrowFunction(name="schema_of_variant_agg", arguments=(array(VARIANT),), result=STRING, call=_common_schemas)
+_BY_SHAPE: "tuple[tuple[ArrowFunction, Callable[..., Any], _ByShape, pa.DataType], ...]" = (
+    *((_CASTS[kind], _cast(to), _cast_by_shape(kind, arrow), arrow) for kind, to, arrow in _CAST_TYPES),
+    (_GET, _part, _part_by_shape, _ARROW),
+    (_DELETE, _without, _deleted_by_shape, _ARROW),
+    (_STRIP, _stripped, _stripped_by_shape, _ARROW),
+    *((function, _changed(kind), _changed_by_shape(kind), _ARROW) for kind, function in _CHANGE.items()),
+    (_EXPLODE, _exploded, _exploded_by_shape, _PARTS),
+    (_VALID, _is_valid, _valid_by_shape, pa.bool_()),
+    (_NULL, _is_null_value, _null_by_shape, pa.bool_()),
+    (_SCHEMA, _schema, _schema_by_shape, pa.string()),
+)
+
+
+def _of_texts(parse: ArrowFunction, parsed: Callable[[str], Variant | None]) -> Iterator[tuple[tuple[str, str], ArrowFunction]]:
+    """The functions of what a function makes of JSON texts, by its name in DuckDB and theirs."""
+    for function, call, by_shape, result in _BY_SHAPE:
+
+        def of_text(text: str, *rest: Any, call: Callable[..., Any] = call) -> Any:
+            variant = parsed(text)
+            return None if variant is None else call(variant, *rest)
+
+        yield (
+            (parse.engine_name, function.name),
+            ArrowFunction(
+                name=f"{function.name}_of_{parse.name}",
+                arguments=(STRING, *function.arguments[1:]),
+                result=function.result,
+                call=_by_shapes(by_shape, of_text, result),
+            ),
+        )
+
+
+_OF_TEXTS = {**dict(_of_texts(_PARSE, _parsed)), **dict(_of_texts(_TRY_PARSE, _parsed_or_null))}
 ARROW = (
+    *_OF_TEXTS.values(),
+    _NULL,
     _SCHEMA_OF_ALL,
     _VALID,
     _SCHEMA,
@@ -474,6 +669,18 @@ def _whole(call: RuleCall, place: int = 0) -> exp.Expr:
     if call.type(place) not in (VARIANT, VOID):
         raise call.mismatch(place, "a VARIANT")
     return as_type(call.value(place), VARIANT)
+
+
+def _over(function: ArrowFunction, variant: exp.Expr, *rest: exp.Expr) -> exp.Expr:
+    """A call of a function of a VARIANT."""
+    return _over_text(function, variant, *rest) or function.of(variant, *rest)
+
+
+def _over_text(function: ArrowFunction, variant: exp.Expr, *rest: exp.Expr) -> exp.Expr | None:
+    """A call of a function over the texts of a VARIANT that is parsed; None for another one."""
+    parsing = variant.this if isinstance(variant, exp.Cast) else variant
+    of_text = _OF_TEXTS.get((parsing.name, function.name)) if isinstance(parsing, exp.Anonymous) else None
+    return None if of_text is None else of_text.of(*parsing.expressions, *rest)
 
 
 def _result(call: RuleCall, value: exp.Expr) -> exp.Expr:
@@ -521,11 +728,11 @@ def _got_type(types: Types, values: Sequence[exp.Expr]) -> Type:
 def _got(call: RuleCall) -> exp.Expr:
     variant, path = _whole(call), _path_of(call, 1)
     if len(call.values) < 3:
-        return _result(call, _GET.of(variant, path))
+        return _result(call, _over(_GET, variant, path))
     if call.result is None:
         raise call.refusal(f"as {call.values[2].sql()}")
     is_try = exp.true() if call.name.startswith("try_") else exp.false()
-    return _CASTS[call.result].of(variant, path, is_try)
+    return _over(_CASTS[call.result], variant, path, is_try)
 
 
 def _changing(kind: str) -> Callable[[RuleCall], exp.Expr]:
@@ -536,7 +743,7 @@ def _changing(kind: str) -> Callable[[RuleCall], exp.Expr]:
             if not isinstance(creates, exp.Boolean):
                 raise call.refusal("with an argument that is computed")
         is_try = exp.true() if call.name.startswith("try_") else exp.false()
-        return _result(call, _CHANGE[kind].of(_whole(call), _path_of(call, 1), _as_variant(call, 2), creates, is_try))
+        return _result(call, _over(_CHANGE[kind], _whole(call), _path_of(call, 1), _as_variant(call, 2), creates, is_try))
 
     return write
 
@@ -545,7 +752,7 @@ def _deleting(call: RuleCall) -> exp.Expr:
     variant = _whole(call)
     for place in range(1, len(call.values)):
         path = call.value(place) if isinstance(call.values[place], exp.Null) else _path_of(call, place)
-        variant = _DELETE.of(variant, as_type(path, STRING))
+        variant = _over(_DELETE, variant, as_type(path, STRING))
     return _result(call, variant)
 
 
@@ -553,7 +760,7 @@ def _stripping(call: RuleCall) -> exp.Expr:
     arrays = call.value(1) if len(call.values) > 1 else exp.true()
     if not isinstance(arrays, exp.Boolean):
         raise call.refusal("with an argument that is computed")
-    return _result(call, _STRIP.of(_whole(call), arrays))
+    return _result(call, _over(_STRIP, _whole(call), arrays))
 
 
 def _object_of(call: RuleCall) -> exp.Expr:
@@ -569,7 +776,9 @@ def _schema_of_all(call: RuleCall) -> exp.Expr:
 
 
 def _is_null(call: RuleCall) -> exp.Expr:
-    return from_text("COALESCE(STRUCT_EXTRACT($0, 'value') = FROM_HEX('00'), FALSE)", _whole(call))
+    variant = _whole(call)
+    is_null = _over_text(_NULL, variant) or from_text("STRUCT_EXTRACT($0, 'value') = FROM_HEX('00')", variant)
+    return from_text("COALESCE($0, FALSE)", is_null)
 
 
 def _exploded_columns(types: Types, values: Sequence[exp.Expr]) -> "Columns | None":
@@ -577,7 +786,7 @@ def _exploded_columns(types: Types, values: Sequence[exp.Expr]) -> "Columns | No
 
 
 def _exploding(call: RuleCall) -> exp.Expr:
-    parts = _EXPLODE.of(_whole(call))
+    parts = _over(_EXPLODE, _whole(call))
     if call.name.endswith("_outer"):
         parts = from_text("CASE WHEN LEN($0) > 0 THEN $0 ELSE [NULL] END", parts)
     each = "LIST_TRANSFORM($0, LAMBDA _part: STRUCT_EXTRACT(_part, $1))"
@@ -610,8 +819,8 @@ RULES = (
         write=_exploding,
         aliases=("variant_explode_outer",),
     ),
-    FunctionRule(name="is_valid_variant", bounds=(1, 1), result=always(BOOLEAN), write=lambda call: _VALID.of(_whole(call))),
-    FunctionRule(name="schema_of_variant", bounds=(1, 1), result=always(STRING), write=lambda call: _SCHEMA.of(_whole(call))),
+    FunctionRule(name="is_valid_variant", bounds=(1, 1), result=always(BOOLEAN), write=lambda call: _over(_VALID, _whole(call))),
+    FunctionRule(name="schema_of_variant", bounds=(1, 1), result=always(STRING), write=lambda call: _over(_SCHEMA, _whole(call))),
     FunctionRule(name="schema_of_variant_agg", bounds=(1, 1), result=always(STRING), write=_schema_of_all, is_aggregate=True),
     FunctionRule(name="to_variant_object", bounds=(1, 1), result=always(VARIANT), write=_object_of),
 )
