@@ -89,6 +89,8 @@ WRITTEN = {
         "'<$012,345.6>'", "'-$099,990'", "'+$000,000.00'", "'1,234.5-'", "'12 34'", "' 1 , 2 '", "'.5'", "'1.'", "'-'",
         "'1,234,567.89'", "'0,'", "'0,1'", "'<1>'", "'$1'", "'1-'", "'\t0,7'",
     ),
+    "TINY": ("CAST(0.000001 AS DECIMAL(10, 7))", "CAST(0 AS DECIMAL(6, 6))", "CAST(-1.5 AS DECIMAL(9, 8))", "0.0000001BD"),
+    "BASE32": ("CAST(NULL AS STRING)", "''", "'ME======'", "'MFRA===='", "'MFRGG==='", "'MFRGGZA='", "'MFRGGZDF'"),
     "FINITE": ("CAST(NULL AS DOUBLE)", "0.0D", "-0.0D", "1.5D", "-0.25D", "1234.567D", "99999.0D"),
     "LIMITS": ("-1", "0", "1", "2", "3"),
     "CHARSETS": ("'UTF-8'", "'utf-8'", "'US-ASCII'", "'ISO-8859-1'", "'UTF-16'", "'UTF-16BE'", "'UTF-16LE'", "'UTF-32'", "'x'"),
@@ -311,11 +313,23 @@ to_char({0}, '000D00') | DECIMAL(10, 2)
 to_char({0}, 'S9,999,999.99') | DECIMAL(10, 2)
 to_char({0}, '$99.99PR') | DECIMAL(10, 2)
 to_char({0}, 'S$9,999D9MI') | DECIMAL(10, 2)
+to_json(named_struct('x', {0}, 'y', array({0}, NULL), 'z', NULL)) | BYTES
+to_json(named_struct('x', {0}, 'y', array({0}, NULL), 'z', NULL)) | DECIMAL(10, 2)
+to_json(named_struct('x', {0}, 'y', array({0}, NULL), 'z', NULL)) | DECIMAL(38, 18)
+to_json(named_struct('x', {0}, 'y', array({0}, NULL), 'z', NULL)) | TINY
+to_json(map('k', {0})) | BYTES
+format_number({0}, 5) | DOUBLE
+format_number({0}, 5) | HALVES
+conv({0}, 16, 36) | BASED
+conv({0}, 2, 16) | BASED
+from_base32({0}) | BASE32
 to_char({0}, 'MI0,9.') | DECIMAL(10, 2)
 to_char({0}, '9,000.000S') | DECIMAL(10, 2)
 to_char({0}, '.9PR') | DECIMAL(10, 2)
 to_char({0}, 'S99999999999999999999.999999999999999999') | DECIMAL(38, 18)
-to_char({0}, '9,999.99') | SMALLINT; FINITE; NUMBERED
+to_char({0}, '9,999.99') | SMALLINT
+to_char({0}, '9,999.99') | FINITE
+to_char({0}, '9,999.99') | NUMBERED
 to_varchar({0}, 'MI9G999PR') | SMALLINT
 to_char({0}, '9$9') | SMALLINT
 to_char({0}, 'base64') | BYTES

@@ -45,6 +45,8 @@ from tablestore.types.datatypes import MAX_PRECISION
 _CONVERSION = re.compile(r"%(?:[sd%])")
 _EXACT = Context(prec=2000)
 _MOST_DIGITS = 400
+# Doubles have as many digits that are exact.
+_MOST_PRINTED = 15
 
 
 def _grouped(digits: str) -> str:
@@ -66,7 +68,7 @@ def _format_decimal(number: str, places: int) -> str | None:
     return _with_digits(Decimal(number), places, ROUND_HALF_EVEN)
 
 
-def _format_double(text_of_number: str, places: int) -> str | None:
+def format_double(text_of_number: str, places: int) -> str | None:
     """A double by the digits that it is written with; where these are in the middle, by what it is."""
     number = float(text_of_number)
     if places < 0:
@@ -110,7 +112,7 @@ def _to_char(numbers: pa.Array, forms: pa.Array) -> pa.Array:
 
 
 _DECIMAL = by_value("format_decimal", (STRING, INT), STRING, _format_decimal)
-_DOUBLE = by_value("format_double", (STRING, INT), STRING, _format_double)
+_DOUBLE = by_value("format_double", (STRING, INT), STRING, format_double)
 _TO_CHAR = ArrowFunction(name="to_char", arguments=(STRING, STRING), result=STRING, call=_to_char)
 _TO_NUMBER = by_value("to_number", (STRING, STRING), STRING, _read_number)
 _TRY_TO_NUMBER = by_value("try_to_number", (STRING, STRING), STRING, _try_read_number)
@@ -125,11 +127,21 @@ def _formatted_number(call: RuleCall) -> exp.Expr:
     if call.type(1) == STRING:
         raise call.refusal("with a pattern")
     places = integer(call, 1)
+    digits = call.values[1]
+    written = int(digits.name) if isinstance(digits, exp.Literal) and digits.name.isdecimal() else -1
     if kind.is_float:
         # As a text: 0.0 and -0.0 are one value.
-        return _DOUBLE.of(call.text("CAST($0 AS TEXT)", call.value(0, DOUBLE)), places)
-    if kind.is_integer and isinstance(call.values[1], exp.Literal) and 0 <= int(call.values[1].name) <= _MOST_DIGITS:
-        rest = "0" * int(call.values[1].name)
+        if not 0 <= written <= _MOST_PRINTED:
+            return _DOUBLE.of(call.text("CAST($0 AS TEXT)", call.value(0, DOUBLE)), places)
+        # Where doubles lie closer than the last digit, the digits that one is written with are rounded as it is itself.
+        return call.text(
+            f"""CASE WHEN ABS($0) < {10 ** (_MOST_PRINTED - written)} THEN FORMAT('{{:,.{written}f}}', $0)
+            ELSE {_DOUBLE.engine_name}(CAST($0 AS TEXT), $1) END""",
+            call.value(0, DOUBLE),
+            places,
+        )
+    if kind.is_integer and 0 <= written <= _MOST_DIGITS:
+        rest = "0" * written
         return call.text(f"FORMAT('{{:,}}', $0) || '{'.' * bool(rest)}{rest}'", call.value(0, BIGINT))
     return _DECIMAL.of(call.text("CAST($0 AS TEXT)"), places)
 
