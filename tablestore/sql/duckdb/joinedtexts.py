@@ -53,4 +53,5 @@ def _gives_text(kind: Type) -> bool:
 def _is_written_otherwise(kind: SqlType) -> bool:
     """True if DuckDB may write values of a type, or the elements of an array, in another way."""
     written = kind.parts[0] if kind.name == "array" else kind
-    return written is not None and not (written in _ALIKE or written.is_integer or written.is_decimal)
+    has_whole = written is not None and written.is_decimal and written.scale < written.precision
+    return written is not None and not (written in _ALIKE or written.is_integer or has_whole)

@@ -70,6 +70,9 @@ def cast(node: exp.Cast, kind: Type) -> exp.Expr:
         return _of_text(node)
     elif target_kind in _TEXTS and kind.name in _NO_TEXTS:
         raise refusal(f"the cast of {_NO_TEXTS[kind.name]} to a text")
+    elif target_kind in _TEXTS and kind.is_decimal and kind.scale == kind.precision:
+        # DuckDB writes no 0 before the point of a type that has no digits there.
+        return call("REPLACE", node, exp.Literal.string("."), exp.Literal.string("0."))
     elif target_kind in _TEXTS and kind in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
         return text_of_moment(node, kind)
     return node

@@ -131,6 +131,8 @@ _ROW = (
         ("make_dt_interval(1, 12, 30, 1.001001)", dt.timedelta(days=1, hours=12, minutes=30, seconds=1, microseconds=1001)),
         ("make_dt_interval(NULL)", None),
         ("concat(1)", "1"),
+        ("concat(-0.5BD, 'x')", "-0.5x"),
+        ("CAST(0.25BD AS STRING)", "0.25"),
         ("typeof(abs(NULL))", "double"),
         ("typeof(nullifzero(NULL))", "void"),
         ("typeof(uniform(NULL, 1))", "void"),

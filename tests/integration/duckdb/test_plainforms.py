@@ -5,10 +5,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import tablestore as ts
 from tablestore.errors import TablestoreError
-from tablestore.sql.duckdb.functions import textvalues, urlvalues
+from tablestore.sql.duckdb.functions import mathfunctions, numberformats, textvalues, urlvalues
 
 URLS = (
     "http://a.com",
@@ -56,8 +58,14 @@ ESCAPED = (
 )
 BASE64 = ("", "QQ==", "QR==", "QUI=", "QUJD", "QUJ D", "Q", "QQ=", "Q=Q=", "QUJDRA", "QUJD\n", "é", "QQ==QQ==", "****")
 HEXADECIMAL = ("", "4", "41", "4a", "4G", "é", " 41", "414", "41\n")
+NUMBERS = ("", "0", "007", "101", "9" * 18, "9" * 19, "f" * 15, "F" * 16, "1" * 62, "1" * 63, "-1", "+7", "12a", " 11 ", "1.5", "z")
 TEXTS = ("", "a", "aXb1é", "a.b.c", "..", ".a.", "é.ü.ß", "aaa", "x--y--z", "ABC xyz 019")
 BYTES = (b"", b"a", b"abc", b"\xff\x00", b"abcdefgh", "é".encode())
+
+
+def _overlaid(data: bytes, instead: bytes, start: int, length: int) -> bytes:
+    count = len(instead) if length < 0 else length
+    return textvalues.bytes_between(data, 1, start - 1) + instead + textvalues.bytes_between(data, start + count, 2**31)
 
 
 @pytest.fixture(scope="module")
@@ -142,6 +150,21 @@ def test_parts_of_addresses(part: str, env: ts.TableEnvironment) -> None:
             for count in (-1, 0, 2, 7)
             for padding in ("", "41", "ff0042")
         ),
+        *(
+            (
+                f"overlay(x PLACING X'{instead}' FROM {start} FOR {length})",
+                BYTES,
+                lambda data, instead=instead, start=start, length=length: _overlaid(data, bytes.fromhex(instead), start, length),
+            )
+            for instead in ("", "4142")
+            for start in (-2, 0, 1, 3, 9)
+            for length in (-1, 0, 2, 9)
+        ),
+        *(
+            (f"conv(x, {of}, {to})", NUMBERS, lambda text, of=of, to=to: mathfunctions.converted_base(text, of, to))
+            for of in (2, 10, 16)
+            for to in (2, 16, 36, -10)
+        ),
         ("luhn_check(x)", ("", "0", "18", "4539578763621486", "4539578763621487", "12a", "é18", "-18"), textvalues.luhn_check),
         ("mask(x, 'X', 'x', 'n', 'é')", TEXTS, lambda text: textvalues.mask(text, "X", "x", "n", "é")),
         ("mask(x, 'q', 'Q', '7')", TEXTS, lambda text: textvalues.mask(text, "q", "Q", "7", None)),
@@ -194,3 +217,12 @@ def test_values_of_common_forms(
 )
 def test_expressions_that_are_written_in_place(expression: str, value: Any, env: ts.TableEnvironment) -> None:
     assert env.execute_sql(f"SELECT {expression} AS v").to_arrow()["v"].to_pylist() == [value]
+
+
+@given(st.lists(st.floats() | st.decimals(-99999, 99999, places=3).map(float), min_size=1), st.integers(0, 16))
+@settings(max_examples=40)
+def test_doubles_are_written_by_their_digits(env: ts.TableEnvironment, numbers: list[float], places: int) -> None:
+    rows = ", ".join(f"(DOUBLE('{number!r}'))" for number in numbers)
+    texts = env.execute_sql(f"SELECT x, format_number(x, {places}) AS y FROM VALUES {rows} AS t (x)").to_arrow()
+    for number, text in zip(texts["x"].to_pylist(), texts["y"].to_pylist(), strict=True):
+        assert text == numberformats.format_double(repr(number), places)

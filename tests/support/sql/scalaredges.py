@@ -85,6 +85,13 @@ WRITTEN = {
     "NUMBER_FORMATS": (
         "'454'", "'454.00'", "'$78.12'", "'12,454'", "'-12,454.8'", "'12,454.8-'", "''", "' 454 '", "CAST(NULL AS STRING)",
     ),
+    "FORMATTED": (
+        "'<$012,345.6>'", "'-$099,990'", "'+$000,000.00'", "'1,234.5-'", "'12 34'", "' 1 , 2 '", "'.5'", "'1.'", "'-'",
+        "'1,234,567.89'", "'0,'", "'0,1'", "'<1>'", "'$1'", "'1-'", "'\t0,7'",
+    ),
+    "TINY": ("CAST(0.000001 AS DECIMAL(10, 7))", "CAST(0 AS DECIMAL(6, 6))", "CAST(-1.5 AS DECIMAL(9, 8))", "0.0000001BD"),
+    "BASE32": ("CAST(NULL AS STRING)", "''", "'ME======'", "'MFRA===='", "'MFRGG==='", "'MFRGGZA='", "'MFRGGZDF'"),
+    "FINITE": ("CAST(NULL AS DOUBLE)", "0.0D", "-0.0D", "1.5D", "-0.25D", "1234.567D", "99999.0D"),
     "LIMITS": ("-1", "0", "1", "2", "3"),
     "CHARSETS": ("'UTF-8'", "'utf-8'", "'US-ASCII'", "'ISO-8859-1'", "'UTF-16'", "'UTF-16BE'", "'UTF-16LE'", "'UTF-32'", "'x'"),
 }  # fmt: skip
@@ -296,10 +303,35 @@ to_number({0}, '99,999.9S') | NUMBER_FORMATS
 to_number({0}, 'S99,999.9') | NUMBER_FORMATS
 try_to_number({0}, '999.99') | NUMBER_FORMATS
 try_to_number({0}, 'MI999') | NUMBER_FORMATS
+try_to_number({0}, 'S$099G990D99PR') | FORMATTED
+try_to_number({0}, '9,999,999.99MI') | FORMATTED
+try_to_number({0}, '.99') | FORMATTED
+to_number({0}, '0,9.') | FORMATTED
+try_to_number({0}, '9,9.9,9') | FORMATTED
 to_char({0}, '999') | INT
 to_char({0}, '000D00') | DECIMAL(10, 2)
 to_char({0}, 'S9,999,999.99') | DECIMAL(10, 2)
 to_char({0}, '$99.99PR') | DECIMAL(10, 2)
+to_char({0}, 'S$9,999D9MI') | DECIMAL(10, 2)
+to_json(named_struct('x', {0}, 'y', array({0}, NULL), 'z', NULL)) | BYTES
+to_json(named_struct('x', {0}, 'y', array({0}, NULL), 'z', NULL)) | DECIMAL(10, 2)
+to_json(named_struct('x', {0}, 'y', array({0}, NULL), 'z', NULL)) | DECIMAL(38, 18)
+to_json(named_struct('x', {0}, 'y', array({0}, NULL), 'z', NULL)) | TINY
+to_json(map('k', {0})) | BYTES
+format_number({0}, 5) | DOUBLE
+format_number({0}, 5) | HALVES
+conv({0}, 16, 36) | BASED
+conv({0}, 2, 16) | BASED
+from_base32({0}) | BASE32
+to_char({0}, 'MI0,9.') | DECIMAL(10, 2)
+to_char({0}, '9,000.000S') | DECIMAL(10, 2)
+to_char({0}, '.9PR') | DECIMAL(10, 2)
+to_char({0}, 'S99999999999999999999.999999999999999999') | DECIMAL(38, 18)
+to_char({0}, '9,999.99') | SMALLINT
+to_char({0}, '9,999.99') | FINITE
+to_char({0}, '9,999.99') | NUMBERED
+to_varchar({0}, 'MI9G999PR') | SMALLINT
+to_char({0}, '9$9') | SMALLINT
 to_char({0}, 'base64') | BYTES
 to_char({0}, 'hex') | BYTES
 to_char({0}, 'utf-8') | BYTES

@@ -114,7 +114,14 @@ def _json_tuple(call: RuleCall) -> exp.Expr:
         path = exp.Literal.string(f'$."{name.name}"')
         value = from_text("CASE WHEN JSON_VALID($0) THEN JSON_EXTRACT_STRING($0, $1) END", text, path)
         begins = from_text("NOT JSON_VALID($0) AND REGEXP_MATCHES($0, '^\\s*[\\[{]')", text)
-        repeated = from_text("JSON_VALID($0) AND LEN(LIST_FILTER(JSON_KEYS($0), LAMBDA _key: _key = $1)) > 1", text, name.copy())
+        # A name that stands twice is written twice, unless with escapes.
+        repeated = from_text(
+            """(CONTAINS(SUBSTRING($0, INSTR($0, $2) + 1), $2) OR CONTAINS($0, CHR(92)))
+            AND JSON_VALID($0) AND LEN(LIST_FILTER(JSON_KEYS($0), LAMBDA _key: _key = $1)) > 1""",
+            text,
+            name.copy(),
+            exp.Literal.string(f'"{name.name}"'),
+        )
         value = refused_where(begins, "json_tuple of JSON that is not well-formed", value)
         value = refused_where(repeated, "json_tuple of JSON in which a name stands twice", value)
         lists.append((f"c{place}", exp.Array(expressions=[value])))

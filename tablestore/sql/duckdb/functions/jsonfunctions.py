@@ -9,7 +9,7 @@ from functools import partial
 from sqlglot import exp
 
 from tablestore.sql.binding.signatures import always
-from tablestore.sql.binding.sqltypes import BIGINT, BOOLEAN, DATE, INT, SMALLINT, STRING, TINYINT, VOID, SqlType, array
+from tablestore.sql.binding.sqltypes import BIGINT, BINARY, BOOLEAN, DATE, INT, SMALLINT, STRING, TINYINT, VOID, SqlType, array
 from tablestore.sql.duckdb.calls import refused_where
 from tablestore.sql.duckdb.functions.functionrule import FunctionRule, RuleCall, as_type, from_text
 
@@ -28,6 +28,8 @@ def _of_kind(kind: str, end: str, text: str, result: SqlType) -> Callable[[RuleC
     return write
 
 
+# Java writes decimals of as many digits behind the point without an exponent.
+_MOST_PLAIN = 6
 _WHOLE = (TINYINT, SMALLINT, INT, BIGINT)
 
 
@@ -45,6 +47,19 @@ def json_text(call: RuleCall, value: exp.Expr, kind: SqlType, *, keeps_nulls: bo
         return exp.cast(value, "TEXT")
     if kind == STRING:
         return from_text("CAST(TO_JSON($0) AS TEXT)", value)
+    if kind == VOID and not keeps_nulls:
+        return exp.cast(exp.null(), "TEXT")
+    if kind.is_decimal and not keeps_nulls:
+        written: exp.Expr = exp.cast(value, "TEXT")
+        if kind.scale == kind.precision:
+            # DuckDB writes no 0 before the point of a type that has no digits there.
+            written = from_text("REPLACE($0, '.', '0.')", written)
+        if kind.scale <= _MOST_PLAIN:
+            return written
+        is_small = from_text(f"ABS($0) < CAST('1e-{_MOST_PLAIN}' AS DECIMAL(38, {kind.scale}))", value.copy())
+        return refused_where(is_small, "to_json of decimals that Java writes with an exponent", written)
+    if kind == BINARY and not keeps_nulls:
+        return from_text("'\"' || TO_BASE64($0) || '\"'", value)
     if kind == DATE and not keeps_nulls:
         is_far = from_text("$0 < DATE '0001-01-01' OR $0 > DATE '9999-12-31'", value)
         return refused_where(is_far, "to_json of years beyond 9999", from_text("'\"' || CAST($0 AS TEXT) || '\"'", value))

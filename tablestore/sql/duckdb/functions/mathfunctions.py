@@ -66,7 +66,7 @@ def _log1p(call: RuleCall) -> exp.Expr:
     return _LOG1P.of(above)
 
 
-def _converted_base(number: str, from_base: int, to_base: int) -> str | None:
+def converted_base(number: str, from_base: int, to_base: int) -> str | None:
     """Spark's ``NumberConverter.convert``: an unsigned number of 64 bits, of the digits at the beginning of a text."""
     if from_base not in _BASES or abs(to_base) not in _BASES:
         return None
@@ -93,7 +93,23 @@ def _converted_base(number: str, from_base: int, to_base: int) -> str | None:
     return ("-" if is_negative and to_base < 0 else "") + (digits or "0")
 
 
-_CONV = by_value("conv", (STRING, INT, INT), STRING, _converted_base)
+_CONV = by_value("conv", (STRING, INT, INT), STRING, converted_base)
+# Of bases from which DuckDB reads texts: their digits, as many as a BIGINT has, and what stands before them.
+_READ_BASES = {"2": ("[01]{1,62}", "0b"), "10": ("[0-9]{1,18}", ""), "16": ("[0-9A-Fa-f]{1,15}", "0x")}
+
+
+def _conv(call: RuleCall) -> exp.Expr:
+    values = text(call, 0), integer(call, 1), integer(call, 2)
+    of, to = call.values[1], call.values[2]
+    if not (isinstance(of, exp.Literal) and isinstance(to, exp.Literal) and of.name in _READ_BASES and to.name in map(str, _BASES)):
+        return _CONV.of(*values)
+    digits, prefix = _READ_BASES[of.name]
+    number = f"CAST('{prefix}' || $0 AS BIGINT)"
+    return call.text(
+        f"""CASE WHEN REGEXP_FULL_MATCH($0, '{digits}') THEN TO_BASE({number}, {to.name})
+        ELSE {_CONV.engine_name}($0, $1, $2) END""",
+        *values,
+    )
 
 
 def _signed(types: Types, values: object) -> Type:
@@ -198,10 +214,7 @@ RULES = (
     FunctionRule(
         name="bin", bounds=(1, 1), result=always(STRING), write=lambda call: call.text("BIN($0)", integer(call, 0, BIGINT))
     ),
-    FunctionRule(
-        name="conv", bounds=(3, 3), result=always(STRING),
-        write=lambda call: _CONV.of(text(call, 0), integer(call, 1), integer(call, 2)),
-    ),
+    FunctionRule(name="conv", bounds=(3, 3), result=always(STRING), write=_conv),
     FunctionRule(name="negative", bounds=(1, 1), result=_signed, write=_negative),
     FunctionRule(name="positive", bounds=(1, 1), result=_signed, write=_positive),
     FunctionRule(name="bround", bounds=(1, 2), result=_bround_type, write=_bround),

@@ -1,6 +1,6 @@
 """Writes numbers as texts and reads them, by formats of Spark's: ``format_number``, ``format_string``, ``to_char``, ``to_number``.
 
-to_char, to_number      formats of digits (0, 9), groups (, and G), a point (., D), a $ and a sign (S, MI), that a number fills
+to_char, to_number      formats of digits (:mod:`digitformats`)
 format_string           %s of texts and whole numbers, %d of whole numbers, %%
 """
 
@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from decimal import ROUND_DOWN, ROUND_HALF_EVEN, ROUND_UP, Context, Decimal
 
+import pyarrow as pa
 from sqlglot import exp
 
 from tablestore.errors import InvalidInputError
@@ -19,6 +20,7 @@ from tablestore.sql.binding.sqltypes import (
     BOOLEAN,
     DATE,
     DOUBLE,
+    FLOAT,
     INT,
     STRING,
     TIMESTAMP,
@@ -31,18 +33,20 @@ from tablestore.sql.binding.sqltypes import (
 from tablestore.sql.duckdb.calls import refusal
 from tablestore.sql.duckdb.datetimefunctions import formatted
 from tablestore.sql.duckdb.floats import round_as_spark
-from tablestore.sql.duckdb.functions import textvalues
+from tablestore.sql.duckdb.functions import digitformats, textvalues
 from tablestore.sql.duckdb.functions.argumenttypes import integer, text, written_integer, written_text
+from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
+from tablestore.sql.duckdb.functions.digitformats import DigitFormat
 from tablestore.sql.duckdb.functions.functionrule import MANY, FunctionRule, RuleCall
 from tablestore.sql.duckdb.functions.valuefunctions import by_value, over_texts
 from tablestore.sql.query.dialect import Spark4
 from tablestore.types.datatypes import MAX_PRECISION
 
-_FORMAT = re.compile(r"(?P<before>S|MI)?(?P<currency>\$)?(?P<whole>[09]+(?:[,G][09]{3})*)(?:[.D](?P<rest>[09]+))?(?P<behind>S|MI)?")
-_NUMBER = re.compile(r"(?P<before>-)?(?P<currency>\$)?(?P<whole>[0-9]+(?:,[0-9]{3})*)(?:\.(?P<rest>[0-9]*))?(?P<behind>-)?")
 _CONVERSION = re.compile(r"%(?:[sd%])")
 _EXACT = Context(prec=2000)
 _MOST_DIGITS = 400
+# Doubles have as many digits that are exact.
+_MOST_PRINTED = 15
 
 
 def _grouped(digits: str) -> str:
@@ -64,7 +68,7 @@ def _format_decimal(number: str, places: int) -> str | None:
     return _with_digits(Decimal(number), places, ROUND_HALF_EVEN)
 
 
-def _format_double(text_of_number: str, places: int) -> str | None:
+def format_double(text_of_number: str, places: int) -> str | None:
     """A double by the digits that it is written with; where these are in the middle, by what it is."""
     number = float(text_of_number)
     if places < 0:
@@ -84,70 +88,35 @@ def _format_double(text_of_number: str, places: int) -> str | None:
     return _with_digits(written, places, rounding)
 
 
-def _to_char(number: str, form: str) -> str:
-    parts = _FORMAT.fullmatch(form)
-    assert parts is not None, "the format was read"
-    value = Decimal(number)
-    whole, _, rest = f"{value.copy_abs():f}".partition(".")
-    places = parts["whole"].replace(",", "").replace("G", "")
-    is_filled = len(whole) == len(places) and whole[0] != "0" and len(rest) == len(parts["rest"] or "")
-    sign = parts["before"] or parts["behind"]
-    if not is_filled or (sign is None) == value.is_signed() or (sign is not None and sign != "S"):
-        raise refusal("to_char of a number that does not fill its format, or of a sign that is none")
-    digits = iter(whole)
-    grouped = "".join("," if letter in ",G" else next(digits) for letter in parts["whole"])
-    text_of_number = f"{parts['currency'] or ''}{grouped}{'.' if rest else ''}{rest}"
-    if not value.is_signed():
-        return text_of_number
-    return f"-{text_of_number}" if parts["before"] else f"{text_of_number}-"
-
-
-def _number_of(value: str, form: str) -> Decimal | None:
-    """The number that a text is by a format; None if it is none. Raises UnsupportedError where Spark may read it in its own way."""
-    parts = _FORMAT.fullmatch(form)
-    assert parts is not None, "the format was read"
-    value = value.strip(" ")
-    if not value or re.search(r"[^0-9,.$+\-<> ]", value):
-        return None
-    places = parts["whole"].replace(",", "").replace("G", "")
-    allowed = (("$", parts["currency"]), (".", parts["rest"]), ("-", parts["before"] or parts["behind"]))
-    if any(sign in value and not is_allowed for sign, is_allowed in allowed):
-        return None
-    if "," in value and places == parts["whole"]:
-        return None
-    if parts["currency"] and "$" not in value:
-        return None
-    match = _NUMBER.fullmatch(value)
-    if match is None or (match["before"] and not parts["before"]) or (match["behind"] and not parts["behind"]):
-        raise refusal("to_number of such a text")
-    whole, rest = match["whole"].replace(",", ""), match["rest"] or ""
-    if len(whole) > len(places) or len(rest) > len(parts["rest"] or ""):
-        return None
-    has_all_groups = _grouped(whole) == match["whole"] or places == parts["whole"]
-    if not has_all_groups or (places.startswith("0") and len(whole) != len(places)) or (match["rest"] == "" and "." in value):
-        raise refusal("to_number of a text that does not fill its format")
-    number = Decimal(f"{whole}.{rest or '0'}")
-    return number.copy_negate() if match["before"] or match["behind"] else number
-
-
 def _read_number(value: str, form: str) -> str:
-    number = _number_of(value, form)
+    number = digitformats.read_digits(value, _known_format(form))
     if number is None:
-        message = f"the function `to_number`: expected a text of the format {form}, found {value!r:.80}"
-        raise InvalidInputError(message, kind="query")
-    return str(number)
+        raise digitformats.mismatch(value, form)
+    return f"{number:f}"
 
 
 def _try_read_number(value: str, form: str) -> str | None:
-    number = _number_of(value, form)
-    return None if number is None else str(number)
+    number = digitformats.read_digits(value, _known_format(form))
+    return None if number is None else f"{number:f}"
+
+
+def _known_format(form: str) -> DigitFormat:
+    known = digitformats.digit_format(form)
+    assert known is not None, "the format is read while the query is translated"
+    return known
+
+
+def _to_char(numbers: pa.Array, forms: pa.Array) -> pa.Array:
+    # The format is written in the query: it is that of all rows.
+    return digitformats.write_digits(numbers, _known_format(forms[0].as_py()))
 
 
 _DECIMAL = by_value("format_decimal", (STRING, INT), STRING, _format_decimal)
-_DOUBLE = by_value("format_double", (STRING, INT), STRING, _format_double)
-_TO_CHAR = by_value("to_char", (STRING, STRING), STRING, _to_char)
+_DOUBLE = by_value("format_double", (STRING, INT), STRING, format_double)
+_TO_CHAR = ArrowFunction(name="to_char", arguments=(STRING, STRING), result=STRING, call=_to_char)
 _TO_NUMBER = by_value("to_number", (STRING, STRING), STRING, _read_number)
 _TRY_TO_NUMBER = by_value("try_to_number", (STRING, STRING), STRING, _try_read_number)
+_AS_DECIMALS = {FLOAT: decimal(14, 7), DOUBLE: decimal(30, 15), STRING: decimal(38, 18)}
 _UTF8 = over_texts(by_value("to_char_utf8", (BINARY,), STRING, textvalues.utf8), lambda texts: texts)
 
 
@@ -158,11 +127,21 @@ def _formatted_number(call: RuleCall) -> exp.Expr:
     if call.type(1) == STRING:
         raise call.refusal("with a pattern")
     places = integer(call, 1)
+    digits = call.values[1]
+    written = int(digits.name) if isinstance(digits, exp.Literal) and digits.name.isdecimal() else -1
     if kind.is_float:
         # As a text: 0.0 and -0.0 are one value.
-        return _DOUBLE.of(call.text("CAST($0 AS TEXT)", call.value(0, DOUBLE)), places)
-    if kind.is_integer and isinstance(call.values[1], exp.Literal) and 0 <= int(call.values[1].name) <= _MOST_DIGITS:
-        rest = "0" * int(call.values[1].name)
+        if not 0 <= written <= _MOST_PRINTED:
+            return _DOUBLE.of(call.text("CAST($0 AS TEXT)", call.value(0, DOUBLE)), places)
+        # Where doubles lie closer than the last digit, the digits that one is written with are rounded as it is itself.
+        return call.text(
+            f"""CASE WHEN ABS($0) < {10 ** (_MOST_PRINTED - written)} THEN FORMAT('{{:,.{written}f}}', $0)
+            ELSE {_DOUBLE.engine_name}(CAST($0 AS TEXT), $1) END""",
+            call.value(0, DOUBLE),
+            places,
+        )
+    if kind.is_integer and 0 <= written <= _MOST_DIGITS:
+        rest = "0" * written
         return call.text(f"FORMAT('{{:,}}', $0) || '{'.' * bool(rest)}{rest}'", call.value(0, BIGINT))
     return _DECIMAL.of(call.text("CAST($0 AS TEXT)"), places)
 
@@ -195,12 +174,13 @@ def _formatted_text(call: RuleCall) -> exp.Expr:
     return exp.Anonymous(this="CONCAT", expressions=parts)
 
 
-def _format(call: RuleCall) -> str:
-    form = written_text(call, 1, "a format").upper()
-    parts = _FORMAT.fullmatch(form)
-    if parts is None or (parts["before"] and parts["behind"]):
-        raise call.refusal("with a format of other parts than digits, groups, a point, a $ and a sign")
-    return form
+def _format(call: RuleCall) -> DigitFormat:
+    form = written_text(call, 1, "a format")
+    known = digitformats.digit_format(form)
+    if known is None:
+        message = f"the function `{call.name}`: expected a format of digits (0, 9), groups (, or G), a point (. or D), a $ before "
+        raise InvalidInputError(f"{message}them and signs (S, MI, PR), found {form!r:.80}", kind="query")
+    return known
 
 
 def _char(call: RuleCall) -> exp.Expr:
@@ -218,24 +198,44 @@ def _char(call: RuleCall) -> exp.Expr:
         mapped = Spark4.format_time(exp.Literal.string(written_text(call, 1, "a format")))
         node = exp.TimeToStr(this=exp.Cast(this=call.value(0), to=engine_words(TIMESTAMP_NTZ)), format=mapped)
         return formatted(node)
-    if kind.is_integer or kind.is_decimal:
-        return _TO_CHAR.of(call.text("CAST($0 AS TEXT)"), exp.Literal.string(_format(call)))
-    raise call.refusal(f"of {kind}")
+    number = _AS_DECIMALS.get(kind)
+    if number is None and not (kind.is_integer or kind.is_decimal):
+        raise call.refusal(f"of {kind}")
+    if isinstance(call.values[1], exp.Null):
+        return call.as_result(exp.null())
+    return _TO_CHAR.of(exp.cast(call.value(0, number), "TEXT"), exp.Literal.string(_format(call).text))
 
 
 def _number_type(types: Types, values: Sequence[exp.Expr]) -> Type:
     form = values[1] if len(values) > 1 else None
-    parts = _FORMAT.fullmatch(str(form.this).upper()) if isinstance(form, exp.Literal) and form.is_string else None
-    if parts is None:
-        return None
-    rest = len(parts["rest"] or "")
-    return decimal(len(re.sub("[,G]", "", parts["whole"])) + rest, rest)
+    known = digitformats.digit_format(str(form.this)) if isinstance(form, exp.Literal) and form.is_string else None
+    return decimal(known.precision, known.rest) if known is not None and known.precision <= MAX_PRECISION else None
 
 
 def _number(call: RuleCall) -> exp.Expr:
     form = _format(call)
-    function = _TRY_TO_NUMBER if call.name == "try_to_number" else _TO_NUMBER
-    return call.as_result(function.of(text(call, 0), exp.Literal.string(form)))
+    if form.precision > MAX_PRECISION:
+        raise InvalidInputError(
+            f"the function `{call.name}`: expected a format of at most {MAX_PRECISION} digits, found {form.precision}", kind="query"
+        )
+    beyond = _TRY_TO_NUMBER if call.name == "try_to_number" else _TO_NUMBER
+    digits = "REPLACE($0, ',', '')" if len(form.groups) > 1 else "$0"
+    if form.has_currency:
+        digits = f"REPLACE({digits}, '$', '')"
+    if form.behind == "PR":
+        digits = f"CASE WHEN STARTS_WITH($0, '<') THEN '-' ELSE '' END || RTRIM(LTRIM({digits}, '<'), '>')"
+    elif form.behind:
+        digits = f"CASE WHEN ENDS_WITH($0, '-') THEN '-' ELSE '' END || RTRIM({digits}, '+-')"
+    kind = f"DECIMAL({form.precision}, {form.rest})"
+    # Of two signs the one makes the other's number negative again.
+    if form.before and form.behind:
+        return call.as_result(beyond.of(text(call, 0), exp.Literal.string(form.text)))
+    return call.text(
+        f"""CASE WHEN REGEXP_FULL_MATCH($0, '{digitformats.plain_digits(form)}') THEN CAST({digits} AS {kind})
+        ELSE CAST({beyond.engine_name}($0, $1) AS {kind}) END""",
+        text(call, 0),
+        exp.Literal.string(form.text),
+    )
 
 
 def _ceil_type(types: Types, values: Sequence[exp.Expr]) -> Type:

@@ -6,6 +6,7 @@ Calls that sqlglot has a node for (UPPER, INITCAP, LIKE) are in :mod:`tablestore
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from tablestore.sql.binding.signatures import ResultOf, Types, always
 from tablestore.sql.binding.sqltypes import BIGINT, BINARY, BOOLEAN, DOUBLE, INT, STRING, VOID, SqlType, Type
 from tablestore.sql.duckdb import textrewrites
 from tablestore.sql.duckdb.calls import failing, refused_where
-from tablestore.sql.duckdb.functions import textvalues
+from tablestore.sql.duckdb.functions import bytecolumns, textvalues
 from tablestore.sql.duckdb.functions.argumenttypes import binary, integer, text, written_text
 from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
 from tablestore.sql.duckdb.functions.functionrule import MANY, FunctionRule, RuleCall, from_text
@@ -31,6 +32,8 @@ def _between_alike(name: str, of: SqlType, result: SqlType, call: Callable[[Any,
 
     def over(values: pa.Array, charsets: pa.Array) -> pa.Array:
         names = charsets.unique().to_pylist()
+        if result == BINARY and len(names) == 1 and names[0] is not None and bytecolumns.is_utf16(names[0]):
+            return bytecolumns.encode_utf16(values, names[0])
         if len(names) == 1 and names[0] is not None and names[0].upper() in ("UTF-8", "US-ASCII", "ISO-8859-1"):
             try:
                 texts = values.cast(pa.string())
@@ -85,7 +88,7 @@ def _by_letters(function: ArrowFunction) -> ArrowFunction:
     return replace(function, call=over)
 
 
-_SOUNDEX = by_value("soundex", (STRING,), STRING, textvalues.soundex)
+_SOUNDEX = ArrowFunction(name="soundex", arguments=(STRING,), result=STRING, call=bytecolumns.soundex)
 _LEVENSHTEIN = by_value("levenshtein", (STRING, STRING), INT, textvalues.levenshtein)
 _JARO_WINKLER = by_value("jaro_winkler_similarity", (STRING, STRING), DOUBLE, textvalues.jaro_winkler)
 _LUHN_CHECK = ArrowFunction(name="luhn_check", arguments=(STRING,), result=BOOLEAN, call=_luhn_checked)
@@ -93,8 +96,9 @@ _MASK = _by_letters(by_value("mask", (STRING,) * 5, STRING, textvalues.mask, tak
 _SUBSTRING_INDEX = by_value("substring_index", (STRING, STRING, INT), STRING, textvalues.substring_index)
 _INSTR = by_value("instr", (STRING, STRING, INT, INT), INT, textvalues.instr)
 _UNBASE64 = by_value("unbase64", (STRING,), BINARY, textvalues.unbase64)
-_TO_BASE32 = by_value("to_base32", (BINARY,), STRING, textvalues.to_base32)
-_FROM_BASE32 = by_value("from_base32", (STRING,), BINARY, textvalues.from_base32)
+_TO_BASE32 = ArrowFunction(name="to_base32", arguments=(BINARY,), result=STRING, call=bytecolumns.to_base32)
+_EACH_OF_BASE32 = by_value("from_base32", (STRING,), BINARY, textvalues.from_base32)
+_FROM_BASE32 = replace(_EACH_OF_BASE32, call=partial(bytecolumns.from_base32, beyond=_EACH_OF_BASE32))
 _ENCODE = _between_alike("encode", STRING, BINARY, textvalues.encode)
 _DECODE = _between_alike("decode", BINARY, STRING, textvalues.decode)
 _IS_UTF8 = over_texts(by_value("is_valid_utf8", (BINARY,), BOOLEAN, textvalues.is_utf8), lambda texts: pc.equal(texts, texts))
@@ -104,7 +108,6 @@ _MADE_UTF8 = over_texts(by_value("make_valid_utf8", (BINARY,), STRING, textvalue
 _BETWEEN = by_value("bytes_between", (BINARY, INT, INT), BINARY, textvalues.bytes_between)
 _PADDED_LEFT = by_value("padded_left", (BINARY, INT, BINARY), BINARY, textvalues.padded_left)
 _PADDED_RIGHT = by_value("padded_right", (BINARY, INT, BINARY), BINARY, textvalues.padded_right)
-_OVERLAID = by_value("overlaid", (BINARY, BINARY, INT, INT), BINARY, textvalues.overlaid)
 # DuckDB leaves an accent behind the letter that it stands on.
 _REVERSED_TEXT = """CASE WHEN STRLEN($0) = LENGTH($0) THEN REVERSE($0)
     ELSE ARRAY_TO_STRING(LIST_REVERSE(REGEXP_EXTRACT_ALL($0, '(?s).')), '') END"""
@@ -133,6 +136,10 @@ _FROM = f"LEAST(GREATEST({_BEGIN}, 0), OCTET_LENGTH($0))"
 _TO = f"LEAST(GREATEST({_BEGIN} + $2, 0), OCTET_LENGTH($0))"
 _PART_OF_BYTES = f"""CASE WHEN $0 IS NULL OR $1 IS NULL OR $2 IS NULL THEN NULL WHEN $2 <= 0 THEN ''
     ELSE SUBSTRING(HEX($0), 2 * {_FROM} + 1, 2 * ({_TO} - {_FROM})) END"""
+
+_OVERLAID_BYTES = f"""UNHEX({_PART_OF_BYTES.replace("$2", "($2 - 1)").replace("$1", "1")} || HEX($1) || {
+    _PART_OF_BYTES.replace("$2", str(_MOST_INT)).replace("$1", "($2 + CASE WHEN $3 < 0 THEN OCTET_LENGTH($1) ELSE $3 END)")
+})"""
 
 
 def bytes_or_text(types: Types, values: Sequence[exp.Expr]) -> Type:
@@ -295,7 +302,7 @@ def _padded(call: RuleCall) -> exp.Expr:
 def _overlaid(call: RuleCall) -> exp.Expr:
     length = integer(call, 3) if len(call.values) > 3 else exp.cast(exp.Literal.number(-1), "INT")
     if call.types[0] == BINARY:
-        return _OVERLAID.of(call.value(0), binary(call, 1), integer(call, 2), length)
+        return call.text(_OVERLAID_BYTES, call.value(0), binary(call, 1), integer(call, 2, BIGINT), length)
     if len(call.values) < 4:
         template = _OVERLAY.format(length="LENGTH($1)")
     else:
@@ -496,7 +503,7 @@ RULES = (
 ARROW = (
     _SOUNDEX, _LEVENSHTEIN, _JARO_WINKLER, _LUHN_CHECK, _MASK, _SUBSTRING_INDEX, _INSTR, _UNBASE64, _TO_BASE32, _FROM_BASE32,
     _ENCODE, _DECODE, _IS_UTF8, _UTF8, _UTF8_OR_NONE, _MADE_UTF8, _BETWEEN, _PADDED_LEFT, _PADDED_RIGHT,
-    _OVERLAID, _REVERSED, _HEXADECIMAL,
+    _REVERSED, _HEXADECIMAL,
     _STRICT_BASE64,
 )  # fmt: skip
 REFUSED = {

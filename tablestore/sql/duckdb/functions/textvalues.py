@@ -6,9 +6,6 @@ import unicodedata
 from tablestore.errors import InvalidInputError
 from tablestore.sql.duckdb.calls import refusal
 
-_SOUNDEX = "01230127022455012623017202"
-_NOT_CODED, _MUTE = "0", "7"
-_CODE_LENGTH = 4
 _PREFIX = 4
 _BOOST = 0.1
 _CHARSETS = {
@@ -24,28 +21,6 @@ _MARKS = {
 _ALPHABET = {letter: place for place, letter in enumerate(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")}
 _SPACES = dict.fromkeys(map(ord, " \t\r\n\f\v"))
 _PADDING = ord("=")
-
-
-def soundex(text: str) -> str:
-    """The code of how a word sounds; the text itself if it does not begin with a letter of ASCII."""
-    encoded = text.encode().upper()
-    if not encoded or not encoded[:1].isalpha():
-        return text
-    code = [chr(encoded[0])]
-    last = _SOUNDEX[encoded[0] - ord("A")]
-    for byte in encoded[1:]:
-        if not ord("A") <= byte <= ord("Z"):
-            last = _NOT_CODED
-            continue
-        sound = _SOUNDEX[byte - ord("A")]
-        if sound == _MUTE:
-            continue
-        if sound not in (_NOT_CODED, last):
-            code.append(sound)
-            if len(code) == _CODE_LENGTH:
-                break
-        last = sound
-    return "".join(code).ljust(_CODE_LENGTH, _NOT_CODED)
 
 
 def levenshtein(left: str, right: str) -> int:
@@ -214,11 +189,6 @@ def _not_base64(text: str) -> InvalidInputError:
     return InvalidInputError(f"expected a text in Base64, found {text!r:.80}", kind="query")
 
 
-def to_base32(data: bytes) -> str:
-    """Bytes in Base32."""
-    return base64.b32encode(data).decode()
-
-
 def from_base32(text: str) -> bytes:
     """The bytes that a text in Base32 stands for. Raises UnsupportedError for one that is not written by ``to_base32``."""
     try:
@@ -310,12 +280,6 @@ def padded_right(data: bytes, length: int, padding: bytes) -> bytes:
 
 def _filling(padding: bytes, room: int) -> bytes:
     return (padding * (room // len(padding) + 1))[:room] if padding and room > 0 else b""
-
-
-def overlaid(data: bytes, instead: bytes, start: int, length: int) -> bytes:
-    """Bytes with others in the place of some; a negative length means as many as the others are."""
-    count = len(instead) if length < 0 else length
-    return bytes_between(data, 1, start - 1) + instead + bytes_between(data, start + count, 2**31)
 
 
 def hexadecimal(text: str) -> bytes | None:
