@@ -26,16 +26,14 @@ from tablestore.sql.binding.sqltypes import (
     VOID,
     Type,
     decimal,
-    engine_words,
 )
 from tablestore.sql.duckdb.calls import refusal
-from tablestore.sql.duckdb.datetimefunctions import formatted
 from tablestore.sql.duckdb.floats import round_as_spark
 from tablestore.sql.duckdb.functions import textvalues
 from tablestore.sql.duckdb.functions.argumenttypes import integer, text, written_integer, written_text
 from tablestore.sql.duckdb.functions.functionrule import MANY, FunctionRule, RuleCall
+from tablestore.sql.duckdb.functions.momentfunctions import written_by_pattern
 from tablestore.sql.duckdb.functions.valuefunctions import by_value, over_texts
-from tablestore.sql.query.dialect import Spark4
 from tablestore.types.datatypes import MAX_PRECISION
 
 _FORMAT = re.compile(r"(?P<before>S|MI)?(?P<currency>\$)?(?P<whole>[09]+(?:[,G][09]{3})*)(?:[.D](?P<rest>[09]+))?(?P<behind>S|MI)?")
@@ -215,9 +213,7 @@ def _char(call: RuleCall) -> exp.Expr:
             return _UTF8.of(call.value(0))
         raise call.mismatch(1, "the format base64, hex or utf-8")
     if kind in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
-        mapped = Spark4.format_time(exp.Literal.string(written_text(call, 1, "a format")))
-        node = exp.TimeToStr(this=exp.Cast(this=call.value(0), to=engine_words(TIMESTAMP_NTZ)), format=mapped)
-        return formatted(node)
+        return written_by_pattern(call)
     if kind.is_integer or kind.is_decimal:
         return _TO_CHAR.of(call.text("CAST($0 AS TEXT)"), exp.Literal.string(_format(call)))
     raise call.refusal(f"of {kind}")
