@@ -2,6 +2,7 @@
 
 import datetime as dt
 import math
+import random
 import sys
 from collections.abc import Iterator
 from decimal import Decimal
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import tablestore as ts
+from tablestore.sql.duckdb.functions.momentreading import read_moment
 from tablestore.sql.query.functions import SPARK_FUNCTIONS
 from tests.support.sql.answers import (
     COLLECTIONS,
@@ -294,6 +296,7 @@ def test_the_name_of_a_bound_with_digits_is_written_small(item: str, name: str, 
         ("trunc('2009-02-12', word)", "trunc to a unit that is computed"),
         ("date_trunc(word, '2015-03-05T09:32:05')", "date_trunc to a unit that is computed"),
         ("sha2(word, seven)", "sha2 with a number of bits that is computed"),
+        ("to_timestamp_ntz('2024-02-29 12:30:00')", "a text without a pattern"),
         ("date_format(DATE '2026-06-15', 'g')", "the letter g"),
         ("date_format(DATE '2026-06-15', word)", "a pattern that is computed"),
         ("to_timestamp('2024-07-01 CET', 'yyyy-MM-dd z')", "such a time zone"),
@@ -434,3 +437,26 @@ def test_a_pattern_of_like_that_spark_refuses_is_an_error(condition: str, env: t
 def test_the_examples_are_of_functions_that_spark_has() -> None:
     named = {answer.function for answer in read_answers(EXAMPLES) if answer.function.replace("_", "").isalnum()}
     assert named <= SPARK_FUNCTIONS
+
+
+def test_what_is_read_by_a_built_in_is_read_alike_text_by_text(env: ts.TableEnvironment) -> None:
+    chosen = random.Random(7)
+    days = [
+        "0000-01-01",
+        "0001-01-01",
+        "1900-02-29",
+        "2000-02-29",
+        "2024-2-29",
+        "2024-02-30",
+        "9999-12-31",
+        "+10000-01-01",
+        "-001-01-01",
+    ]
+    clocks = ["00:00:00", "23:59:59", "24:00:00", "12:60:00", "1:02:03", "12:00:00 ", " 12:00:00", "12:00", "12:00:00.5"]
+    texts = [f"{chosen.choice(days)} {chosen.choice(clocks)}" for _ in range(60)] + ["", "x"]
+    for pattern in ("yyyy-MM-dd HH:mm:ss", "yyyy-M-dd HH:mm:ss", "yyyy-MM-dd H:mm:ss", "yyyy-MM-dd HH:mm"):
+        rows = ", ".join(f"('{text}')" for text in texts)
+        query = f"SELECT t, unix_micros(try_to_timestamp(t, '{pattern}')) AS m FROM VALUES {rows} AS v (t)"
+        read = {row["t"]: row["m"] for row in env.execute_sql(query).to_arrow().to_pylist()}
+        alone = {text: read_moment(text, pattern) for text in texts}
+        assert read == {text: None if moment is None else moment.micros for text, moment in alone.items()}

@@ -101,13 +101,16 @@ _DAYS = {
 }
 _DAY_NUMBER = "CASE UPPER($1) " + " ".join(f"WHEN '{name}' THEN {place}" for name, place in _DAYS.items()) + " END"
 _MONTHS_BETWEEN = """CASE
-    WHEN DAY($0) = DAY($1) OR CAST($0 AS DATE) = LAST_DAY($0) AND CAST($1 AS DATE) = LAST_DAY($1)
-    THEN CAST((YEAR($0) - YEAR($1)) * 12 + MONTH($0) - MONTH($1) AS DOUBLE)
-    ELSE CAST((YEAR($0) - YEAR($1)) * 12 + MONTH($0) - MONTH($1) AS DOUBLE) + (
+    WHEN DAY($0) = DAY($1)
+        OR DAY($0) >= 28 AND DAY($1) >= 28 AND CAST($0 AS DATE) = LAST_DAY($0) AND CAST($1 AS DATE) = LAST_DAY($1)
+    THEN CAST(DATE_DIFF('month', $1, $0) AS DOUBLE)
+    ELSE CAST(DATE_DIFF('month', $1, $0) AS DOUBLE) + (
         (DAY($0) - DAY($1)) * 86400
         + EPOCH_US(CAST($0 AS TIME)) // 1000000 - EPOCH_US(CAST($1 AS TIME)) // 1000000
     ) / CAST(2678400 AS DOUBLE)
 END"""
+# A text as DuckDB itself writes that time, not finer than milliseconds.
+_PLAIN_TIME = "CAST(TRY_CAST($0 AS TIME) AS TEXT) = $0 AND $0 < '24' AND LENGTH($0) <= 12"
 _MOST_SECONDS = 9_000_000_000_000
 _LEAST_ENDLESS = 2**63 - 1
 
@@ -352,9 +355,11 @@ def _read_by_pattern(call: RuleCall, *, is_try: bool, is_zoned: bool) -> exp.Exp
     pattern = text(call, 1)
     form = strptime_form(written_pattern.name) if is_written else None
     if form is not None:
+        # What STRFTIME writes as it is read has the form of the pattern to the letter.
         local = call.text(
-            "CASE WHEN STRFTIME(TRY_STRPTIME($0, $1), $1) = $0 THEN TRY_STRPTIME($0, $1) ELSE MAKE_TIMESTAMP($2) END",
-            value, exp.Literal.string(form), read.of(value.copy(), pattern),
+            "CASE WHEN STRFTIME(TRY_STRPTIME($0, $1), $1) = $0 THEN TRY_STRPTIME($0, $1) "
+            f"ELSE MAKE_TIMESTAMP({read.engine_name}($0, $2)) END",
+            value, exp.Literal.string(form), pattern,
         )  # fmt: skip
     else:
         local = call.text("MAKE_TIMESTAMP($0)", read.of(value, pattern))
@@ -377,7 +382,7 @@ def _parsed(to: SqlType, *, is_try: bool = False) -> Callable[[RuleCall], exp.Ex
         node = exp.TryCast if is_try else exp.Cast
         # Of one argument sqlglot makes a cast, with its type.
         has_pattern = len(call.values) > 1 and not isinstance(call.values[1], exp.DataType)
-        if not has_pattern and isinstance(call.values[0], exp.Literal) and call.values[0].is_string:
+        if not has_pattern and to != TIMESTAMP_NTZ and isinstance(call.values[0], exp.Literal) and call.values[0].is_string:
             return cast(node(this=call.value(0), to=engine_words(to)), STRING)
         kind = call.type(0)
         if kind not in (STRING, VOID, DATE, TIMESTAMP, TIMESTAMP_NTZ):
@@ -548,7 +553,7 @@ def _months_between(call: RuleCall) -> exp.Expr:
         if kind not in (DATE, TIMESTAMP, TIMESTAMP_NTZ, STRING, VOID):
             raise call.mismatch(place, "a timestamp")
         value = call.value(place) if kind in (DATE, TIMESTAMP, TIMESTAMP_NTZ) else call.value(place, TIMESTAMP)
-        values.append(exp.Cast(this=value, to=engine_words(TIMESTAMP_NTZ)))
+        values.append(value if kind == TIMESTAMP_NTZ else exp.Cast(this=value, to=engine_words(TIMESTAMP_NTZ)))
     months = call.text(_MONTHS_BETWEEN, *values)
     return call.text("ROUND($0, 8)", months) if is_rounded.this else months
 
@@ -614,7 +619,9 @@ def _read_time(call: RuleCall) -> exp.Expr:
     if call.type(0) not in (STRING, VOID):
         raise call.refusal(f"of {call.type(0)}")
     if len(call.values) == 1:
-        return _in_millis((_TRY_TIME if is_try else _TIME).of(text(call, 0)), call)
+        read, value = _TRY_TIME if is_try else _TIME, text(call, 0)
+        other = _in_millis(read.of(value.copy()), call)
+        return call.text(f"CASE WHEN {_PLAIN_TIME} THEN TRY_CAST($0 AS TIME) ELSE $1 END", value, other)
     value = _read_by_pattern(call, is_try=is_try, is_zoned=False)
     return _in_millis(call.text("EPOCH_US(CAST($0 AS TIME))", value), call)
 
