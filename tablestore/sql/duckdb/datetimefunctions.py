@@ -7,7 +7,7 @@ from sqlglot import exp
 from tablestore.sql.binding.binder import Bound
 from tablestore.sql.binding.functiontypes import alternatives
 from tablestore.sql.binding.sqltypes import DATE, INTERVAL, STRING, TIMESTAMP, TIMESTAMP_NTZ, VOID, SqlType, Type
-from tablestore.sql.duckdb.calls import STEADY, as_date, as_zoned, call, failing, first_shown, in_steady_zone, refusal, written
+from tablestore.sql.duckdb.calls import STEADY, as_date, as_zoned, call, first_shown, in_steady_zone, refusal, written
 from tablestore.sql.duckdb.textnumbers import COMPARISONS
 
 # Nodes that hand values on as they are.
@@ -66,24 +66,9 @@ _SECONDS_OF = {
     "WEEK": 604_800, "DAY": 86_400, "HOUR": 3_600, "MINUTE": 60, "SECOND": 1, "MILLISECOND": 1e-3, "MICROSECOND": 1e-6,
 }  # fmt: skip
 _DAY_SECONDS = 86_400
-# Two parts of one kind stand for letters of which there are too many.
-_REPEATED = re.compile(
-    r"%-?[jJ]%-?j|(?:%-?[mBb]){2}|(?:%-?d){2}|(?:%-?[yY]){2}|(?:%[aA]){2}|(?:%-?[HI]){2}|(?:%-?M){2}|(?:%-?S){2}"
-    r"|(?:%p){2}|(?:%f){2}"
-)
-# Digits whose end Java finds in another way than DuckDB: a part of one or two of them, or a fraction, beside others.
-_ADJACENT = re.compile(r"%-[a-zA-Z]%-?[YymdHIMSfj]|%-?[YymdHIMSj]%f")
 _HOURS_AND_DAYS = ("HOUR", "DAY", "DD")
 _SHORT = ("MINUTE", "SECOND", "MILLISECOND", "MICROSECOND")
-_DIGITS = {
-    "%Y": "[0-9]{4}",
-    **dict.fromkeys(("%y", "%m", "%d", "%H", "%I", "%M", "%S"), "[0-9]{2}"),
-    **dict.fromkeys(("%-m", "%-d", "%-H", "%-I", "%-M", "%-S"), "[0-9]{1,2}"),
-    "%f": "[0-9]{1,6}",
-}
 _REGION = re.compile(r"[A-Z]\w+(?:/\w+)+|UTC|GMT")
-# The letters that a pattern of date_format has when sqlglot has written it in strftime's words.
-_STRFTIME = re.compile(r"%-?[A-Za-z](?:strict)?")
 
 
 def in_microseconds(node: exp.Expr, bound: Bound) -> dict[int, SqlType]:
@@ -213,58 +198,6 @@ def as_moments(node: exp.Expr, bound: Bound) -> dict[int, tuple[SqlType, SqlType
     return {at: (STRING, moment) for at, kind in kinds.items() if kind == STRING if moment is not None}
 
 
-def seconds(node: exp.Expr, kind: Type) -> exp.Expr:
-    """Writes ``unix_timestamp``: whole seconds since 1970. ``kind``: the type of the moment; a text has to have each digit."""
-    moment = as_zoned(node.this) if kind == TIMESTAMP else first_shown(as_zoned(node.this))
-    count = exp.Cast(this=call("TRUNC", call("EPOCH", moment)), to=exp.DataType.build("BIGINT"))
-    return _in_form(count, node.this, "%Y-%m-%d %H:%M:%S") if kind == STRING else count
-
-
-def formatted(node: exp.Expr) -> exp.Expr:
-    """Checks that sqlglot has understood each letter of the pattern of a node. The others DuckDB would take for text."""
-    pattern = node.args.get("format")
-    if pattern is None:
-        return node
-    if not isinstance(pattern, exp.Literal) or re.search(r"[A-Za-z'%]", _STRFTIME.sub("", pattern.name)):
-        raise refusal("a pattern of dates that is computed, has quotes, or letters beside y, M, d, H, h, m, s, a and E")
-    if re.search(r"[\[\]{}#]", pattern.name) or _REPEATED.search(pattern.name.replace("strict", "")):
-        raise refusal("a pattern of dates with brackets or braces, or with more letters of one kind than it knows")
-    return node
-
-
-def check_parsed(pattern: str) -> None:
-    """Refuses patterns that strptime reads with another year or other digits than Spark."""
-    parts = [part.replace("strict", "") for part in _STRFTIME.findall(pattern)]
-    if "%y" in parts or not any(part in ("%Y", "%-Y", "%G") for part in parts):
-        raise refusal("a text with a pattern of dates without a year of four digits")
-    if "%a" in parts or "%A" in parts:
-        raise refusal("a text with a pattern of dates with the name of a day")
-    if _ADJACENT.search(pattern.replace("strict", "")):
-        raise refusal("a text with a pattern of dates whose fraction, or part of one or two digits, stands right beside digits")
-
-
-def parsed(node: exp.StrToTime) -> exp.Expr:
-    """A timestamp of the session's time zone, of a text and its pattern."""
-    formatted(node)
-    check_parsed(node.args["format"].name)
-    return _in_form(first_shown(as_zoned(formatted(node))), node.this, node.args["format"].name)
-
-
-def text_form(pattern: str) -> str:
-    """The regular expression of texts that have as many digits as a pattern of strftime: DuckDB does not count them."""
-    return "".join(
-        _DIGITS.get(part.replace("strict", ""), r"\w+") if part.startswith("%") else re.escape(part)
-        for part in re.split(rf"({_STRFTIME.pattern})", pattern)
-    )
-
-
-def _in_form(value: exp.Expr, text: exp.Expr, pattern: str) -> exp.Expr:
-    """The value of a text, or an error if the text has not the form of its pattern."""
-    form = text_form(pattern)
-    is_other = exp.Not(this=call("REGEXP_FULL_MATCH", exp.cast(text.copy(), "TEXT"), exp.Literal.string(form)))
-    return failing(is_other, f"expected a text that has the form of its pattern, {form}", value)
-
-
 def difference(node: exp.TimestampDiff) -> exp.Expr:
     """Writes a difference of moments. DuckDB's counts the borders between them, Spark's the whole units."""
     unit = str(node.args["unit"].name).upper()
@@ -343,7 +276,4 @@ def extract(node: exp.Extract) -> exp.Expr:
 def strict_date(node: exp.TsOrDsToDate) -> exp.Expr:
     """A date that is an error, not NULL, where a text is none."""
     node.set("safe", False)
-    pattern = node.args.get("format")
-    if pattern is not None and isinstance(pattern, exp.Literal):
-        check_parsed(pattern.name)
-    return formatted(node) if pattern is None else _in_form(formatted(node), node.this, pattern.name)
+    return node

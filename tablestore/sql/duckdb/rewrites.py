@@ -329,8 +329,6 @@ REWRITES: dict[type[exp.Expr], Callable[..., exp.Expr]] = {
     exp.TimestampDiff: datetimefunctions.difference,
     exp.AtTimeZone: datetimefunctions.from_utc,
     exp.FromTimeZone: datetimefunctions.to_utc,
-    exp.TimeToStr: datetimefunctions.formatted,
-    exp.StrToTime: datetimefunctions.parsed,
     exp.ArraySize: lambda node: lists.size(node.this),
     exp.Flatten: lists.flatten,
     exp.Ln: _logarithm,
@@ -387,11 +385,11 @@ _TAKEN_BY_ARGUMENTS = {
         ltrim map_keys map_values max md5 median min month ntile posexplode radians rtrim
          sha sha1 sign signum size smallint sqrt stddev stddev_pop stddev_samp string sum timestamp tinyint
          trim ucase upper var_pop var_samp variance weekofyear year""",
-    (1, 2): "any_value first first_value last last_value log round sort_array to_date to_timestamp",
+    (1, 2): "any_value first first_value last last_value log round sort_array",
     (1, 3): "lag lead range",
     (1, MANY): "concat concat_ws count",
     (2, 2): """
-        nth_value add_months atan2 corr covar_pop covar_samp date_add date_format date_sub
+        nth_value add_months atan2 corr covar_pop covar_samp date_add date_sub
         dateadd from_utc_timestamp get_json_object ifnull ilike like mod
          nullif nvl percentile pmod pow power repeat sha2
           to_utc_timestamp """,

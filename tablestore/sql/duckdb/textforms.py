@@ -90,7 +90,7 @@ def text_of_moment(node: exp.Cast, kind: SqlType) -> exp.Expr:
     """A date or timestamp as a text: years before the first have no era, those behind 9999 a sign. ``kind``: its type."""
     # Without the time zone.
     value = exp.Cast(this=node.this, to=exp.DataType.build("TIMESTAMP")) if kind == TIMESTAMP else node.this
-    return _once(value, lambda moment: written(_TEXT_OF_MOMENT, value=moment), "_moment")
+    return once(value, lambda moment: written(_TEXT_OF_MOMENT, value=moment), "_moment")
 
 
 def moment_of_text(node: exp.Cast, to: SqlType) -> exp.Expr:
@@ -120,10 +120,10 @@ def moment_of_text(node: exp.Cast, to: SqlType) -> exp.Expr:
             default=first_shown(value.copy()),
         )
 
-    canonical = _once(text, read, "_text")
+    canonical = once(text, read, "_text")
     if to == TIMESTAMP_NTZ:
         return type(node)(this=canonical, to=engine_words(to))
-    return _once(canonical, moment, "_moment_text")
+    return once(canonical, moment, "_moment_text")
 
 
 def date_of_text(node: exp.Expr) -> exp.Expr:
@@ -138,7 +138,7 @@ def date_of_text(node: exp.Expr) -> exp.Expr:
             _DATE_OF_TEXT, value=text, day=_form(_DATE), month_or_year=_form(_MONTH_OR_YEAR), otherwise=_otherwise(node, text, form)
         )
 
-    node.set("this", _once(text, read, "_text"))
+    node.set("this", once(text, read, "_text"))
     return node
 
 
@@ -167,7 +167,7 @@ def float_of_text(node: exp.Cast) -> exp.Expr:
             otherwise=_otherwise(node, text, form),
         )  # fmt: skip
 
-    node.set("this", _once(text, read, "_text"))
+    node.set("this", once(text, read, "_text"))
     return node
 
 
@@ -203,7 +203,7 @@ def _shown(node: exp.Expr) -> str:
     return f"CAST({node.this.sql()} AS {node.to.sql()})" if isinstance(node, exp.Cast) else f"to_date({node.this.sql()})"
 
 
-def _once(value: exp.Expr, write: Callable[[exp.Expr], exp.Expr], name: str) -> exp.Expr:
+def once(value: exp.Expr, write: Callable[[exp.Expr], exp.Expr], name: str = "_value") -> exp.Expr:
     """An expression in which a value stands several times, and is computed once."""
     if isinstance(value, (exp.Column, exp.Literal)):
         return write(value)

@@ -113,7 +113,6 @@ from tablestore.sql.duckdb.datetimefunctions import (
     months_between,
     moved,
     moves_by_interval,
-    seconds,
     strict_date,
 )
 from tablestore.sql.duckdb.floats import ROUNDED, Zeros, map_of_keys, round_as_spark, widened_operands, without_signs
@@ -750,7 +749,7 @@ _MOST_NODES = 50_000
 _NAMES = (exp.Identifier, exp.DataType, exp.DataTypeParam, exp.TableAlias, exp.Var)
 _MOMENTS = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
 _MAY_FAIL = (exp.Div, exp.IntDiv, exp.Mod, exp.Bracket, exp.Cast, exp.TsOrDsToDate)
-_OF_ITS_OPERAND = (exp.Cast, exp.Bracket, exp.Reverse, exp.Sign, exp.StrToUnix, exp.TimeToUnix, exp.TsOrDsToDate, *ROUNDED)
+_OF_ITS_OPERAND = (exp.Cast, exp.Bracket, exp.Reverse, exp.Sign, exp.TsOrDsToDate, *ROUNDED)
 _EQUALITIES = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ)
 
 
@@ -896,8 +895,6 @@ def _node(node: exp.Expr, kind: Type) -> exp.Expr:
             return whole_aggregate(node)
         case exp.Avg() if kind == DOUBLE:
             return average_of_doubles(node)
-        case exp.StrToUnix() | exp.TimeToUnix():
-            return seconds(node, kind)
         case exp.Add() | exp.Sub() if kind == DATE:
             return as_date(node)
         case exp.Nullif() if kind == FLOAT:
@@ -912,7 +909,7 @@ def _node(node: exp.Expr, kind: Type) -> exp.Expr:
             return exp.Case(ifs=[exp.If(this=is_itself, true=node.this.copy())], default=node)
         case exp.Reverse() if kind is not None and kind.name == "array":
             return call("LIST_REVERSE", node.this)
-        case exp.TsOrDsToDate() if kind == STRING and node.args.get("format") is None:
+        case exp.TsOrDsToDate() if kind == STRING:
             return date_of_text(strict_date(node))
         case exp.TsOrDsToDate():
             return strict_date(node)

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from sqlglot import exp, parser
+from sqlglot.dialects.dialect import Dialect
 from sqlglot.dialects.spark import Spark
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
@@ -94,7 +95,7 @@ _PLAIN_CALLS = frozenset("""
     map_from_entries nanvl negative parse_json parse_url percentile_approx rand randn random randstr regexp_count regexp_extract_all
     regexp_instr regexp_substr rint sec session_user shuffle sinh soundex space str_to_map substring_index tanh time_diff time_trunc
     to_base32 to_binary to_char to_number try_add try_divide try_multiply try_subtract typeof unbase64 uniform unix_micros
-    unix_millis unix_seconds uuid width_bucket
+    unix_millis unix_seconds uuid width_bucket date_format to_unix_timestamp unix_timestamp
 """.split())  # noqa: SIM905
 _PLAIN_AGGREGATES = frozenset("""
     approx_percentile approx_top_k approx_top_k_accumulate approx_top_k_combine approx_top_k_estimate bit_and bit_or bit_xor
@@ -123,6 +124,15 @@ def _truncating(name: str, unit: int, build: Callable[[list[exp.Expr]], exp.Expr
     def parse(arguments: list[exp.Expr]) -> exp.Expr:
         is_written = len(arguments) <= unit or isinstance(arguments[unit], exp.Literal)
         return build(arguments) if is_written else _plain_call(name, arguments)
+
+    return parse
+
+
+def _with_pattern(name: str, build: Callable[..., exp.Expr]) -> Callable[..., exp.Expr]:
+    """Parses a call that may have a pattern of dates, whose letters sqlglot would translate."""
+
+    def parse(arguments: list[exp.Expr], dialect: Dialect) -> exp.Expr:
+        return build(arguments, dialect) if len(arguments) < 2 else _plain_call(name, arguments)
 
     return parse
 
@@ -186,18 +196,6 @@ def _wrapped(operand: exp.Expr) -> exp.Expr:
 class Spark4(Spark):
     """The dialect of Spark 4: a quote inside of a text may be doubled, and in its ANSI mode a CAST that fails is an error."""
 
-    # Without the letters that strftime has with another meaning: the year of a week, zones, the day of a year in two digits.
-    TIME_MAPPING: dict[str, str] = {  # noqa: RUF012 - sqlglot has it so
-        letters: part for letters, part in Spark.TIME_MAPPING.items() if letters not in ("Y", "YY", "YYYY", "z", "Z", "DD")
-    }
-
-    @classmethod
-    def format_time(cls, expression: str | exp.Expr | None) -> exp.Expr | None:
-        # A sign % of the pattern itself begins no part of strftime's.
-        if isinstance(expression, exp.Literal) and expression.is_string:
-            expression = exp.Literal.string(expression.name.replace("%", "%%"))
-        return super().format_time(expression)
-
     class Tokenizer(Spark.Tokenizer):
         STRING_ESCAPES: ClassVar = ["\\", "'", '"']
 
@@ -219,6 +217,7 @@ class Spark4(Spark):
                 name.upper(): _truncating(name, unit, SparkParser.FUNCTIONS[name.upper()])
                 for name, unit in (("trunc", 1), ("date_trunc", 0))
             },
+            **{name.upper(): _with_pattern(name, SparkParser.FUNCTIONS[name.upper()]) for name in ("to_date", "to_timestamp")},
         }
         FUNCTION_PARSERS: ClassVar = {
             name: parse for name, parse in SparkParser.FUNCTION_PARSERS.items() if name.lower() not in PLAIN_CALLS

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import math
+import random
 import sys
 from collections.abc import Iterator
 from decimal import Decimal
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import tablestore as ts
+from tablestore.sql.duckdb.functions.momentreading import read_moment
 from tablestore.sql.query.functions import SPARK_FUNCTIONS
 from tests.support.sql.answers import (
     COLLECTIONS,
@@ -296,44 +298,15 @@ def test_the_name_of_a_bound_with_digits_is_written_small(item: str, name: str, 
         ("trunc('2009-02-12', word)", "trunc to a unit that is computed"),
         ("date_trunc(word, '2015-03-05T09:32:05')", "date_trunc to a unit that is computed"),
         ("sha2(word, seven)", "sha2 with a number of bits that is computed"),
-        ("date_format(DATE '2026-06-15', 'yyyy[-MM]')", "a pattern of dates with brackets"),
-        ("date_format(DATE '2026-06-15', 'DDD')", "more letters of one kind"),
-        *(
-            (f"date_format(DATE '2026-06-15', '{pattern}')", "a pattern of dates.*(more letters of one kind|letters beside)")
-            for pattern in [
-                "Y",
-                "YYYY",
-                "ddd",
-                "HHH",
-                "hhh",
-                "mmm",
-                "sss",
-                "aa",
-                "zzzzz",
-                "z",
-                "Z",
-                "ZZZZZZ",
-                "DD",
-                "%d",
-                "%Y",
-                "%b",
-            ]
-        ),
-        ("from_unixtime(0, 'Y')", "a pattern of dates"),
-        ("from_unixtime(0, '%Y')", "a pattern of dates"),
-        ("to_char(DATE '2026-06-15', 'ddd')", "more letters of one kind"),
-        ("unix_timestamp('2026-06-15', 'YYYY-MM-dd')", "letters beside"),
-        ("to_timestamp('2026-06-015', 'yyyy-MM-ddd')", "more letters of one kind"),
-        ("to_timestamp('20260615143045123456', 'yyyyMMddHHmmssSSSSSS')", "right beside digits"),
-        ("try_to_timestamp('20260615143045123456', 'yyyyMMddHHmmssSSSSSS')", "right beside digits"),
-        ("to_date('202661', 'yyyyMd')", "right beside digits"),
-        ("to_timestamp('Fri 2016-04-08', 'E yyyy-MM-dd')", "the name of a day"),
+        ("to_timestamp_ntz('2024-02-29 12:30:00')", "a text without a pattern"),
+        ("date_format(DATE '2026-06-15', 'g')", "the letter g"),
+        ("date_format(DATE '2026-06-15', word)", "a pattern that is computed"),
+        ("to_timestamp('2024-07-01 CET', 'yyyy-MM-dd z')", "such a time zone"),
+        ("try_to_timestamp('+400000-07-01', 'yyyy-MM-dd')", "a year beyond 290000"),
         ("TIME '23:59:59.999999'", "a TIME finer than milliseconds"),
         ("coalesce(TIME '23:59:59.999999', NULL)", "a TIME finer than milliseconds"),
         ("TRY_CAST(concat('23:59', ':59.9999') AS TIME)", "a TIME finer than milliseconds"),
         ("from_json('{}', 'd DATE64')", "with the schema"),
-        ("to_date('99-06-15', 'yy-MM-dd')", "without a year of four digits"),
-        ("to_timestamp('14:30:45', 'HH:mm:ss')", "without a year of four digits"),
         ("levenshtein(word, 'sitting', CAST(nothing AS INT))", "a threshold that is NULL"),
         ("CAST(seven AS VARIANT)", "the cast to a VARIANT"),
         ("abs(CAST('-99999999999999999999999999999999999999' AS DECIMAL(38, 0)))", "more than 34 digits"),
@@ -354,6 +327,81 @@ def test_what_would_be_wrong_in_silence_is_refused_by_name(expression: str, mess
     query = f"SELECT {expression}" if " FROM " in expression else f"SELECT {expression} FROM {_ROW}"
     with pytest.raises(ts.UnsupportedError, match=f"DuckDB does not run .*{message}"):
         env.execute_sql(query).to_arrow()
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        (
+            "date_format(at, 'G GGGG E EEEE a D DD DDD Q QQ QQQ QQQQ')",
+            "AD Anno Domini Sat Saturday PM 69 69 069 1 01 Q1 1st quarter",
+        ),
+        (
+            "date_format(at, 'S SS SSSSSSSSS h K k kk y yyy yyyyy yyyyyy yy F')",
+            "1 12 123456000 1 1 13 13 2024 2024 02024 002024 24 2",
+        ),
+        ("date_format(at, 'VV z zzzz O OOOO Z ZZZZ ZZZZZ')", "UTC UTC Coordinated Universal Time GMT GMT +0000 GMT Z"),
+        ("date_format(at, 'X XX XXX XXXX XXXXX x xx xxx')", "Z Z Z Z Z +00 +0000 +00:00"),
+        ("date_format(at, \"[yyyy]-'T''x'[MM%d\")", "2024-T'x03%9"),
+        ("date_format(at, '')", ""),
+        ("date_format(TIME '12:30:05.123', 'a h:mm:ss.SSS')", "PM 12:30:05.123"),
+        ("date_format(DATE '-0044-03-15', 'y yy yyy yyyy yyyyy')", "-44 44 -044 -0044 -00044"),
+        ("date_format(DATE '0000-03-15', 'y yy yyy yyyy yyyyy G')", "1 01 001 0001 00001 BC"),
+        ("date_format(DATE '+12345-03-15', 'y yy yyy yyyy yyyyy yyyyyy')", "12345 45 12345 +12345 12345 012345"),
+        ("from_unixtime(0, 'EEEE, d MMMM yyyy QQQ')", "Thursday, 1 January 1970 Q1"),
+        ("to_char(DATE '2024-01-01', 'Q EEEE')", "1 Monday"),
+        ("to_date('2023-100', 'yyyy-DDD')", "2023-04-10"),
+        ("to_date('100 04', 'DDD MM')", "1970-04-10"),
+        ("try_to_date('100 05', 'DDD dd')", None),
+        ("to_date('MARCH 5, 2024', 'MMMM d, yyyy')", "2024-03-05"),
+        ("try_to_date('March 5, 2024', 'MMM d, yyyy')", None),
+        ("to_date('99', 'yy')", "2099-01-01"),
+        ("try_to_date('202435', 'yyyyMd')", None),
+        ("to_date('20245', 'yyyyS')", "2024-01-01"),
+        ("to_date('0044 BC', 'yyyy G')", "-0043-01-01"),
+        ("try_to_date('02 29', 'MM dd')", None),
+        ("to_timestamp('PM', 'a')", "1970-01-01 12:00:00"),
+        ("to_timestamp('24', 'kk')", "1970-01-01 00:00:00"),
+        ("try_to_timestamp('13 AM', 'HH a')", None),
+        ("to_timestamp('13 30 AM', 'HH ss a')", "1970-01-01 13:00:30"),
+        ("to_timestamp('2024-01-01 00:00:00', 'yyyy-MM-dd HH:mm:ss[.SSS]')", "2024-01-01 00:00:00"),
+        ("to_timestamp('2024-01-01 00:00:00.5', 'yyyy-MM-dd HH:mm:ss.SSS')", "2024-01-01 00:00:00.5"),
+        ("try_to_timestamp('2024-01-01 00:00:00.', 'yyyy-MM-dd HH:mm:ss.SSS')", None),
+        ("try_to_timestamp('20240101123456789', 'yyyyMMddHHmmssSSS')", None),
+        ("to_timestamp('2024-01-01T00:00:00+01:30', \"yyyy-MM-dd'T'HH:mm:ssXXX\")", "2023-12-31 22:30:00"),
+        ("to_timestamp('2024-01-01 Europe/Rome', 'yyyy-MM-dd VV')", "2023-12-31 23:00:00"),
+        ("to_timestamp('2024-07-01 PST', 'yyyy-MM-dd z')", "2024-07-01 07:00:00"),
+        ("to_timestamp('2024-01-01 GMT+1', 'yyyy-MM-dd O')", "2023-12-31 23:00:00"),
+        ("to_timestamp_ntz('2024-01-01 +01:00', 'yyyy-MM-dd XXX')", "2024-01-01 00:00:00"),
+        ("to_timestamp('+19999-07-01', 'yyyy-MM-dd')", "+19999-07-01 00:00:00"),
+        ("try_to_timestamp('+4000000000-07-01', 'yyyy-MM-dd')", None),
+        ("unix_timestamp(DATE '2024-01-01', 'ddd')", "1704067200"),
+        ("unix_timestamp('5 Mar 2024', 'd MMM yyyy')", "1709596800"),
+        ("to_time('12:30 PM', 'hh:mm a')", "12:30:00"),
+    ],
+)
+def test_a_pattern_of_dates_means_what_it_does_in_spark(expression: str, value: str | None, env: ts.TableEnvironment) -> None:
+    row = "VALUES (TIMESTAMP '2024-03-09 13:05:07.123456') AS t (at)"
+    assert env.execute_sql(f"SELECT CAST({expression} AS STRING) AS v FROM {row}").to_arrow().to_pylist() == [{"v": value}]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        *(
+            f"date_format(DATE '2026-06-15', '{pattern}')"
+            for pattern in ["Y", "YYYY", "MMMMM", "EEEEE", "ddd", "HHH", "aa", "zzzzz", "V", "n", "b", "yyyy]", "yyyyyyy"]
+        ),
+        "date_format(TIME '12:30:00', 'yyyy')",
+        "from_unixtime(0, 'Y')",
+        "try_to_timestamp('2024-07-01', 'ddd')",
+        "to_date('Tue 5 2024', 'E d yyyy')",
+        "unix_timestamp('2026-06-15', 'YYYY-MM-dd')",
+    ],
+)
+def test_what_spark_has_no_pattern_for_is_an_error(call: str, env: ts.TableEnvironment) -> None:
+    with pytest.raises(ts.InvalidInputError, match="a pattern of dates as Spark has them"):
+        env.execute_sql(f"SELECT {call}").to_arrow()
 
 
 @pytest.mark.parametrize(
@@ -391,3 +439,26 @@ def test_a_pattern_of_like_that_spark_refuses_is_an_error(condition: str, env: t
 def test_the_examples_are_of_functions_that_spark_has() -> None:
     named = {answer.function for answer in read_answers(EXAMPLES) if answer.function.replace("_", "").isalnum()}
     assert named <= SPARK_FUNCTIONS
+
+
+def test_what_is_read_by_a_built_in_is_read_alike_text_by_text(env: ts.TableEnvironment) -> None:
+    chosen = random.Random(7)
+    days = [
+        "0000-01-01",
+        "0001-01-01",
+        "1900-02-29",
+        "2000-02-29",
+        "2024-2-29",
+        "2024-02-30",
+        "9999-12-31",
+        "+10000-01-01",
+        "-001-01-01",
+    ]
+    clocks = ["00:00:00", "23:59:59", "24:00:00", "12:60:00", "1:02:03", "12:00:00 ", " 12:00:00", "12:00", "12:00:00.5"]
+    texts = [f"{chosen.choice(days)} {chosen.choice(clocks)}" for _ in range(60)] + ["", "x"]
+    for pattern in ("yyyy-MM-dd HH:mm:ss", "yyyy-M-dd HH:mm:ss", "yyyy-MM-dd H:mm:ss", "yyyy-MM-dd HH:mm"):
+        rows = ", ".join(f"('{text}')" for text in texts)
+        query = f"SELECT t, unix_micros(try_to_timestamp(t, '{pattern}')) AS m FROM VALUES {rows} AS v (t)"
+        read = {row["t"]: row["m"] for row in env.execute_sql(query).to_arrow().to_pylist()}
+        alone = {text: read_moment(text, pattern) for text in texts}
+        assert read == {text: None if moment is None else moment.micros for text, moment in alone.items()}

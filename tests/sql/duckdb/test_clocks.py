@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 import duckdb
 import pyarrow as pa
 import pytest
+from tablestore_duckdb.arrowcalls import ArrowCalls
 
 from tablestore.errors import UnsupportedError
 from tablestore.sql.binding.sqltypes import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ
@@ -82,6 +83,7 @@ def seconds(local: datetime, zone: ZoneInfo) -> float:
 
 def answers(connection: duckdb.DuckDBPyConnection, expression: str, among: str = "t") -> list[float]:
     text = to_duckdb(f"SELECT {expression} AS moment FROM {among}", KINDS)
+    ArrowCalls().register(text, connection, connection)
     return [micros / 1_000_000 for micros in connection.sql(text).to_arrow_table()["moment"].cast(pa.int64()).to_pylist()]
 
 
@@ -121,6 +123,7 @@ def test_written_moments_are_the_first_ones_too(
     texts += [f"to_timestamp('{local}')", f"timestamp('{local}')", f"TRY_CAST('{local}' AS TIMESTAMP)"]
     assert [answers(connection, text)[0] for text in texts] == [expected] * len(texts)
     counted = to_duckdb(f"SELECT unix_timestamp('{local}'), unix_timestamp(TIMESTAMP_NTZ '{local}')")
+    ArrowCalls().register(counted, connection, connection)
     assert connection.sql(counted).fetchall() == [(expected, expected)]
 
 

@@ -31,6 +31,8 @@ _ARGUMENT = "argument_"
 _ONCE = "__tablestore_once"
 _SIMPLE = (exp.Column, exp.Literal, exp.Null, exp.Boolean, exp.Placeholder, exp.Parameter, exp.Identifier)
 
+_NUMBERS = frozenset({exp.DType.INT, exp.DType.BIGINT, exp.DType.DOUBLE, exp.DType.DECIMAL})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleCall:
@@ -140,10 +142,11 @@ def _has_no_words(kind: SqlType) -> bool:
 def from_text(text: str, *values: exp.Expr) -> exp.Expr:
     """An expression in DuckDB's words, with values in the places of ``$0``, ``$1`` …
 
-    A value that stands in several places and is more than a name or a constant is computed once: as the variable of a lambda.
+    A value that stands in several places and is more than a name, a constant or a number made of it is computed once: as a variable
+    of a lambda.
     """
     places = [int(place) for place in _PLACE.findall(text)]
-    bound = [place for place in sorted(set(places)) if places.count(place) > 1 and not isinstance(values[place], _SIMPLE)]
+    bound = [place for place in sorted(set(places)) if places.count(place) > 1 and not _is_cheap(values[place])]
     fields = {place: f"v{place}" for place in bound}
     inner = _parsed(text)
     replacements: dict[int, exp.Expr] = {
@@ -158,6 +161,13 @@ def from_text(text: str, *values: exp.Expr) -> exp.Expr:
     once = exp.Lambda(this=written, expressions=[exp.to_identifier(_ONCE)])
     each = exp.Anonymous(this="LIST_TRANSFORM", expressions=[exp.Array(expressions=[row]), once])
     return exp.Anonymous(this="LIST_EXTRACT", expressions=[each, exp.Literal.number(1)])
+
+
+def _is_cheap(value: exp.Expr) -> bool:
+    """True for what costs less in several places than a variable does: a name, a constant, and the cast of such to a number."""
+    if type(value) is exp.Cast and value.to.this in _NUMBERS:
+        value = value.this
+    return isinstance(value, _SIMPLE)
 
 
 def _field(name: str) -> exp.Expr:

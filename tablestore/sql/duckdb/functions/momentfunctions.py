@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from decimal import Decimal
 
 from sqlglot import exp
@@ -25,14 +26,16 @@ from tablestore.sql.binding.sqltypes import (
     decimal,
     engine_words,
 )
-from tablestore.sql.duckdb.calls import as_zoned, failing, first_shown, refusal, refused_where
-from tablestore.sql.duckdb.datetimefunctions import check_parsed, formatted, shown_in, text_form, truncated_timestamp
+from tablestore.sql.duckdb.calls import as_zoned, failing, first_shown, in_steady_zone, refusal, refused_where, written
+from tablestore.sql.duckdb.datetimefunctions import shown_in, truncated_timestamp
 from tablestore.sql.duckdb.functions.argumenttypes import integer, text, written_text
 from tablestore.sql.duckdb.functions.functionrule import FunctionRule, RuleCall
 from tablestore.sql.duckdb.functions.intervalvalues import WrittenInterval, without_a_form, written_interval
+from tablestore.sql.duckdb.functions.momentpatterns import check_of_time, has_zone, parts_of, strptime_form, text_of
+from tablestore.sql.duckdb.functions.momentreading import BEFORE_UTC, MICROS, TRY_MICROS
 from tablestore.sql.duckdb.functions.valuefunctions import by_value
 from tablestore.sql.duckdb.sqlcasts import cast
-from tablestore.sql.query.dialect import Spark4
+from tablestore.sql.duckdb.textforms import once
 
 _SECONDS = decimal(16, 6)
 _INTERVAL_SECONDS = decimal(18, 6)
@@ -98,14 +101,17 @@ _DAYS = {
 }
 _DAY_NUMBER = "CASE UPPER($1) " + " ".join(f"WHEN '{name}' THEN {place}" for name, place in _DAYS.items()) + " END"
 _MONTHS_BETWEEN = """CASE
-    WHEN DAY($0) = DAY($1) OR CAST($0 AS DATE) = LAST_DAY($0) AND CAST($1 AS DATE) = LAST_DAY($1)
-    THEN CAST((YEAR($0) - YEAR($1)) * 12 + MONTH($0) - MONTH($1) AS DOUBLE)
-    ELSE CAST((YEAR($0) - YEAR($1)) * 12 + MONTH($0) - MONTH($1) AS DOUBLE) + (
+    WHEN DAY($0) = DAY($1)
+        OR DAY($0) >= 28 AND DAY($1) >= 28 AND CAST($0 AS DATE) = LAST_DAY($0) AND CAST($1 AS DATE) = LAST_DAY($1)
+    THEN CAST(DATE_DIFF('month', $1, $0) AS DOUBLE)
+    ELSE CAST(DATE_DIFF('month', $1, $0) AS DOUBLE) + (
         (DAY($0) - DAY($1)) * 86400
         + EPOCH_US(CAST($0 AS TIME)) // 1000000 - EPOCH_US(CAST($1 AS TIME)) // 1000000
     ) / CAST(2678400 AS DOUBLE)
 END"""
-_SHORTEST_YEAR, _LONGEST_YEAR = -62135596800, 253402300799
+# A text as DuckDB itself writes that time, not finer than milliseconds.
+_PLAIN_TIME = "CAST(TRY_CAST($0 AS TIME) AS TEXT) = $0 AND $0 < '24' AND LENGTH($0) <= 12"
+_MOST_SECONDS = 9_000_000_000_000
 _LEAST_ENDLESS = 2**63 - 1
 
 
@@ -289,56 +295,107 @@ def _unix_date(call: RuleCall) -> exp.Expr:
     return call.text("CAST($0 - CAST('1970-01-01' AS DATE) AS INT)", call.value(0, DATE))
 
 
-def _pattern(call: RuleCall, place: int) -> exp.Literal:
-    """A pattern of dates, in strftime's words, of which each letter is understood."""
-    pattern = exp.Literal.string(written_text(call, place, "a pattern"))
-    mapped = pattern if call.name == "unix_timestamp" else Spark4.format_time(pattern)
-    formatted(exp.TimeToStr(this=exp.null(), format=mapped))
-    assert isinstance(mapped, exp.Literal), "a text in other words is one"
-    return mapped
+def _pattern(call: RuleCall, place: int) -> str | None:
+    """The pattern of dates that an argument is in the query; None for NULL."""
+    return None if isinstance(call.values[place].unnest(), exp.Null) else written_text(call, place, "a pattern")
+
+
+def _shown(call: RuleCall, place: int) -> tuple[exp.Expr, exp.Expr]:
+    """The time that clocks of the session's time zone show at an argument, and the TIMESTAMP that it is."""
+    kind = call.type(place)
+    zoned = call.value(place, TIMESTAMP)
+    local: exp.Expr = exp.Cast(this=zoned, to=engine_words(TIMESTAMP_NTZ))
+    if kind in (DATE, TIMESTAMP_NTZ):
+        local = in_steady_zone(exp.Cast(this=call.value(place), to=engine_words(TIMESTAMP_NTZ)), local)
+    return local, zoned
+
+
+def written_by_pattern(call: RuleCall) -> exp.Expr:
+    """Writes ``date_format``: a date, a timestamp or a time as a text."""
+    kind = call.type(0)
+    if kind not in (DATE, TIMESTAMP, TIMESTAMP_NTZ, TIME, STRING, VOID):
+        raise call.mismatch(0, "a date or a timestamp")
+    pattern = _pattern(call, 1)
+    if pattern is None:
+        return exp.cast(exp.null(), "TEXT")
+    if kind == TIME:
+        check_of_time(pattern)
+        return once(call.text("CAST('1970-01-01' AS DATE) + $0", call.value(0)), lambda at: text_of(at, pattern))
+    local, zoned = _shown(call, 0)
+    if has_zone(pattern):
+        return once(zoned, lambda at: text_of(exp.Cast(this=at, to=engine_words(TIMESTAMP_NTZ)), pattern, at.copy()))
+    return once(local, lambda at: text_of(at, pattern))
 
 
 def _from_unixtime(call: RuleCall) -> exp.Expr:
-    pattern = _pattern(call, 1) if len(call.values) > 1 else exp.Literal.string("%Y-%m-%d %H:%M:%S")
+    pattern = _pattern(call, 1) if len(call.values) > 1 else "yyyy-MM-dd HH:mm:ss"
+    if pattern is None:
+        return exp.cast(exp.null(), "TEXT")
     seconds = integer(call, 0, BIGINT)
-    inside = f"CASE WHEN $0 BETWEEN {_SHORTEST_YEAR + 86400} AND {_LONGEST_YEAR - 86400} THEN $0 END"
-    moment = call.text(f"CAST(MAKE_TIMESTAMPTZ(({inside}) * 1000000) AS TIMESTAMP)", seconds)
-    value = exp.TimeToStr(this=moment, format=pattern)
-    is_outside = call.text(f"NOT $0 BETWEEN {_SHORTEST_YEAR + 86400} AND {_LONGEST_YEAR - 86400}", seconds)
-    return refused_where(is_outside, "from_unixtime beyond the years 1 to 9999", value)
+    zoned = call.text(f"MAKE_TIMESTAMPTZ(CASE WHEN ABS($0) <= {_MOST_SECONDS} THEN $0 END * 1000000)", seconds)
+    is_zoned = has_zone(pattern)
+    moment = once(
+        zoned,
+        lambda at: text_of(exp.Cast(this=at, to=engine_words(TIMESTAMP_NTZ)), pattern, at.copy() if is_zoned else None),
+    )
+    is_outside = call.text(f"ABS($0) > {_MOST_SECONDS}", seconds)
+    return refused_where(is_outside, f"from_unixtime of more seconds than {_MOST_SECONDS}", moment)
 
 
-def _read(call: RuleCall, pattern: str) -> exp.Expr:
-    """The TIMESTAMP_NTZ of a text in a form; NULL of another text."""
-    form = text_form(pattern)
-    parsed = call.text(
-        "CASE WHEN REGEXP_FULL_MATCH($0, $1) THEN TRY_STRPTIME($0, $2) END",
-        text(call, 0), exp.Literal.string(form), exp.Literal.string(pattern.replace("strict", "")),
+def _read_by_pattern(call: RuleCall, *, is_try: bool, is_zoned: bool) -> exp.Expr:
+    """The TIMESTAMP_NTZ, or TIMESTAMP, of a text and its pattern."""
+    read, value = TRY_MICROS if is_try else MICROS, text(call, 0)
+    written_pattern = call.values[1].unnest()
+    is_null = isinstance(written_pattern, exp.Null)
+    is_written = isinstance(written_pattern, exp.Literal) and written_pattern.is_string
+    if is_null:
+        return exp.Cast(this=exp.null(), to=engine_words(TIMESTAMP if is_zoned else TIMESTAMP_NTZ))
+    if is_written:
+        parts_of(written_pattern.name, is_read=True)
+    pattern = text(call, 1)
+    form = strptime_form(written_pattern.name) if is_written else None
+    if form is not None:
+        # What STRFTIME writes as it is read has the form of the pattern to the letter.
+        local = call.text(
+            "CASE WHEN STRFTIME(TRY_STRPTIME($0, $1), $1) = $0 THEN TRY_STRPTIME($0, $1) "
+            f"ELSE MAKE_TIMESTAMP({read.engine_name}($0, $2)) END",
+            value, exp.Literal.string(form), pattern,
+        )  # fmt: skip
+    else:
+        local = call.text("MAKE_TIMESTAMP($0)", read.of(value, pattern))
+    if not is_zoned:
+        return local
+    if is_written and not has_zone(written_pattern.name):
+        return _local(local)
+    before = BEFORE_UTC.of(value.copy(), pattern.copy())
+    return written(
+        "LIST_TRANSFORM([STRUCT_PACK(shown := :shown, before := :before)], LAMBDA _read: CASE WHEN _read.before IS NULL "
+        "THEN :here ELSE MAKE_TIMESTAMPTZ(EPOCH_US(_read.shown) - _read.before) END)[1]",
+        shown=local, before=before, here=_local(exp.column("shown", table="_read")),
     )  # fmt: skip
-    return exp.Cast(this=parsed, to=engine_words(TIMESTAMP_NTZ))
 
 
 def _parsed(to: SqlType, *, is_try: bool = False) -> Callable[[RuleCall], exp.Expr]:
     """Writes ``to_timestamp`` and its like, of a text and its pattern, or of another value."""
 
     def write(call: RuleCall) -> exp.Expr:
+        node = exp.TryCast if is_try else exp.Cast
+        # Of one argument sqlglot makes a cast, with its type.
+        has_pattern = len(call.values) > 1 and not isinstance(call.values[1], exp.DataType)
+        if not has_pattern and to != TIMESTAMP_NTZ and isinstance(call.values[0], exp.Literal) and call.values[0].is_string:
+            return cast(node(this=call.value(0), to=engine_words(to)), STRING)
         kind = call.type(0)
         if kind not in (STRING, VOID, DATE, TIMESTAMP, TIMESTAMP_NTZ):
             raise call.refusal(f"of {kind}")
-        if kind != STRING or len(call.values) == 1:
-            node = exp.TryCast if is_try else exp.Cast
+        if kind != STRING or not has_pattern:
             if kind == STRING and to == TIMESTAMP_NTZ:
                 raise call.refusal("of a text without a pattern")
             if to == TIMESTAMP_NTZ:
                 return node(this=call.value(0), to=engine_words(to))
             return cast(node(this=call.value(0), to=engine_words(to)), kind)
-        pattern = _pattern(call, 1).name
-        check_parsed(pattern)
-        value = _read(call, pattern)
-        if not is_try:
-            is_other = call.text("$0 IS NOT NULL AND $1 IS NULL", text(call, 0), value)
-            value = failing(is_other, f"the function `{call.name}`: expected a text that has the form of its pattern", value)
-        return _local(value) if to == TIMESTAMP else exp.Cast(this=value, to=engine_words(to))
+        value = _read_by_pattern(call, is_try=is_try, is_zoned=to != TIMESTAMP_NTZ)
+        # What clocks show is what they show of a moment, unless they are set forward.
+        return exp.Cast(this=value, to=engine_words(to))
 
     return write
 
@@ -351,14 +408,13 @@ def _unix_of(call: RuleCall) -> exp.Expr:
     if len(call.values) > 1 and call.types[1] not in (None, STRING, VOID):
         raise call.mismatch(1, "a pattern")
     if kind == STRING:
-        pattern = _pattern(call, 1).name if len(call.values) > 1 else "%Y-%m-%d %H:%M:%S"
-        check_parsed(pattern)
-        value = _read(call, pattern)
-        is_other = call.text("$0 IS NOT NULL AND $1 IS NULL", text(call, 0), value)
-        moment = _local(failing(is_other, f"the function `{call.name}`: expected a text that has the form of its pattern", value))
+        if len(call.values) == 1:
+            values, types = (*call.values, exp.Literal.string("yyyy-MM-dd HH:mm:ss")), (*call.types, STRING)
+            call = replace(call, values=values, types=types)
+        moment = _read_by_pattern(call, is_try=False, is_zoned=True)
     else:
         moment = _zoned_argument(call, 0)
-    return call.text("CAST(TRUNC(EPOCH($0)) AS BIGINT)", moment)
+    return call.text("EPOCH_US($0) // 1000000", moment)
 
 
 _PARTS_OF_INTERVALS = {"YEAR": 12, "MONTH": 1, "DAY": 86_400_000_000, "HOUR": 3_600_000_000, "MINUTE": 60_000_000, "SECOND": 1}
@@ -497,7 +553,7 @@ def _months_between(call: RuleCall) -> exp.Expr:
         if kind not in (DATE, TIMESTAMP, TIMESTAMP_NTZ, STRING, VOID):
             raise call.mismatch(place, "a timestamp")
         value = call.value(place) if kind in (DATE, TIMESTAMP, TIMESTAMP_NTZ) else call.value(place, TIMESTAMP)
-        values.append(exp.Cast(this=value, to=engine_words(TIMESTAMP_NTZ)))
+        values.append(value if kind == TIMESTAMP_NTZ else exp.Cast(this=value, to=engine_words(TIMESTAMP_NTZ)))
     months = call.text(_MONTHS_BETWEEN, *values)
     return call.text("ROUND($0, 8)", months) if is_rounded.this else months
 
@@ -563,11 +619,10 @@ def _read_time(call: RuleCall) -> exp.Expr:
     if call.type(0) not in (STRING, VOID):
         raise call.refusal(f"of {call.type(0)}")
     if len(call.values) == 1:
-        return _in_millis((_TRY_TIME if is_try else _TIME).of(text(call, 0)), call)
-    value = _read(call, _pattern(call, 1).name)
-    if not is_try:
-        is_other = call.text("$0 IS NOT NULL AND $1 IS NULL", text(call, 0), value)
-        value = failing(is_other, "the function `to_time`: expected a text that has the form of its pattern", value)
+        read, value = _TRY_TIME if is_try else _TIME, text(call, 0)
+        other = _in_millis(read.of(value.copy()), call)
+        return call.text(f"CASE WHEN {_PLAIN_TIME} THEN TRY_CAST($0 AS TIME) ELSE $1 END", value, other)
+    value = _read_by_pattern(call, is_try=is_try, is_zoned=False)
     return _in_millis(call.text("EPOCH_US(CAST($0 AS TIME))", value), call)
 
 
@@ -617,6 +672,9 @@ RULES = (
     _rule("unix_nanos", (1, 1), decimal(21, 0), _no_nanoseconds),
     _rule("timestamp_nanos", (1, 1), TIMESTAMP, _no_nanoseconds),
     _rule("unix_date", (1, 1), INT, _unix_date),
+    _rule("date_format", (2, 2), STRING, written_by_pattern),
+    _rule("to_date", (1, 2), DATE, _parsed(DATE)),
+    _rule("to_timestamp", (1, 2), TIMESTAMP, _parsed(TIMESTAMP)),
     _rule("from_unixtime", (1, 2), STRING, _from_unixtime),
     _rule("unix_timestamp", (0, 2), BIGINT, _unix_of),
     _rule("to_unix_timestamp", (1, 2), BIGINT, _unix_of),
@@ -648,7 +706,7 @@ RULES = (
     _rule("to_time", (1, 2), TIME, _read_time),
     _rule("try_to_time", (1, 2), TIME, _read_time),
 )  # fmt: skip
-ARROW = (_TIME, _TRY_TIME)
+ARROW = (_TIME, _TRY_TIME, MICROS, TRY_MICROS, BEFORE_UTC)
 REFUSED = {
     **dict.fromkeys(("window", "window_time", "session_window", "time_bucket"), "DuckDB groups by no windows of time of Spark's"),
 }

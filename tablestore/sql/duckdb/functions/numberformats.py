@@ -28,18 +28,16 @@ from tablestore.sql.binding.sqltypes import (
     VOID,
     Type,
     decimal,
-    engine_words,
 )
 from tablestore.sql.duckdb.calls import refusal
-from tablestore.sql.duckdb.datetimefunctions import formatted
 from tablestore.sql.duckdb.floats import round_as_spark
 from tablestore.sql.duckdb.functions import digitformats, textvalues
 from tablestore.sql.duckdb.functions.argumenttypes import integer, text, written_integer, written_text
 from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
 from tablestore.sql.duckdb.functions.digitformats import DigitFormat
 from tablestore.sql.duckdb.functions.functionrule import MANY, FunctionRule, RuleCall
+from tablestore.sql.duckdb.functions.momentfunctions import written_by_pattern
 from tablestore.sql.duckdb.functions.valuefunctions import by_value, over_texts
-from tablestore.sql.query.dialect import Spark4
 from tablestore.types.datatypes import MAX_PRECISION
 
 _CONVERSION = re.compile(r"%(?:[sd%])")
@@ -195,9 +193,7 @@ def _char(call: RuleCall) -> exp.Expr:
             return _UTF8.of(call.value(0))
         raise call.mismatch(1, "the format base64, hex or utf-8")
     if kind in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
-        mapped = Spark4.format_time(exp.Literal.string(written_text(call, 1, "a format")))
-        node = exp.TimeToStr(this=exp.Cast(this=call.value(0), to=engine_words(TIMESTAMP_NTZ)), format=mapped)
-        return formatted(node)
+        return written_by_pattern(call)
     number = _AS_DECIMALS.get(kind)
     if number is None and not (kind.is_integer or kind.is_decimal):
         raise call.refusal(f"of {kind}")
