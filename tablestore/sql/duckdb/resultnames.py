@@ -8,8 +8,12 @@ As in Spark, whose name is the expression as it understands it:
     'x', 2L, DATE '2024-…'   x, 2, DATE '2024-…'
     (SELECT …), IN (SELECT)  scalarsubquery(), (a IN (listquery()))
 
-An expression with anything else in it (windows, lambdas, intervals) has its own text for a name: with one blank where it has
-blanks, without comments, and subqueries as ``(…)``.
+    sum(a) OVER (ORDER BY b)  sum(a) OVER (ORDER BY b ASC NULLS FIRST RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
+    transform(a, x -> x + 1)  transform(a, lambdafunction((namedlambdavariable() + 1), namedlambdavariable()))
+    INTERVAL 2 HOURS, X'A'    INTERVAL '02' HOUR, X'0A'    (``literalnames``)
+
+An expression with anything else in it (windows by their names) has its own text for a name: with one blank where it has blanks,
+without comments, and subqueries as ``(…)``.
 """
 
 import math
@@ -22,6 +26,7 @@ from sqlglot import exp
 
 from tablestore.errors import InvalidInputError
 from tablestore.sql.binding.signatures import function_name
+from tablestore.sql.duckdb.literalnames import UNITS, bytes_name, interval_name, moment_name
 from tablestore.sql.parse.tokens import Kind, Token, name_of
 from tablestore.sql.query.dialect import GENERATORS, WRITTEN
 from tablestore.sql.query.functions import as_written, without_prefix
@@ -30,12 +35,12 @@ from tablestore.sql.query.tokenstream import QUERY_WORDS, Tokens
 _NAMED = (exp.Alias, exp.Aliases, exp.Column, exp.Star, exp.Posexplode, exp.Inline)
 _COMPARISONS = {"=": "=", "==": "=", "<": "<", ">": ">", "<=": "<=", ">=": ">=", "<=>": "<=>", "<>": "<>", "!=": "<>"}
 # From the loosest to the tightest.
-_LEVELS = (("|",), ("^",), ("&",), ("+", "-", "||"), ("*", "/", "%", "DIV"))
+_SHIFTS = ("<<", ">>", ">>>")
+_LEVELS = (("|",), ("^",), ("&",), _SHIFTS, ("+", "-", "||"), ("*", "/", "%", "DIV"))
 _JOINED = frozenset({"<=", ">=", "<>", "!=", "==", "<=>"})
 _CONSTANTS = {
     "NULL": "NULL", "TRUE": "true", "FALSE": "false", "CURRENT_DATE": "current_date()", "CURRENT_TIMESTAMP": "current_timestamp()",
 }  # fmt: skip
-_MOMENTS = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ"})
 _SUFFIX = re.compile(r"(?:bd|[lsydf])$", re.IGNORECASE)
 _CASTS = {
     "string": "STRING", "boolean": "BOOLEAN", "tinyint": "TINYINT", "smallint": "SMALLINT", "int": "INT", "bigint": "BIGINT",
@@ -44,9 +49,16 @@ _CASTS = {
 _TYPES = {"INTEGER": "INT", "LONG": "BIGINT", "SHORT": "SMALLINT", "BYTE": "TINYINT", "REAL": "FLOAT", "DEC": "DECIMAL"}
 _CAPITALS = frozenset({
     "atan2", "cbrt", "ceil", "cos", "degrees", "exp", "floor", "log", "log10", "log2", "pi", "power", "radians", "regexp_like",
-    "rlike", "signum", "sin", "sqrt", "tan",
+    "rlike", "signum", "sin", "sqrt", "tan", "rank", "dense_rank", "percent_rank",
 })  # fmt: skip
 _OTHER_NAMES = {"array_agg": "collect_list", "curdate": "current_date", "dateadd": "date_add"}
+# Functions whose second argument is no part of the name, and those whose arguments are none.
+_OF_ONE = frozenset({"first", "last", "first_value", "last_value", "any_value", "from_json", "from_csv", "from_xml"})
+_OF_NONE = frozenset({"rank", "dense_rank", "percent_rank"})
+# Frames of their own.
+_BY_ROWS = frozenset({"row_number", "rank", "dense_rank", "percent_rank", "ntile"})
+_FROM_START = "BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+_VARIABLE = "namedlambdavariable()"
 # Arguments that Spark adds, by the number of those that are there.
 _ADDED = {
     ("round", 1): "0", ("percentile", 2): "1", ("percentile_approx", 2): "10000", ("split", 2): "-1",
@@ -54,7 +66,13 @@ _ADDED = {
     ("locate", 2): "1", ("lpad", 2): " ", ("rpad", 2): " ", ("regexp_extract", 2): "1", ("regexp_replace", 3): "1",
     ("replace", 2): "", ("overlay", 3): "-1", ("months_between", 2): "true", ("unix_timestamp", 1): "yyyy-MM-dd HH:mm:ss",
     ("to_unix_timestamp", 1): "yyyy-MM-dd HH:mm:ss", ("hmac", 2): "SHA-256", ("vector_norm", 1): "2.0",
-    ("vector_normalize", 1): "2.0",
+    ("vector_normalize", 1): "2.0", ("listagg", 1): "NULL", ("string_agg", 1): "NULL", ("approx_top_k", 1): "5, 10000",
+    ("approx_top_k", 2): "10000", ("approx_top_k_accumulate", 1): "10000", ("approx_top_k_estimate", 1): "5",
+    ("from_unixtime", 1): "yyyy-MM-dd HH:mm:ss", ("current_time", 0): "6", ("theta_union_agg", 1): "12",
+    ("tuple_intersection_agg_double", 1): "sum", ("tuple_intersection_agg_integer", 1): "sum",
+    ("tuple_union_agg_double", 1): "12, sum", ("tuple_union_agg_integer", 1): "12, sum",
+    ("lag", 1): "1, NULL", ("lag", 2): "NULL", ("lead", 1): "1, NULL", ("lead", 2): "NULL",
+    ("aggregate", 3): f"lambdafunction({_VARIABLE}, {_VARIABLE})", ("reduce", 3): f"lambdafunction({_VARIABLE}, {_VARIABLE})",
 }  # fmt: skip
 
 
@@ -121,6 +139,7 @@ class _Naming:
         # The name of the column that what was read last is, or casts.
         self._column: str | None = None
         self._is_field = False
+        self._variables: tuple[str, ...] = ()
         self.casts: str | None = None
 
     def result(self) -> str:
@@ -235,6 +254,15 @@ class _Naming:
             parts.append(behind)
         return "".join(parts)
 
+    def _shift(self) -> str:
+        """The signs of a shift that stand here, of which each is a token."""
+        count = 1
+        if self._key() not in ("<", ">"):
+            return ""
+        while count < 3 and self._key(count) == self._key() and self._touches(count):
+            count += 1
+        return self._key() * count
+
     def _touches(self, ahead: int) -> bool:
         return self._token(ahead - 1).end == self._token(ahead).start
 
@@ -242,8 +270,8 @@ class _Naming:
         if level == len(_LEVELS):
             return self._unary()
         left = self._computed(level + 1)
-        while (sign := self._key()) in _LEVELS[level]:
-            self._at += 1
+        while (sign := self._shift() if _LEVELS[level] is _SHIFTS else self._key()) in _LEVELS[level]:
+            self._at += len(sign) if sign in _SHIFTS else 1
             right = self._computed(level + 1)
             left = self._composed(f"concat({left}, {right})" if sign == "||" else f"({left} {sign.lower()} {right})")
         return left
@@ -282,7 +310,11 @@ class _Naming:
         if token.kind is Kind.NUMBER:
             return self._composed(_number(token.text))
         if token.kind is Kind.TEXT:
-            return self._composed(self._tokens.value(self._at - 1))
+            text = self._tokens.value(self._at - 1)
+            while self._at < self._end and self._token().kind is Kind.TEXT:
+                text += self._tokens.value(self._at)
+                self._at += 1
+            return self._composed(text)
         if key == ":":
             return self._parameter()
         if token.kind is not Kind.NAME:
@@ -296,20 +328,51 @@ class _Naming:
         return self._composed("?" if name.startswith("_") and name[1:].isdecimal() else f":{name}")
 
     def _word(self, word: Token) -> str:
-        if word.kind is not Kind.WORD or word.key in ("INTERVAL", "NOT", "DISTINCT"):
+        if word.kind is not Kind.WORD or word.key in ("NOT", "DISTINCT"):
             raise _NotNamed
         if word.key == "CASE":
             return self._case()
+        if word.key == "INTERVAL" and (self._key() == "-" or self._token().kind in (Kind.TEXT, Kind.NUMBER)):
+            return self._interval()
         if self._at < self._end and self._token().kind is Kind.TEXT:
-            if word.key not in _MOMENTS:
-                raise _NotNamed
             self._at += 1
-            return self._composed(f"{word.key} '{self._tokens.value(self._at - 1)}'")
+            text = self._tokens.value(self._at - 1)
+            return self._known(bytes_name(text) if word.key == "X" else moment_name(word.key, text))
         if self._key() == "(" and word.key in ("CAST", "TRY_CAST", "EXISTS", "EXTRACT"):
             return self._special(word.key)
         if word.key in _CONSTANTS and self._key() not in ("(", "."):
             return self._composed(_CONSTANTS[word.key])
         return self._name()
+
+    def _known(self, name: str | None) -> str:
+        if name is None:
+            raise _NotNamed
+        return self._composed(name)
+
+    def _interval(self) -> str:
+        """Names an interval that is written, behind its word: amounts with their units, or a text."""
+        amounts, units, is_span = [], [], False
+        while not amounts or self._token_is_amount():
+            sign = self._take("-")
+            token = self._token()
+            if token.kind not in (Kind.TEXT, Kind.NUMBER):
+                raise _NotNamed
+            amounts.append("-" * sign + (self._tokens.value(self._at) if token.kind is Kind.TEXT else token.text))
+            self._at += 1
+            if self._key() not in UNITS:
+                break
+            units.append(self._key())
+            self._at += 1
+            if self._take("TO"):
+                is_span = True
+                units.append(self._key())
+                self._at += 1
+                break
+        return self._known(interval_name(amounts, units, is_span=is_span))
+
+    def _token_is_amount(self) -> bool:
+        ahead = int(self._key() == "-")
+        return self._key(ahead + 1) in UNITS and self._token(ahead).kind in (Kind.TEXT, Kind.NUMBER)
 
     def _special(self, word: str) -> str:
         """Names what looks like a function and has keywords inside."""
@@ -353,6 +416,8 @@ class _Naming:
             self._at += 2
         if self._take("("):
             return self._call(without_prefix(".".join(parts)).lower())
+        if parts[0].casefold() in self._variables:
+            return self._composed(".".join([_VARIABLE, *parts[1:]]))
         if len(parts) > 1 and parts[0].casefold() in self._tables:
             parts = parts[1:]
         self._composed("")
@@ -363,6 +428,10 @@ class _Naming:
     def _call(self, name: str) -> str:
         is_distinct = self._take("DISTINCT")
         arguments = ["1"] if name == "count" and self._take("*", ")") else self._list(aliases=name == "struct")
+        if name in _OF_ONE and len(arguments) > 1:
+            del arguments[1:]
+        if name in _OF_NONE:
+            arguments.clear()
         if name in _CASTS and len(arguments) == 1:
             return self._composed(f"CAST({arguments[0]} AS {_CASTS[name]})", cast=self._column)
         name = _OTHER_NAMES.get(name, name)
@@ -370,7 +439,8 @@ class _Naming:
             arguments.insert(0, "E()")
         if (added := _ADDED.get((name, len(arguments)))) is not None:
             arguments.append(added)
-        text = "DISTINCT " * is_distinct + ", ".join(arguments)
+        between = " FROM " if name in ("datepart", "date_part") else ", "
+        text = "DISTINCT " * is_distinct + between.join(arguments)
         if name in ("isnull", "isnotnull"):
             call_text = f"({text} IS {'NOT ' * (name == 'isnotnull')}NULL)"
         else:
@@ -379,7 +449,84 @@ class _Naming:
         if self._take("FILTER", "(", "WHERE"):
             call_text += f" FILTER (WHERE {self._condition()})"
             self._expect(")")
+        if name in _OF_ONE:
+            self._take("IGNORE", "NULLS")
+            self._take("RESPECT", "NULLS")
+        if self._take("OVER"):
+            self._expect("(")
+            call_text += f" OVER ({self._window(name, arguments)})"
         return self._composed(call_text)
+
+    def _window(self, function: str, arguments: Sequence[str]) -> str:
+        """Names what stands in the parentheses of a window, and takes the closing one."""
+        text = ""
+        if self._take("PARTITION", "BY") or self._take("DISTRIBUTE", "BY"):
+            text += f"PARTITION BY {', '.join(self._several(self._condition))} "
+        is_ordered = self._take("ORDER", "BY") or self._take("SORT", "BY")
+        if is_ordered:
+            text += f"ORDER BY {', '.join(self._several(self._order))} "
+        if self._key() in ("ROWS", "RANGE"):
+            text += f"{self._key()} "
+            self._at += 1
+            is_range = self._take("BETWEEN")
+            text += f"BETWEEN {self._bound()} AND "
+            if is_range:
+                self._expect("AND")
+            text += self._bound() if is_range else "CURRENT ROW"
+        elif function in _BY_ROWS:
+            text += f"ROWS {_FROM_START}"
+        elif function in ("lag", "lead"):
+            place = arguments[1] if function == "lead" else _negative(arguments[1])
+            text += f"ROWS BETWEEN {place} FOLLOWING AND {place} FOLLOWING"
+        else:
+            text += f"RANGE {_FROM_START}" if is_ordered else "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
+        self._expect(")")
+        return text
+
+    def _order(self) -> str:
+        value = self._condition()
+        direction = "DESC" if self._take("DESC") else "ASC"
+        self._take("ASC")
+        nulls = "FIRST" if direction == "ASC" else "LAST"
+        if self._take("NULLS"):
+            nulls = self._key()
+            self._at += 1
+        return f"{value} {direction} NULLS {nulls}"
+
+    def _bound(self) -> str:
+        for words in (("CURRENT", "ROW"), ("UNBOUNDED", "PRECEDING"), ("UNBOUNDED", "FOLLOWING")):
+            if self._take(*words):
+                return " ".join(words)
+        value = self._computed(0)
+        direction = self._key()
+        if direction not in ("PRECEDING", "FOLLOWING"):
+            raise _NotNamed
+        self._at += 1
+        return f"{value} {direction}"
+
+    def _several(self, take: Callable[[], str]) -> list[str]:
+        names = [take()]
+        while self._take(","):
+            names.append(take())
+        return names
+
+    def _lambda(self) -> str | None:
+        """Names a function that is written in an argument: ``x -> x + 1``."""
+        start = self._at
+        variables = [self._key().casefold()]
+        if self._take("("):
+            end = self._tokens.close(start)
+            variables = [self._tokens.name(at).casefold() for at in range(start + 1, end, 2) if self._tokens.is_name(at)]
+            self._at = end
+        self._at += 1
+        if not (self._key() == "->" or (self._key() == "-" and self._key(1) == ">")):
+            self._at = start
+            return None
+        self._at += len("->") // len(self._key())
+        outer, self._variables = self._variables, (*self._variables, *variables)
+        body = self._condition()
+        self._variables = outer
+        return self._composed(f"lambdafunction({', '.join([body, *[_VARIABLE] * len(variables)])})")
 
     def _list(self, *, aliases: bool = False) -> list[str]:
         """Expressions up to the closing parenthesis, which is taken too."""
@@ -387,7 +534,7 @@ class _Naming:
         while not self._take(")"):
             if names:
                 self._expect(",")
-            names.append(self._condition())
+            names.append(self._lambda() or self._condition())
             if aliases and self._take("AS"):
                 names[-1] += f" AS {name_of(self._token())}"
                 self._at += 1
@@ -424,6 +571,10 @@ class _Naming:
     def _skip_group(self) -> None:
         """Moves behind the parenthesis that a query stands in, whose first word stands here."""
         self._at = self._tokens.close(self._at - 1) + 1
+
+
+def _negative(number: str) -> str:
+    return number.removeprefix("-") if number.startswith("-") else f"-{number}"
 
 
 def _number(text: str) -> str:

@@ -22,13 +22,11 @@ def test_names_are_sparks(expression: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("expression", "name"),
     [
-        ("sum( a )  OVER (PARTITION BY b\n ORDER BY a)", "sum( a ) OVER (PARTITION BY b ORDER BY a)"),
-        ("transform(arr, e -> e+1) -- each", "transform(arr, e -> e+1)"),
-        ("day + INTERVAL 1  DAY", "day + INTERVAL 1 DAY"),
+        ("sum( a )  OVER w -- each", "sum( a ) OVER w"),
+        ("day + INTERVAL a  DAY", "day + INTERVAL a DAY"),
         ("trim(BOTH 'x' FROM (SELECT max(s) FROM __tablestore_0))", "trim(BOTH 'x' FROM (…))"),
-        ("__tablestore_function_3_Net(a) OVER ()", "Net(a) OVER ()"),
+        ("__tablestore_function_3_Net(a) OVER w", "Net(a) OVER w"),
         ("(a, b)", "(a, b)"),
-        ("'a' 'b'", "'a' 'b'"),
         ("CASE WHEN a THEN b", "CASE WHEN a THEN b"),
         ("a b", "a b"),
         ("a +", "a +"),
