@@ -208,6 +208,8 @@ def _between_values(node: exp.Expr, aggregate: exp.Median | exp.Quantile) -> exp
     share = exp.Literal.number(0.5) if isinstance(aggregate, exp.Median) else aggregate.args.get("quantile")
     if share is None:
         raise refusal("percentile without a share")
+    if isinstance(share, exp.Cast) and isinstance(share.this, exp.Array):
+        share = exp.Array(expressions=[_double(one) for one in share.this.expressions])
     value = with_aggregate(node, call("QUANTILE_CONT", _double(aggregate.this), share))
     least = exp.cast(exp.Literal.string("-Infinity"), "DOUBLE")
     if isinstance(share, exp.Array):

@@ -33,6 +33,9 @@ _FORMS = (
 _ALONE = {BOOLEAN: "boolean", BINARY: "binary"}
 # The least double that is rounded to no FLOAT.
 _LARGER_THAN_FLOATS = exp.cast(exp.Literal.number("3.4028235677973366e38"), "DOUBLE")
+_MICROS = 1_000_000
+# DuckDB has no later moments.
+_MOST_SECONDS = 9_000_000_000_000
 _NO_TEXTS = {
     "float": "a float", "double": "a float", "array": "an array", "map": "a map", "struct": "a row", "interval": "an interval",
 }  # fmt: skip
@@ -58,6 +61,10 @@ def cast(node: exp.Cast, kind: Type) -> exp.Expr:
         return _converted(node, kind, to)
     if to is not None:
         _refuse_pair(node, kind, to)
+    if to == TIMESTAMP and kind.is_number:
+        return _moment_of_seconds(node, kind)
+    if kind == TIMESTAMP and to is not None and to.is_number:
+        return _seconds_of_moment(node, to)
     if STRING in (kind, to) and BINARY in (kind, to):
         return call("ENCODE", inner) if kind == STRING else _decoded(inner)
     if target_kind is exp.DType.FLOAT and kind == DOUBLE:
@@ -81,8 +88,52 @@ def _refuse_pair(node: exp.Cast, kind: SqlType, to: SqlType) -> None:
     if None in families or len(families) == 1 or families == {"number", "boolean"}:
         return
     if families == {"number", "moment"} and TIMESTAMP in (kind, to):
-        raise refusal(f"the cast of {kind} to {to}")
+        return
     raise InvalidInputError(f"CAST{in_own_text(node)}: expected a value that can be {to}, found {kind}", kind="query")
+
+
+def _moment_of_seconds(node: exp.Cast, kind: SqlType) -> exp.Expr:
+    """A number of seconds since 1970 as a TIMESTAMP: a fraction is cut off behind the microseconds."""
+    seconds = exp.paren(node.this)
+    if kind.is_integer:
+        micros: exp.Expr = exp.Mul(this=exp.cast(seconds, "HUGEINT"), expression=exp.Literal.number(_MICROS))
+        is_outside: exp.Expr = exp.GT(
+            this=exp.Abs(this=exp.cast(seconds.copy(), "HUGEINT")), expression=exp.Literal.number(_MOST_SECONDS)
+        )
+    else:
+        # As of a DOUBLE, and a decimal by its digits.
+        number = exp.cast(seconds, "DOUBLE") if kind.is_float else seconds
+        size = exp.cast(exp.Literal.number(_MICROS), "DOUBLE" if kind.is_float else "HUGEINT")
+        micros = call("TRUNC", exp.Mul(this=number, expression=size))
+        is_outside = exp.Not(
+            this=exp.paren(
+                exp.Between(
+                    this=exp.cast(seconds.copy(), "DOUBLE"),
+                    low=exp.Literal.number(-_MOST_SECONDS),
+                    high=exp.Literal.number(_MOST_SECONDS),
+                )
+            )
+        )
+    moment = call("MAKE_TIMESTAMPTZ", exp.cast(micros, "BIGINT"))
+    return refused_where(is_outside, f"the cast of a number beyond {_MOST_SECONDS} seconds to a TIMESTAMP", moment)
+
+
+def _seconds_of_moment(node: exp.Cast, to: SqlType) -> exp.Expr:
+    """A TIMESTAMP as its seconds since 1970: whole ones down to the one before, others with their fraction, as a DOUBLE has it."""
+    micros = call("EPOCH_US", node.this)
+    if to.is_integer:
+        size = exp.Literal.number(_MICROS)
+        rest = exp.Mod(
+            this=exp.paren(exp.Add(this=exp.Mod(this=micros, expression=size), expression=size.copy())), expression=size.copy()
+        )
+        whole = exp.Sub(this=micros.copy(), expression=exp.paren(rest))
+        node.set("this", call("DIVIDE", exp.paren(whole), size.copy()))
+        return node
+    seconds = exp.Div(this=exp.cast(micros, "DOUBLE"), expression=exp.cast(exp.Literal.number(_MICROS), "DOUBLE"))
+    if to == DOUBLE:
+        return exp.paren(seconds)
+    node.set("this", exp.cast(exp.paren(seconds), "DOUBLE"))
+    return cast(node, DOUBLE)
 
 
 def _family(kind: SqlType) -> str | None:

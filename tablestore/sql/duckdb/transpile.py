@@ -93,13 +93,17 @@ from tablestore.sql.duckdb.calls import (
 )
 from tablestore.sql.duckdb.clauses import (
     chains_in_order,
+    counted_in_pivot,
+    counts_none,
     exploded,
     generated_columns,
+    goes_by_order,
     group,
     in_order,
     map_function,
     name_columns,
     of_counted_rows,
+    pivot_around,
     rows_of_table,
     sets_of_groups,
     sort_whole,
@@ -583,6 +587,8 @@ def _change(node: exp.Expr, bound: Bound) -> Callable[[], exp.Expr]:
     if (rule := RULES.get(function_name(aggregate_of(node)) or "")) is not None:
         return _ruled(node, rule, bound)
     match node:
+        case exp.Count() | exp.CountIf() | exp.ArrayAgg() | exp.ArrayUniqueAgg() if (pivot := pivot_around(node)) is not None:
+            return partial(counted_in_pivot, node, of_none=counts_none(pivot))
         case exp.Concat() if (
             type(node) is exp.Concat
             and bound.of(node) == STRING
@@ -606,7 +612,8 @@ def _change(node: exp.Expr, bound: Bound) -> Callable[[], exp.Expr]:
             return lambda: field
         case exp.Select():
             of_maps = [at for at, item in enumerate(node.expressions) if _takes_map(_generator(item), bound)]
-            return lambda: sets_of_groups(generated_columns(node, of_maps))
+            in_order = goes_by_order(node)
+            return lambda: sets_of_groups(generated_columns(node, of_maps), in_order=in_order)
         case exp.Table(this=exp.Func()) if function_name(node.this) in GENERATORS:
             return partial(rows_of_table, node)
         case exp.Table(this=exp.Explode()) if type(node.this) is exp.Explode and _takes_map(node.this, bound):
@@ -810,7 +817,7 @@ def _refuse_digits(node: exp.Expr, bound: Bound) -> None:
         raise InvalidInputError(f"the function `collect_set` takes no maps, found {bound.of(node.this)}", kind="query")
     elif function_name(node) == "ntile":
         _check_ntile(node, bound)
-    elif isinstance(node, exp.Pivot) and any(call.find(*_COUNTING) for call in node.expressions):
+    elif isinstance(node, exp.Pivot) and any(_counts_inside(call) for call in node.expressions):
         raise refusal("PIVOT with an aggregate that is no NULL of no rows")
     elif isinstance(node, exp.Count) and isinstance(node.this, exp.Distinct) and node.find(exp.Star):
         raise refusal("count(DISTINCT *)")
@@ -826,7 +833,15 @@ def _refuse_digits(node: exp.Expr, bound: Bound) -> None:
         raise refusal("the cast to an INTERVAL")
 
 
-_COUNTING = (exp.Count, exp.CountIf, exp.ApproxDistinct, exp.ArrayAgg, exp.ArrayUniqueAgg)
+_COUNTED = (exp.Count, exp.CountIf, exp.ArrayAgg, exp.ArrayUniqueAgg)
+
+
+def _counts_inside(item: exp.Expr) -> bool:
+    """True for an aggregate of a PIVOT that counts, and that is not written anew."""
+    plain = item.unalias()
+    several = isinstance(plain.this, exp.Distinct) and len(plain.this.expressions) > 1
+    is_written = isinstance(plain, _COUNTED) and not plain.expressions and not several
+    return not is_written and item.find(*_COUNTED, exp.ApproxDistinct) is not None
 
 
 def _has_map(kind: Type) -> bool:
