@@ -330,6 +330,8 @@ class _Binder:
                     return None
                 meaning = self.meanings[id(node)] = scope.column(node)
                 return meaning.type
+            case exp.Star():
+                self.columns[id(node)] = scope.star()
             case exp.Identifier():
                 return scope.variable(node.name.casefold())
             case exp.Literal():

@@ -72,15 +72,29 @@ def name_columns(rows: exp.Values) -> None:
     rows.set("alias", exp.TableAlias(this=exp.to_identifier(name, quoted=True), columns=columns))
 
 
+def sampled(node: exp.TableSample) -> exp.TableSample:
+    """A sample of a share of the rows, each of which is taken or not; one that a seed decides is refused."""
+    if node.args.get("bucket_numerator") is not None:
+        share = [node.args[f"bucket_{part}"].name for part in ("numerator", "denominator")]
+        if (
+            node.args.get("bucket_field") is not None
+            or not all(map(str.isdecimal, share))
+            or not 0 <= int(share[0]) <= int(share[1])
+        ):
+            raise refusal("TABLESAMPLE of buckets by a column, or beyond their number")
+        node = exp.TableSample(percent=exp.Literal.number(100 * int(share[0]) / int(share[1])), seed=node.args.get("seed"))
+    percent = node.args.get("percent")
+    if not isinstance(percent, exp.Literal):
+        return node
+    if float(percent.name) not in (0, 100) and node.args.get("seed") is not None:
+        raise refusal("TABLESAMPLE with REPEATABLE, of whose rows the generator of Java decides")
+    return exp.TableSample(percent=percent, method=exp.var("BERNOULLI"))
+
+
 def pivot_around(node: exp.Expr) -> exp.Pivot | None:
     """The PIVOT that an aggregate belongs to."""
     around = node.parent.parent if isinstance(node.parent, exp.Alias) else node.parent
     return around if isinstance(around, exp.Pivot) else None
-
-
-def counts_none(pivot: exp.Pivot) -> bool:
-    """True if a PIVOT gives what an aggregate of no rows gives, and no NULL: Spark does where one of them collects."""
-    return any(isinstance(item.unalias(), (exp.ArrayAgg, exp.ArrayUniqueAgg)) for item in pivot.expressions)
 
 
 def counted_in_pivot(node: exp.Expr, *, of_none: bool) -> exp.Expr:
@@ -105,6 +119,9 @@ def table_function(node: exp.Table) -> exp.Expr:
     name = str(function.this).lower() if isinstance(function, exp.Anonymous) else ""
     if name == "error" or (name not in ("range",) and not isinstance(function, exp.Explode)):
         raise refusal(f"the table-valued function {name or function.sql_name().lower()}")
+    if name == "range":
+        # How many parts Spark makes of it changes no row.
+        function.set("expressions", function.expressions[:3])
     if node.args.get("alias") is None or not node.args["alias"].columns:
         column = "id" if name == "range" else "col"
         table = exp.to_identifier(node.alias or name or "explode")

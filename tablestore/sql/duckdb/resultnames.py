@@ -104,6 +104,12 @@ _ADDED = {
 }  # fmt: skip
 
 
+DISTINCT_ROWS = "count(DISTINCT *)"
+"""The name of a count of distinct rows, in which the names of all columns stand in the place of the star."""
+NAMED_HERE = "tablestore_named"
+"""The mark of an alias that is the name of an expression."""
+
+
 class _NotNamed(Exception):
     """Signals a part of an expression that only its own text can name."""
 
@@ -164,7 +170,11 @@ def _with_name(column: exp.Expr, naming: "_Naming", used_names: set[str], genera
     if naming.casts is not None and not {naming.casts.casefold(), "*"} & used_names:
         name = naming.casts
         used_names.add(name.casefold())
-    return exp.Alias(this=column, alias=exp.to_identifier(name, quoted=True)) if name else column
+    if not name:
+        return column
+    alias = exp.Alias(this=column, alias=exp.to_identifier(name, quoted=True))
+    alias.meta[NAMED_HERE] = True
+    return alias
 
 
 def name_of_result(text: str, tables: Collection[str] = ()) -> str:
@@ -505,7 +515,11 @@ class _Naming:
         is_in = name == "position" and "IN" in words
         name = "locate" if is_in else "substring" if name == "substr" and "FROM" in words else name
         has_star = name == "count" and self._take("*", ")")
+        if has_star and is_distinct:
+            return self._composed(DISTINCT_ROWS)
         arguments = ["1"] if has_star else self._list(("IN",) if is_in else _WORDS_BETWEEN.get(name, ()), aliases=name == "struct")
+        if name == "from_json" and len(arguments) > 1 and arguments[1].lstrip().upper().startswith("MAP<"):
+            return self._composed("entries")
         if name in _OF_ONE:
             del arguments[1:]
         if name in ("variant_get", "try_variant_get"):
@@ -515,7 +529,10 @@ class _Naming:
         if name in _CASTS and len(arguments) == 1:
             # What a function casts has its own name.
             return self._composed(arguments[0], cast=self._column)
-        name = _OTHER_NAMES.get(name, name)
+        if name == "identifier" and len(arguments) == 1:
+            self._column = arguments[0].rpartition(".")[2]
+            return self._column
+        name = "timestampadd" if name in ("dateadd", "date_add") and len(arguments) == 3 else _OTHER_NAMES.get(name, name)
         if name == "log" and len(arguments) == 1:
             arguments.insert(0, "E()")
         if (added := _ADDED.get((name, len(arguments)))) is not None:
