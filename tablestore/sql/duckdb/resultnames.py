@@ -722,7 +722,8 @@ def _number(text: str) -> str:
     digits = _SUFFIX.sub("", text)
     if kind not in ("d", "f"):
         number = Decimal(digits)
-        return f"{number:f}" if "e" in digits.lower() else str(number)
+        exponent = number.as_tuple().exponent
+        return f"{number:f}" if isinstance(exponent, int) and exponent > 0 else str(number)
     value = float(digits)
     if not math.isfinite(value):
         raise _NotNamed

@@ -1,6 +1,7 @@
 """Writes casts with Spark's meaning: DuckDB rounds, and takes parts of a row by their name."""
 
 import re
+from decimal import Decimal
 
 from sqlglot import exp
 
@@ -30,6 +31,7 @@ _FORMS = (
     (_INTEGERS, re.compile(r"\s*[+-]?[0-9]+\s*"), "the digits of a whole number"),
     ({exp.DType.DECIMAL}, re.compile(r"[^_]*"), "a number without underscores"),
 )
+_EXPONENT = re.compile(r"\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)[eE][+-]?[0-9]{1,2}\s*")
 _ALONE = {BOOLEAN: "boolean", BINARY: "binary"}
 # The least double that is rounded to no FLOAT.
 _LARGER_THAN_FLOATS = exp.cast(exp.Literal.number("3.4028235677973366e38"), "DOUBLE")
@@ -178,7 +180,7 @@ def _of_literal(node: exp.Cast, text: str) -> exp.Expr:
         if node.to.this not in types:
             continue
         if (match := pattern.fullmatch(text)) is not None:
-            node.set("this", exp.Literal.string(match[pattern.groups]))
+            node.set("this", exp.Literal.string(_plain_digits(match[pattern.groups])))
         elif isinstance(node, exp.TryCast):
             node.set("this", exp.null())
         else:
@@ -186,6 +188,11 @@ def _of_literal(node: exp.Cast, text: str) -> exp.Expr:
                 f"CAST({node.this.sql()} AS {node.to.sql()}): expected {form}, found {node.this.sql()}", kind="query"
             )
     return node
+
+
+def _plain_digits(text: str) -> str:
+    """The text of a number without an exponent, which DuckDB reads in no decimal below one."""
+    return f"{Decimal(text.strip()):f}" if _EXPONENT.fullmatch(text) else text
 
 
 def _of_text(node: exp.Cast) -> exp.Expr:

@@ -78,6 +78,7 @@ NAMES = {
     "0.1F": "0.1",
     ".50": "0.50",
     "1E3BD": "1000",
+    "123E-10BD": "1.23E-8",
     "007": "7",
     "CAST(st.k AS STRING)": "CAST(st.k AS STRING)",
     "sort_array(arr)": "sort_array(arr, true)",
