@@ -330,6 +330,8 @@ class _Binder:
                     return None
                 meaning = self.meanings[id(node)] = scope.column(node)
                 return meaning.type
+            case exp.Star():
+                self.columns[id(node)] = scope.star()
             case exp.Identifier():
                 return scope.variable(node.name.casefold())
             case exp.Literal():
@@ -412,12 +414,14 @@ _AFTER = ("order", "cluster", "sort", "distribute")
 
 def _is_variable(part: exp.Expr, node: exp.Expr) -> bool:
     """True if a bare name is the variable of a lambda, for which sqlglot has no column."""
+    if isinstance(node, exp.PropertyEQ):
+        return isinstance(part, exp.Identifier) and part.arg_key == "expression"
     return isinstance(part, exp.Identifier) and not (
         part.arg_key == "alias" or (isinstance(node, exp.Dot) and part.arg_key == "expression") or isinstance(node, _NAMES)
     )
 
 
-_NAMES = (exp.PropertyEQ, exp.Column, exp.Table, exp.TableAlias, exp.Alias, exp.PivotAlias, exp.Pivot, exp.Interval, exp.Aliases)
+_NAMES = (exp.Column, exp.Table, exp.TableAlias, exp.Alias, exp.PivotAlias, exp.Pivot, exp.Interval, exp.Aliases)
 
 
 def _over(columns: Columns | None, outer: Scope, names: Mapping[str, Type] | None = None) -> Scope:

@@ -199,6 +199,11 @@ def _struct(node: exp.Struct, of: TypeOf) -> Type:
     return struct_of(tuple(names), tuple(parts))
 
 
+def _moved(node: exp.TimestampAdd, of: TypeOf) -> Type:
+    kind = of(node.this)
+    return TIMESTAMP if kind in (DATE, STRING, VOID) else kind
+
+
 def _subscript(node: exp.Bracket, of: TypeOf) -> Type:
     operand = of(node.this)
     if operand is None:
@@ -339,6 +344,7 @@ RESULTS: dict[type[exp.Expr], Rule] = {
     exp.GenerateSeries: _series,
     exp.DateDiff: _difference,
     exp.Extract: _extracted,
+    exp.TimestampAdd: _moved,
     exp.Quantile: _percentile,
 }  # fmt: skip
 NAMED: dict[str, Rule] = {

@@ -5,7 +5,8 @@ from collections.abc import Collection, Iterable, Sequence
 from sqlglot import exp
 
 from tablestore.errors import InvalidInputError
-from tablestore.sql.duckdb.calls import aggregate_of, call, refusal
+from tablestore.sql.binding.signatures import function_name
+from tablestore.sql.duckdb.calls import aggregate_of, call, is_not_null, refusal
 from tablestore.sql.duckdb.generatedrows import generated_items, is_generated
 from tablestore.sql.freshnames import fresh_name
 
@@ -30,17 +31,33 @@ def sort_whole(query: exp.Query) -> None:
     query.set("distribute", None)
 
 
-def sets_of_groups(node: exp.Select) -> exp.Select:
-    """A query with ``ROLLUP``, ``CUBE`` or several grouping sets: of no rows Spark makes no group, not even the total."""
+def goes_by_order(node: exp.Select) -> bool:
+    """True if an aggregate of a query goes by the order of its rows."""
+    return any(function_name(call) in _BY_ORDER for call in node.find_all(exp.Func))
+
+
+def sets_of_groups(node: exp.Select, *, in_order: bool) -> exp.Select:
+    """A query with ``ROLLUP``, ``CUBE`` or several grouping sets: of no rows Spark makes no group, not even the total.
+
+    ``in_order``: each set gets its rows in their order. DuckDB makes the smaller sets of the groups of a larger one, but where the
+    distinct values of an aggregate are counted.
+    """
     groups = node.args.get("group")
     parts = groups.expressions if groups is not None else ()
     sets = [one for part in parts if isinstance(part, (exp.Rollup, exp.Cube, exp.GroupingSets)) for one in part.expressions]
     if not sets or (len(parts) == len(sets) == 1 and isinstance(sets[0], exp.Tuple) and not sets[0].expressions):
         return node
-    has_rows = exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(0))
+    counted = exp.Distinct(expressions=[exp.Literal.number(1)]) if in_order else exp.Star()
+    has_rows = exp.GT(this=exp.Count(this=counted), expression=exp.Literal.number(0))
     having = node.args.get("having")
     node.set("having", exp.Having(this=has_rows if having is None else exp.and_(having.this, has_rows, copy=False)))
     return node
+
+
+_BY_ORDER = frozenset({
+    "first", "first_value", "last", "last_value", "any_value", "collect_list", "array_agg", "listagg", "string_agg", "max_by",
+    "min_by", "mode",
+})  # fmt: skip
 
 
 def name_columns(rows: exp.Values) -> None:
@@ -55,12 +72,56 @@ def name_columns(rows: exp.Values) -> None:
     rows.set("alias", exp.TableAlias(this=exp.to_identifier(name, quoted=True), columns=columns))
 
 
+def sampled(node: exp.TableSample) -> exp.TableSample:
+    """A sample of a share of the rows, each of which is taken or not; one that a seed decides is refused."""
+    if node.args.get("bucket_numerator") is not None:
+        share = [node.args[f"bucket_{part}"].name for part in ("numerator", "denominator")]
+        if (
+            node.args.get("bucket_field") is not None
+            or not all(map(str.isdecimal, share))
+            or not 0 <= int(share[0]) <= int(share[1])
+        ):
+            raise refusal("TABLESAMPLE of buckets by a column, or beyond their number")
+        node = exp.TableSample(percent=exp.Literal.number(100 * int(share[0]) / int(share[1])), seed=node.args.get("seed"))
+    percent = node.args.get("percent")
+    if not isinstance(percent, exp.Literal):
+        return node
+    if float(percent.name) not in (0, 100) and node.args.get("seed") is not None:
+        raise refusal("TABLESAMPLE with REPEATABLE, of whose rows the generator of Java decides")
+    return exp.TableSample(percent=percent, method=exp.var("BERNOULLI"))
+
+
+def pivot_around(node: exp.Expr) -> exp.Pivot | None:
+    """The PIVOT that an aggregate belongs to."""
+    around = node.parent.parent if isinstance(node.parent, exp.Alias) else node.parent
+    return around if isinstance(around, exp.Pivot) else None
+
+
+def counted_in_pivot(node: exp.Expr, *, of_none: bool) -> exp.Expr:
+    """An aggregate of a PIVOT, which takes one of DuckDB's: NULL where there are no rows, or what it is ``of_none``."""
+    value, zero, one = node.this, exp.Literal.number(0), exp.Literal.number(1)
+    if isinstance(node, (exp.ArrayAgg, exp.ArrayUniqueAgg)):
+        listed = exp.Distinct(expressions=[value]) if isinstance(node, exp.ArrayUniqueAgg) else value
+        there = exp.Where(this=is_not_null(value.copy()))
+        return exp.Coalesce(this=exp.Filter(this=call("LIST", listed), expression=there), expressions=[exp.Array()])
+    if of_none:
+        return node if isinstance(node, exp.Count) else exp.Count(this=exp.Case(ifs=[exp.If(this=value, true=one)]))
+    if isinstance(value, exp.Distinct):
+        return exp.cast(call("LIST_UNIQUE", call("LIST", *value.expressions)), "BIGINT")
+    condition = value if isinstance(node, exp.CountIf) else is_not_null(value)
+    counted = one if isinstance(value, exp.Star) else exp.Case(ifs=[exp.If(this=condition, true=one)], default=zero)
+    return exp.cast(exp.Sum(this=counted), "BIGINT")
+
+
 def table_function(node: exp.Table) -> exp.Expr:
     """Writes ``range``, whose column has the name ``id`` in Spark, and ``explode``, whose column is ``col``."""
     function = node.this
     name = str(function.this).lower() if isinstance(function, exp.Anonymous) else ""
     if name == "error" or (name not in ("range",) and not isinstance(function, exp.Explode)):
         raise refusal(f"the table-valued function {name or function.sql_name().lower()}")
+    if name == "range":
+        # How many parts Spark makes of it changes no row.
+        function.set("expressions", function.expressions[:3])
     if node.args.get("alias") is None or not node.args["alias"].columns:
         column = "id" if name == "range" else "col"
         table = exp.to_identifier(node.alias or name or "explode")

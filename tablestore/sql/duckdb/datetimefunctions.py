@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from tablestore.sql.binding.binder import Bound
 from tablestore.sql.binding.functiontypes import alternatives
-from tablestore.sql.binding.sqltypes import DATE, INTERVAL, STRING, TIMESTAMP, TIMESTAMP_NTZ, VOID, SqlType, Type
+from tablestore.sql.binding.sqltypes import DATE, INTERVAL, STRING, TIMESTAMP, TIMESTAMP_NTZ, VOID, SqlType, Type, engine_words
 from tablestore.sql.duckdb.calls import STEADY, as_date, as_zoned, call, first_shown, in_steady_zone, refusal, written
 from tablestore.sql.duckdb.textnumbers import COMPARISONS
 
@@ -207,6 +207,26 @@ def difference(node: exp.TimestampDiff) -> exp.Expr:
     day = exp.paren(written(_LAST_DAY, first=first, last=last))
     months = written(_WHOLE_MONTHS, day=day, first=first, size=exp.Literal.number(_MONTHS_OF[unit]))
     return exp.Cast(this=exp.paren(months), to=exp.DataType.build("BIGINT"))
+
+
+def added_units(node: exp.TimestampAdd, kind: Type) -> exp.Expr:
+    """A timestamp some units later."""
+    unit = str(node.args["unit"].name).upper()
+    if unit not in _ADDED_UNITS or kind not in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
+        raise refusal(f"timestampadd of {unit[:40]} and {kind}")
+    moment = node.this if kind != DATE else first_shown(exp.Cast(this=node.this, to=engine_words(TIMESTAMP)))
+    name, size = _ADDED_UNITS[unit]
+    count = exp.Mul(this=exp.cast(exp.paren(node.expression), "BIGINT"), expression=exp.Literal.number(size))
+    return exp.paren(exp.Add(this=moment, expression=call(name, exp.cast(count, "INT") if name in _OF_INTS else count)))
+
+
+_ADDED_UNITS = {
+    "YEAR": ("TO_MONTHS", 12), "QUARTER": ("TO_MONTHS", 3), "MONTH": ("TO_MONTHS", 1),
+    "WEEK": ("TO_DAYS", 7), "DAY": ("TO_DAYS", 1), "DAYOFYEAR": ("TO_DAYS", 1),
+    "HOUR": ("TO_HOURS", 1), "MINUTE": ("TO_MINUTES", 1), "SECOND": ("TO_MICROSECONDS", 1_000_000),
+    "MILLISECOND": ("TO_MICROSECONDS", 1_000), "MICROSECOND": ("TO_MICROSECONDS", 1),
+}  # fmt: skip
+_OF_INTS = ("TO_MONTHS", "TO_DAYS")
 
 
 def date_difference(node: exp.DateDiff) -> exp.Expr:

@@ -13,6 +13,7 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from tablestore.sql.binding.binder import Bound
+from tablestore.sql.binding.coercion import common
 from tablestore.sql.binding.functiontypes import alternatives
 from tablestore.sql.binding.scopes import Columns
 from tablestore.sql.binding.sqltypes import DOUBLE, FLOAT, INT, VOID, SqlType, Type, decimal, engine_words
@@ -113,7 +114,8 @@ def _widened_rows(node: exp.Values, bound: Bound) -> dict[int, SqlType]:
     """The numbers in VALUES that are cast to the type of their column."""
     rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in node.expressions]
     casts: dict[int, SqlType] = {}
-    for (_, column_type), column in zip(bound.columns(node) or (), zip(*rows, strict=False), strict=False):
+    for column in zip(*rows, strict=False):
+        column_type = common(map(bound.of, column))
         if column_type is not None:
             casts |= {id(value): column_type for value in column if _is_widened(bound.of(value), column_type)}
     return casts

@@ -8,8 +8,12 @@ As in Spark, whose name is the expression as it understands it:
     'x', 2L, DATE '2024-…'   x, 2, DATE '2024-…'
     (SELECT …), IN (SELECT)  scalarsubquery(), (a IN (listquery()))
 
-An expression with anything else in it (windows, lambdas, intervals) has its own text for a name: with one blank where it has
-blanks, without comments, and subqueries as ``(…)``.
+    sum(a) OVER (ORDER BY b)  sum(a) OVER (ORDER BY b ASC NULLS FIRST RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
+    transform(a, x -> x + 1)  transform(a, lambdafunction((namedlambdavariable() + 1), namedlambdavariable()))
+    INTERVAL 2 HOURS, X'A'    INTERVAL '02' HOUR, X'0A'    (``literalnames``)
+
+An expression with anything else in it (windows by their names) has its own text for a name: with one blank where it has blanks,
+without comments, and subqueries as ``(…)``.
 """
 
 import math
@@ -22,31 +26,48 @@ from sqlglot import exp
 
 from tablestore.errors import InvalidInputError
 from tablestore.sql.binding.signatures import function_name
+from tablestore.sql.duckdb.literalnames import UNITS, bytes_name, interval_name, moment_name
 from tablestore.sql.parse.tokens import Kind, Token, name_of
-from tablestore.sql.query.dialect import GENERATORS, WRITTEN
+from tablestore.sql.query.dialect import GENERATORS, WRITTEN, Spark4
 from tablestore.sql.query.functions import as_written, without_prefix
 from tablestore.sql.query.tokenstream import QUERY_WORDS, Tokens
 
 _NAMED = (exp.Alias, exp.Aliases, exp.Column, exp.Star, exp.Posexplode, exp.Inline)
 _COMPARISONS = {"=": "=", "==": "=", "<": "<", ">": ">", "<=": "<=", ">=": ">=", "<=>": "<=>", "<>": "<>", "!=": "<>"}
 # From the loosest to the tightest.
-_LEVELS = (("|",), ("^",), ("&",), ("+", "-", "||"), ("*", "/", "%", "DIV"))
+_SHIFTS = ("<<", ">>", ">>>")
+_LEVELS = (("|",), ("^",), ("&",), _SHIFTS, ("+", "-", "||"), ("*", "/", "%", "DIV"))
 _JOINED = frozenset({"<=", ">=", "<>", "!=", "==", "<=>"})
 _CONSTANTS = {
     "NULL": "NULL", "TRUE": "true", "FALSE": "false", "CURRENT_DATE": "current_date()", "CURRENT_TIMESTAMP": "current_timestamp()",
 }  # fmt: skip
-_MOMENTS = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ"})
 _SUFFIX = re.compile(r"(?:bd|[lsydf])$", re.IGNORECASE)
-_CASTS = {
-    "string": "STRING", "boolean": "BOOLEAN", "tinyint": "TINYINT", "smallint": "SMALLINT", "int": "INT", "bigint": "BIGINT",
-    "float": "FLOAT", "double": "DOUBLE", "date": "DATE", "timestamp": "TIMESTAMP", "binary": "BINARY",
+_CASTS = frozenset({
+    "string", "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "date", "timestamp", "binary",
+})  # fmt: skip
+_TYPES = {
+    "INTEGER": "INT", "LONG": "BIGINT", "SHORT": "SMALLINT", "BYTE": "TINYINT", "REAL": "FLOAT", "DEC": "DECIMAL",
+    "NUMERIC": "DECIMAL", "VARCHAR": "STRING", "CHAR": "STRING", "CHARACTER": "STRING", "TIMESTAMP_LTZ": "TIMESTAMP",
 }  # fmt: skip
-_TYPES = {"INTEGER": "INT", "LONG": "BIGINT", "SHORT": "SMALLINT", "BYTE": "TINYINT", "REAL": "FLOAT", "DEC": "DECIMAL"}
+_NESTED = ("ARRAY", "MAP", "STRUCT")
 _CAPITALS = frozenset({
     "atan2", "cbrt", "ceil", "cos", "degrees", "exp", "floor", "log", "log10", "log2", "pi", "power", "radians", "regexp_like",
-    "rlike", "signum", "sin", "sqrt", "tan",
+    "rlike", "signum", "sin", "sqrt", "tan", "rank", "dense_rank", "percent_rank", "acos", "acosh", "asin", "asinh", "atan",
+    "atanh", "cosh", "cot", "csc", "e", "expm1", "hypot", "log1p", "regexp", "sec", "sinh", "tanh",
 })  # fmt: skip
-_OTHER_NAMES = {"array_agg": "collect_list", "curdate": "current_date", "dateadd": "date_add"}
+_OTHER_NAMES = {
+    "array_agg": "collect_list", "curdate": "current_date", "dateadd": "date_add", "random": "rand", "to_varchar": "to_char",
+}  # fmt: skip
+# Functions whose second argument is no part of the name, and those whose arguments are none.
+_OF_ONE = frozenset({"first", "last", "first_value", "last_value", "any_value", "from_json", "from_csv", "from_xml"})
+_WORDS_BETWEEN = {
+    "overlay": ("PLACING", "FROM", "FOR"), "substring": ("FROM", "FOR"), "substr": ("FROM", "FOR"),
+}  # fmt: skip
+_OF_NONE = frozenset({"rank", "dense_rank", "percent_rank"})
+# Frames of their own.
+_BY_ROWS = frozenset({"row_number", "rank", "dense_rank", "percent_rank", "ntile"})
+_FROM_START = "BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+_VARIABLE = "namedlambdavariable()"
 # Arguments that Spark adds, by the number of those that are there.
 _ADDED = {
     ("round", 1): "0", ("percentile", 2): "1", ("percentile_approx", 2): "10000", ("split", 2): "-1",
@@ -54,8 +75,39 @@ _ADDED = {
     ("locate", 2): "1", ("lpad", 2): " ", ("rpad", 2): " ", ("regexp_extract", 2): "1", ("regexp_replace", 3): "1",
     ("replace", 2): "", ("overlay", 3): "-1", ("months_between", 2): "true", ("unix_timestamp", 1): "yyyy-MM-dd HH:mm:ss",
     ("to_unix_timestamp", 1): "yyyy-MM-dd HH:mm:ss", ("hmac", 2): "SHA-256", ("vector_norm", 1): "2.0",
-    ("vector_normalize", 1): "2.0",
+    ("vector_normalize", 1): "2.0", ("listagg", 1): "NULL", ("string_agg", 1): "NULL", ("approx_top_k", 1): "5, 10000",
+    ("approx_top_k", 2): "10000", ("approx_top_k_accumulate", 1): "10000", ("approx_top_k_estimate", 1): "5",
+    ("from_unixtime", 1): "yyyy-MM-dd HH:mm:ss", ("current_time", 0): "6", ("theta_union_agg", 1): "12", ("theta_union", 2): "12",
+    ("theta_sketch_agg", 1): "12", ("hll_sketch_agg", 1): "12", ("hll_union", 2): "false", ("hll_union_agg", 1): "false",
+    **{
+        (f"tuple_{name}_{kind}", count): added
+        for kind in ("double", "integer")
+        for name, count, added in (
+            ("intersection_agg", 1, "sum"), ("union_agg", 1, "12, sum"), ("sketch_agg", 2, "12, sum"), ("intersection", 2, "sum"),
+            ("intersection_theta", 2, "sum"), ("union", 2, "12, sum"), ("union_theta", 2, "12, sum"), ("sketch_summary", 1, "sum"),
+        )
+    },
+    **{("mask", count): ", ".join(("X", "x", "n", "NULL")[count - 1 :]) for count in range(1, 5)},
+    **{
+        (name, count): ", ".join(added[count - 2 :])
+        for name, added in (
+            ("aes_decrypt", ("GCM", "DEFAULT", "")), ("try_aes_decrypt", ("GCM", "DEFAULT", "")),
+            ("aes_encrypt", ("GCM", "DEFAULT", "", "")),
+        )
+        for count in range(2, 2 + len(added))
+    },
+    **{("make_dt_interval", count): ", ".join(("0", "0", "0", "0.000000")[count:]) for count in range(4)},
+    ("str_to_map", 1): ",, :", ("str_to_map", 2): ":", ("st_asbinary", 1): "NDR", ("st_geomfromwkb", 1): "0",
+    ("regexp_instr", 2): "0", ("regexp_extract_all", 2): "1",
+    ("lag", 1): "1, NULL", ("lag", 2): "NULL", ("lead", 1): "1, NULL", ("lead", 2): "NULL",
+    ("aggregate", 3): f"lambdafunction({_VARIABLE}, {_VARIABLE})", ("reduce", 3): f"lambdafunction({_VARIABLE}, {_VARIABLE})",
 }  # fmt: skip
+
+
+DISTINCT_ROWS = "count(DISTINCT *)"
+"""The name of a count of distinct rows, in which the names of all columns stand in the place of the star."""
+NAMED_HERE = "tablestore_named"
+"""The mark of an alias that is the name of an expression."""
 
 
 class _NotNamed(Exception):
@@ -64,6 +116,8 @@ class _NotNamed(Exception):
 
 def name_results(tree: exp.Expr, tokens: Tokens) -> None:
     """Gives each column of each query that has no alias the name that Spark gives it. ``tokens``: of the text of the tree."""
+    for pivot in list(tree.find_all(exp.Pivot)):
+        _name_aggregates(pivot)
     if not [one for select in tree.find_all(exp.Select) for one in select.expressions if not _is_named(one)]:
         return
     starts = {tokens[at].start: at for at in range(len(tokens))}
@@ -80,6 +134,21 @@ def name_results(tree: exp.Expr, tokens: Tokens) -> None:
                 column = _with_name(column, naming, used_names, "col" if type(column) is exp.Explode else None)
             named.append(column)
         select.set("expressions", named)
+
+
+def _name_aggregates(pivot: exp.Pivot) -> None:
+    """Gives each of several aggregates of a PIVOT the name that its columns end with."""
+    fields, count = pivot.args.get("fields") or [], len(pivot.expressions)
+    if pivot.args.get("unpivot") or count < 2 or len(fields) != 1:
+        return
+    names = []
+    for place, item in enumerate(pivot.expressions):
+        if not isinstance(item, exp.Alias):
+            name = exp.to_identifier(name_of_result(item.sql(dialect=Spark4)), quoted=True)
+            pivot.expressions[place].replace(exp.Alias(this=item.copy(), alias=name))
+        names.append(pivot.expressions[place].alias)
+    values = [value.alias or value.name for value in fields[0].expressions]
+    pivot.set("columns", [exp.to_identifier(f"{value}_{name}", quoted=True) for value in values for name in names])
 
 
 def _is_named(column: exp.Expr) -> bool:
@@ -101,7 +170,11 @@ def _with_name(column: exp.Expr, naming: "_Naming", used_names: set[str], genera
     if naming.casts is not None and not {naming.casts.casefold(), "*"} & used_names:
         name = naming.casts
         used_names.add(name.casefold())
-    return exp.Alias(this=column, alias=exp.to_identifier(name, quoted=True)) if name else column
+    if not name:
+        return column
+    alias = exp.Alias(this=column, alias=exp.to_identifier(name, quoted=True))
+    alias.meta[NAMED_HERE] = True
+    return alias
 
 
 def name_of_result(text: str, tables: Collection[str] = ()) -> str:
@@ -120,7 +193,9 @@ class _Naming:
         self._whole = at, end
         # The name of the column that what was read last is, or casts.
         self._column: str | None = None
+        self._variable: str | None = None
         self._is_field = False
+        self._variables: tuple[str, ...] = ()
         self.casts: str | None = None
 
     def result(self) -> str:
@@ -153,7 +228,7 @@ class _Naming:
             raise _NotNamed
 
     def _composed(self, name: str, *, cast: str | None = None) -> str:
-        self._column, self.casts, self._is_field = None, cast, False
+        self._column, self._variable, self.casts, self._is_field = None, None, cast, False
         return name
 
     def _condition(self) -> str:
@@ -166,7 +241,8 @@ class _Naming:
         return parts[0] if len(parts) == 1 else self._composed(_balanced(word, parts))
 
     def _negation(self) -> str:
-        return self._composed(f"(NOT {self._negation()})") if self._take("NOT") else self._predicate()
+        is_not = self._take("NOT") or self._take("!")
+        return self._composed(f"(NOT {self._negation()})") if is_not else self._predicate()
 
     def _predicate(self) -> str:
         left = self._compared()
@@ -177,7 +253,8 @@ class _Naming:
                 if is_not:
                     raise _NotNamed
                 return left
-            left = self._composed(f"(NOT {test_name})" if is_not else test_name)
+            is_quantified = test_name.startswith(("likeall(", "likeany("))
+            left = self._composed(f"not{test_name}" if is_not and is_quantified else f"(NOT {test_name})" if is_not else test_name)
 
     def _test(self, left: str) -> str | None:
         if self._take("BETWEEN"):
@@ -191,7 +268,10 @@ class _Naming:
         if self._take("RLIKE") or self._take("REGEXP"):
             return f"RLIKE({left}, {self._computed(0)})"
         if self._take("ILIKE"):
-            return f"ilike({left}, {self._computed(0)})"
+            pattern = self._computed(0)
+            if self._take("ESCAPE"):
+                self._computed(0)
+            return f"ilike({left}, {pattern})"
         return self._state(left) if self._take("IS") else None
 
     def _state(self, left: str) -> str:
@@ -208,7 +288,11 @@ class _Naming:
 
     def _like(self, left: str) -> str:
         if self._key() in ("ANY", "SOME", "ALL"):
-            raise _NotNamed
+            quantifier = "all" if self._key() == "ALL" else "any"
+            self._at += 1
+            self._expect("(")
+            self._list()
+            return f"like{quantifier}({left})"
         pattern = self._computed(0)
         if not self._take("ESCAPE"):
             return f"{left} LIKE {pattern}"
@@ -235,6 +319,15 @@ class _Naming:
             parts.append(behind)
         return "".join(parts)
 
+    def _shift(self) -> str:
+        """The signs of a shift that stand here, of which each is a token."""
+        count = 1
+        if self._key() not in ("<", ">"):
+            return ""
+        while count < 3 and self._key(count) == self._key() and self._touches(count):
+            count += 1
+        return self._key() * count
+
     def _touches(self, ahead: int) -> bool:
         return self._token(ahead - 1).end == self._token(ahead).start
 
@@ -242,10 +335,12 @@ class _Naming:
         if level == len(_LEVELS):
             return self._unary()
         left = self._computed(level + 1)
-        while (sign := self._key()) in _LEVELS[level]:
-            self._at += 1
+        while (sign := self._shift() if _LEVELS[level] is _SHIFTS else self._key()) in _LEVELS[level]:
+            self._at += len(sign) if sign in _SHIFTS else 1
             right = self._computed(level + 1)
-            left = self._composed(f"concat({left}, {right})" if sign == "||" else f"({left} {sign.lower()} {right})")
+            is_moved = sign in ("+", "-") and left.startswith("TIMESTAMP") and right.startswith("INTERVAL")
+            text = f"{left} {sign.lower()} {right}"
+            left = self._composed(f"concat({left}, {right})" if sign == "||" else text if is_moved else f"({text})")
         return left
 
     def _unary(self) -> str:
@@ -282,7 +377,11 @@ class _Naming:
         if token.kind is Kind.NUMBER:
             return self._composed(_number(token.text))
         if token.kind is Kind.TEXT:
-            return self._composed(self._tokens.value(self._at - 1))
+            text = self._tokens.value(self._at - 1)
+            while self._at < self._end and self._token().kind is Kind.TEXT:
+                text += self._tokens.value(self._at)
+                self._at += 1
+            return self._composed(text)
         if key == ":":
             return self._parameter()
         if token.kind is not Kind.NAME:
@@ -296,27 +395,58 @@ class _Naming:
         return self._composed("?" if name.startswith("_") and name[1:].isdecimal() else f":{name}")
 
     def _word(self, word: Token) -> str:
-        if word.kind is not Kind.WORD or word.key in ("INTERVAL", "NOT", "DISTINCT"):
+        if word.kind is not Kind.WORD or word.key in ("NOT", "DISTINCT"):
             raise _NotNamed
         if word.key == "CASE":
             return self._case()
+        if word.key == "INTERVAL" and (self._key() == "-" or self._token().kind in (Kind.TEXT, Kind.NUMBER)):
+            return self._interval()
         if self._at < self._end and self._token().kind is Kind.TEXT:
-            if word.key not in _MOMENTS:
-                raise _NotNamed
             self._at += 1
-            return self._composed(f"{word.key} '{self._tokens.value(self._at - 1)}'")
+            text = self._tokens.value(self._at - 1)
+            return self._known(bytes_name(text) if word.key == "X" else moment_name(word.key, text))
         if self._key() == "(" and word.key in ("CAST", "TRY_CAST", "EXISTS", "EXTRACT"):
             return self._special(word.key)
         if word.key in _CONSTANTS and self._key() not in ("(", "."):
             return self._composed(_CONSTANTS[word.key])
         return self._name()
 
+    def _known(self, name: str | None) -> str:
+        if name is None:
+            raise _NotNamed
+        return self._composed(name)
+
+    def _interval(self) -> str:
+        """Names an interval that is written, behind its word: amounts with their units, or a text."""
+        amounts, units, is_span = list[str](), list[str](), False
+        while not amounts or self._token_is_amount():
+            sign = self._take("-")
+            token = self._token()
+            if token.kind not in (Kind.TEXT, Kind.NUMBER):
+                raise _NotNamed
+            amounts.append("-" * sign + (self._tokens.value(self._at) if token.kind is Kind.TEXT else token.text))
+            self._at += 1
+            if self._key() not in UNITS:
+                break
+            units.append(self._key())
+            self._at += 1
+            if self._take("TO"):
+                is_span = True
+                units.append(self._key())
+                self._at += 1
+                break
+        return self._known(interval_name(amounts, units, is_span=is_span))
+
+    def _token_is_amount(self) -> bool:
+        ahead = int(self._key() == "-")
+        return self._key(ahead + 1) in UNITS and self._token(ahead).kind in (Kind.TEXT, Kind.NUMBER)
+
     def _special(self, word: str) -> str:
         """Names what looks like a function and has keywords inside."""
         self._at += 1
         if word == "EXISTS":
             if self._key() not in QUERY_WORDS:
-                raise _NotNamed
+                return self._call("exists")
             self._skip_group()
             return self._composed("exists()")
         if word == "EXTRACT":
@@ -334,7 +464,8 @@ class _Naming:
 
     def _converted(self, word: str, value: str) -> str:
         column = None if self._is_field else self._column
-        return self._composed(f"{word}({value} AS {self._type()})", cast=column)
+        type_name = self._type()
+        return self._composed(value if type_name in _NESTED else f"{word}({value} AS {type_name})", cast=column)
 
     def _parenthesis(self) -> str:
         self._at += 1
@@ -342,8 +473,20 @@ class _Naming:
             self._skip_group()
             return self._composed("scalarsubquery()")
         inner = self._condition()
+        if self._key() == ",":
+            return self._row(inner)
         self._expect(")")
         return inner
+
+    def _row(self, first: str) -> str:
+        """Names a row of several values, of which the first is read."""
+        parts = [(self._column or self._variable, first)]
+        while self._take(","):
+            value = self._condition()
+            parts.append((self._column or self._variable, value))
+        self._expect(")")
+        named = (f"{name or f'col{place}'}, {value}" for place, (name, value) in enumerate(parts, 1))
+        return self._composed(f"named_struct({', '.join(named)})")
 
     def _name(self) -> str:
         """Names a column or a call, whose first word is taken already."""
@@ -353,6 +496,10 @@ class _Naming:
             self._at += 2
         if self._take("("):
             return self._call(without_prefix(".".join(parts)).lower())
+        if parts[0].casefold() in self._variables:
+            self._composed("")
+            self._variable = parts[-1]
+            return ".".join([_VARIABLE, *parts[1:]])
         if len(parts) > 1 and parts[0].casefold() in self._tables:
             parts = parts[1:]
         self._composed("")
@@ -362,32 +509,168 @@ class _Naming:
 
     def _call(self, name: str) -> str:
         is_distinct = self._take("DISTINCT")
-        arguments = ["1"] if name == "count" and self._take("*", ")") else self._list(aliases=name == "struct")
+        if name == "trim":
+            return self._trim()
+        words = [self._tokens.key(at) for at in range(self._at, self._tokens.close(self._at - 1))]
+        is_in = name == "position" and "IN" in words
+        name = "locate" if is_in else "substring" if name == "substr" and "FROM" in words else name
+        has_star = name == "count" and self._take("*", ")")
+        if has_star and is_distinct:
+            return self._composed(DISTINCT_ROWS)
+        arguments = ["1"] if has_star else self._list(("IN",) if is_in else _WORDS_BETWEEN.get(name, ()), aliases=name == "struct")
+        if name == "from_json" and len(arguments) > 1 and arguments[1].lstrip().upper().startswith("MAP<"):
+            return self._composed("entries")
+        if name in _OF_ONE:
+            del arguments[1:]
+        if name in ("variant_get", "try_variant_get"):
+            del arguments[2:]
+        if name in _OF_NONE:
+            arguments.clear()
         if name in _CASTS and len(arguments) == 1:
-            return self._composed(f"CAST({arguments[0]} AS {_CASTS[name]})", cast=self._column)
-        name = _OTHER_NAMES.get(name, name)
+            # What a function casts has its own name.
+            return self._composed(arguments[0], cast=self._column)
+        if name == "identifier" and len(arguments) == 1:
+            self._column = arguments[0].rpartition(".")[2]
+            return self._column
+        name = "timestampadd" if name in ("dateadd", "date_add") and len(arguments) == 3 else _OTHER_NAMES.get(name, name)
         if name == "log" and len(arguments) == 1:
             arguments.insert(0, "E()")
         if (added := _ADDED.get((name, len(arguments)))) is not None:
             arguments.append(added)
-        text = "DISTINCT " * is_distinct + ", ".join(arguments)
-        if name in ("isnull", "isnotnull"):
+        if name == "string_agg" and self._key() == "WITHIN":
+            name = "listagg"
+        between = " FROM " if name == "datepart" else ", "
+        text = "DISTINCT " * is_distinct + between.join(arguments)
+        if name == "positive":
+            call_text = f"(+ {text})"
+        elif name == "like" and len(arguments) == 2:
+            call_text = " LIKE ".join(arguments)
+        elif name in ("isnull", "isnotnull"):
             call_text = f"({text} IS {'NOT ' * (name == 'isnotnull')}NULL)"
         else:
             is_capital = name in _CAPITALS and not (name in ("ceil", "floor") and len(arguments) == 2)
             call_text = f"(IF({text}))" if name == "if" else f"{name.upper() if is_capital else name}({text})"
+        if self._take("WITHIN", "GROUP", "(", "ORDER", "BY"):
+            call_text += f" WITHIN GROUP (ORDER BY {self._within(name)})"
+            self._expect(")")
         if self._take("FILTER", "(", "WHERE"):
             call_text += f" FILTER (WHERE {self._condition()})"
             self._expect(")")
+        if name in _OF_ONE:
+            self._take("IGNORE", "NULLS")
+            self._take("RESPECT", "NULLS")
+        if self._take("OVER"):
+            self._expect("(")
+            call_text += f" OVER ({self._window(name, arguments)})"
         return self._composed(call_text)
 
-    def _list(self, *, aliases: bool = False) -> list[str]:
-        """Expressions up to the closing parenthesis, which is taken too."""
+    def _window(self, function: str, arguments: Sequence[str]) -> str:
+        """Names what stands in the parentheses of a window, and takes the closing one."""
+        text = ""
+        if self._take("PARTITION", "BY") or self._take("DISTRIBUTE", "BY"):
+            text += f"PARTITION BY {', '.join(self._several(self._condition))} "
+        is_ordered = self._take("ORDER", "BY") or self._take("SORT", "BY")
+        if is_ordered:
+            text += f"ORDER BY {', '.join(self._several(self._order))} "
+        if self._key() in ("ROWS", "RANGE"):
+            text += f"{self._key()} "
+            self._at += 1
+            is_range = self._take("BETWEEN")
+            text += f"BETWEEN {self._bound()} AND "
+            if is_range:
+                self._expect("AND")
+            text += self._bound() if is_range else "CURRENT ROW"
+        elif function in _BY_ROWS:
+            text += f"ROWS {_FROM_START}"
+        elif function in ("lag", "lead"):
+            place = arguments[1].partition(",")[0]
+            place = place if function == "lead" else _negative(place)
+            text += f"ROWS BETWEEN {place} FOLLOWING AND {place} FOLLOWING"
+        else:
+            text += f"RANGE {_FROM_START}" if is_ordered else "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
+        self._expect(")")
+        return text
+
+    def _within(self, function: str) -> str:
+        """Names the order of an aggregate."""
+        if function in ("listagg", "string_agg"):
+            return ", ".join(self._several(self._order))
+        value = self._condition()
+        is_last = self._take("DESC")
+        self._take("ASC")
+        return value + " DESC" * (is_last != (function == "mode"))
+
+    def _order(self) -> str:
+        value = self._condition()
+        direction = "DESC" if self._take("DESC") else "ASC"
+        self._take("ASC")
+        nulls = "FIRST" if direction == "ASC" else "LAST"
+        if self._take("NULLS"):
+            nulls = self._key()
+            self._at += 1
+        return f"{value} {direction} NULLS {nulls}"
+
+    def _bound(self) -> str:
+        for words in (("CURRENT", "ROW"), ("UNBOUNDED", "PRECEDING"), ("UNBOUNDED", "FOLLOWING")):
+            if self._take(*words):
+                return " ".join(words)
+        value = self._computed(0)
+        direction = self._key()
+        if direction not in ("PRECEDING", "FOLLOWING"):
+            raise _NotNamed
+        self._at += 1
+        return f"{value} {direction}"
+
+    def _several(self, take: Callable[[], str]) -> list[str]:
+        names = [take()]
+        while self._take(","):
+            names.append(take())
+        return names
+
+    def _lambda(self) -> str | None:
+        """Names a function that is written in an argument: ``x -> x + 1``."""
+        start = self._at
+        variables = [self._key().casefold()]
+        if self._take("("):
+            end = self._tokens.close(start)
+            variables = [self._tokens.name(at).casefold() for at in range(start + 1, end, 2) if self._tokens.is_name(at)]
+            self._at = end
+        self._at += 1
+        if not (self._key() == "->" or (self._key() == "-" and self._key(1) == ">")):
+            self._at = start
+            return None
+        self._at += len("->") // len(self._key())
+        outer, self._variables = self._variables, (*self._variables, *variables)
+        body = self._condition()
+        self._variables = outer
+        return self._composed(f"lambdafunction({', '.join([body, *[_VARIABLE] * len(variables)])})")
+
+    def _trim(self) -> str:
+        """Names ``trim``, behind its parenthesis: of blanks, or of characters from a side of a text."""
+        side = next((word for word in ("BOTH", "LEADING", "TRAILING") if self._take(word)), "")
+        characters = "" if self._key() == "FROM" else self._condition()
+        if not self._take("FROM"):
+            # Its comma is that of other texts.
+            if side or self._key() != ")":
+                raise _NotNamed
+            self._at += 1
+            return self._composed(f"trim({characters})")
+        text = self._condition()
+        self._expect(")")
+        if characters:
+            return self._composed(f"TRIM({side or 'BOTH'} {characters} FROM {text})")
+        return self._composed(f"{ {'LEADING': 'ltrim', 'TRAILING': 'rtrim'}.get(side, 'trim') }({text})")
+
+    def _list(self, words: Sequence[str] = (), *, aliases: bool = False) -> list[str]:
+        """Expressions up to the closing parenthesis, which is taken too. ``words``: some that stand for commas."""
         names: list[str] = []
         while not self._take(")"):
             if names:
-                self._expect(",")
-            names.append(self._condition())
+                if self._key() in words:
+                    self._at += 1
+                else:
+                    self._expect(",")
+            names.append(self._lambda() or self._condition())
             if aliases and self._take("AS"):
                 names[-1] += f" AS {name_of(self._token())}"
                 self._at += 1
@@ -412,18 +695,24 @@ class _Naming:
             raise _NotNamed
         type_name = _TYPES.get(word.key, word.key)
         if self._take("("):
-            type_name += f"({','.join(self._list())})"
-        elif self._take("<"):
-            inner = [self._type()]
-            while self._take(","):
-                inner.append(self._type())
-            self._expect(">")
-            type_name += f"<{', '.join(inner)}>"
-        return type_name
+            digits = self._list()
+            type_name += f"({','.join(digits)})" * (type_name != "STRING")
+        elif type_name in _NESTED:
+            # A cast to it is named by what it casts.
+            depth = 0
+            while depth or self._key() == "<":
+                depth += (self._key() == "<") - (self._key() == ">")
+                self._token()
+                self._at += 1
+        return f"{type_name}(10,0)" if type_name == "DECIMAL" else type_name
 
     def _skip_group(self) -> None:
         """Moves behind the parenthesis that a query stands in, whose first word stands here."""
         self._at = self._tokens.close(self._at - 1) + 1
+
+
+def _negative(number: str) -> str:
+    return number.removeprefix("-") if number.startswith("-") else f"-{number}"
 
 
 def _number(text: str) -> str:
@@ -433,7 +722,8 @@ def _number(text: str) -> str:
     digits = _SUFFIX.sub("", text)
     if kind not in ("d", "f"):
         number = Decimal(digits)
-        return f"{number:f}" if "e" in digits.lower() else str(number)
+        exponent = number.as_tuple().exponent
+        return f"{number:f}" if isinstance(exponent, int) and exponent > 0 else str(number)
     value = float(digits)
     if not math.isfinite(value):
         raise _NotNamed

@@ -208,6 +208,8 @@ def _between_values(node: exp.Expr, aggregate: exp.Median | exp.Quantile) -> exp
     share = exp.Literal.number(0.5) if isinstance(aggregate, exp.Median) else aggregate.args.get("quantile")
     if share is None:
         raise refusal("percentile without a share")
+    if isinstance(share, exp.Cast) and isinstance(share.this, exp.Array):
+        share = exp.Array(expressions=[_double(one) for one in share.this.expressions])
     value = with_aggregate(node, call("QUANTILE_CONT", _double(aggregate.this), share))
     least = exp.cast(exp.Literal.string("-Infinity"), "DOUBLE")
     if isinstance(share, exp.Array):
@@ -386,16 +388,17 @@ _TAKEN_BY_ARGUMENTS = {
          sha sha1 sign signum size smallint sqrt stddev stddev_pop stddev_samp string sum timestamp tinyint
          trim ucase upper var_pop var_samp variance weekofyear year""",
     (1, 2): "any_value first first_value last last_value log round sort_array",
-    (1, 3): "lag lead range",
+    (1, 3): "lag lead",
+    (1, 4): "range",
     (1, MANY): "concat concat_ws count",
     (2, 2): """
-        nth_value add_months atan2 corr covar_pop covar_samp date_add date_sub
-        dateadd from_utc_timestamp get_json_object ifnull ilike like mod
+        nth_value add_months atan2 corr covar_pop covar_samp date_sub
+        from_utc_timestamp get_json_object ifnull ilike like mod
          nullif nvl percentile pmod pow power repeat sha2
           to_utc_timestamp """,
-    (2, 3): "array_join date_diff datediff max_by min_by replace",
+    (2, 3): "array_join date_add dateadd date_diff datediff max_by min_by replace",
     (2, MANY): "coalesce greatest least",
-    (3, 3): "if make_date nvl2 split_part timestampdiff translate",
+    (3, 3): "if make_date nvl2 split_part timestampadd timestampdiff translate",
 }
 TAKEN = {name: bounds for bounds, names in _TAKEN_BY_ARGUMENTS.items() for name in names.split()}
 """The functions that a query may call, by Spark's names, and how many arguments they take at least and at most. What each of them

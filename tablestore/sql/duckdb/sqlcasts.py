@@ -1,6 +1,7 @@
 """Writes casts with Spark's meaning: DuckDB rounds, and takes parts of a row by their name."""
 
 import re
+from decimal import Decimal
 
 from sqlglot import exp
 
@@ -30,9 +31,13 @@ _FORMS = (
     (_INTEGERS, re.compile(r"\s*[+-]?[0-9]+\s*"), "the digits of a whole number"),
     ({exp.DType.DECIMAL}, re.compile(r"[^_]*"), "a number without underscores"),
 )
+_EXPONENT = re.compile(r"\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)[eE][+-]?[0-9]{1,2}\s*")
 _ALONE = {BOOLEAN: "boolean", BINARY: "binary"}
 # The least double that is rounded to no FLOAT.
 _LARGER_THAN_FLOATS = exp.cast(exp.Literal.number("3.4028235677973366e38"), "DOUBLE")
+_MICROS = 1_000_000
+# DuckDB has no later moments.
+_MOST_SECONDS = 9_000_000_000_000
 _NO_TEXTS = {
     "float": "a float", "double": "a float", "array": "an array", "map": "a map", "struct": "a row", "interval": "an interval",
 }  # fmt: skip
@@ -58,6 +63,10 @@ def cast(node: exp.Cast, kind: Type) -> exp.Expr:
         return _converted(node, kind, to)
     if to is not None:
         _refuse_pair(node, kind, to)
+    if to == TIMESTAMP and kind.is_number:
+        return _moment_of_seconds(node, kind)
+    if kind == TIMESTAMP and to is not None and to.is_number:
+        return _seconds_of_moment(node, to)
     if STRING in (kind, to) and BINARY in (kind, to):
         return call("ENCODE", inner) if kind == STRING else _decoded(inner)
     if target_kind is exp.DType.FLOAT and kind == DOUBLE:
@@ -84,8 +93,52 @@ def _refuse_pair(node: exp.Cast, kind: SqlType, to: SqlType) -> None:
     if None in families or len(families) == 1 or families == {"number", "boolean"}:
         return
     if families == {"number", "moment"} and TIMESTAMP in (kind, to):
-        raise refusal(f"the cast of {kind} to {to}")
+        return
     raise InvalidInputError(f"CAST{in_own_text(node)}: expected a value that can be {to}, found {kind}", kind="query")
+
+
+def _moment_of_seconds(node: exp.Cast, kind: SqlType) -> exp.Expr:
+    """A number of seconds since 1970 as a TIMESTAMP: a fraction is cut off behind the microseconds."""
+    seconds = exp.paren(node.this)
+    if kind.is_integer:
+        micros: exp.Expr = exp.Mul(this=exp.cast(seconds, "HUGEINT"), expression=exp.Literal.number(_MICROS))
+        is_outside: exp.Expr = exp.GT(
+            this=exp.Abs(this=exp.cast(seconds.copy(), "HUGEINT")), expression=exp.Literal.number(_MOST_SECONDS)
+        )
+    else:
+        # As of a DOUBLE, and a decimal by its digits.
+        number = exp.cast(seconds, "DOUBLE") if kind.is_float else seconds
+        size = exp.cast(exp.Literal.number(_MICROS), "DOUBLE" if kind.is_float else "HUGEINT")
+        micros = call("TRUNC", exp.Mul(this=number, expression=size))
+        is_outside = exp.Not(
+            this=exp.paren(
+                exp.Between(
+                    this=exp.cast(seconds.copy(), "DOUBLE"),
+                    low=exp.Literal.number(-_MOST_SECONDS),
+                    high=exp.Literal.number(_MOST_SECONDS),
+                )
+            )
+        )
+    moment = call("MAKE_TIMESTAMPTZ", exp.cast(micros, "BIGINT"))
+    return refused_where(is_outside, f"the cast of a number beyond {_MOST_SECONDS} seconds to a TIMESTAMP", moment)
+
+
+def _seconds_of_moment(node: exp.Cast, to: SqlType) -> exp.Expr:
+    """A TIMESTAMP as its seconds since 1970: whole ones down to the one before, others with their fraction, as a DOUBLE has it."""
+    micros = call("EPOCH_US", node.this)
+    if to.is_integer:
+        size = exp.Literal.number(_MICROS)
+        rest = exp.Mod(
+            this=exp.paren(exp.Add(this=exp.Mod(this=micros, expression=size), expression=size.copy())), expression=size.copy()
+        )
+        whole = exp.Sub(this=micros.copy(), expression=exp.paren(rest))
+        node.set("this", call("DIVIDE", exp.paren(whole), size.copy()))
+        return node
+    seconds = exp.Div(this=exp.cast(micros, "DOUBLE"), expression=exp.cast(exp.Literal.number(_MICROS), "DOUBLE"))
+    if to == DOUBLE:
+        return exp.paren(seconds)
+    node.set("this", exp.cast(exp.paren(seconds), "DOUBLE"))
+    return cast(node, DOUBLE)
 
 
 def _family(kind: SqlType) -> str | None:
@@ -130,7 +183,7 @@ def _of_literal(node: exp.Cast, text: str) -> exp.Expr:
         if node.to.this not in types:
             continue
         if (match := pattern.fullmatch(text)) is not None:
-            node.set("this", exp.Literal.string(match[pattern.groups]))
+            node.set("this", exp.Literal.string(_plain_digits(match[pattern.groups])))
         elif isinstance(node, exp.TryCast):
             node.set("this", exp.null())
         else:
@@ -138,6 +191,11 @@ def _of_literal(node: exp.Cast, text: str) -> exp.Expr:
                 f"CAST({node.this.sql()} AS {node.to.sql()}): expected {form}, found {node.this.sql()}", kind="query"
             )
     return node
+
+
+def _plain_digits(text: str) -> str:
+    """The text of a number without an exponent, which DuckDB reads in no decimal below one."""
+    return f"{Decimal(text.strip()):f}" if _EXPONENT.fullmatch(text) else text
 
 
 def _of_text(node: exp.Cast) -> exp.Expr:

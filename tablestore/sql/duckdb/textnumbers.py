@@ -3,8 +3,9 @@
     id = '1.5'          a BIGINT beside a whole number: an error. DuckDB would round a text that is written, and find the row of 2
     price > v           a DOUBLE beside any other number
     repeat(s, '2')      an INT
+    sum(s), -s          a DOUBLE
 
-What Spark compares with nothing is refused: a number with a BOOLEAN, or a text as the place of an element.
+What Spark compares with nothing is refused: a number with a BOOLEAN, arithmetic of two texts, or a text as the place of an element.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,7 +16,7 @@ from tablestore.errors import InvalidInputError
 from tablestore.sql.binding.binder import Bound
 from tablestore.sql.binding.coercion import common
 from tablestore.sql.binding.functiontypes import alternatives
-from tablestore.sql.binding.sqltypes import BOOLEAN, INT, STRING, SqlType
+from tablestore.sql.binding.sqltypes import BOOLEAN, DOUBLE, INT, STRING, SqlType
 from tablestore.sql.duckdb.calls import refusal
 from tablestore.sql.query.dialect import Spark4
 
@@ -23,6 +24,11 @@ COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Mod, exp.Div, exp.IntDiv)
 _CHOICES = (exp.Coalesce, exp.Case, exp.If, exp.Nvl2, exp.Array)
 _OF_ONE_TYPE = (exp.Greatest, exp.Least)
+# They take a text as the DOUBLE that it is.
+_OF_DOUBLES = (
+    exp.Abs, exp.Neg, exp.Round, exp.Ceil, exp.Floor, exp.Sum, exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance,
+    exp.VariancePop, exp.Corr, exp.CovarPop, exp.CovarSamp,
+)  # fmt: skip
 # The arguments that count something, by sqlglot's names.
 _COUNTS: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.AddMonths: ("expression",),
@@ -62,6 +68,11 @@ def texts_as_numbers(node: exp.Expr, bound: Bound) -> dict[int, SqlType]:
         raise _of_another_kind(node, "a whole number or a BOOLEAN")
     elif isinstance(node, exp.Bracket) and _is_array(node.this, bound) and any(bound.of(one) == STRING for one in node.expressions):
         raise _of_another_kind(node, "a whole number as the place")
+    if isinstance(node, _ARITHMETIC) and bound.of(node.this) == bound.of(node.expression) == STRING:
+        raise _of_another_kind(node, "numbers")
+    if isinstance(node, _OF_DOUBLES) and not isinstance(node.parent, exp.Interval):
+        counted = node.this.expressions if isinstance(node.this, exp.Distinct) else [node.this, node.args.get("expression")]
+        casts |= {id(one): DOUBLE for one in counted if isinstance(one, exp.Expr) and bound.of(one) == STRING}
     for name in _COUNTS.get(type(node), ()):
         if (count := node.args.get(name)) is not None and bound.of(count) == STRING:
             casts[id(count)] = INT

@@ -13,6 +13,7 @@ from tablestore.sql.duckdb.functions.functionrule import from_text
 
 _PATH = re.compile(r"\$(?:\.[^.\[\]*'\"\\]+|\[[0-9]+\])+")
 _LONG_CAPITALS = "ŉǰΐΰևẖ-ẚὐ-ὖᾀ-ῼﬀ-ﬗ"
+_NAME_IN_BRACKETS = re.compile(r"\['([A-Za-z_]\w*)'\]")
 _STEP = re.compile(r"\.([^.\[]+)")
 # Java's patterns that RE2 does not have: look-around, atomic groups, back references, possessive repetitions, sets of sets.
 _NOT_RE2 = re.compile(r"\(\?(?:[=!>]|<[=!])|\\[1-9kGZ]|[*+?}]\+|&&")
@@ -208,6 +209,10 @@ def levenshtein(node: exp.Levenshtein) -> exp.Expr:
 def json_part(node: exp.JSONExtractScalar) -> exp.Expr:
     """Writes ``get_json_object`` of a path that is written out, with names and places only."""
     path = node.expression
+    if isinstance(path, exp.Null) or (isinstance(path, exp.Literal) and not path.name.startswith("$")):
+        return exp.cast(exp.null(), "TEXT")
+    if isinstance(path, exp.Literal):
+        path = exp.Literal.string(_NAME_IN_BRACKETS.sub(r".\1", path.name))
     if not isinstance(path, exp.Literal) or not _PATH.fullmatch(path.name):
         raise refusal("get_json_object with a path that is computed, or is not of names and numbers behind a $ ($.a.b[0])")
     value = call("JSON_EXTRACT_STRING", node.this, exp.Literal.string(_STEP.sub(r'."\1"', path.name)))

@@ -36,8 +36,8 @@ gives other rows in silence.
     array_join of NULLs is NULL                             an empty text
     a written text beside a number is rounded               cast to a BIGINT or a DOUBLE, as any text
 
-Known to differ: names of windows, lambdas and intervals without an alias (``resultnames``); a quotient or an average of decimals
-whose digits do not fit into 128 bits is an error; so is the cast of a year, a month or a word to a date (TRY_CAST: NULL);
+Known to differ: names of named windows without an alias (``resultnames``); a quotient or an average of decimals whose digits do
+not fit into 128 bits is an error; so is the cast of a year, a month or a word to a date (TRY_CAST: NULL);
 ``x IN (SELECT …)`` as a value is NULL where a NULL might be it, as SQL and Spark's documents say, and false in Spark 4.3.
 """
 
@@ -93,19 +93,24 @@ from tablestore.sql.duckdb.calls import (
 )
 from tablestore.sql.duckdb.clauses import (
     chains_in_order,
+    counted_in_pivot,
     exploded,
     generated_columns,
+    goes_by_order,
     group,
     in_order,
     map_function,
     name_columns,
     of_counted_rows,
+    pivot_around,
     rows_of_table,
+    sampled,
     sets_of_groups,
     sort_whole,
     table_function,
 )
 from tablestore.sql.duckdb.datetimefunctions import (
+    added_units,
     as_moments,
     in_microseconds,
     interval_behind,
@@ -125,7 +130,7 @@ from tablestore.sql.duckdb.lateralaliases import field_of_alias, write_out_alias
 from tablestore.sql.duckdb.lists import computed_subscript, field_of_each, subscript
 from tablestore.sql.duckdb.numbertypes import Widened, cast_to, casts_of, widen, widened_queries
 from tablestore.sql.duckdb.quotients import average, average_of_doubles, averaged, quotient, whole_quotient
-from tablestore.sql.duckdb.resultnames import name_results
+from tablestore.sql.duckdb.resultnames import DISTINCT_ROWS, NAMED_HERE, name_results
 from tablestore.sql.duckdb.rewrites import NAMED, REWRITES, is_another, whole_aggregate
 from tablestore.sql.duckdb.rowconditions import RowConditions, failing_nodes, row_conditions
 from tablestore.sql.duckdb.sqlcasts import cast, part_by_part
@@ -222,6 +227,7 @@ def translated(query: str | ParsedQuery, known: Known, *, whole: bool = False) -
         if whole and other_tables:
             readable.put_back(trees)
             raise OtherTables(sorted({tuple(part.name for part in one.parts) for one in other_tables}))
+        _write_identifiers(tree)
         name_results(tree, tokens)
         _note_texts(tree, tokens)
         _rename_queries_of_with(tree, fresh_name(WITH_PREFIX, text))
@@ -254,6 +260,18 @@ def _refuse_aliases(tree: exp.Expr) -> None:
         if isinstance(paren.this, exp.Alias) and isinstance(name := paren.this.args["alias"], exp.Identifier):
             place = _Misplaced(Span(name.meta.get("start", 0), name.meta.get("end", -1) + 1))
             raise InvalidInputError(f"{_UNPARSED}{_near_to(name.this)}", kind="sql-syntax") from place
+
+
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
+
+
+def _write_identifiers(tree: exp.Expr) -> None:
+    """Puts a column in the place of ``IDENTIFIER('t.a')``."""
+    for node in list(tree.find_all(exp.Anonymous)):
+        named = node.expressions[0] if len(node.expressions) == 1 else None
+        is_column = str(node.this).upper() == "IDENTIFIER" and not isinstance(node.parent, (exp.Table, exp.Dot))
+        if is_column and isinstance(named, exp.Literal) and named.is_string and _IDENTIFIER.fullmatch(named.name):
+            node.replace(exp.column(*reversed(named.name.split("."))))
 
 
 def _refuse_equal_names(tree: exp.Expr) -> None:
@@ -582,6 +600,14 @@ def _change(node: exp.Expr, bound: Bound) -> Callable[[], exp.Expr]:
     if (rule := RULES.get(function_name(aggregate_of(node)) or "")) is not None:
         return _ruled(node, rule, bound)
     match node:
+        case exp.Count() | exp.CountIf() | exp.ArrayAgg() | exp.ArrayUniqueAgg() if (pivot := pivot_around(node)) is not None:
+            return partial(counted_in_pivot, node, of_none=_counts_none(pivot, bound))
+        case exp.TableSample():
+            return partial(sampled, node)
+        case exp.Count(this=exp.Distinct(expressions=[exp.Star() as star])):
+            return partial(_distinct_rows, node, bound.columns(star))
+        case exp.TimestampAdd():
+            return partial(added_units, node, bound.of(node.this))
         case exp.Concat() if (
             type(node) is exp.Concat
             and bound.of(node) == STRING
@@ -605,7 +631,8 @@ def _change(node: exp.Expr, bound: Bound) -> Callable[[], exp.Expr]:
             return lambda: field
         case exp.Select():
             of_maps = [at for at, item in enumerate(node.expressions) if _takes_map(_generator(item), bound)]
-            return lambda: sets_of_groups(generated_columns(node, of_maps))
+            in_order = goes_by_order(node)
+            return lambda: sets_of_groups(generated_columns(node, of_maps), in_order=in_order)
         case exp.Table(this=exp.Func()) if function_name(node.this) in GENERATORS:
             return partial(rows_of_table, node)
         case exp.Table(this=exp.Explode()) if type(node.this) is exp.Explode and _takes_map(node.this, bound):
@@ -641,6 +668,27 @@ def _change(node: exp.Expr, bound: Bound) -> Callable[[], exp.Expr]:
         if kind is not None and of.is_decimal:
             return partial(average, node, kind, of)
     return partial(_node, node, bound.of(node.this) if isinstance(node, _OF_ITS_OPERAND) else bound.of(node))
+
+
+def _counts_none(pivot: exp.Pivot, bound: Bound) -> bool:
+    """True if a PIVOT gives what an aggregate of no rows gives, and no NULL: Spark does where one is no number and no BOOLEAN."""
+    types = [bound.of(item) for item in pivot.expressions]
+    if None in types:
+        raise refusal("PIVOT with counts beside an aggregate whose type is not known")
+    return not all(kind is not None and (kind.is_number or kind == BOOLEAN) for kind in types)
+
+
+def _distinct_rows(node: exp.Count, columns: Columns | None) -> exp.Expr:
+    """A count of distinct rows, as one of all columns."""
+    names = [name for name, _ in columns or ()]
+    if not names or len(set(map(str.casefold, names))) < len(names):
+        raise refusal("count(DISTINCT *) of columns that are not known, or have one name")
+    alias = node.find_ancestor(exp.Alias, exp.Query)
+    if isinstance(alias, exp.Alias) and alias.meta.get(NAMED_HERE):
+        named = DISTINCT_ROWS.replace("*", ", ".join(names))
+        alias.set("alias", exp.to_identifier(alias.alias.replace(DISTINCT_ROWS, named), quoted=True))
+    node.set("this", exp.Distinct(expressions=[exp.column(name, quoted=True) for name in names]))
+    return node
 
 
 # More than three digits of a second, the others not all zeros.
@@ -809,10 +857,8 @@ def _refuse_digits(node: exp.Expr, bound: Bound) -> None:
         raise InvalidInputError(f"the function `collect_set` takes no maps, found {bound.of(node.this)}", kind="query")
     elif function_name(node) == "ntile":
         _check_ntile(node, bound)
-    elif isinstance(node, exp.Pivot) and any(call.find(*_COUNTING) for call in node.expressions):
+    elif isinstance(node, exp.Pivot) and any(_counts_inside(call) for call in node.expressions):
         raise refusal("PIVOT with an aggregate that is no NULL of no rows")
-    elif isinstance(node, exp.Count) and isinstance(node.this, exp.Distinct) and node.find(exp.Star):
-        raise refusal("count(DISTINCT *)")
     elif isinstance(node, exp.Lambda):
         names = [name.name.casefold() for name in node.expressions]
         if len(set(names)) < len(names):
@@ -825,7 +871,15 @@ def _refuse_digits(node: exp.Expr, bound: Bound) -> None:
         raise refusal("the cast to an INTERVAL")
 
 
-_COUNTING = (exp.Count, exp.CountIf, exp.ApproxDistinct, exp.ArrayAgg, exp.ArrayUniqueAgg)
+_COUNTED = (exp.Count, exp.CountIf, exp.ArrayAgg, exp.ArrayUniqueAgg)
+
+
+def _counts_inside(item: exp.Expr) -> bool:
+    """True for an aggregate of a PIVOT that counts, and that is not written anew."""
+    plain = item.unalias()
+    several = isinstance(plain.this, exp.Distinct) and len(plain.this.expressions) > 1
+    is_written = isinstance(plain, _COUNTED) and not plain.expressions and not several
+    return not is_written and item.find(*_COUNTED, exp.ApproxDistinct) is not None
 
 
 def _has_map(kind: Type) -> bool:
@@ -949,6 +1003,8 @@ def _refuse_calls(nodes: Sequence[exp.Expr]) -> None:
         call = node.meta.get(CALL)
         if isinstance(call, Call):
             _refuse_call(call)
+            if call.name == "range" and not isinstance(node.parent, (exp.Table, exp.Lateral)):
+                raise InvalidInputError("the function `range` gives rows: expected it in FROM", kind="query")
         elif isinstance(node, exp.Func) and type(node).__name__ not in OPERATORS:
             raise refusal(f"the function {node.sql_name().lower()}")
 

@@ -22,13 +22,10 @@ def test_names_are_sparks(expression: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("expression", "name"),
     [
-        ("sum( a )  OVER (PARTITION BY b\n ORDER BY a)", "sum( a ) OVER (PARTITION BY b ORDER BY a)"),
-        ("transform(arr, e -> e+1) -- each", "transform(arr, e -> e+1)"),
-        ("day + INTERVAL 1  DAY", "day + INTERVAL 1 DAY"),
-        ("trim(BOTH 'x' FROM (SELECT max(s) FROM __tablestore_0))", "trim(BOTH 'x' FROM (…))"),
-        ("__tablestore_function_3_Net(a) OVER ()", "Net(a) OVER ()"),
-        ("(a, b)", "(a, b)"),
-        ("'a' 'b'", "'a' 'b'"),
+        ("sum( a )  OVER w -- each", "sum( a ) OVER w"),
+        ("day + INTERVAL a  DAY", "day + INTERVAL a DAY"),
+        ("substr(s FROM 1 OF (SELECT max(s) FROM __tablestore_0))", "substr(s FROM 1 OF (…))"),
+        ("__tablestore_function_3_Net(a) OVER w", "Net(a) OVER w"),
         ("CASE WHEN a THEN b", "CASE WHEN a THEN b"),
         ("a b", "a b"),
         ("a +", "a +"),

@@ -78,6 +78,7 @@ NAMES = {
     "0.1F": "0.1",
     ".50": "0.50",
     "1E3BD": "1000",
+    "123E-10BD": "1.23E-8",
     "007": "7",
     "CAST(st.k AS STRING)": "CAST(st.k AS STRING)",
     "sort_array(arr)": "sort_array(arr, true)",
@@ -85,4 +86,40 @@ NAMES = {
     "(SELECT max(a) FROM T)": "scalarsubquery()",
     "a IN (SELECT b FROM T)": "(a IN (listquery()))",
     "EXISTS (SELECT 1 FROM T)": "exists()",
+    "a >> 1 >>> 2": "((a >> 1) >>> 2)",
+    "'a' \"b\"": "ab",
+    "x'a'": "X'0A'",
+    "INTERVAL 2 HOURS": "INTERVAL '02' HOUR",
+    "INTERVAL '1-2' YEAR TO MONTH + INTERVAL -1 MONTHS": "(INTERVAL '1-2' YEAR TO MONTH + INTERVAL '-1' MONTH)",
+    "INTERVAL 1 DAY 2 HOURS 0.5 SECONDS": "INTERVAL '1 02:00:00.5' DAY TO SECOND",
+    "TIMESTAMP'2024-1-1 1:2:3.500'": "TIMESTAMP '2024-01-01 01:02:03.5'",
+    "TIME'6:30:00'": "TIME '06:30:00'",
+    "sum(a) OVER (PARTITION BY b ORDER BY a DESC)": (
+        "sum(a) OVER (PARTITION BY b ORDER BY a DESC NULLS LAST RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
+    ),
+    "rank(b) OVER (ORDER BY b)": "RANK() OVER (ORDER BY b ASC NULLS FIRST ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)",
+    "lag(a, 2) OVER (ORDER BY b)": "lag(a, 2, NULL) OVER (ORDER BY b ASC NULLS FIRST ROWS BETWEEN -2 FOLLOWING AND -2 FOLLOWING)",
+    "count(*) OVER (ORDER BY a ROWS 1 PRECEDING)": (
+        "count(1) OVER (ORDER BY a ASC NULLS FIRST ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)"
+    ),
+    "transform(arr, (e, i) -> i)": (
+        "transform(arr, lambdafunction(namedlambdavariable(), namedlambdavariable(), namedlambdavariable()))"
+    ),
+    "exists(arr, e -> e IS NULL)": "exists(arr, lambdafunction((namedlambdavariable() IS NULL), namedlambdavariable()))",
+    "first(a, true)": "first(a)",
+    "listagg(s, ',') WITHIN GROUP (ORDER BY s)": "listagg(s, ,) WITHIN GROUP (ORDER BY s ASC NULLS FIRST)",
+    "mode() WITHIN GROUP (ORDER BY a)": "mode() WITHIN GROUP (ORDER BY a DESC)",
+    "TRIM(LEADING 'x' FROM s)": "TRIM(LEADING x FROM s)",
+    "trim(TRAILING FROM s)": "rtrim(s)",
+    "overlay(s PLACING 'x' FROM 2)": "overlay(s, x, 2, -1)",
+    "substr(s FROM 2 FOR 1)": "substring(s, 2, 1)",
+    "position('a' IN s)": "locate(a, s, 1)",
+    "s LIKE ANY ('a', 'b')": "likeany(s)",
+    "s NOT LIKE ALL ('a')": "notlikeall(s)",
+    "! x": "(NOT x)",
+    "(a, b + 1)": "named_struct(a, a, col2, (b + 1))",
+    "string(a + 1)": "(a + 1)",
+    "CAST(s AS VARCHAR(3)) || 'x'": "concat(CAST(s AS STRING), x)",
+    "CAST(array(a) AS ARRAY<STRING>)": "array(a)",
+    "CAST(a + 1 AS NUMERIC)": "CAST((a + 1) AS DECIMAL(10,0))",
 }

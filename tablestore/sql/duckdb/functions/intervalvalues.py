@@ -19,7 +19,7 @@ _MICROS_OF = {
     "WEEK": 604_800_000_000, "DAY": 86_400_000_000, "HOUR": 3_600_000_000, "MINUTE": 60_000_000, "SECOND": 1_000_000,
     "MILLISECOND": 1_000, "MICROSECOND": 1,
 }  # fmt: skip
-_UNITS = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
+INTERVAL_UNITS = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
 _PLAIN = re.compile(r"-?[0-9]{1,9}")
 _WORDS = re.compile(r"\s*(?:interval\s+)?((?:[+-]?[0-9.]+\s+[a-z]+\s*)+)", re.IGNORECASE)
 _WORD = re.compile(r"([+-]?)([0-9]{1,9})(?:\.([0-9]{1,9}))? ([a-z]+)", re.IGNORECASE)
@@ -41,12 +41,12 @@ class WrittenInterval:
 
     def has_part(self, unit: str) -> bool:
         """True if a unit is one of its own."""
-        return unit in _UNITS and self.units[0] <= _UNITS.index(unit) <= self.units[1]
+        return unit in INTERVAL_UNITS and self.units[0] <= INTERVAL_UNITS.index(unit) <= self.units[1]
 
 
 def _place(unit: str) -> int:
     """The place of a unit among those that types of intervals have."""
-    return _UNITS.index({"WEEK": "DAY", "MILLISECOND": "SECOND", "MICROSECOND": "SECOND"}.get(unit, unit))
+    return INTERVAL_UNITS.index({"WEEK": "DAY", "MILLISECOND": "SECOND", "MICROSECOND": "SECOND"}.get(unit, unit))
 
 
 def plain_interval(node: exp.Interval) -> exp.Expr:
@@ -88,9 +88,9 @@ def written_interval(value: exp.Expr) -> WrittenInterval | None:
     if not isinstance(amount, exp.Literal):
         return None
     if isinstance(unit, exp.IntervalSpan):
-        interval = _of_span(amount.name, unit.this.name.upper(), unit.expression.name.upper())
+        interval = interval_of_span(amount.name, unit.this.name.upper(), unit.expression.name.upper())
     else:
-        interval = _of_words(amount.name if unit is None else f"{amount.name.strip()} {unit.name}")
+        interval = interval_of_words(amount.name if unit is None else f"{amount.name.strip()} {unit.name}")
     return None if interval is None else replace(interval, length=sign * interval.length)
 
 
@@ -101,7 +101,7 @@ def _sum_of(left: WrittenInterval, right: WrittenInterval) -> WrittenInterval | 
     return WrittenInterval(left.has_months, left.length + right.length, units)
 
 
-def _of_words(text: str) -> WrittenInterval | None:
+def interval_of_words(text: str) -> WrittenInterval | None:
     """The interval of numbers and their units."""
     if (words := _WORDS.fullmatch(text)) is None:
         return None
@@ -123,17 +123,17 @@ def _of_words(text: str) -> WrittenInterval | None:
     return total
 
 
-def _of_span(amount: str, first: str, last: str) -> WrittenInterval | None:
+def interval_of_span(amount: str, first: str, last: str) -> WrittenInterval | None:
     """An interval from one unit to another: of years to months, or of days to seconds."""
     if (first, last) == ("YEAR", "MONTH"):
         form, sizes = _YEARS, _MONTHS_OF
-    elif first in _DIGITS and last in _DIGITS and _UNITS.index(first) < _UNITS.index(last):
+    elif first in _DIGITS and last in _DIGITS and INTERVAL_UNITS.index(first) < INTERVAL_UNITS.index(last):
         form, sizes = _clock_form(first, last), _MICROS_OF
     else:
         return None
     if (parts := form.fullmatch(amount)) is None:
         return None
-    values = {unit: int(parts[unit]) for unit in _UNITS[_UNITS.index(first) : _UNITS.index(last) + 1]}
+    values = {unit: int(parts[unit]) for unit in INTERVAL_UNITS[INTERVAL_UNITS.index(first) : INTERVAL_UNITS.index(last) + 1]}
     if any(value > _MOST.get(unit, value) for unit, value in values.items() if unit != first):
         return None
     length = sum(value * sizes[unit] for unit, value in values.items())
@@ -146,7 +146,7 @@ def _of_span(amount: str, first: str, last: str) -> WrittenInterval | None:
 def _clock_form(first: str, last: str) -> re.Pattern[str]:
     """The form of a text with the units from one of days to seconds to another."""
     text = ""
-    for unit in _UNITS[_UNITS.index(first) : _UNITS.index(last) + 1]:
+    for unit in INTERVAL_UNITS[INTERVAL_UNITS.index(first) : INTERVAL_UNITS.index(last) + 1]:
         text += (
             "" if not text else " " if unit == "HOUR" else ":"
         ) + f"(?P<{unit}>[0-9]{_DIGITS[unit] if unit == first else '{1,2}'})"

@@ -26,10 +26,11 @@ from tablestore.sql.binding.sqltypes import (
     TIMESTAMP,
     TIMESTAMP_NTZ,
     VOID,
+    SqlType,
     Type,
     decimal,
 )
-from tablestore.sql.duckdb.calls import refusal
+from tablestore.sql.duckdb.calls import refusal, refused_where
 from tablestore.sql.duckdb.floats import round_as_spark
 from tablestore.sql.duckdb.functions import digitformats, textvalues
 from tablestore.sql.duckdb.functions.argumenttypes import integer, text, written_integer, written_text
@@ -238,9 +239,23 @@ def _ceil_type(types: Types, values: Sequence[exp.Expr]) -> Type:
     if len(types) == 1:
         return rounded(exp.Ceil(this=exp.null()), types[0])
     kind = types[0]
-    if kind is None or not (kind.is_integer or kind.is_decimal):
+    number = _AS_DECIMALS.get(kind, kind) if kind is not None else None
+    if number is None or not (number.is_integer or number.is_decimal):
         return None
-    return rounded(exp.Round(this=exp.null(), decimals=values[1].copy()), kind.as_decimal)
+    return rounded(exp.Round(this=exp.null(), decimals=values[1].copy()), number.as_decimal)
+
+
+_AS_DECIMALS = {FLOAT: decimal(14, 7), DOUBLE: decimal(30, 15), VOID: decimal(38, 18)}
+
+
+def _as_decimal(call: RuleCall, kind: SqlType) -> exp.Expr:
+    """A number as a decimal: NULL for NaN and infinity."""
+    if not kind.is_float:
+        return call.value(0) if kind != VOID else exp.cast(exp.null(), "DECIMAL(38, 18)")
+    to = _AS_DECIMALS[kind]
+    is_large = call.text(f"ISFINITE($0) AND ABS($0) >= 1e{to.precision - to.scale}")
+    finite = call.text("CASE WHEN ISFINITE($0) THEN $1 END", call.value(0), call.value(0, to))
+    return refused_where(is_large, f"{call.name} of a float for which a decimal has no room", finite)
 
 
 def _bounded(call: RuleCall) -> exp.Expr:
@@ -249,23 +264,31 @@ def _bounded(call: RuleCall) -> exp.Expr:
         node = call.node
         return round_as_spark(node, call.types[0]) if isinstance(node, (exp.Ceil, exp.Floor)) else node
     kind = call.type(0)
-    if not (kind.is_integer or kind.is_decimal):
+    number = _AS_DECIMALS.get(kind, kind)
+    if not (number.is_integer or number.is_decimal):
         raise call.refusal(f"of {kind} to digits")
-    number, digits = kind.as_decimal, written_integer(call, 1, "a number of digits")
+    number, digits, value = number.as_decimal, written_integer(call, 1, "a number of digits"), _as_decimal(call, kind)
     function = "FLOOR" if call.name == "floor" else "CEIL"
-    if digits >= number.scale:
-        return call.as_result(call.value(0))
+    if digits >= number.scale or kind == VOID:
+        return call.as_result(value)
+    if number.precision - number.scale < -digits < MAX_PRECISION:
+        # It is larger than all values.
+        sign, size = ("<", f"-1e{-digits}") if function == "FLOOR" else (">", f"1e{-digits}")
+        whole = f"CAST(CASE WHEN $0 {sign} 0 THEN '{size}' ELSE '0' END AS DECIMAL({MAX_PRECISION}, 0))"
+        return call.as_result(call.text(f"CASE WHEN $0 IS NOT NULL THEN {whole} END", value))
     if number.precision + abs(digits) + 1 > MAX_PRECISION:
         raise call.refusal("of a decimal to digits for which there is no room")
     if digits >= 0:
         power, part = f"CAST({10**digits} AS DECIMAL({digits + 1}, 0))", f"CAST('1e-{digits}' AS DECIMAL({digits + 1}, {digits}))"
-        return call.as_result(call.text(f"CAST({function}($0 * {power}) AS DECIMAL({MAX_PRECISION - digits - 1}, 0)) * {part}"))
+        return call.as_result(
+            call.text(f"CAST({function}($0 * {power}) AS DECIMAL({MAX_PRECISION - digits - 1}, 0)) * {part}", value)
+        )
     size = 10**-digits
     whole = f"CAST({function}($0) AS HUGEINT)"
     floor = f"({whole} - (({whole} % {size}) + {size}) % {size})"
     if function == "FLOOR":
-        return call.as_result(call.text(floor))
-    return call.as_result(call.text(f"{floor} + CASE WHEN {whole} % {size} <> 0 THEN {size} ELSE 0 END"))
+        return call.as_result(call.text(floor, value))
+    return call.as_result(call.text(f"{floor} + CASE WHEN {whole} % {size} <> 0 THEN {size} ELSE 0 END", value))
 
 
 _WRITERS: tuple[tuple[str, tuple[int, int], Callable[[RuleCall], exp.Expr]], ...] = (

@@ -4,9 +4,11 @@ An Arrow function reads a text as Spark's parsers do and gives JSON that DuckDB 
 well-formed, and values that Java writes in its own way are refused.
 """
 
+import datetime as dt
 import json
 import re
 from collections.abc import Callable, Sequence
+from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -18,10 +20,13 @@ from tablestore.sql.binding.signatures import ResultOf, Types, always
 from tablestore.sql.binding.sqltypes import (
     BIGINT,
     BOOLEAN,
+    DATE,
     DOUBLE,
     INT,
     SMALLINT,
     STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
     TINYINT,
     VOID,
     SqlType,
@@ -36,6 +41,9 @@ from tablestore.sql.duckdb.functions.functionrule import FunctionRule, RuleCall,
 
 _BITS = {TINYINT: 8, SMALLINT: 16, INT: 32, BIGINT: 64}
 _FLAT = (*_BITS, DOUBLE, STRING, BOOLEAN)
+_MOMENTS = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
+_WIDE = Context(prec=100)
+_LARGE = Decimal("1e300")
 _NO_NUMBERS = {"nan", "infinity", "inf"}
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 _NUMBER = re.compile(r" *[+-]?[0-9]{1,15}(\.[0-9]{1,15})? *")
@@ -45,7 +53,19 @@ _PLAIN_CELL = r"^[\w.:/\-]([\w.:/ \-]*[\w.:/\-])?$"
 _MINUS_ZERO = re.compile("-0(?![0-9.])")
 _MOST_DIGITS = 38
 # JSON, and words that are types to sqlglot alone.
-_NO_SCHEMA = re.compile(r"^\s*\{|\bTEXT\b|\bVARCHAR\b(?!\s*\()|\bCHAR\b(?!\s*\()", re.IGNORECASE)
+_NO_SCHEMA = re.compile(r"\bTEXT\b|\bVARCHAR\b(?!\s*\()|\bCHAR\b(?!\s*\()", re.IGNORECASE)
+
+
+_TYPES_OF_JSON = {"integer": "INT", "long": "BIGINT", "short": "SMALLINT", "byte": "TINYINT"}
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_MOMENT = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})[T ]([0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?)(Z?)")
+_NO_MOMENT = re.compile(r"[^0-9+\-\s].*", re.DOTALL)
+
+
+_FRACTION = re.compile(r"[+-]?[0-9]{1,38}(?:\.[0-9]{1,38})?(?:[eE][+-]?[0-9]{1,2})?")
+_PLAIN_FRACTION = re.compile(r"-?(?:0\.(?!000)|[1-9][0-9]{0,6}\.)(?:0|[0-9]{0,7}[1-9])")
+# The beginning of a word that no parser of JSON takes.
+_NO_JSON = re.compile(r"\s*(?!true|false|null|NaN|Inf|INF)[A-Za-z]")
 
 
 class _MisfitError(Exception):
@@ -53,7 +73,12 @@ class _MisfitError(Exception):
 
 
 def schema_type(text: str) -> Type:
-    """The type that a schema of Spark's names: a type, or columns. None for what is not understood."""
+    """The type that a schema of Spark's names: a type, columns, or either as JSON. None for what is not understood."""
+    if text.lstrip().startswith("{"):
+        try:
+            text = _written_schema(json.loads(text))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return None
     if _NO_SCHEMA.search(text) or not text.strip():
         return None
     for form in (text, f"STRUCT<{text}>"):
@@ -67,6 +92,20 @@ def schema_type(text: str) -> Type:
     return None
 
 
+def _written_schema(schema: Any) -> str:
+    """A schema in JSON as a type in SQL."""
+    if isinstance(schema, str):
+        return _TYPES_OF_JSON.get(schema, schema)
+    if schema["type"] == "array":
+        return f"ARRAY<{_written_schema(schema['elementType'])}>"
+    if schema["type"] == "map":
+        return f"MAP<{_written_schema(schema['keyType'])}, {_written_schema(schema['valueType'])}>"
+    if schema["type"] != "struct":
+        raise ValueError(schema["type"])
+    fields = (f"`{field['name'].replace('`', '``')}` {_written_schema(field['type'])}" for field in schema["fields"])
+    return f"STRUCT<{', '.join(fields)}>"
+
+
 def _has_empty_rows(kind: SqlType) -> bool:
     return (kind.name == "struct" and not kind.fields) or any(part is not None and _has_empty_rows(part) for part in kind.parts)
 
@@ -74,8 +113,10 @@ def _has_empty_rows(kind: SqlType) -> bool:
 def _read_json(text: str | None, kind: SqlType) -> str | None:
     if not text:
         return None
+    if _NO_JSON.match(text):
+        return _text_of(dict.fromkeys(kind.fields)) if kind.name == "struct" else None
     try:
-        value = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_object)
+        value = json.loads(text, parse_constant=_no_constant, parse_float=Decimal, object_pairs_hook=_object)
     except (ValueError, RecursionError) as error:
         raise refusal("from_json of JSON that is not well-formed, or has a name twice,") from error
     if _MINUS_ZERO.search(text):
@@ -116,7 +157,19 @@ def _as_kind(value: Any, kind: SqlType) -> Any:
         if element.is_nested and not all(one is None or isinstance(one, (dict, list)) for one in value):
             raise refusal("from_json of an array whose elements do not fit")
         return [_as_kind(one, element) for one in value]
+    if kind.name == "map":
+        if not isinstance(value, dict):
+            raise _MisfitError
+        return {name: _value_of_map(part, kind.parts[1]) for name, part in value.items()}
     return _flat(value, kind)
+
+
+def _value_of_map(value: Any, kind: Type) -> Any:
+    assert kind is not None, "the type is known"
+    try:
+        return _as_kind(value, kind)
+    except _MisfitError as error:
+        raise refusal("from_json of a map whose values do not fit") from error
 
 
 def _or_null(value: Any, kind: Type) -> Any:
@@ -141,8 +194,10 @@ def _flat(value: Any, kind: SqlType) -> Any:
             if not -(1 << _BITS[kind] - 1) <= value < 1 << _BITS[kind] - 1:
                 raise _MisfitError
             return value
-        case int() | float() if kind == DOUBLE:
-            if abs(value) >= 10**300:
+        case int() | Decimal() if kind.is_decimal:
+            return _digits(value, kind)
+        case int() | Decimal() if kind == DOUBLE:
+            if abs(Decimal(value)) >= _LARGE:
                 raise refusal("from_json of numbers near the end of doubles")
             return float(value)
         case int() if kind == STRING and -(2**63) <= value < 2**63:
@@ -150,13 +205,73 @@ def _flat(value: Any, kind: SqlType) -> Any:
         case str():
             if kind == STRING:
                 return value
+            if kind.is_decimal:
+                return _digits_of_text(value, kind)
+            if kind in _MOMENTS:
+                return _moment(value, kind)
             if kind == DOUBLE and value.lower().lstrip("+-") in _NO_NUMBERS:
                 raise refusal("from_json of texts that name no number as a DOUBLE")
             raise _MisfitError
-        case float() | dict() | list() if kind == STRING:
-            raise refusal("from_json of a number with a fraction, an object or an array as a text")
+        case int() if kind == TIMESTAMP:
+            raise refusal("from_json of numbers as timestamps")
+        case Decimal() | dict() | list() if kind == STRING:
+            return _shown_value(value)
         case _:
             raise _MisfitError
+
+
+def _shown_value(value: Any) -> str:
+    """A value of JSON as a text: as it is written, without blanks."""
+    match value:
+        case None | bool() | str():
+            return json.dumps(value, ensure_ascii=False)
+        case int() if -(2**63) <= value < 2**63:
+            return str(value)
+        case Decimal() if _PLAIN_FRACTION.fullmatch(str(value)):
+            return str(value)
+        case list():
+            return f"[{','.join(map(_shown_value, value))}]"
+        case dict():
+            return f"{{{','.join(f'{_shown_value(name)}:{_shown_value(part)}' for name, part in value.items())}}}"
+        case _:
+            raise refusal("from_json of a number in this form as a text")
+
+
+def _digits_of_text(text: str, kind: SqlType) -> str:
+    if not text or text[0].isalpha():
+        raise _MisfitError
+    if not _FRACTION.fullmatch(text):
+        raise refusal(f"from_json of {text[:40]!r} as {kind}")
+    return _digits(Decimal(text), kind)
+
+
+def _digits(value: int | Decimal, kind: SqlType) -> str:
+    """A number as a decimal, rounded half up."""
+    if isinstance(value, Decimal) and abs(value.adjusted()) > _MOST_DIGITS:
+        raise refusal("from_json of decimals near the end of doubles")
+    digits = Decimal(value).quantize(Decimal(1).scaleb(-kind.scale), ROUND_HALF_UP, _WIDE)
+    if digits.adjusted() >= kind.precision - kind.scale and digits:
+        raise _MisfitError
+    return f"{digits:f}"
+
+
+def _moment(text: str, kind: SqlType) -> str:
+    """A text that is a date or a timestamp; a refusal of one in another form than most have."""
+    if kind == DATE and _DATE.fullmatch(text):
+        try:
+            return dt.date.fromisoformat(text).isoformat()
+        except ValueError:
+            if not text.startswith("0000"):
+                raise _MisfitError from None
+    elif kind != DATE and (parts := _MOMENT.fullmatch(text)) is not None and not (parts[3] and kind == TIMESTAMP_NTZ):
+        try:
+            return f"{dt.datetime.fromisoformat(f'{parts[1]} {parts[2]}')}{'+00' * bool(parts[3])}"
+        except ValueError:
+            if not text.startswith("0000"):
+                raise _MisfitError from None
+    elif _NO_MOMENT.fullmatch(text):
+        raise _MisfitError
+    raise refusal(f"from_json of {text[:40]!r} as {kind}")
 
 
 def _read_csv(text: str | None, kind: SqlType) -> str | None:
@@ -215,9 +330,9 @@ def _schema_result(types: Types, values: Sequence[exp.Expr]) -> Type:
 
 
 def _is_read(kind: Type) -> bool:
-    if kind is None or kind.name == "map":
+    if kind is None or (kind.name == "map" and kind.parts[0] != STRING):
         return False
-    return all(map(_is_read, kind.parts)) if kind.is_nested else kind in _FLAT
+    return all(map(_is_read, kind.parts)) if kind.is_nested else kind.is_decimal or kind in (*_FLAT, *_MOMENTS)
 
 
 def _parsing(function: ArrowFunction, *, is_flat: bool) -> Callable[[RuleCall], exp.Expr]:
@@ -231,7 +346,7 @@ def _parsing(function: ArrowFunction, *, is_flat: bool) -> Callable[[RuleCall], 
         if call.type(0) not in (STRING, VOID):
             raise call.mismatch(0, "a text")
         is_odd = kind is None or not _is_read(kind) or len({name.lower() for name in kind.fields}) < len(kind.fields)
-        if kind is None or is_odd or (is_flat and (kind.name != "struct" or any(one and one.is_nested for one in kind.parts))):
+        if kind is None or is_odd or (is_flat and (kind.name != "struct" or any(one not in _FLAT for one in kind.parts))):
             raise call.refusal(f"with the schema {schema[:80]!r}")
         read = function.of(call.value(0, STRING), call.value(1))
         return exp.Cast(this=exp.Cast(this=read, to=exp.DataType.build("JSON")), to=engine_words(kind))

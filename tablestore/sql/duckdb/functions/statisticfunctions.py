@@ -31,7 +31,7 @@ from tablestore.sql.duckdb.calls import failing, refused_where
 from tablestore.sql.duckdb.floats import spread_as_spark
 from tablestore.sql.duckdb.functions.argumenttypes import binary, double, integer, written_integer
 from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
-from tablestore.sql.duckdb.functions.functionrule import MANY, FunctionRule, RuleCall
+from tablestore.sql.duckdb.functions.functionrule import MANY, FunctionRule, RuleCall, from_text
 from tablestore.sql.duckdb.quotients import average, average_of_doubles
 from tablestore.sql.query.dialect import CALL, Call
 from tablestore.types.datatypes import MAX_PRECISION
@@ -167,28 +167,40 @@ def _approximate_type(types: Types, values: Sequence[exp.Expr]) -> Type:
     return array(types[0]) if share is not None and share.name == "array" else types[0]
 
 
-def _share(call: RuleCall, place: int) -> exp.Expr:
-    value = call.values[place].unnest()
-    literal = value.this.unnest() if isinstance(value, exp.Cast) else value
-    if not isinstance(literal, exp.Literal) or not 0 <= float(literal.name) <= 1:
-        raise call.refusal("of a share that is computed, or not from 0 to 1")
-    return exp.cast(exp.Literal.string(literal.name), "DOUBLE")
+def _share(call: RuleCall, value: exp.Expr) -> exp.Expr:
+    return exp.cast(exp.Literal.string(_share_of(call, value)), "DOUBLE")
+
+
+def _type_of_shares(types: Types, values: Sequence[exp.Expr]) -> Type:
+    return array(DOUBLE) if types and types[0] is not None and types[0].name == "array" else DOUBLE
 
 
 def _continuous(call: RuleCall) -> exp.Expr:
     """Writes ``percentile_cont``, of a share, a value and its order."""
     _check_order(call)
     values = _sorted(call, double(call, 1), is_reversed=_is_reversed(call, 2))
-    return _unless_signed_zero(call, values, call.text(_BETWEEN, values, _share(call, 0)))
+    return _unless_signed_zero(call, values, _of_shares(call, _BETWEEN, values))
 
 
 def _discrete(call: RuleCall) -> exp.Expr:
     _check_order(call)
     kind = call.type(1)
-    if not kind.is_number:
+    if not kind.is_number and kind != STRING:
         raise call.refusal(f"of {kind}")
     values = _sorted(call, double(call, 1), is_reversed=_is_reversed(call, 2))
-    return _unless_signed_zero(call, values, call.text(_RANKED, values, _share(call, 0)))
+    return _unless_signed_zero(call, values, _of_shares(call, _RANKED, values))
+
+
+def _of_shares(call: RuleCall, text: str, values: exp.Expr) -> exp.Expr:
+    """The value of a share, or those of an array of them."""
+    shares = call.values[0].unnest()
+    shares = shares.this if isinstance(shares, exp.Cast) else shares
+    if not isinstance(shares, exp.Array) or not shares.expressions:
+        return call.text(text, values, _share(call, call.values[0]))
+    parts = [from_text(text, exp.column("__values"), _share(call, share)) for share in shares.expressions]
+    listed = exp.Lambda(this=exp.Array(expressions=parts), expressions=[exp.to_identifier("__values")])
+    each = exp.Anonymous(this="LIST_TRANSFORM", expressions=[call.text("CASE WHEN LEN($0) > 0 THEN [$0] END", values), listed])
+    return exp.Anonymous(this="LIST_EXTRACT", expressions=[each, exp.Literal.number(1)])
 
 
 def _check_order(call: RuleCall) -> None:
@@ -408,8 +420,8 @@ RULES = (
         _rule(name, (2, 2), always(DOUBLE), _regression)
         for name in ("regr_avgx", "regr_avgy", "regr_sxx", "regr_syy", "regr_sxy", "regr_r2", "regr_slope", "regr_intercept")
     ),
-    _rule("percentile_cont", (1, 1), always(DOUBLE), _continuous),
-    _rule("percentile_disc", (1, 1), always(DOUBLE), _discrete),
+    _rule("percentile_cont", (1, 1), _type_of_shares, _continuous),
+    _rule("percentile_disc", (1, 1), _type_of_shares, _discrete),
     _rule("percentile_approx", (2, 3), _approximate_type, _approximate, "approx_percentile"),
     _rule("mode", (0, 2), as_argument(), _mode),
     _rule("try_sum", (1, 1), _sum_type, _tried_sum),
