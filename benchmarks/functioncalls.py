@@ -575,11 +575,17 @@ KINDS: tuple[Kind, ...] = (
             "timestamp_micros(b)",
         ),
     ),
-    Kind(name="date as a text", base="strftime(ntz, '%Y-%m-%d %H:%M:%S')", calls=("from_unixtime(b)",)),
+    Kind(
+        name="date as a text",
+        base="strftime(ntz, '%Y-%m-%d %H:%M:%S')",
+        calls=("from_unixtime(b)", "date_format(ntz, 'yyyy-MM-dd HH:mm')"),
+    ),
     Kind(
         name="text as a date",
         base="strptime(day_text, '%Y-%m-%d %H:%M:%S')",
         calls=(
+            "to_date(day_text, 'yyyy-MM-dd HH:mm:ss')",
+            "to_timestamp(day_text, 'yyyy-MM-dd HH:mm:ss')",
             "to_timestamp_ltz(day_text)",
             "to_timestamp_ntz(day_text, 'yyyy-MM-dd HH:mm:ss')",
             "try_to_timestamp(day_text)",

@@ -193,7 +193,8 @@ class Manifests:
         """The entries of each manifest: of a small one as objects, of a large one as columns."""
         for start in range(0, len(manifests), _MANIFESTS_AT_A_TIME):
             some = manifests[start : start + _MANIFESTS_AT_A_TIME]
-            columns_by_name = self._columns([manifest for manifest in some if _is_large(manifest)])
+            large = list(filter(_is_large, some))
+            columns_by_name = self._columns(large) if large else {}
             for manifest in some:
                 if (columns := columns_by_name.pop(manifest.file_name, None)) is None:
                     yield self.read_manifest(manifest.file_name)
@@ -254,7 +255,8 @@ class Manifests:
 
     def _fold(self, manifests: Sequence[ManifestFile]) -> Fold:
         """Few entries folded, and kept: most lists are one that was folded lately, and a manifest or two behind it."""
-        names = tuple(self._describe(manifest.file_name) for manifest in manifests)
+        files = [manifest.file_name for manifest in manifests]
+        names = tuple(map(self._describe, files))
 
         def fold() -> Fold:
             for start in range(len(names) - 1, max(len(names) - _MOST_NEW, 0) - 1, -1):
@@ -262,7 +264,7 @@ class Manifests:
                     break
             else:
                 start, onto = 0, None
-            return fold_entries((self.read_manifest(manifest.file_name) for manifest in manifests[start:]), onto=onto)
+            return fold_entries(map(self.read_manifest, files[start:]), onto=onto)
 
         return self._decoded.folds.find(names, fold)
 
