@@ -9,7 +9,20 @@ from functools import partial
 from sqlglot import exp
 
 from tablestore.sql.binding.signatures import always
-from tablestore.sql.binding.sqltypes import BIGINT, BINARY, BOOLEAN, DATE, INT, SMALLINT, STRING, TINYINT, VOID, SqlType, array
+from tablestore.sql.binding.sqltypes import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    INT,
+    SMALLINT,
+    STRING,
+    TINYINT,
+    VOID,
+    SqlType,
+    array,
+    struct,
+)
 from tablestore.sql.duckdb.calls import refused_where
 from tablestore.sql.duckdb.functions.functionrule import FunctionRule, RuleCall, as_type, from_text
 
@@ -31,6 +44,8 @@ def _of_kind(kind: str, end: str, text: str, result: SqlType) -> Callable[[RuleC
 # Java writes decimals of as many digits behind the point without an exponent.
 _MOST_PLAIN = 6
 _WHOLE = (TINYINT, SMALLINT, INT, BIGINT)
+VARIANT = struct(value=BINARY, metadata=BINARY)
+"""The type of Spark's VARIANT here: its binary form."""
 
 
 def _to_json(call: RuleCall) -> exp.Expr:
@@ -63,6 +78,8 @@ def json_text(call: RuleCall, value: exp.Expr, kind: SqlType, *, keeps_nulls: bo
     if kind == DATE and not keeps_nulls:
         is_far = from_text("$0 < DATE '0001-01-01' OR $0 > DATE '9999-12-31'", value)
         return refused_where(is_far, "to_json of years beyond 9999", from_text("'\"' || CAST($0 AS TEXT) || '\"'", value))
+    if kind == VARIANT:
+        raise call.refusal("of a VARIANT")
     if kind.name == "array" and kind.parts[0] is not None:
         name = f"_element{depth}"
         inner = from_text("COALESCE($0, 'null')", write(exp.column(name), kind.parts[0]))
