@@ -117,7 +117,7 @@ class FsspecFileStore:
         size = self.size(path)
         if size > max_bytes:
             raise too_large(self._where(path), size=size, max_bytes=max_bytes)
-        return bytes(self._repeat("read", path, lambda fs, full: fs.cat_file(full)))
+        return bytes(self._retry("read", path, lambda fs, full: fs.cat_file(full)))
 
     def size(self, path: str) -> int:
         return int(self._info(path)["size"])
@@ -131,7 +131,7 @@ class FsspecFileStore:
 
     def open_input(self, path: str) -> BinaryIO:
         def fetch(start: int, end: int) -> bytes:
-            return bytes(self._repeat("read", path, lambda fs, full: fs.cat_file(full, start=start, end=end)))
+            return bytes(self._retry("read", path, lambda fs, full: fs.cat_file(full, start=start, end=end)))
 
         return cast(BinaryIO, RangedFile(size=self.size(path), fetch=fetch))
 
@@ -147,7 +147,7 @@ class FsspecFileStore:
 
         infos = []
         root = self._full(directory)
-        for info in self._repeat("list", directory, ls):
+        for info in self._retry("list", directory, ls):
             parent, _, name = str(info["name"]).rstrip("/").rpartition("/")
             # A file that is listed as if it were a directory answers with itself.
             if name.startswith(prefix) and name and parent.strip("/") == root.strip("/"):
@@ -315,7 +315,7 @@ class FsspecFileStore:
                 f"cannot {verb} {self._where(path)}: {error}; check the credentials and options, and whether the store is well"
             ) from error
 
-    def _repeat(self, verb: str, path: str, run: Callable[[Any, str], T]) -> T:
+    def _retry(self, verb: str, path: str, run: Callable[[Any, str], T]) -> T:
         """Like ``_once``, for verbs that change nothing: repeated while the error is transient."""
         return retried(
             lambda: self._once(verb, path, run),
@@ -346,7 +346,7 @@ class FsspecFileStore:
             fs.invalidate_cache()
             return cast(Mapping[str, Any], fs.info(full))
 
-        entry = self._repeat("look at", path, info)
+        entry = self._retry("look at", path, info)
         if entry.get("type") != "file":
             raise NotFoundError(f"expected a file at {self._where(path)}, found a directory; check the path")
         return entry

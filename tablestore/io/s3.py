@@ -220,7 +220,7 @@ class S3FileStore:
     def _send(
         self, verb: str, where: str, method: str, receive: Callable[[Mapping[str, Any]], Any] = dict, **arguments: Any
     ) -> Any:
-        return self._session.repeat(
+        return self._session.retry(
             lambda: receive(self._session.send(method, Bucket=self._bucket, **arguments)),
             lambda error: translated_remote(error, verb=verb, where=where),
         )
@@ -262,7 +262,7 @@ class S3FileStore:
                 return unknown_outcome(where, f"the store answered {status or type(error).__name__}")
             return translated_remote(error, verb="write", where=where)
 
-        return self._session.repeat(put, meaning)
+        return self._session.retry(put, meaning)
 
     def _prove_conditional(self) -> None:
         """Find out, once for a bucket and process, whether the store honours If-None-Match."""

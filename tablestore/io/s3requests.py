@@ -33,6 +33,8 @@ from tablestore.secretnames import resolved
 
 T = TypeVar("T")
 
+S3_ATTEMPTS = 5
+"""How often a request to S3, read or write, is sent at most."""
 REMOTE_ERRORS = (BotoCoreError, ClientError, ResponseParserError, OSError)
 """Errors of other libraries that a request may raise."""
 # The request or its answer was lost on the way.
@@ -82,10 +84,11 @@ class S3Session:
             arguments = {**{key: extra[key] for key in extra.keys() & operation.input_shape.members.keys()}, **arguments}
         return getattr(self._client, method)(**arguments)
 
-    def repeat(self, send: Callable[[], T], meaning: Callable[[BaseException], TablestoreError]) -> T:
-        """The result of ``send``, repeated while the error is transient; in the end our error, which is its ``meaning``."""
+    def retry(self, send: Callable[[], T], meaning: Callable[[BaseException], TablestoreError]) -> T:
+        """The result of ``send``, tried :data:`S3_ATTEMPTS` times while the error is transient; in the end our error, which is its
+        ``meaning``."""
         try:
-            return retried(send, is_transient=is_transient, clock=self.clock, ids=self.ids)
+            return retried(send, is_transient=is_transient, clock=self.clock, ids=self.ids, attempts=S3_ATTEMPTS)
         except REMOTE_ERRORS as error:
             raise meaning(error) from error
 

@@ -67,6 +67,7 @@ from tablestore.memo import RecentlyUsed
 from tablestore.store.snapshots import parent_uuid
 from tablestore.types.datatypes import DataType
 
+T = TypeVar("T")
 V = TypeVar("V")
 Keeps = Callable[[EntryColumns], npt.NDArray[np.bool_]]
 """True for each entry that is to be read."""
@@ -186,23 +187,44 @@ class Manifests:
     def matching(self, manifests: Sequence[ManifestFile], keeps: Keeps) -> Iterator[tuple[ManifestEntry, ...]]:
         """The entries of each manifest, of large ones only those that ``keeps`` is true for. Memory: the columns of some manifests
         at a time, beside the cache."""
-        for part in self._loaded(manifests):
-            yield part if isinstance(part, tuple) else part.take(np.flatnonzero(keeps(part))).entries()
+        if not any(map(_is_large, manifests)):
+            return map(self.read_manifest, [manifest.file_name for manifest in manifests])
 
-    def _loaded(self, manifests: Sequence[ManifestFile]) -> Iterator[tuple[ManifestEntry, ...] | EntryColumns]:
-        """The entries of each manifest: of a small one as objects, of a large one as columns."""
+        def kept(columns: EntryColumns) -> tuple[ManifestEntry, ...]:
+            return columns.take(np.flatnonzero(keeps(columns))).entries()
+
+        return self._each(manifests, kept, lambda entries: entries)
+
+    def _each(
+        self,
+        manifests: Sequence[ManifestFile],
+        of_columns: Callable[[EntryColumns], T],
+        of_entries: Callable[[tuple[ManifestEntry, ...]], T],
+    ) -> Iterator[T]:
+        """A value of the entries of each manifest: of a large one by its columns, of a small one by its objects."""
         for start in range(0, len(manifests), _MANIFESTS_AT_A_TIME):
             some = manifests[start : start + _MANIFESTS_AT_A_TIME]
             large = list(filter(_is_large, some))
             columns_by_name = self._columns(large) if large else {}
             for manifest in some:
                 if (columns := columns_by_name.pop(manifest.file_name, None)) is None:
-                    yield self.read_manifest(manifest.file_name)
-                    continue
-                yield columns
-                # What it was asked for stays with it.
-                columns.close()
-                self._decoded.columns.put(self._describe(manifest.file_name), columns)
+                    yield of_entries(self.read_manifest(manifest.file_name))
+                else:
+                    yield self._of_columns(manifest, columns, of_columns)
+
+    def _of_columns(self, manifest: ManifestFile, columns: EntryColumns, value: Callable[[EntryColumns], T]) -> T:
+        try:
+            result = value(columns)
+        except (FormatError, NotFoundError):
+            if not isinstance(columns, SidecarColumns):
+                raise
+            # Its sidecar has gone since it was opened: what it has is read again, in the order of the manifest.
+            (columns,) = decode_manifests([(self._describe(manifest.file_name), self._read(manifest.file_name))])
+            result = value(columns)
+        # What it was asked for stays with it.
+        columns.close()
+        self._decoded.columns.put(self._describe(manifest.file_name), columns)
+        return result
 
     def read_index(self, snapshot: Snapshot) -> tuple[IndexEntry, ...]:
         """The live index files of a snapshot."""
@@ -275,14 +297,14 @@ class Manifests:
         if not any(map(_is_large, manifests)):
             return EntryColumns.of(self.live_of(manifests).values(), names)
         columns = (*IDENTITY_COLUMNS, *(name for name in names if name not in IDENTITY_COLUMNS))
-        entries = EntryColumns.concat([self._columns_of(part, columns) for part in self._loaded(manifests)])
+        entries = EntryColumns.concat(list(self._selected(manifests, columns)))
         places = live_places(entries, lambda repeated: self._entries_at(manifests, repeated))
         return entries.select(names).take(places)
 
     def added_columns(self, manifest_list: str, names: Sequence[str]) -> EntryColumns:
         """The columns ``names`` of all files that the manifests of a list add. Memory: as :meth:`live_columns`."""
         columns = ("kind", *(name for name in names if name != "kind"))
-        parts = [self._columns_of(part, columns) for part in self._loaded(self.read_list(manifest_list))]
+        parts = self._selected(self.read_list(manifest_list), columns)
         entries = EntryColumns.concat([EntryColumns.of((), columns), *parts])
         return entries.select(names).take(np.flatnonzero(entries.numbers("kind") == EntryKind.ADD))
 
@@ -304,19 +326,25 @@ class Manifests:
             return list(filter(wanted, self.live_of(manifests).values()))
         return list(live_entries(filter(wanted, group) for group in self.matching(manifests, keeps)).values())
 
-    @staticmethod
-    def _columns_of(part: tuple[ManifestEntry, ...] | EntryColumns, names: Sequence[str]) -> EntryColumns:
-        return EntryColumns.of(part, names) if isinstance(part, tuple) else part.select(names)
+    def _selected(self, manifests: Sequence[ManifestFile], names: Sequence[str]) -> Iterator[EntryColumns]:
+        """The columns ``names`` of each manifest."""
+        return self._each(manifests, lambda columns: columns.select(names), lambda entries: EntryColumns.of(entries, names))
 
     def _entries_at(self, manifests: Sequence[ManifestFile], places: Places) -> list[ManifestEntry]:
         """The entries at these places among those of all manifests."""
-        entries: list[ManifestEntry] = []
         start = 0
-        for part in self._loaded(manifests):
-            here = places[(places >= start) & (places < start + len(part))] - start
-            entries += [part[place] for place in here] if isinstance(part, tuple) else part.take(here).entries()
-            start += len(part)
-        return entries
+
+        def here(count: int) -> Places:
+            nonlocal start
+            start += count
+            return places[(places >= start - count) & (places < start)] - (start - count)
+
+        parts = self._each(
+            manifests,
+            lambda columns: columns.take(here(len(columns))).entries(),
+            lambda entries: tuple(entries[place] for place in here(len(entries))),
+        )
+        return [entry for part in parts for entry in part]
 
     def _columns(self, manifests: Sequence[ManifestFile]) -> dict[str, EntryColumns]:
         """The columns of these manifests by name: out of the cache, of their sidecars, or of the manifests themselves."""

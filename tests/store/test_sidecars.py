@@ -68,7 +68,7 @@ def plan(table: Table, text: str) -> tuple[list[str], list[dict[str, object]]]:
     return sorted(file.file_name for file in found.files), sorted(rows, key=repr)
 
 
-def plans(table: Table) -> Iterator[object]:
+def plans(table: Table) -> Iterator[tuple[list[str], list[dict[str, object]]]]:
     return (plan(table, text) for text in FILTERS)
 
 
@@ -118,6 +118,22 @@ def test_columns_of_a_table_without_sidecars_are_kept_on_the_machine(tmp_path: P
     assert list(plans(table)) == expected and decoded, "damaged"
     count = len(decoded)
     assert list(plans(table)) == expected and len(decoded) == count, "and kept anew"
+
+
+def test_a_sidecar_that_goes_while_a_handle_is_open_is_not_missed(tmp_path: Path) -> None:
+    table = create(tmp_path, "keyed")
+    fill(table)
+    expected = list(plans(table))
+    opened = ts.open_table(table.location)
+    warm = opened.context
+    plan_scan(warm, warm.snapshots.latest(), parse_filter("id = 1000", warm.schema.fields))
+    for path in sidecars(table):
+        path.unlink()
+    for text, (names, kept) in zip(FILTERS, expected, strict=True):
+        planned = plan_scan(warm, warm.snapshots.latest(), parse_filter(text, warm.schema.fields))
+        assert sorted(file.file_name for file in planned.files) == names
+        assert sorted(opened.scan(filter=text).to_arrow().to_pylist(), key=repr) == kept
+    assert opened.scan().count() == 128 and opened.files().num_rows == table.files().num_rows
 
 
 def test_expiry_and_orphan_removal_know_them(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from tablestore.errors import InvalidInputError
-from tablestore.sql.duckdb import datetimefunctions, floats, lists, textrewrites
+from tablestore.sql.duckdb import datetimefunctions, floats, lists
 from tablestore.sql.duckdb.calls import (
     aggregate_of,
     as_date,
@@ -17,6 +17,7 @@ from tablestore.sql.duckdb.calls import (
     with_aggregate,
     without_sign_of_zero,
 )
+from tablestore.sql.duckdb.functions import textnodes
 
 
 def _number(node: exp.Literal) -> exp.Expr:
@@ -307,21 +308,21 @@ MANY = 1000
 REWRITES: dict[type[exp.Expr], Callable[..., exp.Expr]] = {
     exp.Literal: _number,
     exp.Neg: _negative,
-    exp.Like: textrewrites.like,
-    exp.ILike: textrewrites.like,
-    exp.Escape: textrewrites.escaped,
-    exp.Substring: textrewrites.substring,
-    exp.Left: textrewrites.end,
-    exp.Right: textrewrites.end,
-    exp.Replace: textrewrites.replace,
-    exp.SplitPart: textrewrites.split_part,
-    exp.Chr: textrewrites.character,
-    exp.Levenshtein: textrewrites.levenshtein,
-    exp.JSONExtractScalar: textrewrites.json_part,
-    exp.RegexpLike: textrewrites.checked_pattern,
-    exp.RegexpExtract: textrewrites.extracted,
-    exp.RegexpSplit: textrewrites.checked_pattern,
-    exp.RegexpReplace: textrewrites.replaced,
+    exp.Like: textnodes.like,
+    exp.ILike: textnodes.like,
+    exp.Escape: textnodes.escaped,
+    exp.Substring: textnodes.substring,
+    exp.Left: textnodes.end,
+    exp.Right: textnodes.end,
+    exp.Replace: textnodes.replace,
+    exp.SplitPart: textnodes.split_part,
+    exp.Chr: textnodes.character,
+    exp.Levenshtein: textnodes.levenshtein,
+    exp.JSONExtractScalar: textnodes.json_part,
+    exp.RegexpLike: textnodes.checked_pattern,
+    exp.RegexpExtract: textnodes.extracted,
+    exp.RegexpSplit: textnodes.checked_pattern,
+    exp.RegexpReplace: textnodes.replaced,
     exp.TsOrDsAdd: as_date,
     exp.AddMonths: as_date,
     exp.DateFromUnixDate: as_date,
@@ -341,11 +342,11 @@ REWRITES: dict[type[exp.Expr], Callable[..., exp.Expr]] = {
     exp.BitwiseLeftShift: _shifted,
     exp.BitwiseRightShift: _shifted,
     exp.Unhex: _unhexed,
-    exp.Upper: textrewrites.upper,
-    exp.Lower: textrewrites.lower,
-    exp.Initcap: textrewrites.initcap,
-    exp.StrPosition: textrewrites.position,
-    exp.ArrayToString: textrewrites.joined,
+    exp.Upper: textnodes.upper,
+    exp.Lower: textnodes.lower,
+    exp.Initcap: textnodes.initcap,
+    exp.StrPosition: textnodes.position,
+    exp.ArrayToString: textnodes.joined,
     exp.BitwiseCount: _bit_count,
     exp.ConcatWs: _joined_texts,
     exp.DecodeCase: _chosen,
@@ -360,8 +361,8 @@ REWRITES: dict[type[exp.Expr], Callable[..., exp.Expr]] = {
     exp.Decode: _decode,
     exp.Exists: _exists,
     exp.DayOfWeek: datetimefunctions.day_of_week,
-    exp.Dayname: textrewrites.short,
-    exp.Monthname: textrewrites.short,
+    exp.Dayname: textnodes.short,
+    exp.Monthname: textnodes.short,
     exp.Extract: datetimefunctions.extract,
     exp.Count: _count,
 }

@@ -1,6 +1,6 @@
 """Writes functions of texts and bytes with Spark's meaning, in DuckDB's words where it has them, else by :mod:`textvalues`.
 
-Calls that sqlglot has a node for (UPPER, INITCAP, LIKE) are in :mod:`tablestore.sql.duckdb.textrewrites`.
+Calls that sqlglot has a node for (UPPER, INITCAP, LIKE) are in :mod:`tablestore.sql.duckdb.functions.textnodes`.
 """
 
 import re
@@ -17,9 +17,8 @@ from sqlglot import exp
 from tablestore.sql.binding.coercion import common
 from tablestore.sql.binding.signatures import ResultOf, Types, always
 from tablestore.sql.binding.sqltypes import BIGINT, BINARY, BOOLEAN, DOUBLE, INT, STRING, VOID, SqlType, Type
-from tablestore.sql.duckdb import textrewrites
 from tablestore.sql.duckdb.calls import failing, refused_where
-from tablestore.sql.duckdb.functions import bytecolumns, textvalues
+from tablestore.sql.duckdb.functions import bytecolumns, textnodes, textvalues
 from tablestore.sql.duckdb.functions.argumenttypes import binary, integer, text, written_text
 from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
 from tablestore.sql.duckdb.functions.functionrule import MANY, FunctionRule, RuleCall, from_text
@@ -263,7 +262,7 @@ def _masked(call: RuleCall) -> exp.Expr:
 def _part(call: RuleCall) -> exp.Expr:
     """Writes ``substring``, ``left`` and their like: those of bytes here."""
     if call.types[0] != BINARY:
-        return textrewrites.substring(call.node) if isinstance(call.node, exp.Substring) else _end(call)
+        return textnodes.substring(call.node) if isinstance(call.node, exp.Substring) else _end(call)
     if call.name == "left":
         return _bytes_between(call.value(0), exp.Literal.number(1), integer(call, 1, BIGINT))
     if call.name == "right":
