@@ -38,6 +38,9 @@ from tablestore.secretnames import resolved
 
 T = TypeVar("T")
 
+# How often a request that changes nothing is sent at most.
+FSSPEC_ATTEMPTS = 5
+
 _CONDITIONAL = frozenset({"gs", "gcs", "abfs", "abfss", "az"})
 # Packages to install for protocols that are not called as they are.
 _PACKAGES = {
@@ -322,6 +325,7 @@ class FsspecFileStore:
             is_transient=lambda error: isinstance(error, StorageError) and error.kind == "storage",
             clock=self._clock,
             ids=self._ids,
+            attempts=FSSPEC_ATTEMPTS,
         )
 
     def _create(self, path: str, run: Callable[[Any, str], T]) -> T:

@@ -1,6 +1,6 @@
-"""The retry policy of requests to remote stores: how often, and how long to wait in between.
+"""Repeats requests to remote stores, with doubling waits and jitter from the ids and on the clock that are handed in.
 
-At most :data:`REQUEST_ATTEMPTS` times, with doubling waits and jitter from the ids and on the clock that are handed in.
+Each store says how often it tries.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,6 @@ from tablestore.ids import Ids
 
 T = TypeVar("T")
 
-REQUEST_ATTEMPTS = 5
 _FIRST_WAIT_S = 0.1
 _LONGEST_WAIT_S = 5.0
 
@@ -24,9 +23,10 @@ def retried(
     is_transient: Callable[[BaseException], bool],
     clock: Clock,
     ids: Ids,
-    attempts: int = REQUEST_ATTEMPTS,
+    attempts: int,
 ) -> T:
-    """The result of ``run``, repeated while its error is transient; the last error is raised as it is."""
+    """The result of ``run``, which is called at most ``attempts`` times, while its error is transient; the last error is raised as
+    it is."""
 
     def wait(state: RetryCallState) -> float:
         longest = min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2.0 ** (state.attempt_number - 1))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tablestore.io.retry import REQUEST_ATTEMPTS, retried
+from tablestore.io.retry import retried
 from tablestore.testing.deterministic import ManualClock, SeededIds
 
 
@@ -20,7 +20,7 @@ class Flaky:
 
 def test_a_transient_error_is_repeated_with_growing_waits() -> None:
     clock, flaky = ManualClock(), Flaky(4)
-    assert retried(flaky, is_transient=lambda error: True, clock=clock, ids=SeededIds(7)) == "done"
+    assert retried(flaky, is_transient=lambda error: True, clock=clock, ids=SeededIds(7), attempts=5) == "done"
     assert flaky.calls == 5
     bounds = zip(clock.slept_s, (0.1, 0.2, 0.4, 0.8), strict=True)
     assert all(0.5 * longest <= waited <= longest for waited, longest in bounds)
@@ -29,15 +29,15 @@ def test_a_transient_error_is_repeated_with_growing_waits() -> None:
 
 def test_the_last_error_is_raised_as_it_is() -> None:
     clock, flaky = ManualClock(), Flaky(1000)
-    with pytest.raises(OSError, match=f"failure {REQUEST_ATTEMPTS}$"):
-        retried(flaky, is_transient=lambda error: True, clock=clock, ids=SeededIds(7))
-    assert len(clock.slept_s) == REQUEST_ATTEMPTS - 1
+    with pytest.raises(OSError, match=r"failure 5$"):
+        retried(flaky, is_transient=lambda error: True, clock=clock, ids=SeededIds(7), attempts=5)
+    assert len(clock.slept_s) == 4
 
 
 def test_an_error_that_is_not_transient_is_not_repeated() -> None:
     clock, flaky = ManualClock(), Flaky(1)
     with pytest.raises(OSError, match="failure 1"):
-        retried(flaky, is_transient=lambda error: False, clock=clock, ids=SeededIds(7))
+        retried(flaky, is_transient=lambda error: False, clock=clock, ids=SeededIds(7), attempts=5)
     assert clock.slept_s == []
 
 
@@ -45,6 +45,6 @@ def test_waits_are_those_of_the_seed() -> None:
     waits = []
     for _ in range(2):
         clock = ManualClock()
-        retried(Flaky(3), is_transient=lambda error: True, clock=clock, ids=SeededIds(3))
+        retried(Flaky(3), is_transient=lambda error: True, clock=clock, ids=SeededIds(3), attempts=5)
         waits.append(clock.slept_s)
     assert waits[0] == waits[1]
