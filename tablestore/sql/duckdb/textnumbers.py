@@ -24,11 +24,11 @@ COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Mod, exp.Div, exp.IntDiv)
 _CHOICES = (exp.Coalesce, exp.Case, exp.If, exp.Nvl2, exp.Array)
 _OF_ONE_TYPE = (exp.Greatest, exp.Least)
-# They take a text as the DOUBLE that it is.
-_OF_DOUBLES = (
+OF_DOUBLES = (
     exp.Abs, exp.Neg, exp.Round, exp.Ceil, exp.Floor, exp.Sum, exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance,
     exp.VariancePop, exp.Corr, exp.CovarPop, exp.CovarSamp,
 )  # fmt: skip
+"""The functions that take a text as the DOUBLE that it is."""
 # The arguments that count something, by sqlglot's names.
 _COUNTS: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.AddMonths: ("expression",),
@@ -70,7 +70,7 @@ def texts_as_numbers(node: exp.Expr, bound: Bound) -> dict[int, SqlType]:
         raise _of_another_kind(node, "a whole number as the place")
     if isinstance(node, _ARITHMETIC) and bound.of(node.this) == bound.of(node.expression) == STRING:
         raise _of_another_kind(node, "numbers")
-    if isinstance(node, _OF_DOUBLES) and not isinstance(node.parent, exp.Interval):
+    if isinstance(node, OF_DOUBLES) and not isinstance(node.parent, exp.Interval):
         counted = node.this.expressions if isinstance(node.this, exp.Distinct) else [node.this, node.args.get("expression")]
         casts |= {id(one): DOUBLE for one in counted if isinstance(one, exp.Expr) and bound.of(one) == STRING}
     for name in _COUNTS.get(type(node), ()):

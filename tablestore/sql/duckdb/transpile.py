@@ -135,7 +135,7 @@ from tablestore.sql.duckdb.rewrites import NAMED, REWRITES, is_another, whole_ag
 from tablestore.sql.duckdb.rowconditions import RowConditions, failing_nodes, row_conditions
 from tablestore.sql.duckdb.sqlcasts import cast, part_by_part
 from tablestore.sql.duckdb.textforms import date_of_text
-from tablestore.sql.duckdb.textnumbers import texts_as_numbers
+from tablestore.sql.duckdb.textnumbers import OF_DOUBLES, texts_as_numbers
 from tablestore.sql.freshnames import fresh_name
 from tablestore.sql.parse.literals import refused_literal
 from tablestore.sql.parse.tokens import Kind as TokenKind
@@ -449,6 +449,13 @@ def _note_texts(tree: exp.Expr, tokens: Tokens) -> None:
             node.meta[OWN_TEXT] = as_written(tokens.line(first, end))
 
 
+def _cast_in(parent: exp.Expr | None, node: exp.Cast) -> exp.Cast:
+    """A cast that nobody wrote, whose errors show the expression that it is part of."""
+    if parent is not None and (text := parent.meta.get(OWN_TEXT)) is not None:
+        node.meta[OWN_TEXT] = text
+    return node
+
+
 def _may_fail(node: exp.Expr) -> bool:
     return isinstance(node, _MAY_FAIL) or function_name(node) in RULES
 
@@ -520,14 +527,14 @@ def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None, 
         if id(node) in chains:
             rewritten = in_order(rewritten)
         if (number := numbers.get(id(node))) is not None:
-            rewritten = cast(cast_to(number, rewritten), STRING)
+            rewritten = cast(_cast_in(parent, cast_to(number, rewritten)), STRING)
         if (compared := moments.get(id(node))) is not None:
             kind, moment = compared
             rewritten = cast(cast_to(moment, rewritten), kind)
         if (cast_type := casts.get(id(node))) is not None:
-            rewritten = cast_to(cast_type, rewritten)
+            rewritten = _cast_in(parent, cast_to(cast_type, rewritten))
         if (types := texts.get(id(node))) is not None:
-            rewritten = cast(cast_to(types[1], rewritten), types[0])
+            rewritten = cast(_cast_in(parent, cast_to(types[1], rewritten)), types[0])
         if (signed := zeros.values.get(id(node))) is not None:
             rewritten = without_signs(rewritten, signed)
             if isinstance(node, exp.Column) and isinstance(parent, exp.Select) and key == "expressions":
@@ -796,7 +803,7 @@ _SURE_DIGITS = 34
 _MOST_NODES = 50_000
 _NAMES = (exp.Identifier, exp.DataType, exp.DataTypeParam, exp.TableAlias, exp.Var)
 _MOMENTS = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
-_MAY_FAIL = (exp.Div, exp.IntDiv, exp.Mod, exp.Bracket, exp.Cast, exp.TsOrDsToDate)
+_MAY_FAIL = (exp.Div, exp.IntDiv, exp.Mod, exp.Bracket, exp.Cast, exp.TsOrDsToDate, *OF_DOUBLES)
 _OF_ITS_OPERAND = (exp.Cast, exp.Bracket, exp.Reverse, exp.Sign, exp.TsOrDsToDate, *ROUNDED)
 _EQUALITIES = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ)
 
