@@ -7,6 +7,7 @@ What goes wrong with the folder is not an error: then nothing is kept.
 
 import hashlib
 import os
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +17,9 @@ MOST_BYTES = 2 * 1024**3
 CACHE_DIR_VARIABLE = "TABLESTORE_CACHE_DIR"
 _OFF = ("", "off")
 _PART = ".part"
+# Other files are left alone, whoever put them there.
+_OWN = re.compile(rf"[0-9a-f]{{64}}|tmp\w+{re.escape(_PART)}")
+_FOLDER = "tablestore-manifests"
 
 
 class DiskCache:
@@ -27,27 +31,35 @@ class DiskCache:
     def get(self, key: str) -> bytes | None:
         """The bytes of an entry; None if it is not there."""
         path = self._path(key)
-        with suppress(OSError):
+        try:
             data = path.read_bytes()
+        except OSError:
+            return None
+        with suppress(OSError):
             # The clean-up goes by it.
             os.utime(path)
-            return data
-        return None
+        return data
 
     def put(self, key: str, data: bytes) -> None:
         """Keep an entry; others go, if they are too many."""
         with suppress(OSError):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # First, as it is what helps where the disk is full.
+            self._make_room(len(data))
             with NamedTemporaryFile(dir=self._folder, suffix=_PART, delete=False) as part:
-                part.write(data)
-            os.replace(part.name, self._path(key))
-            self._make_room()
+                try:
+                    part.write(data)
+                    part.flush()
+                    os.replace(part.name, self._path(key))
+                except OSError:
+                    os.unlink(part.name)
 
-    def _make_room(self) -> None:
-        entries = [(entry.stat(), entry.path) for entry in os.scandir(self._folder) if entry.is_file(follow_symlinks=False)]
+    def _make_room(self, size: int) -> None:
+        own = (entry for entry in os.scandir(self._folder) if _OWN.fullmatch(entry.name) and entry.is_file(follow_symlinks=False))
+        entries = [(entry.stat(), entry.path) for entry in own]
         used = sum(stat.st_size for stat, _ in entries)
         for stat, path in sorted(entries, key=lambda entry: entry[0].st_mtime_ns):
-            if used <= self._most_bytes:
+            if used + size <= self._most_bytes:
                 return
             os.unlink(path)
             used -= stat.st_size
@@ -57,12 +69,12 @@ class DiskCache:
 
 
 def user_cache(environ: Mapping[str, str] = os.environ) -> DiskCache | None:
-    """The cache of this user: in the folder that ``TABLESTORE_CACHE_DIR`` names, else in that of the system for caches. None where
-    the variable is empty or ``off``, and where there is no such folder."""
+    """The cache of this user: a folder of its own in the one that ``TABLESTORE_CACHE_DIR`` names, else in that of the system for
+    caches. None where the variable is empty or ``off``, and where there is no such folder."""
     if (chosen := environ.get(CACHE_DIR_VARIABLE)) is not None:
-        return None if chosen in _OFF else DiskCache(Path(chosen))
+        return None if chosen in _OFF else DiskCache(Path(chosen) / _FOLDER)
     if base := environ.get("XDG_CACHE_HOME") or environ.get("LOCALAPPDATA"):
-        return DiskCache(Path(base) / "tablestore" / "manifests")
+        return DiskCache(Path(base) / _FOLDER)
     if home := environ.get("HOME"):
-        return DiskCache(Path(home) / ".cache" / "tablestore" / "manifests")
+        return DiskCache(Path(home) / ".cache" / _FOLDER)
     return None

@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tablestore.errors import FormatError, NotFoundError
+from tablestore.errors import FormatError, NotFoundError, TablestoreError
 from tablestore.format.manifest.avro import CODEC
 from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.format.manifest.entrycolumns import (
@@ -215,7 +215,7 @@ class Manifests:
     def _of_columns(self, manifest: ManifestFile, columns: EntryColumns, value: Callable[[EntryColumns], T]) -> T:
         try:
             result = value(columns)
-        except (FormatError, NotFoundError):
+        except TablestoreError:
             if not isinstance(columns, SidecarColumns):
                 raise
             # Its sidecar has gone since it was opened: what it has is read again, in the order of the manifest.
@@ -291,7 +291,7 @@ class Manifests:
         return self._decoded.folds.find(names, fold)
 
     def live_columns(self, snapshot: Snapshot | None, names: Sequence[str]) -> EntryColumns:
-        """The columns ``names`` of every live file of a snapshot, in the order of the manifests. Memory: these columns, and of each
+        """The columns ``names`` of every live file of a snapshot, manifest by manifest. Memory: these columns, and of each
         entry what identifies its file, about 150 bytes."""
         manifests = () if snapshot is None else self.all_manifests(snapshot)
         if not any(map(_is_large, manifests)):
@@ -332,19 +332,23 @@ class Manifests:
 
     def _entries_at(self, manifests: Sequence[ManifestFile], places: Places) -> list[ManifestEntry]:
         """The entries at these places among those of all manifests."""
+        entries: list[ManifestEntry] = []
         start = 0
+        for manifest in manifests:
+            end = start + _entry_count(manifest)
+            here = places[(places >= start) & (places < end)] - start
+            start = end
+            entries += self._entries_in(manifest, here) if len(here) else ()
+        return entries
 
-        def here(count: int) -> Places:
-            nonlocal start
-            start += count
-            return places[(places >= start - count) & (places < start)] - (start - count)
-
-        parts = self._each(
-            manifests,
-            lambda columns: columns.take(here(len(columns))).entries(),
-            lambda entries: tuple(entries[place] for place in here(len(entries))),
+    def _entries_in(self, manifest: ManifestFile, places: Places) -> tuple[ManifestEntry, ...]:
+        return next(
+            self._each(
+                [manifest],
+                lambda columns: columns.take(places).entries(),
+                lambda entries: tuple(entries[place] for place in places),
+            )
         )
-        return [entry for part in parts for entry in part]
 
     def _columns(self, manifests: Sequence[ManifestFile]) -> dict[str, EntryColumns]:
         """The columns of these manifests by name: out of the cache, of their sidecars, or of the manifests themselves."""
@@ -354,7 +358,8 @@ class Manifests:
             if (cached := self._decoded.columns.get(self._describe(name))) is not None:
                 columns[name] = cached
             elif _entry_count(manifest) >= FEWEST_ENTRIES:
-                with suppress(FormatError, NotFoundError):
+                # Whatever is wrong with it, the manifest says the same.
+                with suppress(TablestoreError):
                     columns[name] = SidecarColumns(partial(self._open_sidecar, manifest))
         missing = [manifest for manifest in manifests if manifest.file_name not in columns]
         decoded = decode_manifests((self._describe(one.file_name), self._read(one.file_name)) for one in missing)

@@ -5,6 +5,7 @@ keeps the last one that it has seen. A scan, a writer and a stream of changes ke
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -321,6 +322,7 @@ class Table(Maintenance):
         (:meth:`compact_manifests`), and snapshots that are due expire, those of ``write-only`` tables too. ``progress`` is called
         with a text, the bytes done and the bytes in all. Returns a report, which prints.
         """
+        from tablestore.store.commit.conflict import StalePlan
         from tablestore.table.upkeep.aftercommit import after_compaction
         from tablestore.table.upkeep.compaction import compact_table
         from tablestore.table.upkeep.manifestcompaction import compact_manifests
@@ -329,7 +331,10 @@ class Table(Maintenance):
         context = self._present
         chosen = None if partitions is None else tuple(partitions)
         report = compact_postponed(context, chosen) + compact_table(context, full=full, partitions=chosen, progress=progress)
-        clustered = compact_manifests(context, sidecars=False, progress=progress)
+        clustered = None
+        with suppress(StalePlan):
+            # Others do the same at this moment.
+            clustered = compact_manifests(context, sidecars=False, progress=progress)
         after_compaction(context, lambda: self.change_log, (*report.snapshot_ids, *(() if clustered is None else (clustered.id,))))
         return report
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
+from tablestore.errors import StorageError
 from tablestore.format.manifest.sidecar import SIDECAR_PREFIX
 from tablestore.store import manifests as manifests_module
 from tablestore.store.scan.splits import plan_scan
@@ -113,11 +114,23 @@ def test_columns_of_a_table_without_sidecars_are_kept_on_the_machine(tmp_path: P
     decode = manifests_module.decode_manifests
     monkeypatch.setattr(manifests_module, "decode_manifests", lambda some: decode(decoded.append(one[0]) or one for one in some))
     assert list(plans(table)) == expected and decoded == [], "a second process starts warm"
-    for path in (tmp_path / "cache").iterdir():
+    for path in (tmp_path / "cache" / "tablestore-manifests").iterdir():
         path.write_bytes(path.read_bytes()[:-9])
     assert list(plans(table)) == expected and decoded, "damaged"
     count = len(decoded)
     assert list(plans(table)) == expected and len(decoded) == count, "and kept anew"
+
+
+def test_a_store_that_does_not_give_sidecars_is_asked_for_the_manifests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = create(tmp_path, "keyed")
+    fill(table)
+    expected = list(plans(table))
+
+    def busy(*_: object) -> None:
+        raise StorageError("the store answered 503")
+
+    monkeypatch.setattr(manifests_module, "open_sidecar", busy)
+    assert list(plans(table)) == expected
 
 
 def test_a_sidecar_that_goes_while_a_handle_is_open_is_not_missed(tmp_path: Path) -> None:

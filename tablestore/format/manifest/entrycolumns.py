@@ -12,7 +12,7 @@ Memory: about 350 bytes for an entry with bounds of four columns, where its obje
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -239,7 +239,8 @@ def decode_with_records(name: str, data: bytes, limits: Limits = DEFAULT_LIMITS)
     encoded = encode_manifest(decode_manifest(data, name, limits), _ANY_NONCE)
     blocks = _blocks(name, encoded, limits)
     assert blocks is not None
-    return _columns_and_records(blocks)
+    # However many steps it takes: it is the bytes of the records that are asked for.
+    return _columns_and_records(blocks, most_reads=len(encoded) + sum(len(body) for _, body in blocks[1]))
 
 
 def encode_records(records: pa.Array, nonce: bytes, *, codec: str = CODEC) -> bytes:
@@ -303,9 +304,10 @@ def _side_by_side(manifests: Sequence[_Blocks]) -> list[EntryColumns]:
     return [EntryColumns(part if len(parts) == 1 else _copied(part)) for part in parts]
 
 
-def _columns_and_records(blocks: _Blocks) -> tuple[EntryColumns, pa.Array]:
+def _columns_and_records(blocks: _Blocks, *, most_reads: int | None = None) -> tuple[EntryColumns, pa.Array]:
     rows = sum(count for count, _ in blocks[1])
-    columns = decode_columns(blocks[1], blocks[0], [_VERSION, RECORD, *(path for _, path, _ in _COLUMNS)])
+    paths = [_VERSION, RECORD, *(path for _, path, _ in _COLUMNS)]
+    columns = decode_columns(blocks[1], blocks[0], paths, most_reads=most_reads)
     return EntryColumns(_checked_table(columns, rows)), columns[RECORD]
 
 
@@ -335,27 +337,39 @@ def _typed(column: pa.Array | None, data_type: pa.DataType, rows: int) -> pa.Arr
 
 def _check(table: pa.Table, versions: pa.Array) -> None:
     """Raise IrregularBlocks for what :func:`decode_manifest` refuses, or reads in a way of its own."""
+    if pc.all(pc.equal(versions, MANIFEST_VERSION), skip_nulls=False, min_count=0).as_py() is not True:
+        raise IrregularBlocks
+    check_columns(table)
+
+
+def check_columns(table: pa.Table) -> None:
+    """Raise IrregularBlocks unless all entries have what is demanded of the columns that are there."""
     required = [name for name in table.column_names if name.partition(".")[0] in _REQUIRED and not name.endswith("null_counts")]
     if any(table.column(name).null_count for name in required if name != "extra_files"):
         raise IrregularBlocks
-    possible: Sequence[Callable[[], Any]] = (
-        lambda: pc.equal(versions, MANIFEST_VERSION),
-        lambda: pc.is_in(table.column("kind"), pa.array([int(kind) for kind in EntryKind], pa.int8())),
-        lambda: pc.greater_equal(pc.binary_length(table.column("partition").combine_chunks().dictionary), 12),
-        lambda: pc.greater_equal(table.column("bucket"), -2),
-        lambda: pc.greater_equal(table.column("file_size"), 0),
-        lambda: pc.greater_equal(table.column("row_count"), 0),
-        lambda: pc.greater_equal(table.column("level"), 0),
-        lambda: pc.greater_equal(table.column("schema_id"), 0),
-        lambda: pc.less_equal(table.column("min_sequence_number"), table.column("max_sequence_number")),
-        lambda: pc.greater_equal(pc.binary_length(table.column("min_key")), 12),
-        lambda: pc.greater_equal(pc.binary_length(table.column("max_key")), 12),
-        lambda: _plain_names(table.column("file_name")),
-        lambda: _plain_names(pc.list_flatten(table.column("extra_files"))),
+    at_least = {"bucket": -2, "file_size": 0, "row_count": 0, "level": 0, "schema_id": 0}
+    possible: Sequence[tuple[tuple[str, ...], Callable[..., Any]]] = (
+        (("kind",), lambda kinds: pc.is_in(kinds, pa.array([int(kind) for kind in EntryKind], pa.int8()))),
+        (("partition",), lambda rows: pc.greater_equal(pc.binary_length(_distinct(rows)), 12)),
+        *(((name,), partial(_at_least, least)) for name, least in at_least.items()),
+        (("min_sequence_number", "max_sequence_number"), pc.less_equal),
+        *(((name,), lambda keys: pc.greater_equal(pc.binary_length(keys), 12)) for name in ("min_key", "max_key")),
+        (("file_name",), _plain_names),
+        (("extra_files",), lambda names: _plain_names(pc.list_flatten(names))),
     )
-    for condition in possible:
-        if pc.all(condition(), skip_nulls=False, min_count=0).as_py() is not True:
+    for names, condition in possible:
+        if not {*names} <= {*table.column_names}:
+            continue
+        if pc.all(condition(*map(table.column, names)), skip_nulls=False, min_count=0).as_py() is not True:
             raise IrregularBlocks
+
+
+def _at_least(least: int, numbers: Any) -> Any:
+    return pc.greater_equal(numbers, least)
+
+
+def _distinct(partitions: pa.ChunkedArray) -> pa.Array:
+    return partitions.unify_dictionaries().combine_chunks().dictionary
 
 
 def _plain_names(names: Any) -> Any:

@@ -18,6 +18,7 @@ Memory: a sidecar is opened whole (about 70 bytes an entry); of its columns thos
 import hashlib
 import io
 from collections.abc import Callable, Sequence
+from threading import RLock
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +26,18 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tablestore.errors import FormatError
-from tablestore.format.manifest.entrycolumns import ENTRY_SCHEMA, BoundedColumn, Bounds, EntryColumns, Places, StoredBounds
+from tablestore.format.limits import DEFAULT_LIMITS, Limits
+from tablestore.format.manifest.blockcolumns import IrregularBlocks
+from tablestore.format.manifest.entrycolumns import (
+    ENTRY_SCHEMA,
+    BoundedColumn,
+    Bounds,
+    EntryColumns,
+    Places,
+    StoredBounds,
+    check_columns,
+)
+from tablestore.format.manifest.manifestfile import EntryKind
 from tablestore.types.arrays import numbers_of, places_array
 
 SIDECAR_PREFIX = "columns-"
@@ -37,6 +49,8 @@ _TAIL = b"PAR1"
 _LENGTH_BYTES = 4
 _SEAL_BYTES = len(_MAGIC) + hashlib.sha256().digest_size
 _ROWS_OF_A_GROUP = 2_048
+# Of how lists and nulls are said, and of values.
+_PLAIN = frozenset({"PLAIN", "RLE", "BIT_PACKED"})
 # Asked for by every plan, and read together.
 _HEADS = ("kind", "partition")
 
@@ -47,9 +61,15 @@ def sidecar_name(manifest: str) -> str:
 
 
 def encode_sidecar(entries: EntryColumns, manifest: str, bounds: StoredBounds) -> bytes | None:
-    """The bytes of the sidecar of ``manifest`` with these entries; None if their order says something, which it would not keep."""
-    if pc.count_distinct(entries.column("file_name")).as_py() < len(entries):
-        # A file that is deleted and added again.
+    """The bytes of the sidecar of ``manifest`` with these entries; None if their order says something,
+    which it would not keep, or they have odd names."""
+    try:
+        check_columns(entries.table)
+    except IrregularBlocks:
+        # Rare, and read with the messages of the manifest.
+        return None
+    if _has_a_file_twice(entries):
+        # It is deleted and added again.
         return None
     table = entries.table
     for column, (low, high) in bounds.items():
@@ -66,14 +86,17 @@ def encode_sidecar(entries: EntryColumns, manifest: str, bounds: StoredBounds) -
     return _sealed(sink.getvalue(), manifest)
 
 
-def open_sidecar(data: bytes, manifest: str, count: int) -> pq.ParquetFile:
-    """The Parquet file of a sidecar. Raises FormatError unless it was written for ``manifest``, of so many entries."""
+def open_sidecar(data: bytes, manifest: str, count: int, limits: Limits = DEFAULT_LIMITS) -> pq.ParquetFile:
+    """The Parquet file of a sidecar. Raises FormatError unless it was written for ``manifest``, of so many entries, and takes no
+    more memory than ``limits`` allow."""
     place = _seal_place(data)
     if place is None or data[place : place + _SEAL_BYTES] != _seal(data, place, manifest):
         raise FormatError(f"{sidecar_name(manifest)}: expected the sealed columns of {manifest}, found {len(data)} other bytes")
     try:
         file = pq.ParquetFile(pa.BufferReader(data))
-        if file.metadata.num_rows == count and file.schema_arrow.names[: len(ENTRY_SCHEMA)] == ENTRY_SCHEMA.names:
+        schema = file.schema_arrow.remove_metadata()
+        if file.metadata.num_rows == count and list(schema)[: len(ENTRY_SCHEMA)] == list(ENTRY_SCHEMA):
+            _check_size(file.metadata, limits.expanded_bytes(len(data)), manifest)
             return file
     except (pa.ArrowException, OSError) as error:
         raise FormatError(f"{sidecar_name(manifest)}: {error}") from error
@@ -94,6 +117,8 @@ class SidecarColumns(EntryColumns):
         self._group_ends = np.cumsum([file.metadata.row_group(group).num_rows for group in groups])
         self._names = frozenset(file.schema_arrow.names)
         self._columns: dict[str, pa.Array] = {}
+        # A reader of Parquet is one thread's at a time.
+        self._lock = RLock()
 
     def __len__(self) -> int:
         return self._count
@@ -106,28 +131,32 @@ class SidecarColumns(EntryColumns):
     @property
     def size_bytes(self) -> int:
         """Bytes in memory of the columns that stay."""
-        return sum(column.nbytes for column in self._columns.values())
+        with self._lock:
+            return sum(column.nbytes for column in self._columns.values())
 
     def column(self, name: str) -> pa.Array:
         """One column, as one array."""
-        if name not in self._columns:
-            self._read_columns(_HEADS if name in _HEADS else (name,))
-        return self._columns[name]
+        with self._lock:
+            if name not in self._columns:
+                self._read_columns(_HEADS if name in _HEADS else (name,))
+            return self._columns[name]
 
     def bounds(self, column: BoundedColumn) -> Bounds | None:
         """The bounds of a column; None if the sidecar has none of it."""
         low, high = column.stored("low"), column.stored("high")
         if low not in self._names or high not in self._names:
             return None
-        if low not in self._columns or high not in self._columns:
-            self._read_columns((low, high))
-        return self._columns[low], self._columns[high]
+        with self._lock:
+            if low not in self._columns or high not in self._columns:
+                self._read_columns((low, high))
+            return self._columns[low], self._columns[high]
 
     def select(self, names: Sequence[str]) -> EntryColumns:
         """The columns ``names`` only. Those that were not asked for before do not stay."""
-        held = {name: self._columns[name] for name in names if name in self._columns}
-        missing = [name for name in names if name not in held]
-        read = self._open().read(columns=missing) if missing else None
+        with self._lock:
+            held = {name: self._columns[name] for name in names if name in self._columns}
+            missing = [name for name in names if name not in held]
+            read = self._checked(self._open().read(columns=missing)) if missing else None
         columns = {name: held[name] if read is None or name in held else _as_one(read.column(name)) for name in names}
         return EntryColumns(pa.table(list(columns.values()), pa.schema([ENTRY_SCHEMA.field(name) for name in columns])))
 
@@ -141,7 +170,8 @@ class SidecarColumns(EntryColumns):
         return EntryColumns(self._rows(groups).take(places_array(places - before[group_of] + before_read[read])))
 
     def close(self) -> None:
-        self._file = None
+        with self._lock:
+            self._file = None
 
     def _open(self) -> pq.ParquetFile:
         if self._file is None:
@@ -149,15 +179,46 @@ class SidecarColumns(EntryColumns):
         return self._file
 
     def _read_columns(self, names: Sequence[str]) -> None:
-        table = self._open().read(columns=list(names))
+        table = self._checked(self._open().read(columns=list(names)))
         self._columns |= {name: _as_one(table.column(name)) for name in names}
 
     def _rows(self, groups: Places | None) -> pa.Table:
         if groups is not None and not len(groups):
             return ENTRY_SCHEMA.empty_table()
-        file = self._open()
-        table = file.read(ENTRY_SCHEMA.names) if groups is None else file.read_row_groups(groups.tolist(), ENTRY_SCHEMA.names)
-        return table.unify_dictionaries().combine_chunks()
+        with self._lock:
+            file = self._open()
+            table = file.read(ENTRY_SCHEMA.names) if groups is None else file.read_row_groups(groups.tolist(), ENTRY_SCHEMA.names)
+        return self._checked(table).unify_dictionaries().combine_chunks()
+
+    @staticmethod
+    def _checked(table: pa.Table) -> pa.Table:
+        """What was read, if entries may be so. Raises FormatError: then the manifest says what is wrong."""
+        try:
+            check_columns(table)
+        except IrregularBlocks as error:
+            raise FormatError("a sidecar has entries that no manifest may have") from error
+        return table
+
+
+def _has_a_file_twice(entries: EntryColumns) -> bool:
+    names = entries.column("file_name").dictionary_encode()
+    codes = numbers_of(names.indices)
+    again = np.flatnonzero(np.bincount(codes, minlength=len(names.dictionary))[codes] > 1)
+    return len({entry.identity for entry in entries.take(again).entries()}) < len(again)
+
+
+def _check_size(metadata: pq.FileMetaData, most_bytes: int, manifest: str) -> None:
+    """Raise FormatError where values stand for many bytes each, or there are too many bytes."""
+    size = 0
+    for group in range(metadata.num_row_groups):
+        row_group = metadata.row_group(group)
+        for place in range(metadata.num_columns):
+            column = row_group.column(place)
+            size += column.total_uncompressed_size
+            if not _PLAIN.issuperset(column.encodings) and column.path_in_schema != "partition":
+                raise FormatError(f"{sidecar_name(manifest)}: expected plain values, found {column.encodings}")
+    if size > most_bytes:
+        raise FormatError(f"{sidecar_name(manifest)}: expected at most {most_bytes} bytes of columns, found {size}")
 
 
 def _as_one(column: pa.ChunkedArray) -> pa.Array:
@@ -167,10 +228,11 @@ def _as_one(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _order(entries: EntryColumns, bounds: StoredBounds) -> Places:
-    """The places of entries by partition, bucket and the low of the first bounded column."""
+    """The places of entries by partition, bucket and the low of the first bounded column; DELETEs before all, as in a manifest."""
     partitions = entries.column("partition")
     ranks = np.argsort(np.argsort(np.array(partitions.dictionary.to_pylist(), object)))
     keys = {
+        "kind": pc.not_equal(entries.column("kind"), int(EntryKind.DELETE)),
         "partition": pa.array(ranks[numbers_of(partitions.indices)]),
         "bucket": entries.column("bucket"),
     }

@@ -35,10 +35,11 @@ MOST_ENTRIES = 250_000
 _FEWEST_ENTRIES = 20_000
 # Smaller than those of merges: a plan of one partition reads one of each group, whole.
 _MANIFEST_BYTES = 3 * 1024 * 1024
-# So many manifests with a partition are read by its plan; more, and the group is rewritten.
-_MOST_OVERLAPS = 2
-# What the bounds of two manifests are joined with.
-_UNBOUNDED = None
+# So many manifests with a partition are read by its plan; more, and the group is rewritten. In one that was, DELETEs come first:
+# a manifest may have the last of these and the first ADDs.
+_MOST_OVERLAPS = 3
+# Compressed. The records of a group are one array, of at most 2 GiB.
+_MOST_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +55,18 @@ def pick_groups(
     manifests: Sequence[ManifestFile], partition_types: Sequence[DataType], is_wanting: Callable[[ManifestFile], bool]
 ) -> list[range]:
     """The positions of each group of manifests to rewrite. ``is_wanting``: a manifest is to be rewritten in any case."""
-    groups, start, entries = [], 0, 0
+    groups, start, entries, size = [], 0, 0, 0
     counts = [manifest.num_added + manifest.num_deleted for manifest in manifests]
-    for place, count in enumerate([*counts, MOST_ENTRIES]):
-        if place > start and entries + count > MOST_ENTRIES:
+    sizes = [manifest.file_size for manifest in manifests]
+    for place, (count, file_size) in enumerate(zip([*counts, MOST_ENTRIES], [*sizes, _MOST_BYTES], strict=True)):
+        if place > start and (entries + count > MOST_ENTRIES or size + file_size > _MOST_BYTES):
             group = range(start, place)
             members = [manifests[one] for one in group]
             overlaps = entries >= _FEWEST_ENTRIES and _depth(members, partition_types) > _MOST_OVERLAPS
             if overlaps or any(map(is_wanting, members)):
                 groups.append(group)
-            start, entries = place, 0
-        entries += count
+            start, entries, size = place, 0, 0
+        entries, size = entries + count, size + file_size
     return groups
 
 
@@ -109,22 +111,21 @@ def _depth(manifests: Sequence[ManifestFile], types: Sequence[DataType]) -> int:
 
     Those that share an end do not count: a partition may fill many manifests.
     """
-    bounds = [_bounds(manifest, types) for manifest in manifests]
-    known = [bound for bound in bounds if bound is not _UNBOUNDED]
-    everywhere = len(bounds) - len(known)
+    # Rewriting would not give bounds to those that have none, such as those of NULL alone.
+    known = [bound for manifest in manifests if (bound := _bounds(manifest, types)) is not None]
     steps = sorted([(low, 1) for low, high in known if low < high] + [(high, 0) for low, high in known if low < high])
     deepest = open_ranges = 0
     for _, is_begin in steps:
         open_ranges += 1 if is_begin else -1
         deepest = max(deepest, open_ranges)
-    return everywhere + deepest
+    return deepest
 
 
 def _bounds(manifest: ManifestFile, types: Sequence[DataType]) -> tuple[Any, Any] | None:
     if not types:
-        return _UNBOUNDED if manifest.min_bucket is None else (manifest.min_bucket, manifest.max_bucket)
+        return None if manifest.min_bucket is None else (manifest.min_bucket, manifest.max_bucket)
     first = next(iter(decode_stats(manifest.partition_stats, list(types))), None)
-    return _UNBOUNDED if first is None or first.min is None or first.max is None else (first.min, first.max)
+    return None if first is None or first.min is None or first.max is None else (first.min, first.max)
 
 
 def _surviving(entries: EntryColumns, *, keep_deletes: bool) -> Places:

@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 from tablestore.format.manifest.entrycolumns import BoundedColumn, Bounds, EntryColumns, StoredBounds
 from tablestore.format.rowcolumns import has_order, row_field
 from tablestore.types.arrays import numbers_of
-from tablestore.types.datatypes import DataType, Field
+from tablestore.types.datatypes import DataType, Field, with_nullable
 from tablestore.types.schema import TableSchema
+from tablestore.types.typestring import type_to_sql
 
 # Statistics of another choice of columns are read for each choice by itself.
 _MOST_CHOICES = 16
@@ -107,12 +108,17 @@ def bounds_to_store(entries: EntryColumns, schema: TableSchema) -> StoredBounds:
 
 
 def _bounded_key(fields: Sequence[Field], place: int) -> BoundedColumn:
-    return BoundedColumn(f"key {place} of {len(fields)}", str(fields[place].type))
+    return BoundedColumn(f"key {place} of {len(fields)}", _type_text(fields[place].type))
 
 
 def _bounded_value(field: Field) -> BoundedColumn:
     # They hold under later schemas too, as long as the column has that type.
-    return BoundedColumn(f"value {field.id}", str(field.type))
+    return BoundedColumn(f"value {field.id}", _type_text(field.type))
+
+
+def _type_text(data_type: DataType) -> str:
+    # Whether there are nulls makes no difference to bounds.
+    return type_to_sql(with_nullable(data_type, True))
 
 
 def _fields(entries: EntryColumns, low: str, high: str, arity: int, place: int, data_type: DataType) -> Bounds:

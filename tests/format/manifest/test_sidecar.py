@@ -3,6 +3,7 @@
 import io
 import random
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -13,11 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tablestore.errors import FormatError
+from tablestore.format.binaryrow import EMPTY_ROW
 from tablestore.format.manifest import sidecar
-from tablestore.format.manifest.entrycolumns import BoundedColumn, EntryColumns
-from tablestore.format.manifest.manifestfile import ManifestEntry
+from tablestore.format.manifest.entrycolumns import BoundedColumn, EntryColumns, decode_with_records, encode_records
+from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry, decode_manifest, encode_manifest
 from tablestore.format.manifest.sidecar import SidecarColumns, encode_sidecar, open_sidecar
-from tests.format.manifest.test_entrycolumns import ENTRIES, _entry
+from tablestore.format.paths import manifest_name
+from tablestore.format.stats import SimpleStats
+from tests.format.manifest.test_entrycolumns import ENTRIES, _entry, _plain
 
 NAME = "manifest-00000000-0000-4000-8000-000000000000-0"
 BOUND = BoundedColumn("key 0 of 1", "BIGINT")
@@ -44,6 +48,9 @@ def test_it_has_the_entries_whatever_they_are(drawn: list[ManifestEntry], rows_o
     entries = list({entry.file.file_name: entry for entry in (*drawn, _entry(3))}.values())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sidecar, "_ROWS_OF_A_GROUP", rows_of_a_group)
+        if not _plain(entries):
+            assert encode_sidecar(EntryColumns.of(entries), NAME, {}) is None
+            return
         columns = opened(encoded(entries), len(entries))
         assert in_order(EntryColumns(columns.table).entries()) == in_order(entries)
         places = np.array([place for place in range(len(entries)) if place % 2 == 0], np.int64)
@@ -60,7 +67,8 @@ def test_entries_lie_by_partition_and_bucket_and_bounds_lie_beside_them() -> Non
     lows = [None if entry.file.file_size % 7 == 0 else entry.file.file_size for entry in entries]
     columns = opened(encoded(entries, lows), 300)
     stored = EntryColumns(columns.table).entries()
-    assert [(entry.partition, entry.bucket) for entry in stored] == sorted((entry.partition, entry.bucket) for entry in entries)
+    places = [(entry.kind is EntryKind.ADD, entry.partition, entry.bucket) for entry in stored]
+    assert places == sorted(places), "DELETEs first"
     low, high = columns.bounds(BOUND) or (None, None)
     assert low is not None and low.equals(high)
     assert low.to_pylist() == [None if entry.file.file_size % 7 == 0 else entry.file.file_size for entry in stored]
@@ -115,9 +123,54 @@ def test_one_that_is_damaged_cut_or_of_another_manifest_is_refused() -> None:
 
 
 def test_a_manifest_whose_order_says_something_has_none() -> None:
-    first = _entry(1)
-    again = replace(first, file=replace(first.file, level=3))
-    assert encode_sidecar(EntryColumns.of([first, again]), NAME, {}) is None
+    first, other = _entry(1), _entry(2)
+    again = replace(first, kind=EntryKind.ADD)
+    assert encode_sidecar(EntryColumns.of([first, other, again]), NAME, {}) is None
+    moved = replace(again, file=replace(again.file, level=3))
+    assert opened(encoded([first, other, moved]), 3).take(np.arange(3)).entries() == (first, moved, other), "another file"
+
+
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [("kind", pa.array([7] * 3, pa.int8())), ("kind", pa.nulls(3, pa.int8())), ("bucket", pa.array([-9] * 3, pa.int32())),
+     ("file_name", pa.array(["../a", "b", "c"])), ("bucket", pa.array(["1", "2", "3"]))],
+)  # fmt: skip
+def test_entries_that_no_manifest_may_have_are_left_to_the_manifest(column: str, values: pa.Array) -> None:
+    entries = EntryColumns.of([_entry(2), _entry(4), _entry(6)])
+    odd = EntryColumns(entries.table.set_column(entries.table.column_names.index(column), column, values))
+    sink = io.BytesIO()
+    pq.write_table(odd.table, sink, compression="zstd", use_dictionary=["partition"], write_statistics=False)
+    with pytest.raises(FormatError):
+        opened(sidecar._sealed(sink.getvalue(), NAME), 3).take(np.arange(3))
+
+
+def test_values_that_stand_for_many_bytes_are_refused() -> None:
+    table = EntryColumns.of([_entry(number) for number in range(200)]).table
+    place = table.column_names.index("min_key")
+    wide = table.set_column(place, "min_key", pa.array([b"\0" * 100_000] * 200, pa.binary()))
+    for dictionary in (True, False):
+        sink = io.BytesIO()
+        pq.write_table(wide, sink, compression="zstd", use_dictionary=dictionary, write_statistics=False)
+        with pytest.raises(FormatError, match="expected plain values" if dictionary else "bytes of columns"):
+            open_sidecar(sidecar._sealed(sink.getvalue(), NAME), NAME, 200)
+
+
+def test_threads_share_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = [_entry(number) for number in range(500)]
+    monkeypatch.setattr(sidecar, "_ROWS_OF_A_GROUP", 16)
+    columns = opened(encoded(entries), 500)
+
+    def use(seed: int) -> int:
+        rng = random.Random(seed)
+        for _ in range(40):
+            columns.column(rng.choice(["file_size", "kind", "level", "file_name"]))
+            columns.take(np.array([rng.randrange(500)]))
+            columns.select(["file_name", "bucket"])
+            columns.close()
+        return columns.size_bytes
+
+    with ThreadPoolExecutor(4) as pool:
+        assert len(set(pool.map(use, range(4)))) == 1
 
 
 def test_groups_of_rows_of_any_size_are_read_by_what_the_file_says(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,3 +181,12 @@ def test_groups_of_rows_of_any_size_are_read_by_what_the_file_says(monkeypatch: 
     whole = EntryColumns(columns.table).entries()
     for places in ([0], [6, 7, 99], [98, 3, 3, 50], list(range(100)), []):
         assert columns.take(np.array(places, np.int64)).entries() == tuple(whole[place] for place in places)
+
+
+def test_records_of_wide_entries_are_read_however_few_there_are() -> None:
+    wide = SimpleStats(min_values=EMPTY_ROW, max_values=EMPTY_ROW, null_counts=(0,) * 400)
+    entries = [_entry(number, value_stats=wide) for number in range(64)]
+    data = encode_manifest(entries, b"n" * 16)
+    columns, records = decode_with_records(manifest_name(data, 0), data)
+    assert columns.entries() == tuple(entries)
+    assert decode_manifest(encode_records(records, b"m" * 16), "again") == tuple(entries)

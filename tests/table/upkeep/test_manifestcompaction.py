@@ -12,6 +12,7 @@ from tablestore.format.manifest.manifestfile import decode_manifest
 from tablestore.format.manifest.manifestlist import summarise, summarise_columns
 from tablestore.store import manifests as manifests_module
 from tablestore.store.commit import clustering
+from tablestore.store.commit.conflict import StalePlan
 from tablestore.store.scan.splits import plan_scan
 from tablestore.table.inspect.check import check_table
 from tablestore.table.table import Table
@@ -149,3 +150,24 @@ def test_it_is_called_in_sql(tmp_path: Path) -> None:
     with ts.TableEnvironment.create(tmp_path, engine="duckdb") as env:
         env.execute_sql("CALL sys.compact_manifests('d.append')")
     assert table.refresh().snapshots()[-1].commit_kind == "COMPACT"
+
+
+def test_manifests_without_bounds_are_not_rewritten_for_ever(tmp_path: Path) -> None:
+    table = create(tmp_path, "append", **{"manifest.merge-min-count": "1000"})
+    for _ in range(8):
+        table.append([{"day": None, "id": number, "price": 1.0, "name": "x"} for number in range(3)])
+    table.compact_manifests()
+    assert table.compact_manifests() is None
+
+
+def test_a_compaction_that_landed_does_not_fail_because_others_rewrote_the_manifests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = create(tmp_path, "keyed")
+    fill(table, commits=4)
+
+    def stale(*_: object, **options: object) -> None:
+        raise StalePlan("others were faster")
+
+    monkeypatch.setattr(manifestcompaction, "compact_manifests", stale)
+    assert table.compact(full=True).snapshot_ids
