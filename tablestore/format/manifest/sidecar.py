@@ -192,7 +192,7 @@ class SidecarColumns(EntryColumns):
 
     @staticmethod
     def _checked(table: pa.Table) -> pa.Table:
-        """What was read, if entries may be so. Raises FormatError: then the manifest says what is wrong."""
+        """Returns the table. Raises FormatError for entries that no manifest may have: the manifest says what is wrong."""
         try:
             check_columns(table)
         except IrregularBlocks as error:
