@@ -23,9 +23,9 @@ from tablestore.lsm.keyorder import KeyOrder
 from tablestore.store.changelogproducer import ChangelogSettings, changelog_settings
 from tablestore.store.datapaths import DataPaths, entry_path
 from tablestore.store.deletionvectors import DeletionVectors
+from tablestore.store.entrybounds import bounds_to_store
 from tablestore.store.indexfiles import IndexFiles
 from tablestore.store.manifests import DecodedManifests, Manifests
-from tablestore.store.scan.entrybounds import bounds_to_store
 from tablestore.store.schemas import TABLE_UUID_OPTION, DecodedSchemas, FieldsById, Schemas, check_is_same
 from tablestore.store.sequence import SequenceNumbers
 from tablestore.store.settings import TableSettings, check_writable, table_settings

@@ -5,7 +5,6 @@ keeps the last one that it has seen. A scan, a writer and a stream of changes ke
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -322,20 +321,14 @@ class Table(Maintenance):
         (:meth:`compact_manifests`), and snapshots that are due expire, those of ``write-only`` tables too. ``progress`` is called
         with a text, the bytes done and the bytes in all. Returns a report, which prints.
         """
-        from tablestore.store.commit.conflict import StalePlan
         from tablestore.table.upkeep.aftercommit import after_compaction
         from tablestore.table.upkeep.compaction import compact_table
-        from tablestore.table.upkeep.manifestcompaction import compact_manifests
         from tablestore.table.upkeep.postponed import compact_postponed
 
         context = self._present
         chosen = None if partitions is None else tuple(partitions)
         report = compact_postponed(context, chosen) + compact_table(context, full=full, partitions=chosen, progress=progress)
-        clustered = None
-        with suppress(StalePlan):
-            # Others do the same at this moment.
-            clustered = compact_manifests(context, sidecars=False, progress=progress)
-        after_compaction(context, lambda: self.change_log, (*report.snapshot_ids, *(() if clustered is None else (clustered.id,))))
+        after_compaction(context, lambda: self.change_log, report.snapshot_ids)
         return report
 
     def new_writer(self, commit_user: str | None = None) -> "TableWriter":

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from tablestore.format.manifest.entrycolumns import EntryColumns
 from tablestore.format.manifest.manifestfile import EntryKind
 from tablestore.format.rowcolumns import literal_field
-from tablestore.store.scan.entrybounds import ColumnBounds, KeyBounds, ValueBounds
+from tablestore.store.entrybounds import ColumnBounds, KeyBounds, ValueBounds
 from tablestore.store.scan.filepruning import FilePruning
 from tablestore.types.arrays import numbers_of
 from tablestore.types.filter.predicate import And, Comparison, IsIn, Or, Predicate, keep_only, push_negation

@@ -7,16 +7,19 @@
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from tablestore.errors import TablestoreError
 from tablestore.format.snapshot import Snapshot
 from tablestore.log.port import ChangeLog, RowsAhead
 from tablestore.store.commit.committer import Committed
+from tablestore.store.commit.conflict import StalePlan
 from tablestore.store.context import TableContext
 from tablestore.store.history.autotags import tag_automatically
 from tablestore.store.postcommit import PostCommit, PostCommitTask, Skipped
 from tablestore.table.upkeep.compaction import DRIVER_BUDGET_BYTES, MOST_BUDGET_BYTES, compact_after_write, compact_level_zero
 from tablestore.table.upkeep.expiry import expire_after_commit, is_write_only
+from tablestore.table.upkeep.manifestcompaction import compact_manifests
 
 
 def after_write(
@@ -68,8 +71,16 @@ def after_compaction(context: TableContext, log: Callable[[], ChangeLog], commit
     tasks.do(PostCommitTask.PUBLISH, lambda: log().after_commit())
     _keep_house(tasks, context, None)
     # Compacting on demand also does what a writer's failed compaction left undone.
-    tasks.do(PostCommitTask.COMPACT, lambda: None)
+    tasks.do(PostCommitTask.COMPACT, partial(_compact_manifests, context))
     tasks.clear_notes()
+
+
+def _compact_manifests(context: TableContext) -> None:
+    try:
+        compact_manifests(context, sidecars=False)
+    except StalePlan as error:
+        # Others do it at this moment.
+        raise Skipped from error
 
 
 def _keep_house(tasks: PostCommit, context: TableContext, written: Snapshot | None) -> None:

@@ -22,7 +22,14 @@ from tablestore.format.limits import DEFAULT_LIMITS, Limits
 from tablestore.format.manifest.avro import AVRO_MAGIC, CODECS, write_container
 from tablestore.format.manifest.datafile import FILE_RECORD, DataFileMeta, FileSource
 from tablestore.format.manifest.entrycolumns import ENTRY_SCHEMA, EntryColumns, decode_manifests
-from tablestore.format.manifest.manifestfile import MANIFEST_SCHEMA, EntryKind, ManifestEntry, decode_manifest, encode_manifest
+from tablestore.format.manifest.manifestfile import (
+    MANIFEST_SCHEMA,
+    EntryKind,
+    ManifestEntry,
+    decode_manifest,
+    encode_manifest,
+    entry_bytes,
+)
 from tablestore.format.paths import manifest_name
 from tablestore.format.stats import EMPTY_STATS, SimpleStats
 
@@ -141,7 +148,7 @@ MANIFESTS = {
 
 
 def _check_manifests(manifests: list[list[ManifestEntry]], block: int, codec: str, repeat: int) -> None:
-    if sum(len(index.file.embedded_index or b"") for entries in manifests for index in entries) > 10**5:
+    if sum(entry_bytes(entry) for entries in manifests for entry in entries) > 10**5:
         repeat = 1
     manifests = [entries * repeat for entries in manifests]
     files = [_encode(entries, block=block, codec=codec) for entries in manifests]

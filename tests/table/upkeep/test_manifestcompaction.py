@@ -16,7 +16,7 @@ from tablestore.store.commit.conflict import StalePlan
 from tablestore.store.scan.splits import plan_scan
 from tablestore.table.inspect.check import check_table
 from tablestore.table.table import Table
-from tablestore.table.upkeep import manifestcompaction
+from tablestore.table.upkeep import aftercommit, manifestcompaction
 from tablestore.types.filter.filters import parse_filter
 from tests.store.test_sidecars import create, fill, plans, rows, sidecars
 
@@ -169,5 +169,5 @@ def test_a_compaction_that_landed_does_not_fail_because_others_rewrote_the_manif
     def stale(*_: object, **options: object) -> None:
         raise StalePlan("others were faster")
 
-    monkeypatch.setattr(manifestcompaction, "compact_manifests", stale)
+    monkeypatch.setattr(aftercommit, "compact_manifests", stale)
     assert table.compact(full=True).snapshot_ids
