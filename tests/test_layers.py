@@ -45,7 +45,7 @@ LAYERS = (
 # in one step may import each other.
 ROOMS = {
     "types": ("*", "userschema", "expression", "filter", "evolution"),
-    "format": ("*", "manifest", "index", "parquet"),
+    "format": ("*", "manifest", "index", "parquet", "datafiles"),
     "lsm": ("*", "functions", "merge", "write", "compaction"),
     "io": ("*", "lock", "opening"),
     "store": ("*", "scan", "changes", "write", "history", "commit", "compact"),

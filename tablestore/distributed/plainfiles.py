@@ -11,7 +11,9 @@ import pyarrow as pa
 
 from tablestore.distributed.layers import Layer, find_layers, layer_key
 from tablestore.format.binaryrow import decode_row
+from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.format.parquet.parquetschema import file_schema
+from tablestore.format.paths import file_format_of
 from tablestore.lsm.run import Section
 from tablestore.store.context import TableContext
 from tablestore.store.scan.splits import Split
@@ -51,10 +53,12 @@ def set_plain_aside(
     key = layer_key(context)
     layered_names = {*names, *(field.name for field in (key,) if field is not None)}
     needed = [name for name in context.schema.field_names if name in layered_names]
-    schema_ids = {file.schema_id for split in splits for file in split.files}
+    schema_ids = {file.schema_id for split in splits for file in split.files if _is_parquet(file)}
     schemas = _schemas_alike(context, names, schema_ids)
     layered_schemas = _schemas_alike(context, needed, schema_ids)
-    candidates = find_layers(context, splits, lambda file: file.schema_id in layered_schemas) if layers else ()
+    candidates = (
+        find_layers(context, splits, lambda file: _is_parquet(file) and file.schema_id in layered_schemas) if layers else ()
+    )
     types = [field.type for field in context.schema.partition_fields]
     # File names hold a UUID: they are unique in the table.
     plain_files = {
@@ -67,7 +71,8 @@ def set_plain_aside(
     for split in splits:
         directory = context.paths.bucket(decode_row(split.partition, types), split.bucket)
         deleted_from = {name for name, _ in split.deletions}
-        for file in (file for section in split.sections if not section.needs_merge for file in section.files):
+        alone = (file for section in split.sections if not section.needs_merge for file in section.files)
+        for file in filter(_is_parquet, alone):
             is_plain = not file.may_retract and file.schema_id in schemas and file.file_name not in deleted_from
             if is_plain and file.file_name not in plain_files:
                 path = f"{directory}/{file.file_name}"
@@ -83,6 +88,10 @@ def set_plain_aside(
     return SetAside(
         paths=tuple(plain.values()), layers=chosen_layers, splits=tuple(split for split in remaining if split is not None)
     )
+
+
+def _is_parquet(file: DataFileMeta) -> bool:
+    return file_format_of(file.file_name) == "parquet"
 
 
 def _without(split: Split, aside: Collection[str]) -> Split | None:

@@ -103,7 +103,7 @@ def _table_rows(session: Session, path: ObjectPath, table: Table, more: Details)
     yield "log.kafka.topic", "String", settings.topic if kafka else None
     if (watermark := read_unstored(stored, table.table_schema.field_names).watermark) is not None:
         yield "watermark", "Timestamp", newest_watermark(session.engine, table, watermark)
-    yield "file.format", "String", options.text(opt.FILE_FORMAT)
+    yield "file.format", "String", options.get(opt.FILE_FORMAT.key, opt.FILE_FORMAT.default)
     yield "bucket", "Integer", options.value(opt.BUCKET)
     yield "change-tracking", "Boolean", options.flag(opt.CHANGE_TRACKING)
     yield from more

@@ -174,6 +174,14 @@ def container_blocks(
         return header.schema.plain, blocks
 
 
+def container_outline(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> tuple[Schema, int]:
+    """The schema of a file's records, cleaned, and their number, without decoding them. Raises FormatError as :func:`read_blocks`
+    does for what it reads."""
+    with _own_errors(name):
+        header, frames = _open(data, name, limits, None)
+        return header.schema.plain, sum(count for count, _ in frames)
+
+
 @contextmanager
 def _own_errors(name: str) -> Iterator[None]:
     """Turns the errors of a damaged file, of fastavro and of pyarrow into FormatError."""

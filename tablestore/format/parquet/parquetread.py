@@ -56,8 +56,8 @@ class _Part:
     average_row_bytes: float = 0.0
 
 
-class DataFileReader:
-    """An open data file. Made by ``open_data_file``."""
+class ParquetFileReader:
+    """An open data file. Made by ``open_parquet_file``."""
 
     def __init__(
         self,
@@ -215,14 +215,14 @@ class DataFileReader:
         self._file.close(force=True)
 
 
-def open_data_file(
+def open_parquet_file(
     source: BinaryIO | pa.NativeFile | pa.Buffer | str,
     *,
     file_name: str,
     footer_digest: bytes | None = None,
     size: int | None = None,
     batch_bytes: int = BATCH_BYTES,
-) -> DataFileReader:
+) -> ParquetFileReader:
     """Open a data file for reading and check what can be checked before its pages are read. ``source`` is closed with the reader,
     or at once if this fails.
 
@@ -242,7 +242,7 @@ def open_data_file(
 
 def _opened(
     source: object, file: pa.NativeFile, *, file_name: str, footer_digest: bytes | None, size: int | None, batch_bytes: int
-) -> DataFileReader:
+) -> ParquetFileReader:
     found_size = file.size()
     if size is not None and found_size != size:
         raise FormatError(
@@ -272,7 +272,7 @@ def _opened(
     opened = pq.ParquetFile(
         file, metadata=metadata, page_checksum_verification=True, pre_buffer=fetch_ahead, buffer_size=stream, **limits
     )
-    return DataFileReader(
+    return ParquetFileReader(
         opened,
         file,
         file_name,

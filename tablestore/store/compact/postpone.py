@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tablestore import options as opt
 from tablestore.errors import NotFoundError, UnsupportedError
-from tablestore.format.manifest.avrorows import read_avro_rows
+from tablestore.format.datafiles.avrofile import read_avro_rows
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.parquet.parquetschema import KIND_COLUMN
 from tablestore.format.parquet.projection import Projection

@@ -22,8 +22,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tablestore.errors import FormatError, InvalidInputError
+from tablestore.format.datafiles.datafilereader import DataFileReader
 from tablestore.format.manifest.datafile import DataFileMeta
-from tablestore.format.parquet.parquetread import DataFileReader, RowGroup
+from tablestore.format.parquet.parquetread import RowGroup
 from tablestore.format.parquet.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
 from tablestore.format.parquet.projection import Projection
 from tablestore.lazy import lazy

@@ -20,9 +20,9 @@ import pyarrow as pa
 from tablestore.bounds import DEFAULT_BOUNDS, ReadBounds
 from tablestore.errors import NotFoundError
 from tablestore.format.binaryrow import decode_row
+from tablestore.format.datafiles.datafilereader import DataFileReader, open_data_file
 from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.format.manifest.manifestfile import ManifestEntry
-from tablestore.format.parquet.parquetread import DataFileReader, open_data_file
 from tablestore.format.parquet.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
 from tablestore.format.parquet.projection import Projection
 from tablestore.format.paths import index_path
@@ -255,7 +255,7 @@ class SplitReader:
         self, reader: DataFileReader, file: DataFileMeta, names: Sequence[str], system: tuple[str, ...], path: str
     ) -> Projection:
         """The projection of the columns of an open file to the system columns and then ``names``."""
-        written = self.schema if file.schema_id == self.schema.id else self.schema_of(file.schema_id)
+        written = self._written(file)
         fields: list[Field] = list(map(self.schema.field, names))
         return Projection(
             written.fields, fields, keep=system, file_names=reader.schema.names, where=f"{self.files.root_uri}/{path}"
@@ -270,10 +270,15 @@ class SplitReader:
         return open_data_file(
             source,
             file_name=file.file_name,
+            fields=lambda: self._written(file).fields,
             footer_digest=file.footer_digest,
             size=file.file_size,
             batch_bytes=self.bounds.batch_bytes,
         )
+
+    def _written(self, file: DataFileMeta) -> TableSchema:
+        """The schema that a file was written with."""
+        return self.schema if file.schema_id == self.schema.id else self.schema_of(file.schema_id)
 
     def with_partition(self, batch: pa.RecordBatch, partition: bytes) -> pa.RecordBatch:
         """The batch with the partition's values as columns, which replace columns of these names."""

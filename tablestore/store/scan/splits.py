@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tablestore.errors import UnsupportedError
+from tablestore.format.datafiles.datafilereader import check_readable
 from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.format.manifest.indexmanifest import DELETION_VECTORS, IndexEntry
 from tablestore.format.manifest.liveset import live_entries
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.manifest.manifestlist import ManifestFile
-from tablestore.format.paths import file_format_of
 from tablestore.format.snapshot import Snapshot
 from tablestore.format.stats import decode_stats
 from tablestore.lsm.keyorder import KeyOrder
@@ -238,13 +238,7 @@ def _sections(files: Sequence[DataFileMeta], schema: TableSchema, settings: Tabl
 
 def _readable(file: DataFileMeta) -> DataFileMeta:
     """Refuse what the engine would read wrong, by name."""
-    file_format = file_format_of(file.file_name)
-    if file_format != "parquet":
-        raise UnsupportedError(
-            f"data file {file.file_name} has format {file_format!r}; tablestore reads parquet: compact the table with the engine "
-            "that wrote it and file.format = parquet",
-            kind="file-format",
-        )
+    check_readable(file.file_name)
     if file.write_cols is not None:
         raise UnsupportedError(
             f"data file {file.file_name} holds only the columns {', '.join(file.write_cols)} (data evolution), which tablestore "

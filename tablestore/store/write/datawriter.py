@@ -19,7 +19,7 @@ from tablestore.errors import InvalidInputError, StorageError
 from tablestore.format.manifest.datafile import DataFileMeta, FileSource
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.parquet.parquetfile import DataFileWriter
-from tablestore.format.parquet.parquetread import open_data_file
+from tablestore.format.parquet.parquetread import open_parquet_file
 from tablestore.format.parquet.parquetschema import SEQUENCE_COLUMN, file_schema
 from tablestore.format.paths import data_file_name
 from tablestore.format.snapshot import Snapshot
@@ -274,7 +274,7 @@ def rewrite_with_sequence(
 def _read_own(files: FileStore, path: str, meta: DataFileMeta) -> Iterator[pa.RecordBatch]:
     source = files.open_input(path)
     try:
-        reader = open_data_file(source, file_name=meta.file_name, footer_digest=meta.footer_digest, size=meta.file_size)
+        reader = open_parquet_file(source, file_name=meta.file_name, footer_digest=meta.footer_digest, size=meta.file_size)
         yield from reader.read(None)
     finally:
         source.close()

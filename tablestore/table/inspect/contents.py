@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from tablestore.errors import FormatError
 from tablestore.format.bucket import bucket_of
+from tablestore.format.datafiles.datafilereader import READ_FORMATS
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.paths import file_format_of
 from tablestore.progress import Progress
@@ -42,8 +43,8 @@ def check_contents(
     misplaced = 0
     for number, (path, entry) in enumerate(entries.items()):
         show(findings.name("rows"), number, len(entries))
-        if file_format_of(entry.file.file_name) != "parquet":
-            # Another engine's postponed rows: only whether they are there can be said.
+        if file_format_of(entry.file.file_name) not in READ_FORMATS:
+            # Another engine's: only whether it is there can be said.
             continue
         with findings.noting("data", path, RESTORE):
             misplaced += _read(reader, path, entry, context, is_live=path in live)

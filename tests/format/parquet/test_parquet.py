@@ -11,7 +11,7 @@ import pytest
 
 from tablestore.errors import FormatError, InvalidInputError
 from tablestore.format.parquet.parquetfile import DataFileWriter, ParquetOptions, with_system_columns
-from tablestore.format.parquet.parquetread import open_data_file
+from tablestore.format.parquet.parquetread import open_parquet_file
 from tablestore.format.parquet.parquetschema import file_schema
 from tablestore.format.parquet.projection import Projection
 from tablestore.types.datatypes import ArrayType, AtomicType, Field, MapType, RowType, TypeRoot
@@ -74,7 +74,7 @@ def _write(schema: TableSchema, rows: pa.Table, *, thin=True, options=None, name
 
 
 def _open(data: bytes, footer, name=NAME):
-    return open_data_file(pa.py_buffer(data), file_name=name, footer_digest=footer.digest, size=footer.file_size)
+    return open_parquet_file(pa.py_buffer(data), file_name=name, footer_digest=footer.digest, size=footer.file_size)
 
 
 def _table(reader, columns=None) -> pa.Table:
@@ -179,7 +179,7 @@ def test_a_file_under_another_name_is_refused():
 def test_files_of_others_have_neither_name_nor_digest():
     sink = io.BytesIO()
     pq.write_table(pa.table({"a": [1, 2]}), sink)
-    reader = open_data_file(sink, file_name="x.parquet", footer_digest=None, size=None)
+    reader = open_parquet_file(sink, file_name="x.parquet", footer_digest=None, size=None)
     assert _table(reader).to_pydict() == {"a": [1, 2]}
 
 
@@ -216,7 +216,7 @@ def test_a_truncated_file_is_refused(size):
     schema = _schema({})
     sink, footer = _write(schema, _rows(schema, {}))
     with pytest.raises(FormatError, match="expected"):
-        open_data_file(pa.py_buffer(sink.getvalue()[:size]), file_name=NAME, footer_digest=footer.digest, size=None)
+        open_parquet_file(pa.py_buffer(sink.getvalue()[:size]), file_name=NAME, footer_digest=footer.digest, size=None)
 
 
 def test_old_columns_are_found_by_id_renamed_widened_added_and_dropped():
@@ -314,7 +314,7 @@ def test_columns_decoded_side_by_side_are_those_that_one_core_decodes(batch_byte
     sink, footer = _write(schema, _rows(schema, COLUMNS, 700), options=ParquetOptions(row_group_rows=100))
     data = pa.py_buffer(sink.getvalue())
     calls = _threads(monkeypatch)
-    reader = open_data_file(data, file_name=NAME, footer_digest=footer.digest, batch_bytes=batch_bytes)
+    reader = open_parquet_file(data, file_name=NAME, footer_digest=footer.digest, batch_bytes=batch_bytes)
     one_core = pa.Table.from_batches(list(reader.read()))
     assert calls and not any(calls)
     calls.clear()
@@ -330,7 +330,7 @@ def test_a_single_column_a_single_core_and_a_remote_file_are_decoded_in_a_row(tw
     calls = _threads(monkeypatch)
     local = _open(sink.getvalue(), footer)
     assert _table_of(local, ["id"]).num_rows == 5
-    remote = open_data_file(io.BytesIO(sink.getvalue()), file_name=NAME, footer_digest=footer.digest)
+    remote = open_parquet_file(io.BytesIO(sink.getvalue()), file_name=NAME, footer_digest=footer.digest)
     assert _table_of(remote, ["id", "int"]).num_rows == 5
     pa.set_cpu_count(1)
     assert _table_of(local, ["id", "int"]).num_rows == 5
@@ -361,7 +361,7 @@ def test_reading_holds_few_row_groups_however_many_there_are(remote, tmp_path):
         footer = writer.close()
     path = str(tmp_path / NAME)
     source = pa.PythonFile(io.BytesIO((tmp_path / NAME).read_bytes()), mode="r") if remote else pa.OSFile(path)
-    reader = open_data_file(source, file_name=NAME, footer_digest=footer.digest)
+    reader = open_parquet_file(source, file_name=NAME, footer_digest=footer.digest)
     before, most, rows = pa.total_allocated_bytes(), 0, 0
     for batch in reader.read(["n"]):
         rows += batch.num_rows

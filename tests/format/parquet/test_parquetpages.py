@@ -15,7 +15,7 @@ from tablestore.errors import FormatError, TablestoreError
 from tablestore.format.parquet.footer import TAIL_BYTES
 from tablestore.format.parquet.pages import check_pages, check_values, plain_page, read_header
 from tablestore.format.parquet.parquetfile import DataFileWriter, FileFooter, ParquetOptions, with_system_columns
-from tablestore.format.parquet.parquetread import open_data_file
+from tablestore.format.parquet.parquetread import open_parquet_file
 from tablestore.format.parquet.parquetschema import file_schema
 from tablestore.types.newschema import new_schema
 
@@ -58,7 +58,7 @@ def written(count: int, options: ParquetOptions) -> tuple[bytes, FileFooter]:
 
 
 def read(data: bytes, footer: FileFooter, *, pages: bool) -> pa.Table:
-    reader = open_data_file(pa.py_buffer(data), file_name="f", footer_digest=footer.digest, size=footer.file_size)
+    reader = open_parquet_file(pa.py_buffer(data), file_name="f", footer_digest=footer.digest, size=footer.file_size)
     if pages:
         assert reader.check_pages() > 0
     return pa.Table.from_batches(reader.read(), schema=reader.schema)
@@ -98,7 +98,7 @@ def test_the_checksums_of_the_pages_of_chosen_columns_are_checked_on_request() -
     group = pq.ParquetFile(io.BytesIO(data)).metadata.row_group(1)
     (column,) = (column for column in map(group.column, range(group.num_columns)) if column.path_in_schema == "few")
     _, page = read_header(data, column.dictionary_page_offset or column.data_page_offset)
-    reader = open_data_file(pa.py_buffer(flipped(data, page * 8 + 1)), file_name="f", footer_digest=footer.digest)
+    reader = open_parquet_file(pa.py_buffer(flipped(data, page * 8 + 1)), file_name="f", footer_digest=footer.digest)
     assert reader.check_pages() > reader.check_pages(["id", "n"], content=True) > 0
     with pytest.raises(FormatError, match=r"column few in row group 1 .* page 0 does not match its checksum"):
         reader.check_pages(["few"], content=True)

@@ -9,7 +9,7 @@ import pytest
 
 from tablestore.format.parquet.chunksizes import DecodedSizes
 from tablestore.format.parquet.parquetfile import DataFileWriter, ParquetOptions
-from tablestore.format.parquet.parquetread import open_data_file
+from tablestore.format.parquet.parquetread import open_parquet_file
 
 KIB, MIB = 1 << 10, 1 << 20
 SCHEMA = pa.schema(
@@ -47,7 +47,7 @@ def test_a_row_group_is_bounded_by_the_bytes_of_its_rows(width: int, rows: int) 
     groups = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
     assert max(groups) * (width + 12) <= 2 * MIB + width
     assert min(groups[:-1]) * (width + 12) >= MIB / 2, "nor are they many small ones"
-    reader = open_data_file(data, file_name="f", footer_digest=footer.digest)
+    reader = open_parquet_file(data, file_name="f", footer_digest=footer.digest)
     assert pa.Table.from_batches(reader.read()).equals(given.cast(reader.schema))
 
 
@@ -57,7 +57,7 @@ def test_a_batch_is_bounded_although_the_file_is_a_thousand_times_smaller(width:
     given = repeated(width, rows)
     data = foreign(given)
     assert data.size * 4 < given.nbytes
-    reader = open_data_file(data, file_name="f", batch_bytes=bound)
+    reader = open_parquet_file(data, file_name="f", batch_bytes=bound)
     start = pa.total_allocated_bytes()
     held = seen = 0
     for batch in reader.read():
@@ -71,7 +71,7 @@ def test_a_batch_is_bounded_although_the_file_is_a_thousand_times_smaller(width:
 
 def test_sizes_that_nobody_counted_are_felt_out() -> None:
     data = foreign(repeated(10_000, 1_600))
-    reader = open_data_file(data, file_name="f", batch_bytes=MIB)
+    reader = open_parquet_file(data, file_name="f", batch_bytes=MIB)
     reader._sizes = DecodedSizes(pq.read_metadata(pa.BufferReader(data)), lambda: b"")
     assert reader._sizes.of(0, ["v"], MIB).total_bytes is None
     batches = list(reader.read())
@@ -84,7 +84,7 @@ def test_lists_count_with_all_their_values() -> None:
     values = pa.array([[7] * 100_000] * 50, pa.list_(pa.int64()))
     data = foreign(pa.table({"v": values}))
     assert data.size < 100_000
-    reader = open_data_file(data, file_name="f", batch_bytes=2 * MIB)
+    reader = open_parquet_file(data, file_name="f", batch_bytes=2 * MIB)
     batches = list(reader.read())
     assert max(batch.nbytes for batch in batches) <= 2 * MIB
     assert sum(batch.num_rows for batch in batches) == 50
@@ -93,14 +93,14 @@ def test_lists_count_with_all_their_values() -> None:
 def test_row_groups_that_are_small_are_read_as_one_batch_and_large_ones_never() -> None:
     sink = pa.BufferOutputStream()
     pq.write_table(repeated(10_000, 1_000), sink, row_group_size=10)
-    sizes = [batch.nbytes for batch in open_data_file(sink.getvalue(), file_name="f", batch_bytes=MIB).read()]
+    sizes = [batch.nbytes for batch in open_parquet_file(sink.getvalue(), file_name="f", batch_bytes=MIB).read()]
     assert max(sizes) <= MIB
     assert len(sizes) <= 15
 
 
 def test_a_row_that_is_larger_than_the_bound_comes_alone() -> None:
     data = foreign(repeated(MIB, 5))
-    assert [batch.num_rows for batch in open_data_file(data, file_name="f", batch_bytes=1000).read()] == [1] * 5
+    assert [batch.num_rows for batch in open_parquet_file(data, file_name="f", batch_bytes=1000).read()] == [1] * 5
 
 
 def test_pages_of_wide_rows_are_not_a_thousand_rows_long() -> None:
@@ -110,7 +110,7 @@ def test_pages_of_wide_rows_are_not_a_thousand_rows_long() -> None:
     writer = DataFileWriter(sink, SCHEMA, file_name="f", options=ParquetOptions())
     writer.write(given)
     writer.close()
-    reader = open_data_file(pa.py_buffer(sink.getvalue()), file_name="f", batch_bytes=MIB)
+    reader = open_parquet_file(pa.py_buffer(sink.getvalue()), file_name="f", batch_bytes=MIB)
     start = pa.total_allocated_bytes()
     held = max(pa.total_allocated_bytes() - start for _ in reader.read())
     assert held <= 8 * MIB
@@ -122,7 +122,7 @@ def test_a_decoded_size_is_never_guessed_too_low(encoding: str) -> None:
     plain = {"use_dictionary": False, "column_encoding": {"v": encoding}}
     options = {"use_dictionary": True} if encoding == "RLE_DICTIONARY" else plain
     data = foreign(given.cast(pa.schema([("v", pa.string()), ("n", pa.int32())])), **options)
-    reader = open_data_file(data, file_name="f")
+    reader = open_parquet_file(data, file_name="f")
     size = reader._sizes.of(0, ["v", "n"], 1000)
     assert size.total_bytes is not None
     assert given.column("v").nbytes <= size.total_bytes <= 2 * given.column("v").nbytes

@@ -9,7 +9,7 @@ import pytest
 
 from tablestore.errors import FormatError, InvalidInputError
 from tablestore.format.parquet.parquetfile import ParquetOptions
-from tablestore.format.parquet.parquetread import DataFileReader
+from tablestore.format.parquet.parquetread import ParquetFileReader
 from tablestore.io.memory import MemoryFileStore
 from tablestore.store.scan.lookup import find_rows, match_sorted, sorted_keys
 from tablestore.store.scan.splitreader import SplitReader
@@ -132,14 +132,14 @@ def test_exactly_the_rows_of_the_keys_are_found_with_their_positions_and_values(
 class _Reads:
     def __init__(self, monkeypatch):
         self.calls, self.side_by_side = [], []
-        read = DataFileReader.read
+        read = ParquetFileReader.read
 
         def counted(reader, columns=None, row_groups=None, *, side_by_side=False):
             self.calls.append((tuple(columns), tuple(row_groups)))
             self.side_by_side.append(side_by_side)
             return read(reader, columns, row_groups, side_by_side=side_by_side)
 
-        monkeypatch.setattr(DataFileReader, "read", counted)
+        monkeypatch.setattr(ParquetFileReader, "read", counted)
 
 
 def _three_files(lab):

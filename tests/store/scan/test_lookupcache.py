@@ -9,7 +9,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.format.parquet.parquetfile import ParquetOptions
-from tablestore.format.parquet.parquetread import DataFileReader
+from tablestore.format.parquet.parquetread import ParquetFileReader
 from tablestore.io.memory import MemoryFileStore
 from tablestore.store.scan import lookupcache
 from tablestore.store.scan.lookup import find_rows, sorted_keys
@@ -159,8 +159,8 @@ def test_lookups_find_the_same_rows_with_and_without_a_cache(request, monkeypatc
     entries = context.manifests.live(context.snapshots.latest())
     cache = LookupCache(1 << 30)
     decoded = []
-    read = DataFileReader.read
-    monkeypatch.setattr(DataFileReader, "read", lambda *args, **named: decoded.append(1) or read(*args, **named))
+    read = ParquetFileReader.read
+    monkeypatch.setattr(ParquetFileReader, "read", lambda *args, **named: decoded.append(1) or read(*args, **named))
 
     def find(keys, kept):
         hits = find_rows(reader, entries[0].partition, 0, [e.file for e in entries], keys, columns, cache=kept)

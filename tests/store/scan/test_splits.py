@@ -323,7 +323,7 @@ def test_level_zero_is_not_seen_where_it_has_yet_to_be_folded(options: dict[str,
 @pytest.mark.parametrize(
     ("given", "kind"),
     [
-        ({"file_name": "f.orc"}, "file-format"),
+        ({"file_name": "f.csv"}, "file-format"),
         ({"write_cols": ("x",)}, "partial-columns"),
         ({"external_path": "s3://elsewhere/f.parquet"}, "external-path"),
     ],

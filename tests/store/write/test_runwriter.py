@@ -11,7 +11,7 @@ from tablestore.errors import InvalidInputError, StorageError
 from tablestore.format.binaryrow import decode_row
 from tablestore.format.manifest.datafile import FileSource
 from tablestore.format.parquet.footer import GROUP_BYTES_KEY
-from tablestore.format.parquet.parquetread import open_data_file
+from tablestore.format.parquet.parquetread import open_parquet_file
 from tablestore.format.parquet.parquetschema import file_schema
 from tablestore.format.stats import ColumnStats, decode_stats
 from tablestore.io.memory import MemoryFileStore
@@ -78,7 +78,7 @@ def test_a_file_is_described_exactly_from_pieces_of_it() -> None:
     stats = decode_stats(file.value_stats, [f.type for f in target.schema.fields])
     assert [s.null_count for s in stats] == [0, whole["v"].null_count, 0]
     assert (stats[1].min, stats[1].max) == (min(filter(None, whole["v"].to_pylist())), max(filter(None, whole["v"].to_pylist())))
-    found = open_data_file(
+    found = open_parquet_file(
         files.open_input(f"bucket-0/{file.file_name}"),
         file_name=file.file_name,
         footer_digest=file.footer_digest,

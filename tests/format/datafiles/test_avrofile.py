@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from tablestore.errors import FormatError, UnsupportedError
-from tablestore.format.manifest import avrorows
-from tablestore.format.manifest.avrorows import read_avro_rows
+from tablestore.format.datafiles import avrofile
+from tablestore.format.datafiles.avrofile import read_avro_rows
 from tablestore.types.datatypes import Field
 from tablestore.types.typestring import parse_type
 
@@ -106,7 +106,7 @@ def test_values_of_every_type_with_nulls_between(kind: Any, avro: Any, stored: l
 
 @pytest.mark.parametrize("codec", ["null", "deflate", "zstandard"])
 def test_rows_come_in_batches_and_in_order(codec: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(avrorows, "_BATCH_ROWS", 500)
+    monkeypatch.setattr(avrofile, "_BATCH_ROWS", 500)
     out = io.BytesIO()
     schema = {
         "type": "record",

@@ -1,0 +1,90 @@
+"""Opens data files for reading, by the format that their names say.
+
+data-….parquet    what tablestore writes (:mod:`tablestore.format.parquet.parquetread`)
+data-….orc        other engines' (:mod:`tablestore.format.datafiles.orcfile`)
+data-….avro       other engines' (:mod:`tablestore.format.datafiles.avrofile`)
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import BinaryIO, Protocol
+
+import pyarrow as pa
+
+from tablestore.bounds import BATCH_BYTES
+from tablestore.errors import UnsupportedError
+from tablestore.format.parquet.parquetread import RowGroup, open_parquet_file
+from tablestore.format.paths import file_format_of
+from tablestore.types.datatypes import Field
+
+READ_FORMATS = ("parquet", "orc", "avro")
+
+
+class DataFileReader(Protocol):
+    """An open data file. ``schema``: its columns, in their own types; ``row_count``: as the file itself says."""
+
+    schema: pa.Schema
+    row_count: int
+
+    @property
+    def row_groups(self) -> tuple[RowGroup, ...]:
+        """The parts that can be read alone; one for a format that does not say what its parts hold."""
+
+    def read(
+        self, columns: Sequence[str] | None = None, row_groups: Sequence[int] | None = None, *, side_by_side: bool = False
+    ) -> Iterator[pa.RecordBatch]:
+        """Batches of bounded rows and bytes, with the columns in the order asked for and the file's own Arrow types.
+
+        ``side_by_side``: columns may be decoded on several cores. Raises FormatError for what is damaged, UnsupportedError for
+        values that Arrow's reader of the format cannot hold.
+        """
+
+    def decoded_bytes(self, group: int, columns: Sequence[str], enough: int) -> int | None:
+        """The decoded size of these columns of a part, at most; None if unknown. ``enough``: more need not be exact."""
+
+    def check_pages(self, columns: Collection[str] | None = None, *, content: bool = False) -> int:
+        """Checks what reading alone does not; the number of pages that were looked at. Raises FormatError."""
+
+    def close(self) -> None:
+        """Closes the source."""
+
+
+def check_readable(file_name: str) -> None:
+    """Raises UnsupportedError for a data file in a format that is not read."""
+    file_format = file_format_of(file_name)
+    if file_format not in READ_FORMATS:
+        raise UnsupportedError(
+            f"data file {file_name} has format {file_format!r}; tablestore reads {', '.join(READ_FORMATS)}: compact the table with "
+            "the engine that wrote it and file.format = parquet",
+            kind="file-format",
+        )
+
+
+def open_data_file(
+    source: BinaryIO | pa.NativeFile,
+    *,
+    file_name: str,
+    fields: Callable[[], Sequence[Field]],
+    footer_digest: bytes | None = None,
+    size: int | None = None,
+    batch_bytes: int = BATCH_BYTES,
+) -> DataFileReader:
+    """Opens a data file, and checks what can be checked before its rows are read. ``source`` is closed with the reader, or at once
+    if this fails.
+
+    ``fields``: the columns of the table when the file was written, for formats that do not say enough of types. ``size``: the
+    bytes that the manifest says. Raises FormatError, and UnsupportedError for another format.
+    """
+    match file_format_of(file_name):
+        case "parquet":
+            return open_parquet_file(source, file_name=file_name, footer_digest=footer_digest, size=size, batch_bytes=batch_bytes)
+        case "orc":
+            from tablestore.format.datafiles.orcfile import OrcFileReader
+
+            return OrcFileReader(source, file_name=file_name, size=size, batch_bytes=batch_bytes)
+        case "avro":
+            from tablestore.format.datafiles.avrofile import AvroFileReader
+
+            return AvroFileReader(source, fields(), file_name=file_name, size=size, batch_bytes=batch_bytes)
+    source.close()
+    check_readable(file_name)
+    raise AssertionError("each format that is read has a reader")

@@ -1,0 +1,100 @@
+"""Reads ORC data files, which other engines write, through Arrow's reader.
+
+ORC has checksums nowhere: damage shows where what was read cannot be decoded, or has another number of rows. Arrow holds ORC's
+timestamps as nanoseconds, of the years 1677 to 2262; it says so where a file has others, and so does this reader.
+
+Memory: one stripe of the columns that are read, which writers bound by its encoded size (64 MiB by default).
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import BinaryIO
+
+import pyarrow as pa
+from pyarrow import orc
+
+from tablestore.bounds import BATCH_BYTES, BATCH_ROWS
+from tablestore.errors import FormatError, StorageError, TablestoreError, UnsupportedError
+from tablestore.format.parquet.parquetread import RowGroup
+from tablestore.types.rebatch import slices_of
+
+# With these, what went wrong is the file's content.
+_READ_ERRORS = (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError, IndexError, KeyError)
+
+
+class OrcFileReader:
+    """An open ORC file. Its parts are one: Arrow does not say how many rows a stripe has, nor its bounds."""
+
+    def __init__(
+        self, source: BinaryIO | pa.NativeFile, *, file_name: str, size: int | None = None, batch_bytes: int = BATCH_BYTES
+    ) -> None:
+        self._file_name, self._batch_bytes = file_name, batch_bytes
+        self._source = source if isinstance(source, pa.NativeFile) else pa.PythonFile(source, mode="r")
+        try:
+            file_size = self._source.size()
+            if size is not None and file_size != size:
+                raise FormatError(f"{file_name}: expected {size} bytes, found {file_size}; the file was cut or replaced")
+            self._file = orc.ORCFile(self._source)
+            self.schema: pa.Schema = self._file.schema
+            self.row_count: int = self._file.nrows
+        except BaseException as error:
+            self._source.close()
+            if isinstance(error, _READ_ERRORS) and not isinstance(error, TablestoreError):
+                raise self._unreadable(error) from error
+            raise
+
+    @property
+    def row_groups(self) -> tuple[RowGroup, ...]:
+        """All rows, without bounds."""
+        return (RowGroup(index=0, row_count=self.row_count, bounds={}),) if self.row_count else ()
+
+    def read(
+        self, columns: Sequence[str] | None = None, row_groups: Sequence[int] | None = None, *, side_by_side: bool = False
+    ) -> Iterator[pa.RecordBatch]:
+        """Reads as :meth:`DataFileReader.read`."""
+        names = self.schema.names if columns is None else list(columns)
+        if missing := [name for name in names if name not in self.schema.names]:
+            raise FormatError(
+                f"{self._file_name}: expected the columns {', '.join(missing)}, found only {', '.join(self.schema.names)}"
+            )
+        if not names or (row_groups is not None and not row_groups):
+            return
+        rows = 0
+        for stripe in range(self._file.nstripes):
+            batch = self._stripe(stripe, names)
+            rows += batch.num_rows
+            yield from slices_of(batch, max_rows=BATCH_ROWS, max_bytes=self._batch_bytes)
+        if rows != self.row_count:
+            raise FormatError(f"{self._file_name}: expected {self.row_count} rows, found {rows}; the file is damaged")
+
+    def _stripe(self, stripe: int, names: list[str]) -> pa.RecordBatch:
+        try:
+            # A name may hold a dot, which Arrow takes for a path into a nested column: so the ones that it gave are picked out.
+            return self._file.read_stripe(stripe, columns=names).select(names)
+        except _READ_ERRORS as error:
+            if isinstance(error, TablestoreError):
+                raise
+            if "out of range for nanosecond" in str(error):
+                raise UnsupportedError(
+                    f"{self._file_name} holds timestamps before the year 1678 or after 2262 ({error}), which Arrow's reader of ORC "
+                    "does not hold; leave the column out, or compact the table with the engine that wrote it and file.format = "
+                    "parquet",
+                    kind="file-format",
+                ) from error
+            raise self._unreadable(error) from error
+
+    def decoded_bytes(self, group: int, columns: Sequence[str], enough: int) -> int | None:
+        """None: it is not known before it is read."""
+        return None
+
+    def check_pages(self, columns: Collection[str] | None = None, *, content: bool = False) -> int:
+        """Nothing beside reading checks an ORC file: none."""
+        return 0
+
+    def close(self) -> None:
+        """Closes the source."""
+        self._source.close()
+
+    def _unreadable(self, error: BaseException) -> TablestoreError:
+        if isinstance(error, OSError) and error.errno is not None:
+            return StorageError(f"{self._file_name}: the store failed while the file was read: {error}")
+        return FormatError(f"{self._file_name}: expected a readable ORC file, found: {error}; restore it from a copy")
