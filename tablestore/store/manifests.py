@@ -425,8 +425,14 @@ class Manifests:
         return summarise_columns(entries, name, len(data), self._partition_types)
 
     def has_sidecar(self, manifest: ManifestFile) -> bool:
-        """True if a manifest has a sidecar, whole or not, or is too small for one."""
-        return _entry_count(manifest) < FEWEST_ENTRIES or self._files.exists(manifest_path(sidecar_name(manifest.file_name)))
+        """True if a manifest has a whole sidecar of this version, which is read for that, or is too small for one."""
+        name, count = manifest.file_name, _entry_count(manifest)
+        if count < FEWEST_ENTRIES:
+            return True
+        with suppress(FormatError, NotFoundError):
+            open_sidecar(self._files.read(manifest_path(sidecar_name(name))), name, count)
+            return True
+        return False
 
     def is_full(self, manifest: ManifestFile) -> bool:
         """True if a manifest holds about as much as one may, so that there is nothing to be won by merging it with others."""

@@ -104,16 +104,12 @@ class SidecarFile:
         self._bytes = 0
 
     def read(self, names: Sequence[str], groups: Places | None = None) -> pa.Table:
-        """Columns, of all groups of rows or of some. Raises FormatError for more bytes than they may take, and for entries that no
-        manifest may have: the manifest says what is wrong."""
+        """Columns, of all groups of rows or of some. Raises FormatError for more bytes than they may take."""
         self._check_size(names)
         chosen = range(len(self.group_ends)) if groups is None else groups.tolist()
         try:
             # Sidecars are read side by side already.
             table = self._file.read_row_groups(chosen, list(names), use_threads=False)
-            check_columns(table)
-        except IrregularBlocks as error:
-            raise FormatError("a sidecar has entries that no manifest may have") from error
         except (pa.ArrowException, OSError) as error:
             raise FormatError(f"{sidecar_name(self._manifest)}: {error}") from error
         return table.select(list(names))
@@ -136,6 +132,15 @@ class SidecarFile:
                 f"{sidecar_name(self._manifest)}: expected at most {self._most_bytes} bytes of columns, found {self._bytes}"
             )
         self._checked |= new
+
+
+def _checked(table: pa.Table) -> pa.Table:
+    """Returns the table. Raises FormatError for entries that no manifest may have: the manifest says what is wrong."""
+    try:
+        check_columns(table)
+    except IrregularBlocks as error:
+        raise FormatError("a sidecar has entries that no manifest may have") from error
+    return table
 
 
 def _leaves(schema: Any) -> list[str]:
@@ -180,7 +185,7 @@ class SidecarColumns(EntryColumns):
     @property
     def table(self) -> pa.Table:
         """All the columns. They do not stay."""
-        return self._rows(None)
+        return _checked(self._rows(None))
 
     @property
     def size_bytes(self) -> int:
@@ -213,7 +218,7 @@ class SidecarColumns(EntryColumns):
         with self._lock:
             held = {name: self._columns[name] for name in names if name in self._columns}
             missing = [name for name in names if name not in held]
-            read = self._open().read(missing) if missing else None
+            read = _checked(self._open().read(missing)) if missing else None
         columns = [held[name] if read is None or name in held else _as_one(read.column(name)) for name in names]
         return EntryColumns(pa.Table.from_arrays(columns, names=list(names)))
 
@@ -224,7 +229,8 @@ class SidecarColumns(EntryColumns):
         # What lies before each group, and before it among those that are read.
         sizes = np.diff(self._group_ends, prepend=0)
         before, before_read = self._group_ends - sizes, np.cumsum(sizes[groups]) - sizes[groups]
-        return EntryColumns(self._rows(groups).take(places_array(places - before[group_of] + before_read[read])))
+        # Only what is taken is looked at: names take longer to check than to read.
+        return EntryColumns(_checked(self._rows(groups).take(places_array(places - before[group_of] + before_read[read]))))
 
     def close(self) -> None:
         with self._lock:
@@ -236,7 +242,7 @@ class SidecarColumns(EntryColumns):
         return self._file
 
     def _read_columns(self, names: Sequence[str]) -> None:
-        table = self._open().read(names)
+        table = _checked(self._open().read(names))
         self._columns |= {name: _as_one(table.column(name)) for name in names}
 
     def _rows(self, groups: Places | None) -> pa.Table:
