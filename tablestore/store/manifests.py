@@ -90,7 +90,6 @@ _OBJECT_BYTES = 1_100
 _FEW_ENTRIES = 1_000
 # Enough to decode the blocks of many side by side; the bytes of so many are held at a time.
 _MANIFESTS_AT_A_TIME = 8
-_SIDE_BY_SIDE = 2
 # Behind the place of a manifest: its entries in another order.
 _OF_SIDECAR = " of its sidecar"
 # Lists of at most so many entries are folded once; one is looked for that lacks at most so many of the manifests.
@@ -237,8 +236,8 @@ class Manifests:
     def _of_large(self, manifests: Sequence[ManifestFile], value: Callable[[EntryColumns], T]) -> Iterator[tuple[str, T]]:
         """A value of the columns of each of these manifests, by its name: out of the cache, of its sidecar, or of itself."""
         missing = []
-        for manifest, values in zip(manifests, _side_by_side(lambda one: self._of_stored(one, value), manifests), strict=True):
-            if values:
+        for manifest in manifests:
+            if values := self._of_stored(manifest, value):
                 yield manifest.file_name, values[0]
             else:
                 missing.append(manifest)
@@ -503,17 +502,6 @@ class Manifests:
 
     def _describe(self, name: str) -> str:
         return f"{self._files.root_uri}/{manifest_path(name)}"
-
-
-def _side_by_side(function: Callable[[V], T], values: Sequence[V]) -> Iterator[T]:
-    """The results in order, of two at a time: most of their work is that of libraries, outside of Python."""
-    if len(values) < 2:
-        yield from map(function, values)
-        return
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
-        yield from pool.map(function, values)
 
 
 def _is_large(manifest: ManifestFile) -> bool:

@@ -108,7 +108,7 @@ class SidecarFile:
         self._check_size(names)
         chosen = range(len(self.group_ends)) if groups is None else groups.tolist()
         try:
-            # Sidecars are read side by side already.
+            # Threads would take more memory, and are hardly sooner.
             table = self._file.read_row_groups(chosen, list(names), use_threads=False)
         except (pa.ArrowException, OSError) as error:
             raise FormatError(f"{sidecar_name(self._manifest)}: {error}") from error
