@@ -22,8 +22,8 @@ from tablestore.types.datatypes import INTEGER_ROOTS, TEXT_ROOTS, AtomicType, Da
 from tablestore.types.filter.predicate import to_scalar
 
 _PLAIN_ROOTS = INTEGER_ROOTS | TEXT_ROOTS
-# Fewer keys are decoded as fast one by one.
-_FEWEST_AT_ONCE = 16
+FEWEST_AT_ONCE = 16
+"""Fewer keys are decoded as fast one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +44,14 @@ class KeyOrder:
         """The values of many keys, in order."""
         size = 4 + header_bytes(len(self.types)) + 8 * len(self.types)
         is_plain = all(isinstance(kind, AtomicType) and kind.root in INTEGER_ROOTS for kind in self.types)
-        if self.types and is_plain and len(keys) >= _FEWEST_AT_ONCE and all(len(key) == size and not key[4] for key in keys):
+        if self.types and is_plain and all(len(key) == size and not key[4] for key in keys):
             ends = pa.py_buffer(np.arange(len(keys) + 1, dtype=np.int32) * size)
             rows = pa.Array.from_buffers(pa.binary(), len(keys), [None, ends, pa.py_buffer(b"".join(keys))])
             columns = [row_field(rows, len(self.types), place, kind) for place, kind in enumerate(self.types)]
             # A null is a null or damage: the one is told from the other key by key.
             if not any(column.null_count for column in columns):
                 return list(zip(*([(1, value) for value in numbers_of(column).tolist()] for column in columns), strict=True))
-        return [self(key) for key in keys]
+        return list(map(self, keys))
 
     def overlap(self, one: DataFileMeta, other: DataFileMeta) -> bool:
         """True if the key ranges of two files meet. Without a key any two do: then the number orders whole files."""

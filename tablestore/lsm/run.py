@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tablestore.format.manifest.datafile import DataFileMeta
-from tablestore.lsm.keyorder import KeyOrder
+from tablestore.lsm.keyorder import FEWEST_AT_ONCE, KeyOrder
 
 KeyOf = Callable[[bytes], Any]
 """A serialised key as a value that sorts as the key does."""
@@ -76,7 +76,10 @@ def partition_intervals(files: Sequence[DataFileMeta], key_of: KeyOf) -> tuple[S
     A run of the result that is given first holds the file with the smallest key; runs say nothing about age.
     """
     ends = [key for file in files for key in (file.min_key, file.max_key)]
-    keys = key_of.of_all(ends) if isinstance(key_of, KeyOrder) else list(map(key_of, ends))
+    if len(ends) >= FEWEST_AT_ONCE and isinstance(key_of, KeyOrder):
+        keys = key_of.of_all(ends)
+    else:
+        keys = list(map(key_of, ends))
     bounded = list(zip(keys[::2], keys[1::2], files, strict=True))
     bounded.sort(key=lambda item: (item[0], item[1]))
     sections: list[Section] = []

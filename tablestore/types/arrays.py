@@ -76,7 +76,7 @@ NO = mask_array(np.zeros(1, np.bool_))[0]
 
 def is_true(array: pa.Array) -> Mask:
     """The mask of the values that are true, not false or null."""
-    return mask_of(array.fill_null(NO))
+    return np.array(np.from_dlpack(array.fill_null(NO).cast(pa.int8())), np.bool_)
 
 
 def one_chunk(column: pa.ChunkedArray) -> pa.Array:
