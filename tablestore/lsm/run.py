@@ -76,10 +76,7 @@ def partition_intervals(files: Sequence[DataFileMeta], key_of: KeyOf) -> tuple[S
     A run of the result that is given first holds the file with the smallest key; runs say nothing about age.
     """
     ends = [key for file in files for key in (file.min_key, file.max_key)]
-    if len(ends) >= FEWEST_AT_ONCE and isinstance(key_of, KeyOrder):
-        keys = key_of.of_all(ends)
-    else:
-        keys = list(map(key_of, ends))
+    keys = key_of.of_all(ends) if len(ends) >= FEWEST_AT_ONCE and isinstance(key_of, KeyOrder) else list(map(key_of, ends))
     bounded = list(zip(keys[::2], keys[1::2], files, strict=True))
     bounded.sort(key=lambda item: (item[0], item[1]))
     sections: list[Section] = []
