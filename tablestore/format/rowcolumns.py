@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from tablestore.errors import InvalidInputError
 from tablestore.format.binaryrow import INLINE_MARK, encode_row, header_bytes, is_wide_decimal, is_wide_timestamp
+from tablestore.types.arrays import mask_of
 from tablestore.types.datatypes import INTEGER_ROOTS, LENGTH_ROOTS, TIMESTAMP_ROOTS, AtomicType, DataType, TypeRoot
 
 _INLINE_VIEW_BYTES = 12
@@ -42,7 +43,8 @@ def literal_field(value: object, data_type: DataType) -> pa.Scalar | None:
         row = encode_row((value,), (data_type,))
     except InvalidInputError:
         return None
-    return row_field(pa.array([row], pa.binary()), 1, 0, data_type)[0]
+    offsets = pa.py_buffer(np.array([0, len(row)], np.int32))
+    return row_field(pa.Array.from_buffers(pa.binary(), 1, [None, offsets, pa.py_buffer(row)]), 1, 0, data_type)[0]
 
 
 def row_field(rows: pa.Array, arity: int, index: int, data_type: DataType) -> pa.Array:
@@ -95,13 +97,14 @@ def _pieces(rows: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64
     data = np.frombuffer(bytes(memoryview(data_buffer)[first:last] if data_buffer is not None else b"") + _PADDING, np.uint8)
     sizes = np.diff(offsets)
     if rows.null_count:
-        sizes = np.where(rows.is_null().to_numpy(zero_copy_only=False), -1, sizes)
+        sizes = np.where(mask_of(rows.is_null()), -1, sizes)
     return data, offsets[:-1] - first, sizes
 
 
 def _numbers(words: npt.NDArray[np.uint8], width: int, valid: npt.NDArray[np.bool_], count: int) -> pa.Array:
     values = np.ascontiguousarray(words[:, :width]).view(f"<i{width}").reshape(count).astype(np.int64)
-    return pa.array(values, mask=None if valid.all() else ~valid)
+    mask = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    return pa.Array.from_buffers(pa.int64(), count, [mask, pa.py_buffer(np.where(valid, values, 0))])
 
 
 def _texts(

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tablestore.format.manifest.datafile import DataFileMeta
+from tablestore.lsm.keyorder import FEWEST_AT_ONCE, KeyOrder
 
 KeyOf = Callable[[bytes], Any]
 """A serialised key as a value that sorts as the key does."""
@@ -74,7 +75,9 @@ def partition_intervals(files: Sequence[DataFileMeta], key_of: KeyOf) -> tuple[S
 
     A run of the result that is given first holds the file with the smallest key; runs say nothing about age.
     """
-    bounded = [(key_of(file.min_key), key_of(file.max_key), file) for file in files]
+    ends = [key for file in files for key in (file.min_key, file.max_key)]
+    keys = key_of.of_all(ends) if len(ends) >= FEWEST_AT_ONCE and isinstance(key_of, KeyOrder) else list(map(key_of, ends))
+    bounded = list(zip(keys[::2], keys[1::2], files, strict=True))
     bounded.sort(key=lambda item: (item[0], item[1]))
     sections: list[Section] = []
     pending: list[tuple[Any, Any, DataFileMeta]] = []
@@ -92,6 +95,8 @@ def partition_intervals(files: Sequence[DataFileMeta], key_of: KeyOf) -> tuple[S
 
 def _pack_runs(section: Sequence[tuple[Any, Any, DataFileMeta]]) -> Section:
     """Each file, by smallest key, joins the run that ends first if it starts behind it; else it opens a run."""
+    if len(section) == 1:
+        return Section(((section[0][2],),))
     runs: list[list[DataFileMeta]] = []
     ends: list[tuple[Any, int]] = []
     for smallest, largest, file in section:

@@ -49,9 +49,20 @@ class KeyBounds(ColumnBounds):
         place = self._places[name]
         if (stored := self._entries.bounds(_bounded_key(self._fields, place))) is not None:
             return stored
-        # The first and the last key are exact, but order all columns together: they bound the first one.
-        low, high = ("min_key", "max_key") if place == 0 else ("key_stats.min_values", "key_stats.max_values")
+        low, high = self._rows(place)
         return _fields(self._entries, low, high, len(self._fields), place, self._fields[place].type)
+
+    def columns(self, name: str) -> tuple[str, str]:
+        """The columns of the entries that the bounds of a column are read from."""
+        place = self._places[name]
+        stored = _bounded_key(self._fields, place)
+        low, high = stored.stored("low"), stored.stored("high")
+        return (low, high) if self._entries.stores(low) and self._entries.stores(high) else self._rows(place)
+
+    @staticmethod
+    def _rows(place: int) -> tuple[str, str]:
+        # The first and the last key are exact, but order all columns together: they bound the first one.
+        return ("min_key", "max_key") if place == 0 else ("key_stats.min_values", "key_stats.max_values")
 
 
 class ValueBounds(ColumnBounds):

@@ -19,12 +19,12 @@ from typing import Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from tablestore.errors import FormatError, NotFoundError, TablestoreError
 from tablestore.format.manifest.avro import CODEC
 from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.format.manifest.entrycolumns import (
+    NO_ENTRIES,
     EntryColumns,
     Places,
     StoredBounds,
@@ -33,7 +33,7 @@ from tablestore.format.manifest.entrycolumns import (
     encode_records,
 )
 from tablestore.format.manifest.indexmanifest import IndexEntry, decode_index_manifest, encode_index_manifest
-from tablestore.format.manifest.livecolumns import IDENTITY_COLUMNS, live_places
+from tablestore.format.manifest.livecolumns import Names, live_parts
 from tablestore.format.manifest.liveset import Fold, fold_entries, live_entries
 from tablestore.format.manifest.manifestfile import (
     EntryKind,
@@ -50,7 +50,14 @@ from tablestore.format.manifest.manifestlist import (
     summarise,
     summarise_columns,
 )
-from tablestore.format.manifest.sidecar import FEWEST_ENTRIES, SidecarColumns, encode_sidecar, open_sidecar, sidecar_name
+from tablestore.format.manifest.sidecar import (
+    FEWEST_ENTRIES,
+    SidecarColumns,
+    SidecarFile,
+    encode_sidecar,
+    open_sidecar,
+    sidecar_name,
+)
 from tablestore.format.paths import (
     MANIFEST_DIR,
     index_manifest_name,
@@ -83,9 +90,14 @@ _OBJECT_BYTES = 1_100
 _FEW_ENTRIES = 1_000
 # Enough to decode the blocks of many side by side; the bytes of so many are held at a time.
 _MANIFESTS_AT_A_TIME = 8
+# Behind the place of a manifest: its entries in another order.
+_OF_SIDECAR = " of its sidecar"
 # Lists of at most so many entries are folded once; one is looked for that lacks at most so many of the manifests.
 _MOST_FOLDED, _MOST_NEW = 2_000, 4
 _MOST_FOLDS, _MOST_ENTRIES = 128, 64_000
+
+# What entries store that come from a manifest itself.
+_NO_BOUNDS = EntryColumns(NO_ENTRIES)
 
 
 class _Cache(Generic[V]):
@@ -195,6 +207,18 @@ class Manifests:
 
         return self._each(manifests, kept, lambda entries: entries)
 
+    def whole(self, manifests: Sequence[ManifestFile]) -> Iterator[tuple[ManifestEntry, ...]]:
+        """The entries of each manifest, of large ones in the order of their sidecars where these are: it takes half of the time."""
+        for manifest in manifests:
+            place = self._describe(manifest.file_name)
+            entries = self._decoded.manifests.get(place)
+            if entries is None and _is_large(manifest):
+                entries = self._decoded.manifests.get(place + _OF_SIDECAR)
+                if entries is None:
+                    ((_, entries),) = self._of_large([manifest], lambda columns: EntryColumns(columns.table).entries())
+                    self._decoded.manifests.put(place + _OF_SIDECAR, entries)
+            yield self.read_manifest(manifest.file_name) if entries is None else entries
+
     def _each(
         self,
         manifests: Sequence[ManifestFile],
@@ -204,27 +228,41 @@ class Manifests:
         """A value of the entries of each manifest: of a large one by its columns, of a small one by its objects."""
         for start in range(0, len(manifests), _MANIFESTS_AT_A_TIME):
             some = manifests[start : start + _MANIFESTS_AT_A_TIME]
-            large = list(filter(_is_large, some))
-            columns_by_name = self._columns(large) if large else {}
+            values = dict(self._of_large(list(filter(_is_large, some)), of_columns))
             for manifest in some:
-                if (columns := columns_by_name.pop(manifest.file_name, None)) is None:
-                    yield of_entries(self.read_manifest(manifest.file_name))
-                else:
-                    yield self._of_columns(manifest, columns, of_columns)
+                name = manifest.file_name
+                yield values.pop(name) if name in values else of_entries(self.read_manifest(name))
 
-    def _of_columns(self, manifest: ManifestFile, columns: EntryColumns, value: Callable[[EntryColumns], T]) -> T:
-        try:
+    def _of_large(self, manifests: Sequence[ManifestFile], value: Callable[[EntryColumns], T]) -> Iterator[tuple[str, T]]:
+        """A value of the columns of each of these manifests, by its name: out of the cache, of its sidecar, or of itself."""
+        missing = []
+        for manifest in manifests:
+            if values := self._of_stored(manifest, value):
+                yield manifest.file_name, values[0]
+            else:
+                missing.append(manifest)
+        decoded = decode_manifests((self._describe(one.file_name), self._read(one.file_name)) for one in missing)
+        for manifest, columns in zip(missing, decoded, strict=True):
+            self._keep(columns, manifest)
             result = value(columns)
-        except TablestoreError:
-            if not isinstance(columns, SidecarColumns):
-                raise
-            # Its sidecar has gone since it was opened: what it has is read again, in the order of the manifest.
-            (columns,) = decode_manifests([(self._describe(manifest.file_name), self._read(manifest.file_name))])
-            result = value(columns)
-        # What it was asked for stays with it.
-        columns.close()
-        self._decoded.columns.put(self._describe(manifest.file_name), columns)
-        return result
+            self._decoded.columns.put(self._describe(manifest.file_name), columns)
+            yield manifest.file_name, result
+
+    def _of_stored(self, manifest: ManifestFile, value: Callable[[EntryColumns], T]) -> tuple[T, ...]:
+        """The value of columns that are in the cache or in a sidecar; none without these, or where they are damaged."""
+        place = self._describe(manifest.file_name)
+        # Whatever is wrong with a sidecar, or that it has gone since it was opened: the manifest says the same.
+        with suppress(TablestoreError):
+            columns = self._decoded.columns.get(place)
+            if columns is None and _entry_count(manifest) >= FEWEST_ENTRIES:
+                columns = SidecarColumns(partial(self._open_sidecar, manifest))
+            if columns is not None:
+                result = value(columns)
+                # What it was asked for stays with it.
+                columns.close()
+                self._decoded.columns.put(place, columns)
+                return (result,)
+        return ()
 
     def read_index(self, snapshot: Snapshot) -> tuple[IndexEntry, ...]:
         """The live index files of a snapshot."""
@@ -291,15 +329,36 @@ class Manifests:
         return self._decoded.folds.find(names, fold)
 
     def live_columns(self, snapshot: Snapshot | None, names: Sequence[str]) -> EntryColumns:
-        """The columns ``names`` of every live file of a snapshot, manifest by manifest. Memory: these columns, and of each
-        entry what identifies its file, about 150 bytes."""
+        """The columns ``names`` of every live file of a snapshot, in the order of the manifests. Memory: these columns, and 20
+        bytes of each entry."""
         manifests = () if snapshot is None else self.all_manifests(snapshot)
         if not any(map(_is_large, manifests)):
             return EntryColumns.of(self.live_of(manifests).values(), names)
-        columns = (*IDENTITY_COLUMNS, *(name for name in names if name not in IDENTITY_COLUMNS))
-        entries = EntryColumns.concat(list(self._selected(manifests, columns)))
-        places = live_places(entries, lambda repeated: self._entries_at(manifests, repeated))
-        return entries.select(names).take(places)
+        parts = self._live_parts(manifests, lambda _: names, lambda part: part.select(names))
+        places = np.concatenate([places for places, _ in parts])
+        entries = EntryColumns.concat([EntryColumns.of((), names), *(part for _, part in parts)])
+        # Those that were deleted and added again come last.
+        return entries if (places[1:] > places[:-1]).all() else entries.take(np.argsort(places))
+
+    def live_parts(self, snapshot: Snapshot | None, names: Names, value: Callable[[EntryColumns], T]) -> list[T]:
+        """A value of some columns of every live file of a snapshot, manifest by manifest, in no order. It may be computed twice,
+        and of no files. Memory: the columns of some manifests at a time, 20 bytes of each entry, and the values."""
+        manifests = () if snapshot is None else self.all_manifests(snapshot)
+        if not any(map(_is_large, manifests)):
+            return [value(EntryColumns.of(self.live_of(manifests).values(), names(_NO_BOUNDS)))]
+        return [part for _, part in self._live_parts(manifests, names, value)]
+
+    def _live_parts(
+        self, manifests: Sequence[ManifestFile], names: Names, value: Callable[[EntryColumns], T]
+    ) -> list[tuple[Places, T]]:
+        def read(wanted: Names) -> Iterator[EntryColumns]:
+            return self._each(
+                manifests,
+                lambda columns: columns.select(wanted(columns)),
+                lambda entries: EntryColumns.of(entries, wanted(_NO_BOUNDS)),
+            )
+
+        return live_parts(read, names, value, may_delete=any(manifest.num_deleted for manifest in manifests))
 
     def added_columns(self, manifest_list: str, names: Sequence[str]) -> EntryColumns:
         """The columns ``names`` of all files that the manifests of a list add. Memory: as :meth:`live_columns`."""
@@ -330,45 +389,7 @@ class Manifests:
         """The columns ``names`` of each manifest."""
         return self._each(manifests, lambda columns: columns.select(names), lambda entries: EntryColumns.of(entries, names))
 
-    def _entries_at(self, manifests: Sequence[ManifestFile], places: Places) -> list[ManifestEntry]:
-        """The entries at these places among those of all manifests."""
-        entries: list[ManifestEntry] = []
-        start = 0
-        for manifest in manifests:
-            end = start + _entry_count(manifest)
-            here = places[(places >= start) & (places < end)] - start
-            start = end
-            entries += self._entries_in(manifest, here) if len(here) else ()
-        return entries
-
-    def _entries_in(self, manifest: ManifestFile, places: Places) -> tuple[ManifestEntry, ...]:
-        return next(
-            self._each(
-                [manifest],
-                lambda columns: columns.take(places).entries(),
-                lambda entries: tuple(entries[place] for place in places),
-            )
-        )
-
-    def _columns(self, manifests: Sequence[ManifestFile]) -> dict[str, EntryColumns]:
-        """The columns of these manifests by name: out of the cache, of their sidecars, or of the manifests themselves."""
-        columns: dict[str, EntryColumns] = {}
-        for manifest in manifests:
-            name = manifest.file_name
-            if (cached := self._decoded.columns.get(self._describe(name))) is not None:
-                columns[name] = cached
-            elif _entry_count(manifest) >= FEWEST_ENTRIES:
-                # Whatever is wrong with it, the manifest says the same.
-                with suppress(TablestoreError):
-                    columns[name] = SidecarColumns(partial(self._open_sidecar, manifest))
-        missing = [manifest for manifest in manifests if manifest.file_name not in columns]
-        decoded = decode_manifests((self._describe(one.file_name), self._read(one.file_name)) for one in missing)
-        for manifest, entries in zip(missing, decoded, strict=True):
-            columns[manifest.file_name] = entries
-            self._keep(entries, manifest)
-        return columns
-
-    def _open_sidecar(self, manifest: ManifestFile) -> pq.ParquetFile:
+    def _open_sidecar(self, manifest: ManifestFile) -> SidecarFile:
         name, count = manifest.file_name, _entry_count(manifest)
         disk = self._decoded.disk
         if disk is not None and (kept := disk.get(self._describe(name))) is not None:
@@ -403,8 +424,14 @@ class Manifests:
         return summarise_columns(entries, name, len(data), self._partition_types)
 
     def has_sidecar(self, manifest: ManifestFile) -> bool:
-        """True if a manifest has a sidecar, whole or not, or is too small for one."""
-        return _entry_count(manifest) < FEWEST_ENTRIES or self._files.exists(manifest_path(sidecar_name(manifest.file_name)))
+        """True if a manifest has a whole sidecar of this version, which is read for that, or is too small for one."""
+        name, count = manifest.file_name, _entry_count(manifest)
+        if count < FEWEST_ENTRIES:
+            return True
+        with suppress(FormatError, NotFoundError):
+            open_sidecar(self._files.read(manifest_path(sidecar_name(name))), name, count)
+            return True
+        return False
 
     def is_full(self, manifest: ManifestFile) -> bool:
         """True if a manifest holds about as much as one may, so that there is nothing to be won by merging it with others."""

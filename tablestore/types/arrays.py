@@ -60,10 +60,23 @@ def numbers_of(array: pa.Array) -> npt.NDArray[np.int64]:
     return np.from_dlpack(array)  # type: ignore[return-value]
 
 
+def mask_of(array: pa.Array) -> Mask:
+    """The truth values of an array without nulls, copied. Like :func:`text_scalar` it loads no pandas."""
+    return np.array(np.from_dlpack(array.cast(pa.int8())), np.bool_)
+
+
+def mask_array(mask: Mask) -> pa.Array:
+    """A mask as Arrow has it. Like :func:`text_scalar` it needs no values of Python."""
+    return pa.Array.from_buffers(pa.bool_(), len(mask), [None, pa.py_buffer(np.packbits(mask, bitorder="little"))])
+
+
+NO = mask_array(np.zeros(1, np.bool_))[0]
+"""False, as Arrow has it."""
+
+
 def is_true(array: pa.Array) -> Mask:
     """The mask of the values that are true, not false or null."""
-    mask: Mask = array.fill_null(False).to_numpy(zero_copy_only=False)
-    return mask
+    return np.array(np.from_dlpack(array.fill_null(NO).cast(pa.int8())), np.bool_)
 
 
 def one_chunk(column: pa.ChunkedArray) -> pa.Array:

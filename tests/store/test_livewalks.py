@@ -12,6 +12,7 @@ import pytest
 from tablestore.errors import ConflictError
 from tablestore.format.binaryrow import decode_row
 from tablestore.format.manifest.entrycolumns import ENTRY_SCHEMA
+from tablestore.format.manifest.liveset import live_entries
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.io.memory import MemoryFileStore
 from tablestore.store import manifests as manifests_module
@@ -112,6 +113,39 @@ def test_lives(keyed: bool, seed: int) -> None:
     assert Holdings(lab.files).missing() == {}
     assert Holdings(lab.files).unheld() == set()
     check(lab.open(), rng)
+
+
+@pytest.mark.parametrize("keyed", [True, False])
+@pytest.mark.parametrize("seed", range(2))
+def test_lives_with_sidecars(keyed: bool, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same files are found in them, in an order of their own, and the same plans, counts and sums are made of them."""
+    monkeypatch.setattr(manifests_module, "FEWEST_ENTRIES", 2)
+    rng, clock = random.Random(seed), ManualClock()
+    lab = Lab(
+        MemoryFileStore(f"sidecars-{keyed}-{seed}", clock=clock),
+        keyed=keyed,
+        schema=COLUMNS,
+        primary_key=("day", "id"),
+        partition_by=("day",),
+        options={"write-only": "true", "bucket": "2" if keyed else "-1", "manifest.merge-min-count": str(rng.choice([2, 30]))},
+        clock=clock,
+    )
+    names = iter(range(100))
+    write(lab.open(), rng, names)
+    opened = []
+    read = manifests_module.open_sidecar
+    monkeypatch.setattr(manifests_module, "open_sidecar", lambda *given: opened.append(given) or read(*given))
+    for _ in range(STEPS):
+        rng.choice((write, write, overwrite, compact, delete, rollback))(lab.open(), rng, names)
+        table = lab.open()
+        manifests, latest = table.context.manifests, table.context.snapshots.latest()
+        live = live_entries(map(manifests.read_manifest, (one.file_name for one in manifests.all_manifests(latest)))).values()
+        assert sorted(manifests.live_columns(latest, ENTRY_SCHEMA.names).entries(), key=repr) == sorted(live, key=repr)
+        assert sorted(file.file_name for file in table.scan().plan.files) == sorted(entry.file.file_name for entry in live)
+        assert table.scan().count() == table.scan().to_arrow().num_rows
+        counted = table.partitions().column("file_count").to_pylist()
+        assert counted == [len(entries) for entries in grouped(list(live), lambda entry: entry.partition)]
+    assert opened
 
 
 def check(table: Table, rng: random.Random) -> None:

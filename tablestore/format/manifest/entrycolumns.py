@@ -25,6 +25,7 @@ from tablestore.format.limits import DEFAULT_LIMITS, Limits
 from tablestore.format.manifest.avro import BLOCK_RECORDS, CODEC, Schema, container_blocks, write_blocks
 from tablestore.format.manifest.blockcolumns import RECORD, IrregularBlocks, Path, decode_columns
 from tablestore.format.manifest.datafile import FILE_RECORD, DataFileMeta
+from tablestore.format.manifest.derivedcolumns import DERIVED_COLUMNS
 from tablestore.format.manifest.manifestfile import (
     MANIFEST_SCHEMA,
     MANIFEST_VERSION,
@@ -53,6 +54,7 @@ _STATS_PARTS = (
 # Blocks that are decoded together are at most so long: more side by side is not faster.
 _GROUP_BYTES = 48 << 20
 _LONGEST_NAME = 1024
+_SHORTEST_ROW = 12
 # Of manifests that are only written to be decoded.
 _ANY_NONCE = bytes(range(1, 17))
 # With fewer blocks side by side, record by record is faster.
@@ -81,6 +83,8 @@ _COLUMNS: tuple[tuple[str, Path, pa.DataType], ...] = (
 )
 ENTRY_SCHEMA = pa.schema([pa.field(name, type_) for name, _, type_ in _COLUMNS])
 """The columns of entries."""
+NO_ENTRIES = pa.Table.from_arrays([pa.nulls(0, type_) for _, _, type_ in _COLUMNS], schema=ENTRY_SCHEMA)
+"""A table of no entries. Unlike ``empty_table`` it loads no pandas."""
 _REQUIRED = ("kind", "partition", "bucket", "total_buckets", *(c.attribute for c in FILE_RECORD.columns if not c.optional))
 _FILE_ATTRIBUTES = tuple(column.attribute for column in FILE_RECORD.columns)
 
@@ -106,7 +110,7 @@ StoredBounds = Mapping[BoundedColumn, Bounds]
 
 
 class EntryColumns:
-    """Entries of manifests as columns of :data:`ENTRY_SCHEMA`, some or all of them."""
+    """Entries of manifests as columns of :data:`ENTRY_SCHEMA`, some or all of them, and those that are derived of them."""
 
     def __init__(self, table: pa.Table) -> None:
         self.table = table
@@ -115,9 +119,11 @@ class EntryColumns:
     def of(cls, entries: Iterable[ManifestEntry], names: Sequence[str] | None = None) -> "EntryColumns":
         """The columns ``names`` (all) of entries that are there as objects."""
         entries = tuple(entries)
-        schema = ENTRY_SCHEMA if names is None else pa.schema([ENTRY_SCHEMA.field(name) for name in names])
-        arrays = [pa.array([_value_of(entry, f.name) for entry in entries], _plain(f.type)).cast(f.type) for f in schema]
-        return cls(pa.table(arrays, schema))
+        stored = ENTRY_SCHEMA.names if names is None else _stored_names(names)
+        schema = pa.schema([ENTRY_SCHEMA.field(name) for name in stored])
+        arrays = [_array([_value_of(entry, f.name) for entry in entries], _plain(f.type)).cast(f.type) for f in schema]
+        columns = cls(pa.table(arrays, schema))
+        return columns if names is None else columns.select(names)
 
     @classmethod
     def concat(cls, parts: Sequence["EntryColumns"]) -> "EntryColumns":
@@ -134,12 +140,20 @@ class EntryColumns:
 
     def column(self, name: str) -> pa.Array:
         """One column, as one array."""
+        if name in DERIVED_COLUMNS and name not in self.table.column_names:
+            derived = DERIVED_COLUMNS[name]
+            return derived.compute(*map(self.column, derived.of))
         column = self.table.column(name)
         return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
+    def stores(self, name: str) -> bool:
+        """True if a column is there as it is, also one of bounds."""
+        return name in self.table.column_names
+
     def bounds(self, column: BoundedColumn) -> Bounds | None:
         """The bounds of a column, where they are stored beside the entries; None: they have to be read from the rows of bounds."""
-        return None
+        low, high = column.stored("low"), column.stored("high")
+        return (self.column(low), self.column(high)) if self.stores(low) and self.stores(high) else None
 
     def numbers(self, name: str) -> npt.NDArray[np.int64]:
         """One column of numbers, none of which is null."""
@@ -147,7 +161,9 @@ class EntryColumns:
 
     def select(self, names: Sequence[str]) -> "EntryColumns":
         """The columns ``names`` only."""
-        return EntryColumns(self.table.select(list(names)))
+        if self.table.column_names == list(names):
+            return self
+        return EntryColumns(pa.Table.from_arrays([self.column(name) for name in names], names=list(names)))
 
     def take(self, places: Places) -> "EntryColumns":
         """The entries at ``places``, in that order."""
@@ -181,11 +197,13 @@ class EntryColumns:
         codes = np.zeros(len(self), np.int64)
         for name in names:
             column = self.column(name)
-            numbers = _ranks(column) if pa.types.is_dictionary(column.type) else np.unique(column, return_inverse=True)[1]
+            numbers = (
+                _ranks(column) if pa.types.is_dictionary(column.type) else np.unique(self.numbers(name), return_inverse=True)[1]
+            )
             # Dense after each column, so that it cannot overflow.
             codes = np.unique(codes * (int(numbers.max(initial=0)) + 1) + numbers, return_inverse=True)[1]
         first = np.unique(codes, return_index=True)[1]
-        values = [self.column(name).take(pa.array(first)).to_pylist() for name in names]
+        values = [self.column(name).take(places_array(first)).to_pylist() for name in names]
         return list(zip(*values, strict=True)), codes
 
     def entries(self) -> tuple[ManifestEntry, ...]:
@@ -349,43 +367,74 @@ def check_columns(table: pa.Table) -> None:
         raise IrregularBlocks
     at_least = {"bucket": -2, "file_size": 0, "row_count": 0, "level": 0, "schema_id": 0}
     possible: Sequence[tuple[tuple[str, ...], Callable[..., Any]]] = (
-        (("kind",), lambda kinds: pc.is_in(kinds, pa.array([int(kind) for kind in EntryKind], pa.int8()))),
-        (("partition",), lambda rows: pc.greater_equal(pc.binary_length(_distinct(rows)), 12)),
-        *(((name,), partial(_at_least, least)) for name, least in at_least.items()),
-        (("min_sequence_number", "max_sequence_number"), pc.less_equal),
-        *(((name,), lambda keys: pc.greater_equal(pc.binary_length(keys), 12)) for name in ("min_key", "max_key")),
-        (("file_name",), _plain_names),
-        (("extra_files",), lambda names: _plain_names(pc.list_flatten(names))),
+        (("kind",), lambda kinds: _are_between(kinds, 0, max(EntryKind))),
+        (("partition",), lambda rows: _are_long(_distinct(rows))),
+        *(((name,), partial(_are_between, least=least)) for name, least in at_least.items()),
+        (("min_sequence_number", "max_sequence_number"), lambda least, most: _are_true(pc.less_equal(least, most))),
+        *(((name,), _are_long) for name in ("min_key", "max_key")),
+        (("file_name",), _are_plain_names),
+        (("extra_files",), lambda names: _are_plain_names(pc.list_flatten(names))),
     )
     for names, condition in possible:
-        if not {*names} <= {*table.column_names}:
-            continue
-        if pc.all(condition(*map(table.column, names)), skip_nulls=False, min_count=0).as_py() is not True:
+        if {*names} <= {*table.column_names} and not condition(*map(table.column, names)):
             raise IrregularBlocks
 
 
-def _at_least(least: int, numbers: Any) -> Any:
-    return pc.greater_equal(numbers, least)
+def _are_between(values: Any, least: int, most: int | None = None) -> bool:
+    lowest, highest = pc.min_max(values).values()
+    known = not values.null_count and len(values) > 0
+    return not len(values) or (known and lowest.as_py() >= least and (most is None or highest.as_py() <= most))
+
+
+def _are_long(rows: Any) -> bool:
+    """True if all serialised rows have a header and a field."""
+    return _are_between(pc.binary_length(rows), _SHORTEST_ROW)
+
+
+def _are_true(values: Any) -> bool:
+    return pc.all(values, skip_nulls=False, min_count=0).as_py() is True
 
 
 def _distinct(partitions: pa.ChunkedArray) -> pa.Array:
     return partitions.unify_dictionaries().combine_chunks().dictionary
 
 
-def _plain_names(names: Any) -> Any:
-    """True where a name is one plain path segment. Any other is left to :func:`decode_manifest`."""
+def _are_plain_names(names: Any) -> bool:
+    """True if each name is one plain path segment. Any other is left to :func:`decode_manifest`."""
     # A NUL, a slash or a backslash anywhere, no name, or one of dots alone.
-    odd = pc.match_substring_regex(names, r"[/\\\x00]|^\.*$")
-    return pc.and_(pc.invert(odd), pc.less_equal(pc.binary_length(names), _LONGEST_NAME))
+    is_odd = pc.match_substring_regex(names, r"[/\\\x00]|^\.*$")
+    return _are_true(pc.invert(is_odd)) and _are_between(pc.binary_length(names), 0, _LONGEST_NAME)
 
 
 def _ranks(partitions: pa.DictionaryArray) -> Places:
     """The rank of each entry's partition among them all."""
-    order = pc.sort_indices(partitions.dictionary).to_numpy()
+    order = numbers_of(pc.sort_indices(partitions.dictionary))
     ranks = np.empty(len(order), np.int64)
     ranks[order] = np.arange(len(order))
-    ranked: Places = ranks[partitions.indices.to_numpy()]
+    ranked: Places = ranks[numbers_of(partitions.indices)]
     return ranked
+
+
+def _array(values: Sequence[Any], data_type: pa.DataType) -> pa.Array:
+    """An array of values of Python. Numbers and texts are laid out here: ``pa.array`` loads pandas."""
+    if values.count(None) == len(values):
+        return pa.nulls(len(values), data_type)
+    if pa.types.is_nested(data_type):
+        return pa.array(values, data_type)
+    is_known = np.array([value is not None for value in values], np.bool_)
+    mask = None if is_known.all() else pa.py_buffer(np.packbits(is_known, bitorder="little"))
+    if pa.types.is_integer(data_type):
+        numbers = np.array([value or 0 for value in values], f"int{data_type.bit_width}")
+        return pa.Array.from_buffers(data_type, len(values), [mask, pa.py_buffer(numbers)])
+    texts = [value.encode() if isinstance(value, str) else value or b"" for value in values]
+    ends = np.cumsum([0, *map(len, texts)]).astype(np.int32)
+    return pa.Array.from_buffers(data_type, len(values), [mask, pa.py_buffer(ends), pa.py_buffer(b"".join(texts))])
+
+
+def _stored_names(names: Sequence[str]) -> list[str]:
+    """The columns that ``names`` are or are derived of, each once."""
+    parts = (DERIVED_COLUMNS[name].of if name in DERIVED_COLUMNS else (name,) for name in names)
+    return list(dict.fromkeys(stored for part in parts for stored in part))
 
 
 def _plain(data_type: pa.DataType) -> pa.DataType:

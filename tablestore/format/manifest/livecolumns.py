@@ -1,19 +1,22 @@
 """Folds the columns of manifests into the entries that are live, as :mod:`tablestore.format.manifest.liveset` folds objects.
 
-Most file names occur once: such an ADD is live, such a DELETE is a tombstone. Only entries whose names occur again are put in
-order of their identity, where each is compared with its neighbours.
+Most file names occur once: such an ADD is live, such a DELETE is a tombstone. Names are told apart by their hashes
+(:mod:`tablestore.format.manifest.derivedcolumns`). Only entries whose hashes occur again are put in order of their identity, where
+each is compared with its neighbours. Where the manifests delete nothing, and no hash occurs again, one walk over them is enough.
 
-Memory: the names of all entries, and 40 bytes for each of them.
+Memory: 20 bytes of each entry, and what identifies those whose hashes occur again.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.format.manifest.entrycolumns import EntryColumns, Places
+from tablestore.format.manifest.derivedcolumns import NAME_HASH
+from tablestore.format.manifest.entrycolumns import ENTRY_SCHEMA, EntryColumns, Places
 from tablestore.format.manifest.liveset import live_entries
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 
@@ -23,6 +26,75 @@ IDENTITY_COLUMNS = ("kind", "partition", "bucket", "level", "file_name", "extra_
 # No file name has one.
 _SEPARATOR = "/"
 Repeated = Callable[[Places], Sequence[ManifestEntry]]
+T = TypeVar("T")
+Names = Callable[[EntryColumns], Sequence[str]]
+"""The columns that are wanted of entries, by what they store."""
+Read = Callable[[Names], Iterator[EntryColumns]]
+"""Reads columns of the entries of each manifest, in the order of the list. In a manifest it may be another one each time."""
+
+
+def live_parts(read: Read, names: Names, value: Callable[[EntryColumns], T], *, may_delete: bool) -> list[tuple[Places, T]]:
+    """A value of the columns ``names`` of the live entries of each manifest, and the places of these among all entries. Files whose
+    hashes occur again are a part of their own. Raises FormatError if an identity is added twice."""
+    if not may_delete and (at_once := _if_nothing_repeats(read, names, value)) is not None:
+        return at_once
+    repeated = _repeated(np.concatenate([part.numbers(NAME_HASH) for part in read(lambda _: (NAME_HASH,))]))
+    parts: list[tuple[Places, T]] = []
+    again: list[tuple[Places, EntryColumns]] = []
+    start = 0
+    for columns in read(_beside(IDENTITY_COLUMNS, names)):
+        is_again = _is_among(columns.numbers(NAME_HASH), repeated)
+        once = np.flatnonzero(~is_again & (columns.numbers("kind") == EntryKind.ADD))
+        parts.append((start + once, value(columns.take(once))))
+        if is_again.any():
+            at = np.flatnonzero(is_again)
+            again.append((start + at, columns.take(at)))
+        start += len(columns)
+    if again:
+        together = EntryColumns.concat([columns.select((*IDENTITY_COLUMNS, NAME_HASH)) for _, columns in again])
+        live = live_places(together, lambda places: _entries(read, together.numbers(NAME_HASH)[places]))
+        start = 0
+        for places, columns in again:
+            here = live[(live >= start) & (live < start + len(columns))] - start
+            parts.append((places[here], value(columns.take(here))))
+            start += len(columns)
+    return parts
+
+
+def _if_nothing_repeats(read: Read, names: Names, value: Callable[[EntryColumns], T]) -> list[tuple[Places, T]] | None:
+    """The parts if all entries are ADDs of different hashes."""
+    parts, hashes, start = [], [], 0
+    for columns in read(_beside(("kind",), names)):
+        if (columns.numbers("kind") != EntryKind.ADD).any():
+            return None
+        hashes.append(columns.numbers(NAME_HASH))
+        parts.append((np.arange(start, start + len(columns)), value(columns)))
+        start += len(columns)
+    return None if len(_repeated(np.concatenate(hashes))) else parts
+
+
+def _beside(more: Sequence[str], names: Names) -> Names:
+    return lambda columns: tuple(dict.fromkeys((NAME_HASH, *more, *names(columns))))
+
+
+def _repeated(hashes: Places) -> Places:
+    """The hashes that occur more than once, in order."""
+    ordered = np.sort(hashes)
+    return np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+
+
+def _is_among(hashes: Places, repeated: Places) -> npt.NDArray[np.bool_]:
+    if not len(repeated):
+        return np.zeros(len(hashes), np.bool_)
+    mask: npt.NDArray[np.bool_] = repeated[np.minimum(np.searchsorted(repeated, hashes), len(repeated) - 1)] == hashes
+    return mask
+
+
+def _entries(read: Read, hashes: Places) -> list[ManifestEntry]:
+    """The entries of some hashes as objects."""
+    wanted = np.unique(hashes)
+    parts = read(lambda _: (*ENTRY_SCHEMA.names, NAME_HASH))
+    return [e for part in parts for e in part.take(np.flatnonzero(_is_among(part.numbers(NAME_HASH), wanted))).entries()]
 
 
 def live_places(entries: EntryColumns, repeated: Repeated, *, whole: bool = True) -> Places:

@@ -7,18 +7,20 @@ A sidecar is a cache without authority. Whoever finds none, or one that is damag
 seal is a SHA-256 over the manifest's name and the whole file. It lies between the last page and the footer, where Parquet leaves
 room, so any reader of Parquet reads the file:
 
-    pages | "TSCOLS1" + NUL (8 bytes) | SHA-256 (32 bytes) | footer | length of the footer | "PAR1"
+    pages | "TSCOLS2" + NUL (8 bytes) | SHA-256 (32 bytes) | footer | length of the footer | "PAR1"
 
-Beside :data:`ENTRY_SCHEMA` it has the bounds of columns, one low and one high of each entry, null where unknown: comparing these
-needs no row of bounds. A bound is named after its column and the type that it was read as (see :class:`BoundedColumn`).
+Beside :data:`ENTRY_SCHEMA` it has columns that are derived of these, and the bounds of columns, one low and one high of each entry,
+null where unknown: comparing these needs no row of bounds. A bound is named after its column and the type that it was read as (see
+:class:`BoundedColumn`).
 
-Memory: a sidecar is opened whole (about 70 bytes an entry); of its columns those that were asked for stay.
+Memory: a sidecar is opened whole (about 80 bytes an entry); of its columns those that were asked for stay.
 """
 
 import hashlib
 import io
 from collections.abc import Callable, Sequence
 from threading import RLock
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,8 +30,10 @@ import pyarrow.parquet as pq
 from tablestore.errors import FormatError
 from tablestore.format.limits import DEFAULT_LIMITS, Limits
 from tablestore.format.manifest.blockcolumns import IrregularBlocks
+from tablestore.format.manifest.derivedcolumns import DERIVED_COLUMNS
 from tablestore.format.manifest.entrycolumns import (
     ENTRY_SCHEMA,
+    NO_ENTRIES,
     BoundedColumn,
     Bounds,
     EntryColumns,
@@ -44,7 +48,7 @@ SIDECAR_PREFIX = "columns-"
 FEWEST_ENTRIES = 2_000
 """Manifests of fewer entries have no sidecar: they are read as fast without."""
 
-_MAGIC = b"TSCOLS1\0"
+_MAGIC = b"TSCOLS2\0"
 _TAIL = b"PAR1"
 _LENGTH_BYTES = 4
 _SEAL_BYTES = len(_MAGIC) + hashlib.sha256().digest_size
@@ -53,6 +57,7 @@ _ROWS_OF_A_GROUP = 2_048
 _PLAIN = frozenset({"PLAIN", "RLE", "BIT_PACKED"})
 # Asked for by every plan, and read together.
 _HEADS = ("kind", "partition")
+_SCHEMA = pa.schema([*ENTRY_SCHEMA, *(pa.field(name, column.type) for name, column in DERIVED_COLUMNS.items())])
 
 
 def sidecar_name(manifest: str) -> str:
@@ -71,7 +76,7 @@ def encode_sidecar(entries: EntryColumns, manifest: str, bounds: StoredBounds) -
     if _has_a_file_twice(entries):
         # It is deleted and added again.
         return None
-    table = entries.table
+    table = entries.select(_SCHEMA.names).table
     for column, (low, high) in bounds.items():
         table = table.append_column(column.stored("low"), low).append_column(column.stored("high"), high)
     sink = io.BytesIO()
@@ -86,18 +91,75 @@ def encode_sidecar(entries: EntryColumns, manifest: str, bounds: StoredBounds) -
     return _sealed(sink.getvalue(), manifest)
 
 
-def open_sidecar(data: bytes, manifest: str, count: int, limits: Limits = DEFAULT_LIMITS) -> pq.ParquetFile:
-    """The Parquet file of a sidecar. Raises FormatError unless it was written for ``manifest``, of so many entries, and takes no
-    more memory than ``limits`` allow."""
+class SidecarFile:
+    """The Parquet file of a sidecar, whose columns may take ``most_bytes``."""
+
+    def __init__(self, file: pq.ParquetFile, manifest: str, most_bytes: int) -> None:
+        self._file, self._manifest, self._most_bytes = file, manifest, most_bytes
+        self.names: list[str] = file.schema_arrow.names
+        metadata = file.metadata
+        self.rows: int = metadata.num_rows
+        self.group_ends: Places = np.cumsum([metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)])
+        self._checked: set[str] = set()
+        self._bytes = 0
+
+    def read(self, names: Sequence[str], groups: Places | None = None) -> pa.Table:
+        """Columns, of all groups of rows or of some. Raises FormatError for more bytes than they may take."""
+        self._check_size(names)
+        chosen = range(len(self.group_ends)) if groups is None else groups.tolist()
+        try:
+            # Threads would take more memory, and are hardly sooner.
+            table = self._file.read_row_groups(chosen, list(names), use_threads=False)
+        except (pa.ArrowException, OSError) as error:
+            raise FormatError(f"{sidecar_name(self._manifest)}: {error}") from error
+        return table.select(list(names))
+
+    def _check_size(self, names: Sequence[str]) -> None:
+        """Raise FormatError where values stand for many bytes each, or there are too many bytes."""
+        new = set(names) - self._checked
+        if not new:
+            return
+        metadata = self._file.metadata
+        places = [place for place, name in enumerate(_leaves(metadata.schema)) if name in new]
+        for group in range(metadata.num_row_groups):
+            row_group = metadata.row_group(group)
+            for column in map(row_group.column, places):
+                self._bytes += column.total_uncompressed_size
+                if not _PLAIN.issuperset(column.encodings) and column.path_in_schema != "partition":
+                    raise FormatError(f"{sidecar_name(self._manifest)}: expected plain values, found {column.encodings}")
+        if self._bytes > self._most_bytes:
+            raise FormatError(
+                f"{sidecar_name(self._manifest)}: expected at most {self._most_bytes} bytes of columns, found {self._bytes}"
+            )
+        self._checked |= new
+
+
+def _checked(table: pa.Table) -> pa.Table:
+    """Returns the table. Raises FormatError for entries that no manifest may have: the manifest says what is wrong."""
+    try:
+        check_columns(table)
+    except IrregularBlocks as error:
+        raise FormatError("a sidecar has entries that no manifest may have") from error
+    return table
+
+
+def _leaves(schema: Any) -> list[str]:
+    """The column that each stored leaf belongs to. A list has a leaf ``name.list.element``."""
+    paths = [schema.column(place).path for place in range(len(schema))]
+    return [path.removesuffix(".list.element") for path in paths]
+
+
+def open_sidecar(data: bytes, manifest: str, count: int, limits: Limits = DEFAULT_LIMITS) -> SidecarFile:
+    """The Parquet file of a sidecar. Raises FormatError unless it was written for ``manifest``, of so many entries; its columns may
+    take no more memory than ``limits`` allow."""
     place = _seal_place(data)
     if place is None or data[place : place + _SEAL_BYTES] != _seal(data, place, manifest):
         raise FormatError(f"{sidecar_name(manifest)}: expected the sealed columns of {manifest}, found {len(data)} other bytes")
     try:
         file = pq.ParquetFile(pa.BufferReader(data))
         schema = file.schema_arrow.remove_metadata()
-        if file.metadata.num_rows == count and list(schema)[: len(ENTRY_SCHEMA)] == list(ENTRY_SCHEMA):
-            _check_size(file.metadata, limits.expanded_bytes(len(data)), manifest)
-            return file
+        if file.metadata.num_rows == count and list(schema)[: len(_SCHEMA)] == list(_SCHEMA):
+            return SidecarFile(file, manifest, limits.expanded_bytes(len(data)))
     except (pa.ArrowException, OSError) as error:
         raise FormatError(f"{sidecar_name(manifest)}: {error}") from error
     raise FormatError(f"{sidecar_name(manifest)}: expected {count} entries with the columns of this version, found others")
@@ -109,13 +171,10 @@ class SidecarColumns(EntryColumns):
     ``read`` opens the sidecar: now, and again when something is asked for after :meth:`close`.
     """
 
-    def __init__(self, read: Callable[[], pq.ParquetFile]) -> None:
+    def __init__(self, read: Callable[[], SidecarFile]) -> None:
         self._read = read
-        self._file: pq.ParquetFile | None = (file := read())
-        self._count = int(file.metadata.num_rows)
-        groups = range(file.metadata.num_row_groups)
-        self._group_ends = np.cumsum([file.metadata.row_group(group).num_rows for group in groups])
-        self._names = frozenset(file.schema_arrow.names)
+        self._file: SidecarFile | None = (file := read())
+        self._count, self._group_ends, self._names = file.rows, file.group_ends, frozenset(file.names)
         self._columns: dict[str, pa.Array] = {}
         # A reader of Parquet is one thread's at a time.
         self._lock = RLock()
@@ -126,7 +185,7 @@ class SidecarColumns(EntryColumns):
     @property
     def table(self) -> pa.Table:
         """All the columns. They do not stay."""
-        return self._rows(None)
+        return _checked(self._rows(None))
 
     @property
     def size_bytes(self) -> int:
@@ -141,10 +200,13 @@ class SidecarColumns(EntryColumns):
                 self._read_columns(_HEADS if name in _HEADS else (name,))
             return self._columns[name]
 
+    def stores(self, name: str) -> bool:
+        return name in self._names
+
     def bounds(self, column: BoundedColumn) -> Bounds | None:
         """The bounds of a column; None if the sidecar has none of it."""
         low, high = column.stored("low"), column.stored("high")
-        if low not in self._names or high not in self._names:
+        if not self.stores(low) or not self.stores(high):
             return None
         with self._lock:
             if low not in self._columns or high not in self._columns:
@@ -156,9 +218,9 @@ class SidecarColumns(EntryColumns):
         with self._lock:
             held = {name: self._columns[name] for name in names if name in self._columns}
             missing = [name for name in names if name not in held]
-            read = self._checked(self._open().read(columns=missing)) if missing else None
-        columns = {name: held[name] if read is None or name in held else _as_one(read.column(name)) for name in names}
-        return EntryColumns(pa.table(list(columns.values()), pa.schema([ENTRY_SCHEMA.field(name) for name in columns])))
+            read = _checked(self._open().read(missing)) if missing else None
+        columns = [held[name] if read is None or name in held else _as_one(read.column(name)) for name in names]
+        return EntryColumns(pa.Table.from_arrays(columns, names=list(names)))
 
     def take(self, places: Places) -> EntryColumns:
         """The entries at ``places``, in that order; only the groups of rows are read that they lie in."""
@@ -167,37 +229,28 @@ class SidecarColumns(EntryColumns):
         # What lies before each group, and before it among those that are read.
         sizes = np.diff(self._group_ends, prepend=0)
         before, before_read = self._group_ends - sizes, np.cumsum(sizes[groups]) - sizes[groups]
-        return EntryColumns(self._rows(groups).take(places_array(places - before[group_of] + before_read[read])))
+        # Only what is taken is looked at: names take longer to check than to read.
+        return EntryColumns(_checked(self._rows(groups).take(places_array(places - before[group_of] + before_read[read]))))
 
     def close(self) -> None:
         with self._lock:
             self._file = None
 
-    def _open(self) -> pq.ParquetFile:
+    def _open(self) -> SidecarFile:
         if self._file is None:
             self._file = self._read()
         return self._file
 
     def _read_columns(self, names: Sequence[str]) -> None:
-        table = self._checked(self._open().read(columns=list(names)))
+        table = _checked(self._open().read(names))
         self._columns |= {name: _as_one(table.column(name)) for name in names}
 
     def _rows(self, groups: Places | None) -> pa.Table:
         if groups is not None and not len(groups):
-            return ENTRY_SCHEMA.empty_table()
+            return NO_ENTRIES
         with self._lock:
-            file = self._open()
-            table = file.read(ENTRY_SCHEMA.names) if groups is None else file.read_row_groups(groups.tolist(), ENTRY_SCHEMA.names)
-        return self._checked(table).unify_dictionaries().combine_chunks()
-
-    @staticmethod
-    def _checked(table: pa.Table) -> pa.Table:
-        """Returns the table. Raises FormatError for entries that no manifest may have: the manifest says what is wrong."""
-        try:
-            check_columns(table)
-        except IrregularBlocks as error:
-            raise FormatError("a sidecar has entries that no manifest may have") from error
-        return table
+            table = self._open().read(ENTRY_SCHEMA.names, groups)
+        return table.unify_dictionaries().combine_chunks()
 
 
 def _has_a_file_twice(entries: EntryColumns) -> bool:
@@ -205,20 +258,6 @@ def _has_a_file_twice(entries: EntryColumns) -> bool:
     codes = numbers_of(names.indices)
     again = np.flatnonzero(np.bincount(codes, minlength=len(names.dictionary))[codes] > 1)
     return len({entry.identity for entry in entries.take(again).entries()}) < len(again)
-
-
-def _check_size(metadata: pq.FileMetaData, most_bytes: int, manifest: str) -> None:
-    """Raise FormatError where values stand for many bytes each, or there are too many bytes."""
-    size = 0
-    for group in range(metadata.num_row_groups):
-        row_group = metadata.row_group(group)
-        for place in range(metadata.num_columns):
-            column = row_group.column(place)
-            size += column.total_uncompressed_size
-            if not _PLAIN.issuperset(column.encodings) and column.path_in_schema != "partition":
-                raise FormatError(f"{sidecar_name(manifest)}: expected plain values, found {column.encodings}")
-    if size > most_bytes:
-        raise FormatError(f"{sidecar_name(manifest)}: expected at most {most_bytes} bytes of columns, found {size}")
 
 
 def _as_one(column: pa.ChunkedArray) -> pa.Array:

@@ -11,7 +11,6 @@ Bounds are compared where their order is that of numbers or bytes; whatever is u
 """
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -20,11 +19,9 @@ from tablestore.format.manifest.manifestfile import EntryKind
 from tablestore.format.rowcolumns import literal_field
 from tablestore.store.entrybounds import ColumnBounds, KeyBounds, ValueBounds
 from tablestore.store.scan.filepruning import FilePruning
-from tablestore.types.arrays import numbers_of
+from tablestore.types.arrays import NO, Mask, mask_of, numbers_of, places_array
 from tablestore.types.filter.predicate import And, Comparison, IsIn, Or, Predicate, keep_only, push_negation
 from tablestore.types.schema import TableSchema
-
-Mask = npt.NDArray[np.bool_]
 
 _UPPER_OPERATORS = ("=", "<", "<=")
 _LOWER_OPERATORS = ("=", ">", ">=")
@@ -100,7 +97,7 @@ def _compare(predicate: Comparison, bounds: ColumnBounds) -> Mask | None:
         return None
     low, high = pair
     # "<" and "<=" alike: of a timestamp, only the milliseconds are compared.
-    dropped = pa.scalar(False)
+    dropped = NO
     if predicate.op in _UPPER_OPERATORS:
         dropped = pc.or_kleene(dropped, pc.greater(low, literal))
     if predicate.op in _LOWER_OPERATORS:
@@ -119,14 +116,17 @@ def _is_in(predicate: IsIn, bounds: ColumnBounds) -> Mask | None:
         texts = sorted(literal.as_py() for literal in known)
         return _known(pc.or_kleene(pc.greater(low, pa.scalar(texts[-1], low.type)), pc.less(high, pa.scalar(texts[0], low.type))))
     candidates = np.sort(np.array([literal.as_py() for literal in known], np.int64))
-    unknown = low.is_null().to_numpy(zero_copy_only=False) | high.is_null().to_numpy(zero_copy_only=False)
-    first = np.searchsorted(candidates, low.fill_null(0).to_numpy(), "left")
-    behind = np.searchsorted(candidates, high.fill_null(0).to_numpy(), "right")
+    unknown = mask_of(low.is_null()) | mask_of(high.is_null())
+    first = np.searchsorted(candidates, numbers_of(_or_zero(low)), "left")
+    behind = np.searchsorted(candidates, numbers_of(_or_zero(high)), "right")
     mask: Mask = (first < behind) | unknown
     return mask
 
 
 def _known(dropped: pa.Array) -> Mask:
     """The entries that are not certainly dropped."""
-    mask: Mask = pc.invert(pc.fill_null(dropped, False)).to_numpy(zero_copy_only=False)
-    return mask
+    return ~mask_of(pc.fill_null(dropped, NO))
+
+
+def _or_zero(numbers: pa.Array) -> pa.Array:
+    return numbers.fill_null(places_array(np.zeros(1, np.int64))[0])

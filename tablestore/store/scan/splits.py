@@ -147,7 +147,7 @@ def _entries(
 ) -> Iterator[tuple[ManifestEntry, ...]]:
     """The entries of each manifest, without some that cannot matter."""
     if predicate is None:
-        return (context.manifests.read_manifest(manifest.file_name) for manifest in chosen)
+        return context.manifests.whole(chosen)
     schema, settings = context.schema, context.settings
     stands_alone = not schema.is_keyed or settings.deletion_vectors
     return context.manifests.matching(chosen, EntryPruning(schema, predicate, stands_alone=stands_alone).keeps)

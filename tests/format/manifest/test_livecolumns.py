@@ -1,16 +1,20 @@
 """The live set of columns is that of objects: the same entries in the same order, or the same error."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tablestore.errors import FormatError
 from tablestore.format.binaryrow import EMPTY_ROW
+from tablestore.format.manifest import derivedcolumns
 from tablestore.format.manifest.datafile import DataFileMeta
-from tablestore.format.manifest.entrycolumns import EntryColumns, Places
-from tablestore.format.manifest.livecolumns import IDENTITY_COLUMNS, live_places
+from tablestore.format.manifest.derivedcolumns import NAME_HASH, name_hashes
+from tablestore.format.manifest.entrycolumns import ENTRY_SCHEMA, EntryColumns, Places
+from tablestore.format.manifest.livecolumns import IDENTITY_COLUMNS, live_parts, live_places
 from tablestore.format.manifest.liveset import live_entries
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.stats import EMPTY_STATS
@@ -28,6 +32,7 @@ FILE = DataFileMeta(
     schema_id=0,
     level=0,
 )
+KNOWN_HASHES = [0, -8034309580187452162, 5270805021252594365, 5831463469232258474]
 PARTITIONS = (EMPTY_ROW, EMPTY_ROW + bytes(8))
 
 
@@ -63,6 +68,22 @@ def assert_same(parts: Sequence[Sequence[ManifestEntry]], *, whole: bool) -> Non
 
     expected = outcome(lambda: list(live_entries(parts, whole=whole).values()))
     assert outcome(lambda: [together[place] for place in live_places(columns, at, whole=whole)]) == expected
+    if whole:
+        deletes = any(entry.kind is EntryKind.DELETE for entry in together)
+        assert outcome(lambda: walked(parts, may_delete=deletes)) == expected
+        assert outcome(lambda: walked(parts, may_delete=True)) == expected
+
+
+def walked(parts: Sequence[Sequence[ManifestEntry]], *, may_delete: bool) -> list[ManifestEntry]:
+    """The live entries that a walk from manifest to manifest comes by, in order."""
+
+    def read(names: Callable[[EntryColumns], Sequence[str]]) -> Iterator[EntryColumns]:
+        return (EntryColumns.of(part, names(EntryColumns.of(()))) for part in parts)
+
+    names = ENTRY_SCHEMA.names
+    pieces = live_parts(read, lambda _: names, lambda part: part.select(names).entries(), may_delete=may_delete)
+    entries = {place: entry for places, part in pieces for place, entry in zip(places.tolist(), part, strict=True)}
+    return [entries[place] for place in sorted(entries)]
 
 
 def outcome(fold: Callable[[], list[ManifestEntry]]) -> list[ManifestEntry] | str:
@@ -85,6 +106,25 @@ def test_few_identities(steps: list[tuple[EntryKind, int, int]], whole: bool) ->
     """Files that are added and deleted again and again, over some manifests."""
     together = [entry(kind, 0, 0, level=level, file_name=f"{name}.parquet") for kind, level, name in steps]
     assert_same([together[:3], together[3:]], whole=whole)
+
+
+@settings(max_examples=100)
+@given(st.lists(st.lists(entries, max_size=8), min_size=1, max_size=3))
+def test_names_of_one_hash_are_told_apart(parts: list[list[ManifestEntry]]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        constant = replace(derivedcolumns.DERIVED_COLUMNS[NAME_HASH], compute=lambda names: pa.array([7] * len(names), pa.int64()))
+        patch.setitem(derivedcolumns.DERIVED_COLUMNS, NAME_HASH, constant)
+        assert_same(parts, whole=True)
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8"), max_size=40), max_size=20))
+def test_a_hash_is_that_of_the_name(names: list[str]) -> None:
+    """Wherever it lies in a column, and for ever: sidecars have them."""
+    hashes = name_hashes(pa.array(names, pa.string())).to_pylist()
+    assert hashes == [name_hashes(pa.array([name], pa.string()))[0].as_py() for name in names]
+    assert name_hashes(pa.array(["x", *names], pa.string()).slice(1)).to_pylist() == hashes
+    assert len(set(hashes)) == len(set(names))
+    assert name_hashes(pa.array(["", "a", "ab", "data-1.parquet"])).to_pylist() == KNOWN_HASHES
 
 
 def test_entries_of_partitions_and_buckets() -> None:

@@ -10,6 +10,7 @@ from tablestore.errors import ConflictError
 from tablestore.format.manifest.entrycolumns import EntryColumns, decode_with_records, encode_records
 from tablestore.format.manifest.manifestfile import decode_manifest
 from tablestore.format.manifest.manifestlist import summarise, summarise_columns
+from tablestore.format.manifest.sidecar import SIDECAR_PREFIX
 from tablestore.store import manifests as manifests_module
 from tablestore.store.commit import clustering
 from tablestore.store.commit.conflict import StalePlan
@@ -142,6 +143,18 @@ def test_a_table_of_another_engine_gets_sidecars(tmp_path: Path) -> None:
     assert table.compact_manifests() is not None and sidecars(table)
     expected = list(plans(table))
     assert expected == list(plans(table)) and table.compact_manifests() is None
+
+
+def test_a_damaged_sidecar_is_written_anew(tmp_path: Path) -> None:
+    table = create(tmp_path, "append")
+    fill(table)
+    table.compact_manifests()
+    assert table.compact_manifests() is None
+    damaged = next(path for path in sidecars(table) if path.name.removeprefix(SIDECAR_PREFIX) in names(table))
+    damaged.write_bytes(damaged.read_bytes()[:-30])
+    expected = list(plans(table))
+    assert table.compact_manifests() is not None and table.compact_manifests() is None
+    assert list(plans(table)) == expected
 
 
 def test_it_is_called_in_sql(tmp_path: Path) -> None:
