@@ -11,7 +11,8 @@ from tablestore.store.manifests import Manifests
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSums:
-    """The files of one group. ``rows`` are counted before merging; ``newest_millis``: when the newest file was written, if known.
+    """The files of one group. ``rows`` are counted before merging; ``newest_millis``: when the newest file was written, if known;
+    ``is_dated``: of every file.
 
     ``group``: the serialised partition, and the bucket if files are summed up by bucket.
     """
@@ -21,6 +22,7 @@ class FileSums:
     files: int
     size_bytes: int
     newest_millis: int | None
+    is_dated: bool
 
 
 def summed_files(manifests: Manifests, snapshot: Snapshot | None, *by: str) -> list[FileSums]:
@@ -35,7 +37,9 @@ def summed_files(manifests: Manifests, snapshot: Snapshot | None, *by: str) -> l
             "time": live.column("creation_time_millis"),
         }
     )
-    sums = files.group_by("group").aggregate([("row_count", "sum"), ("file_size", "sum"), ("time", "max"), ("group", "count")])
+    sums = files.group_by("group").aggregate(
+        [("row_count", "sum"), ("file_size", "sum"), ("time", "max"), ("time", "count"), ("group", "count")]
+    )
     return [
         FileSums(
             group=groups[row["group"]],
@@ -43,6 +47,7 @@ def summed_files(manifests: Manifests, snapshot: Snapshot | None, *by: str) -> l
             files=row["group_count"],
             size_bytes=row["file_size_sum"],
             newest_millis=row["time_max"],
+            is_dated=row["time_count"] == row["group_count"],
         )
         for row in sums.sort_by("group").to_pylist()
     ]
