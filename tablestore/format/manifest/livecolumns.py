@@ -58,6 +58,18 @@ def live_places(entries: EntryColumns, repeated: Repeated, *, whole: bool = True
     return np.flatnonzero(is_live)
 
 
+def absent_places(entries: EntryColumns, others: EntryColumns) -> Places:
+    """The places of the entries whose files are not among those of ``others``. Both have at least :data:`IDENTITY_COLUMNS`."""
+    both = EntryColumns.concat([part.select(IDENTITY_COLUMNS) for part in (entries, others)])
+    names = both.column("file_name").dictionary_encode().indices.to_numpy()
+    codes = np.zeros(len(both), np.int64)
+    for values in _identities(both, names, np.arange(len(both))):
+        # From 0, as buckets can be negative; and dense after each part, so that it cannot overflow.
+        values = values - values.min(initial=0)
+        codes = np.unique(codes * (int(values.max(initial=0)) + 1) + values, return_inverse=True)[1]
+    return np.flatnonzero(~np.isin(codes[: len(entries)], codes[len(entries) :]))
+
+
 def _identities(entries: EntryColumns, names: npt.NDArray[np.int32], places: Places) -> list[npt.NDArray[np.int64]]:
     """The parts of the identities at ``places`` as numbers: the same numbers for the same values."""
     here = entries.take(places)
