@@ -8,7 +8,7 @@ A large manifest is written a second time as columns (:mod:`tablestore.format.ma
 they are there and whole. Of manifests without one, those of other engines, the columns are kept in a cache of this machine.
 """
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -184,6 +184,14 @@ class Manifests:
             self._decoded.manifests.put(place, entries)
         return entries
 
+    def check(self, manifest: ManifestFile) -> None:
+        """Read a manifest whole, whatever its sidecar says. Raises as :meth:`read_manifest`."""
+        if _is_large(manifest):
+            place = self._describe(manifest.file_name)
+            deque(decode_manifests([(place, self._read(manifest.file_name))]), maxlen=0)
+        else:
+            self.read_manifest(manifest.file_name)
+
     def matching(self, manifests: Sequence[ManifestFile], keeps: Keeps) -> Iterator[tuple[ManifestEntry, ...]]:
         """The entries of each manifest, of large ones only those that ``keeps`` is true for. Memory: the columns of some manifests
         at a time, beside the cache."""
@@ -296,9 +304,21 @@ class Manifests:
         manifests = () if snapshot is None else self.all_manifests(snapshot)
         if not any(map(_is_large, manifests)):
             return EntryColumns.of(self.live_of(manifests).values(), names)
+        return self._live_columns(manifests, names, whole=True)
+
+    def kept_columns(self, manifest_list: str, names: Sequence[str]) -> EntryColumns:
+        """The columns ``names`` of the files that the manifests of a list add, and do not delete again. Memory: as
+        :meth:`live_columns`."""
+        manifests = self.read_list(manifest_list)
+        if not any(map(_is_large, manifests)):
+            entries = live_entries((self.read_manifest(manifest.file_name) for manifest in manifests), whole=False)
+            return EntryColumns.of(entries.values(), names)
+        return self._live_columns(manifests, names, whole=False)
+
+    def _live_columns(self, manifests: Sequence[ManifestFile], names: Sequence[str], *, whole: bool) -> EntryColumns:
         columns = (*IDENTITY_COLUMNS, *(name for name in names if name not in IDENTITY_COLUMNS))
         entries = EntryColumns.concat(list(self._selected(manifests, columns)))
-        places = live_places(entries, lambda repeated: self._entries_at(manifests, repeated))
+        places = live_places(entries, lambda repeated: self._entries_at(manifests, repeated), whole=whole)
         return entries.select(names).take(places)
 
     def added_columns(self, manifest_list: str, names: Sequence[str]) -> EntryColumns:

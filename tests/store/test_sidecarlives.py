@@ -196,6 +196,7 @@ def test_the_files_of_every_snapshot_are_those_of_plain_avro(seed: int, tmp_path
     }
     assert gone == set() and Holdings(life.lab.files).missing() == {}
     check(life, monkeypatch)
+    check_that_each_file_is_missed(life)
 
 
 @pytest.mark.parametrize("seed", [2])
@@ -253,6 +254,17 @@ def check(life: Life, monkeypatch: pytest.MonkeyPatch, steps: Sequence[str] = ()
             assert [(k.count(EntryKind.ADD), k.count(EntryKind.DELETE)) for k in kinds] == [
                 (manifest.num_added, manifest.num_deleted) for manifest in listed
             ]
+
+
+def check_that_each_file_is_missed(life: Life) -> None:
+    """Verify looks for all files of rows that something leads to, and for no others."""
+    holdings, files = Holdings(life.lab.files), life.lab.files
+    held = {path for reference in holdings.references() for path in holdings.held(reference) if path.endswith(".parquet")}
+    for path in held:
+        files.delete(path)
+    findings = check_table(life.lab.open().context)
+    # Of a branch the subject begins with its name.
+    assert {finding.subject.rpartition(" ")[2] for finding in findings if finding.kind == "file-missing"} == held
 
 
 def retained(context: TableContext) -> list[Snapshot]:
