@@ -22,7 +22,14 @@ _BESIDE = " beside others"
 def page(report: Path) -> str:
     """The page of a report."""
     content = json.loads(report.read_text(encoding="utf-8"))
-    lines = [_HEAD, "## Beside others", ""]
+    rounds = content["settings"]["repeats"]
+    lines = [
+        _HEAD,
+        f"This run had {rounds} round(s); with few, other work on the machine shows in single figures.",
+        "",
+        "## Beside others",
+        "",
+    ]
     for workload in content["workloads"]:
         if not workload["name"].endswith(_BESIDE):
             continue

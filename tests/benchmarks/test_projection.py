@@ -32,6 +32,10 @@ def test_the_page_has_the_sections_and_what_others_need(tmp_path: Path) -> None:
     timings = [{"case": "tablestore", "median_s": 0.02}, {"case": "another", "median_s": 0.1}]
     name = "plan of one id beside others"
     workloads = [{"name": name, "question": "What?", "timings": timings}, {"name": "count", "question": "?", "timings": timings}]
-    report.write_text(json.dumps({"workloads": workloads, "sections": ["## Memory\n\ntext"], "skipped": ["a system: why"]}))
+    report.write_text(
+        json.dumps(
+            {"settings": {"repeats": "3"}, "workloads": workloads, "sections": ["## Memory\n\ntext"], "skipped": ["a system: why"]}
+        )
+    )
     text = page(report)
     assert "| another | 100 ms | 5.0 |" in text and "## Memory" in text and "a system: why" in text and "count" not in text

@@ -12,8 +12,8 @@
 Nothing is changed and nothing raised: damage is what is looked for. A finding that costs rows is a *problem*, anything else a
 *warning*; what can be put right without losing anything names its repair (:mod:`~tablestore.table.inspect.repair`). Bytes that no
 reader looks at (statistics inside of page headers) are not looked at here either. A snapshot's files are looked at where they came:
-of one that goes on from another, those that it added. Memory: about 500 bytes of each file of the table; of the newest snapshot's
-the keys too; with ``deep`` its manifest entry.
+of one that goes on from another, those that it added. Memory: about 1.3 KB of each file of the table, what is
+cached of its manifests among it (``python -m benchmarks scale``); with ``deep`` its manifest entry too.
 """
 
 from collections.abc import Callable, Sequence
