@@ -307,7 +307,7 @@ def _projection(
     for label, name in _LINES.items():
         points = {size: timing.median for size, timing in zip(requests, results[name].timings.values(), strict=True)}
         line = fit(points)
-        lines += [f"{label}:", "", "```", *plot(points, line, unit="s"), "```", ""]
+        lines += [f"{label}:", "", "```text", *plot(points, line, unit="s"), "```", ""]
         counts = fit({size: count[label] for size, count in requests.items()})
         rows.append([label, *(_projected(line, counts, size) for size in PROJECTED)])
     rows.append(["plan of one partition, after `compact_manifests`", *(_of_groups(*compacted, size) for size in PROJECTED)])

@@ -5,8 +5,8 @@ of a partition comes from its values (``partition.expiration-strategy`` = values
 by ``partition.timestamp-pattern`` (``'$day $hour:00:00'``) and ``partition.timestamp-formatter``; or from its newest file
 (update-time). A partition whose values give no time is never dropped, nor one with a file that does not say when it was written.
 
-Memory: about 0.9 KB of each live file, what is cached of manifests among it (``python -m benchmarks scale``), and the entries of the
-files that go.
+Memory: about 0.9 KB of each live file, what is cached of manifests among it (``python -m benchmarks scale``), and the entries
+of the files that go.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

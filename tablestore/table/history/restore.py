@@ -6,8 +6,8 @@
 Nothing is removed from the history, so a rollback can be rolled back. The newest schema stays (older files are read through it, as
 always; a column that was dropped since does not come back), and so do the marks against replays and the sequence numbers.
 
-Memory: about 1.3 KB of each file, what is cached of manifests among it (``python -m benchmarks scale``), and the entries of the files
-that come back or go.
+Memory: about 1.3 KB of each file, what is cached of manifests among it (``python -m benchmarks scale``), and the entries of the
+files that come back or go.
 """
 
 import json
