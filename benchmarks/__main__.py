@@ -4,7 +4,7 @@ import tempfile
 from contextlib import ExitStack
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -78,7 +78,8 @@ def main(
     only: Annotated[
         str | None, typer.Option(help="A part of the names of the functions or kinds that `functions` measures.")
     ] = None,
-    peers: Annotated[bool, typer.Option(help="Measure pypaimon and deltalake too.")] = True,
+    peers: Annotated[bool, typer.Option(help="Measure pypaimon, deltalake and pyiceberg too.")] = True,
+    million: Annotated[bool, typer.Option(help="Let `scale` build a table of a million files too.")] = False,
     json: Annotated[Path | None, typer.Option(help="Write the report as JSON.")] = None,
     markdown: Annotated[Path | None, typer.Option(help="Write the report as Markdown.")] = None,
     directory: Annotated[Path | None, typer.Option(help="Where the tables are made; a temporary directory if not given.")] = None,
@@ -94,10 +95,20 @@ def main(
         if rows < 1_000_000:
             settings["size"] = "smaller than the bars are meant for: fixed costs weigh more, so their verdicts do not count"
         report = Report(settings=settings, machine=machine())
-        found = _start_peers(stack, report) if peers and suite in (Suite.ALL, Suite.WRITE, Suite.SCAN) else []
-        delta = _find_deltalake(report) if peers and suite in (Suite.ALL, Suite.MERGE) else None
+        found = _start_peers(stack, report) if peers and suite in (Suite.ALL, Suite.WRITE, Suite.SCAN, Suite.SCALE) else []
+        delta = _find("deltalake", report) if peers and suite in (Suite.ALL, Suite.MERGE, Suite.SCALE) else None
+        iceberg = _find("pyiceberg", report) if peers and suite in (Suite.ALL, Suite.SCALE) else None
         setting = Setting(
-            directory=work, rows=rows, repeats=repeats, seed=seed, report=report, peers=found, deltalake=delta, quick=quick
+            directory=work,
+            rows=rows,
+            repeats=repeats,
+            seed=seed,
+            report=report,
+            peers=found,
+            deltalake=delta,
+            pyiceberg=iceberg,
+            quick=quick,
+            million=million,
         )
         if suite in (Suite.ALL, Suite.WRITE):
             bench_write.run(setting)
@@ -163,11 +174,11 @@ def _start_peers(stack: ExitStack, report: Report) -> list[Peer]:
     return started
 
 
-def _find_deltalake(report: Report) -> Path | None:
+def _find(name: Literal["deltalake", "pyiceberg"], report: Report) -> Path | None:
     try:
-        return find_interpreter("deltalake")
+        return find_interpreter(name)
     except PeerUnavailable as error:
-        report.skipped.append(f"deltalake: {error}")
+        report.skipped.append(f"{name}: {error}")
         return None
 
 

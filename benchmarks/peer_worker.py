@@ -6,6 +6,7 @@ the native code never is one of the other.
     load   name, path                     read rows into memory (Arrow IPC)
     create path, name, primary_key, …     an empty table with the columns of the rows
     write  path, name                     one commit of the rows            -> wall, cpu (seconds)
+    plan   path, question                 a plan: all, day=<ISO date>, id=<number> -> wall, cpu, files
     read   path                           all rows as one Arrow table       -> wall, cpu, rows, sum (see digest.py)
 """
 
@@ -15,6 +16,7 @@ import os
 import sys
 import time
 import traceback
+from datetime import date
 from importlib.metadata import version
 from typing import Any
 
@@ -84,6 +86,20 @@ class Worker:
         write.close()
         commit.close()
         return seconds
+
+    def do_plan(self, request: dict[str, Any]) -> Any:
+        catalog, identifier = _catalog(request["path"])
+        name, _, value = request["question"].partition("=")
+        gc.collect()
+        wall, cpu = time.perf_counter(), time.process_time()
+        table = catalog.get_table(identifier).copy(NATIVE_OPTIONS if self._native else {})
+        builder = table.new_read_builder()
+        if value:
+            wanted = date.fromisoformat(value) if name == "day" else int(value)
+            builder = builder.with_filter(builder.new_predicate_builder().equal(name, wanted))
+        splits = builder.new_scan().plan().splits()
+        seconds = {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
+        return {**seconds, "files": sum(len(split.files) for split in splits)}
 
     def do_read(self, request: dict[str, Any]) -> Any:
         self._fallbacks.clear()

@@ -27,7 +27,7 @@ class PeerFailed(Exception):
     """pypaimon refused a command."""
 
 
-def find_interpreter(name: Literal["pypaimon", "deltalake", "tpc"]) -> Path:
+def find_interpreter(name: Literal["pypaimon", "deltalake", "pyiceberg", "tpc"]) -> Path:
     """The interpreter that has another implementation, installed if it is not there yet. Raises PeerUnavailable."""
     setup = _load_setup()
     try:
@@ -92,6 +92,13 @@ class Peer:
         found = (answer["rows"], answer["sum"])
         if found != expected:
             raise WrongRows(f"{self.name}: expected rows and digest {expected} from {path.name}, found {found}")
+        return Sample(answer["wall"], answer["cpu"])
+
+    def plan(self, path: Path, question: str, count: int) -> Sample:
+        """Plan a scan of a table, of so many files: ``all``, ``day=<ISO date>`` or ``id=<number>``; the time that it took."""
+        answer = self._call("plan", path=str(path), question=question)
+        if answer["files"] != count:
+            raise WrongRows(f"{self.name}: expected a plan of {count} files, found {answer['files']}")
         return Sample(answer["wall"], answer["cpu"])
 
     def close(self) -> None:

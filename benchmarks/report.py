@@ -72,6 +72,8 @@ class Report:
     results: list[Result] = field(default_factory=list)
     bars: list[Bar] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
+    sections: list[str] = field(default_factory=list)
+    """What is not a table of timings, as Markdown."""
 
     def to_json(self) -> str:
         """The whole report, with every single measurement."""
@@ -82,6 +84,7 @@ class Report:
                 "workloads": [_result_record(result) for result in self.results],
                 "bars": [{**asdict(bar), "passed": bar.passed} for bar in self.bars],
                 "skipped": self.skipped,
+                "sections": self.sections,
             },
             indent=2,
         )
@@ -96,6 +99,7 @@ class Report:
             lines += [f"| case | median | rows/s | x {result.base} | x in cpu time | spread | runs |", "|---|" + "---:|" * 6]
             lines += [_timing_line(result, timing) for timing in result.timings.values()]
             lines += ["", *([result.notes, ""] if result.notes else [])]
+        lines += self.sections
         if self.skipped:
             lines += ["## Not measured", "", *(f"- {reason}" for reason in self.skipped), ""]
         return "\n".join(lines)

@@ -23,7 +23,8 @@ SLOW_RUNS = 3
 class Setting:
     """One run of the benchmarks. ``scale`` shrinks the big tables along with ``rows``: 1.0 is full size.
 
-    ``quick``: it only says whether everything is in order, so few rounds do where many make a figure.
+    ``quick``: it only says whether everything is in order, so few rounds do where many make a figure. ``million``: `scale` builds
+    a table of a million files too.
     """
 
     directory: Path
@@ -32,10 +33,13 @@ class Setting:
     seed: int
     report: Report
     peers: Sequence[Peer] = ()
-    deltalake: Path | None = None  # The interpreter that has it.
+    # The interpreters that have them.
+    deltalake: Path | None = None
+    pyiceberg: Path | None = None
     warm_up: bool = True
     kinds: Sequence[KeyKind] = KEY_KINDS
     quick: bool = False
+    million: bool = False
     _count: int = field(default=0)
 
     @property

@@ -2,11 +2,16 @@
 
 from dataclasses import dataclass
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from tablestore.format.binaryrow import decode_row
+from tablestore.format.manifest.entrycolumns import EntryColumns
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.partitiontext import partition_dir
 from tablestore.format.paths import bucket_dir
 from tablestore.store.settings import TableSettings
+from tablestore.types.arrays import places_array
 from tablestore.types.schema import TableSchema
 
 
@@ -39,3 +44,11 @@ def entry_directory(paths: DataPaths, entry: ManifestEntry, schema: TableSchema)
 def entry_path(paths: DataPaths, entry: ManifestEntry, schema: TableSchema) -> str:
     """The path of the file of an entry, relative to the table."""
     return f"{entry_directory(paths, entry, schema)}/{entry.file.file_name}"
+
+
+def file_paths(paths: DataPaths, files: EntryColumns, schema: TableSchema) -> pa.Array:
+    """The paths of the files of many entries, of which there are the partition, bucket and file name."""
+    types = [field.type for field in schema.partition_fields]
+    places, which = files.groups("partition", "bucket")
+    directories = pa.array([paths.bucket(decode_row(partition, types), bucket) for partition, bucket in places], pa.string())
+    return pc.binary_join_element_wise(directories.take(places_array(which)), files.column("file_name"), "/")

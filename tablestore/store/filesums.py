@@ -15,7 +15,8 @@ from tablestore.types.arrays import places_array
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSums:
-    """The files of one group. ``rows`` are counted before merging; ``newest_millis``: when the newest file was written, if known.
+    """The files of one group. ``rows`` are counted before merging; ``newest_millis``: when the newest file was written, if known;
+    ``is_dated``: of every file.
 
     ``group``: the serialised partition, and the bucket if files are summed up by bucket.
     """
@@ -25,18 +26,20 @@ class FileSums:
     files: int
     size_bytes: int
     newest_millis: int | None
+    is_dated: bool
 
 
 _NUMBERS = ("row_count", "file_size", "creation_time_millis")
+_COUNTS = ("files", "dated")
 
 
 def summed_files(manifests: Manifests, snapshot: Snapshot | None, *by: str) -> list[FileSums]:
     """The sums of each group, in the order of the serialised partitions. Memory: 20 bytes of each file, and the sums of each
     manifest."""
-    parts = manifests.live_parts(snapshot, lambda _: (*by, *_NUMBERS), lambda files: _summed(files, by, counts=None))
-    sums = _summed(EntryColumns(pa.concat_tables(parts).unify_dictionaries().combine_chunks()), by, counts="files")
+    parts = manifests.live_parts(snapshot, lambda _: (*by, *_NUMBERS), lambda files: _summed(files, by, counted=False))
+    sums = _summed(EntryColumns(pa.concat_tables(parts).unify_dictionaries().combine_chunks()), by, counted=True)
     groups, which = EntryColumns(sums).groups(*by)
-    rows = sums.select([*_NUMBERS, "files"]).to_pylist()
+    rows = sums.select([*_NUMBERS, *_COUNTS]).to_pylist()
     of_group = dict(zip(which.tolist(), rows, strict=True))
     return [
         FileSums(
@@ -45,21 +48,22 @@ def summed_files(manifests: Manifests, snapshot: Snapshot | None, *by: str) -> l
             files=of_group[number]["files"],
             size_bytes=of_group[number]["file_size"],
             newest_millis=of_group[number]["creation_time_millis"],
+            is_dated=of_group[number]["dated"] == of_group[number]["files"],
         )
         for number, group in enumerate(groups)
     ]
 
 
-def _summed(files: EntryColumns, by: Sequence[str], *, counts: str | None) -> pa.Table:
-    """One row of each group; ``counts``: the column with the numbers of files, None: each row is one."""
+def _summed(files: EntryColumns, by: Sequence[str], *, counted: bool) -> pa.Table:
+    """One row of each group. ``counted``: the rows are sums already, with the numbers of their files; else each row is a file."""
     _, which = files.groups(*by)
     first = np.unique(which, return_index=True)[1]
     numbers = [files.column(name) for name in _NUMBERS]
-    counted = files.column(counts) if counts else places_array(np.ones(len(files), np.int64))
-    table = pa.Table.from_arrays([places_array(which), *numbers, counted], names=["group", *_NUMBERS, "files"])
+    counts = [files.column(name) for name in _COUNTS] if counted else _counts_of(files)
+    table = pa.Table.from_arrays([places_array(which), *numbers, *counts], names=["group", *_NUMBERS, *_COUNTS])
     sums = (
         table.group_by("group")
-        .aggregate([("row_count", "sum"), ("file_size", "sum"), ("creation_time_millis", "max"), ("files", "sum")])
+        .aggregate([*((name, "sum") for name in ("row_count", "file_size", *_COUNTS)), ("creation_time_millis", "max")])
         .sort_by("group")
     )
     columns = {
@@ -67,6 +71,10 @@ def _summed(files: EntryColumns, by: Sequence[str], *, counts: str | None) -> pa
         "row_count": sums.column("row_count_sum"),
         "file_size": sums.column("file_size_sum"),
         "creation_time_millis": sums.column("creation_time_millis_max"),
-        "files": sums.column("files_sum"),
+        **{name: sums.column(f"{name}_sum") for name in _COUNTS},
     }
     return pa.Table.from_arrays(list(columns.values()), names=list(columns))
+
+
+def _counts_of(files: EntryColumns) -> list[pa.Array]:
+    return [places_array(np.ones(len(files), np.int64)), files.column("creation_time_millis").is_valid().cast(pa.int64())]

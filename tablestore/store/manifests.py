@@ -8,7 +8,7 @@ A large manifest is written a second time as columns (:mod:`tablestore.format.ma
 they are there and whole. Of manifests without one, those of other engines, the columns are kept in a cache of this machine.
 """
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -196,6 +196,14 @@ class Manifests:
             self._decoded.manifests.put(place, entries)
         return entries
 
+    def check(self, manifest: ManifestFile) -> None:
+        """Read a manifest whole, whatever its sidecar says. Raises as :meth:`read_manifest`."""
+        if _is_large(manifest):
+            place = self._describe(manifest.file_name)
+            deque(decode_manifests([(place, self._read(manifest.file_name))]), maxlen=0)
+        else:
+            self.read_manifest(manifest.file_name)
+
     def matching(self, manifests: Sequence[ManifestFile], keeps: Keeps) -> Iterator[tuple[ManifestEntry, ...]]:
         """The entries of each manifest, of large ones only those that ``keeps`` is true for. Memory: the columns of some manifests
         at a time, beside the cache."""
@@ -349,7 +357,7 @@ class Manifests:
         return [part for _, part in self._live_parts(manifests, names, value)]
 
     def _live_parts(
-        self, manifests: Sequence[ManifestFile], names: Names, value: Callable[[EntryColumns], T]
+        self, manifests: Sequence[ManifestFile], names: Names, value: Callable[[EntryColumns], T], *, whole: bool = True
     ) -> list[tuple[Places, T]]:
         def read(wanted: Names) -> Iterator[EntryColumns]:
             return self._each(
@@ -358,7 +366,18 @@ class Manifests:
                 lambda entries: EntryColumns.of(entries, wanted(_NO_BOUNDS)),
             )
 
-        return live_parts(read, names, value, may_delete=any(manifest.num_deleted for manifest in manifests))
+        may_delete = any(manifest.num_deleted for manifest in manifests)
+        return live_parts(read, names, value, may_delete=may_delete, whole=whole)
+
+    def kept_columns(self, manifest_list: str, names: Sequence[str]) -> EntryColumns:
+        """The columns ``names`` of the files that the manifests of a list add, and do not delete again, in no order.
+        Memory: as :meth:`live_columns`."""
+        manifests = self.read_list(manifest_list)
+        if not any(map(_is_large, manifests)):
+            few = live_entries((self.read_manifest(manifest.file_name) for manifest in manifests), whole=False)
+            return EntryColumns.of(few.values(), names)
+        parts = self._live_parts(manifests, lambda _: names, lambda part: part.select(names), whole=False)
+        return EntryColumns.concat([EntryColumns.of((), names), *(part for _, part in parts)])
 
     def added_columns(self, manifest_list: str, names: Sequence[str]) -> EntryColumns:
         """The columns ``names`` of all files that the manifests of a list add. Memory: as :meth:`live_columns`."""

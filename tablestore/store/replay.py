@@ -161,7 +161,7 @@ class Replays:
             snapshot.commit_user == user
             and snapshot.commit_identifier == BATCH_IDENTIFIER
             and snapshot.commit_kind is not CommitKind.COMPACT
-            for snapshot in self._snapshots.retained()
+            for snapshot in self._snapshots.stream()
         )
 
     def _from_snapshots(self, user: str, latest: Snapshot | None) -> int | None:

@@ -282,6 +282,20 @@ class Snapshots:
         """The live snapshots, oldest first."""
         return self._read_all(self.live_ids)
 
+    def stream(self) -> Iterator[Snapshot]:
+        """The live snapshots one by one, oldest first: those of now, of which some may expire before they are read."""
+        above = 0
+        while ids := [snapshot_id for snapshot_id in self.live_ids() if snapshot_id > above]:
+            for snapshot_id in ids:
+                if (snapshot := self.find(snapshot_id)) is not None:
+                    yield snapshot
+                    above = snapshot_id
+            if above == ids[-1]:
+                return
+            # The newest has expired meanwhile, so there are others that were not listed.
+            if ids[-1] in self.live_ids():
+                self.read(ids[-1])
+
     def tail(self) -> tuple[Snapshot, ...]:
         """The snapshots as :meth:`retained` gives them, the rest of the unbroken range, and those from EARLIEST on.
 

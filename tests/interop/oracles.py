@@ -13,6 +13,7 @@
     system     name -> columns, rows of a system table (Java only)
     compact    partition, bucket, full (Java only)
     expire     retain = how many snapshots stay (Java only)
+    orphans    older_than_millis: files that nothing names go (Java only)
     branch     name, tag or none; delete_tag: name (Java only); a branch is read and written as the table ``<table>$branch_<name>``
     alter      changes: {"action": "add" | "rename" | "drop" | "widen" | "set", …}
     names      database -> tables of the catalog of the warehouse (Java only); rename: to; drop
@@ -37,6 +38,8 @@ import setup_oracles
 from canonical import Column, Row
 
 Path_ = str | os.PathLike[str]
+# In milliseconds: all files are older.
+_EVER = 2**53
 
 
 class OracleError(Exception):
@@ -178,6 +181,10 @@ class Oracle:
     def expire(self, path: Path_, *, retain: int) -> int:
         """Expires all but the newest ``retain`` snapshots; how many went."""
         return self.call("expire", path, retain=retain)["expired"]
+
+    def remove_orphans(self, path: Path_) -> int:
+        """Removes every file that nothing names, however young; how many went."""
+        return self.call("orphans", path, older_than_millis=_EVER)["removed"]
 
     def snapshots(self, path: Path_) -> list[dict[str, Any]]:
         """All snapshots, oldest first."""

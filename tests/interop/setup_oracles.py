@@ -40,6 +40,7 @@ PINS = {
     # The extensions are for exactly this DuckDB.
     "tpc": ("duckdb==1.4.4", "duckdb-ext-tpch==1.4.4.20260205", "duckdb-ext-tpcds==1.4.4.20260205"),
     "deltalake": ("deltalake==1.6.6", "pyarrow==26.0.1"),
+    "pyiceberg": ("pyiceberg[sql-sqlite]==0.12.0", "pyarrow==26.0.1"),
     "ray": ("ray[data]==2.60.0", *_NEEDS),
     "daft": ("daft==0.7.26", *_NEEDS),
     # basedpyright is pyright with a Node of its own.

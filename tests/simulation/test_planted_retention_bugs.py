@@ -132,8 +132,8 @@ def a_rollback_forgets_what_landed_meanwhile(m: pytest.MonkeyPatch) -> None:
     real = restore_module.plan_removal
     known: dict[Any, Any] = {}
 
-    def plan_removal(plan: Any, now: Any, table: str) -> Any:
-        return known.setdefault(id(plan), (plan, real(plan, now, table)))[1]
+    def plan_removal(plan: Any, *arguments: Any) -> Any:
+        return known.setdefault(id(plan), (plan, real(plan, *arguments)))[1]
 
     m.setattr(restore_module, "plan_removal", plan_removal)
 

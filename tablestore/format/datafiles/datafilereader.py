@@ -48,15 +48,13 @@ class DataFileReader(Protocol):
         """Closes the source."""
 
 
-def check_readable(file_name: str) -> None:
-    """Raises UnsupportedError for a data file in a format that is not read."""
-    file_format = file_format_of(file_name)
-    if file_format not in READ_FORMATS:
-        raise UnsupportedError(
-            f"data file {file_name} has format {file_format!r}; tablestore reads {', '.join(READ_FORMATS)}: compact the table with "
-            "the engine that wrote it and file.format = parquet",
-            kind="file-format",
-        )
+def unread_format(file_name: str) -> UnsupportedError:
+    """The error for a data file in a format that is not read."""
+    return UnsupportedError(
+        f"data file {file_name} has format {file_format_of(file_name)!r}; tablestore reads {', '.join(READ_FORMATS)}: compact the "
+        "table with the engine that wrote it and file.format = parquet",
+        kind="file-format",
+    )
 
 
 def open_data_file(
@@ -86,5 +84,4 @@ def open_data_file(
 
             return AvroFileReader(source, fields(), file_name=file_name, size=size, batch_bytes=batch_bytes)
     source.close()
-    check_readable(file_name)
-    raise AssertionError("each format that is read has a reader")
+    raise unread_format(file_name)

@@ -33,9 +33,11 @@ Read = Callable[[Names], Iterator[EntryColumns]]
 """Reads columns of the entries of each manifest, in the order of the list. In a manifest it may be another one each time."""
 
 
-def live_parts(read: Read, names: Names, value: Callable[[EntryColumns], T], *, may_delete: bool) -> list[tuple[Places, T]]:
+def live_parts(
+    read: Read, names: Names, value: Callable[[EntryColumns], T], *, may_delete: bool, whole: bool = True
+) -> list[tuple[Places, T]]:
     """A value of the columns ``names`` of the live entries of each manifest, and the places of these among all entries. Files whose
-    hashes occur again are a part of their own. Raises FormatError if an identity is added twice."""
+    hashes occur again are a part of their own. ``whole``: no ADD was left out. Raises FormatError if an identity is added twice."""
     if not may_delete and (at_once := _if_nothing_repeats(read, names, value)) is not None:
         return at_once
     repeated = _repeated(np.concatenate([part.numbers(NAME_HASH) for part in read(lambda _: (NAME_HASH,))]))
@@ -52,7 +54,7 @@ def live_parts(read: Read, names: Names, value: Callable[[EntryColumns], T], *, 
         start += len(columns)
     if again:
         together = EntryColumns.concat([columns.select((*IDENTITY_COLUMNS, NAME_HASH)) for _, columns in again])
-        live = live_places(together, lambda places: _entries(read, together.numbers(NAME_HASH)[places]))
+        live = live_places(together, lambda places: _entries(read, together.numbers(NAME_HASH)[places]), whole=whole)
         start = 0
         for places, columns in again:
             here = live[(live >= start) & (live < start + len(columns))] - start
@@ -128,6 +130,18 @@ def live_places(entries: EntryColumns, repeated: Repeated, *, whole: bool = True
     is_live[again] = False
     is_live[order[adds & is_last]] = True
     return np.flatnonzero(is_live)
+
+
+def absent_places(entries: EntryColumns, others: EntryColumns) -> Places:
+    """The places of the entries whose files are not among those of ``others``. Both have at least :data:`IDENTITY_COLUMNS`."""
+    both = EntryColumns.concat([part.select(IDENTITY_COLUMNS) for part in (entries, others)])
+    names = both.column("file_name").dictionary_encode().indices.to_numpy()
+    codes = np.zeros(len(both), np.int64)
+    for values in _identities(both, names, np.arange(len(both))):
+        # From 0, as buckets can be negative; and dense after each part, so that it cannot overflow.
+        values = values - values.min(initial=0)
+        codes = np.unique(codes * (int(values.max(initial=0)) + 1) + values, return_inverse=True)[1]
+    return np.flatnonzero(~np.isin(codes[: len(entries)], codes[len(entries) :]))
 
 
 def _identities(entries: EntryColumns, names: npt.NDArray[np.int32], places: Places) -> list[npt.NDArray[np.int64]]:

@@ -7,6 +7,7 @@ not fit, or whose size is unknown, is probed: a few rows first, then as many as 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import product
 from typing import BinaryIO
 
 import pyarrow as pa
@@ -140,7 +141,7 @@ class ParquetFileReader:
         leaves = [metadata.schema.column(position) for position in range(metadata.num_columns)]
         roots = tuple(f"{name}." for name in names)
         doubtful = [i for i, leaf in enumerate(leaves) if leaf.max_definition_level and f"{leaf.path}.".startswith(roots)]
-        for place in ((group, position) for group in groups for position in doubtful):
+        for place in product(groups, doubtful):
             if place in self._counted:
                 continue
             try:

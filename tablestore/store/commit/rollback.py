@@ -4,55 +4,74 @@
     now      b   d' e       d' is d at another level
            stay b · come back, copied under new names: a c d · go: d' e
 
-A file stays if it is live now exactly as it was then. Pure, but for :func:`restored_index`, which copies index files.
+A file stays if it is live now exactly as it was then. Files are compared as columns; only those that come back or go become
+entries. Pure, but for :func:`restored_index`, which copies index files.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+import pyarrow.compute as pc
+
 from tablestore.errors import InvalidInputError
+from tablestore.format.manifest.entrycolumns import EntryColumns
 from tablestore.format.manifest.indexmanifest import DeletionVectorRange, IndexEntry
-from tablestore.format.manifest.manifestfile import EntryKind, FileIdentity, ManifestEntry
+from tablestore.format.manifest.livecolumns import IDENTITY_COLUMNS, absent_places
+from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.store.commit.conflict import StalePlan
 from tablestore.store.indexfiles import IndexFiles
+
+COMPARED_COLUMNS = (*IDENTITY_COLUMNS, "total_buckets")
+"""The columns of live files that a plan looks at."""
+
+Read = Callable[[Collection[str]], Iterable[ManifestEntry]]
+"""The live entries of these file names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestorePlan:
     """The file changes that make the live files those of another snapshot."""
 
-    staying: frozenset[FileIdentity]
+    staying: EntryColumns
     coming_back: tuple[ManifestEntry, ...]
 
 
-def plan_restore(target: Iterable[ManifestEntry], live_entries: Iterable[ManifestEntry]) -> RestorePlan:
+def plan_restore(target: EntryColumns, live: EntryColumns, read_target: Read) -> RestorePlan:
     """Compare the live files of two snapshots."""
-    live = {entry.identity for entry in live_entries}
-    target = tuple(target)
-    return RestorePlan(
-        staying=frozenset(entry.identity for entry in target if entry.identity in live),
-        coming_back=tuple(entry for entry in target if entry.identity not in live),
-    )
+    is_absent = np.zeros(len(target), np.bool_)
+    is_absent[absent_places(target, live)] = True
+    staying = target.take(np.flatnonzero(~is_absent))
+    return RestorePlan(staying=staying, coming_back=_entries_without(target.take(np.flatnonzero(is_absent)), staying, read_target))
 
 
-def plan_removal(plan: RestorePlan, live_entries: Iterable[ManifestEntry], table: str) -> tuple[ManifestEntry, ...]:
+def plan_removal(plan: RestorePlan, live: EntryColumns, read_live: Read, table: str) -> tuple[ManifestEntry, ...]:
     """The DELETE entries on the newest snapshot. Raises StalePlan if a file that was to stay has gone meanwhile."""
-    live = {entry.identity: entry for entry in live_entries}
-    missing = [identity for identity in plan.staying if identity not in live]
-    if missing:
+    missing = plan.staying.take(absent_places(plan.staying, live)).column("file_name")
+    if len(missing):
         raise StalePlan(
             f"{len(missing)} file(s) of table {table} that were to stay were compacted or overwritten meanwhile, the first of them "
-            f"{missing[0][3]}; plan again on the newest snapshot"
+            f"{missing[0]}; plan again on the newest snapshot"
         )
-    return tuple(replace(entry, kind=EntryKind.DELETE) for key, entry in live.items() if key not in plan.staying)
+    going = live.take(absent_places(live, plan.staying))
+    return tuple(replace(entry, kind=EntryKind.DELETE) for entry in _entries_without(going, plan.staying, read_live))
 
 
-def check_bucket_count(target: Iterable[ManifestEntry], total_buckets: int, table: str) -> None:
+def _entries_without(files: EntryColumns, others: EntryColumns, read: Read) -> tuple[ManifestEntry, ...]:
+    """The entries of ``files``, which are not among ``others``; these may have the same names at other levels."""
+    if not len(files):
+        return ()
+    entries = tuple(read(frozenset(files.column("file_name").to_pylist())))
+    places = absent_places(EntryColumns.of(entries, IDENTITY_COLUMNS), others)
+    return tuple(entries[place] for place in places.tolist())
+
+
+def check_bucket_count(target: EntryColumns, total_buckets: int, table: str) -> None:
     """Raise InvalidInputError if files were hashed into another number of buckets than new rows are."""
-    for entry in target:
-        if entry.total_buckets > 0 and total_buckets > 0 and entry.total_buckets != total_buckets:
+    for other in pc.unique(target.column("total_buckets")).to_pylist():
+        if other > 0 and total_buckets > 0 and other != total_buckets:
             raise InvalidInputError(
-                f"table {table} has {total_buckets} buckets, what is to come back was written with {entry.total_buckets}: rows of "
+                f"table {table} has {total_buckets} buckets, what is to come back was written with {other}: rows of "
                 "one key would lie in two buckets; read the old state (snapshot_id=, tag=) and overwrite the table with it",
                 kind="bucket-count",
             )

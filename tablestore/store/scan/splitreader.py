@@ -255,7 +255,7 @@ class SplitReader:
         self, reader: DataFileReader, file: DataFileMeta, names: Sequence[str], system: tuple[str, ...], path: str
     ) -> Projection:
         """The projection of the columns of an open file to the system columns and then ``names``."""
-        written = self._written(file)
+        written = self.schema if file.schema_id == self.schema.id else self.schema_of(file.schema_id)
         fields: list[Field] = list(map(self.schema.field, names))
         return Projection(
             written.fields, fields, keep=system, file_names=reader.schema.names, where=f"{self.files.root_uri}/{path}"
@@ -270,15 +270,11 @@ class SplitReader:
         return open_data_file(
             source,
             file_name=file.file_name,
-            fields=lambda: self._written(file).fields,
+            fields=lambda: self.schema_of(file.schema_id).fields,
             footer_digest=file.footer_digest,
             size=file.file_size,
             batch_bytes=self.bounds.batch_bytes,
         )
-
-    def _written(self, file: DataFileMeta) -> TableSchema:
-        """The schema that a file was written with."""
-        return self.schema if file.schema_id == self.schema.id else self.schema_of(file.schema_id)
 
     def with_partition(self, batch: pa.RecordBatch, partition: bytes) -> pa.RecordBatch:
         """The batch with the partition's values as columns, which replace columns of these names."""

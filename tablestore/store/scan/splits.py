@@ -14,12 +14,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tablestore.errors import UnsupportedError
-from tablestore.format.datafiles.datafilereader import check_readable
+from tablestore.format.datafiles.datafilereader import READ_FORMATS, unread_format
 from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.format.manifest.indexmanifest import DELETION_VECTORS, IndexEntry
 from tablestore.format.manifest.liveset import live_entries
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.manifest.manifestlist import ManifestFile
+from tablestore.format.paths import file_format_of
 from tablestore.format.snapshot import Snapshot
 from tablestore.format.stats import decode_stats
 from tablestore.lsm.keyorder import KeyOrder
@@ -238,7 +239,8 @@ def _sections(files: Sequence[DataFileMeta], schema: TableSchema, settings: Tabl
 
 def _readable(file: DataFileMeta) -> DataFileMeta:
     """Refuse what the engine would read wrong, by name."""
-    check_readable(file.file_name)
+    if file_format_of(file.file_name) not in READ_FORMATS:
+        raise unread_format(file.file_name)
     if file.write_cols is not None:
         raise UnsupportedError(
             f"data file {file.file_name} holds only the columns {', '.join(file.write_cols)} (data evolution), which tablestore "

@@ -281,7 +281,7 @@ def _take_back(context: TableContext, base: TableSchema, error: Exception) -> No
 
 
 def _has_landed(context: TableContext, record: CreationRecord) -> bool:
-    return any(snapshot.commit_user == record.job_id for snapshot in context.snapshots.retained())
+    return any(snapshot.commit_user == record.job_id for snapshot in context.snapshots.stream())
 
 
 def _check_exchange(tools: CreationTools, identifier: Identifier, *, has_log: bool) -> None:

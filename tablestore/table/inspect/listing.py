@@ -1,12 +1,13 @@
 """Lists the files, partitions and schemas of a table as Arrow tables."""
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tablestore.format.binaryrow import decode_row
 from tablestore.format.partitiontext import partition_label
 from tablestore.store.context import TableContext
+from tablestore.store.datapaths import file_paths
 from tablestore.store.filesums import summed_files
+from tablestore.types.arrays import places_array
 from tablestore.types.typestring import type_to_sql
 
 FILES_SCHEMA = pa.schema(
@@ -51,16 +52,11 @@ def files_table(context: TableContext) -> pa.Table:
     stored = {"file_size_bytes": "file_size", "creation_time": "creation_time_millis"}
     numbers = {name: stored.get(name, name) for name in FILES_SCHEMA.names if name not in ("partition", "file_path")}
     live = context.manifests.live_columns(context.snapshots.latest(), ("partition", "file_name", *numbers.values()))
-    partition_types = [field.type for field in context.schema.partition_fields]
-    places, which = live.groups("partition", "bucket")
-    decoded = {partition: decode_row(partition, partition_types) for partition, _ in places}
-    directories = [context.paths.bucket(decoded[partition], bucket) for partition, bucket in places]
-    names = {partition: _partition_text(context, partition) for partition in decoded}
+    partitions, which = live.groups("partition")
+    names = pa.array([_partition_text(context, partition) for (partition,) in partitions], pa.string())
     columns = {
-        "partition": pa.array([names[partition] for partition, _ in places], pa.string()).take(pa.array(which)),
-        "file_path": pc.binary_join_element_wise(
-            pa.array(directories, pa.string()).take(pa.array(which)), live.column("file_name"), "/"
-        ),
+        "partition": names.take(places_array(which)),
+        "file_path": file_paths(context.paths, live, context.schema),
         **{name: live.column(column).cast(FILES_SCHEMA.field(name).type) for name, column in numbers.items()},
     }
     return pa.table([columns[name] for name in FILES_SCHEMA.names], FILES_SCHEMA)

@@ -49,7 +49,7 @@ FILE_SOURCES = {0: "APPEND", 1: "COMPACT"}
 
 def snapshots(context: TableContext, at: Snapshot | None) -> Rows:
     """One row per retained snapshot, oldest first."""
-    for snapshot in context.snapshots.retained():
+    for snapshot in context.snapshots.stream():
         yield {
             "snapshot_id": snapshot.id,
             "schema_id": snapshot.schema_id,

@@ -14,7 +14,7 @@ from tablestore.format.manifest import derivedcolumns
 from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.format.manifest.derivedcolumns import NAME_HASH, name_hashes
 from tablestore.format.manifest.entrycolumns import ENTRY_SCHEMA, EntryColumns, Places
-from tablestore.format.manifest.livecolumns import IDENTITY_COLUMNS, live_parts, live_places
+from tablestore.format.manifest.livecolumns import IDENTITY_COLUMNS, absent_places, live_parts, live_places
 from tablestore.format.manifest.liveset import live_entries
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.stats import EMPTY_STATS
@@ -137,3 +137,14 @@ def test_entries_of_partitions_and_buckets() -> None:
     assert [bool(one) for one in mask] == [one.partition == PARTITIONS[1] and one.bucket >= 0 for one in together]
     assert EntryColumns.of(()).groups("partition", "bucket")[0] == []
     assert len(EntryColumns.of(()).in_places(lambda place: True)) == 0
+
+
+@settings(max_examples=300)
+@given(st.lists(entries, max_size=8), st.lists(entries, max_size=8))
+def test_absent_are_the_entries_whose_identity_the_others_do_not_have(
+    these: list[ManifestEntry], others: list[ManifestEntry]
+) -> None:
+    identities = {other.identity for other in others}
+    places = absent_places(EntryColumns.of(these, IDENTITY_COLUMNS), EntryColumns.of(others, IDENTITY_COLUMNS))
+    # An embedded index of no bytes, and a path of no letters, are not none.
+    assert places.tolist() == [place for place, one in enumerate(these) if one.identity not in identities]

@@ -28,6 +28,7 @@ import org.apache.paimon.index.HashBucketAssigner;
 import org.apache.paimon.io.DataFileMeta;
 import org.apache.paimon.manifest.BucketEntry;
 import org.apache.paimon.operation.BaseAppendFileStoreWrite;
+import org.apache.paimon.operation.LocalOrphanFilesClean;
 import org.apache.paimon.options.ExpireConfig;
 import org.apache.paimon.options.Options;
 import org.apache.paimon.predicate.Predicate;
@@ -155,6 +156,8 @@ public final class PaimonOracle {
                 return alter(request);
             case "expire":
                 return expire(request);
+            case "orphans":
+                return orphans(request);
             case "tag":
                 return tag(request);
             case "delete_tag":
@@ -424,6 +427,12 @@ public final class PaimonOracle {
                         .build();
         int expired = table(request).newExpireSnapshots().config(config).expire();
         return MAPPER.createObjectNode().put("expired", expired);
+    }
+
+    private static JsonNode orphans(JsonNode request) throws Exception {
+        long olderThan = request.get("older_than_millis").asLong();
+        return MAPPER.createObjectNode()
+                .put("removed", new LocalOrphanFilesClean(table(request), olderThan, false).clean().getDeletedFileCount());
     }
 
     private static JsonNode tag(JsonNode request) throws Exception {
