@@ -41,7 +41,7 @@ from tablestore.table.table import Table
 Found = Table | SystemTable | ConnectorTable | View | RowsView
 Place = tuple[str, str]
 # Statements for tables whose rows are the user's own.
-_CHANGES = ("INSERT", "DELETE", "UPDATE", "MERGE", "TRUNCATE TABLE")
+_CHANGES = ("INSERT", "DELETE", "UPDATE", "MERGE", "RESTORE TABLE", "TRUNCATE TABLE")
 INFORMATION_SCHEMA = "information_schema"
 """The database of the tables that describe a catalog, unless a catalog has one of this name."""
 _NOT_THERE = ("no-such-table", "no-such-database", "no-such-catalog", "invalid-name")

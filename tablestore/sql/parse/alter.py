@@ -1,4 +1,4 @@
-"""Parses ALTER TABLE, TRUNCATE TABLE and COMMENT ON TABLE, in Flink's spelling and in Spark's."""
+"""Parses ALTER TABLE, RESTORE TABLE, TRUNCATE TABLE and COMMENT ON TABLE, in Flink's spelling and in Spark's."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -6,7 +6,7 @@ from dataclasses import replace
 from tablestore.sql.parse.columndefinitions import default_value, physical_column
 from tablestore.sql.parse.cursor import Cursor
 from tablestore.sql.parse.datatype import data_type, nullability
-from tablestore.sql.parse.literals import option_key, option_keys, optional_partition, partition_spec, set_option
+from tablestore.sql.parse.literals import constant, option_key, option_keys, optional_partition, partition_spec, set_option
 from tablestore.sql.parse.materialized import alter_materialized
 from tablestore.sql.statements.alter import (
     AddColumnAction,
@@ -21,6 +21,7 @@ from tablestore.sql.statements.alter import (
     RenameColumnAction,
     RenameTo,
     ResetOptions,
+    RestoreTable,
     SetComment,
     SetOptions,
     TruncateTable,
@@ -55,6 +56,23 @@ def alter(cursor: Cursor) -> AlterTable | AlterMaterializedTable:
     if_exists = cursor.if_exists()
     path = cursor.path("the name of a table")
     return AlterTable(path=path, actions=_actions(cursor), if_exists=if_exists)
+
+
+def restore(cursor: Cursor) -> RestoreTable:
+    """Takes RESTORE [TABLE] path TO VERSION|TIMESTAMP AS OF …."""
+    cursor.expect("RESTORE")
+    if cursor.sees("TABLE") and cursor.sees_name(1) and not cursor.sees("TABLE", "TO"):
+        cursor.take()
+    path = cursor.path("the name of a table")
+    cursor.expect("TO")
+    kind = cursor.expect_one("VERSION", "TIMESTAMP")
+    cursor.expect("AS", "OF")
+    start = cursor.next.start
+    value = constant(cursor).value
+    if not isinstance(value, str | int) or isinstance(value, bool):
+        expected = "a snapshot id or the name of a tag" if kind == "VERSION" else "a time between quotes"
+        raise cursor.wrong(f"expected {expected}, found {cursor.fragment_from(start).text:.40}", start)
+    return RestoreTable(path=path, kind=kind.lower(), value=value, span=cursor.span_from(start))
 
 
 def truncate(cursor: Cursor) -> TruncateTable:

@@ -36,6 +36,7 @@ _VERBS = {
     "REPLACE": "definition:create",
     "DROP": "definition:drop",
     "ALTER": "alter:alter",
+    "RESTORE": "alter:restore",
     "TRUNCATE": "alter:truncate",
     "COMMENT": "alter:comment_on",
     "SHOW": "show:show",
@@ -66,7 +67,7 @@ _UNSUPPORTED = {
     "REVOKE": "the store's own permissions hold",
     "START": "each statement is a transaction of its own; several INSERTs go together in a STATEMENT SET",
     "COMMIT": "each statement is a transaction of its own; several INSERTs go together in a STATEMENT SET",
-    "ROLLBACK": "each statement is a transaction of its own; CALL sys.rollback_to(…) goes back to a snapshot",
+    "ROLLBACK": "each statement is a transaction of its own; RESTORE TABLE … TO VERSION AS OF … goes back to a snapshot",
 }
 # The names that commands have in the shells of other databases, behind a dot or a backslash.
 _SHELL_COMMANDS = {

@@ -131,6 +131,16 @@ class AlterTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreTable:
+    """``RESTORE [TABLE] path TO VERSION AS OF version | TIMESTAMP AS OF time``; ``kind`` in lower case, ``value`` as Python's."""
+
+    path: Path
+    kind: str
+    value: str | int
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TruncateTable:
     """``TRUNCATE TABLE path [PARTITION spec]``."""
 

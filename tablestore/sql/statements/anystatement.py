@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tablestore.sql.statements.alter import AlterTable, TruncateTable
+from tablestore.sql.statements.alter import AlterTable, RestoreTable, TruncateTable
 from tablestore.sql.statements.definition import (
     CreateCatalog,
     CreateDatabase,
@@ -18,6 +18,7 @@ from tablestore.sql.statements.rows import Delete, ExecuteStatementSet, Insert, 
 from tablestore.sql.statements.session import (
     CallProcedure,
     Describe,
+    DescribeHistory,
     EngineStatement,
     ResetSessionOption,
     SetSessionOption,
@@ -46,6 +47,7 @@ Statement = (
     | CreateFunction
     | Drop
     | AlterTable
+    | RestoreTable
     | TruncateTable
     | CreateMaterializedTable
     | AlterMaterializedTable
@@ -56,6 +58,7 @@ Statement = (
     | DropCatalog
     | Show
     | Describe
+    | DescribeHistory
     | UseNames
     | SetSessionOption
     | ResetSessionOption

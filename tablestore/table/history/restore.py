@@ -45,6 +45,12 @@ def rollback_to(context: TableContext, logs: ChangeLogs, target: Snapshot) -> Sn
     return restore(context, logs, target, properties={ROLLBACK_PROPERTY: _pointer(None, target)})
 
 
+def restored_snapshot_id(snapshot: Snapshot) -> int | None:
+    """The id of the snapshot whose files a rollback gave the table by ``snapshot``; None if that is none."""
+    text = snapshot.properties.get(ROLLBACK_PROPERTY)
+    return None if text is None else _pointed(text, ROLLBACK_PROPERTY)[1]
+
+
 def _check_has_values(context: TableContext, target: Snapshot) -> None:
     """Refuses columns that older rows lack and that take no NULL; only a replaced table has such."""
     schema = context.schema
@@ -191,11 +197,7 @@ def _source(snapshot: Snapshot, branch: BranchMetadata, target: Snapshot) -> int
     text = snapshot.properties.get(FAST_FORWARD_PROPERTY)
     if text is None:
         return None
-    try:
-        pointer = json.loads(text)
-        name, source, uuid = pointer["branch"], int(pointer["snapshot"]), pointer["uuid"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise FormatError(f"snapshot property {FAST_FORWARD_PROPERTY} is not what tablestore writes: {text[:80]!r}") from error
+    name, source, uuid = _pointed(text, FAST_FORWARD_PROPERTY)
     if name != branch.name or source > target.id:
         return None
     source_snapshot = target if source == target.id else branch.snapshots.find(source)
@@ -204,6 +206,15 @@ def _source(snapshot: Snapshot, branch: BranchMetadata, target: Snapshot) -> int
 
 def _pointer(branch: str | None, target: Snapshot) -> str:
     return json.dumps({"branch": branch or MAIN_BRANCH, "snapshot": target.id, "uuid": target.uuid}, separators=(",", ":"))
+
+
+def _pointed(text: str, key: str) -> tuple[str, int, str]:
+    """The branch, the snapshot's id and its uuid of a property that :func:`_pointer` wrote. Raises FormatError."""
+    try:
+        pointer = json.loads(text)
+        return pointer["branch"], int(pointer["snapshot"]), pointer["uuid"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise FormatError(f"snapshot property {key} is not what tablestore writes: {text[:80]!r}") from error
 
 
 def _bring_schemas(context: TableContext, branch: BranchMetadata, target: Snapshot) -> None:

@@ -34,6 +34,8 @@ STATEMENTS = [
     "SHOW TABLES IN tablestore.shop LIKE 'o%'",
     "SHOW CREATE TABLE shop.orders",
     "SHOW PARTITIONS shop.orders PARTITION (day = 'a')",
+    "DESCRIBE HISTORY shop.orders LIMIT 2",
+    "RESTORE TABLE shop.orders TO VERSION AS OF 1",
     "USE tablestore.shop",
     "SET 'table-storage.bucket' = '3'",
     "RESET 'table-storage.bucket'",
