@@ -43,6 +43,7 @@ STATEMENT_FUNCTIONS: Mapping[str, str] = {
     "Show": "tablestore.environment.inspection.show:show",
     "Describe": "tablestore.environment.inspection.describe:describe",
     "DescribeHistory": "tablestore.environment.inspection.history:describe_history",
+    "RefreshTable": "tablestore.environment.session.statements:refresh_table",
     "SetSessionOption": "tablestore.environment.session.statements:set_option",
     "ResetSessionOption": "tablestore.environment.session.statements:reset_option",
     "EngineStatement": "tablestore.environment.session.statements:by_engine",

@@ -88,6 +88,23 @@ def test_tags_and_consumers_have_what_they_had_after_a_restore(env: ts.TableEnvi
     assert [consumer.next_snapshot for consumer in table.consumers()] == [3]
 
 
+def test_refresh_drops_what_is_cached_of_a_table(duck: ts.TableEnvironment, tmp_path: Path) -> None:
+    duck.execute_sql("CREATE TABLE t (id BIGINT)")
+    duck.execute_sql("INSERT INTO t VALUES (1)")
+    query = "SELECT count(*) AS n FROM t"
+    assert duck.execute_sql(query).to_arrow()["n"].to_pylist() == [1]
+    for manifest in (tmp_path / "wh" / "default.db" / "t" / "manifest").iterdir():
+        manifest.unlink()
+    assert duck.execute_sql(query).to_arrow()["n"].to_pylist() == [1]
+    duck.execute_sql("REFRESH TABLE default.t")
+    with pytest.raises(ts.TablestoreError, match="manifest-"):
+        duck.execute_sql(query).to_arrow()
+    duck.execute_sql("CREATE TEMPORARY VIEW w AS SELECT 1 AS id")
+    duck.execute_sql("REFRESH TABLE w")
+    with pytest.raises(ts.NotFoundError, match="nope"):
+        duck.execute_sql("REFRESH TABLE nope")
+
+
 def test_what_is_no_managed_table_has_no_history_and_is_not_restored(duck: ts.TableEnvironment) -> None:
     duck.execute_sql("CREATE TEMPORARY TABLE k (id INT) WITH ('connector' = 'kafka')")
     duck.execute_sql("CREATE TEMPORARY VIEW w AS SELECT 1 AS id")

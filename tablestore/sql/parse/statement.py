@@ -18,7 +18,7 @@ from tablestore.sql.statements.rows import ExecuteStatementSet, Insert
 
 if TYPE_CHECKING:
     from tablestore.sql.statements.anystatement import Explain, Statement
-    from tablestore.sql.statements.session import EngineStatement
+    from tablestore.sql.statements.session import EngineStatement, RefreshTable
 
 # The parser of each statement by its first word: a module beside this one, and the function in it.
 _VERBS = {
@@ -124,6 +124,8 @@ def _statement(cursor: Cursor) -> "Statement":
         return _explain(cursor)
     if verb == "EXECUTE" or cursor.sees("BEGIN", "STATEMENT"):
         return _execute(cursor)
+    if cursor.sees("REFRESH", "TABLE") and cursor.sees_name(2):
+        return _refresh(cursor)
     if verb in _ENGINES:
         return _engine_statement(cursor.fragment("a statement"))
     if verb in _UNSUPPORTED:
@@ -144,6 +146,15 @@ def _engine_statement(text: Fragment) -> "EngineStatement":
     from tablestore.sql.statements.session import EngineStatement
 
     return EngineStatement(text=text)
+
+
+def _refresh(cursor: Cursor) -> "RefreshTable":
+    from tablestore.sql.statements.session import RefreshTable
+
+    start = cursor.next.start
+    cursor.expect("REFRESH", "TABLE")
+    path = cursor.path("the name of a table")
+    return RefreshTable(path=path, text=cursor.fragment_from(start))
 
 
 def _explain(cursor: Cursor) -> "Explain":

@@ -20,6 +20,7 @@ from tablestore.sql.statements.session import (
     Describe,
     DescribeHistory,
     EngineStatement,
+    RefreshTable,
     ResetSessionOption,
     SetSessionOption,
     Show,
@@ -59,6 +60,7 @@ Statement = (
     | Show
     | Describe
     | DescribeHistory
+    | RefreshTable
     | UseNames
     | SetSessionOption
     | ResetSessionOption

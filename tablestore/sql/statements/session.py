@@ -73,6 +73,14 @@ class DescribeHistory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RefreshTable:
+    """``REFRESH TABLE path``; ``text``: the statement itself, for an engine whose own table that is."""
+
+    path: Path
+    text: Fragment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UseNames:
     """``USE [catalog.]database``, ``USE DATABASE|SCHEMA path``, ``USE CATALOG name``.
 

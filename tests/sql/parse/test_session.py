@@ -12,6 +12,7 @@ from tablestore.sql.statements.session import (
     Describe,
     DescribeHistory,
     EngineStatement,
+    RefreshTable,
     ResetSessionOption,
     SetSessionOption,
     Show,
@@ -138,7 +139,9 @@ GOLDEN: list[tuple[str, Statement]] = [
     ("EXPLAIN FORMATTED INSERT INTO t SELECT 1", Explain(statement=INSERT, mode="formatted")),
     ("EXPLAIN STATEMENT SET BEGIN INSERT INTO t SELECT 1; END", Explain(statement=ExecuteStatementSet(inserts=(INSERT,)))),
     ("CACHE TABLE x", EngineStatement(text=Fragment("CACHE TABLE x"))),
-    ("REFRESH TABLE x", EngineStatement(text=Fragment("REFRESH TABLE x"))),
+    ("REFRESH TABLE d.x;", RefreshTable(path=path("d.x"), text=Fragment("REFRESH TABLE d.x"))),
+    ("REFRESH FUNCTION x", EngineStatement(text=Fragment("REFRESH FUNCTION x"))),
+    ("REFRESH 'folder'", EngineStatement(text=Fragment("REFRESH 'folder'"))),
     ("ANALYZE TABLE x COMPUTE STATISTICS;", EngineStatement(text=Fragment("ANALYZE TABLE x COMPUTE STATISTICS"))),
 ]
 

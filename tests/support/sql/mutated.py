@@ -36,6 +36,7 @@ STATEMENTS = [
     "SHOW PARTITIONS shop.orders PARTITION (day = 'a')",
     "DESCRIBE HISTORY shop.orders LIMIT 2",
     "RESTORE TABLE shop.orders TO VERSION AS OF 1",
+    "REFRESH TABLE shop.orders",
     "USE tablestore.shop",
     "SET 'table-storage.bucket' = '3'",
     "RESET 'table-storage.bucket'",
