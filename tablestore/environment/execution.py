@@ -28,6 +28,7 @@ STATEMENT_FUNCTIONS: Mapping[str, str] = {
     "Merge": "tablestore.environment.rows.change:change",
     "CreateTable": "tablestore.environment.definition.create:create_table",
     "CreateTableAs": "tablestore.environment.pipelines.creation:create_as",
+    "ReplaceTable": "tablestore.environment.pipelines.creation:replace_table",
     "CreateView": "tablestore.environment.definition.views:create_view",
     "CreateFunction": "tablestore.environment.definition.functions:create_function",
     "Drop": "tablestore.environment.definition.drop:drop",
@@ -82,13 +83,17 @@ def execute(
 
 
 def _kind_of(statement: "Statement") -> str:
-    """The name of its class. CREATE TABLE with a query is a kind of its own: only that loads what writes rows."""
+    """The name of its class. CREATE TABLE with a query, and what replaces a table, are kinds of their own: only these load what
+    writes rows."""
     name = type(statement).__name__
     if name == "CreateTable":
         from tablestore.sql.statements.definition import CreateTable
 
-        if isinstance(statement, CreateTable) and statement.query is not None and not statement.temporary:
-            return "CreateTableAs"
+        if isinstance(statement, CreateTable) and not statement.temporary:
+            if statement.query is not None:
+                return "CreateTableAs"
+            if statement.replace:
+                return "ReplaceTable"
     return name
 
 
