@@ -37,6 +37,12 @@ def test_a_table_is_restored_by_a_version_of_its_history_and_goes_on_from_there(
     either.execute_sql(f"RESTORE t TO TIMESTAMP AS OF '{history(either)[-1]['timestamp']}'")
     assert rows_of(either.execute_sql("SELECT * FROM t")) == [(1, "a")]
     assert [row["version"] for row in history(either)] == [6, 5, 4, 3, 2, 1]
+    assert either.execute_sql("ANALYZE TABLE t COMPUTE STATISTICS FOR ALL COLUMNS").snapshot is not None
+    assert "1 rows when analyzed at snapshot 6" in (either.execute_sql("EXPLAIN SELECT * FROM t").text or "")
+    either.execute_sql("REFRESH TABLE t")
+    either.execute_sql("CREATE OR REPLACE TABLE t (day STRING, n INT) PARTITIONED BY (day)")
+    either.execute_sql("INSERT INTO t VALUES ('a', 1), ('b', 2)")
+    assert rows_of(either.execute_sql("SHOW PARTITIONS t WHERE day > 'a'")) == [("day=b",)]
 
 
 def test_history_has_one_row_a_snapshot_with_its_types_and_none_before_the_first(env: ts.TableEnvironment) -> None:

@@ -1,4 +1,4 @@
-"""Parses ALTER TABLE, RESTORE TABLE, TRUNCATE TABLE and COMMENT ON TABLE, in Flink's spelling and in Spark's."""
+"""Parses ALTER TABLE, ANALYZE TABLE, RESTORE TABLE, TRUNCATE TABLE and COMMENT ON TABLE, in Flink's spelling and in Spark's."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,6 +12,7 @@ from tablestore.sql.statements.alter import (
     AddColumnAction,
     AlterAction,
     AlterTable,
+    AnalyzeTable,
     ColumnPlacement,
     Compact,
     DropColumnAction,
@@ -56,6 +57,34 @@ def alter(cursor: Cursor) -> AlterTable | AlterMaterializedTable:
     if_exists = cursor.if_exists()
     path = cursor.path("the name of a table")
     return AlterTable(path=path, actions=_actions(cursor), if_exists=if_exists)
+
+
+def analyze(cursor: Cursor) -> AnalyzeTable:
+    """Takes ANALYZE TABLE …."""
+    start = cursor.next.start
+    cursor.expect("ANALYZE", "TABLE")
+    path = cursor.path("the name of a table")
+    refused = None
+    if cursor.accept("PARTITION"):
+        refused = "PARTITION"
+        if cursor.next.key != "(":
+            raise cursor.error()
+        cursor.skip()
+    cursor.expect("COMPUTE", "STATISTICS")
+    columns: tuple[str, ...] | None = ()
+    if cursor.accept("NOSCAN"):
+        refused = "NOSCAN"
+    elif cursor.accept("FOR"):
+        if cursor.accept("ALL"):
+            cursor.expect("COLUMNS")
+            columns = None
+        else:
+            cursor.expect("COLUMNS")
+            names = [cursor.name("the name of a column")]
+            while cursor.accept(","):
+                names.append(cursor.name("the name of a column"))
+            columns = tuple(dict.fromkeys(names))
+    return AnalyzeTable(path=path, columns=columns, refused=refused, text=cursor.fragment_from(start))
 
 
 def restore(cursor: Cursor) -> RestoreTable:

@@ -124,6 +124,9 @@ def _statement(cursor: Cursor) -> "Statement":
         return _explain(cursor)
     if verb == "EXECUTE" or cursor.sees("BEGIN", "STATEMENT"):
         return _execute(cursor)
+    if cursor.sees("ANALYZE", "TABLE") and cursor.sees_name(2):
+        analyzed: Statement = imported("tablestore.sql.parse.alter:analyze")(cursor)
+        return analyzed
     if cursor.sees("REFRESH", "TABLE") and cursor.sees_name(2):
         return _refresh(cursor)
     if verb in _ENGINES:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tablestore.sql.statements.alter import AlterTable, RestoreTable, TruncateTable
+from tablestore.sql.statements.alter import AlterTable, AnalyzeTable, RestoreTable, TruncateTable
 from tablestore.sql.statements.definition import (
     CreateCatalog,
     CreateDatabase,
@@ -48,6 +48,7 @@ Statement = (
     | CreateFunction
     | Drop
     | AlterTable
+    | AnalyzeTable
     | RestoreTable
     | TruncateTable
     | CreateMaterializedTable

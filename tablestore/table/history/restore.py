@@ -16,7 +16,7 @@ from tablestore.errors import ConflictError, FormatError, NotFoundError, Storage
 from tablestore.format.manifest.indexmanifest import IndexEntry
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.paths import MAIN_BRANCH, schema_path
-from tablestore.format.snapshot import CommitKind, Snapshot
+from tablestore.format.snapshot import Snapshot
 from tablestore.log.opening import ChangeLogs
 from tablestore.log.port import ChangeLog
 from tablestore.store.commit.conflict import StalePlan
@@ -161,7 +161,7 @@ def _check_behind(context: TableContext, branch: BranchMetadata, target: Snapsho
     snapshot = _before_compactions(context, latest, began)
     if snapshot is None or snapshot.id <= began or _source(snapshot, branch, target) is not None:
         return
-    if snapshot.commit_kind is CommitKind.COMPACT:
+    if snapshot.commit_kind.keeps_rows:
         raise ConflictError(
             f"whether table {context.files.root_uri} changed between snapshots {began} and {snapshot.id} is no longer known, "
             f"because those in between have expired; pass discard_newer=True to take branch {branch.name!r}",
@@ -184,7 +184,7 @@ def _is_there(context: TableContext, branch: BranchMetadata, target: Snapshot, l
 def _before_compactions(context: TableContext, latest: Snapshot | None, floor: int) -> Snapshot | None:
     """The newest snapshot above ``floor`` that changed rows. If it has expired, the oldest compaction after it; None for none."""
     snapshot = latest
-    while snapshot is not None and snapshot.id > floor and snapshot.commit_kind is CommitKind.COMPACT:
+    while snapshot is not None and snapshot.id > floor and snapshot.commit_kind.keeps_rows:
         previous = context.snapshots.find(snapshot.id - 1) if snapshot.id - 1 > floor else None
         if previous is None:
             return snapshot if snapshot.id - 1 > floor else None

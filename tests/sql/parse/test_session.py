@@ -4,6 +4,7 @@ import pytest
 
 from tablestore.sql.parse.statement import parse_statement
 from tablestore.sql.source import Fragment, Path
+from tablestore.sql.statements.alter import AnalyzeTable
 from tablestore.sql.statements.anystatement import Explain, Statement
 from tablestore.sql.statements.rows import ExecuteStatementSet, Insert, Query
 from tablestore.sql.statements.session import (
@@ -142,7 +143,12 @@ GOLDEN: list[tuple[str, Statement]] = [
     ("REFRESH TABLE d.x;", RefreshTable(path=path("d.x"), text=Fragment("REFRESH TABLE d.x"))),
     ("REFRESH FUNCTION x", EngineStatement(text=Fragment("REFRESH FUNCTION x"))),
     ("REFRESH 'folder'", EngineStatement(text=Fragment("REFRESH 'folder'"))),
-    ("ANALYZE TABLE x COMPUTE STATISTICS;", EngineStatement(text=Fragment("ANALYZE TABLE x COMPUTE STATISTICS"))),
+    ("ANALYZE TABLES IN d COMPUTE STATISTICS;", EngineStatement(text=Fragment("ANALYZE TABLES IN d COMPUTE STATISTICS"))),
+    ("ANALYZE TABLE x COMPUTE STATISTICS;", AnalyzeTable(path=path("x"))),
+    ("ANALYZE TABLE d.x COMPUTE STATISTICS FOR ALL COLUMNS", AnalyzeTable(path=path("d.x"), columns=None)),
+    ("ANALYZE TABLE x COMPUTE STATISTICS FOR COLUMNS a, `b c`, a", AnalyzeTable(path=path("x"), columns=("a", "b c"))),
+    ("ANALYZE TABLE x PARTITION (a = 1) COMPUTE STATISTICS", AnalyzeTable(path=path("x"), refused="PARTITION")),
+    ("ANALYZE TABLE x COMPUTE STATISTICS NOSCAN", AnalyzeTable(path=path("x"), refused="NOSCAN")),
 ]
 
 

@@ -37,6 +37,7 @@ STATEMENTS = [
     "DESCRIBE HISTORY shop.orders LIMIT 2",
     "RESTORE TABLE shop.orders TO VERSION AS OF 1",
     "REFRESH TABLE shop.orders",
+    "ANALYZE TABLE shop.orders COMPUTE STATISTICS FOR COLUMNS id, v",
     "USE tablestore.shop",
     "SET 'table-storage.bucket' = '3'",
     "RESET 'table-storage.bucket'",
