@@ -28,10 +28,13 @@ STATEMENT_FUNCTIONS: Mapping[str, str] = {
     "Merge": "tablestore.environment.rows.change:change",
     "CreateTable": "tablestore.environment.definition.create:create_table",
     "CreateTableAs": "tablestore.environment.pipelines.creation:create_as",
+    "ReplaceTable": "tablestore.environment.pipelines.creation:replace_table",
     "CreateView": "tablestore.environment.definition.views:create_view",
     "CreateFunction": "tablestore.environment.definition.functions:create_function",
     "Drop": "tablestore.environment.definition.drop:drop",
     "AlterTable": "tablestore.environment.definition.alter:alter_table",
+    "RestoreTable": "tablestore.environment.definition.restoring:restore_table",
+    "AnalyzeTable": "tablestore.environment.definition.analyzing:analyze_table",
     "TruncateTable": "tablestore.environment.definition.alter:truncate_table",
     "CreateDatabase": "tablestore.environment.definition.databases:create_database",
     "DropDatabase": "tablestore.environment.definition.databases:drop_database",
@@ -41,6 +44,8 @@ STATEMENT_FUNCTIONS: Mapping[str, str] = {
     "Explain": "tablestore.environment.inspection.explaining:explain",
     "Show": "tablestore.environment.inspection.show:show",
     "Describe": "tablestore.environment.inspection.describe:describe",
+    "DescribeHistory": "tablestore.environment.inspection.history:describe_history",
+    "RefreshTable": "tablestore.environment.session.statements:refresh_table",
     "SetSessionOption": "tablestore.environment.session.statements:set_option",
     "ResetSessionOption": "tablestore.environment.session.statements:reset_option",
     "EngineStatement": "tablestore.environment.session.statements:by_engine",
@@ -79,13 +84,17 @@ def execute(
 
 
 def _kind_of(statement: "Statement") -> str:
-    """The name of its class. CREATE TABLE with a query is a kind of its own: only that loads what writes rows."""
+    """The name of its class. CREATE TABLE with a query, and what replaces a table, are kinds of their own: only these load what
+    writes rows."""
     name = type(statement).__name__
     if name == "CreateTable":
         from tablestore.sql.statements.definition import CreateTable
 
-        if isinstance(statement, CreateTable) and statement.query is not None and not statement.temporary:
-            return "CreateTableAs"
+        if isinstance(statement, CreateTable) and not statement.temporary:
+            if statement.query is not None:
+                return "CreateTableAs"
+            if statement.replace:
+                return "ReplaceTable"
     return name
 
 

@@ -3,6 +3,7 @@
     schema/schema-<N>  snapshot/snapshot-<N>  snapshot/{LATEST,EARLIEST}  tag/tag-<name>  consumer/consumer-<id>
     changelog/changelog-<N>  branch/branch-<name>/{schema,snapshot,tag,…}
     manifest/{manifest,manifest-list,index-manifest}-<uuid>-<i>           index/index-<uuid>-<i>
+    statistics/stat-<uuid>-<i>
     [<key>=<value>/…]bucket-<B>/<prefix><uuid>-<i>.<format>
 
 The uuid of metadata files that we write is made from their content (UUID version 8 over SHA-256), so that a reader can
@@ -40,7 +41,7 @@ BUCKET_PREFIX = "bucket-"
 _MAX_ID = 2**63 - 1
 _DECIMAL = re.compile(r"0|[1-9][0-9]{0,18}")
 _CONTENT_UUID = re.compile(
-    r"(?:manifest-list|manifest|index-manifest|index)-"
+    r"(?:manifest-list|manifest|index-manifest|index|stat)-"
     r"([0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12})-[0-9]+"
 )
 _ESCAPED = frozenset([*map(chr, range(0x20)), "\x7f", *"\"#%'*/:=?\\{}[]^"])
@@ -154,6 +155,11 @@ def index_manifest_name(data: bytes, number: int) -> str:
 def index_file_name(data: bytes, number: int) -> str:
     """The name of an index file with this content."""
     return f"index-{content_uuid(data)}-{number}"
+
+
+def statistics_file_name(data: bytes, number: int) -> str:
+    """The name of a statistics file with this content."""
+    return f"stat-{content_uuid(data)}-{number}"
 
 
 def data_file_name(uuid: str, number: int, prefix: str = "data-", extension: str = "parquet") -> str:

@@ -51,6 +51,11 @@ class CommitKind(StrEnum):
     OVERWRITE = "OVERWRITE"
     ANALYZE = "ANALYZE"
 
+    @property
+    def keeps_rows(self) -> bool:
+        """True for a commit after which readers see the rows that they saw before it."""
+        return self in (CommitKind.COMPACT, CommitKind.ANALYZE)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:

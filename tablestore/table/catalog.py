@@ -276,6 +276,14 @@ class Catalog:
         table = self._tools.open(parse_identifier(plain))
         return named_part(table, suffix) if separator else table
 
+    def forget_cached(self) -> None:
+        """Drop what is cached of its tables: handles from then on read schemas, snapshots and manifests anew.
+
+        Nothing stale is in there, since names of files are never used twice: it gives memory back, and shows what became of a
+        file that others removed.
+        """
+        self._shared = Shared()
+
     @property
     def _tools(self) -> CreationTools:
         return CreationTools(self._meta, self._clock, self._ids, self._logs, self._shared, self._settings.table_defaults)

@@ -1,6 +1,7 @@
 """CREATE, ALTER and DROP of tables, databases and catalogs; an engine is not needed for any of it."""
 
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,49 @@ def test_show_partitions_tells_null_an_empty_text_and_the_text_of_the_default_na
     listed = table.partitions()  # type: ignore[union-attr]
     assert (listed["partition"].to_pylist(), set(listed["record_count"].to_pylist())) == (shown, {1})
     assert env.catalog().table("default.t$partitions").scan().to_arrow()["record_count"].to_pylist() == [1] * 6  # type: ignore[union-attr]
+
+
+def test_show_partitions_lists_those_that_a_condition_is_true_of(env: ts.TableEnvironment, rows_of: Rows) -> None:
+    env.execute_sql("CREATE TABLE t (day DATE, x DOUBLE, v INT) PARTITIONED BY (day, x)")
+    days = [date(2026, 1, 1), date(2026, 1, 2), date(2026, 1, 2), None]
+    rows = {"day": days, "x": [1.5, -0.0, float("nan"), None], "v": range(4)}
+    env.catalog().table("default.t").append(pa.table(rows, pa.schema({"day": pa.date32(), "x": pa.float64(), "v": pa.int32()})))  # type: ignore[union-attr]
+    shown = [name for (name,) in rows_of(env.execute_sql("SHOW PARTITIONS t"))]
+    first, zero, nan, null = shown
+    for condition, expected in {
+        "day >= DATE '2026-01-02'": [zero, nan],
+        "day = '2026-01-01' OR day IS NULL": [first, null],
+        "NOT day = '2026-01-01'": [zero, nan],
+        "x = 0": [zero],
+        "x > 1": [first, nan],
+        "x = 'NaN'": [nan],
+        "x IN (1.5, 2) AND month(day) = 1": [first],
+        "DAY > '2027-01-01'": [],
+        "TRUE": shown,
+        "NULL": [],
+    }.items():
+        assert [name for (name,) in rows_of(env.execute_sql(f"SHOW PARTITIONS t WHERE {condition}"))] == expected, condition
+    both = "SHOW PARTITIONS t PARTITION (day = '2026-01-02') WHERE x < 1"
+    assert rows_of(env.execute_sql(both)) == [(zero,)]
+    env.execute_sql("TRUNCATE TABLE t")
+    assert rows_of(env.execute_sql("SHOW PARTITIONS t WHERE x > 1")) == []
+
+
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        ("v = 1", "the column 'v', which does not exist (columns: day)"),
+        ("dy = 'a'", "did you mean 'day'"),
+        ("day", "compares the column 'day'"),
+        ("day = (SELECT 'a')", "Subquery"),
+        ("day = 'a' AND", "line 1"),
+    ],
+)
+def test_a_condition_on_partitions_is_about_their_columns_alone(env: ts.TableEnvironment, condition: str, message: str) -> None:
+    env.execute_sql("CREATE TABLE t (day STRING, v INT) PARTITIONED BY (day)")
+    with pytest.raises((ts.InvalidInputError, ts.UnsupportedError)) as refused:
+        env.execute_sql(f"SHOW PARTITIONS t WHERE {condition}")
+    assert message in refused.value.message and "line 1, column" in refused.value.message
 
 
 @pytest.mark.parametrize("rows", ["(v, p) VALUES (1, 1)", "(v, P) VALUES (1, 1)", "BY NAME SELECT 1 AS v, 2 AS p"])

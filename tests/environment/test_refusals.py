@@ -5,6 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 import tablestore as ts
@@ -188,6 +190,34 @@ def test_messages_call_functions_as_the_user_does_and_views_have_as_many_columns
             duck.execute_sql(f"CREATE TEMPORARY VIEW v {columns} AS SELECT 1 AS x, 2 AS y")
         assert refused.value.kind == "columns"
     assert duck.list_temporary_views() == ()
+
+
+@pytest.mark.parametrize("engine", ["duckdb", pytest.param("spark", marks=pytest.mark.spark)])
+def test_files_by_their_path_are_refused_by_name_with_the_declaration_that_reads_them(tmp_path: Path, engine: str) -> None:
+    (tmp_path / "x.csv").write_text("1,4711\n")
+    pa.parquet.write_table(pa.table({"a": [1, 2]}), tmp_path / "x.parquet")
+    with ts.TableEnvironment.create(tmp_path / "wh", engine=engine) as env:
+        env.execute_sql("CREATE TABLE t (id INT)")
+        for text, place in {
+            "SELECT * FROM csv.`{}/x.csv`": 15,
+            "SELECT * FROM CSV.`{}/*.csv` AS f JOIN t ON true": 15,
+            "INSERT INTO t SELECT * FROM json.`{}`": 29,
+            "INSERT INTO parquet.`{}/x.parquet` SELECT 1": 13,
+            "CREATE TEMPORARY VIEW w AS SELECT * FROM orc.`{}/x.orc`": 42,
+            "DESCRIBE parquet.`{}/x.parquet`": 10,
+        }.items():
+            with pytest.raises(ts.UnsupportedError, match=rf"(?s)names files by their path.*line 1, column {place}:") as refused:
+                env.execute_sql(text.format(tmp_path)).to_arrow()
+            assert refused.value.kind == "files"
+            assert "4711" not in refused.value.message
+        with pytest.raises(ts.UnsupportedError) as refused:
+            env.execute_sql(f"SELECT * FROM parquet.`{tmp_path}/x.parquet`")
+        declaration = refused.value.message.partition("open: ")[2].partition(" declares")[0]
+        env.execute_sql(declaration)
+        assert env.execute_sql("SELECT sum(a) AS s FROM name").to_arrow()["s"].to_pylist() == [3]
+        # Names of no path are those of tables.
+        with pytest.raises(ts.NotFoundError, match="no database 'csv'"):
+            env.execute_sql("SELECT * FROM csv.x")
 
 
 @pytest.mark.parametrize(

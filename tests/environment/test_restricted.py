@@ -17,7 +17,10 @@ from tests.support.sql.filetexts import file_texts, host_texts
 
 ENGINES = ("duckdb", pytest.param("spark", marks=pytest.mark.spark))
 # One text at least of each class of statements that there is.
-READING = ("SELECT * FROM t", "USE default", "EXPLAIN SELECT * FROM t", "SHOW TABLES", "DESCRIBE t", "SHOW TBLPROPERTIES t")
+READING = (
+    *("SELECT * FROM t", "USE default", "EXPLAIN SELECT * FROM t", "SHOW TABLES", "DESCRIBE t", "SHOW TBLPROPERTIES t"),
+    "DESCRIBE HISTORY t",
+)
 OTHERS = (
     *("INSERT INTO t VALUES (2, 'b')", "INSERT OVERWRITE t SELECT * FROM t", "DELETE FROM t", "UPDATE t SET v = 'x'"),
     "MERGE INTO t USING t AS s ON t.id = s.id WHEN MATCHED THEN DELETE",
@@ -26,6 +29,7 @@ OTHERS = (
     "CREATE TEMPORARY TABLE u (id INT) WITH ('connector' = 'filesystem', 'path' = '/etc', 'format' = 'csv')",
     *("CREATE TEMPORARY VIEW w AS SELECT 1", "CREATE TEMPORARY FUNCTION f AS 'os.system' LANGUAGE PYTHON"),
     *("DROP TABLE t", "DROP VIEW w", "DROP FUNCTION f", "ALTER TABLE t SET ('bucket' = '1')", "TRUNCATE TABLE t"),
+    *("RESTORE TABLE t TO VERSION AS OF 1", "ANALYZE TABLE t COMPUTE STATISTICS"),
     *("CREATE DATABASE d", "DROP DATABASE d", "CREATE CATALOG c WITH ('warehouse' = '/tmp')", "DROP CATALOG c"),
     *("CREATE MATERIALIZED TABLE m AS SELECT * FROM t", "ALTER MATERIALIZED TABLE m REFRESH", "DROP MATERIALIZED TABLE m"),
     *("SET 'a' = 'b'", "SET threads", "SET", "RESET 'a'", "RESET", "SET VARIABLE a = 1", "SET TIME ZONE 'UTC'"),

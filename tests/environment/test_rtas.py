@@ -101,8 +101,68 @@ def test_what_cannot_be_replaced_is_refused(env: ts.TableEnvironment) -> None:
     ):
         with pytest.raises(ts.UnsupportedError, match="only managed tables are replaced"):
             env.execute_sql(statement)
-    with pytest.raises(ts.UnsupportedError, match="CREATE OR REPLACE TABLE is not supported"):
-        env.execute_sql("CREATE OR REPLACE TABLE t (id INT)")
+
+
+@pytest.mark.parametrize(
+    ("definition", "versions"),
+    [("(id BIGINT, w STRING DEFAULT 'x')", [1, 2]), ("(k INT, PRIMARY KEY (k) NOT ENFORCED)", []), ("LIKE t", [1, 2])],
+    ids=["in place", "another layout", "its own"],
+)
+def test_a_table_is_replaced_by_an_empty_one_of_columns_that_are_written(
+    env: ts.TableEnvironment, rows_of: Rows, definition: str, versions: list[int]
+) -> None:
+    before = env.catalog().table("default.t")
+    reading = env.sql_query("SELECT * FROM t")
+    env.execute_sql(f"CREATE OR REPLACE TABLE t {definition}")
+    table = env.catalog().table("default.t")
+    assert rows_of(env.execute_sql("SELECT * FROM t")) == []
+    assert [snapshot.id for snapshot in table.snapshots()] == versions  # type: ignore[union-attr]
+    if versions:
+        # The table is the same one: its history stays, and handles of it see the new rows.
+        assert before.scan().count() == 0
+        assert env.execute_sql("RESTORE TABLE t TO VERSION AS OF 1").snapshot is not None
+        assert [row[0] for row in rows_of(env.execute_sql("SELECT * FROM t"))] == [1]
+    assert reading.to_arrow().num_rows == len(versions[:1])
+
+
+def test_replacing_by_columns_creates_or_wants_a_table_and_what_fails_leaves_the_old_one(
+    env: ts.TableEnvironment, rows_of: Rows
+) -> None:
+    assert env.execute_sql("CREATE OR REPLACE TABLE u (id INT) COMMENT 'c'").snapshot is None
+    assert env.execute_sql("DESCRIBE u").to_arrow()["name"].to_pylist() == ["id"]
+    env.execute_sql("REPLACE TABLE u (name STRING)")
+    assert env.execute_sql("DESCRIBE u").to_arrow()["name"].to_pylist() == ["name"]
+    with pytest.raises(ts.NotFoundError, match="CREATE OR REPLACE TABLE makes it"):
+        env.execute_sql("REPLACE TABLE nope (id INT)")
+    for definition, message in {
+        "(id INT) WITH ('bukket' = '1')": "bukket",
+        "(id INT) PARTITIONED BY (day)": "day",
+        "(id INT) WITH ('connector' = 'kafka')": "only managed tables are replaced",
+        "(id INT) WITH ('log.system' = 'nope')": "nope",
+    }.items():
+        with pytest.raises(ts.TablestoreError, match=message):
+            env.execute_sql(f"CREATE OR REPLACE TABLE t {definition}")
+    env.execute_sql("CREATE MATERIALIZED TABLE m REFRESH_MODE = FULL AS SELECT id FROM t")
+    with pytest.raises(ts.InvalidInputError, match="m is a materialized table"):
+        env.execute_sql("CREATE OR REPLACE TABLE m (id INT)")
+    assert rows_of(env.execute_sql("SELECT * FROM t")) == [(1, "old")]
+    assert env.catalog().list_creations() == ()
+
+
+def test_a_reader_sees_the_old_table_or_the_empty_one(env: ts.TableEnvironment, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tablestore.table.creation.stagedtable import StagedTable
+
+    seen: list[list[object]] = []
+    publish = StagedTable.publish
+
+    def looking(staged: StagedTable) -> object:
+        seen.append(env.execute_sql("SELECT * FROM t").to_arrow().to_pylist())
+        return publish(staged)
+
+    monkeypatch.setattr(StagedTable, "publish", looking)
+    env.execute_sql("CREATE OR REPLACE TABLE t (n INT)")
+    seen.append(env.execute_sql("SELECT * FROM t").to_arrow().to_pylist())
+    assert seen == [[{"id": 1, "v": "old"}], []]
 
 
 @pytest.mark.parametrize("compacted", [False, True])

@@ -1,5 +1,6 @@
 """Tags, branches and expiry between implementations: what one keeps or lets go, the other reads, or does not miss."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from ours import Ours
 
 import tablestore as ts
 from tablestore.io.local import LocalFileStore
+from tablestore.table.upkeep.analysis import analyze
 from tests.support.holdings import Holdings
 
 pytestmark = pytest.mark.interop
@@ -93,6 +95,25 @@ def test_we_read_expire_and_delete_tags_of_others(path: Path, java: JavaOracle, 
     table.rollback_to(tag="by-python")
     table.delete_tag("by-python")
     assert same(java.read(path), (1, "a")) and same(read(table), (1, "a"))
+
+
+def test_java_reads_the_statistics_of_analyze_and_goes_on_after_its_commit(
+    path: Path, java: JavaOracle, pypaimon_pure: PypaimonOracle, pypaimon_native: PypaimonOracle
+) -> None:
+    write(path, (1, "a"), (2, "bb"), (3, "bb"))
+    context = ts.open_table(str(path)).context
+    snapshot = analyze(context, context.schema.field_names)
+    assert snapshot is not None
+    for reader in (java, pypaimon_pure, pypaimon_native):
+        assert same(reader.read(path), (1, "a"), (2, "bb"), (3, "bb")), reader.name
+    (row,) = java.system(path, "statistics")["rows"]
+    told = json.dumps(row)
+    assert "3" in told and "bb" in told
+    java.write(path, [{"id": 4, "v": "java"}])
+    table = ts.open_table(str(path))
+    assert same(read(table), (1, "a"), (2, "bb"), (3, "bb"), (4, "java"))
+    assert table.snapshots()[-1].statistics == snapshot.statistics
+    assert missing(path) == {}
 
 
 def test_java_reads_and_writes_our_branches(path: Path, java: JavaOracle) -> None:

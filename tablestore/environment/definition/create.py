@@ -37,11 +37,6 @@ def create_table(session: Session, statement: CreateTable, source: Source) -> Re
     if statement.temporary:
         return _create_temporary(session, statement, source)
     path = created_path(session, statement, source)
-    if statement.replace:
-        raise UnsupportedError(
-            source.mark("CREATE OR REPLACE TABLE is not supported: DROP TABLE IF EXISTS, then CREATE TABLE", statement.path.span),
-            kind="unsupported",
-        )
     if statement.if_not_exists and session.objects.permanent(path) is not None:
         return done(already_there(path))
     definition = define(session, statement, source)

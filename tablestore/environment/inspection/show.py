@@ -29,6 +29,9 @@ from tablestore.sql.statements.session import EngineStatement, Show, ShowKind
 from tablestore.table.inspect.listing import partition_values
 from tablestore.table.system.systemtable import SystemTable
 from tablestore.table.table import Table
+from tablestore.types.arrowtypes import to_arrow_schema
+from tablestore.types.filter.filters import parse_filter
+from tablestore.types.filter.predicate import evaluate
 
 _JOBS_SCHEMA = pa.schema([("job_id", pa.string()), ("status", pa.string()), ("error", pa.string())])
 
@@ -147,8 +150,16 @@ def _partitions(table: Table, statement: Show, source: Source) -> Result:
             source.mark(f"table {table.name} is not partitioned", path_of(statement).span), kind="not-partitioned"
         )
     spec = {} if statement.partition is None else partition_of(table, statement.partition, source)
-    names = [text for text, values in partition_values(table.context.still_there()) if spec.items() <= values.items()]
-    return listed("partition", names)
+    partitions = [one for one in partition_values(table.context.still_there()) if spec.items() <= one[1].items()]
+    names = pa.array([text for text, _ in partitions], pa.string())
+    if statement.where is not None:
+        with placing(source, statement.where.span):
+            condition = parse_filter(statement.where.text, table.context.schema.partition_fields)
+            values = pa.Table.from_pylist(
+                [values for _, values in partitions], to_arrow_schema(table.context.schema.partition_fields)
+            )
+            names = names.filter(evaluate(condition, values))
+    return Result(pa.table({"partition": names}))
 
 
 def _tables(session: Session, statement: Show, source: Source) -> list[str]:

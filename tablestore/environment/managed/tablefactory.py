@@ -95,7 +95,7 @@ def _exists(context: ManagedTableContext, error: AlreadyExistsError) -> AlreadyE
     if error.kind != "table-exists":
         return error
     created = "CREATE TEMPORARY TABLE" if context.is_temporary else "CREATE TABLE"
-    replaced = "" if context.is_temporary else "CREATE OR REPLACE TABLE … AS replaces it and its rows, "
+    replaced = "" if context.is_temporary else "CREATE OR REPLACE TABLE replaces it and its rows, "
     return AlreadyExistsError(
         f"table {name} already exists; {created} IF NOT EXISTS takes it as it is, {replaced}DROP TABLE deletes it with its rows; "
         "or choose another name",

@@ -55,6 +55,18 @@ def check_atomic(session: Session, path: ObjectPath, connector_target: Connector
         )
 
 
+@dataclass(frozen=True, slots=True)
+class NoRows:
+    """The rows of a table that is made empty."""
+
+    def write(self, table: Table, catalog: Catalog, job: Job[Result]) -> None:
+        """Writes nothing."""
+
+    def explain(self) -> str:
+        """The text in place of a plan."""
+        return "no rows"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedCreation:
     """The plan of a managed table that nobody sees before it is whole; ``replaces``: the one of its name stays until then.
@@ -62,7 +74,7 @@ class StagedCreation:
     ``when_taken`` plans what is done where another job took the name meanwhile; None: nothing.
     """
 
-    rows: "PendingRows"
+    rows: "PendingRows | NoRows"
     context: ManagedTableContext
     factory: StagesTables
     replaces: bool = False

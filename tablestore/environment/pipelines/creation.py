@@ -27,6 +27,7 @@ from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.pipelines.atomic import (
     HookedCreation,
     KeptCreation,
+    NoRows,
     PendingRows,
     StagedCreation,
     check_atomic,
@@ -63,6 +64,27 @@ def create_as(session: Session, statement: CreateTable, source: Source, paramete
     plan = plan_creation(session, statement, source, parameters).begin()
     # Nothing is done for a table that is there, so there is no job.
     return plan.result() if isinstance(plan, LeftAsItIs) else run_statement(session, plan)
+
+
+def replace_table(session: Session, statement: CreateTable, source: Source) -> Result:
+    """Replaces a table by an empty one, or creates it: readers see the old one with its rows, or the new one.
+
+    Raises InvalidInputError, UnsupportedError, NotFoundError.
+    """
+    path = created_path(session, statement, source)
+    existing = _existing(session, path)
+    if isinstance(existing, Table) and is_materialized(existing.options()):
+        raise made_by_query(path, "CREATE OR REPLACE TABLE", source, statement.path.span)
+    definition = define(session, statement, source)
+    connector, options = connector_of(statement.provider, definition)
+    with placing(source, statement.path.span):
+        target = None if connector is None else connector_table(path, definition, connector, options)
+        _check_replaceable(session, path, existing, target, must_exist=statement.must_exist)
+        context = new_managed(session, path, definition)
+        factory = session.factory
+        assert isinstance(factory, StagesTables), "checked"
+        plan = StagedCreation(rows=NoRows(), context=context, factory=factory, replaces=True, must_exist=statement.must_exist)
+        return session.jobs.run(plan.run, plan.hooks)
 
 
 def pipeline_of(session: Session, statement: CreateTable, source: Source, parameters: Parameters) -> TablePipeline:
@@ -310,9 +332,7 @@ def _check_replaceable(
 ) -> None:
     """Raises if a table cannot be replaced, or there is none. A temporary object of its name would hide what becomes of it."""
     if connector_target is not None or isinstance(existing, ConnectorTable) or not isinstance(session.factory, StagesTables):
-        raise UnsupportedError(
-            f"{path}: only managed tables are replaced; DROP TABLE it, then CREATE TABLE … AS", kind="not-managed"
-        )
+        raise UnsupportedError(f"{path}: only managed tables are replaced; DROP TABLE it, then CREATE TABLE", kind="not-managed")
     session.objects.check_permanent(path, "table")
     if existing is None and must_exist:
         raise NotFoundError(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tablestore.sql.statements.anystatement import Statement
 
 # Kinds of statements by the names of their classes, so that a query loads no other.
-_READING = frozenset({"Query", "UseNames"})
+_READING = frozenset({"Query", "UseNames", "DescribeHistory"})
 _SHOWN = frozenset({
     "CATALOGS", "DATABASES", "TABLES", "VIEWS", "FUNCTIONS", "COLUMNS", "PARTITIONS", "SNAPSHOTS", "TAGS", "BRANCHES",
     "PROCEDURES", "MATERIALIZED_TABLES", "CREATE_TABLE", "CREATE_MATERIALIZED_TABLE", "CREATE_VIEW", "CURRENT_CATALOG",

@@ -9,6 +9,7 @@ from tablestore.environment.rows.relations import Relations
 from tablestore.environment.session.session import Session
 from tablestore.environment.source import Source
 from tablestore.errors import UnsupportedError
+from tablestore.lazy import imported
 from tablestore.sql.query.parameters import Parameters
 from tablestore.sql.source import Fragment
 from tablestore.sql.sqldialect import SqlDialect
@@ -71,4 +72,16 @@ def _scan(relation: ManagedRelation, *, is_pruned: bool) -> str:
         return f"{relation.name}: {snapshot}"
     columns = "all columns" if relation.columns is None else f"columns {', '.join(relation.columns) or 'none'}"
     condition = "" if relation.filter is None else f", filter {to_sql(relation.filter)}"
-    return f"{relation.name}: {snapshot}, {columns}{condition}"
+    return f"{relation.name}: {snapshot}, {columns}{condition}{_analyzed(relation)}"
+
+
+def _analyzed(relation: ManagedRelation) -> str:
+    """The rows that ANALYZE TABLE counted, where the snapshot names its numbers."""
+    context = relation.pin.at_schema(relation.table.context)
+    snapshot = relation.pin.read_snapshot(context)
+    if snapshot is None or snapshot.statistics is None:
+        return ""
+    statistics = imported("tablestore.table.upkeep.analysis:read_statistics")(context, snapshot)
+    if statistics is None or statistics.row_count is None:
+        return ""
+    return f", {statistics.row_count:,} rows when analyzed at snapshot {statistics.snapshot_id}"

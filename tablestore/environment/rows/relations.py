@@ -33,6 +33,7 @@ from tablestore.environment.rows.dynamicoptions import connector_options, scanne
 from tablestore.environment.session.objects import ConnectorTable, RowsView, View
 from tablestore.environment.session.session import Place, Session, placing
 from tablestore.environment.source import NO_SOURCE, Source
+from tablestore.environment.timetravel import time_argument, version_argument
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.options import SCHEMA_PREFIX
 from tablestore.sql.parse.cursor import Cursor
@@ -46,7 +47,6 @@ from tablestore.table.read.scan import check_filled
 from tablestore.table.system.systemkinds import READ_OPTIMIZED
 from tablestore.table.system.systemtable import SystemTable
 from tablestore.table.table import Table
-from tablestore.timepoint import epoch_millis
 from tablestore.types.rowposition import POSITION_COLUMNS
 from tablestore.types.typestring import quote_identifier
 
@@ -327,8 +327,8 @@ class Relations:
         value = self._value(travel.expression)
         with placing(self.source, self.where(travel.expression.span)):
             if travel.kind == "version":
-                return _version(table, value)
-            return {"timestamp": _time(value)}
+                return version_argument(table, value)
+            return {"timestamp": time_argument(value)}
 
     def _value(self, fragment: Fragment) -> Any:
         value = literal_value(self.text, replace(fragment, dialect=self.dialect), self.parameters)
@@ -398,19 +398,3 @@ def by_name(source: Source, parameters: Parameters) -> Parameters:
         return parameters
     _, named = bind_parameters(source.text, Tokens(source.text), parameters)
     return named
-
-
-def _version(table: Table, value: object) -> dict[str, Any]:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return {"snapshot_id": value}
-    if isinstance(value, str) and value:
-        # A tag comes first; a number between quotes is a snapshot where no tag has this name.
-        if value.isascii() and value.isdigit() and value not in {tag.name for tag in table.tags()}:
-            return {"snapshot_id": int(value)}
-        return {"tag": value}
-    raise InvalidInputError(f"VERSION AS OF: expected a snapshot id or the name of a tag, found {value!r:.80}", kind="time-travel")
-
-
-def _time(value: object) -> int:
-    """Milliseconds since the epoch; a number counts seconds, as Spark's do."""
-    return value * 1000 if isinstance(value, int) and not isinstance(value, bool) else epoch_millis(value, "AS OF")

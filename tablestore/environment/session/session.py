@@ -37,13 +37,16 @@ from tablestore.sql.sqldialect import SQL_DIALECT, SqlDialect
 from tablestore.table.catalog import Catalog
 from tablestore.table.system.systemtable import SystemTable
 from tablestore.table.table import Table
+from tablestore.types.typestring import quote_identifier
 
 Found = Table | SystemTable | ConnectorTable | View | RowsView
 Place = tuple[str, str]
 # Statements for tables whose rows are the user's own.
-_CHANGES = ("INSERT", "DELETE", "UPDATE", "MERGE", "TRUNCATE TABLE")
+_CHANGES = ("INSERT", "DELETE", "UPDATE", "MERGE", "RESTORE TABLE", "TRUNCATE TABLE")
 INFORMATION_SCHEMA = "information_schema"
 """The database of the tables that describe a catalog, unless a catalog has one of this name."""
+_FORMATS_BY_PATH = ("csv", "parquet", "json", "orc", "text", "avro")
+_PATH_SIGNS = frozenset("/.*\\:")
 _NOT_THERE = ("no-such-table", "no-such-database", "no-such-catalog", "invalid-name")
 
 
@@ -126,6 +129,9 @@ class Session:
                 raise
             if self._engine_has(written):
                 return None
+            if self.restrictions is None and (refused := files_by_path(written)) is not None:
+                source.place(refused, written.span)
+                raise refused from error
             if path.database.casefold() == INFORMATION_SCHEMA and self.describing is not None:
                 with placing(source, written.span):
                     information = self.describing(self, path)
@@ -211,6 +217,26 @@ class Session:
             f"It is being made and filled since {since} by job {record.job_id}, and is there once that is done. If its process "
             "died, create it again: nothing is in the way"
         )
+
+
+def files_by_path(written: Path) -> UnsupportedError | None:
+    """The refusal of a name that stands for files, as Spark reads them (``csv.`/data/x.csv```); None for any other name.
+
+    A text opens no file: whoever declares a table says which files there are, and what their columns mean on every engine.
+    """
+    if len(written.parts) != 2:
+        return None
+    file_format, place = written.parts[0].lower(), written.parts[1]
+    if file_format not in _FORMATS_BY_PATH or _PATH_SIGNS.isdisjoint(place):
+        return None
+    columns = "" if file_format in ("parquet", "orc") else " (column type, …)"
+    shown = place.replace("'", "''")
+    return UnsupportedError(
+        f"{file_format}.{quote_identifier(place)} names files by their path, which a query does not open: CREATE TEMPORARY TABLE "
+        f"name{columns} USING {file_format} OPTIONS (path '{shown}') declares them as a table, and `tablestore import` loads them "
+        "into a managed one",
+        kind="files",
+    )
 
 
 def made_by_query(path: ObjectPath, what: str, source: Source, span: Span) -> InvalidInputError:

@@ -1,11 +1,13 @@
-"""Runs SET, RESET, and the statements that go to the engine as they are."""
+"""Runs SET, RESET, REFRESH TABLE, and the statements that go to the engine as they are."""
 
 from tablestore.environment.result import Result, done, pairs
 from tablestore.environment.session.session import Session, placing
 from tablestore.environment.source import Source
 from tablestore.sql.query.hints import check_no_options
 from tablestore.sql.sqldialect import SQL_DIALECT, SqlDialect
-from tablestore.sql.statements.session import EngineStatement, ResetSessionOption, SetSessionOption
+from tablestore.sql.statements.session import EngineStatement, RefreshTable, ResetSessionOption, SetSessionOption
+from tablestore.table.system.systemtable import SystemTable
+from tablestore.table.table import Table
 
 
 def set_option(session: Session, statement: SetSessionOption, source: Source) -> Result:
@@ -23,6 +25,19 @@ def reset_option(session: Session, statement: ResetSessionOption, source: Source
     """Runs ``RESET``, of one key or of all."""
     with placing(source, statement.span):
         session.settings.reset(statement.key)
+    return done()
+
+
+def refresh_table(session: Session, statement: RefreshTable, source: Source) -> Result:
+    """Drops what is cached of a table; a view and a table with a connector are looked up anew each time as it is.
+
+    What the engine itself has is its own business. Raises NotFoundError.
+    """
+    target = session.find(statement.path, source)
+    if target is None:
+        return by_engine(session, EngineStatement(text=statement.text), source)
+    if isinstance(target, Table | SystemTable):
+        session.catalogs.get(session.stored(session.expand(statement.path)).catalog).forget_cached()
     return done()
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.session.session import Session
 from tablestore.errors import FormatError, TablestoreError
-from tablestore.format.snapshot import CommitKind, Snapshot
+from tablestore.format.snapshot import Snapshot
 from tablestore.materialized.due import materialized_tables
 from tablestore.materialized.expansion import sources_of
 from tablestore.materialized.freshness import RefreshMode
@@ -93,7 +93,7 @@ def past_refreshes(stored: StoredTable) -> Iterator[PastRefresh]:
         snapshot = snapshots.find(number)
         note = note_in(snapshot)
         # A compaction keeps the note of the rows that it compacts.
-        if snapshot is not None and note is not None and snapshot.commit_kind is not CommitKind.COMPACT:
+        if snapshot is not None and note is not None and not snapshot.commit_kind.keeps_rows:
             yield _past(snapshot, note)
 
 
@@ -130,6 +130,6 @@ def _first_missing(session: Session, path: ObjectPath, cursor: RefreshCursor | N
     snapshots = table.context.snapshots
     for number in snapshots.live_ids():
         snapshot = snapshots.find(number) if number > shown else None
-        if snapshot is not None and snapshot.commit_kind is not CommitKind.COMPACT:
+        if snapshot is not None and not snapshot.commit_kind.keeps_rows:
             return snapshot.time_millis
     return None

@@ -1,4 +1,4 @@
-"""Parses ALTER TABLE, TRUNCATE TABLE and COMMENT ON TABLE, in Flink's spelling and in Spark's."""
+"""Parses ALTER TABLE, ANALYZE TABLE, RESTORE TABLE, TRUNCATE TABLE and COMMENT ON TABLE, in Flink's spelling and in Spark's."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -6,12 +6,13 @@ from dataclasses import replace
 from tablestore.sql.parse.columndefinitions import default_value, physical_column
 from tablestore.sql.parse.cursor import Cursor
 from tablestore.sql.parse.datatype import data_type, nullability
-from tablestore.sql.parse.literals import option_key, option_keys, optional_partition, partition_spec, set_option
+from tablestore.sql.parse.literals import constant, option_key, option_keys, optional_partition, partition_spec, set_option
 from tablestore.sql.parse.materialized import alter_materialized
 from tablestore.sql.statements.alter import (
     AddColumnAction,
     AlterAction,
     AlterTable,
+    AnalyzeTable,
     ColumnPlacement,
     Compact,
     DropColumnAction,
@@ -21,6 +22,7 @@ from tablestore.sql.statements.alter import (
     RenameColumnAction,
     RenameTo,
     ResetOptions,
+    RestoreTable,
     SetComment,
     SetOptions,
     TruncateTable,
@@ -55,6 +57,51 @@ def alter(cursor: Cursor) -> AlterTable | AlterMaterializedTable:
     if_exists = cursor.if_exists()
     path = cursor.path("the name of a table")
     return AlterTable(path=path, actions=_actions(cursor), if_exists=if_exists)
+
+
+def analyze(cursor: Cursor) -> AnalyzeTable:
+    """Takes ANALYZE TABLE …."""
+    start = cursor.next.start
+    cursor.expect("ANALYZE", "TABLE")
+    path = cursor.path("the name of a table")
+    refused = None
+    if cursor.accept("PARTITION"):
+        refused = "PARTITION"
+        if cursor.next.key != "(":
+            raise cursor.error()
+        cursor.skip()
+    cursor.expect("COMPUTE", "STATISTICS")
+    columns: tuple[str, ...] | None = ()
+    if cursor.accept("NOSCAN"):
+        refused = "NOSCAN"
+    elif cursor.accept("FOR"):
+        if cursor.accept("ALL"):
+            cursor.expect("COLUMNS")
+            columns = None
+        else:
+            cursor.expect("COLUMNS")
+            names = [cursor.name("the name of a column")]
+            while cursor.accept(","):
+                names.append(cursor.name("the name of a column"))
+            columns = tuple(dict.fromkeys(names))
+    return AnalyzeTable(path=path, columns=columns, refused=refused, text=cursor.fragment_from(start))
+
+
+def restore(cursor: Cursor) -> RestoreTable:
+    """Takes RESTORE [TABLE] path TO VERSION|TIMESTAMP AS OF …."""
+    cursor.expect("RESTORE")
+    if cursor.sees("TABLE") and cursor.sees_name(1) and not cursor.sees("TABLE", "TO"):
+        cursor.take()
+    path = cursor.path("the name of a table")
+    cursor.expect("TO")
+    kind = cursor.expect_one("VERSION", "TIMESTAMP")
+    cursor.expect("AS", "OF")
+    start = cursor.next.start
+    value = constant(cursor).value
+    if not isinstance(value, str | int) or isinstance(value, bool):
+        expected = "a snapshot id or the name of a tag" if kind == "VERSION" else "a time between quotes"
+        raise cursor.wrong(f"expected {expected}, found {cursor.fragment_from(start).text:.40}", start)
+    return RestoreTable(path=path, kind=kind.lower(), value=value, span=cursor.span_from(start))
 
 
 def truncate(cursor: Cursor) -> TruncateTable:

@@ -4,10 +4,11 @@
     SHOW DATABASES | [TEMPORARY] TABLES | VIEWS | [USER|SYSTEM|ALL] FUNCTIONS | PROCEDURES [FROM|IN path]
          [[NOT] LIKE|ILIKE 'pattern']
     SHOW COLUMNS FROM|IN table [FROM|IN database] [LIKE 'pattern']
-    SHOW SNAPSHOTS | TAGS | BRANCHES | OPTIONS | PARTITIONS [FROM|IN] table [PARTITION (…)]
+    SHOW SNAPSHOTS | TAGS | BRANCHES | OPTIONS | PARTITIONS [FROM|IN] table [PARTITION (…)] [WHERE condition]
     SHOW MATERIALIZED TABLES [FROM|IN path] [LIKE 'pattern']
     SHOW TBLPROPERTIES table [('key')]  |  SHOW CREATE TABLE|MATERIALIZED TABLE|VIEW|CATALOG name  |  SHOW CURRENT CATALOG|DATABASE
     DESCRIBE|DESC [TABLE|DATABASE|CATALOG] [EXTENDED|FORMATTED] path [PARTITION (…)]
+    DESCRIBE|DESC HISTORY table [LIMIT n]
 
 Patterns are handed on as they are.
 """
@@ -17,7 +18,7 @@ from dataclasses import replace
 from tablestore.sql.parse.cursor import Cursor
 from tablestore.sql.parse.literals import option_key, optional_partition
 from tablestore.sql.source import Path
-from tablestore.sql.statements.session import Describe, EngineStatement, Show, ShowKind
+from tablestore.sql.statements.session import Describe, DescribeHistory, EngineStatement, Show, ShowKind
 
 DATABASES = ("DATABASE", "SCHEMA", "NAMESPACE")
 _LISTS = {
@@ -72,7 +73,7 @@ def show(cursor: Cursor) -> Show | EngineStatement:
     return _list(cursor, Show(kind=_LISTS[cursor.expect_one(*words)], temporary=temporary))
 
 
-def describe(cursor: Cursor) -> Describe | EngineStatement:
+def describe(cursor: Cursor) -> Describe | DescribeHistory | EngineStatement:
     """Takes DESCRIBE …."""
     start = cursor.next.start
     cursor.expect_one("DESCRIBE", "DESC")
@@ -81,6 +82,8 @@ def describe(cursor: Cursor) -> Describe | EngineStatement:
         return EngineStatement(text=cursor.fragment_from(start))
     if cursor.sees_query() and not cursor.sees("TABLE"):
         raise cursor.unsupported("DESCRIBE of a query is not supported; EXPLAIN it, or create a TEMPORARY VIEW and DESCRIBE that")
+    if cursor.sees_name(1) and cursor.next.key == "HISTORY" and cursor.ahead(1).key != "PARTITION":
+        return _history(cursor)
     kind = "table"
     if cursor.sees_name(1) and (word := cursor.accept_one("TABLE", "CATALOG", *DATABASES)):
         kind = "database" if word in DATABASES else word.lower()
@@ -89,6 +92,14 @@ def describe(cursor: Cursor) -> Describe | EngineStatement:
     path = cursor.path(f"the name of a {kind}", most)
     partition = optional_partition(cursor) if kind == "table" else None
     return Describe(path=path, what=kind, extended=extended, partition=partition)
+
+
+def _history(cursor: Cursor) -> DescribeHistory:
+    cursor.expect("HISTORY")
+    if cursor.sees("TABLE") and cursor.sees_name(1):
+        cursor.take()
+    path = cursor.path("the name of a table")
+    return DescribeHistory(path=path, limit=cursor.whole_number("a number of snapshots") if cursor.accept("LIMIT") else None)
 
 
 def _create(cursor: Cursor) -> Show:
@@ -127,7 +138,8 @@ def _of_table(cursor: Cursor, kind: ShowKind) -> Show:
         cursor.accept_one("FROM", "IN")
     path = cursor.path("the name of a table")
     partition = optional_partition(cursor) if kind is ShowKind.PARTITIONS else None
-    return Show(kind=kind, path=path, partition=partition)
+    where = cursor.fragment("a condition") if kind is ShowKind.PARTITIONS and cursor.accept("WHERE") else None
+    return Show(kind=kind, path=path, partition=partition, where=where)
 
 
 def _list(cursor: Cursor, statement: Show) -> Show:

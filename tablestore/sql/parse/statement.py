@@ -18,7 +18,7 @@ from tablestore.sql.statements.rows import ExecuteStatementSet, Insert
 
 if TYPE_CHECKING:
     from tablestore.sql.statements.anystatement import Explain, Statement
-    from tablestore.sql.statements.session import EngineStatement
+    from tablestore.sql.statements.session import EngineStatement, RefreshTable
 
 # The parser of each statement by its first word: a module beside this one, and the function in it.
 _VERBS = {
@@ -36,6 +36,7 @@ _VERBS = {
     "REPLACE": "definition:create",
     "DROP": "definition:drop",
     "ALTER": "alter:alter",
+    "RESTORE": "alter:restore",
     "TRUNCATE": "alter:truncate",
     "COMMENT": "alter:comment_on",
     "SHOW": "show:show",
@@ -66,7 +67,7 @@ _UNSUPPORTED = {
     "REVOKE": "the store's own permissions hold",
     "START": "each statement is a transaction of its own; several INSERTs go together in a STATEMENT SET",
     "COMMIT": "each statement is a transaction of its own; several INSERTs go together in a STATEMENT SET",
-    "ROLLBACK": "each statement is a transaction of its own; CALL sys.rollback_to(…) goes back to a snapshot",
+    "ROLLBACK": "each statement is a transaction of its own; RESTORE TABLE … TO VERSION AS OF … goes back to a snapshot",
 }
 # The names that commands have in the shells of other databases, behind a dot or a backslash.
 _SHELL_COMMANDS = {
@@ -123,6 +124,11 @@ def _statement(cursor: Cursor) -> "Statement":
         return _explain(cursor)
     if verb == "EXECUTE" or cursor.sees("BEGIN", "STATEMENT"):
         return _execute(cursor)
+    if cursor.sees("ANALYZE", "TABLE") and cursor.sees_name(2):
+        analyzed: Statement = imported("tablestore.sql.parse.alter:analyze")(cursor)
+        return analyzed
+    if cursor.sees("REFRESH", "TABLE") and cursor.sees_name(2):
+        return _refresh(cursor)
     if verb in _ENGINES:
         return _engine_statement(cursor.fragment("a statement"))
     if verb in _UNSUPPORTED:
@@ -143,6 +149,15 @@ def _engine_statement(text: Fragment) -> "EngineStatement":
     from tablestore.sql.statements.session import EngineStatement
 
     return EngineStatement(text=text)
+
+
+def _refresh(cursor: Cursor) -> "RefreshTable":
+    from tablestore.sql.statements.session import RefreshTable
+
+    start = cursor.next.start
+    cursor.expect("REFRESH", "TABLE")
+    path = cursor.path("the name of a table")
+    return RefreshTable(path=path, text=cursor.fragment_from(start))
 
 
 def _explain(cursor: Cursor) -> "Explain":

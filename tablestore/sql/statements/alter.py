@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tablestore.sql.source import NOWHERE, Path, Span
+from tablestore.sql.source import NOWHERE, Fragment, Path, Span
 from tablestore.sql.statements.definition import PhysicalColumn
 from tablestore.types.datatypes import DataType
 
@@ -128,6 +128,30 @@ class AlterTable:
     path: Path
     actions: tuple[AlterAction, ...]
     if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreTable:
+    """``RESTORE [TABLE] path TO VERSION AS OF version | TIMESTAMP AS OF time``; ``kind`` in lower case, ``value`` as Python's."""
+
+    path: Path
+    kind: str
+    value: str | int
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnalyzeTable:
+    """``ANALYZE TABLE path COMPUTE STATISTICS [FOR ALL COLUMNS | FOR COLUMNS a, b]``; ``columns`` None: all.
+
+    ``refused``: the word that asks for statistics which a managed table has not; ``text``: the statement itself, for an engine
+    whose own table that is.
+    """
+
+    path: Path
+    columns: tuple[str, ...] | None = ()
+    refused: str | None = None
+    text: Fragment = field(default=Fragment(""), compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

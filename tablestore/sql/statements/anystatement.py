@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tablestore.sql.statements.alter import AlterTable, TruncateTable
+from tablestore.sql.statements.alter import AlterTable, AnalyzeTable, RestoreTable, TruncateTable
 from tablestore.sql.statements.definition import (
     CreateCatalog,
     CreateDatabase,
@@ -18,7 +18,9 @@ from tablestore.sql.statements.rows import Delete, ExecuteStatementSet, Insert, 
 from tablestore.sql.statements.session import (
     CallProcedure,
     Describe,
+    DescribeHistory,
     EngineStatement,
+    RefreshTable,
     ResetSessionOption,
     SetSessionOption,
     Show,
@@ -46,6 +48,8 @@ Statement = (
     | CreateFunction
     | Drop
     | AlterTable
+    | AnalyzeTable
+    | RestoreTable
     | TruncateTable
     | CreateMaterializedTable
     | AlterMaterializedTable
@@ -56,6 +60,8 @@ Statement = (
     | DropCatalog
     | Show
     | Describe
+    | DescribeHistory
+    | RefreshTable
     | UseNames
     | SetSessionOption
     | ResetSessionOption

@@ -34,7 +34,7 @@ class ShowKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Show:
-    """``SHOW [TEMPORARY] kind [FROM|IN path] [[NOT] LIKE|ILIKE 'pattern'] [PARTITION spec]``.
+    """``SHOW [TEMPORARY] kind [FROM|IN path] [[NOT] LIKE|ILIKE 'pattern'] [PARTITION spec] [WHERE condition]``.
 
     ``path`` names the catalog, database or table that is meant; ``OPTIONS`` (``SHOW TBLPROPERTIES t``, ``SET``) without a path
     are those of the session; ``key`` is the one that is asked for. ``system``: functions that are not the session's; ``text``: the
@@ -48,6 +48,7 @@ class Show:
     not_like: bool = False
     key: str | None = None
     partition: PartitionSpec | None = None
+    where: Fragment | None = None
     temporary: bool = False
     system: bool = False
     text: Fragment | None = None
@@ -61,6 +62,22 @@ class Describe:
     what: str = "table"
     extended: bool = False
     partition: PartitionSpec | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeHistory:
+    """``DESCRIBE|DESC HISTORY path [LIMIT n]``."""
+
+    path: Path
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefreshTable:
+    """``REFRESH TABLE path``; ``text``: the statement itself, for an engine whose own table that is."""
+
+    path: Path
+    text: Fragment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -101,7 +101,8 @@ class CommitRequest:
     ``identifier`` None: only the snapshot's uuid identifies it. ``is_new_user``: no commit of ``user`` had an identifier before.
     ``prepared``: its message has crossed processes, so it may have landed before. ``plan_deletes``, ``plan_index`` and ``revise``
     are called in every round, and so is ``guard`` before them. ``replace_manifests`` gives the base list, instead of a merge of
-    small manifests. ``adds_no_row``, and what ``count_replaced`` gives behind ``revise``: see `rowcount`.
+    small manifests. ``adds_no_row``, and what ``count_replaced`` gives behind ``revise``: see `rowcount`. ``statistics`` names a
+    file that is there.
     """
 
     user: str
@@ -121,6 +122,7 @@ class CommitRequest:
     properties: Mapping[str, str] = field(default_factory=dict)
     allow_empty: bool = False
     replace_manifests: ReplaceManifests | None = None
+    statistics: str | None = None
 
     @property
     def leaves_traces(self) -> bool:
@@ -438,7 +440,7 @@ class Committer:
             delta_record_count=rows,
             changelog_record_count=row_delta(changelog) if changelog else None,
             watermark=latest.watermark if latest else None,
-            statistics=latest.statistics if latest and latest.schema_id == schema_id else None,
+            statistics=request.statistics or (latest.statistics if latest and latest.schema_id == schema_id else None),
             properties={**self._properties(request, delta, latest), **self._row_count(request, delta, latest)},
             operation=request.operation,
         )
@@ -449,7 +451,7 @@ class Committer:
         if latest is not None and LOG_OFFSETS_PROPERTY in latest.properties:
             # A lower bound stays one, so commits without an offset of their own copy it.
             properties.setdefault(LOG_OFFSETS_PROPERTY, latest.properties[LOG_OFFSETS_PROPERTY])
-        if latest is not None and request.kind is CommitKind.COMPACT:
+        if latest is not None and request.kind.keeps_rows:
             # The notes about the rows' sources stay true while the rows only move.
             carried = {key: value for key, value in latest.properties.items() if key.startswith(CONTENT_PREFIX)}
             properties = {**carried, **properties}
@@ -477,7 +479,7 @@ class Committer:
         if not self.settings.shows_new_rows:
             is_counted = self.settings.takes_up_new_rows and request.kind is CommitKind.APPEND and request.adds_no_row
             return count_change(delta.entries) if is_counted else {}
-        if request.kind is CommitKind.COMPACT:
+        if request.kind.keeps_rows:
             return keep_count(latest)
         replaced = request.count_replaced()
         return count_keyed(latest, total, delta.entries, self.keys, adds_no_row=request.adds_no_row, replaced=replaced)

@@ -21,7 +21,7 @@ from tablestore.format.binaryrow import encode_row
 from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.parquet.parquetschema import KIND_COLUMN
-from tablestore.format.snapshot import CommitKind, Snapshot
+from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.write.keptcolumns import with_stored
 from tablestore.lsm.write.writebuffer import SortedRows
 from tablestore.store.changes.statediff import BucketState, StateDiff
@@ -231,7 +231,7 @@ class KeepCommit:
             snapshot = self.snapshots.find(snapshot_id)
             if snapshot is None:
                 return True
-            if snapshot.commit_kind is CommitKind.COMPACT:
+            if snapshot.commit_kind.keeps_rows:
                 continue
             try:
                 delta = self.manifests.delta(snapshot)

@@ -20,7 +20,7 @@ from tablestore.errors import ConflictError, FormatError, NotFoundError, Storage
 from tablestore.format.manifest.indexmanifest import IndexEntry
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.paths import MAIN_BRANCH, schema_path
-from tablestore.format.snapshot import CommitKind, Snapshot
+from tablestore.format.snapshot import Snapshot
 from tablestore.log.opening import ChangeLogs
 from tablestore.log.port import ChangeLog
 from tablestore.store.commit.conflict import StalePlan
@@ -47,6 +47,12 @@ def rollback_to(context: TableContext, logs: ChangeLogs, target: Snapshot) -> Sn
     if its rows lack a column that is NOT NULL now.
     """
     return restore(context, logs, target, properties={ROLLBACK_PROPERTY: _pointer(None, target)})
+
+
+def restored_snapshot_id(snapshot: Snapshot) -> int | None:
+    """The id of the snapshot whose files a rollback gave the table by ``snapshot``; None if that is none."""
+    text = snapshot.properties.get(ROLLBACK_PROPERTY)
+    return None if text is None else _pointed(text, ROLLBACK_PROPERTY)[1]
 
 
 def _check_has_values(context: TableContext, target: Snapshot) -> None:
@@ -159,7 +165,7 @@ def _check_behind(context: TableContext, branch: BranchMetadata, target: Snapsho
     snapshot = _before_compactions(context, latest, began)
     if snapshot is None or snapshot.id <= began or _source(snapshot, branch, target) is not None:
         return
-    if snapshot.commit_kind is CommitKind.COMPACT:
+    if snapshot.commit_kind.keeps_rows:
         raise ConflictError(
             f"whether table {context.files.root_uri} changed between snapshots {began} and {snapshot.id} is no longer known, "
             f"because those in between have expired; pass discard_newer=True to take branch {branch.name!r}",
@@ -182,7 +188,7 @@ def _is_there(context: TableContext, branch: BranchMetadata, target: Snapshot, l
 def _before_compactions(context: TableContext, latest: Snapshot | None, floor: int) -> Snapshot | None:
     """The newest snapshot above ``floor`` that changed rows. If it has expired, the oldest compaction after it; None for none."""
     snapshot = latest
-    while snapshot is not None and snapshot.id > floor and snapshot.commit_kind is CommitKind.COMPACT:
+    while snapshot is not None and snapshot.id > floor and snapshot.commit_kind.keeps_rows:
         previous = context.snapshots.find(snapshot.id - 1) if snapshot.id - 1 > floor else None
         if previous is None:
             return snapshot if snapshot.id - 1 > floor else None
@@ -195,11 +201,7 @@ def _source(snapshot: Snapshot, branch: BranchMetadata, target: Snapshot) -> int
     text = snapshot.properties.get(FAST_FORWARD_PROPERTY)
     if text is None:
         return None
-    try:
-        pointer = json.loads(text)
-        name, source, uuid = pointer["branch"], int(pointer["snapshot"]), pointer["uuid"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise FormatError(f"snapshot property {FAST_FORWARD_PROPERTY} is not what tablestore writes: {text[:80]!r}") from error
+    name, source, uuid = _pointed(text, FAST_FORWARD_PROPERTY)
     if name != branch.name or source > target.id:
         return None
     source_snapshot = target if source == target.id else branch.snapshots.find(source)
@@ -208,6 +210,15 @@ def _source(snapshot: Snapshot, branch: BranchMetadata, target: Snapshot) -> int
 
 def _pointer(branch: str | None, target: Snapshot) -> str:
     return json.dumps({"branch": branch or MAIN_BRANCH, "snapshot": target.id, "uuid": target.uuid}, separators=(",", ":"))
+
+
+def _pointed(text: str, key: str) -> tuple[str, int, str]:
+    """The branch, the snapshot's id and its uuid of a property that :func:`_pointer` wrote. Raises FormatError."""
+    try:
+        pointer = json.loads(text)
+        return pointer["branch"], int(pointer["snapshot"]), pointer["uuid"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise FormatError(f"snapshot property {key} is not what tablestore writes: {text[:80]!r}") from error
 
 
 def _bring_schemas(context: TableContext, branch: BranchMetadata, target: Snapshot) -> None:

@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from tablestore.errors import InvalidInputError, NotFoundError
 from tablestore.format.parquet.parquetschema import KIND_COLUMN
-from tablestore.format.snapshot import CommitKind, Snapshot
+from tablestore.format.snapshot import Snapshot
 from tablestore.store.changes.changefeed import ChangeFeed, SnapshotChanges
 from tablestore.store.changes.changescope import Discontinuity
 from tablestore.store.changes.expiredchanges import Changelogs
@@ -200,7 +200,7 @@ class PlannedChanges:
     @property
     def may_change_rows(self) -> bool:
         """True unless there are nothing but compactions that changed nothing."""
-        return any(snapshot.commit_kind is not CommitKind.COMPACT or self.feed.has_changes(snapshot) for snapshot in self.snapshots)
+        return any(not snapshot.commit_kind.keeps_rows or self.feed.has_changes(snapshot) for snapshot in self.snapshots)
 
     def coded(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The changes in these columns, with the codes of their kinds (``_VALUE_KIND``) before them. Raises as

@@ -146,7 +146,7 @@ def full_is_due(context: TableContext, *, commits: int | None, interval_ms: int 
     while snapshot is not None:
         if begin_ms is not None and snapshot.time_millis <= begin_ms:
             return True
-        if snapshot.commit_kind is CommitKind.COMPACT:
+        if snapshot.commit_kind.keeps_rows:
             if snapshot.properties.get(FULL_PROPERTY) == "true":
                 return False
         else:

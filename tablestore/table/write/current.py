@@ -85,7 +85,7 @@ def check_unchanged(context: TableContext, base: Snapshot | None, latest: Snapsh
         snapshot = latest if snapshot_id == newest else context.snapshots.find(snapshot_id)
         if snapshot_id == first and base is not None and snapshot is not None and not _was_built_on(context, snapshot, base):
             raise stale_plan
-        if snapshot is None or (snapshot.commit_kind is not CommitKind.COMPACT and _may_add(context, snapshot, reads)):
+        if snapshot is None or (not snapshot.commit_kind.keeps_rows and _may_add(context, snapshot, reads)):
             raise StalePlan(f"snapshot {snapshot_id} of table {context.files.root_uri} came after the plan")
 
 

@@ -16,6 +16,7 @@ from tablestore.sql.statements.alter import (
     RenameColumnAction,
     RenameTo,
     ResetOptions,
+    RestoreTable,
     SetComment,
     SetOptions,
     TruncateTable,
@@ -136,6 +137,11 @@ def test_text_becomes_its_actions(text: str, actions: tuple[AlterAction, ...]) -
 def test_the_other_statements_become_their_values() -> None:
     assert parse_statement("ALTER TABLE IF EXISTS c.d.t COMPACT;") == AlterTable(
         path=Path(("c", "d", "t")), actions=(Compact(),), if_exists=True
+    )
+    assert parse_statement("RESTORE TABLE t TO VERSION AS OF 3") == RestoreTable(path=TABLE, kind="version", value=3)
+    assert parse_statement("RESTORE t TO VERSION AS OF 'v1'") == RestoreTable(path=TABLE, kind="version", value="v1")
+    assert parse_statement("RESTORE TABLE t TO TIMESTAMP AS OF TIMESTAMP '2026-01-31'") == RestoreTable(
+        path=TABLE, kind="timestamp", value="2026-01-31"
     )
     assert parse_statement("TRUNCATE TABLE t") == TruncateTable(path=TABLE)
     assert parse_statement("TRUNCATE TABLE t PARTITION (a = 1)") == TruncateTable(path=TABLE, partition={"a": "1"})

@@ -4,13 +4,16 @@ import pytest
 
 from tablestore.sql.parse.statement import parse_statement
 from tablestore.sql.source import Fragment, Path
+from tablestore.sql.statements.alter import AnalyzeTable
 from tablestore.sql.statements.anystatement import Explain, Statement
 from tablestore.sql.statements.rows import ExecuteStatementSet, Insert, Query
 from tablestore.sql.statements.session import (
     Argument,
     CallProcedure,
     Describe,
+    DescribeHistory,
     EngineStatement,
+    RefreshTable,
     ResetSessionOption,
     SetSessionOption,
     Show,
@@ -48,6 +51,7 @@ GOLDEN: list[tuple[str, Statement]] = [
     ("SHOW COLUMNS IN t FROM c.d LIKE 'x'", show(ShowKind.COLUMNS, "c.d.t", like="x")),
     ("SHOW PARTITIONS t", show(ShowKind.PARTITIONS, "t")),
     ("SHOW PARTITIONS c.d.t PARTITION (a = 1, b = NULL)", show(ShowKind.PARTITIONS, "c.d.t", partition={"a": "1", "b": None})),
+    ("SHOW PARTITIONS t WHERE a > 1", show(ShowKind.PARTITIONS, "t", where=Fragment("a > 1"))),
     ("SHOW SNAPSHOTS t", show(ShowKind.SNAPSHOTS, "t")),
     ("SHOW SNAPSHOTS FROM d.t", show(ShowKind.SNAPSHOTS, "d.t")),
     ("SHOW TAGS IN t", show(ShowKind.TAGS, "t")),
@@ -78,6 +82,11 @@ GOLDEN: list[tuple[str, Statement]] = [
     ("DESCRIBE CATALOG c", Describe(path=path("c"), what="catalog")),
     ("DESCRIBE table", Describe(path=path("table"))),
     ("DESCRIBE extended", Describe(path=path("extended"))),
+    ("DESCRIBE HISTORY c.d.t", DescribeHistory(path=path("c.d.t"))),
+    ("DESC HISTORY t LIMIT 3", DescribeHistory(path=path("t"), limit=3)),
+    ("DESCRIBE HISTORY TABLE t", DescribeHistory(path=path("t"))),
+    ("DESCRIBE history", Describe(path=path("history"))),
+    ("DESCRIBE history PARTITION (a = 1)", Describe(path=path("history"), partition={"a": "1"})),
     ("DESCRIBE FUNCTION upper", EngineStatement(text=Fragment("DESCRIBE FUNCTION upper"))),
     ("USE d", UseNames(what="any", path=path("d"))),
     ("USE c.d", UseNames(what="any", path=path("c.d"))),
@@ -131,8 +140,15 @@ GOLDEN: list[tuple[str, Statement]] = [
     ("EXPLAIN FORMATTED INSERT INTO t SELECT 1", Explain(statement=INSERT, mode="formatted")),
     ("EXPLAIN STATEMENT SET BEGIN INSERT INTO t SELECT 1; END", Explain(statement=ExecuteStatementSet(inserts=(INSERT,)))),
     ("CACHE TABLE x", EngineStatement(text=Fragment("CACHE TABLE x"))),
-    ("REFRESH TABLE x", EngineStatement(text=Fragment("REFRESH TABLE x"))),
-    ("ANALYZE TABLE x COMPUTE STATISTICS;", EngineStatement(text=Fragment("ANALYZE TABLE x COMPUTE STATISTICS"))),
+    ("REFRESH TABLE d.x;", RefreshTable(path=path("d.x"), text=Fragment("REFRESH TABLE d.x"))),
+    ("REFRESH FUNCTION x", EngineStatement(text=Fragment("REFRESH FUNCTION x"))),
+    ("REFRESH 'folder'", EngineStatement(text=Fragment("REFRESH 'folder'"))),
+    ("ANALYZE TABLES IN d COMPUTE STATISTICS;", EngineStatement(text=Fragment("ANALYZE TABLES IN d COMPUTE STATISTICS"))),
+    ("ANALYZE TABLE x COMPUTE STATISTICS;", AnalyzeTable(path=path("x"))),
+    ("ANALYZE TABLE d.x COMPUTE STATISTICS FOR ALL COLUMNS", AnalyzeTable(path=path("d.x"), columns=None)),
+    ("ANALYZE TABLE x COMPUTE STATISTICS FOR COLUMNS a, `b c`, a", AnalyzeTable(path=path("x"), columns=("a", "b c"))),
+    ("ANALYZE TABLE x PARTITION (a = 1) COMPUTE STATISTICS", AnalyzeTable(path=path("x"), refused="PARTITION")),
+    ("ANALYZE TABLE x COMPUTE STATISTICS NOSCAN", AnalyzeTable(path=path("x"), refused="NOSCAN")),
 ]
 
 
