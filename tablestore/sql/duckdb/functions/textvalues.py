@@ -95,7 +95,7 @@ def _masked(letter: str, by_category: dict[str, str | None], other: str | None) 
 
 
 class MaskOfLetters(dict[int, str]):
-    """What :func:`mask` makes of each character by its number: computed once for each that occurs."""
+    """Maps the number of a character to the one that :func:`mask` puts in its place, computed once for each that occurs."""
 
     def __init__(self, upper: str | None, lower: str | None, digit: str | None, other: str | None) -> None:
         super().__init__()
