@@ -60,6 +60,7 @@ BASE64 = ("", "QQ==", "QR==", "QUI=", "QUJD", "QUJ D", "Q", "QQ=", "Q=Q=", "QUJD
 HEXADECIMAL = ("", "4", "41", "4a", "4G", "é", " 41", "414", "41\n")
 NUMBERS = ("", "0", "007", "101", "9" * 18, "9" * 19, "f" * 15, "F" * 16, "1" * 62, "1" * 63, "-1", "+7", "12a", " 11 ", "1.5", "z")
 TEXTS = ("", "a", "aXb1é", "a.b.c", "..", ".a.", "é.ü.ß", "aaa", "x--y--z", "ABC xyz 019")
+WIDE_TEXTS = ("É٣ß😀a1", "a\u0301b", "🇧🇪🇳🇱x", "각 日本", "ǅ²½")
 BYTES = (b"", b"a", b"abc", b"\xff\x00", b"abcdefgh", "é".encode())
 
 
@@ -169,6 +170,11 @@ def test_parts_of_addresses(part: str, env: ts.TableEnvironment) -> None:
         ("mask(x, 'X', 'x', 'n', 'é')", TEXTS, lambda text: textvalues.mask(text, "X", "x", "n", "é")),
         ("mask(x, 'q', 'Q', '7')", TEXTS, lambda text: textvalues.mask(text, "q", "Q", "7", None)),
         ("reverse(x)", BYTES, lambda data: data[::-1]),
+        ("reverse(x)", (*TEXTS, *WIDE_TEXTS), lambda text: text[::-1]),
+        ("mask(x)", WIDE_TEXTS, lambda text: textvalues.mask(text, "X", "x", "n", None)),
+        ("mask(x, NULL, 'é', '9', '日')", WIDE_TEXTS, lambda text: textvalues.mask(text, None, "é", "9", "日")),
+        ("try_to_binary(x, 'hex')", HEXADECIMAL, textvalues.hexadecimal),
+        *((f"substring(x, {at})", BYTES, lambda data, at=at: textvalues.bytes_between(data, at, 2**31)) for at in (-2, 0, 1, 3, 9)),
         ("is_valid_utf8(x)", BYTES, textvalues.is_utf8),
         ("is_valid_utf8(x)", BYTES[:3], textvalues.is_utf8),
         ("make_valid_utf8(x)", BYTES, textvalues.made_utf8),

@@ -1,7 +1,9 @@
-"""Computes functions of texts and bytes over whole columns: ``soundex``, Base32, and UTF-16.
+"""Computes functions of texts and bytes over whole columns: ``soundex``, Base32, UTF-16, and other characters for characters.
 
 The bytes of a column lie behind each other: what happens to a byte depends on its place in its row, which the offsets tell.
 """
+
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -152,3 +154,12 @@ def encode_utf16(texts: pa.Array, charset: str) -> pa.Array:
         encoded = np.insert(encoded, starts[is_marked], np.frombuffer(_MARK, np.uint16)[0])
         lengths = lengths + is_marked
     return _column(pa.binary(), lengths * 2, encoded.view(np.uint8), np.asarray(texts.is_null()))
+
+
+def with_other_characters(texts: pa.Array, others: Mapping[int, str]) -> pa.Array:
+    """Texts in which each character is another one, by its number."""
+    offsets, data = _parts(texts.fill_null(""))
+    before = np.concatenate(([0], np.cumsum((data & 0xC0) != 0x80)))[offsets]
+    replaced = np.frombuffer(data.tobytes().decode().translate(others).encode(), np.uint8)
+    starts = np.append(np.flatnonzero((replaced & 0xC0) != 0x80), len(replaced))
+    return _column(pa.string(), np.diff(starts[before]), replaced, np.asarray(texts.is_null()))

@@ -80,7 +80,7 @@ def _by_letters(function: ArrowFunction) -> ArrowFunction:
         masked = pa.StringArray.from_buffers(len(plain), offsets, translated, offset=plain.offset)
         others = pc.invert(are_ascii).fill_null(False)
         if pc.any(others, min_count=0).as_py():
-            beyond = function.call(*(column.filter(others) for column in (texts, *masks)))
+            beyond = bytecolumns.with_other_characters(texts.filter(others), textvalues.MaskOfLetters(*letters))
             masked = pc.replace_with_mask(masked, others, beyond)
         return pc.if_else(texts.is_valid(), masked, pa.scalar(None, pa.string()))
 
@@ -109,7 +109,7 @@ _PADDED_LEFT = by_value("padded_left", (BINARY, INT, BINARY), BINARY, textvalues
 _PADDED_RIGHT = by_value("padded_right", (BINARY, INT, BINARY), BINARY, textvalues.padded_right)
 # DuckDB leaves an accent behind the letter that it stands on.
 _REVERSED_TEXT = """CASE WHEN STRLEN($0) = LENGTH($0) THEN REVERSE($0)
-    ELSE ARRAY_TO_STRING(LIST_REVERSE(REGEXP_EXTRACT_ALL($0, '(?s).')), '') END"""
+    ELSE ARRAY_TO_STRING(LIST_REVERSE(STRING_SPLIT($0, '')), '') END"""
 _REVERSED = ArrowFunction(name="reversed_bytes", arguments=(BINARY,), result=BINARY, call=pc.binary_reverse)
 _STRICT_BASE64 = by_value("strict_base64", (STRING,), BINARY, textvalues.strict_base64)
 _HEXADECIMAL = by_value("hexadecimal", (STRING,), BINARY, textvalues.hexadecimal)
@@ -124,21 +124,19 @@ _OVERLAY = """SUBSTRING($0, 1, CASE WHEN $2 < 1 THEN 0 ELSE $2 - 1 END) || $1 ||
     ELSE SUBSTRING($0, GREATEST(LENGTH($0) + $2 + {length} + 1, 1))
 END"""
 _MASKS = ("X", "x", "n", None)
-# What DuckDB decodes as Spark does; other texts are for the Arrow functions.
-_IS_BASE64 = "REGEXP_FULL_MATCH($0, '(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?')"
-_IS_HEXADECIMAL = "STRLEN($0) % 2 = 0 AND REGEXP_FULL_MATCH($0, '[0-9A-Fa-f]*')"
 _LONGEST_PADDED = 1_000_000
 _MOST_NESTED = 3
-# Hexadecimal digits of bytes of $0 from the place $1 on, $2 of them at most: two for each.
+# The bytes of $0 from the place $1 on, $2 of them at most.
 _BEGIN = "CASE WHEN $1 > 0 THEN $1 - 1 WHEN $1 < 0 THEN OCTET_LENGTH($0) + $1 ELSE 0 END"
 _FROM = f"LEAST(GREATEST({_BEGIN}, 0), OCTET_LENGTH($0))"
 _TO = f"LEAST(GREATEST({_BEGIN} + $2, 0), OCTET_LENGTH($0))"
-_PART_OF_BYTES = f"""CASE WHEN $0 IS NULL OR $1 IS NULL OR $2 IS NULL THEN NULL WHEN $2 <= 0 THEN ''
-    ELSE SUBSTRING(HEX($0), 2 * {_FROM} + 1, 2 * ({_TO} - {_FROM})) END"""
-
-_OVERLAID_BYTES = f"""UNHEX({_PART_OF_BYTES.replace("$2", "($2 - 1)").replace("$1", "1")} || HEX($1) || {
+_PART_OF_BYTES = f"""CASE WHEN $0 IS NULL OR $1 IS NULL OR $2 IS NULL THEN NULL WHEN $2 <= 0 THEN CAST('' AS BLOB)
+    ELSE ARRAY_SLICE($0, {_FROM} + 1, {_TO}) END"""
+_OVERLAID_BYTES = f"""{_PART_OF_BYTES.replace("$2", "($2 - 1)").replace("$1", "1")} || $1 || {
     _PART_OF_BYTES.replace("$2", str(_MOST_INT)).replace("$1", "($2 + CASE WHEN $3 < 0 THEN OCTET_LENGTH($1) ELSE $3 END)")
-})"""
+}"""
+_ROOM = "GREATEST($1 - OCTET_LENGTH($0), 0)"
+_FILLING = f"ARRAY_SLICE(REPEAT($2, ({_ROOM} + OCTET_LENGTH($2) - 1) // OCTET_LENGTH($2)), 1, {_ROOM})"
 
 
 def bytes_or_text(types: Types, values: Sequence[exp.Expr]) -> Type:
@@ -268,11 +266,16 @@ def _part(call: RuleCall) -> exp.Expr:
     if call.name == "right":
         raise call.refusal("of bytes")
     length = integer(call, 2) if len(call.values) > 2 else exp.cast(exp.Literal.number(_MOST_INT), "INT")
+    first, count = call.values[1], call.values[2] if len(call.values) > 2 else exp.Literal.number(_MOST_INT)
+    if all(
+        isinstance(one, exp.Literal) and not one.is_string and re.fullmatch("[1-9][0-9]{0,9}", one.name) for one in (first, count)
+    ):
+        return call.text(f"ARRAY_SLICE($0, {first.name}, {int(first.name) + int(count.name) - 1})", call.value(0))
     return _bytes_between(call.value(0), integer(call, 1), length)
 
 
 def _bytes_between(data: exp.Expr, start: exp.Expr, length: exp.Expr) -> exp.Expr:
-    return from_text(f"UNHEX({_PART_OF_BYTES})", data, exp.cast(start, "BIGINT"), exp.cast(length, "BIGINT"))
+    return from_text(_PART_OF_BYTES, data, exp.cast(start, "BIGINT"), exp.cast(length, "BIGINT"))
 
 
 def _end(call: RuleCall) -> exp.Expr:
@@ -284,9 +287,11 @@ def _padded(call: RuleCall) -> exp.Expr:
     if call.types[0] == BINARY:
         padding = binary(call, 2) if len(call.values) > 2 else call.text("CAST('\\x00' AS BLOB)")
         beyond = (_PADDED_LEFT if is_left else _PADDED_RIGHT).engine_name
-        padded = f"""CASE WHEN $1 BETWEEN 0 AND {_LONGEST_PADDED} AND OCTET_LENGTH($2) > 0
-            THEN UNHEX({function}(HEX($0), 2 * $1, HEX($2))) ELSE {beyond}($0, $1, $2) END"""
-        return call.text(padded, call.value(0), integer(call, 1), padding)
+        kept = "ARRAY_SLICE($0, 1, $1)"
+        padded = f"{_FILLING} || {kept}" if is_left else f"{kept} || {_FILLING}"
+        template = f"""CASE WHEN $1 BETWEEN 0 AND {_LONGEST_PADDED} AND OCTET_LENGTH($2) > 0
+            THEN {padded} ELSE {beyond}($0, $1, $2) END"""
+        return call.text(template, call.value(0), integer(call, 1), padding)
     padding = text(call, 2) if len(call.values) > 2 else exp.Literal.string(" ")
     if isinstance(padding, exp.Literal) and padding.name:
         return call.text(f"{function}($0, {_LEAST}, $2)", text(call, 0), integer(call, 1), padding)
@@ -411,16 +416,22 @@ def _to_binary(call: RuleCall) -> exp.Expr:
     data = _of_hexadecimal(value) if form == "hex" else _of_base64(value, _STRICT_BASE64)
     if is_try:
         return data
-    is_wrong = call.text("$0 IS NOT NULL AND $1 IS NULL", value, data)
-    return failing(is_wrong, f"the function `to_binary`: expected a text of the format {form}", data)
+    # Behind the bytes: what is no such text is found out by decoding it, which is done once.
+    wrong = failing(
+        call.text("$0 IS NOT NULL", value), f"the function `to_binary`: expected a text of the format {form}", exp.null()
+    )
+    return call.text("COALESCE($0, $1)", data, wrong)
 
 
 def _of_base64(value: exp.Expr, beyond: ArrowFunction) -> exp.Expr:
-    return from_text(f"CASE WHEN {_IS_BASE64} THEN FROM_BASE64($0) ELSE {beyond.engine_name}($0) END", value)
+    """The bytes of a text in Base64: by DuckDB, which reads whole blocks alone, and by an Arrow function where that fails."""
+    return from_text(f"COALESCE(TRY(FROM_BASE64($0)), {beyond.engine_name}($0))", value)
 
 
 def _of_hexadecimal(value: exp.Expr) -> exp.Expr:
-    return from_text(f"CASE WHEN {_IS_HEXADECIMAL} THEN UNHEX($0) ELSE {_HEXADECIMAL.engine_name}($0) END", value)
+    """The bytes of hexadecimal digits: by DuckDB those of an even number of them, and by an Arrow function where that fails."""
+    even = "CASE WHEN STRLEN($0) % 2 = 0 THEN $0 END"
+    return from_text(f"COALESCE(TRY(UNHEX({even})), {_HEXADECIMAL.engine_name}($0))", value)
 
 
 def _substring_index(call: RuleCall) -> exp.Expr:

@@ -94,6 +94,19 @@ def _masked(letter: str, by_category: dict[str, str | None], other: str | None) 
     return letter if instead is None else instead
 
 
+class MaskOfLetters(dict[int, str]):
+    """Maps the number of a character to the one that :func:`mask` puts in its place, computed once for each that occurs."""
+
+    def __init__(self, upper: str | None, lower: str | None, digit: str | None, other: str | None) -> None:
+        super().__init__()
+        self._by_category = {"Lu": upper, "Ll": lower, "Nd": digit}
+        self._other = other
+
+    def __missing__(self, code: int) -> str:
+        masked = self[code] = _masked(chr(code), self._by_category, self._other)
+        return masked
+
+
 def substring_index(text: str, by: str, count: int) -> str:
     """The part before the ``count``-th delimiter; behind the last ones if that is negative. Delimiters may overlap."""
     if not by or count == 0:
