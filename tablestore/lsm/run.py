@@ -10,6 +10,7 @@ Pure: values in, values out. Keys are compared through ``key_of``: a ``KeyOrder`
 import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from tablestore.format.manifest.datafile import DataFileMeta
@@ -28,7 +29,7 @@ class Section:
     @property
     def files(self) -> tuple[DataFileMeta, ...]:
         """The files of the section, run by run."""
-        return tuple(file for run in self.runs for file in run)
+        return tuple(chain.from_iterable(self.runs))
 
     @property
     def needs_merge(self) -> bool:

@@ -139,7 +139,7 @@ class ParquetFileReader:
             return
         metadata = self._file.metadata
         leaves = [metadata.schema.column(position) for position in range(metadata.num_columns)]
-        roots = tuple(f"{name}." for name in names)
+        roots = tuple(map("{}.".format, names))
         doubtful = [i for i, leaf in enumerate(leaves) if leaf.max_definition_level and f"{leaf.path}.".startswith(roots)]
         for place in product(groups, doubtful):
             if place in self._counted:
