@@ -281,7 +281,9 @@ KINDS: tuple[Kind, ...] = (
             "to_json(q)",
             "to_json(a)",
             "to_csv(q)",
+            "to_xml(q)",
             """schema_of_json('[1]')""",
+            "schema_of_csv('1,a')",
         ),
     ),
     Kind(

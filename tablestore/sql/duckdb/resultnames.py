@@ -59,7 +59,10 @@ _OTHER_NAMES = {
     "array_agg": "collect_list", "curdate": "current_date", "dateadd": "date_add", "random": "rand", "to_varchar": "to_char",
 }  # fmt: skip
 # Functions whose second argument is no part of the name, and those whose arguments are none.
-_OF_ONE = frozenset({"first", "last", "first_value", "last_value", "any_value", "from_json", "from_csv", "from_xml"})
+_OF_ONE = frozenset({
+    "first", "last", "first_value", "last_value", "any_value", "from_json", "from_csv", "from_xml", "to_xml", "to_csv",
+    "schema_of_csv", "schema_of_json",
+})  # fmt: skip
 _WORDS_BETWEEN = {
     "overlay": ("PLACING", "FROM", "FOR"), "substring": ("FROM", "FOR"), "substr": ("FROM", "FOR"),
 }  # fmt: skip

@@ -37,6 +37,7 @@ from tablestore.sql.duckdb.functions import (
     urlfunctions,
     variantfunctions,
     vectorfunctions,
+    xmltexts,
     xpathfunctions,
 )
 from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
@@ -48,7 +49,7 @@ _FAMILIES = (
     arrayfunctions, bitfunctions, checksumfunctions, ciphers, collectingfunctions, conditionfunctions, countsketches,
     generatorfunctions, jsonfunctions, lambdafunctions, mapfunctions, mathfunctions, momentfunctions, numberformats, parsedtexts,
     patternfunctions, quantilesketches, randomfunctions, sketchfunctions, spatialfunctions, statisticfunctions, textfunctions,
-    topitems, tryfunctions, urlfunctions, variantfunctions, vectorfunctions, xpathfunctions,
+    topitems, tryfunctions, urlfunctions, variantfunctions, vectorfunctions, xmltexts, xpathfunctions,
 )  # fmt: skip
 
 

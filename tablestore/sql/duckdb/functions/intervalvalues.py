@@ -138,7 +138,8 @@ def interval_of_span(amount: str, first: str, last: str) -> WrittenInterval | No
         return None
     length = sum(value * sizes[unit] for unit, value in values.items())
     if last == "SECOND":
-        length += int((parts["rest"] or "").ljust(6, "0"))
+        # Of nine digits Spark takes six, and rounds nothing.
+        length += int((parts["rest"] or "")[:6].ljust(6, "0"))
     sign = -1 if parts["sign"] == "-" else 1
     return WrittenInterval(first == "YEAR", sign * length, (_place(first), _place(last)))
 
@@ -150,7 +151,7 @@ def _clock_form(first: str, last: str) -> re.Pattern[str]:
         text += (
             "" if not text else " " if unit == "HOUR" else ":"
         ) + f"(?P<{unit}>[0-9]{_DIGITS[unit] if unit == first else '{1,2}'})"
-    rest = r"(?:\.(?P<rest>[0-9]{1,6}))?" if last == "SECOND" else ""
+    rest = r"(?:\.(?P<rest>[0-9]{1,9}))?" if last == "SECOND" else ""
     return re.compile(rf"{_SIGNED}{text}{rest}\s*")
 
 

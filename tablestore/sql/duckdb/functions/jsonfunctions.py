@@ -136,8 +136,8 @@ RULES = (
     FunctionRule(name="to_json", bounds=(1, 1), result=always(STRING), write=_to_json),
 )
 REFUSED = {
-    **dict.fromkeys(("from_xml", "to_xml"), _FORMS),
-    **dict.fromkeys(("schema_of_csv", "schema_of_xml"), "what a parser of Spark's takes a value for"),
+    "from_xml": _FORMS,
+    "schema_of_xml": "what a parser of Spark's takes a value for",
     **dict.fromkeys(("from_avro", "to_avro", "schema_of_avro"), "Spark has it with its package spark-avro only"),
     **dict.fromkeys(
         ("from_protobuf", "to_protobuf"), "Spark has it with its package spark-protobuf and a file of descriptors only"

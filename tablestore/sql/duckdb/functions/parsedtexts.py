@@ -1,7 +1,8 @@
-"""Writes ``from_json``, ``from_csv``, ``to_csv`` and ``schema_of_json`` with Spark's meaning, where all parsers read a text alike.
+"""Writes ``from_json``, ``from_csv``, ``to_csv``, ``schema_of_json`` and ``schema_of_csv`` with Spark's meaning, where all parsers
+read a text alike.
 
-An Arrow function reads a text as Spark's parsers do and gives JSON that DuckDB casts without a choice. Options, texts that are not
-well-formed, and values that Java writes in its own way are refused.
+An Arrow function reads a text as Spark's parsers do and gives JSON that DuckDB casts without a choice. Most options, texts that are
+not well-formed, and values that Java writes in its own way are refused.
 """
 
 import datetime as dt
@@ -38,6 +39,7 @@ from tablestore.sql.duckdb.calls import refusal, refused_where
 from tablestore.sql.duckdb.functions.argumenttypes import written_text
 from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
 from tablestore.sql.duckdb.functions.functionrule import FunctionRule, RuleCall, from_text
+from tablestore.sql.duckdb.functions.writtenoptions import is_set, written_options
 
 _BITS = {TINYINT: 8, SMALLINT: 16, INT: 32, BIGINT: 64}
 _FLAT = (*_BITS, DOUBLE, STRING, BOOLEAN)
@@ -50,6 +52,15 @@ _NUMBER = re.compile(r" *[+-]?[0-9]{1,15}(\.[0-9]{1,15})? *")
 _WORD = re.compile(r"[A-Za-z]+|[0-9]+\.[0-9]+")
 _PLAIN_LINE = re.compile(r"""[^"'\\#\r\n\0]*""")
 _PLAIN_CELL = r"^[\w.:/\-]([\w.:/ \-]*[\w.:/\-])?$"
+# Of the signs that no other option has: a character that parts the cells of a line.
+_SEPARATORS = frozenset(",;|:~^&@!\t")
+_SHAPES_OF_CELLS = (
+    ("INT", re.compile(r"-?[0-9]{1,9}")),
+    ("BIGINT", re.compile(r"-?[1-9][0-9]{10,17}")),
+    ("DOUBLE", re.compile(r"-?[0-9]{1,15}\.[0-9]{1,15}")),
+    ("BOOLEAN", re.compile("true|false", re.IGNORECASE)),
+    ("STRING", re.compile(r"|(?!nan\b|inf)[a-z][a-z ]*|[0-9]{2}/[0-9]{2}/[0-9]{4}(?: [0-9]{2}:[0-9]{2}:[0-9]{2})?", re.IGNORECASE)),
+)
 _MINUS_ZERO = re.compile("-0(?![0-9.])")
 _MOST_DIGITS = 38
 # JSON, and words that are types to sqlglot alone.
@@ -274,14 +285,18 @@ def _moment(text: str, kind: SqlType) -> str:
     raise refusal(f"from_json of {text[:40]!r} as {kind}")
 
 
-def _read_csv(text: str | None, kind: SqlType) -> str | None:
+def _read_csv(text: str | None, kind: SqlType, separator: str) -> str | None:
     if text is None:
         return None
-    if not _PLAIN_LINE.fullmatch(text):
-        raise refusal("from_csv of a text with quotes, comments or ends of lines")
-    cells = text.split(",")
+    cells = _cells(text, separator, "from_csv")
     cells += [""] * (len(kind.fields) - len(cells))
     return _text_of({name: _cell(cell, part) for name, part, cell in zip(kind.fields, kind.parts, cells, strict=False)})
+
+
+def _cells(text: str, separator: str, name: str) -> list[str]:
+    if not _PLAIN_LINE.fullmatch(text):
+        raise refusal(f"{name} of a text with quotes, comments or ends of lines")
+    return text.split(separator)
 
 
 def _cell(cell: str, kind: Type) -> Any:
@@ -302,20 +317,18 @@ def _cell(cell: str, kind: Type) -> Any:
     raise refusal(f"from_csv of {cell[:40]!r} as {kind}")
 
 
-def _over(call: Callable[[str | None, SqlType], str | None]) -> Callable[..., pa.Array]:
-    def over_columns(texts: pa.Array, schemas: pa.Array) -> pa.Array:
+def _over(call: Callable[..., str | None]) -> Callable[..., pa.Array]:
+    def over_columns(texts: pa.Array, schemas: pa.Array, *others: pa.Array) -> pa.Array:
         kinds = {schema: _known_schema(schema) for schema in schemas.unique().to_pylist()}
         # A text is read by itself: there is no other way than one at a time.
-        rows = zip(texts.to_pylist(), schemas.to_pylist(), strict=True)
-        return pa.array([call(text, kinds[schema]) for text, schema in rows], pa.string())
+        rows = zip(texts.to_pylist(), schemas.to_pylist(), *(one.to_pylist() for one in others), strict=True)
+        return pa.array([call(text, kinds[schema], *rest) for text, schema, *rest in rows], pa.string())
 
     return over_columns
 
 
-_FROM_JSON, _FROM_CSV = (
-    ArrowFunction(name=name, arguments=(STRING, STRING), result=STRING, call=_over(call))
-    for name, call in (("from_json", _read_json), ("from_csv", _read_csv))
-)
+_FROM_JSON = ArrowFunction(name="from_json", arguments=(STRING, STRING), result=STRING, call=_over(_read_json))
+_FROM_CSV = ArrowFunction(name="from_csv", arguments=(STRING, STRING, STRING), result=STRING, call=_over(_read_csv))
 
 
 def _known_schema(schema: str) -> SqlType:
@@ -335,10 +348,42 @@ def _is_read(kind: Type) -> bool:
     return all(map(_is_read, kind.parts)) if kind.is_nested else kind.is_decimal or kind in (*_FLAT, *_MOMENTS)
 
 
+def _separator(call: RuleCall, options: dict[str, str]) -> str:
+    """Takes the sign between cells out of the options."""
+    other = options.pop("delimiter", ",")
+    separator = options.pop("sep", other)
+    separator = "\t" if separator == "\\t" else separator
+    if separator not in _SEPARATORS:
+        raise call.refusal(f"with the separator {separator[:10]!r}")
+    return separator
+
+
+def _check_options(call: RuleCall, options: dict[str, str], *known: str) -> None:
+    """Raises UnsupportedError for an option that is not known. A mode that Spark does not know is PERMISSIVE."""
+    mode = options.pop("mode", "").upper()
+    if mode == "DROPMALFORMED" and call.name.startswith("from_"):
+        raise InvalidInputError(
+            f"the function `{call.name}`: expected the mode PERMISSIVE or FAILFAST, found DROPMALFORMED", kind="query"
+        )
+    if mode in ("FAILFAST", "DROPMALFORMED"):
+        raise call.refusal(f"with the mode {mode}")
+    for name in options:
+        if name not in known:
+            raise call.refusal(f"with the option {name}")
+
+
+# What is JSON without them is read alike with and without them, and the rest is refused.
+_LENIENT = (
+    "allowcomments", "allowsinglequotes", "allowunquotedfieldnames", "allownumericleadingzeros",
+    "allowbackslashescapinganycharacter",
+)  # fmt: skip
+
+
 def _parsing(function: ArrowFunction, *, is_flat: bool) -> Callable[[RuleCall], exp.Expr]:
     def write(call: RuleCall) -> exp.Expr:
-        if len(call.values) > 2:
-            raise call.refusal("with options")
+        options = written_options(call, 2)
+        rest = [exp.Literal.string(_separator(call, options))] if is_flat else []
+        _check_options(call, options)
         schema = written_text(call, 1, "a schema")
         if not schema.strip():
             raise InvalidInputError(f"the function `{call.name}`: expected a schema as argument 2, found none", kind="query")
@@ -348,18 +393,18 @@ def _parsing(function: ArrowFunction, *, is_flat: bool) -> Callable[[RuleCall], 
         is_odd = kind is None or not _is_read(kind) or len({name.lower() for name in kind.fields}) < len(kind.fields)
         if kind is None or is_odd or (is_flat and (kind.name != "struct" or any(one not in _FLAT for one in kind.parts))):
             raise call.refusal(f"with the schema {schema[:80]!r}")
-        read = function.of(call.value(0, STRING), call.value(1))
+        read = function.of(call.value(0, STRING), call.value(1), *rest)
         return exp.Cast(this=exp.Cast(this=read, to=exp.DataType.build("JSON")), to=engine_words(kind))
 
     return write
 
 
 def _to_csv(call: RuleCall) -> exp.Expr:
-    kind = call.type(0)
-    if len(call.values) > 1:
-        raise call.refusal("with options")
+    kind, options = call.type(0), written_options(call, 1)
     if kind.name != "struct":
         raise call.mismatch(0, "a row")
+    separator, quotes_all = _separator(call, options), is_set(call, options, "quoteall")
+    _check_options(call, options, "quoteall")
     cells: list[exp.Expr] = []
     for name, part in zip(kind.fields, kind.parts, strict=True):
         if part not in (*_BITS, STRING, BOOLEAN):
@@ -367,27 +412,69 @@ def _to_csv(call: RuleCall) -> exp.Expr:
         field = exp.Anonymous(this="STRUCT_EXTRACT", expressions=[call.value(0), exp.Literal.string(name)])
         cell: exp.Expr = exp.cast(field, "TEXT")
         if part == STRING:
-            is_odd = from_text(f"NOT REGEXP_MATCHES($0, '{_PLAIN_CELL}')", cell)
+            is_odd = from_text(f"NOT REGEXP_MATCHES($0, '{_PLAIN_CELL}') OR CONTAINS($0, '{separator}')", cell)
             cell = refused_where(is_odd, "to_csv of texts that are empty, or have quotes, signs or space around them", cell.copy())
-        cells.append(from_text("COALESCE($0, '')", cell))
-    joined: exp.Expr = exp.Anonymous(this="CONCAT_WS", expressions=[exp.Literal.string(","), *cells])
-    if len(cells) == 1:
+        cells.append(from_text("'\"' || COALESCE($0, '') || '\"'" if quotes_all else "COALESCE($0, '')", cell))
+    joined: exp.Expr = exp.Anonymous(this="CONCAT_WS", expressions=[exp.Literal.string(separator), *cells])
+    if len(cells) == 1 and not quotes_all:
         joined = refused_where(from_text("$0 = ''", joined), "to_csv of a row of one NULL", joined.copy())
     return from_text("CASE WHEN $0 IS NOT NULL THEN $1 END", call.value(0), joined)
 
 
+def _schema_of_csv(call: RuleCall) -> exp.Expr:
+    text, options = written_text(call, 0, "CSV"), written_options(call, 1)
+    cells = _cells(text, _separator(call, options), "schema_of_csv")
+    _check_options(call, options)
+    if not text:
+        raise call.refusal("of an empty text")
+    fields = (f"_c{place}: {_shape_of_cell(call, cell)}" for place, cell in enumerate(cells))
+    return exp.Literal.string(f"STRUCT<{', '.join(fields)}>")
+
+
+def _shape_of_cell(call: RuleCall, cell: str) -> str:
+    for shape, form in _SHAPES_OF_CELLS:
+        if form.fullmatch(cell):
+            return shape
+    for shape, kind in (("DATE", DATE), ("TIMESTAMP", TIMESTAMP)):
+        if (_DATE if kind == DATE else _MOMENT).fullmatch(cell) and not cell.startswith("0000"):
+            try:
+                _moment(cell, kind)
+            except _MisfitError:
+                return "STRING"
+            return shape
+    raise call.refusal(f"of the cell {cell[:40]!r}")
+
+
 def _schema_of_json(call: RuleCall) -> exp.Expr:
-    if len(call.values) > 1:
-        raise call.refusal("with options")
+    options = written_options(call, 1)
+    are_texts = is_set(call, options, "primitivesasstring")
+    if is_set(call, options, "prefersdecimal"):
+        raise call.refusal("with the option prefersdecimal")
+    for name in _LENIENT:
+        is_set(call, options, name)
+    _check_options(call, options, "primitivesasstring", "prefersdecimal", *_LENIENT)
     text = written_text(call, 0, "JSON")
     try:
         value = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_object)
     except (ValueError, RecursionError) as error:
         raise call.refusal("of JSON that is not well-formed, or has a name twice") from error
-    kind = _inferred(value)
+    kind = _inferred(_as_texts(value) if are_texts else value)
     if kind in (None, {}):
         raise call.refusal("of an object without values")
     return exp.Literal.string(_shown(kind))
+
+
+def _as_texts(value: Any) -> Any:
+    """A value of JSON with texts in the place of numbers and booleans."""
+    match value:
+        case list():
+            return [_as_texts(one) for one in value]
+        case dict():
+            return {name: _as_texts(part) for name, part in value.items()}
+        case None:
+            return None
+        case _:
+            return str(value)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -462,5 +549,6 @@ RULES = (
     FunctionRule(name="from_csv", bounds=(2, 3), result=_SCHEMA, write=_parsing(_FROM_CSV, is_flat=True)),
     FunctionRule(name="to_csv", bounds=(1, 2), result=always(STRING), write=_to_csv),
     FunctionRule(name="schema_of_json", bounds=(1, 2), result=always(STRING), write=_schema_of_json),
+    FunctionRule(name="schema_of_csv", bounds=(1, 2), result=always(STRING), write=_schema_of_csv),
 )
 ARROW = (_FROM_JSON, _FROM_CSV)
