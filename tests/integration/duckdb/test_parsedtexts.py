@@ -1,5 +1,6 @@
 """JSON and CSV read and written on DuckDB: the values are those that Spark 4.3 gives."""
 
+import datetime as dt
 from collections.abc import Iterator
 from typing import Any
 
@@ -49,6 +50,28 @@ _NONE: dict[str, Any] = {"a": None}
         ("from_csv('a, b ', 'a STRING, b STRING')", {"a": "a", "b": " b "}),
         ("from_csv('1.5', 'a INT')", _NONE),
         ("to_csv(named_struct('a', 1, 'b', CAST(NULL AS INT), 'c', true, 'd', 'x'))", "1,,true,x"),
+        ("schema_of_csv('1,abc')", "STRUCT<_c0: INT, _c1: STRING>"),
+        (
+            "schema_of_csv('1,2.5,true,2024-02-29,99999999999,')",
+            "STRUCT<_c0: INT, _c1: DOUBLE, _c2: BOOLEAN, _c3: DATE, _c4: BIGINT, _c5: STRING>",
+        ),
+        ("schema_of_csv('1|abc', map('sep', '|'))", "STRUCT<_c0: INT, _c1: STRING>"),
+        ("schema_of_csv('2024-02-30')", "STRUCT<_c0: STRING>"),
+        ("schema_of_csv('a b,26/08/2015')", "STRUCT<_c0: STRING, _c1: STRING>"),
+        ("from_csv('1;x', 'a INT, b STRING', map('sep', ';'))", {"a": 1, "b": "x"}),
+        ("from_csv('1|x', 'a INT, b STRING', map('delimiter', '|'))", {"a": 1, "b": "x"}),
+        ("from_csv('1,x', 'a INT, b STRING', map('mode', 'PERMISSIVE'))", {"a": 1, "b": "x"}),
+        ("from_csv('26/08/2015', 'time STRING', map('sep', '|'))", {"time": "26/08/2015"}),
+        ("from_csv(concat('1', chr(9), '2'), 'a INT, b INT', map('sep', '\\t'))", {"a": 1, "b": 2}),
+        ("to_csv(named_struct('a', 1, 'b', 'x'), map('sep', ';'))", "1;x"),
+        ("to_csv(named_struct('a', 1, 'b', 'x', 'c', CAST(NULL AS STRING)), map('quoteAll', 'true'))", '"1","x",""'),
+        ("to_csv(named_struct('a', CAST(NULL AS INT)), map('quoteAll', 'true'))", '""'),
+        ("from_json('{\"a\":1}', 'a INT', map('mode', 'PERMISSIVE'))", {"a": 1}),
+        ("schema_of_json('{\"a\":1,\"b\":[true]}', map('primitivesAsString', 'true'))", "STRUCT<a: STRING, b: ARRAY<STRING>>"),
+        ("schema_of_json('{\"a\":1}', map('allowComments', 'true'))", "STRUCT<a: BIGINT>"),
+        ("INTERVAL '12:34.123456789' MINUTE TO SECOND", dt.timedelta(seconds=754, microseconds=123456)),
+        ("INTERVAL '1 00:00:00.999999999' DAY TO SECOND", dt.timedelta(days=1, microseconds=999999)),
+        ("INTERVAL '-0.0000019' SECOND", dt.timedelta(days=-1, seconds=86399, microseconds=999999)),
     ],
 )
 def test_a_value_is_sparks(expression: str, value: object, env: ts.TableEnvironment) -> None:
@@ -73,6 +96,19 @@ def test_a_value_is_sparks(expression: str, value: object, env: ts.TableEnvironm
         ("from_csv(' 1', 'a INT')", "as INT"),
         ("to_csv(named_struct('a', 'x,y'))", "to_csv of texts"),
         ("to_csv(named_struct('a', CAST(NULL AS INT)))", "of one NULL"),
+        ("schema_of_csv('-5,Nan')", "function\\ schema_of_csv\\ of\\ the\\ cell\\ 'Nan'"),
+        ("from_csv('1,x', 'a INT, b STRING', map('mode', 'FAILFAST'))", "function\\ from_csv\\ with\\ the\\ mode\\ FAILFAST"),
+        ("from_csv('1,x', 'a INT, b STRING', map('nullValue', 'x'))", "function\\ from_csv\\ with\\ the\\ option\\ nullvalue"),
+        ("to_csv(named_struct('a', 1), map('sep', 'ab'))", "function\\ to_csv\\ with\\ the\\ separator\\ 'ab'"),
+        ("schema_of_csv('a\"b')", "of\\ a\\ text\\ with\\ quotes,\\ comments\\ or\\ ends\\ of\\ lines"),
+        (
+            "schema_of_json('{\"a\":1}', map('prefersDecimal', 'true'))",
+            "function\\ schema_of_json\\ with\\ the\\ option\\ prefersdecimal",
+        ),
+        (
+            "to_csv(named_struct('a', 'x;y'), map('sep', ';'))",
+            "of\\ texts\\ that\\ are\\ empty,\\ or\\ have\\ quotes,\\ signs\\ or\\ space\\ around\\ them",
+        ),
     ],
 )
 def test_what_may_differ_is_refused(expression: str, message: str, env: ts.TableEnvironment) -> None:

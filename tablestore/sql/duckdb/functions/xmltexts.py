@@ -84,15 +84,17 @@ class _Element:
         if kind.name == "array":
             (part,) = kind.parts
             assert part is not None, "the type of an argument is known"
-            variable, name = f"_item{depth}", exp.Literal.string(self.name(self.options["arrayelementname"]))
-            return _joined(value, variable, self.child(name, exp.column(variable), part, depth))
+            variable, item = f"_item{depth}", exp.Literal.string(self.name(self.options["arrayelementname"]))
+            return _joined(value, variable, self.child(item, exp.column(variable), part, depth))
         if kind.name == "map" and kind.parts[0] == STRING and kind.parts[1] is not None:
             variable = f"_entry{depth}"
             key, of_key = _field(exp.column(variable), "key"), _field(exp.column(variable), "value")
             is_odd = from_text(f"NOT REGEXP_FULL_MATCH($0, '{_NAME}')", key.copy())
-            name = refused_where(is_odd, "to_xml of a map with keys that are no names of elements", key)
+            checked = refused_where(is_odd, "to_xml of a map with keys that are no names of elements", key)
             # A key that is refused is refused for a NULL too.
-            element = from_text("CASE WHEN $0 IS NOT NULL THEN $1 END", name, self.child(key.copy(), of_key, kind.parts[1], depth))
+            element = from_text(
+                "CASE WHEN $0 IS NOT NULL THEN $1 END", checked, self.child(key.copy(), of_key, kind.parts[1], depth)
+            )
             return _joined(exp.Anonymous(this="MAP_ENTRIES", expressions=[value]), variable, element)
         if kind.name == "struct":
             fields = []
