@@ -104,10 +104,8 @@ def test_partitioned_append_tables_with_options_of_others(java: JavaOracle, ware
         assert comparable(us.read(path)) == comparable(java.read(path)) == comparable(rows), writer.name
 
 
-# (options, primary key, what the refusal names, whether reading is refused too)
+# (options, primary key, what the refusal names)
 REFUSED = [
-    ("file.format=orc", ["k"], "orc"),
-    ("file.format=avro", ["k"], "avro"),
     ("deletion-vectors.enabled=true,deletion-vectors.bitmap64=true", ["k"], "bitmap64"),
     ("sequence.snapshot-ordering=true", ["k"], "snapshot-ordering"),
     ("row-tracking.enabled=true", [], "row-tracking"),
