@@ -11,7 +11,7 @@ comes after is Arrow's. How types are spelled:
 Memory: the bytes of a file, and about 64 k of its rows as Python objects.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any, BinaryIO
@@ -21,9 +21,9 @@ import pyarrow as pa
 
 from tablestore.bounds import BATCH_BYTES, BATCH_ROWS
 from tablestore.errors import FormatError, UnsupportedError
+from tablestore.format.datafiles.unsplitfile import UnsplitFileReader
 from tablestore.format.limits import DEFAULT_LIMITS
 from tablestore.format.manifest.avro import container_outline, read_blocks
-from tablestore.format.parquet.parquetread import RowGroup
 from tablestore.format.parquet.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
 from tablestore.types.arrowtypes import timestamp_unit, to_arrow_field, to_arrow_type
 from tablestore.types.datatypes import ArrayType, AtomicType, DataType, Field, MapType, MultisetType, RowType, TypeRoot, as_map
@@ -36,7 +36,7 @@ _BATCH_ROWS = 65_536
 _SYSTEM = {SEQUENCE_COLUMN: pa.int64(), KIND_COLUMN: pa.int8()}
 
 
-class AvroFileReader:
+class AvroFileReader(UnsplitFileReader):
     """An open Avro data file. ``fields``: the columns of the table when it was written, which say what its values mean. Columns of
     the file that are none of these are not read."""
 
@@ -49,49 +49,31 @@ class AvroFileReader:
         size: int | None = None,
         batch_bytes: int = BATCH_BYTES,
     ) -> None:
-        self._file_name, self._batch_bytes = file_name, batch_bytes
+        super().__init__(file_name, batch_bytes)
         try:
             data = source.read()
         finally:
             source.close()
-        if size is not None and len(data) != size:
-            raise FormatError(f"{file_name}: expected {size} bytes, found {len(data)}; the file was cut or replaced")
+        self._check_size(len(data), size)
         self._data = bytes(data)
         outline, self.row_count = container_outline(self._data, name=file_name, limits=LIMITS)
         names = {field["name"] for field in outline["fields"]}
         self._fields = {field.name: field for field in fields if field.name in names}
         system = [pa.field(name, kind) for name, kind in _SYSTEM.items() if name in names]
         columns = [to_arrow_field(field).with_nullable(True) for field in self._fields.values()]
-        self.schema: pa.Schema = pa.schema([*system, *columns])
-
-    @property
-    def row_groups(self) -> tuple[RowGroup, ...]:
-        """All rows, without bounds."""
-        return (RowGroup(index=0, row_count=self.row_count, bounds={}),) if self.row_count else ()
+        self.schema = pa.schema([*system, *columns])
 
     def read(
         self, columns: Sequence[str] | None = None, row_groups: Sequence[int] | None = None, *, side_by_side: bool = False
     ) -> Iterator[pa.RecordBatch]:
         """Reads as :meth:`DataFileReader.read`."""
-        names = self.schema.names if columns is None else list(columns)
-        if missing := [name for name in names if name not in self.schema.names]:
-            raise FormatError(
-                f"{self._file_name}: expected the columns {', '.join(missing)}, found only {', '.join(self.schema.names)}"
-            )
-        if not names or (row_groups is not None and not row_groups):
+        names = self._chosen(columns, row_groups)
+        if not names:
             return
         fields = [self._fields[name] for name in names if name not in _SYSTEM]
         system = [self.schema.field(name) for name in names if name in _SYSTEM]
         for batch in read_avro_rows(self._data, fields, name=self._file_name, system=system):
             yield from slices_of(batch.select(names), max_rows=BATCH_ROWS, max_bytes=self._batch_bytes)
-
-    def decoded_bytes(self, group: int, columns: Sequence[str], enough: int) -> int | None:
-        """None: it is not known before it is read."""
-        return None
-
-    def check_pages(self, columns: Collection[str] | None = None, *, content: bool = False) -> int:
-        """Nothing beside reading checks an Avro file: none."""
-        return 0
 
     def close(self) -> None:
         """Nothing is open: all bytes were read at once."""

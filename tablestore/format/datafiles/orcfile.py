@@ -6,7 +6,7 @@ timestamps as nanoseconds, of the years 1677 to 2262; it says so where a file ha
 Memory: one stripe of the columns that are read, which writers bound by its encoded size (64 MiB by default).
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
 import pyarrow as pa
@@ -14,49 +14,37 @@ from pyarrow import orc
 
 from tablestore.bounds import BATCH_BYTES, BATCH_ROWS
 from tablestore.errors import FormatError, StorageError, TablestoreError, UnsupportedError
-from tablestore.format.parquet.parquetread import RowGroup
+from tablestore.format.datafiles.unsplitfile import UnsplitFileReader
 from tablestore.types.rebatch import slices_of
 
 # With these, what went wrong is the file's content.
 _READ_ERRORS = (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError, IndexError, KeyError)
 
 
-class OrcFileReader:
+class OrcFileReader(UnsplitFileReader):
     """An open ORC file. Its parts are one: Arrow does not say how many rows a stripe has, nor its bounds."""
 
     def __init__(
         self, source: BinaryIO | pa.NativeFile, *, file_name: str, size: int | None = None, batch_bytes: int = BATCH_BYTES
     ) -> None:
-        self._file_name, self._batch_bytes = file_name, batch_bytes
+        super().__init__(file_name, batch_bytes)
         self._source = source if isinstance(source, pa.NativeFile) else pa.PythonFile(source, mode="r")
         try:
-            file_size = self._source.size()
-            if size is not None and file_size != size:
-                raise FormatError(f"{file_name}: expected {size} bytes, found {file_size}; the file was cut or replaced")
+            self._check_size(self._source.size(), size)
             self._file = orc.ORCFile(self._source)
-            self.schema: pa.Schema = self._file.schema
-            self.row_count: int = self._file.nrows
+            self.schema, self.row_count = self._file.schema, self._file.nrows
         except BaseException as error:
             self._source.close()
             if isinstance(error, _READ_ERRORS) and not isinstance(error, TablestoreError):
                 raise self._unreadable(error) from error
             raise
 
-    @property
-    def row_groups(self) -> tuple[RowGroup, ...]:
-        """All rows, without bounds."""
-        return (RowGroup(index=0, row_count=self.row_count, bounds={}),) if self.row_count else ()
-
     def read(
         self, columns: Sequence[str] | None = None, row_groups: Sequence[int] | None = None, *, side_by_side: bool = False
     ) -> Iterator[pa.RecordBatch]:
         """Reads as :meth:`DataFileReader.read`."""
-        names = self.schema.names if columns is None else list(columns)
-        if missing := [name for name in names if name not in self.schema.names]:
-            raise FormatError(
-                f"{self._file_name}: expected the columns {', '.join(missing)}, found only {', '.join(self.schema.names)}"
-            )
-        if not names or (row_groups is not None and not row_groups):
+        names = self._chosen(columns, row_groups)
+        if not names:
             return
         rows = 0
         for stripe in range(self._file.nstripes):
@@ -81,14 +69,6 @@ class OrcFileReader:
                     kind="file-format",
                 ) from error
             raise self._unreadable(error) from error
-
-    def decoded_bytes(self, group: int, columns: Sequence[str], enough: int) -> int | None:
-        """None: it is not known before it is read."""
-        return None
-
-    def check_pages(self, columns: Collection[str] | None = None, *, content: bool = False) -> int:
-        """Nothing beside reading checks an ORC file: none."""
-        return 0
 
     def close(self) -> None:
         """Closes the source."""
