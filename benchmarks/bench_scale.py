@@ -142,6 +142,12 @@ def _by_dimensions(setting: Setting, space: Path) -> None:
         "tags": {size: Shape(files=few, tags=size) for size in [setting.scaled(1_000)]},
         "columns": {size: Shape(files=few, columns=size) for size in [setting.scaled(2_000)]},
     }
+    # What else is timed of a dimension.
+    more: dict[str, dict[str, Callable[[ts.Table], object]]] = {
+        "partitions": {"expiry of partitions by partitions": WALKS["expiry of partitions, dry"]},
+        "snapshots": {"system table of snapshots by snapshots": WALKS["system table of snapshots"]},
+        "tags": {"list of tags": lambda table: table.tags()},
+    }
     for what, every_size in shapes.items():
         by_size = {size: every_size[size] for size in ((min(every_size), max(every_size)) if setting.quick else every_size)}
         tables = _built(setting, space, what, by_size)
@@ -156,26 +162,8 @@ def _by_dimensions(setting: Setting, space: Path) -> None:
             what,
             partial(_commit, shapes={tables[size]: s for size, s in by_size.items()}),
         )
-        if what == "partitions":
-            _measure(
-                setting,
-                "expiry of partitions by partitions",
-                question,
-                tables,
-                what,
-                partial(_walk, walk=WALKS["expiry of partitions, dry"]),
-            )
-        if what == "snapshots":
-            _measure(
-                setting,
-                "system table of snapshots by snapshots",
-                question,
-                tables,
-                what,
-                partial(_walk, walk=WALKS["system table of snapshots"]),
-            )
-        if what == "tags":
-            _measure(setting, "list of tags", question, tables, what, partial(_walk, walk=lambda table: table.tags()))
+        for name, walk in more.get(what, {}).items():
+            _measure(setting, name, question, tables, what, partial(_walk, walk=walk))
 
 
 def _measure(

@@ -58,6 +58,34 @@ def test_the_file_is_that_of_the_format_and_any_writers_is_read() -> None:
             decode_statistics(damaged, "s")
 
 
+def test_what_is_far_or_long_has_no_bounds_and_many_bytes_are_not_told_apart(env: ts.TableEnvironment) -> None:
+    counts = analyzed(
+        env,
+        {
+            "far": pa.array([2_932_902, -800_000], pa.int32()).cast(pa.date32()),
+            "long": pa.array(["x" * 9_000_000, "y" * 9_000_000]),
+        },
+    )
+    far, long = counts["far"], counts["long"]
+    assert (far.least, far.greatest, far.distinct_count, far.null_count) == (None, None, 2, 0)
+    assert (long.least, long.greatest, long.distinct_count, long.greatest_length) == (None, None, None, 9_000_000)
+
+
+def test_bounds_are_those_of_all_files(env: ts.TableEnvironment) -> None:
+    env.execute_sql("CREATE TABLE t (n BIGINT, s STRING, d DECIMAL(38, 2), day DATE)")
+    for n, text, d, day in ((2, "m", "0.5", 2), (9, "z", "-1", 1), (-5, "a", "7", 3)):
+        table_of(env).append([{"n": n, "s": text, "d": Decimal(d), "day": date(2024, 1, day)}])
+    env.execute_sql("ANALYZE TABLE t COMPUTE STATISTICS FOR ALL COLUMNS")
+    statistics = statistics_of(env)
+    assert statistics is not None
+    assert {name: (one.least, one.greatest) for name, one in statistics.columns.items()} == {
+        "n": ("-5", "9"),
+        "s": ("a", "z"),
+        "d": ("-1.00", "7.00"),
+        "day": ("2024-01-01", "2024-01-03"),
+    }
+
+
 def test_each_kind_of_column_is_counted(env: ts.TableEnvironment) -> None:
     nan, moment = float("nan"), datetime(2026, 1, 1, tzinfo=UTC)
     counts = analyzed(

@@ -15,6 +15,7 @@ from tablestore.format.partitiontext import partition_value_text
 from tablestore.format.paths import STATISTICS_DIR, statistics_file_name, verify_content_name
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.format.statisticsfile import ColumnCounts, TableStatistics, decode_statistics, encode_statistics
+from tablestore.options import MIB
 from tablestore.store.commit.committer import CommitRequest
 from tablestore.store.commit.committerfactory import committer
 from tablestore.store.context import TableContext
@@ -24,12 +25,15 @@ from tablestore.types.datatypes import FLOAT_ROOTS, INTEGER_ROOTS, TEXT_ROOTS, A
 OPERATION = "ANALYZE"
 MOST_DISTINCT = 65_536
 """Distinct values of a column that are counted; of a column with more of them the number stays unknown."""
+_MOST_DISTINCT_BYTES = 16 * MIB
+# The file is read by every plan that is explained, and has bounds for two numbers or short texts a column.
+_LONGEST_BOUND = 256
 _BOUNDED = INTEGER_ROOTS | FLOAT_ROOTS | TEXT_ROOTS | {TypeRoot.DECIMAL, TypeRoot.DATE}
 
 
 def analyze(context: TableContext, columns: Iterable[str] = ()) -> Snapshot | None:
     """Count the rows, and what these columns hold, at the newest snapshot; returns the snapshot of the commit, None before the
-    first one. Memory: a batch, and the distinct values of each column up to ``MOST_DISTINCT``.
+    first one. Memory: a batch, and the distinct values of each column, up to ``MOST_DISTINCT`` of them and 16 MiB.
 
     Raises NotFoundError for an unknown column, ConflictError, StorageError.
     """
@@ -128,19 +132,19 @@ class _Counter:
         if self._counts_distinct:
             known = [] if self._distinct is None else [self._distinct]
             self._distinct = pa.concat_arrays([*known, pc.unique(values)]).unique()
-            self._counts_distinct = len(self._distinct) <= MOST_DISTINCT
+            self._counts_distinct = len(self._distinct) <= MOST_DISTINCT and self._distinct.nbytes <= _MOST_DISTINCT_BYTES
+            self._distinct = self._distinct if self._counts_distinct else None
 
     def _bound(self, of_batch: pa.StructScalar) -> None:
         least, greatest = of_batch["min"], of_batch["max"]
         if self._bounds is not None:
-            ends = pa.array([self._bounds[0].as_py(), self._bounds[1].as_py(), least.as_py(), greatest.as_py()], least.type)
-            both = pc.min_max(ends)
-            least, greatest = both["min"], both["max"]
+            least = self._bounds[0] if pc.less(self._bounds[0], least).as_py() else least
+            greatest = self._bounds[1] if pc.greater(self._bounds[1], greatest).as_py() else greatest
         self._bounds = (least, greatest)
 
     def counts(self) -> ColumnCounts:
         """The numbers of all that was added."""
-        least, greatest = (None, None) if self._bounds is None or not self._is_bounded else map(self._text, self._bounds)
+        least, greatest = self._bound_texts()
         is_text = self._root in TEXT_ROOTS and self._values > 0
         distinct = (0 if self._distinct is None else len(self._distinct)) if self._counts_distinct else None
         return ColumnCounts(
@@ -153,5 +157,12 @@ class _Counter:
             greatest_length=self._longest if is_text else None,
         )
 
-    def _text(self, bound: pa.Scalar) -> str:
-        return partition_value_text(bound.as_py(), self.field.type, legacy=False)
+    def _bound_texts(self) -> tuple[str | None, str | None]:
+        """The bounds as texts; None for both where one is long, or a date that Python does not know."""
+        if self._bounds is None or not self._is_bounded:
+            return None, None
+        try:
+            least, greatest = (partition_value_text(bound.as_py(), self.field.type, legacy=False) for bound in self._bounds)
+        except OverflowError:
+            return None, None
+        return (least, greatest) if max(len(least), len(greatest)) <= _LONGEST_BOUND else (None, None)
