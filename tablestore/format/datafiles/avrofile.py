@@ -50,12 +50,14 @@ class AvroFileReader(UnsplitFileReader):
         batch_bytes: int = BATCH_BYTES,
     ) -> None:
         super().__init__(file_name, batch_bytes)
+        # A larger file than the manifest says, or than is read at all, is not held whole to find that out.
+        most = LIMITS.max_bytes if size is None else min(size, LIMITS.max_bytes)
         try:
-            data = source.read()
+            self._data = bytes(source.read(most + 1))
         finally:
             source.close()
-        self._check_size(len(data), size)
-        self._data = bytes(data)
+        if size is None or size <= most:
+            self._check_size(len(self._data), size)
         outline, self.row_count = container_outline(self._data, name=file_name, limits=LIMITS)
         names = {field["name"] for field in outline["fields"]}
         self._fields = {field.name: field for field in fields if field.name in names}

@@ -3,6 +3,7 @@
 import datetime
 import decimal
 import io
+from dataclasses import replace
 from typing import Any
 
 import fastavro
@@ -142,3 +143,14 @@ def test_a_file_may_have_any_number_of_small_rows() -> None:
     data = written([("a", "int")], [{"a": 1}] * 150_000, "deflate")
     assert len(data) < 150_000, "less than a byte a row"
     assert read(data, [("a", "INT")]).num_rows == 150_000
+
+
+@pytest.mark.parametrize(("size", "message"), [(10, "expected 10 bytes, found 11; the file was cut or replaced"), (None, "size")])
+def test_no_more_of_a_file_is_read_than_it_may_have(size: int | None, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(avrofile, "LIMITS", replace(avrofile.LIMITS, max_bytes=100))
+    source = io.BytesIO(bytes(1000))
+    read: list[int] = []
+    monkeypatch.setattr(avrofile, "bytes", lambda data: read.append(len(data)) or data, raising=False)
+    with pytest.raises(FormatError, match=message):
+        avrofile.AvroFileReader(source, (), file_name="data-1.avro", size=size)
+    assert read == [11 if size else 101]
