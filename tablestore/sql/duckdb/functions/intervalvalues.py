@@ -22,7 +22,7 @@ _MICROS_OF = {
 INTERVAL_UNITS = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
 _PLAIN = re.compile(r"-?[0-9]{1,9}")
 _WORDS = re.compile(r"\s*(?:interval\s+)?((?:[+-]?[0-9.]+\s+[a-z]+\s*)+)", re.IGNORECASE)
-_WORD = re.compile(r"([+-]?)([0-9]{1,9})(?:\.([0-9]{1,9}))? ([a-z]+)", re.IGNORECASE)
+_WORD = re.compile(r"([+-]?)(?=\.?[0-9])([0-9]{0,9})(\.[0-9]{0,9})? ([a-z]+)", re.IGNORECASE)
 _SIGNED = r"\s*(?P<sign>[+-]?)"
 _YEARS = re.compile(rf"{_SIGNED}(?P<YEAR>[0-9]{{1,6}})-(?P<MONTH>[0-9]{{1,2}})\s*")
 _DIGITS = {"DAY": "{1,8}", "HOUR": "{1,9}", "MINUTE": "{1,9}", "SECOND": "{1,9}"}
@@ -115,7 +115,7 @@ def interval_of_words(text: str) -> WrittenInterval | None:
         size = _MONTHS_OF.get(name) or _MICROS_OF.get(name)
         if size is None or (rest and name != "SECOND"):
             return None
-        length = int(whole) * size + (int(rest[:6].ljust(6, "0")) if rest else 0)
+        length = int(whole or 0) * size + (int(rest[1:7].ljust(6, "0")) if rest else 0)
         one = WrittenInterval(name in _MONTHS_OF, -length if sign == "-" else length, (_place(name), _place(name)))
         total = one if total is None else _sum_of(total, one)
         if total is None:

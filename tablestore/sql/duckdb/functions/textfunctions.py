@@ -144,6 +144,11 @@ def bytes_or_text(types: Types, values: Sequence[exp.Expr]) -> Type:
     return None if types[0] is None else BINARY if types[0] == BINARY else STRING
 
 
+def _padded_type(types: Types, values: Sequence[exp.Expr]) -> Type:
+    """BINARY for bytes that bytes are padded with, and else STRING."""
+    return STRING if len(types) > 2 and types[2] not in (None, BINARY) else bytes_or_text(types, values)
+
+
 def _elt_type(types: Types, values: Sequence[exp.Expr]) -> Type:
     if None in types:
         return None
@@ -284,7 +289,7 @@ def _end(call: RuleCall) -> exp.Expr:
 
 def _padded(call: RuleCall) -> exp.Expr:
     function, is_left = call.name.upper(), call.name == "lpad"
-    if call.types[0] == BINARY:
+    if call.types[0] == BINARY and (len(call.types) < 3 or call.types[2] in (None, BINARY)):
         padding = binary(call, 2) if len(call.values) > 2 else call.text("CAST('\\x00' AS BLOB)")
         beyond = (_PADDED_LEFT if is_left else _PADDED_RIGHT).engine_name
         kept = "ARRAY_SLICE($0, 1, $1)"
@@ -490,8 +495,8 @@ RULES = (
     _rule("substring", (1, 3), bytes_or_text, _part, "substr"),
     _rule("left", (2, 2), bytes_or_text, _part),
     _rule("right", (2, 2), always(STRING), _part),
-    _rule("lpad", (2, 3), bytes_or_text, _padded),
-    _rule("rpad", (2, 3), bytes_or_text, _padded),
+    _rule("lpad", (2, 3), _padded_type, _padded),
+    _rule("rpad", (2, 3), _padded_type, _padded),
     _rule("overlay", (1, 4), bytes_or_text, _overlaid),
     _rule("reverse", (1, 1), _first_type, _reversed),
     _rule("startswith", (2, 2), always(BOOLEAN), _compared),
