@@ -223,3 +223,18 @@ def test_writing_is_refused_by_name(java: JavaOracle, warehouse: Path, file_form
     java.create(path, number_fields([{"name": "k", "type": "INT"}]), options={"file.format": file_format})
     with pytest.raises(UnsupportedError, match=f"file.format = {file_format}"):
         ts.open_table(str(path)).append(pa.table({"k": pa.array([1], pa.int32())}))
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_a_restore_gives_the_rows_back_without_a_word_of_compaction(
+    java: JavaOracle, warehouse: Path, file_format: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = warehouse / "db.db" / "restored"
+    columns = number_fields([{"name": "k", "type": "INT NOT NULL"}, {"name": "v", "type": "STRING"}])
+    java.create(path, columns, primary_key=("k",), options={"bucket": "1", "file.format": file_format})
+    first = java.write(path, [{"k": 1, "v": "a"}])
+    java.write(path, [{"k": 1, "v": "b"}, {"k": 2, "v": "c"}])
+    java.compact(path, full=True)
+    ts.open_table(str(path)).rollback_to(first)
+    assert Ours().read(path) == java.read(path) == [{"k": 1, "v": "a"}]
+    assert not caplog.records

@@ -9,7 +9,7 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from tablestore.errors import TablestoreError
+from tablestore.errors import TablestoreError, UnsupportedError
 from tablestore.format.snapshot import Snapshot
 from tablestore.log.port import ChangeLog, RowsAhead
 from tablestore.store.commit.committer import Committed
@@ -46,6 +46,11 @@ def after_write(
         if not (committed.entries or is_waiting):
             raise Skipped
         _whose_turn(context, snapshot)
+        try:
+            context.check_writable(new_rows=False)
+        except UnsupportedError as error:
+            # A rollback of files that only others write: they compact them too.
+            raise Skipped from error
         if is_waiting:
             compact_level_zero(context)
         else:

@@ -26,6 +26,7 @@ _NONE: dict[str, Any] = {"a": None}
         ("""from_json('{"a":1.5,"b":1}', 'a INT, b DOUBLE')""", {"a": None, "b": 1.0}),
         ("from_json('', 'a INT')", None),
         ("from_json('[1]', 'a INT')", _NONE),
+        ("from_json(' null', 'a INT')", _NONE),
         ("""from_json('{"A":1}', 'a INT')""", _NONE),
         ("""from_json('{"a":99999999999}', 'a INT')""", _NONE),
         ("""from_json(' {"a":true}', 'a INT')""", _NONE),

@@ -136,6 +136,9 @@ def _read_json(text: str | None, kind: SqlType) -> str | None:
         raise refusal("from_json of an object as an array of rows")
     try:
         read = _as_kind(value, kind)
+        if read is None:
+            # The whole text is a null, which is no row.
+            raise _MisfitError
     except _MisfitError:
         read = dict.fromkeys(kind.fields) if kind.name == "struct" else None
     return None if read is None else _text_of(read)
