@@ -86,8 +86,7 @@ def _cast_to(name: str, arguments: Sequence[exp.Expr]) -> exp.Cast:
     return exp.Cast(this=arguments[0] if len(arguments) == 1 else None, to=exp.DataType.build(name))
 
 
-_PLAIN_CALLS = frozenset(
-    """
+_PLAIN_CALLS = frozenset("""
     to_json aggregate element_at exists forall get reduce sequence slice try_element_at array_sort zip_with
     acosh approx_percentile array_append array_compact array_distinct array_except array_insert array_intersect array_max array_min
     array_position array_prepend array_remove arrays_zip asinh atanh base64 bit_get bit_length bitmap_bit_position
@@ -98,16 +97,13 @@ _PLAIN_CALLS = frozenset(
     regexp_instr regexp_substr rint sec session_user shuffle sinh soundex space str_to_map substring_index tanh time_diff time_trunc
     to_base32 to_binary to_char to_number try_add try_divide try_multiply try_subtract typeof unbase64 uniform unix_micros
     unix_millis unix_seconds uuid width_bucket date_format to_unix_timestamp unix_timestamp
-""".split()
-)  # noqa: SIM905
-_PLAIN_AGGREGATES = frozenset(
-    """
+""".split())  # noqa: SIM905
+_PLAIN_AGGREGATES = frozenset("""
     approx_percentile approx_top_k approx_top_k_accumulate approx_top_k_combine approx_top_k_estimate bit_and bit_or bit_xor
     bitmap_and_agg bitmap_construct_agg bitmap_or_agg collect_union count_min_sketch histogram_numeric hll_sketch_agg hll_union_agg
     kurtosis listagg mode percentile_approx percentile_cont percentile_disc regr_avgx regr_avgy regr_count regr_intercept regr_r2
     regr_slope regr_sxx regr_sxy regr_syy skewness std string_agg try_avg try_sum vector_avg vector_sum
-""".split()
-)  # noqa: SIM905
+""".split())  # noqa: SIM905
 PLAIN_CALLS = _PLAIN_CALLS | _PLAIN_AGGREGATES
 """Functions of which the call is kept as it is written: sqlglot would give them the names, or the arguments, of others."""
 
@@ -254,11 +250,11 @@ class Spark4(Spark):
                     node.set("expressions", None)
             return parsed
 
-        def _parse_interval_span(self, this: exp.Expr, *args: Any, **kwargs: Any) -> exp.Expr | None:
+        def _parse_interval_span(self, this: exp.Expr, parse_function_unit: bool = True) -> exp.Interval:
             # sqlglot looks for one amount anywhere in a text, and drops what is around it.
             if this.is_string and exp.INTERVAL_STRING_RE.search(this.name) and not _ONE_AMOUNT.fullmatch(this.name):
                 return self.expression(exp.Interval(this=this))
-            return super()._parse_interval_span(this, *args, **kwargs)
+            return super()._parse_interval_span(this, parse_function_unit=parse_function_unit)
 
         def _parse_assignment(self) -> exp.Expr | None:
             # A literal of a list, which is the whole expression: sqlglot would ask thirty methods what else it may begin.
