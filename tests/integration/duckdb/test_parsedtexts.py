@@ -4,9 +4,14 @@ import datetime as dt
 from collections.abc import Iterator
 from typing import Any
 
+import duckdb
 import pytest
+from sqlglot import exp
 
 import tablestore as ts
+from tablestore.sql.binding.sqltypes import engine_words
+from tablestore.sql.duckdb.functions import parsedtexts
+from tablestore.sql.duckdb.functions.functionrule import from_text
 
 
 @pytest.fixture(scope="module")
@@ -115,3 +120,131 @@ def test_a_value_is_sparks(expression: str, value: object, env: ts.TableEnvironm
 def test_what_may_differ_is_refused(expression: str, message: str, env: ts.TableEnvironment) -> None:
     with pytest.raises(ts.UnsupportedError, match=message):
         env.execute_sql(f"SELECT {expression}").to_arrow()
+
+
+_EDGES_OF_JSON = (
+    '{"i":1,"s":"a","d":1.5,"b":true,"t":["x"],"n":[1]}',
+    ' {"i":1}',
+    "{}",
+    "{ }",
+    "null",
+    "[]",
+    "1",
+    '"a"',
+    "{",
+    '{"i":1}x',
+    '{"i":1} ',
+    '{"i":1,}',
+    '{"t":["x",]}',
+    '{"d":NaN}',
+    '{"d":[-Inf]}',
+    '{"d":-Infinity}',
+    '{"i":null,"s":null,"d":null,"b":null,"t":null,"n":null}',
+    '{"t":[null,"x"],"n":[null]}',
+    '{"t":["x",1]}',
+    '{"t":"x"}',
+    '{"t":{"x":1}}',
+    '{"t":[["x"]]}',
+    '{"n":[1.5]}',
+    '{"n":[9223372036854775807]}',
+    '{"n":[9223372036854775808]}',
+    '{"i":2147483647}',
+    '{"i":2147483648}',
+    '{"i":-2147483648}',
+    '{"i":1.0}',
+    '{"i":1e2}',
+    '{"i":"1"}',
+    '{"i":true}',
+    '{"i":-0}',
+    '{"i":01}',
+    '{"i":9223372036854775808}',
+    '{"i":123456789012345678901234567890}',
+    '{"d":1}',
+    '{"d":-0.0}',
+    '{"d":1e308}',
+    '{"d":1e400}',
+    '{"d":0.1}',
+    '{"d":123456789012345678}',
+    '{"d":1234567890123456789012}',
+    '{"d":"1"}',
+    '{"s":1}',
+    '{"s":1.5}',
+    '{"s":{"a":1}}',
+    '{"s":""}',
+    '{"s":"é😀"}',
+    r'{"s":"\u00e9"}',
+    r'{"s":"\ud800"}',
+    r'{"s":"\n\"\\"}',
+    '{"s":"-0, nan"}',
+    '{"S":"a"}',
+    '{"s":"a","S":"b"}',
+    '{"s":"a","s":"b"}',
+    '{"s":"a","x":1}',
+    '{"s":"a","x":1,"x":2}',
+    '{"b":"true"}',
+    '{"b":1}',
+    "{'s':'a'}",
+    "nan",
+    "x",
+    "",
+    " ",
+)
+_EDGES_OF_CSV = (
+    "1,a,1.5,true",
+    "1,a,1.5,true,more",
+    "1,a,1.5",
+    "1",
+    "",
+    ",,,",
+    "2147483648,,,",
+    "999999999,,,",
+    "-5,-,-1.5,false",
+    "+1,,,",
+    "01,,01.50,",
+    " 1,,,",
+    "1 ,a , 1,",
+    ',"a",,',
+    ",a\\b,,",
+    "#1,,,",
+    ",é😀,,",
+    ",,NaN,",
+    ",,1e5,",
+    ",,-0,",
+    ",,-0.0,",
+    ",,.5,",
+    ",,5.,",
+    ",,,TRUE",
+    "x,x,x,x",
+    '1,a,1,true,"',
+    "-0,,,",
+    "\n1,,,",
+)
+
+
+@pytest.mark.parametrize(
+    ("schema", "texts", "is_flat"),
+    [
+        ("i INT, s STRING, d DOUBLE, b BOOLEAN, t ARRAY<STRING>, n ARRAY<BIGINT>", _EDGES_OF_JSON, False),
+        ("i INT, s STRING, d DOUBLE, b BOOLEAN", _EDGES_OF_CSV, True),
+    ],
+)
+def test_what_duckdb_reads_itself_is_what_is_read_with_care(schema: str, texts: tuple[str, ...], is_flat: bool) -> None:
+    kind = parsedtexts.schema_type(schema)
+    assert kind is not None
+    plain = parsedtexts._plain_csv(kind, ",") if is_flat else parsedtexts._plain_json(kind)
+    assert plain is not None
+    words = engine_words(kind).sql("duckdb")
+    is_plain, value = (from_text(one, exp.column("s")).sql("duckdb") for one in plain)
+    with duckdb.connect() as connection:
+        query = (
+            f"SELECT s, CAST({value} AS {words}) FROM (SELECT unnest($1) AS s) WHERE CASE WHEN {is_plain} THEN TRUE ELSE FALSE END"
+        )
+        read = dict(connection.execute(query, [list(texts)]).fetchall())
+
+        def with_care(text: str) -> object:
+            careful = parsedtexts._read_csv(text, kind, ",") if is_flat else parsedtexts._read_json(text, kind)
+            row = connection.execute(f"SELECT CAST(CAST($1 AS JSON) AS {words})", [careful]).fetchone()
+            return row and row[0]
+
+        assert {text: repr(value) for text, value in read.items()} == {text: repr(with_care(text)) for text in read}
+    assert len(read) >= len(texts) // 5

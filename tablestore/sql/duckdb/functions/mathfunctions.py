@@ -5,8 +5,6 @@ The last digit of a double that is no sum, product or root is the library's: Jav
 
 from collections.abc import Callable
 
-import numpy as np
-import pyarrow as pa
 from sqlglot import exp
 
 from tablestore.errors import InvalidInputError
@@ -15,7 +13,6 @@ from tablestore.sql.binding.signatures import Types, always
 from tablestore.sql.binding.sqltypes import BIGINT, DOUBLE, INT, STRING, VOID, Type
 from tablestore.sql.duckdb.calls import failing
 from tablestore.sql.duckdb.functions.argumenttypes import double, integer, text, written_integer
-from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
 from tablestore.sql.duckdb.functions.functionrule import FunctionRule, RuleCall, by_text
 from tablestore.sql.duckdb.functions.intervalvalues import written_interval
 from tablestore.sql.duckdb.functions.valuefunctions import by_value
@@ -46,24 +43,26 @@ def _by_double(template: str) -> Callable[[RuleCall], exp.Expr]:
     return lambda call: call.text(template, double(call, 0))
 
 
-def _numpy(name: str, function: Callable[..., "np.ndarray[tuple[int], np.dtype[np.float64]]"], arguments: int) -> ArrowFunction:
-    def over(*columns: pa.Array) -> pa.Array:
-        are_null = np.logical_or.reduce([np.asarray(column.is_null()) for column in columns])
-        with np.errstate(all="ignore"):
-            values = function(*(column.fill_null(0.0).to_numpy(zero_copy_only=False) for column in columns))
-        return pa.array(values, pa.float64(), mask=are_null)
-
-    return ArrowFunction(name=name, arguments=(DOUBLE,) * arguments, result=DOUBLE, call=over)
-
-
-_EXPM1 = _numpy("expm1", np.expm1, 1)
-_LOG1P = _numpy("log1p", np.log1p, 1)
-_HYPOT = _numpy("hypot", np.hypot, 2)
-
-
-def _log1p(call: RuleCall) -> exp.Expr:
-    above = call.text("CASE WHEN $0 > -1 THEN $0 END", double(call, 0))
-    return _LOG1P.of(above)
+# By Kahan: what the rounding of 1 + x, and of e^x, takes away is put back by the same factor.
+_LOG1P = """CASE
+    WHEN $0 <= -1 THEN NULL
+    WHEN $0 + 1 = 1 OR NOT ISFINITE($0) THEN $0
+    ELSE LN(CASE WHEN $0 > -1 THEN 1 + $0 ELSE 1 END) * ($0 / ((1 + $0) - 1))
+END"""
+_EXPM1 = """CASE
+    WHEN $0 <= -40 THEN CAST(-1 AS DOUBLE)
+    WHEN ABS($0) >= 1 OR ISNAN($0) THEN EXP($0) - 1
+    WHEN EXP($0) = 1 THEN $0
+    ELSE (EXP($0) - 1) * ($0 / LN(EXP($0)))
+END"""
+# Infinity is at no distance, not even with NaN; numbers whose squares a double may not have are made smaller or larger before.
+_HYPOT = """CASE
+    WHEN ISINF($0) AND $1 IS NOT NULL OR ISINF($1) AND $0 IS NOT NULL THEN CAST('inf' AS DOUBLE)
+    WHEN GREATEST(ABS($0), ABS($1)) BETWEEN 1e-140 AND 1e150 THEN SQRT($0 * $0 + $1 * $1)
+    WHEN $0 = 0 OR $1 = 0 THEN ABS($0) + ABS($1)
+    WHEN GREATEST(ABS($0), ABS($1)) > 1e150 THEN SQRT(($0 * 1e-170) * ($0 * 1e-170) + ($1 * 1e-170) * ($1 * 1e-170)) * 1e170
+    ELSE SQRT(($0 * 1e170) * ($0 * 1e170) + ($1 * 1e170) * ($1 * 1e170)) * 1e-170
+END"""
 
 
 def converted_base(number: str, from_base: int, to_base: int) -> str | None:
@@ -200,13 +199,11 @@ RULES = (
         FunctionRule(name=name, bounds=(1, 1), result=always(DOUBLE), write=_by_double(template), note=_LAST_DIGIT)
         for name, template in _BY_TEXT.items()
     ),
-    FunctionRule(
-        name="expm1", bounds=(1, 1), result=always(DOUBLE), write=lambda call: _EXPM1.of(double(call, 0)), note=_LAST_DIGIT
-    ),
-    FunctionRule(name="log1p", bounds=(1, 1), result=always(DOUBLE), write=_log1p, note=_LAST_DIGIT),
+    FunctionRule(name="expm1", bounds=(1, 1), result=always(DOUBLE), write=_by_double(_EXPM1), note=_LAST_DIGIT),
+    FunctionRule(name="log1p", bounds=(1, 1), result=always(DOUBLE), write=_by_double(_LOG1P), note=_LAST_DIGIT),
     FunctionRule(
         name="hypot", bounds=(2, 2), result=always(DOUBLE), note=_LAST_DIGIT,
-        write=lambda call: _HYPOT.of(double(call, 0), double(call, 1)),
+        write=lambda call: call.text(_HYPOT, double(call, 0), double(call, 1)),
     ),
     FunctionRule(name="rint", bounds=(1, 1), result=always(DOUBLE), write=_by_double("ROUND_EVEN($0, 0)")),
     FunctionRule(name="e", bounds=(0, 0), result=always(DOUBLE), write=by_text("CAST(2.718281828459045e0 AS DOUBLE)")),
@@ -220,4 +217,4 @@ RULES = (
     FunctionRule(name="bround", bounds=(1, 2), result=_bround_type, write=_bround),
     FunctionRule(name="width_bucket", bounds=(4, 4), result=always(BIGINT), write=_width_bucket),
 )  # fmt: skip
-ARROW = (_EXPM1, _LOG1P, _HYPOT, _CONV)
+ARROW = (_CONV,)

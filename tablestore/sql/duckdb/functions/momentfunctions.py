@@ -357,7 +357,7 @@ def _read_by_pattern(call: RuleCall, *, is_try: bool, is_zoned: bool) -> exp.Exp
     if form is not None:
         # What STRFTIME writes as it is read has the form of the pattern to the letter.
         local = call.text(
-            "CASE WHEN STRFTIME(TRY_STRPTIME($0, $1), $1) = $0 THEN TRY_STRPTIME($0, $1) "
+            "CASE WHEN $0 IS NULL THEN NULL WHEN STRFTIME(TRY_STRPTIME($0, $1), $1) = $0 THEN TRY_STRPTIME($0, $1) "
             f"ELSE MAKE_TIMESTAMP({read.engine_name}($0, $2)) END",
             value, exp.Literal.string(form), pattern,
         )  # fmt: skip
@@ -621,8 +621,10 @@ def _read_time(call: RuleCall) -> exp.Expr:
     if len(call.values) == 1:
         read, value = _TRY_TIME if is_try else _TIME, text(call, 0)
         other = _in_millis(read.of(value.copy()), call)
-        return call.text(f"CASE WHEN {_PLAIN_TIME} THEN TRY_CAST($0 AS TIME) ELSE $1 END", value, other)
+        return call.text(f"CASE WHEN $0 IS NULL THEN NULL WHEN {_PLAIN_TIME} THEN TRY_CAST($0 AS TIME) ELSE $1 END", value, other)
     value = _read_by_pattern(call, is_try=is_try, is_zoned=False)
+    if isinstance(call.values[1], exp.Literal) and "S" not in call.values[1].name and "n" not in call.values[1].name.lower():
+        return call.text("CAST($0 AS TIME)", value)
     return _in_millis(call.text("EPOCH_US(CAST($0 AS TIME))", value), call)
 
 

@@ -1,7 +1,8 @@
 """Writes ``from_json``, ``from_csv``, ``to_csv``, ``schema_of_json`` and ``schema_of_csv`` with Spark's meaning, where all parsers
 read a text alike.
 
-An Arrow function reads a text as Spark's parsers do and gives JSON that DuckDB casts without a choice. Most options, texts that are
+DuckDB reads what is plain. An Arrow function reads other texts as Spark's parsers do and gives JSON that DuckDB casts without a
+choice. Most options, texts that are
 not well-formed, and values that Java writes in its own way are refused.
 """
 
@@ -397,7 +398,14 @@ def _parsing(function: ArrowFunction, *, is_flat: bool) -> Callable[[RuleCall], 
         if kind is None or is_odd or (is_flat and (kind.name != "struct" or any(one not in _FLAT for one in kind.parts))):
             raise call.refusal(f"with the schema {schema[:80]!r}")
         read = function.of(call.value(0, STRING), call.value(1), *rest)
-        return exp.Cast(this=exp.Cast(this=read, to=exp.DataType.build("JSON")), to=engine_words(kind))
+        careful = exp.Cast(this=exp.Cast(this=read, to=exp.DataType.build("JSON")), to=engine_words(kind))
+        plain = _plain_csv(kind, rest[0].name) if is_flat else _plain_json(kind)
+        if plain is None:
+            return careful
+        is_plain, value = plain
+        words = engine_words(kind).sql("duckdb")
+        template = f"CASE WHEN $0 IS NULL THEN NULL WHEN {is_plain} THEN CAST({value} AS {words}) ELSE $1 END"
+        return call.text(template, call.value(0, STRING), careful)
 
     return write
 
@@ -544,6 +552,63 @@ def _quoted(name: str) -> str:
     if not re.fullmatch("[A-Za-z_][A-Za-z0-9_ ]*", name):
         raise refusal(f"schema_of_json of the name {name[:40]!r}")
     return f"`{name}`" if " " in name else name
+
+
+_NAME_OF_FIELD = re.compile("[A-Za-z_][A-Za-z0-9_]*")
+# What a type takes as it is, by DuckDB's names of the types of JSON.
+_PLAIN_TYPES = {
+    **dict.fromkeys(_BITS, ("UBIGINT", "BIGINT")), DOUBLE: ("DOUBLE", "UBIGINT", "BIGINT"), STRING: ("VARCHAR",),
+    BOOLEAN: ("BOOLEAN",),
+}  # fmt: skip
+_JSON_TYPES = ("ARRAY", "OBJECT", "BOOLEAN", "VARCHAR", "UBIGINT", "BIGINT", "DOUBLE")
+_PLAIN_ELEMENTS = (BIGINT, DOUBLE, STRING, BOOLEAN)
+# JSON to DuckDB alone: commas behind the last value and words for numbers. And what is read with care: -0, exponents, numbers that
+# may have more than 64 bits, and characters by their numbers.
+_WITH_CARE = r",[ \t\r\n]*[\]}]|[:,\[][ \t\r\n]*-?(?i:nan|inf)|-0|[:,\[][ \t\r\n]*-?[0-9.]+[eE]|[0-9]{19}|\\u"
+
+
+def _plain_json(kind: SqlType) -> tuple[str, str] | None:
+    """The condition that DuckDB reads a text as Spark does, and the row, in DuckDB's words. None if it reads none so."""
+    if kind.name != "struct" or not all(_NAME_OF_FIELD.fullmatch(name) for name in kind.fields):
+        return None
+    fields = [(name, part) for name, part in zip(kind.fields, kind.parts, strict=True) if part is not None]
+    arrays = [(name, part.parts[0]) for name, part in fields if part.name == "array"]
+    is_flat = all(part in _PLAIN_TYPES or part.name == "array" for _, part in fields)
+    if not is_flat or any(element not in _PLAIN_ELEMENTS for _, element in arrays):
+        return None
+    paths = ", ".join(f"'$.{name}'" for name in kind.fields)
+    types = f"JSON_TYPE($0, [{paths}])"
+    names = [_PLAIN_TYPES.get(part, ("ARRAY",)) for _, part in fields]
+    most = ", ".join(f"'{one[0]}'" for one in names)
+    each = ", ".join(f"({'|'.join(one)}|NULL)" for one in names)
+    # As many names as fields, and each of these: none stands twice. With others they are compared.
+    condition = f"""CASE WHEN LEN(JSON_KEYS($0)) = {len(fields)} AND {types} = [{most}] THEN TRUE
+        ELSE REGEXP_FULL_MATCH(CAST({types} AS TEXT), '\\[{each}\\]')
+            AND LIST_UNIQUE(LIST_TRANSFORM(JSON_KEYS($0), LAMBDA _key: LOWER(_key))) = LEN(JSON_KEYS($0)) END"""
+    for name, element in arrays:
+        others = ", ".join(f"'{one}'" for one in _JSON_TYPES if element is None or one not in _PLAIN_TYPES[element])
+        condition = f"{condition} AND NOT LIST_HAS_ANY(JSON_TYPE($0, '$.{name}[*]'), [{others}])"
+    is_json = f"STARTS_WITH($0, '{{') AND JSON_VALID($0) AND NOT REGEXP_MATCHES($0, '{_WITH_CARE}')"
+    shape = json.dumps({name: _shape(part) for name, part in fields})
+    return f"CASE WHEN {is_json} THEN {condition} ELSE FALSE END", f"JSON_TRANSFORM($0, '{shape}')"
+
+
+def _shape(kind: Type) -> Any:
+    assert kind is not None, "the type is known"
+    return [_shape(kind.parts[0])] if kind.name == "array" else engine_words(kind).sql("duckdb")
+
+
+def _plain_csv(kind: SqlType, separator: str) -> tuple[str, str]:
+    """The condition that DuckDB reads the cells of a line as Spark does, and the row of their texts, in DuckDB's words."""
+    sign = r"\^" if separator == "^" else f"[{separator}]"
+    others = r"""[^"''\\#\r\n\x00"""
+    forms = {
+        **{of: f"(-?[0-9]{{1,{digits}}})?" for of, digits in ((TINYINT, 2), (SMALLINT, 4), (INT, 9), (BIGINT, 18))},
+        DOUBLE: r"(-?[0-9]{1,15}(\.[0-9]{1,15})?)?", STRING: f"{others}{separator}]*", BOOLEAN: "(true|false)?",
+    }  # fmt: skip
+    line = sign.join(forms[part] for part in kind.parts if part is not None)
+    cells = (f"NULLIF(SPLIT_PART($0, '{separator}', {place}), '')" for place in range(1, len(kind.parts) + 1))
+    return f"REGEXP_FULL_MATCH($0, '{line}({sign}{others}]*)?')", f"ROW({', '.join(cells)})"
 
 
 _SCHEMA: ResultOf = _schema_result

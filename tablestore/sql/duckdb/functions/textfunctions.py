@@ -292,6 +292,11 @@ def _padded(call: RuleCall) -> exp.Expr:
     if call.types[0] == BINARY and (len(call.types) < 3 or call.types[2] in (None, BINARY)):
         padding = binary(call, 2) if len(call.values) > 2 else call.text("CAST('\\x00' AS BLOB)")
         beyond = (_PADDED_LEFT if is_left else _PADDED_RIGHT).engine_name
+        if len(call.values) < 3 and isinstance(call.values[1], exp.Literal) and re.fullmatch("[0-9]{1,4}", call.values[1].name):
+            length = call.values[1].name
+            zeros = f"ARRAY_SLICE(REPEAT(CAST('\\x00' AS BLOB), {length}), 1, GREATEST({length} - OCTET_LENGTH($0), 0))"
+            cut = f"ARRAY_SLICE($0, 1, {length})"
+            return call.text(f"{zeros} || {cut}" if is_left else f"{cut} || {zeros}", call.value(0))
         kept = "ARRAY_SLICE($0, 1, $1)"
         padded = f"{_FILLING} || {kept}" if is_left else f"{kept} || {_FILLING}"
         template = f"""CASE WHEN $1 BETWEEN 0 AND {_LONGEST_PADDED} AND OCTET_LENGTH($2) > 0
@@ -311,6 +316,10 @@ def _padded(call: RuleCall) -> exp.Expr:
 def _overlaid(call: RuleCall) -> exp.Expr:
     length = integer(call, 3) if len(call.values) > 3 else exp.cast(exp.Literal.number(-1), "INT")
     if call.types[0] == BINARY:
+        place = call.values[2]
+        if len(call.values) < 4 and isinstance(place, exp.Literal) and re.fullmatch("[1-9][0-9]{0,8}", place.name):
+            template = f"ARRAY_SLICE($0, 1, {int(place.name) - 1}) || $1 || ARRAY_SLICE($0, {place.name} + $2, {_MOST_INT})"
+            return call.text(template, call.value(0), binary(call, 1), from_text("OCTET_LENGTH($0)", binary(call, 1)))
         return call.text(_OVERLAID_BYTES, call.value(0), binary(call, 1), integer(call, 2, BIGINT), length)
     if len(call.values) < 4:
         template = _OVERLAY.format(length="LENGTH($1)")
