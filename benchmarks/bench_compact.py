@@ -251,8 +251,8 @@ def _clustered(setting: Setting) -> None:
                         measured=100 * sum(sizes) / total,
                         bound=5.0 if len(filters) == 1 else 20.0,
                         unit="% of the table",
-                        note=f"ordered in {sample.cpu:.1f} s of processor time, {sample.cpu / floor.cpu:.1f} x of pyarrow reading and "
-                        "writing the files as they are",
+                        note=f"ordered in {sample.cpu:.1f} s of processor time, {sample.cpu / floor.cpu:.1f} x of pyarrow reading "
+                        "and writing the files as they are",
                     )
                 )
 
