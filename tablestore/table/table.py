@@ -323,8 +323,8 @@ class Table(Maintenance):
         put in the order of these columns (a text: separated by commas), by ``order_strategy`` (``order``, ``zorder``,
         ``hilbert``, or ``auto`` for the one that suits their number), so that queries leave files out by them; the option
         ``clustering.columns`` with ``clustering.incremental`` does so in each compaction. Afterwards manifests that overlap are
-        rewritten (:meth:`compact_manifests`), and snapshots that are due expire, those of ``write-only`` tables too. ``progress`` is
-        called with a text, the bytes done and the bytes in all. Returns a report, which prints.
+        rewritten (:meth:`compact_manifests`), and snapshots that are due expire, those of ``write-only`` tables too. ``progress``
+        is called with a text, the bytes done and the bytes in all. Returns a report, which prints.
         """
         from tablestore.lsm.clusterorder import ClusterOrder
         from tablestore.table.upkeep.aftercommit import after_compaction
