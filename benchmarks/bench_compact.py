@@ -3,14 +3,19 @@
 sustained   20 M rows over 2 M keys in 100 commits: bytes written again, bytes and time of a read afterwards, peak memory
 steady      40 upserts of 100,000 rows into 10 M rows: is one of them much slower than the others, and how many runs pile up?
 full        a full compaction next to pyarrow reading the same files and writing the same rows
+clustered   10 M rows of an append table put in the order of a column: how long, and how much does a query of 1 % of its range read?
 """
 
+import io
 import shutil
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import median
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -23,6 +28,9 @@ from benchmarks.sustained_upsert import numbers_of
 from benchmarks.workloads import Workload
 from tablestore.format.manifest.manifestfile import EntryKind
 from tablestore.format.snapshot import CommitKind, Snapshot
+from tablestore.io.local import LocalFileStore
+from tablestore.io.wrapped import WrappedFileStore
+from tablestore.store.context import open_context
 from tablestore.table.upkeep.compactplan import TaskPicker, live_buckets
 
 BUCKETS = 4
@@ -36,6 +44,7 @@ def run(setting: Setting) -> None:
     _sustained(setting)
     _steady(setting)
     _full(setting)
+    _clustered(setting)
 
 
 def _create(space: Path, name: str, workload: Workload) -> ts.Table:
@@ -161,6 +170,94 @@ def _full(setting: Setting) -> None:
         )
     setting.add(result)
     setting.add_bar(result.bar("full compaction / pyarrow reading and writing the same rows", OURS, FLOOR, 1.8))
+
+
+@dataclass(frozen=True)
+class _MeteredStore(WrappedFileStore):
+    """A store that keeps the sizes of what is read."""
+
+    sizes: list[int]
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        return pa.PythonFile(_MeteredFile(self.inner.open_input(path), self.sizes), mode="r")
+
+
+class _MeteredFile(io.RawIOBase):
+    """A file that is read through :meth:`read` alone, whose sizes are kept."""
+
+    def __init__(self, file: Any, sizes: list[int]) -> None:
+        super().__init__()
+        self._file, self._sizes = file, sizes
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        data: bytes = self._file.read(None if size < 0 else size)
+        self._sizes.append(len(data))
+        return data
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        position: int = self._file.seek(offset, whence)
+        return position
+
+    def tell(self) -> int:
+        position: int = self._file.tell()
+        return position
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+def _clustered(setting: Setting) -> None:
+    rows, commits = setting.scaled(10_000_000), 10
+    rng = np.random.default_rng(setting.seed)
+    schema = pa.schema([("id", pa.int64()), ("customer", pa.int64()), ("place", pa.int32()), ("amount", pa.float64())])
+    with setting.workspace("clustered") as space:
+        catalog = ts.open_catalog(str(space))
+        catalog.create_database(ours.DATABASE, ignore_if_exists=True)
+        table = catalog.create_table(f"{ours.DATABASE}.visits", schema, options={"write-only": "true"})
+        for number in range(commits):
+            count = rows // commits
+            columns = [
+                np.arange(number * count, (number + 1) * count),
+                rng.integers(0, 1_000_000, count),
+                rng.integers(0, 100_000, count, dtype=np.int32),
+                rng.random(count),
+            ]
+            table.append(pa.table(columns, schema=schema))
+        inputs = floors.data_files(table)
+        for order in ("customer", "customer, place"):
+            sample, _ = stopwatch(partial(table.compact, order_by=order))
+            floor, _ = stopwatch(lambda: [pq.write_table(pq.read_table(path), space / "floor.parquet") for path in inputs])
+            shares = {column: _read_share(table, column, width) for column, width in {"customer": 10_000, "place": 1_000}.items()}
+            setting.add_bar(
+                Bar(
+                    name=f"bytes that 1 % of customer reads, ordered by {order}",
+                    measured=100 * shares["customer"],
+                    # Two columns share what one has alone: of n row groups about the square root are read.
+                    bound=5.0 if order == "customer" else 25.0,
+                    unit="% of the table",
+                    note=f"1 % of place reads {100 * shares['place']:.0f} %; ordered in {sample.cpu:.1f} s of processor time, "
+                    f"{sample.cpu / floor.cpu:.1f} x of pyarrow reading and writing the files as they are",
+                )
+            )
+
+
+def _read_share(table: ts.Table, column: str, width: int) -> float:
+    """The share of the table's bytes that a scan of a range of a column reads. Raises WrongRows."""
+    sizes: list[int] = []
+    metered = ts.Table(open_context(_MeteredStore(LocalFileStore(table.location), sizes)), "visits")
+    rows = metered.scan(filter=f"{column} >= 40000 AND {column} < {40000 + width}").to_arrow()
+    values = np.asarray(table.scan(columns=[column]).to_arrow()[column])
+    expected = int(np.count_nonzero((values >= 40000) & (values < 40000 + width)))
+    if rows.num_rows != expected:
+        raise WrongRows(f"expected {expected} rows, found {rows.num_rows}")
+    return sum(sizes) / _live_bytes(table)
 
 
 def _read_and_write(inputs: list[Path], columns: list[str], parts: list[pa.Table], target: Path) -> None:

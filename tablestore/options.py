@@ -331,6 +331,13 @@ COMPACTION_MIN_FILE_NUM = _option("compaction.min.file-num", "int", 5,
     "Append tables compact this many small files of a bucket at once.", minimum=2)
 COMPACTION_DELETE_RATIO = _option("compaction.delete-ratio-threshold", "text", "0.2",
     "Append files are rewritten once this share of their rows is deleted.")
+CLUSTERING_COLUMNS = _option("clustering.columns", "names", (),
+    "Columns that append tables without buckets are ordered by, so that files are left out by them.")
+CLUSTERING_STRATEGY = _option("clustering.strategy", "choice", "auto",
+    "How: by the first column and then the next (order), or by all alike (zorder, hilbert); auto: order for one, zorder for up to "
+    "four, hilbert for more.", choices=("auto", "order", "zorder", "hilbert"))
+CLUSTERING_INCREMENTAL = _option("clustering.incremental", "bool", False,
+    "Compactions order rows by clustering.columns, new files with those of similar size; else compact(order_by=…) does.")
 COMPACTION_FORCE_UP_LEVEL_0 = _option("compaction.force-up-level-0", "bool", False,
     "Every compaction takes all files of level 0.")
 COMMIT_FORCE_COMPACT = _option("commit.force-compact", "bool", False, "Writers compact before every commit.")

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from tablestore.errors import InvalidInputError
 from tablestore.format.snapshot import Snapshot
 from tablestore.htmltext import html_card
-from tablestore.names import Names, check_reference
+from tablestore.names import Names, check_reference, split_names
 from tablestore.progress import Progress
 from tablestore.store.context import TableContext
 from tablestore.table.history.maintenance import Maintenance
@@ -313,21 +313,33 @@ class Table(Maintenance):
         *,
         full: bool = False,
         partitions: Iterable[Mapping[str, Any]] | None = None,
+        order_by: Names | None = None,
+        order_strategy: str = "auto",
         progress: Progress | None = None,
     ) -> "CompactReport":
         """Merge the files that are due, or (``full``) all files of each bucket into one sorted run. Queries see the same rows.
 
-        ``partitions``: only these, each given by some or all of its column values. Afterwards manifests that overlap are rewritten
-        (:meth:`compact_manifests`), and snapshots that are due expire, those of ``write-only`` tables too. ``progress`` is called
-        with a text, the bytes done and the bytes in all. Returns a report, which prints.
+        ``partitions``: only these, each given by some or all of its column values. ``order_by``: the rows of an append table are
+        put in the order of these columns (a text: separated by commas), by ``order_strategy`` (``order``, ``zorder``,
+        ``hilbert``, or ``auto`` for the one that suits their number), so that queries leave files out by them; the option
+        ``clustering.columns`` with ``clustering.incremental`` does so in each compaction. Afterwards manifests that overlap are
+        rewritten (:meth:`compact_manifests`), and snapshots that are due expire, those of ``write-only`` tables too. ``progress``
+        is called with a text, the bytes done and the bytes in all. Returns a report, which prints.
         """
+        from tablestore.lsm.clusterorder import ClusterOrder
         from tablestore.table.upkeep.aftercommit import after_compaction
         from tablestore.table.upkeep.compaction import compact_table
         from tablestore.table.upkeep.postponed import compact_postponed
 
         context = self._present
         chosen = None if partitions is None else tuple(partitions)
-        report = compact_postponed(context, chosen) + compact_table(context, full=full, partitions=chosen, progress=progress)
+        order = (
+            None
+            if order_by is None
+            else ClusterOrder.of(split_names(order_by) if isinstance(order_by, str) else order_by, order_strategy)
+        )
+        report = compact_postponed(context, chosen)
+        report += compact_table(context, full=full, partitions=chosen, order_by=order, progress=progress)
         after_compaction(context, lambda: self.change_log, report.snapshot_ids)
         return report
 

@@ -12,7 +12,15 @@ import pyarrow as pa
 
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.names import Names, names_of
-from tablestore.options import BUCKET, BUCKET_KEY, PARTITION_LEGACY_NAME, TableOptions, validate_options
+from tablestore.options import (
+    BUCKET,
+    BUCKET_KEY,
+    CLUSTERING_COLUMNS,
+    CLUSTERING_INCREMENTAL,
+    PARTITION_LEGACY_NAME,
+    TableOptions,
+    validate_options,
+)
 from tablestore.types.arrowtypes import fields_from_arrow
 from tablestore.types.datatypes import (
     BINARY_ROOTS,
@@ -92,6 +100,7 @@ def check_schema(schema: TableSchema) -> None:
     _check_nested_names(schema.fields)
     _check_keys(schema)
     _check_buckets(schema)
+    _check_clustering(schema)
     if schema.partition_keys:
         partition_time(TableOptions(schema.options), schema.partition_keys)
 
@@ -211,6 +220,43 @@ def _check_buckets(schema: TableSchema) -> None:
     if bucket > 0:
         _check_wide_nulls(schema, schema.bucket_keys, "bucket-key column")
         _check_bucket_function(schema)
+
+
+def check_cluster_columns(schema: TableSchema, names: Sequence[str], role: str) -> None:
+    """Refuses columns that rows of the table cannot be ordered by. ``role``: what names them. Raises InvalidInputError."""
+    if schema.is_keyed or int(schema.options.get("bucket", DYNAMIC_BUCKET)) > 0:
+        raise InvalidInputError(
+            f"the {role} orders rows of append tables without buckets (bucket = -1): "
+            f"{'rows of a keyed table lie in the order of its key' if schema.is_keyed else 'rows of a bucket stay in their order'}",
+            kind="invalid-option",
+        )
+    check_known(schema, names, role)
+    if twice := _duplicates(names):
+        raise InvalidInputError(f"the {role} names {', '.join(twice)} more than once", kind="invalid-option")
+    if inside := [name for name in names if name in schema.partition_keys]:
+        raise InvalidInputError(
+            f"the {role} must not contain partition columns, which are the same in all rows of a partition; found "
+            f"{', '.join(inside)}",
+            kind="invalid-option",
+        )
+    for name in names:
+        if not isinstance(schema.field(name).type, AtomicType):
+            raise InvalidInputError(
+                f"the {role} names {name!r} of type {type_to_sql(schema.field(name).type)}; rows cannot be ordered by nested types",
+                kind="invalid-option",
+            )
+
+
+def _check_clustering(schema: TableSchema) -> None:
+    options = TableOptions(schema.options)
+    names = options.names(CLUSTERING_COLUMNS)
+    if names:
+        check_cluster_columns(schema, names, f"option {CLUSTERING_COLUMNS.key}")
+    elif options.flag(CLUSTERING_INCREMENTAL):
+        raise InvalidInputError(
+            f"{CLUSTERING_INCREMENTAL.key} = true needs the option {CLUSTERING_COLUMNS.key}: the columns that rows are ordered by",
+            kind="invalid-option",
+        )
 
 
 def _check_bucket_function(schema: TableSchema) -> None:

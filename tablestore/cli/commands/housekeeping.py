@@ -28,6 +28,7 @@ _SHOWN_ORPHANS = 10
     "compact",
     "tablestore compact shop.orders",
     "tablestore compact shop.visits --full --partition day=2026-01-31",
+    "tablestore compact shop.visits --order-by page,user --order-strategy zorder",
     "tablestore compact shop.orders shop.visits --watch --interval '30 s'",
 )
 def compact(
@@ -38,6 +39,12 @@ def compact(
     ],
     full: Annotated[bool, typer.Option("--full", help="Everything into one sorted run per bucket.")] = False,
     partition: PartitionOption = None,
+    order_by: Annotated[
+        str | None, typer.Option("--order-by", metavar="COLUMNS", help="Put the rows of append tables in the order of these.")
+    ] = None,
+    order_strategy: Annotated[
+        str, typer.Option("--order-strategy", metavar="STRATEGY", help="How: order, zorder, hilbert, or auto.")
+    ] = "auto",
     watch: Annotated[bool, typer.Option("--watch", help="Go on for ever: look again after every interval.")] = False,
     interval: Annotated[str, typer.Option("--interval", metavar="DURATION", help="Between two looks of --watch.")] = "10 s",
 ) -> None:
@@ -46,6 +53,12 @@ def compact(
     With --watch every look that found work is one line, or one JSON document a line.
     """
     wait_millis = parse_duration(interval)
+    if watch and order_by is not None:
+        raise ts.InvalidInputError(
+            "--order-by puts all rows in order once, so it does not go with --watch; the options clustering.columns and "
+            "clustering.incremental of a table order what is new",
+            kind="contradiction",
+        )
     opened = [session.table(name) for name in tables]
     chosen = [[parse_partition(table.table_schema, text) for text in partition] if partition else None for table in opened]
     if watch:
@@ -54,7 +67,9 @@ def compact(
     reports = []
     for table, partitions in zip(opened, chosen, strict=True):
         with session.out.progress(f"compacting {table.name}", 1) as bar:
-            report = table.compact(full=full, partitions=partitions, progress=bar.show)
+            report = table.compact(
+                full=full, partitions=partitions, order_by=order_by, order_strategy=order_strategy, progress=bar.show
+            )
         reports.append({"table": table.name, **asdict(report)})
         session.out.say(f"{table.name}: {report}")
     if session.out.as_json:

@@ -29,6 +29,9 @@ class DataFileReader(Protocol):
     def row_groups(self) -> tuple[RowGroup, ...]:
         """The parts that can be read alone; one for a format that does not say what its parts hold."""
 
+    def bounded_groups(self, columns: Collection[str]) -> tuple[RowGroup, ...]:
+        """These parts, with the bounds of some columns as far as the format has them."""
+
     def read(
         self, columns: Sequence[str] | None = None, row_groups: Sequence[int] | None = None, *, side_by_side: bool = False
     ) -> Iterator[pa.RecordBatch]:

@@ -22,6 +22,10 @@ class UnsplitFileReader:
         """All rows, without bounds."""
         return (RowGroup(index=0, row_count=self.row_count, bounds={}),) if self.row_count else ()
 
+    def bounded_groups(self, columns: Collection[str]) -> tuple[RowGroup, ...]:
+        """The same: the formats have no bounds that Arrow reads."""
+        return self.row_groups
+
     def decoded_bytes(self, group: int, columns: Sequence[str], enough: int) -> int | None:
         """None: it is not known before it is read."""
         return None

@@ -83,12 +83,17 @@ class ParquetFileReader:
     @property
     def row_groups(self) -> tuple[RowGroup, ...]:
         """The row groups with their statistics."""
+        return self.bounded_groups(self.schema.names)
+
+    def bounded_groups(self, columns: Collection[str]) -> tuple[RowGroup, ...]:
+        """The row groups, with the statistics of these columns."""
+        wanted = set(columns)
         metadata = self._file.metadata
         try:
             leaves = [metadata.schema.column(position) for position in range(metadata.num_columns)]
             # A path joins names by dots, and a name may hold dots: `a.b` is a column, or the field `b` of `a`. Only a column
             # has a path that is its own name.
-            names = [leaf.name if leaf.path == leaf.name else None for leaf in leaves]
+            names = [leaf.name if leaf.path == leaf.name and leaf.name in wanted else None for leaf in leaves]
             return tuple(_row_group(metadata.row_group(index), index, names) for index in range(metadata.num_row_groups))
         except _READ_ERRORS as error:
             raise _damaged(self._file_name, error) from error
@@ -321,8 +326,10 @@ def _check_name(metadata: pq.FileMetaData, file_name: str, *, ours: bool) -> Non
 def _row_group(group: pq.RowGroupMetaData, index: int, names: Sequence[str | None]) -> RowGroup:
     bounds: dict[str, tuple[object, object]] = {}
     for position, name in enumerate(names):
+        if name is None:
+            continue
         column = group.column(position)
-        if name is None or not column.is_stats_set or column.statistics is None or not column.statistics.has_min_max:
+        if not column.is_stats_set or column.statistics is None or not column.statistics.has_min_max:
             continue
         # No Python value stands for the year 10000.
         with suppress(OverflowError):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tablestore.format.manifest.datafile import DataFileMeta
+from tablestore.lsm.clusterorder import ClusterOrder
 from tablestore.lsm.run import KeyOf, Section, partition_intervals
 from tablestore.options import MIB
 
@@ -89,7 +90,7 @@ class CompactionTask:
     ``upgrades`` change their level and nothing else. Each of ``groups`` is a stretch of sections in key order, which is merged
     and written as files of about ``target_bytes`` at ``output_level``; a file ends at each key of ``cuts`` (serialised) too.
     ``shifts``: older files that move down a level to make room; they are not input. ``kept``: what
-    ``drop_retractions`` leaves.
+    ``drop_retractions`` leaves. ``cluster_by``: rows of an append table are put in this order, and not left in that of the files.
     """
 
     output_level: int
@@ -101,6 +102,7 @@ class CompactionTask:
     cuts: tuple[bytes, ...] = ()
     shifts: tuple[tuple[DataFileMeta, int], ...] = ()
     kept: KeptRetractions | None = None
+    cluster_by: ClusterOrder | None = None
 
     @property
     def rewritten(self) -> tuple[DataFileMeta, ...]:

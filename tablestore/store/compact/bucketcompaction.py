@@ -11,6 +11,7 @@ is visible before the commit of the message that is returned, and a message that
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +33,7 @@ from tablestore.lsm.merge.sortedmerge import merge_section
 from tablestore.lsm.run import Section
 from tablestore.store.commit.committerfactory import committer
 from tablestore.store.compact.changelogfiles import compaction_changelog
+from tablestore.store.compact.clusteredrows import clustered_rows
 from tablestore.store.compact.mergeonwrite import Upper, UpperFiles, upper_rule
 from tablestore.store.context import TableContext
 from tablestore.store.deletionvectors import live_rows
@@ -184,6 +186,15 @@ class _Rewriter:
 
     def _rows(self, group: Sequence[Section]) -> Iterator[pa.RecordBatch]:
         """The rows of a group in order: system columns, then the columns that files store."""
+        if (order := self._task.cluster_by) is not None:
+            files = [file for section in group for file in section.files]
+            yield from clustered_rows(
+                lambda: chain.from_iterable(map(self._numbered, files)),
+                lambda: chain.from_iterable(self._live_rows(self._reader, file, (), order.columns) for file in files),
+                order,
+                row_count=sum(file.row_count for file in files),
+            )
+            return
         for section in group:
             if self._context.schema.is_keyed:
                 yield from self._merged(section)
@@ -238,10 +249,13 @@ class _Rewriter:
                 [pa.array(numbers), pa.array(kinds), *batch.columns], [SEQUENCE_COLUMN, KIND_COLUMN, *batch.schema.names]
             )
 
-    def _live_rows(self, reader: SplitReader, file: DataFileMeta, system: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
-        """The file's rows, without those that its deletion vector names."""
+    def _live_rows(
+        self, reader: SplitReader, file: DataFileMeta, system: tuple[str, ...], columns: tuple[str, ...] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """The file's rows, without those that its deletion vector names. ``columns``: only these, by which none counts as read."""
         directory = reader.directory(self._bucket.partition, self._bucket.bucket)
-        rows = self._counted(reader.file_rows(directory, file, self._stored, system))
+        rows = reader.file_rows(directory, file, self._stored if columns is None else columns, system)
+        rows = self._counted(rows) if columns is None else rows
         if file.file_name not in self.vectors:
             return rows
         return live_rows(rows, file, self.vectors.positions(file.file_name, file.row_count))

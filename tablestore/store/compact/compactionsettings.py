@@ -4,10 +4,12 @@ from dataclasses import dataclass
 
 from tablestore import options as opt
 from tablestore.errors import InvalidInputError
+from tablestore.lsm.clusterorder import ClusterOrder
 from tablestore.lsm.compaction.compactiontask import CompactionPolicy
 from tablestore.options import TableOptions
 from tablestore.store.changelogproducer import FULL_COMPACTION, LOOKUP
 from tablestore.store.settings import TableSettings
+from tablestore.types.newschema import check_cluster_columns
 from tablestore.types.schema import TableSchema
 
 # By how much the stop trigger lies above the compaction trigger if it is not set.
@@ -19,7 +21,8 @@ class CompactionSettings:
     """The compaction settings of a table. ``full_every``: a full compaction follows so many commits, None: none does.
     ``forced``: a writer compacts without bound.
 
-    ``deleted_share``: append files of which more than this share of the rows is deleted are written again.
+    ``deleted_share``: append files of which more than this share of the rows is deleted are written again. ``cluster_by``: the
+    order that compactions of an append table put its rows in.
     """
 
     policy: CompactionPolicy
@@ -29,6 +32,7 @@ class CompactionSettings:
     full_interval_ms: int | None
     append_min_files: int
     deleted_share: float
+    cluster_by: ClusterOrder | None = None
 
 
 def compaction_settings(schema: TableSchema, settings: TableSettings) -> CompactionSettings:
@@ -64,7 +68,17 @@ def compaction_settings(schema: TableSchema, settings: TableSettings) -> Compact
         full_interval_ms=_optional(options.value(opt.COMPACTION_OPTIMIZATION_INTERVAL)),
         append_min_files=options.integer(opt.COMPACTION_MIN_FILE_NUM),
         deleted_share=_share(options),
+        cluster_by=_cluster_order(schema, settings),
     )
+
+
+def _cluster_order(schema: TableSchema, settings: TableSettings) -> ClusterOrder | None:
+    options = TableOptions(schema.options)
+    if schema.is_keyed or settings.total_buckets > 0 or not options.flag(opt.CLUSTERING_INCREMENTAL):
+        return None
+    names = options.names(opt.CLUSTERING_COLUMNS)
+    check_cluster_columns(schema, names, f"option {opt.CLUSTERING_COLUMNS.key}")
+    return ClusterOrder.of(names, options.text(opt.CLUSTERING_STRATEGY))
 
 
 def _share(options: TableOptions) -> float:

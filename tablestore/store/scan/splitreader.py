@@ -33,10 +33,11 @@ from tablestore.store.datapaths import DataPaths
 from tablestore.store.deletionvectors import live_rows
 from tablestore.store.scan.splits import DeletionFile, Split
 from tablestore.store.settings import TableSettings
-from tablestore.types.arrowtypes import scalar_of, to_arrow_schema
-from tablestore.types.datatypes import Field
+from tablestore.types.arrowtypes import scalar_of, timestamp_unit, to_arrow_schema
+from tablestore.types.datatypes import TIMESTAMP_ROOTS, AtomicType, Field, with_nullable
 from tablestore.types.filter.predicate import Predicate, evaluate
 from tablestore.types.filter.predicate import columns as columns_of
+from tablestore.types.filter.pruning import ColumnRange, may_match
 from tablestore.types.rowposition import POSITION_FIELDS, with_positions
 from tablestore.types.schema import TableSchema
 
@@ -204,7 +205,7 @@ class SplitReader:
     ) -> Iterator[pa.RecordBatch]:
         """The file's rows without the positions that its deletion vector names."""
         vector = deletions.get(file.file_name)
-        rows = self.file_rows(directory, file, names, system)
+        rows = self.file_rows(directory, file, names, system, pruned=vector is None and not self.positions)
         if self.positions:
             rows = with_positions(rows, file.file_name)
         return rows if vector is None else live_rows(rows, file, self._deleted_positions(vector, file))
@@ -233,15 +234,20 @@ class SplitReader:
             ) from error
 
     def file_rows(
-        self, directory: str, file: DataFileMeta, names: Sequence[str], system: tuple[str, ...]
+        self, directory: str, file: DataFileMeta, names: Sequence[str], system: tuple[str, ...], *, pruned: bool = False
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of one file, deleted ones and retractions too: the system columns, then ``names``."""
+        """The rows of one file, deleted ones and retractions too: the system columns, then ``names``.
+
+        ``pruned``: row groups without a row that the predicate keeps are left out. Not where rows count by their position, or where
+        a row may hide one of another file.
+        """
         path = f"{directory}/{file.file_name}"
         reader = self.open_file(path, file)
         try:
             projection = self.projection(reader, file, names, system, path)
             if projection.file_columns:
-                for batch in reader.read(projection.file_columns):
+                groups = self._matching_groups(reader, file) if pruned else None
+                for batch in reader.read(projection.file_columns, groups):
                     yield projection.apply(batch)
             else:
                 # No column is needed (a count, or columns that this file does not have): only the number of rows matters.
@@ -250,6 +256,36 @@ class SplitReader:
                     yield projection.apply(batch) if names else batch
         finally:
             reader.close()
+
+    def _matching_groups(self, reader: DataFileReader, file: DataFileMeta) -> list[int] | None:
+        """The row groups that may hold a row that the predicate keeps; None for all. Bounds of other writers' files, and of columns
+        that had another type or name, tell nothing."""
+        predicate = self.predicate
+        if predicate is None or file.footer_digest is None:
+            return None
+        written = self.schema if file.schema_id == self.schema.id else self.schema_of(file.schema_id)
+        fields = [field for field in written.fields if field.name in columns_of(predicate) and _is_bounded(field)]
+        groups = reader.bounded_groups([field.name for field in fields if self._is_unchanged(field)])
+        chosen = [
+            group.index
+            for group in groups
+            if may_match(
+                predicate,
+                {
+                    name: ColumnRange(min=low, max=high, null_count=None, row_count=group.row_count)
+                    for name, (low, high) in group.bounds.items()
+                },
+            )
+        ]
+        return None if len(chosen) == len(groups) else chosen
+
+    def _is_unchanged(self, field: Field) -> bool:
+        """True if the column of a file is one of the table, under its name and with its type."""
+        current = self.schema.field(field.name) if field.name in self.schema.field_names else None
+        return current is not None and (current.id, with_nullable(current.type, True)) == (
+            field.id,
+            with_nullable(field.type, True),
+        )
 
     def projection(
         self, reader: DataFileReader, file: DataFileMeta, names: Sequence[str], system: tuple[str, ...], path: str
@@ -309,6 +345,12 @@ def _runs_follow_one_another(section: Section) -> bool:
         (min(file.min_sequence_number for file in run), max(file.max_sequence_number for file in run)) for run in section.runs
     )
     return all(newer[0] > older[1] for older, newer in pairwise(ranges))
+
+
+def _is_bounded(field: Field) -> bool:
+    """True if bounds of Parquet's statistics compare with literals as values of the column do."""
+    # Of nanoseconds Arrow gives values that lost some of them.
+    return isinstance(field.type, AtomicType) and (field.type.root not in TIMESTAMP_ROOTS or timestamp_unit(field.type) != "ns")
 
 
 def _without_retractions(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -17,6 +17,7 @@ from tablestore.errors import NotFoundError, TablestoreError
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.htmltext import PrintedInNotebooks
+from tablestore.lsm.clusterorder import ClusterOrder
 from tablestore.lsm.compaction.keyedcompaction import WHOLE_REASONS
 from tablestore.options import MIB
 from tablestore.progress import Progress, no_progress
@@ -28,6 +29,7 @@ from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage, merge_messages
 from tablestore.table.chosenpartitions import partition_matcher
 from tablestore.table.upkeep.compactplan import BucketId, TaskPicker, newest_buckets, newest_schema_id, written_cost
+from tablestore.types.newschema import check_cluster_columns
 
 # The bytes that a writer compacts after its own commit: so many times those that it wrote, within these bounds.
 PAY_FACTOR = 8
@@ -87,16 +89,21 @@ def compact_table(
     *,
     full: bool = False,
     partitions: Iterable[Mapping[str, Any]] | None = None,
+    order_by: ClusterOrder | None = None,
     progress: Progress | None = None,
 ) -> CompactReport:
     """Compact the buckets that are due, or all into one run per bucket (``full``).
 
-    ``partitions``: only these, each given by some or all of its column values. ``progress`` gets the bytes of the buckets that are
+    ``partitions``: only these, each given by some or all of its column values. ``order_by``: all rows of an append table are put in
+    this order. ``progress`` gets the bytes of the buckets that are
     done, of all; of the bucket at work the share of its rows that is merged. Raises InvalidInputError for columns that are no
     partition columns, UnsupportedError for tables that are only read, and what reading and committing raise.
     """
     matches = partition_matcher(context.schema, partitions)
-    return _Run(context, full=full, progress=progress).everywhere(lambda place: matches(place[0]))
+    if order_by is not None:
+        check_cluster_columns(context.schema, order_by.columns, "argument order_by")
+    run = _Run(context, full=full or order_by is not None, order_by=order_by, progress=progress)
+    return run.everywhere(lambda place: matches(place[0]))
 
 
 def compact_after_write(
@@ -169,9 +176,16 @@ class _Done:
 class _Run:
     """One call: plans on the newest snapshot, again and again."""
 
-    def __init__(self, context: TableContext, *, full: bool = False, progress: Progress | None = None) -> None:
+    def __init__(
+        self,
+        context: TableContext,
+        *,
+        full: bool = False,
+        order_by: ClusterOrder | None = None,
+        progress: Progress | None = None,
+    ) -> None:
         context.check_writable(new_rows=False)
-        self._context, self._full, self._show = context, full, progress or no_progress
+        self._context, self._full, self._order_by, self._show = context, full, order_by, progress or no_progress
         self._left: dict[BucketId, int] = {}
         self._total = 0
 
@@ -270,7 +284,7 @@ class _Run:
         if newest_schema_id(bucket.files) > context.schema.id:
             # The table was altered meanwhile: at the old schema the new columns would be lost.
             context = self._context = context.at_newest_schema()
-        task = TaskPicker(context).pick(bucket, full=self._full, budget_bytes=budget_bytes, whole=whole)
+        task = TaskPicker(context, self._order_by).pick(bucket, full=self._full, budget_bytes=budget_bytes, whole=whole)
         if task is None:
             return None
         place = (bucket.partition, bucket.bucket)

@@ -1,6 +1,6 @@
 """Plans compactions of a table: which buckets need one, and which comes first.
 
-    snapshot -> live files by bucket -> per bucket the next task (lsm.compaction, lsm.compaction.appendcompaction)
+    snapshot -> live files by bucket -> per bucket the next task (lsm.compaction)
 
 Pure but for reading manifests, and the store's clock where deletes are kept for a time.
 """
@@ -15,7 +15,9 @@ from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.snapshot import Snapshot
 from tablestore.lazy import lazy
+from tablestore.lsm.clusterorder import ClusterOrder
 from tablestore.lsm.compaction.appendcompaction import pick_append
+from tablestore.lsm.compaction.clusteringcompaction import pick_clustering
 from tablestore.lsm.compaction.compactiontask import CompactionPolicy, CompactionTask
 from tablestore.lsm.compaction.deleteratio import pick_by_delete_ratio, with_rewrites
 from tablestore.lsm.compaction.keyedcompaction import pick_compaction, pick_full, sorted_runs
@@ -68,11 +70,12 @@ def newest_buckets(
 
 
 class TaskPicker:
-    """Picks tasks for the buckets of one table."""
+    """Picks tasks for the buckets of one table. ``order_by``: all rows of an append table are put in this order."""
 
-    def __init__(self, context: TableContext) -> None:
+    def __init__(self, context: TableContext, order_by: ClusterOrder | None = None) -> None:
         self._context = context
         self.settings: CompactionSettings = context.once(_compaction_settings)
+        self._order_by = order_by
         self._key_of = KeyOrder.of(context.schema.key_fields)
 
     def pick(
@@ -84,6 +87,15 @@ class TaskPicker:
             return task
         share = 0 if full else self.settings.deleted_share
         deleted = pick_by_delete_ratio(bucket.files, bucket.deleted, share=share, budget_bytes=budget_bytes)
+        if (self._order_by or self.settings.cluster_by) is not None:
+            # Rows of each file keep their order, and it its level.
+            same_level = [file for file in deleted if file.level == deleted[0].level]
+            return task or with_rewrites(
+                None,
+                same_level,
+                output_level=same_level[0].level if same_level else 0,
+                target_bytes=self.settings.policy.target_file_bytes,
+            )
         top = max((file.level for file in bucket.files), default=0)
         return with_rewrites(
             task,
@@ -94,6 +106,16 @@ class TaskPicker:
 
     def _pick(self, bucket: BucketFiles, *, full: bool, budget_bytes: int | None, whole: bool) -> CompactionTask | None:
         policy = self.policy
+        if (order := self._order_by or self.settings.cluster_by) is not None:
+            return pick_clustering(
+                bucket.files,
+                policy,
+                order,
+                min_files=self.settings.append_min_files,
+                full=full,
+                anew=self._order_by is not None,
+                budget_bytes=budget_bytes,
+            )
         if not self._context.schema.is_keyed:
             return pick_append(
                 bucket.files,

@@ -19,6 +19,7 @@ from tablestore.options import (
     BUCKET_FUNCTION,
     BUCKET_KEY,
     CHANGE_TRACKING,
+    CLUSTERING_COLUMNS,
     DATA_FILE_PATH_DIRECTORY,
     DEFAULT_FUNCTION,
     DELETION_VECTORS_ENABLED,
@@ -59,13 +60,13 @@ _WHILE_EMPTY = (
     PARTIAL_UPDATE_REMOVE_RECORD.key,
     PARTIAL_UPDATE_REMOVE_RECORD_GROUP.key,
 )
-# Options that list columns. The last two belong to other engines and are only kept.
+# Options that list columns. The last belongs to other engines and is only kept.
 _COLUMN_LISTS = (
     BUCKET_KEY.key,
     SEQUENCE_FIELD.key,
     ROWKIND_FIELD.key,
     PARTIAL_UPDATE_REMOVE_RECORD_GROUP.key,
-    "clustering.columns",
+    CLUSTERING_COLUMNS.key,
     "record-level.time-field",
 )
 
