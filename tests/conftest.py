@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,7 +38,9 @@ STORES = Path(__file__).parent / "io"
 ONE_WORKER = ("spark", "interop", "kafka", "s3")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    mark_deep(items)
     missing = {} if IN_CI else {"spark": why_no_spark()}
     for item in items:
         for marker in ONE_WORKER:
@@ -46,6 +49,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for marker, why in missing.items():
             if why and item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.skip(reason=why))
+
+
+def mark_deep(items: list[pytest.Item]) -> None:
+    """Marks as ``deep`` the cases behind the first n of a test with ``deep_after(n)``."""
+    seen: Counter[tuple[Path, str]] = Counter()
+    for item in items:
+        if (marker := item.get_closest_marker("deep_after")) is not None:
+            test = (item.path, item.nodeid.split("[")[0])
+            seen[test] += 1
+            if seen[test] > marker.args[0] and not item.get_closest_marker("slow"):
+                item.add_marker(pytest.mark.deep)
 
 
 def why_no_spark() -> str | None:

@@ -32,6 +32,7 @@ def test_each_function_with_a_rule_is_measured() -> None:
     )
 
 
+@pytest.mark.deep_after(3)
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_the_calls_of_a_kind_and_their_base_run(kind: Kind, connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     with ts.TableEnvironment.create(warehouse=tmp_path, engine=open_engine(connection)) as env:
@@ -45,6 +46,7 @@ def test_the_calls_of_a_kind_and_their_base_run(kind: Kind, connection: duckdb.D
             assert rows.num_rows == 1, call
 
 
+@pytest.mark.deep
 def test_the_slowest_functions_are_the_first_bars(tmp_path: Path) -> None:
     setting = Setting(
         directory=tmp_path, rows=100, repeats=1, seed=7, report=Report(settings={}, machine={"cpu": "any"}), warm_up=False

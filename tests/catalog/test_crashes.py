@@ -105,6 +105,7 @@ def is_free(catalog: MetaCatalog, identifier: Identifier) -> bool:
     return made is True and entries == ["schema"] and stored(catalog, identifier).fields[0].name == "other"
 
 
+@pytest.mark.deep_after(1)
 def test_a_creation_that_dies_makes_a_whole_table_or_leaves_the_name_free(
     open_over: OpenOver, faulty: type[FaultyFileStore], tmp_path: Path
 ) -> None:
@@ -135,6 +136,7 @@ def test_a_removal_that_dies_leaves_the_table_whole_or_its_name_free(
     assert outcomes == {True, False}
 
 
+@pytest.mark.deep_after(1)
 def test_a_renaming_that_dies_leaves_the_table_under_one_of_the_names(open_over: OpenOver, tmp_path: Path) -> None:
     outcomes = set()
     for catalog in each_crash(open_over, RenamingFaultyStore, tmp_path, with_table, lambda one: one.rename_table(ORDERS, NEW)):

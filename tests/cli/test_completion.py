@@ -17,6 +17,7 @@ def test_names_of_tables_are_completed(orders: ts.Table, catalog: ts.Catalog, mo
     assert completed("table read sh") == []
 
 
+@pytest.mark.deep_after(15)
 @pytest.mark.parametrize(
     ("words", "found"),
     [

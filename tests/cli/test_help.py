@@ -30,6 +30,7 @@ def test_the_tree_is_walked() -> None:
     assert {("db", "list"), ("table", "read"), ("import",)} <= {path for path, _ in ALL}
 
 
+@pytest.mark.deep_after(26)
 @pytest.mark.parametrize("path", [path for path, _ in ALL], ids=" ".join)
 def test_every_command_has_help_with_an_example_of_itself(run: Run, path: tuple[str, ...]) -> None:
     shown = " ".join(run(*path, "--help").out.split())

@@ -192,6 +192,7 @@ def test_a_command_runs_where_standard_streams_are_closed(catalog: ts.Catalog, w
     assert catalog.table_exists("shop.made")
 
 
+@pytest.mark.deep
 def test_a_script_from_a_closed_standard_input_is_empty(catalog: ts.Catalog, warehouse: str) -> None:
     words = [*COMMAND, "sql", "--warehouse", warehouse]
     done = subprocess.run(["bash", "-c", '"$@" <&-', "bash", *words], capture_output=True, check=False)
@@ -202,6 +203,7 @@ def test_the_console_script_is_declared(project: Path) -> None:
     assert 'tablestore = "tablestore.__main__:main"' in (project / "pyproject.toml").read_text()
 
 
+@pytest.mark.deep
 def test_a_server_of_materialized_tables_ends_with_sigterm(orders: ts.Table) -> None:
     query = "SELECT id, item FROM shop.orders"
     with ts.TableEnvironment.create(orders.location.removesuffix("/shop.db/orders"), engine="duckdb") as environment:

@@ -101,6 +101,7 @@ def test_a_scheduler_that_is_killed_and_started_again_loses_and_doubles_nothing(
     assert 0 < landed < 30, "kills before and behind the commit"
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("changes", [1, pytest.param(15, marks=pytest.mark.slow)])
 def test_of_several_schedulers_each_refresh_is_made_by_one(
     run: Run, totals: str, orders: ts.Table, catalog: ts.Catalog, changes: int

@@ -49,6 +49,7 @@ def test_every_command_is_a_part_of_the_program() -> None:
     assert sum(len(group.registered_commands) for group in groups) == len(ALL)
 
 
+@pytest.mark.deep
 def test_a_query_by_duckdb_loads_neither_other_commands_nor_what_writes_or_follows_a_log(tmp_path: Path) -> None:
     pytest.importorskip("duckdb")
     catalog = ts.open_catalog(tmp_path)
@@ -67,6 +68,7 @@ def test_a_query_by_duckdb_loads_neither_other_commands_nor_what_writes_or_follo
     assert not wrong
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("args", [("--help",), ("table", "--help"), ("mt", "--help")], ids=" ".join)
 def test_a_list_of_commands_loads_none_of_them(args: tuple[str, ...]) -> None:
     printed, modules = loaded(*args)

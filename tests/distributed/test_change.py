@@ -125,6 +125,7 @@ def merge(rows: list[Row]) -> list[Row]:
     return [*(changes[row["id"]](row) for row in rows if row["id"] in changes), added({"id": 9, "day": "z", "n": 9})]
 
 
+@pytest.mark.deep_after(6)
 @pytest.mark.parametrize("tasks", [1, 3])
 def test_a_merge_lands_as_one_snapshot_in_every_kind_of_table(table: Table, tasks: int) -> None:
     write(table, (1, "a", 1), (2, "b", 2), (3, None, 3), (4, "d", 4))

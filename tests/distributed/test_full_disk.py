@@ -41,6 +41,7 @@ def send(table: ts.Table, number: int) -> None:
     commit_batch(table, messages, StreamBatch(query_id="q", batch_id=number, checkpoint="/c", run="r"))
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(
     ("key", "options"),
     [([], {"write-only": "true"}), (["id"], {"bucket": "1", "num-sorted-run.compaction-trigger": "2"})],

@@ -7,6 +7,7 @@ from tablestore.distributed.keybits import KeyBits, NumberedKeys
 from tests.distributed.layeredrows import contains, number_of
 
 
+@pytest.mark.deep_after(3)
 @pytest.mark.parametrize("low", [-(2**63), -129, -64, -1, 0, 1, 63, 64, 2**31, 2**63 - 4097])
 def test_every_key_of_a_set_is_found_with_its_number_and_no_other_is(low: int) -> None:
     draw = np.random.default_rng(abs(low) % 97)

@@ -69,6 +69,7 @@ def check(table: Table, given: pa.Table, columns: list[str], **more: Any) -> Non
     assert sorted(inner, key=repr) == sorted(((*key, *stored[key]) for key in keys if key in stored), key=repr)
 
 
+@pytest.mark.deep_after(2)
 @pytest.mark.parametrize(
     "options",
     [

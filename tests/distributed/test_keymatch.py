@@ -73,6 +73,7 @@ def scanned(table: Table, filter: str, columns: Sequence[str] | None = None) -> 
     return sorted(table.scan(columns=columns, filter=filter).to_arrow().to_pylist(), key=str)
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(
     "options",
     [

@@ -47,6 +47,7 @@ def dies(place: Place, faults: Faults) -> bool:
     return False
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("before", ["nothing", "old"])
 def test_a_statement_that_dies_anywhere_leaves_the_old_state_or_the_new_one(
     kind: str, stride: int, before: str, tmp_path: Path

@@ -89,6 +89,7 @@ class Twins:
 SEEDS = [pytest.param(1, 12, id="1")] + [pytest.param(seed, 60, id=str(seed), marks=pytest.mark.slow) for seed in range(2, 12)]
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("seed", "count"), SEEDS)
 def test_a_direct_change_is_that_of_the_engine(
@@ -158,6 +159,7 @@ INSERT INTO {table} (id, p) VALUES (70, concat('a', 'b'))
 """
 
 
+@pytest.mark.deep
 def test_what_engines_may_see_in_another_way_is_theirs(duck: ts.TableEnvironment, monkeypatch: pytest.MonkeyPatch) -> None:
     twins = Twins(duck, KINDS["keyed"], random.Random(3))
     ways: Counter[str] = Counter()

@@ -29,6 +29,7 @@ def millis_of_first(env: ts.TableEnvironment) -> int:
     return env.catalog().table("default.t").snapshots()[0].time_millis  # type: ignore[union-attr]
 
 
+@pytest.mark.deep_after(4)
 @pytest.mark.parametrize(
     "query",
     [
@@ -170,6 +171,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.deep_after(8)
 @pytest.mark.parametrize(("statement", "column", "message"), REFUSED)
 def test_other_options_and_places_are_refused_by_name_with_the_place(
     env: ts.TableEnvironment, statement: str, column: int, message: str

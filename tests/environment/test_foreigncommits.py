@@ -68,6 +68,7 @@ def planned(duck: ts.TableEnvironment, monkeypatch: pytest.MonkeyPatch) -> Plann
     return run
 
 
+@pytest.mark.deep_after(2)
 @pytest.mark.parametrize("kind", TABLES)
 def test_a_merge_lands_at_once_beside_a_writer_of_other_keys(planned: Planned, kind: str) -> None:
     others = (f"INSERT INTO {{table}} (id, v) VALUES ({n}, 1), ({n + 1}, 2)" for n in range(1000, 2000, 2))

@@ -9,6 +9,7 @@ from tests.support.sql.mutatedschemas import STATEMENTS, Watch, run_mutated
 WATCH = Watch()
 
 
+@pytest.mark.deep
 def test_changed_schemas_act_nowhere(tmp_path: Path) -> None:
     assert run_mutated(tmp_path, 12, 1, WATCH, engine="duckdb") > 12
 

@@ -46,6 +46,7 @@ def test_what_is_nested_too_deep_is_refused_with_the_limit(duck: ts.TableEnviron
         assert refused.value.kind == "limit"
 
 
+@pytest.mark.deep_after(9)
 @pytest.mark.parametrize(
     ("statement", "message"),
     [

@@ -266,6 +266,7 @@ def test_ordinary_texts_and_lists_are_computed_within_the_limits(tmp_path: Path)
         assert env.execute_sql(path).to_arrow()["p"].to_pylist() == ["/1/2/"]
 
 
+@pytest.mark.deep_after(1)
 def test_a_text_that_is_too_long_to_be_translated_is_refused_before_it_is(env: ts.TableEnvironment) -> None:
     for text in (
         f"SELECT count(*) FROM t WHERE id IN ({','.join(map(str, range(20_000)))})",

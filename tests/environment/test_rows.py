@@ -52,6 +52,7 @@ def test_an_alias_with_the_name_of_a_column_is_not_that_column(duck: ts.TableEnv
     assert rows_of(duck.execute_sql(query)) == [(2, 10)]
 
 
+@pytest.mark.deep_after(2)
 @pytest.mark.parametrize("name", ["__tablestore_0", "__relation_0", "__RELATION_1", "__relation_0_"])
 def test_a_value_and_a_column_that_are_called_like_a_relation_stay_what_they_are(
     duck: ts.TableEnvironment, rows_of: Rows, name: str

@@ -165,6 +165,7 @@ def test_a_reader_sees_the_old_table_or_the_empty_one(env: ts.TableEnvironment, 
     assert seen == [[{"id": 1, "v": "old"}], []]
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("compacted", [False, True])
 def test_a_query_finds_a_table_that_was_replaced_or_says_so(env: ts.TableEnvironment, rows_of: Rows, compacted: bool) -> None:
     """Before its rows are read; files that are merged, and files that DuckDB reads itself."""

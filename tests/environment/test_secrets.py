@@ -52,6 +52,7 @@ def test_a_table_with_a_connector_shows_no_secret(env: TableEnvironment, tmp_pat
     assert CANARY not in repr(env._session.objects.connector_tables())
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("key", ["password", "sasl.jaas.config", "spark.hadoop.fs.s3a.secret.key", "k", "execution.pin"])
 def test_a_statement_that_fails_does_not_repeat_a_value_of_its_options(env: TableEnvironment, key: str) -> None:
     env.execute_sql("CREATE TABLE there (id INT)")
@@ -60,6 +61,7 @@ def test_a_statement_that_fails_does_not_repeat_a_value_of_its_options(env: Tabl
         assert CANARY not in printed(env, statement), statement
 
 
+@pytest.mark.deep_after(7)
 @pytest.mark.parametrize("key", SECRETS)
 def test_a_managed_table_takes_no_secret(env: TableEnvironment, tmp_path: Path, key: str) -> None:
     for statement in (

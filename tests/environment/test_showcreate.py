@@ -71,6 +71,7 @@ def stored(env: ts.TableEnvironment, *, temporary: bool) -> Mapping[str, Any] | 
     return {"fields": schema.fields, "keys": schema.primary_keys, "by": schema.partition_keys, "options": options}
 
 
+@pytest.mark.deep
 @settings(max_examples=150)
 @given(clauses=clauses(), temporary=st.booleans())
 def test_what_show_create_prints_makes_the_same_table(

@@ -123,6 +123,7 @@ def error_kind(env: ts.TableEnvironment, statement: str) -> str | None:
     return None
 
 
+@pytest.mark.deep
 @settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(edited=edits())
 @example(edited={"options": {"schema.0.name": "`", "schema.0.data-type": "STRING", "schema.0.expr": "id"}})

@@ -62,6 +62,7 @@ def times(found: Called, name: str) -> int:
     return sum(count for function, count in found.items() if function.endswith(f":{name}"))
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(
     ("statement", "most_functions", "looks"),
     [
@@ -95,6 +96,7 @@ def test_an_update_of_python_touches_no_more_functions(env: ts.TableEnvironment)
     assert times(found, "Snapshots.latest") <= 2
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(
     ("statement", "texts", "tokenisations"),
     [
@@ -133,6 +135,7 @@ def test_each_text_of_a_query_is_parsed_once(
     assert times(found, "tokenize") <= tokenisations
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(
     "definition",
     [

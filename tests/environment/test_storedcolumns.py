@@ -23,6 +23,7 @@ def rows(env: ts.TableEnvironment, text: str) -> list[dict[str, object]]:
     return found
 
 
+@pytest.mark.deep
 def test_reading_a_hostile_column_is_a_typed_error(env: ts.TableEnvironment, tmp_path: Path) -> None:
     (tmp_path / "secret.csv").write_text("v\nsecret\n")
     for text in expressions(str(tmp_path)):

@@ -102,6 +102,7 @@ def test_a_filter_of_python_takes_calls_in_proportion_to_its_length(env: ts.Tabl
     assert is_linear(lambda count: table.scan(filter=text(count)).to_arrow(), 50)
 
 
+@pytest.mark.deep
 def test_a_long_list_of_values_is_no_limit(env: ts.TableEnvironment) -> None:
     """A filter of tables has room for a megabyte: behind that the engine alone asks the condition."""
     values = ", ".join(f"'{'x' * 1_000}{number}'" for number in range(1_100))
@@ -110,6 +111,7 @@ def test_a_long_list_of_values_is_no_limit(env: ts.TableEnvironment) -> None:
     assert env.execute_sql(f"SELECT id FROM t WHERE v <> '{'x' * 2_000_000}'").to_arrow().num_rows == 2
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(
     ("text", "limit"),
     [

@@ -134,6 +134,7 @@ def test_a_manifest_of_wide_bounds_written_before_is_read_without_them(monkeypat
     assert decode_manifest(encode_manifest(found, NONCE), "manifest-2") == found
 
 
+@pytest.mark.deep
 def test_a_manifest_of_many_mostly_null_columns_written_before_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     columns = [ColumnStats(null_count=1)] * 2_000
     stats = encode_stats(columns, [TEXT] * 2_000)

@@ -122,6 +122,7 @@ def _filler(name: str, chance: random.Random) -> Any:
     return None if chance.random() < 0.5 else values[name]
 
 
+@pytest.mark.deep
 @settings(max_examples=60)
 @given(_rows())
 def test_field_of_rows_has_the_values_of_all_rows_in_a_form_with_their_order(

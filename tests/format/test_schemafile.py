@@ -123,6 +123,7 @@ def test_every_flipped_bit_is_refused_or_harmless():
     assert silent == []
 
 
+@pytest.mark.deep_after(2)
 @pytest.mark.parametrize("size", [1, 8, 64, 512])
 def test_every_truncation_and_zeroed_block_is_refused(size):
     data = encode_schema(SCHEMA)

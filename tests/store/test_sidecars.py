@@ -78,6 +78,7 @@ def plans(table: Table) -> Iterator[tuple[list[str], list[dict[str, object]]]]:
     yield [str(opened.scan().count())], [row for rows in listed for row in rows]
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("name", ["keyed", "append"])
 def test_plans_are_the_same_with_without_and_with_other_sidecars(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
@@ -106,6 +107,7 @@ def test_plans_are_the_same_with_without_and_with_other_sidecars(
     assert check_table(ts.open_table(table.location).context) == ()
 
 
+@pytest.mark.deep
 def test_columns_of_a_table_without_sidecars_are_kept_on_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = create(tmp_path / "t", "append")
     fill(table)

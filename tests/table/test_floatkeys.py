@@ -55,6 +55,7 @@ def test_rows_behind_nan_and_zeros_are_compacted_and_seen(vectors: str, halves: 
     assert len(levels) > 1 and len(set(levels)) == 1, "one run of several files"
 
 
+@pytest.mark.deep
 def test_a_level_is_cut_at_any_float_and_stays_disjoint() -> None:
     lab = lab_with("x", "id", options={"target-file-size": "1 b", "num-sorted-run.compaction-trigger": "2"})
     model = set()

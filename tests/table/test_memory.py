@@ -104,6 +104,7 @@ def test_changes_are_found_within_bounds(tmp_path: Path, width: int) -> None:
     assert sorted(changes["id"].to_pylist()) == sorted(table.refresh().scan(["id"]).to_arrow()["id"].to_pylist())
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("width", WIDTHS)
 def test_changes_of_an_update_are_looked_up_within_bounds(tmp_path: Path, width: int) -> None:
     table = overlapping(tmp_path, width)

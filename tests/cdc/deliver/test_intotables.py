@@ -42,6 +42,7 @@ def content(table: ts.Table) -> list[Row]:
     return sorted(table.refresh().scan().to_arrow().to_pylist(), key=lambda one: one["id"])
 
 
+@pytest.mark.deep_after(3)
 @pytest.mark.parametrize("producer", PRODUCERS)
 @pytest.mark.parametrize("kind", ["none", "input"])
 def test_a_row_that_gets_another_key_leaves_its_old_one(producer: str, kind: str, catalog: ts.Catalog) -> None:
@@ -57,6 +58,7 @@ def test_a_row_that_gets_another_key_leaves_its_old_one(producer: str, kind: str
     assert content(target) == [row(1, 12), row(2, 20, v=5)]
 
 
+@pytest.mark.deep_after(3)
 @pytest.mark.parametrize("producer", PRODUCERS)
 @pytest.mark.parametrize("commit_rows", [1, 100])
 def test_rows_that_swap_their_keys_both_stay(producer: str, commit_rows: int, catalog: ts.Catalog) -> None:

@@ -59,6 +59,7 @@ DELETES = {
 }
 
 
+@pytest.mark.deep_after(10)
 @pytest.mark.parametrize("nullable", [True, False], ids=["nullable", "not null"])
 @pytest.mark.parametrize("producer", PRODUCERS)
 @pytest.mark.parametrize("records", DELETES.values(), ids=DELETES)

@@ -69,6 +69,7 @@ def test_a_scale_that_is_none_is_a_fault_of_the_records_with_a_text_there(parame
     assert not found.found
 
 
+@pytest.mark.deep_after(98)
 @pytest.mark.parametrize("scale", range(77))
 @pytest.mark.parametrize("kind", ["DECIMAL(38, 38)", "DECIMAL(38, 0)", "DECIMAL(20, 7)"])
 def test_every_scale_of_a_decimal_is_read_or_refused(kind: str, scale: int) -> None:
@@ -139,6 +140,7 @@ def test_a_key_is_taken_as_it_is_written() -> None:
     assert found.rows.column("id").to_pylist() == expected
 
 
+@pytest.mark.deep
 def test_many_names_and_many_schemas_are_read_in_proportion_to_their_bytes() -> None:
     values = [json.dumps({"id": row, **{f"c{row}_{name}": 1 for name in range(20)}}).encode() for row in range(2_000)]
     before = pa.default_memory_pool().max_memory()

@@ -175,6 +175,7 @@ def test_good_records_land_and_bad_ones_are_named_in_any_order_and_batches(
             assert same(row[f"c{place + 1}"], expected), (kind, text, row[f"c{place + 1}"])
 
 
+@pytest.mark.deep_after(51)
 @pytest.mark.parametrize(
     ("kind", "text"), [(kind, text) for kind in TYPES for text in [*GOOD[kind], *BAD[kind]]], ids=lambda one: str(one)[:30]
 )

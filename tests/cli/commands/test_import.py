@@ -181,6 +181,7 @@ def test_rows_replace_rows_only_as_it_was_asked_for(run: Run, catalog: ts.Catalo
     assert catalog.table("shop.plain").scan().count() == 1
 
 
+@pytest.mark.deep_after(13)
 @pytest.mark.parametrize(
     ("name", "content", "word"),
     [
@@ -320,6 +321,7 @@ def lines_of(*rows: dict[str, object], spaced: bool = False) -> bytes:
     return b"\n\n".join(json.dumps(row, separators=separators).encode() for row in rows)
 
 
+@pytest.mark.deep_after(4)
 @pytest.mark.parametrize("spaced", [False, True])
 @pytest.mark.parametrize("text", ["a", '{"f": 1}', 'x"f":', "\\"])
 def test_fields_that_json_lines_lack_are_refused_kept_or_null(run: Run, catalog: ts.Catalog, text: str, spaced: bool) -> None:

@@ -81,6 +81,7 @@ def test_a_partition_is_refreshed(run: Run, orders: ts.Table) -> None:
     assert "COLUMN=VALUE" in run("mt", "refresh", "shop.totals", "-p", "ink", code=2).err
 
 
+@pytest.mark.deep
 def test_a_version_is_staged_compared_promoted_taken_back_and_discarded(run: Run, totals: str, orders: ts.Table) -> None:
     run("mt", "refresh", totals)
     before = run("sql", "-e", "SELECT * FROM shop.totals ORDER BY item").out

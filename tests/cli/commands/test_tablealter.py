@@ -74,6 +74,7 @@ def test_an_option_of_a_partition_is_set(run: Run, catalog: ts.Catalog) -> None:
     assert "change-tracking.untracked-partitions" not in table.refresh().options()
 
 
+@pytest.mark.deep_after(4)
 @pytest.mark.parametrize(
     "args",
     [

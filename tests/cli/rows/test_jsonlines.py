@@ -47,6 +47,7 @@ def read(value: str, kind: pa.DataType, *, exactly: bool) -> str:
     return " ".join(cell.to_string().split())
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_cell_is_the_same_beside_what_is_read_exactly(kind: str) -> None:
     values = NUMBERS + MOMENTS + OTHERS

@@ -55,6 +55,7 @@ def test_statements_of_several_lines_are_entered_until_the_user_leaves(tmp_path:
     assert entered("SELECT 4;\r\x04", tmp_path / "history") == (["SELECT 4"], 0)
 
 
+@pytest.mark.deep
 def test_history_is_the_users_own_and_holds_no_secrets(tmp_path: Path) -> None:
     path = history_file({"XDG_STATE_HOME": str(tmp_path)}, Path("/nowhere"))
     statements = [f"CREATE TABLE c WITH ('connector' = 'x', '{key}' = '{CANARY}');" for key in SECRETS]

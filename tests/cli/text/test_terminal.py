@@ -100,6 +100,7 @@ def test_other_people_s_names_are_shown_and_do_nothing(
         assert "\x1b" not in shown
 
 
+@pytest.mark.deep
 def test_what_is_logged_of_other_people_s_names_does_nothing(tmp_path: Path) -> None:
     (tmp_path / "_ctas" / "\x1b[31mjob").mkdir(parents=True)
     command = [sys.executable, "-m", "tablestore", "clean", "--older-than", "0 s", "--warehouse", str(tmp_path)]

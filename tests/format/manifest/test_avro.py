@@ -72,6 +72,7 @@ def test_round_trip_over_several_blocks_and_fastavro_agrees():
     assert write_container(RECORDS, SCHEMA, nonce=b"fedcba9876543210") != data
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("codec", list(CODECS))
 def test_written_files_have_the_codec_that_was_asked_for_and_equal_input_gives_equal_bytes(codec):
     data = write_container(RECORDS, SCHEMA, nonce=NONCE, codec=codec)
@@ -264,6 +265,7 @@ def test_every_truncation_is_refused():
         assert found == []
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("codec", list(CODECS))
 def test_random_damage_raises_nothing_but_format_errors(codec):
     seed = random.Random(20_240_101)

@@ -215,6 +215,7 @@ def _check_damage(rounds: int, seed: int) -> None:
     assert min(outcomes) > rounds // 50, "some damage is refused, some is other values"
 
 
+@pytest.mark.deep
 def test_damaged_blocks_are_refused_or_hold_what_fastavro_reads() -> None:
     _check_damage(300, 30)
 
@@ -281,6 +282,7 @@ def test_more_records_than_a_block_has_bytes_are_refused_before_memory_is_taken(
         _decode([(1, b"\0"), (count, b"\0")], _of("long"), [("a",)])
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(
     ("kind", "wanted"),
     [

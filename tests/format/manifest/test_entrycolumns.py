@@ -164,6 +164,7 @@ def _check_manifests(manifests: list[list[ManifestEntry]], block: int, codec: st
         part.table.validate(full=True)
 
 
+@pytest.mark.deep
 @settings(max_examples=8)
 @given(**MANIFESTS)
 def test_columns_of_manifests_are_the_entries_that_were_written(
@@ -181,6 +182,7 @@ def test_columns_of_many_manifests_are_the_entries_that_were_written(
     _check_manifests(manifests, block, codec, repeat)
 
 
+@pytest.mark.deep_after(2)
 @pytest.mark.parametrize("codec", sorted(set(CODECS.values())))
 @pytest.mark.parametrize("block", [1, 2, 64])
 def test_manifests_of_different_sizes_are_decoded_together_and_come_in_order(block: int, codec: str) -> None:
@@ -328,6 +330,7 @@ def test_manifests_with_a_map_are_read_record_by_record() -> None:
         assert next(decode_manifests([("m", data)])).entries() == tuple(_full(number) for number in range(10))
 
 
+@pytest.mark.deep
 def test_manifests_of_several_writers_are_decoded_in_one_call() -> None:
     paths = [path for path in sorted(GOLDEN.glob("*/manifest/manifest-*")) if not path.name.startswith("manifest-list-")]
     files = [(path.name, path.read_bytes()) for path in paths]
@@ -358,6 +361,7 @@ def _assert_same_outcome(files: Sequence[tuple[str, bytes]], limits: Limits = DE
 NULLABLE = SCHEMAS["nullable"]
 
 
+@pytest.mark.deep_after(11)
 @pytest.mark.parametrize(
     "change",
     [

@@ -94,12 +94,14 @@ def outcome(fold: Callable[[], list[ManifestEntry]]) -> list[ManifestEntry] | st
         return error.kind
 
 
+@pytest.mark.deep
 @settings(max_examples=300)
 @given(st.lists(st.lists(entries, max_size=12), min_size=1, max_size=4), st.booleans())
 def test_any_entries(parts: list[list[ManifestEntry]], whole: bool) -> None:
     assert_same(parts, whole=whole)
 
 
+@pytest.mark.deep
 @settings(max_examples=300)
 @given(st.lists(st.tuples(st.sampled_from(EntryKind), st.integers(0, 1), st.integers(0, 1)), max_size=12), st.booleans())
 def test_few_identities(steps: list[tuple[EntryKind, int, int]], whole: bool) -> None:
@@ -108,6 +110,7 @@ def test_few_identities(steps: list[tuple[EntryKind, int, int]], whole: bool) ->
     assert_same([together[:3], together[3:]], whole=whole)
 
 
+@pytest.mark.deep
 @settings(max_examples=100)
 @given(st.lists(st.lists(entries, max_size=8), min_size=1, max_size=3))
 def test_names_of_one_hash_are_told_apart(parts: list[list[ManifestEntry]]) -> None:
@@ -139,6 +142,7 @@ def test_entries_of_partitions_and_buckets() -> None:
     assert len(EntryColumns.of(()).in_places(lambda place: True)) == 0
 
 
+@pytest.mark.deep
 @settings(max_examples=300)
 @given(st.lists(entries, max_size=8), st.lists(entries, max_size=8))
 def test_absent_are_the_entries_whose_identity_the_others_do_not_have(

@@ -42,6 +42,7 @@ def in_order(entries: Sequence[ManifestEntry]) -> list[ManifestEntry]:
     return sorted(entries, key=lambda entry: entry.file.file_name)
 
 
+@pytest.mark.deep
 @settings(max_examples=60)
 @given(ENTRIES, st.integers(1, 4))
 def test_it_has_the_entries_whatever_they_are(drawn: list[ManifestEntry], rows_of_a_group: int) -> None:
@@ -156,6 +157,7 @@ def test_values_that_stand_for_many_bytes_are_refused() -> None:
             open_sidecar(sidecar._sealed(sink.getvalue(), NAME), NAME, 200).read(["min_key"])
 
 
+@pytest.mark.deep
 def test_threads_share_one(monkeypatch: pytest.MonkeyPatch) -> None:
     entries = [_entry(number) for number in range(500)]
     monkeypatch.setattr(sidecar, "_ROWS_OF_A_GROUP", 16)
@@ -184,6 +186,7 @@ def test_groups_of_rows_of_any_size_are_read_by_what_the_file_says(monkeypatch: 
         assert columns.take(np.array(places, np.int64)).entries() == tuple(whole[place] for place in places)
 
 
+@pytest.mark.deep
 def test_records_of_wide_entries_are_read_however_few_there_are() -> None:
     wide = SimpleStats(min_values=EMPTY_ROW, max_values=EMPTY_ROW, null_counts=(0,) * 400)
     entries = [_entry(number, value_stats=wide) for number in range(64)]

@@ -75,6 +75,7 @@ def check(env: ts.TableEnvironment, form: str, layout: str, content: str) -> Non
     assert not different, (layout, content, form)
 
 
+@pytest.mark.deep_after(7)
 def test_a_scan_counts_what_the_engine_counts(env: ts.TableEnvironment, layout: str) -> None:
     for content in contents(layout):
         assert env.catalog().table(table_name(layout, content)).scan().count() == CONTENTS[content].num_rows

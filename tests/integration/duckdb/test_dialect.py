@@ -45,6 +45,7 @@ def rows(env: ts.TableEnvironment, text: str, *args: object, **params: object) -
     return sorted((tuple(row.values()) for row in table.to_pylist()), key=repr)
 
 
+@pytest.mark.deep_after(4)
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -114,6 +115,7 @@ def test_only_the_columns_that_are_used_are_read(env: ts.TableEnvironment) -> No
     assert "columns    id, k, v, l, s\n" in env.execute_sql("EXPLAIN SELECT * FROM t WHERE v > 2").text
 
 
+@pytest.mark.deep_after(2)
 @pytest.mark.parametrize(
     ("where", "condition"),
     [
@@ -153,6 +155,7 @@ def test_another_order_of_texts_leaves_no_files_out(env: ts.TableEnvironment) ->
     assert rows(env, "FROM p SELECT id WHERE day = 'a'") == [(1,), (2,)]
 
 
+@pytest.mark.deep_after(6)
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -247,6 +250,7 @@ def test_statements_stay_ours_around_a_query(env: ts.TableEnvironment) -> None:
     assert rows(env, "SELECT count(*) FROM c") == [(4,)]
 
 
+@pytest.mark.deep_after(5)
 @pytest.mark.parametrize("head", ["INSERT INTO t (id)\n", "CREATE TABLE c AS\n", "CREATE TEMPORARY VIEW w AS\n", "EXPLAIN\n"])
 @pytest.mark.parametrize(("query", "column"), [("FROM t SELECT nosuch", 15), ("FROM nosuch", 6), ("SELECT getenv('x')", 8)])
 def test_a_place_is_one_of_the_statement(env: ts.TableEnvironment, head: str, query: str, column: int) -> None:
@@ -278,6 +282,7 @@ def test_a_view_keeps_its_dialect(env: ts.TableEnvironment) -> None:
     assert rows(env, "FROM plain SELECT n") == [(1,), (3,)]
 
 
+@pytest.mark.deep
 def test_a_materialized_table_keeps_its_dialect(env: ts.TableEnvironment, tmp_path: Path) -> None:
     query = "FROM t SELECT k, list_aggregate(list(v), 'sum')::BIGINT AS s GROUP BY k"
     plan = env.execute_sql(f"EXPLAIN CREATE MATERIALIZED TABLE m (PRIMARY KEY (k) NOT ENFORCED) AS {query}").text

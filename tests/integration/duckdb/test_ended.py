@@ -56,6 +56,7 @@ BY_COLUMN: dict[str, Callable[..., Any]] = {
 }
 
 
+@pytest.mark.deep_after(3)
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.parametrize("argument", ["id", "parts"])
 def test_a_hostile_function_ends_its_query_alone(env: ts.TableEnvironment, name: str, argument: str) -> None:
@@ -67,6 +68,7 @@ def test_a_hostile_function_ends_its_query_alone(env: ts.TableEnvironment, name:
         assert env.execute_sql("SELECT count(*) AS n FROM shop.t").to_arrow().to_pylist() == [{"n": 3}]
 
 
+@pytest.mark.deep_after(3)
 @pytest.mark.parametrize("name", BY_COLUMN)
 def test_a_hostile_function_by_column_ends_its_query_alone(env: ts.TableEnvironment, name: str) -> None:
     def hostile(column: pa.Array) -> pa.Array:
@@ -79,6 +81,7 @@ def test_a_hostile_function_by_column_ends_its_query_alone(env: ts.TableEnvironm
         assert env.execute_sql("SELECT count(*) AS n FROM shop.t").to_arrow().to_pylist() == [{"n": 3}]
 
 
+@pytest.mark.deep_after(3)
 @pytest.mark.parametrize(
     "expression",
     [

@@ -57,6 +57,7 @@ def refuses(env: ts.TableEnvironment, text: str, received: Received) -> None:
         received.check()
 
 
+@pytest.mark.deep
 def test_a_text_that_no_check_refuses_opens_no_file_all_the_same(
     tmp_path: Path, env: ts.TableEnvironment, secret: str, monkeypatch: pytest.MonkeyPatch, received: Received
 ) -> None:

@@ -57,6 +57,7 @@ _ROW = (
 )
 
 
+@pytest.mark.deep_after(19)
 @pytest.mark.parametrize(
     ("expression", "value"),
     [
@@ -278,6 +279,7 @@ def test_the_name_of_a_bound_with_digits_is_written_small(item: str, name: str, 
     assert (column.name, str(column.type)) == (name, "decimal128(9, 0)" if item == "floor(p)" else "decimal128(10, 1)")
 
 
+@pytest.mark.deep_after(23)
 @pytest.mark.parametrize(
     ("expression", "message"),
     [
@@ -335,6 +337,7 @@ def test_what_would_be_wrong_in_silence_is_refused_by_name(expression: str, mess
         env.execute_sql(query).to_arrow()
 
 
+@pytest.mark.deep_after(10)
 @pytest.mark.parametrize(
     ("expression", "value"),
     [

@@ -100,12 +100,14 @@ def _compare(env: ts.TableEnvironment, expression: str, values: tuple[Any, ...],
             env.execute_sql(f"SELECT {expression} AS y FROM VALUES ({_written(value)}) AS t (x)").to_arrow()
 
 
+@pytest.mark.deep_after(5)
 @pytest.mark.parametrize("part", ["HOST", "PATH", "QUERY", "REF", "PROTOCOL", "FILE", "AUTHORITY", "USERINFO", "other"])
 def test_parts_of_addresses(part: str, env: ts.TableEnvironment) -> None:
     _compare(env, f"parse_url(x, '{part}')", URLS, lambda url: urlvalues.parse_url(url, part))
     _compare(env, f"try_parse_url(x, '{part}')", URLS, lambda url: urlvalues.try_parse_url(url, part))
 
 
+@pytest.mark.deep_after(20)
 @pytest.mark.parametrize(
     ("expression", "values", "call"),
     [

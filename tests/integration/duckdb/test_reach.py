@@ -37,6 +37,7 @@ def refused(env: ts.TableEnvironment, text: str) -> ts.TablestoreError:
     raise AssertionError(f"{text}: {rows.to_pylist()}")
 
 
+@pytest.mark.deep
 def test_a_text_in_the_place_of_a_table_opens_no_file(env: ts.TableEnvironment, secret: str) -> None:
     for text in file_texts(secret):
         assert SECRET not in str(refused(env, text)), text

@@ -324,6 +324,7 @@ def test_a_change_whose_files_expire_is_planned_again(
     assert shop.execute_sql("SELECT * FROM shop.t").to_arrow().to_pylist() == [{"id": 1, "v": 11}]
 
 
+@pytest.mark.deep_after(3)
 @pytest.mark.parametrize("statement", [*CHANGES, "DELETE FROM shop.t WHERE v = 0 AND id > 1"])
 @pytest.mark.parametrize(("meanwhile", "kind"), [(replace, "table-replaced"), (drop, "no-such-table")])
 def test_a_change_of_a_table_that_is_dropped_meanwhile_says_so(
@@ -339,6 +340,7 @@ def test_a_change_of_a_table_that_is_dropped_meanwhile_says_so(
     assert raised.value.kind == kind
 
 
+@pytest.mark.deep_after(4)
 @pytest.mark.parametrize(
     "query",
     [
@@ -418,6 +420,7 @@ def fine(tmp_path: Path) -> Iterator[ts.TableEnvironment]:
         yield env
 
 
+@pytest.mark.deep_after(5)
 @pytest.mark.parametrize("column", ["at", "local"])
 @pytest.mark.parametrize(
     "condition",

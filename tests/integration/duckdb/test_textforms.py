@@ -64,6 +64,7 @@ def env(tmp_path_factory: pytest.TempPathFactory) -> ts.TableEnvironment:
     return ts.TableEnvironment.create(tmp_path_factory.mktemp("texts"), engine="duckdb")
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("operand", ["'{}'", "t", "t || ''"])
 def test_a_text_is_what_spark_reads(env: ts.TableEnvironment, operand: str) -> None:
     for expression, text, value in READ:

@@ -13,6 +13,7 @@ def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ts.TableEnvironmen
         yield env
 
 
+@pytest.mark.deep_after(5)
 @pytest.mark.parametrize(
     ("expression", "text"),
     [

@@ -134,6 +134,7 @@ def test_what_published_records_rest_on_is_refused_with_the_way_out(
     assert caught.value.kind == "immutable-option" and table.refresh().options() == table.options()
 
 
+@pytest.mark.deep
 def test_other_brokers_must_have_the_same_topic(plain: ts.Table, broker: KafkaBroker) -> None:
     table = with_topic(plain, broker)
     table.upsert(rows([1], "a"))

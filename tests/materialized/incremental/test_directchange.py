@@ -40,6 +40,7 @@ def refreshed(env: ts.TableEnvironment, name: str = "m") -> Any:
     return env.execute_sql(f"ALTER MATERIALIZED TABLE {name} REFRESH").to_arrow().to_pylist()[0]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("key", KEYS, ids=["keyed", "without a key"])
 @pytest.mark.parametrize(("seed", "count"), SEEDS)
 def test_a_refresh_without_an_engine_has_the_rows_of_the_query(
@@ -70,6 +71,7 @@ def test_a_refresh_without_an_engine_has_the_rows_of_the_query(
     assert any(direct)
 
 
+@pytest.mark.deep_after(2)
 @pytest.mark.parametrize(
     ("query", "is_direct"),
     [

@@ -13,6 +13,7 @@ from tablestore.store.scan.lookup import SmallFiles
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.float64()), ("s", pa.string())])
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(
     "options",
     [{}, {"sequence.field": "v"}, {"merge-engine": "first-row"}, {"ignore-delete": "true"}],

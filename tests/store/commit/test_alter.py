@@ -313,6 +313,7 @@ def sweep(lab: Lab, *, empty: bool) -> int:
     return struck
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("empty", [False, True])
 def test_whatever_call_fails_the_table_is_altered_or_not_and_stays_writable(lab: Lab, empty: bool) -> None:
     assert sweep(lab, empty=empty) >= 8

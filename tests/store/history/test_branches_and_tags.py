@@ -193,6 +193,7 @@ def test_an_expiry_that_begins_while_a_tag_is_made_leaves_both_right(make: Make)
     assert outcomes == {"made", "refused"}
 
 
+@pytest.mark.deep
 def test_a_tag_made_at_whichever_step_of_an_expiry_is_whole_or_refused(make: Make) -> None:
     outcomes = set()
     for step in range(1, 80):

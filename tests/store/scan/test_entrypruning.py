@@ -118,12 +118,14 @@ def entries(draw: st.DrawFn) -> ManifestEntry:
     return append_entry(bounds, columns=columns, schema_id=draw(st.sampled_from([0, 0, 0, 7])))
 
 
+@pytest.mark.deep
 @settings(max_examples=200)
 @given(st.lists(entries(), max_size=6), predicates)
 def test_what_is_dropped_would_be_dropped_file_by_file(live: list[ManifestEntry], predicate: Predicate) -> None:
     assert all(keep or not may for keep, may in zip(coarse(APPEND, predicate, live), exact(predicate, live), strict=True))
 
 
+@pytest.mark.deep_after(21)
 @pytest.mark.parametrize("name", [name for name in VALUES if name not in ("wide", "real", "flag")])
 @pytest.mark.parametrize("op", ["=", "<=", ">="])
 def test_ranges_that_do_not_hold_a_value_are_dropped(name: str, op: Any) -> None:

@@ -94,6 +94,7 @@ def _rows(fields, make, rng, count):
     return pa.Table.from_arrays([*keys, *values], schema=schema)
 
 
+@pytest.mark.deep_after(7)
 @pytest.mark.parametrize("kind", KEYS)
 @pytest.mark.parametrize("seed", range(3))
 def test_exactly_the_rows_of_the_keys_are_found_with_their_positions_and_values(files, kind, seed):

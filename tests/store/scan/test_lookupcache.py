@@ -144,6 +144,7 @@ def test_handles_of_one_catalog_share_what_lookups_kept_and_others_begin_anew(tm
     assert ts.open_table(made.location).context.shared.once(LookupCache).used_bytes == 0
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("seed", range(4))
 def test_lookups_find_the_same_rows_with_and_without_a_cache(request, monkeypatch, seed):
     monkeypatch.setattr(lookupcache, "LEAST_FILE_BYTES", 0)

@@ -150,6 +150,7 @@ def flushes(draw: st.DrawFn) -> list[tuple[str, dict[int, tuple[Any, Any, bool]]
     return draw(st.lists(st.tuples(st.sampled_from(["a", "b"]), rows, statistics), max_size=6))
 
 
+@pytest.mark.deep
 @settings(max_examples=150)
 @given(flushes(), predicates, st.sampled_from([1, 2, 3, -1]), st.integers(1, 4 * MIB))
 def test_a_keyed_table_merges_to_the_same_rows_without_what_is_left_out(written, predicate, total_buckets, split_bytes):
@@ -351,6 +352,7 @@ def test_a_file_that_hides_rows_of_others_stays_whatever_its_values_are() -> Non
     assert names(planned([old, new, alone], schema, And((high, Comparison("=", "id", 1))))) == ["old"]
 
 
+@pytest.mark.deep_after(4)
 @pytest.mark.parametrize("total_buckets", [1, 2, 7, 1000])
 @pytest.mark.parametrize("function", ["default", "mod"])
 def test_equal_keys_are_looked_for_in_their_buckets_alone(total_buckets: int, function: str) -> None:

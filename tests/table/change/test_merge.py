@@ -123,6 +123,7 @@ def drawn_clauses(draw: random.Random) -> tuple[Callable[[Any], Any], str]:
     return with_clauses, text
 
 
+@pytest.mark.deep_after(2)
 @pytest.mark.parametrize("seed", range(12))
 def test_a_merge_does_what_the_same_merge_in_sql_does(sql: ts.TableEnvironment, seed: int) -> None:
     check_twins(sql, seed)
@@ -177,6 +178,7 @@ TWO_NAMED_I = pa.table([[1], [2], [3]], ["id", "i", "i"])
 ONE = pa.table({"id": [1], "i": pa.array([5], pa.int32()), "who": ["x"]})
 
 
+@pytest.mark.deep_after(9)
 @pytest.mark.parametrize(
     ("build", "message"),
     [
@@ -251,6 +253,7 @@ def test_a_merge_sees_the_rows_that_others_wrote_before_it_landed(table: ts.Tabl
     assert table.scan(["day", "i"], "id = 1").to_arrow().to_pylist() == [{"day": "new", "i": 42}]
 
 
+@pytest.mark.deep_after(3)
 @pytest.mark.parametrize(
     ("shape", "foreign", "plans"),
     [

@@ -156,6 +156,7 @@ def test_nested_values_that_do_not_fit_are_refused(nested: ts.Table, given: Any,
     assert nested.to_arrow() == before
 
 
+@pytest.mark.deep_after(8)
 @pytest.mark.parametrize(
     ("given", "where", "message"),
     [
@@ -230,6 +231,7 @@ def test_an_update_sees_that_its_snapshot_was_rolled_back_and_another_has_its_nu
     assert table.to_arrow()["i"].to_pylist() == [41]
 
 
+@pytest.mark.deep_after(5)
 @pytest.mark.parametrize("filter", ["upper(s) = 'INK'", "x * 2 > 4", "i = `odd ``name`", "length(s) > 2 AND id < 5", "i % 2 = 1"])
 @pytest.mark.parametrize("shape", ["keyed", "append by day"])
 def test_filters_with_functions_keep_the_rows_that_sql_keeps(sql: ts.TableEnvironment, shape: str, filter: str) -> None:

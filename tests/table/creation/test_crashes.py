@@ -103,6 +103,7 @@ def test_a_creation_that_dies_anywhere_is_whole_or_leaves_nothing(kind: str, whe
         assert set(seen) == {"nothing", "whole"} and seen == sorted(seen)
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
 def test_a_visible_creation_that_dies_anywhere_keeps_its_rows_or_leaves_nothing(kind: str, stride: int, tmp_path: Path) -> None:
     with broker_of(f"visible-{kind}") as broker:
@@ -137,6 +138,7 @@ def test_a_visible_creation_that_dies_anywhere_keeps_its_rows_or_leaves_nothing(
             place.open().drop_database("shop", cascade=True)
 
 
+@pytest.mark.deep_after(1)
 def test_a_creation_whose_store_fails_anywhere_ends_whole_or_leaves_nothing(kind: str, stride: int, tmp_path: Path) -> None:
     act = create(None)
     for when in WHENS:

@@ -52,6 +52,7 @@ def create(catalog: Catalog) -> ts.Table:
     return staged.publish()
 
 
+@pytest.mark.deep
 def test_a_staged_table_gets_its_name_by_copies_that_the_store_makes(store: S3FileStore, server: object) -> None:
     catalog = over(store)
     staged = catalog.stage_table(NAME, COLUMNS, ["id"])
@@ -71,6 +72,7 @@ def test_a_staged_table_gets_its_name_by_copies_that_the_store_makes(store: S3Fi
     assert replacement.publish().scan().to_arrow().to_pylist() == ROWS[:1] and table.scan(snapshot_id=1).count() == 2
 
 
+@pytest.mark.deep
 def test_an_answer_that_is_lost_is_settled_by_looking(store: S3FileStore, server: object) -> None:
     catalog = over(store)
     lost = server.answer_next  # type: ignore[attr-defined]

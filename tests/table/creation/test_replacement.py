@@ -167,6 +167,7 @@ def test_a_replacement_without_rows_empties_the_table(catalog: Catalog) -> None:
     assert rows_of(catalog) == [] and catalog.table(NAME).schema == NEW and rows_of(catalog, snapshot_id=1) == ROWS
 
 
+@pytest.mark.deep_after(6)
 @pytest.mark.parametrize(
     ("key", "options"),
     [

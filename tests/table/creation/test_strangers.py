@@ -162,6 +162,7 @@ FORGED: dict[str, dict[str, object]] = {
 }
 
 
+@pytest.mark.deep_after(20)
 @pytest.mark.parametrize("name", FORGED)
 def test_a_record_that_makes_no_sense_changes_nothing(place: Place, victim: Table, name: str) -> None:
     uuid = victim.context.table_uuid
@@ -400,6 +401,7 @@ def test_a_sweeper_does_not_go_on_where_the_record_is_exchanged_meanwhile(place:
 # ---- paths in options
 
 
+@pytest.mark.deep_after(8)
 @pytest.mark.parametrize("key", ["path", "data-file.path-directory", "data-file.external-paths", "data-file.prefix"])
 def test_a_table_whose_options_name_the_place_of_another_is_dropped_without_it(place: Place, victim: Table, key: str) -> None:
     catalog = place.open()

@@ -84,6 +84,7 @@ def test_the_table_in_its_place_is_left_as_it_is(tmp_path: Path, what: str) -> N
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
+@pytest.mark.deep_after(18)
 @pytest.mark.parametrize("what", ACTS)
 def test_a_table_that_is_gone_is_not_begun_again(tmp_path: Path, what: str) -> None:
     catalog = ts.open_catalog(str(tmp_path))
@@ -118,6 +119,7 @@ def after_first(found: Iterator[object]) -> Begun:
     return lambda: list(chain([first], found))
 
 
+@pytest.mark.deep_after(5)
 @pytest.mark.parametrize("more", [0, 3])
 @pytest.mark.parametrize("what", BEGUN)
 def test_what_was_begun_before_says_that_the_table_was_replaced(tmp_path: Path, what: str, more: int) -> None:

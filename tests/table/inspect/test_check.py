@@ -97,6 +97,7 @@ def test_the_deep_check_reads_what_only_older_snapshots_and_changelogs_need(tmp_
     assert {finding.subject.rpartition("/")[2] for finding in check(table, deep=True)} == {path.name for path in others}
 
 
+@pytest.mark.deep
 def test_a_flipped_bit_of_data_and_changelog_files_is_found_by_the_deep_check_unless_no_reader_looks_at_it(tmp_path: Path) -> None:
     catalog = ts.open_catalog(str(tmp_path))
     catalog.create_database("d")
@@ -211,6 +212,7 @@ def test_a_hint_that_leads_nowhere_is_a_warning(table: ts.Table) -> None:
     assert (finding.severity, finding.kind) == ("warning", "hint")
 
 
+@pytest.mark.deep_after(15)
 @pytest.mark.parametrize("name", sorted(path.parent.name for path in GOLDEN.glob("*/expected.json")))
 def test_tables_of_other_engines_are_whole(name: str) -> None:
     assert check_table(ts.open_table(str(GOLDEN / name)).context, deep=True) == ()

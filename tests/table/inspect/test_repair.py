@@ -67,6 +67,7 @@ def test_a_whole_table_has_no_repairs(lab: Lab) -> None:
     assert findings(lab) == ()
 
 
+@pytest.mark.deep_after(3)
 @pytest.mark.parametrize("hint", ["LATEST", "EARLIEST"])
 @pytest.mark.parametrize("content", [b"0", b"", b"\xff\x00", b"4" * 100], ids=["zero", "empty", "bytes", "long"])
 @pytest.mark.parametrize("branch", ["main", "b"])
@@ -89,6 +90,7 @@ def test_an_earliest_hint_ahead_of_the_newest_snapshot_is_written_anew(lab: Lab)
     assert findings(lab) == () and lab.files.read("snapshot/EARLIEST") == b"1"
 
 
+@pytest.mark.deep_after(2)
 @pytest.mark.parametrize("branch", ["main", "b"])
 @pytest.mark.parametrize("earliest", [b"1", b"99", b"junk"])
 def test_no_repair_removes_the_trace_of_a_lost_newest_snapshot(lab: Lab, branch: str, earliest: bytes) -> None:
@@ -217,6 +219,7 @@ def a_branch(made: Lab, change: str) -> None:
         made.open().branch("b").expire_snapshots(**ALL)
 
 
+@pytest.mark.deep_after(3)
 @pytest.mark.parametrize("change", ["rows", "expired", "schema", "tag", "consumer"])
 def test_a_branch_that_lost_its_schema_is_never_removed_while_it_holds_something_of_its_own(lab: Lab, change: str) -> None:
     a_branch(lab, change)

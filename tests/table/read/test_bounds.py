@@ -51,6 +51,7 @@ FILTERED = {
 }
 
 
+@pytest.mark.deep
 @settings(max_examples=60)
 @given(**FILTERED)
 def test_a_filter_finds_the_same_rows_whatever_statistics_are_kept(

@@ -532,6 +532,7 @@ def test_changes_see_what_another_writer_landed_in_between(files: MemoryFileStor
     assert state == rows_at(one)
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("stride", [7, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("producer", ["input", "lookup"])
 def test_whichever_file_operation_fails_the_changes_still_add_up_and_one_clean_leaves_no_file(producer: str, stride: int) -> None:

@@ -45,6 +45,7 @@ def rows_of(table: pa.Table) -> list[str]:
     return sorted(json.dumps(row, sort_keys=True) for row in rows)
 
 
+@pytest.mark.deep_after(9)
 @pytest.mark.parametrize("name", TABLES)
 def test_every_snapshot_of_a_golden_table_reads_to_its_expected_rows(name: str) -> None:
     expected = json.loads((GOLDEN / name / "expected.json").read_text())

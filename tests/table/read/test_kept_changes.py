@@ -69,6 +69,7 @@ def changes_of(table: ts.Table, snapshot_id: int, *, pairs: bool) -> list[tuple[
     return sorted((row["_row_kind"], row["id"], row["v"] or "") for row in found)
 
 
+@pytest.mark.deep_after(4)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("left", [1, 2, pytest.param(3, marks=pytest.mark.slow)])
 def test_changes_of_expired_snapshots_are_what_they_were_or_refused(new_table: NewTable, kind: str, left: int) -> None:

@@ -81,5 +81,6 @@ def test_changes_are_found_among_more_runs_than_open_files_allow(tmp_path: Path)
     run(tmp_path, "changes", "changelog-producer=lookup")
 
 
+@pytest.mark.deep
 def test_deletion_vectors_are_made_of_more_runs_than_open_files_allow(tmp_path: Path) -> None:
     run(tmp_path, "compact", "deletion-vectors.enabled=true")

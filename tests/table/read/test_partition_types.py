@@ -38,6 +38,7 @@ def env() -> Iterator[ts.TableEnvironment]:
         yield made
 
 
+@pytest.mark.deep_after(5)
 @pytest.mark.parametrize("keyed", [True, False], ids=["keyed", "append"])
 @pytest.mark.parametrize("kind", TYPES)
 def test_every_reader_finds_the_rows_of_a_partition(env: ts.TableEnvironment, kind: str, keyed: bool) -> None:

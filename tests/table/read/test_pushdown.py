@@ -205,6 +205,7 @@ def pushed(table: ts.Table, expression: pc.Expression) -> str | None:
 X, S = pc.field("x"), pc.field("s")
 
 
+@pytest.mark.deep_after(7)
 @pytest.mark.parametrize(
     ("expression", "wanted"),
     [
@@ -331,6 +332,7 @@ def test_what_polars_says_is_pushed_down_where_it_is_known(keyed: ts.Table) -> N
 ALONE = "import pickle, sys; part = pickle.load(open(sys.argv[1], 'rb')); print(part.to_arrow()['id'].to_pylist())"
 
 
+@pytest.mark.deep
 def test_splits_are_read_by_other_processes(tmp_path: Path) -> None:
     table = make(tmp_path, random.Random(2), **TABLES["keyed, partitioned"])
     scan = table.scan(columns=["id"], filter="id > 40")

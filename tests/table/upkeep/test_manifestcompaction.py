@@ -47,6 +47,7 @@ def read_for(table: Table, text: str) -> int:
     return plan_scan(context, context.snapshots.latest(), parse_filter(text, context.schema.fields)).manifests_read
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("name", ["keyed", "append"])
 def test_it_says_the_same_and_plans_of_a_partition_read_less(tmp_path: Path, name: str) -> None:
     table = create(tmp_path, name, **{"manifest.merge-min-count": "1000"})
@@ -98,6 +99,7 @@ def test_records_move_as_they_are(tmp_path: Path) -> None:
         assert decode_manifest(encode_records(records.slice(1), b"n" * 16), "again") == entries[1:]
 
 
+@pytest.mark.deep
 def test_other_commits_land_beside_it_and_a_merge_of_the_same_manifests_is_a_conflict(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,6 +137,7 @@ def test_other_commits_land_beside_it_and_a_merge_of_the_same_manifests_is_a_con
     assert {name for name in after - before if name.startswith("manifest-") and "list" not in name} <= listed, "its own are gone"
 
 
+@pytest.mark.deep
 def test_a_table_of_another_engine_gets_sidecars(tmp_path: Path) -> None:
     table = create(tmp_path, "append")
     fill(table)
@@ -145,6 +148,7 @@ def test_a_table_of_another_engine_gets_sidecars(tmp_path: Path) -> None:
     assert expected == list(plans(table)) and table.compact_manifests() is None
 
 
+@pytest.mark.deep
 def test_a_damaged_sidecar_is_written_anew(tmp_path: Path) -> None:
     table = create(tmp_path, "append")
     fill(table)

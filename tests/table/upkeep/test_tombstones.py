@@ -70,6 +70,7 @@ def test_without_the_option_a_full_compaction_drops_the_delete() -> None:
     assert table.rows() == [(1, "late", 3), (2, "b", 1)]
 
 
+@pytest.mark.deep
 def test_a_delete_goes_once_it_is_older_than_the_retention_and_not_before() -> None:
     table = Late()
     table.write(("+I", 0, "stays", 1))

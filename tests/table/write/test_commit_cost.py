@@ -205,6 +205,7 @@ def test_what_a_write_asks_of_the_store_does_not_depend_on_the_retained_snapshot
     assert few["read snapshot"] <= 14 and few["exists snapshot"] <= 6, few
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(("what", "reads"), [("scan", 2), ("changes", 8), ("consume", 8)])
 def test_what_a_read_asks_of_the_store_does_not_depend_on_the_retained_snapshots(what: str, reads: int) -> None:
     few, many = calls_of(what, 10), calls_of(what, 1_000)

@@ -128,6 +128,7 @@ def test_an_overwrite_that_comes_first_leaves_no_mark_behind() -> None:
     assert [len(entry["_DELETIONS_VECTORS_RANGES"]) for entry in lab.auditor.index_entries()] == [1]
 
 
+@pytest.mark.deep
 def test_every_failing_call_is_success_or_an_error_that_lost_nothing() -> None:
     failed = 0
     for n in range(1, 60):
