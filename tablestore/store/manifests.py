@@ -88,10 +88,10 @@ CACHED_BYTES = 256 * 1024 * 1024
 _OBJECT_BYTES = 1_100
 # Manifests of fewer entries are read as objects: they are small, and read again and again.
 _FEW_ENTRIES = 1_000
+# Beside large ones, those of at most so many entries.
+_FEWEST_COLUMNS = 64
 # Enough to decode the blocks of many side by side; the bytes of so many are held at a time.
 _MANIFESTS_AT_A_TIME = 8
-# Behind the place of a manifest: its entries in another order.
-_OF_SIDECAR = " of its sidecar"
 # Lists of at most so many entries are folded once; one is looked for that lacks at most so many of the manifests.
 _MOST_FOLDED, _MOST_NEW = 2_000, 4
 _MOST_FOLDS, _MOST_ENTRIES = 128, 64_000
@@ -215,18 +215,6 @@ class Manifests:
 
         return self._each(manifests, kept, lambda entries: entries)
 
-    def whole(self, manifests: Sequence[ManifestFile]) -> Iterator[tuple[ManifestEntry, ...]]:
-        """The entries of each manifest, of large ones in the order of their sidecars where these are: it takes half of the time."""
-        for manifest in manifests:
-            place = self._describe(manifest.file_name)
-            entries = self._decoded.manifests.get(place)
-            if entries is None and _is_large(manifest):
-                entries = self._decoded.manifests.get(place + _OF_SIDECAR)
-                if entries is None:
-                    ((_, entries),) = self._of_large([manifest], lambda columns: EntryColumns(columns.table).entries())
-                    self._decoded.manifests.put(place + _OF_SIDECAR, entries)
-            yield self.read_manifest(manifest.file_name) if entries is None else entries
-
     def _each(
         self,
         manifests: Sequence[ManifestFile],
@@ -236,10 +224,18 @@ class Manifests:
         """A value of the entries of each manifest: of a large one by its columns, of a small one by its objects."""
         for start in range(0, len(manifests), _MANIFESTS_AT_A_TIME):
             some = manifests[start : start + _MANIFESTS_AT_A_TIME]
-            values = dict(self._of_large(list(filter(_is_large, some)), of_columns))
+            values = dict(self._of_large(list(filter(self._has_columns, some)), of_columns))
             for manifest in some:
                 name = manifest.file_name
                 yield values.pop(name) if name in values else of_entries(self.read_manifest(name))
+
+    def _has_columns(self, manifest: ManifestFile) -> bool:
+        """True for a manifest that is read as columns beside large ones: not for one of few entries, or one that is objects by
+        now."""
+        if _is_large(manifest):
+            return True
+        name = manifest.file_name
+        return _entry_count(manifest) > _FEWEST_COLUMNS and self._decoded.manifests.get(self._describe(name)) is None
 
     def _of_large(self, manifests: Sequence[ManifestFile], value: Callable[[EntryColumns], T]) -> Iterator[tuple[str, T]]:
         """A value of the columns of each of these manifests, by its name: out of the cache, of its sidecar, or of itself."""
@@ -356,15 +352,33 @@ class Manifests:
             return [value(EntryColumns.of(self.live_of(manifests).values(), names(_NO_BOUNDS)))]
         return [part for _, part in self._live_parts(manifests, names, value)]
 
+    @staticmethod
+    def are_columns(manifests: Sequence[ManifestFile]) -> bool:
+        """True if the entries of some of these manifests are too many for an object each."""
+        return any(map(_is_large, manifests))
+
+    def live_among(
+        self, manifests: Sequence[ManifestFile], names: Names, value: Callable[[EntryColumns], T], *, keeps: Keeps | None
+    ) -> list[T]:
+        """A value of some columns of the live files of some manifests, in the order of these; ``keeps``: of the entries that it is
+        true for. Memory: as :meth:`live_parts`."""
+        return [part for _, part in self._live_parts(manifests, names, value, whole=keeps is None, keeps=keeps)]
+
     def _live_parts(
-        self, manifests: Sequence[ManifestFile], names: Names, value: Callable[[EntryColumns], T], *, whole: bool = True
+        self,
+        manifests: Sequence[ManifestFile],
+        names: Names,
+        value: Callable[[EntryColumns], T],
+        *,
+        whole: bool = True,
+        keeps: Keeps | None = None,
     ) -> list[tuple[Places, T]]:
         def read(wanted: Names) -> Iterator[EntryColumns]:
-            return self._each(
-                manifests,
-                lambda columns: columns.select(wanted(columns)),
-                lambda entries: EntryColumns.of(entries, wanted(_NO_BOUNDS)),
-            )
+            def selected(columns: EntryColumns) -> EntryColumns:
+                kept = columns if keeps is None else columns.take(np.flatnonzero(keeps(columns)))
+                return kept.select(wanted(kept))
+
+            return self._each(manifests, selected, lambda entries: selected(EntryColumns.of(entries)))
 
         may_delete = any(manifest.num_deleted for manifest in manifests)
         return live_parts(read, names, value, may_delete=may_delete, whole=whole)
