@@ -149,7 +149,7 @@ class ReadTask:
             "splits": [] if isinstance(self.splits, ColumnSplits) else [encode_split(split) for split in self.splits],
         }
         if isinstance(self.splits, ColumnSplits):
-            content["columns"] = encode_columns(self.splits)
+            content["fileColumns"] = encode_columns(self.splits)
         return encode_task(_KIND, content)
 
     @classmethod
@@ -162,7 +162,9 @@ class ReadTask:
             columns=tuple(parsed["columns"]),
             filter=parsed["filter"],
             positions=bool(parsed["positions"]),
-            splits=decode_columns(_KIND, parsed["columns"]) if "columns" in parsed else tuple(decode_splits(parsed["splits"])),
+            splits=decode_columns(_KIND, parsed["fileColumns"])
+            if "fileColumns" in parsed
+            else tuple(decode_splits(parsed["splits"])),
         )
 
 

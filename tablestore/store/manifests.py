@@ -92,6 +92,8 @@ _FEW_ENTRIES = 1_000
 _FEWEST_COLUMNS = 64
 # Enough to decode the blocks of many side by side; the bytes of so many are held at a time.
 _MANIFESTS_AT_A_TIME = 8
+# Of small manifests that are decoded together.
+_ENTRIES_AT_A_TIME = 32_000
 # Lists of at most so many entries are folded once; one is looked for that lacks at most so many of the manifests.
 _MOST_FOLDED, _MOST_NEW = 2_000, 4
 _MOST_FOLDS, _MOST_ENTRIES = 128, 64_000
@@ -222,12 +224,27 @@ class Manifests:
         of_entries: Callable[[tuple[ManifestEntry, ...]], T],
     ) -> Iterator[T]:
         """A value of the entries of each manifest: of a large one by its columns, of a small one by its objects."""
+        values: dict[str, T] = {}
         for start in range(0, len(manifests), _MANIFESTS_AT_A_TIME):
             some = manifests[start : start + _MANIFESTS_AT_A_TIME]
-            values = dict(self._of_large(list(filter(self._has_columns, some)), of_columns))
+            missing = [manifest for manifest in some if manifest.file_name not in values and self._has_columns(manifest)]
+            if not all(map(_may_have_sidecar, missing)):
+                # Few blocks cost as many steps as many do.
+                missing = [*filter(_may_have_sidecar, missing), *self._small_ones(manifests[start:])]
+            values |= self._of_large(missing, of_columns)
             for manifest in some:
                 name = manifest.file_name
                 yield values.pop(name) if name in values else of_entries(self.read_manifest(name))
+
+    def _small_ones(self, manifests: Sequence[ManifestFile]) -> Iterator[ManifestFile]:
+        """The next small manifests that are read as columns, up to some thousand entries of them."""
+        entries = 0
+        for manifest in manifests:
+            if not _may_have_sidecar(manifest) and self._has_columns(manifest):
+                yield manifest
+                entries += _entry_count(manifest)
+                if entries >= _ENTRIES_AT_A_TIME:
+                    return
 
     def _has_columns(self, manifest: ManifestFile) -> bool:
         """True for a manifest that is read as columns beside large ones: not for one of few entries, or one that is objects by
@@ -258,7 +275,7 @@ class Manifests:
         # Whatever is wrong with a sidecar, or that it has gone since it was opened: the manifest says the same.
         with suppress(TablestoreError):
             columns = self._decoded.columns.get(place)
-            if columns is None and _entry_count(manifest) >= FEWEST_ENTRIES:
+            if columns is None and _may_have_sidecar(manifest):
                 columns = SidecarColumns(partial(self._open_sidecar, manifest))
             if columns is not None:
                 result = value(columns)
@@ -537,6 +554,10 @@ class Manifests:
         return f"{self._files.root_uri}/{manifest_path(name)}"
 
 
+def _may_have_sidecar(manifest: ManifestFile) -> bool:
+    return _entry_count(manifest) >= FEWEST_ENTRIES
+
+
 def _is_large(manifest: ManifestFile) -> bool:
     return _entry_count(manifest) > _FEW_ENTRIES
 
@@ -558,7 +579,7 @@ def metadata_names(manifests: Iterable[ManifestFile]) -> Iterator[str]:
     """The names of manifests and of the sidecars that they may have."""
     for manifest in manifests:
         yield manifest.file_name
-        if _entry_count(manifest) >= FEWEST_ENTRIES:
+        if _may_have_sidecar(manifest):
             yield sidecar_name(manifest.file_name)
 
 

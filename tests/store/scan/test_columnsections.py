@@ -127,7 +127,8 @@ def test_the_splits_are_those_of_objects(schema: TableSchema, spread: int) -> No
     merged = [file for split in expected for section in split.sections if section.needs_merge for file in section.files]
     assert splits.merged_files == len(merged)
     task = ReadTask(table_uuid=None, schema_id=0, columns=("x",), filter=None, positions=False, splits=splits[2:-1])
-    assert tuple(ReadTask.from_bytes(task.to_bytes()).splits) == expected[2:-1]
+    parsed = ReadTask.from_bytes(task.to_bytes())
+    assert replace(parsed, splits=tuple(parsed.splits)) == replace(task, splits=expected[2:-1])
     for task_bytes, parallelism in ((1, 1), (30 << 20, 1), (1 << 40, 4), (1 << 40, 1)):
         tasks = pack_tasks(splits, task_bytes=task_bytes, parallelism=parallelism)
         assert tuple(split for one in tasks for split in one) == expected
