@@ -11,6 +11,7 @@ import heapq
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from operator import itemgetter
 from typing import Any, TypeVar
 
 from tablestore.format.manifest.datafile import DataFileMeta
@@ -87,7 +88,7 @@ def key_intervals(ends: Sequence[bytes], items: Sequence[T], key_of: KeyOf) -> I
     Items with the same keys stay in order."""
     keys = key_of.of_all(ends) if len(ends) >= FEWEST_AT_ONCE and isinstance(key_of, KeyOrder) else list(map(key_of, ends))
     bounded = list(zip(keys[::2], keys[1::2], items, strict=True))
-    bounded.sort(key=lambda item: (item[0], item[1]))
+    bounded.sort(key=itemgetter(0, 1))
     pending: list[tuple[Any, Any, T]] = []
     reach: Any = None
     for smallest, largest, item in bounded:

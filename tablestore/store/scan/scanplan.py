@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from operator import attrgetter
 
 import numpy as np
 
@@ -256,14 +257,14 @@ def plan_splits(
         sections = _sections(files, schema, settings)
         pruned_sections = tuple(pruned for section in sections if (pruned := pruning.keep_section(section)) is not None)
         for packed in pack_sections(pruned_sections, split_bytes):
-            names = {file.file_name for section in packed for file in section.files}
+            names = [file.file_name for section in packed for file in section.files] if vectors else []
             splits.append(
                 Split(
                     partition=partition,
                     bucket=bucket,
                     total_buckets=entries[0].total_buckets,
                     sections=packed,
-                    deletions=deletions_of(names, vectors),
+                    deletions=deletions_of(names, vectors) if vectors else (),
                 )
             )
     return tuple(splits)
@@ -285,7 +286,7 @@ def split_pruning(context: TableContext, predicate: Predicate | None) -> Callabl
 
 def _sections(files: Sequence[DataFileMeta], schema: TableSchema, settings: TableSettings) -> tuple[Section, ...]:
     # From old to new, wherever the files were listed.
-    ordered = sorted(files, key=lambda file: (file.min_sequence_number, file.file_name))
+    ordered = sorted(files, key=attrgetter("min_sequence_number", "file_name"))
     if not settings.stands_alone:
         return partition_intervals(ordered, KeyOrder.of(schema.key_fields))
     # Rows of append tables, and of merge-on-write tables, are unique as they are.
