@@ -42,7 +42,7 @@ from tablestore.io.local import LocalFileStore
 from tablestore.store.commit import clustering
 from tablestore.store.context import open_context
 from tablestore.store.manifests import metadata_names
-from tablestore.store.scan.splits import ScanPlan, plan_scan
+from tablestore.store.scan.scanplan import ScanPlan, plan_scan
 from tablestore.table.inspect.check import check_table
 from tablestore.testing.files import Faults, FaultyFileStore
 from tablestore.types.filter.filters import parse_filter

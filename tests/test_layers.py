@@ -323,8 +323,8 @@ def test_the_rule_tells_left_from_right(where: str, target: str, right: bool) ->
     [
         ("tablestore.store.context", "tablestore.store.commit.committer", True),
         ("tablestore.store.commit.committer", "tablestore.store.context", False),
-        ("tablestore.store.scan.splits", "tablestore.store.write.datawriter", True),
-        ("tablestore.store.scan.splits", "tablestore.store.scan.lookup", False),
+        ("tablestore.store.scan.scanplan", "tablestore.store.write.datawriter", True),
+        ("tablestore.store.scan.scanplan", "tablestore.store.scan.lookup", False),
         ("tablestore.log.publishedlog", "tablestore.log.publish.publisher", False),
         ("tablestore.log.publish.publisher", "tablestore.log.publishedlog", True),
         ("tablestore.log.settings", "tablestore.store.context", False),

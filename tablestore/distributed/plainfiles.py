@@ -42,7 +42,7 @@ class SetAside:
 
     paths: tuple[str, ...]
     layers: tuple[Layer, ...]
-    splits: tuple[Split, ...]
+    splits: Sequence[Split]
 
 
 def set_plain_aside(

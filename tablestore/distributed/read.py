@@ -16,6 +16,7 @@ from tablestore.bounds import BATCH_BYTES
 from tablestore.distributed.layers import Layer, LayerPlan, plan_layer
 from tablestore.distributed.plainfiles import PlainChoice, SetAside, set_plain_aside
 from tablestore.distributed.spec import TableSpec
+from tablestore.distributed.splitcolumns import decode_columns, encode_columns, pack_columns
 from tablestore.distributed.taskjson import bytes_to_text, decode_task, encode_task, text_to_bytes
 from tablestore.errors import ConflictError
 from tablestore.format.manifest.manifestfile import decode_manifest, encode_manifest
@@ -24,8 +25,9 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.run import Section
 from tablestore.options import MIB
 from tablestore.store.context import TableContext
+from tablestore.store.scan.scanplan import plan_scan
 from tablestore.store.scan.splitreader import SplitReader
-from tablestore.store.scan.splits import SPLIT_BYTES, DeletionFile, Split, plan_scan
+from tablestore.store.scan.splits import SPLIT_BYTES, ColumnSplits, DeletionFile, Split
 from tablestore.store.schemas import check_is_same
 from tablestore.table.read.scan import Readable, ReadOptimizedScan, Scan, check_columns, check_positions, compacted_files
 from tablestore.table.system.systemkinds import BRANCH_PREFIX, READ_OPTIMIZED, SEPARATOR
@@ -134,18 +136,20 @@ class ReadTask:
     columns: tuple[str, ...]
     filter: str | None
     positions: bool
-    splits: tuple[Split, ...]
+    splits: Sequence[Split]
 
     def to_bytes(self) -> bytes:
         """Versioned JSON."""
-        content = {
+        content: dict[str, Any] = {
             "table": self.table_uuid,
             "schema": self.schema_id,
             "columns": list(self.columns),
             "filter": self.filter,
             "positions": self.positions,
-            "splits": [encode_split(split) for split in self.splits],
+            "splits": [] if isinstance(self.splits, ColumnSplits) else [encode_split(split) for split in self.splits],
         }
+        if isinstance(self.splits, ColumnSplits):
+            content["fileColumns"] = encode_columns(self.splits)
         return encode_task(_KIND, content)
 
     @classmethod
@@ -158,7 +162,9 @@ class ReadTask:
             columns=tuple(parsed["columns"]),
             filter=parsed["filter"],
             positions=bool(parsed["positions"]),
-            splits=tuple(decode_splits(parsed["splits"])),
+            splits=decode_columns(_KIND, parsed["fileColumns"])
+            if "fileColumns" in parsed
+            else tuple(decode_splits(parsed["splits"])),
         )
 
 
@@ -312,8 +318,11 @@ def read_task(spec: TableSpec, task: ReadTask) -> Iterator[pa.RecordBatch]:
     return rebatched(batches(), max_rows=2 * BATCH_ROWS, max_bytes=BATCH_BYTES, small_rows=BATCH_ROWS)
 
 
-def pack_tasks(splits: Sequence[Split], *, task_bytes: int, parallelism: int) -> tuple[tuple[Split, ...], ...]:
-    """Splits put together to even tasks: none above ``task_bytes`` unless it is a single split. Pure."""
+def pack_tasks(splits: Sequence[Split], *, task_bytes: int, parallelism: int) -> tuple[Sequence[Split], ...]:
+    """Splits put together to even tasks: none above ``task_bytes`` unless it is a single split, or they are very many. Pure."""
+    if isinstance(splits, ColumnSplits):
+        total = int(splits.weights.sum())
+        return pack_columns(splits, task_bytes=task_bytes, count=_count_of(total, task_bytes, parallelism))
     packed = pack_weights([split.weight for split in splits], task_bytes=task_bytes, parallelism=parallelism)
     return tuple(tuple(splits[position] for position in chosen) for chosen in packed)
 
@@ -324,7 +333,7 @@ def pack_weights(weights: Sequence[int], *, task_bytes: int, parallelism: int) -
     As many tasks as the data needs, and up to ``parallelism`` while each is worth one.
     """
     total = sum(weights)
-    count = max(-(-total // task_bytes), min(parallelism, total // LEAST_TASK_BYTES), 1)
+    count = _count_of(total, task_bytes, parallelism)
     loads = [0] * min(count, len(weights))
     members: list[list[int]] = [[] for _ in loads]
     for position in sorted(range(len(weights)), key=lambda position: -weights[position]):
@@ -336,6 +345,10 @@ def pack_weights(weights: Sequence[int], *, task_bytes: int, parallelism: int) -
         loads[lightest] += weights[position]
         members[lightest].append(position)
     return tuple(tuple(sorted(chosen)) for chosen in members if chosen)
+
+
+def _count_of(total_bytes: int, task_bytes: int, parallelism: int) -> int:
+    return max(-(-total_bytes // task_bytes), min(parallelism, total_bytes // LEAST_TASK_BYTES), 1)
 
 
 def encode_split(split: Split) -> dict[str, Any]:

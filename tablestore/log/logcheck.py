@@ -30,8 +30,8 @@ from tablestore.lsm.merge.rowdiff import equal_values
 from tablestore.store.changes.changeplan import change_rule
 from tablestore.store.context import TableContext
 from tablestore.store.postcommit import PostCommitTask, read_undone
+from tablestore.store.scan.scanplan import WantedFiles, plan_scan
 from tablestore.store.scan.splitreader import SplitReader
-from tablestore.store.scan.splits import plan_scan
 from tablestore.types.rowkind import ROW_KIND_COLUMN
 
 _SHOWN = 5
@@ -244,7 +244,7 @@ def _frame(context: TableContext, snapshot: Snapshot | None, bucket: int) -> pa.
     if snapshot is None:
         return context.schema.arrow_schema.empty_table()
     rule = change_rule(context)
-    plan = plan_scan(context, snapshot, wanted=lambda entry: entry.bucket == bucket and rule.in_frame(entry.file.level))
+    plan = plan_scan(context, snapshot, wanted=WantedFiles(in_place=lambda place: place[1] == bucket, at_level=rule.in_frame))
     reader = SplitReader.of(context, names, None)
     return pa.Table.from_batches((batch for split in plan.splits for batch in reader.read(split)), schema=reader.arrow_schema)
 

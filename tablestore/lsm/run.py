@@ -8,14 +8,16 @@ Pure: values in, values out. Keys are compared through ``key_of``: a ``KeyOrder`
 """
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from operator import itemgetter
+from typing import Any, TypeVar
 
 from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.lsm.keyorder import FEWEST_AT_ONCE, KeyOrder
 
+T = TypeVar("T")
 KeyOf = Callable[[bytes], Any]
 """A serialised key as a value that sorts as the key does."""
 
@@ -76,36 +78,41 @@ def partition_intervals(files: Sequence[DataFileMeta], key_of: KeyOf) -> tuple[S
 
     A run of the result that is given first holds the file with the smallest key; runs say nothing about age.
     """
-    ends = [key for file in files for key in (file.min_key, file.max_key)]
+    sections = key_intervals([key for file in files for key in (file.min_key, file.max_key)], files, key_of)
+    return tuple(Section(tuple(map(tuple, runs))) for runs in sections)
+
+
+def key_intervals(ends: Sequence[bytes], items: Sequence[T], key_of: KeyOf) -> Iterator[list[list[T]]]:
+    """The sections of :func:`partition_intervals`, each as its runs, of any items; ``ends``: the first and the last key of each.
+
+    Items with the same keys stay in order."""
     keys = key_of.of_all(ends) if len(ends) >= FEWEST_AT_ONCE and isinstance(key_of, KeyOrder) else list(map(key_of, ends))
-    bounded = list(zip(keys[::2], keys[1::2], files, strict=True))
-    bounded.sort(key=lambda item: (item[0], item[1]))
-    sections: list[Section] = []
-    pending: list[tuple[Any, Any, DataFileMeta]] = []
+    bounded = list(zip(keys[::2], keys[1::2], items, strict=True))
+    bounded.sort(key=itemgetter(0, 1))
+    pending: list[tuple[Any, Any, T]] = []
     reach: Any = None
-    for smallest, largest, file in bounded:
+    for smallest, largest, item in bounded:
         if pending and smallest > reach:
-            sections.append(_pack_runs(pending))
+            yield _pack_runs(pending)
             pending = []
         reach = largest if not pending or largest > reach else reach
-        pending.append((smallest, largest, file))
+        pending.append((smallest, largest, item))
     if pending:
-        sections.append(_pack_runs(pending))
-    return tuple(sections)
+        yield _pack_runs(pending)
 
 
-def _pack_runs(section: Sequence[tuple[Any, Any, DataFileMeta]]) -> Section:
-    """Each file, by smallest key, joins the run that ends first if it starts behind it; else it opens a run."""
+def _pack_runs(section: Sequence[tuple[Any, Any, T]]) -> list[list[T]]:
+    """Each item, by smallest key, joins the run that ends first if it starts behind it; else it opens a run."""
     if len(section) == 1:
-        return Section(((section[0][2],),))
-    runs: list[list[DataFileMeta]] = []
+        return [[section[0][2]]]
+    runs: list[list[T]] = []
     ends: list[tuple[Any, int]] = []
-    for smallest, largest, file in section:
+    for smallest, largest, item in section:
         if ends and ends[0][0] < smallest:
             _, run = heapq.heappop(ends)
-            runs[run].append(file)
+            runs[run].append(item)
         else:
             run = len(runs)
-            runs.append([file])
+            runs.append([item])
         heapq.heappush(ends, (largest, run))
-    return Section(tuple(tuple(run) for run in runs))
+    return runs

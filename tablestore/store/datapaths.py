@@ -11,7 +11,7 @@ from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.partitiontext import partition_dir
 from tablestore.format.paths import bucket_dir
 from tablestore.store.settings import TableSettings
-from tablestore.types.arrays import places_array
+from tablestore.types.arrays import places_array, text_array, text_scalar
 from tablestore.types.schema import TableSchema
 
 
@@ -50,5 +50,5 @@ def file_paths(paths: DataPaths, files: EntryColumns, schema: TableSchema) -> pa
     """The paths of the files of many entries, of which there are the partition, bucket and file name."""
     types = [field.type for field in schema.partition_fields]
     places, which = files.groups("partition", "bucket")
-    directories = pa.array([paths.bucket(decode_row(partition, types), bucket) for partition, bucket in places], pa.string())
-    return pc.binary_join_element_wise(directories.take(places_array(which)), files.column("file_name"), "/")
+    directories = text_array([paths.bucket(decode_row(partition, types), bucket) for partition, bucket in places])
+    return pc.binary_join_element_wise(directories.take(places_array(which)), files.column("file_name"), text_scalar("/"))

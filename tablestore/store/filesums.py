@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from tablestore.format.manifest.entrycolumns import EntryColumns
+from tablestore.format.manifest.entrycolumns import EntryColumns, Places
 from tablestore.format.snapshot import Snapshot
 from tablestore.store.manifests import Manifests
-from tablestore.types.arrays import places_array
+from tablestore.types.arrays import begins, mask_of, numbers_of, places_array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +32,8 @@ class FileSums:
 
 _NUMBERS = ("row_count", "file_size", "creation_time_millis")
 _COUNTS = ("files", "dated")
+_NEVER = places_array(np.array([np.iinfo(np.int64).min]))[0]
+_UNKNOWN = pa.nulls(1, pa.int64())[0]
 
 
 def summed_files(manifests: Manifests, snapshot: Snapshot | None, *by: str) -> list[FileSums]:
@@ -57,24 +60,25 @@ def summed_files(manifests: Manifests, snapshot: Snapshot | None, *by: str) -> l
 def _summed(files: EntryColumns, by: Sequence[str], *, counted: bool) -> pa.Table:
     """One row of each group. ``counted``: the rows are sums already, with the numbers of their files; else each row is a file."""
     _, which = files.groups(*by)
-    first = np.unique(which, return_index=True)[1]
-    numbers = [files.column(name) for name in _NUMBERS]
-    counts = [files.column(name) for name in _COUNTS] if counted else _counts_of(files)
-    table = pa.Table.from_arrays([places_array(which), *numbers, *counts], names=["group", *_NUMBERS, *_COUNTS])
-    sums = (
-        table.group_by("group")
-        .aggregate([*((name, "sum") for name in ("row_count", "file_size", *_COUNTS)), ("creation_time_millis", "max")])
-        .sort_by("group")
-    )
+    order = np.argsort(which, kind="stable")
+    starts = np.flatnonzero(begins(which[order]))
+    newest = files.column("creation_time_millis")
+    dates = numbers_of(newest.fill_null(_NEVER))[order]
+    counts = [files.numbers(name) for name in _COUNTS] if counted else _counts_of(files)
+    numbers = {
+        "row_count": files.numbers("row_count"),
+        "file_size": files.numbers("file_size"),
+        **dict(zip(_COUNTS, counts, strict=True)),
+    }
+    sums = {name: np.add.reduceat(values[order], starts) if len(starts) else values[:0] for name, values in numbers.items()}
+    latest = places_array(np.maximum.reduceat(dates, starts) if len(starts) else dates[:0])
     columns = {
-        **{name: files.column(name).take(places_array(first)) for name in by},
-        "row_count": sums.column("row_count_sum"),
-        "file_size": sums.column("file_size_sum"),
-        "creation_time_millis": sums.column("creation_time_millis_max"),
-        **{name: sums.column(f"{name}_sum") for name in _COUNTS},
+        **{name: files.column(name).take(places_array(order[starts])) for name in by},
+        **{name: places_array(values) for name, values in sums.items()},
+        "creation_time_millis": pc.if_else(pc.equal(latest, _NEVER), _UNKNOWN, latest),
     }
     return pa.Table.from_arrays(list(columns.values()), names=list(columns))
 
 
-def _counts_of(files: EntryColumns) -> list[pa.Array]:
-    return [places_array(np.ones(len(files), np.int64)), files.column("creation_time_millis").is_valid().cast(pa.int64())]
+def _counts_of(files: EntryColumns) -> list[Places]:
+    return [np.ones(len(files), np.int64), mask_of(files.column("creation_time_millis").is_valid()).astype(np.int64)]

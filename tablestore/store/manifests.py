@@ -88,10 +88,12 @@ CACHED_BYTES = 256 * 1024 * 1024
 _OBJECT_BYTES = 1_100
 # Manifests of fewer entries are read as objects: they are small, and read again and again.
 _FEW_ENTRIES = 1_000
+# Beside large ones, those of at most so many entries.
+_FEWEST_COLUMNS = 64
 # Enough to decode the blocks of many side by side; the bytes of so many are held at a time.
 _MANIFESTS_AT_A_TIME = 8
-# Behind the place of a manifest: its entries in another order.
-_OF_SIDECAR = " of its sidecar"
+# Of small manifests that are decoded together.
+_ENTRIES_AT_A_TIME = 32_000
 # Lists of at most so many entries are folded once; one is looked for that lacks at most so many of the manifests.
 _MOST_FOLDED, _MOST_NEW = 2_000, 4
 _MOST_FOLDS, _MOST_ENTRIES = 128, 64_000
@@ -215,18 +217,6 @@ class Manifests:
 
         return self._each(manifests, kept, lambda entries: entries)
 
-    def whole(self, manifests: Sequence[ManifestFile]) -> Iterator[tuple[ManifestEntry, ...]]:
-        """The entries of each manifest, of large ones in the order of their sidecars where these are: it takes half of the time."""
-        for manifest in manifests:
-            place = self._describe(manifest.file_name)
-            entries = self._decoded.manifests.get(place)
-            if entries is None and _is_large(manifest):
-                entries = self._decoded.manifests.get(place + _OF_SIDECAR)
-                if entries is None:
-                    ((_, entries),) = self._of_large([manifest], lambda columns: EntryColumns(columns.table).entries())
-                    self._decoded.manifests.put(place + _OF_SIDECAR, entries)
-            yield self.read_manifest(manifest.file_name) if entries is None else entries
-
     def _each(
         self,
         manifests: Sequence[ManifestFile],
@@ -234,12 +224,35 @@ class Manifests:
         of_entries: Callable[[tuple[ManifestEntry, ...]], T],
     ) -> Iterator[T]:
         """A value of the entries of each manifest: of a large one by its columns, of a small one by its objects."""
+        values: dict[str, T] = {}
         for start in range(0, len(manifests), _MANIFESTS_AT_A_TIME):
             some = manifests[start : start + _MANIFESTS_AT_A_TIME]
-            values = dict(self._of_large(list(filter(_is_large, some)), of_columns))
+            missing = [manifest for manifest in some if manifest.file_name not in values and self._has_columns(manifest)]
+            if not all(map(_may_have_sidecar, missing)):
+                # Few blocks cost as many steps as many do.
+                missing = [*filter(_may_have_sidecar, missing), *self._small_ones(manifests[start:])]
+            values |= self._of_large(missing, of_columns)
             for manifest in some:
                 name = manifest.file_name
                 yield values.pop(name) if name in values else of_entries(self.read_manifest(name))
+
+    def _small_ones(self, manifests: Sequence[ManifestFile]) -> Iterator[ManifestFile]:
+        """The next small manifests that are read as columns, up to some thousand entries of them."""
+        entries = 0
+        for manifest in manifests:
+            if not _may_have_sidecar(manifest) and self._has_columns(manifest):
+                yield manifest
+                entries += _entry_count(manifest)
+                if entries >= _ENTRIES_AT_A_TIME:
+                    return
+
+    def _has_columns(self, manifest: ManifestFile) -> bool:
+        """True for a manifest that is read as columns beside large ones: not for one of few entries, or one that is objects by
+        now."""
+        if _is_large(manifest):
+            return True
+        name = manifest.file_name
+        return _entry_count(manifest) > _FEWEST_COLUMNS and self._decoded.manifests.get(self._describe(name)) is None
 
     def _of_large(self, manifests: Sequence[ManifestFile], value: Callable[[EntryColumns], T]) -> Iterator[tuple[str, T]]:
         """A value of the columns of each of these manifests, by its name: out of the cache, of its sidecar, or of itself."""
@@ -262,7 +275,7 @@ class Manifests:
         # Whatever is wrong with a sidecar, or that it has gone since it was opened: the manifest says the same.
         with suppress(TablestoreError):
             columns = self._decoded.columns.get(place)
-            if columns is None and _entry_count(manifest) >= FEWEST_ENTRIES:
+            if columns is None and _may_have_sidecar(manifest):
                 columns = SidecarColumns(partial(self._open_sidecar, manifest))
             if columns is not None:
                 result = value(columns)
@@ -356,15 +369,33 @@ class Manifests:
             return [value(EntryColumns.of(self.live_of(manifests).values(), names(_NO_BOUNDS)))]
         return [part for _, part in self._live_parts(manifests, names, value)]
 
+    @staticmethod
+    def are_columns(manifests: Sequence[ManifestFile]) -> bool:
+        """True if the entries of some of these manifests are too many for an object each."""
+        return any(map(_is_large, manifests))
+
+    def live_among(
+        self, manifests: Sequence[ManifestFile], names: Names, value: Callable[[EntryColumns], T], *, keeps: Keeps | None
+    ) -> list[T]:
+        """A value of some columns of the live files of some manifests, in the order of these; ``keeps``: of the entries that it is
+        true for. Memory: as :meth:`live_parts`."""
+        return [part for _, part in self._live_parts(manifests, names, value, whole=keeps is None, keeps=keeps)]
+
     def _live_parts(
-        self, manifests: Sequence[ManifestFile], names: Names, value: Callable[[EntryColumns], T], *, whole: bool = True
+        self,
+        manifests: Sequence[ManifestFile],
+        names: Names,
+        value: Callable[[EntryColumns], T],
+        *,
+        whole: bool = True,
+        keeps: Keeps | None = None,
     ) -> list[tuple[Places, T]]:
         def read(wanted: Names) -> Iterator[EntryColumns]:
-            return self._each(
-                manifests,
-                lambda columns: columns.select(wanted(columns)),
-                lambda entries: EntryColumns.of(entries, wanted(_NO_BOUNDS)),
-            )
+            def selected(columns: EntryColumns) -> EntryColumns:
+                kept = columns if keeps is None else columns.take(np.flatnonzero(keeps(columns)))
+                return kept.select(wanted(kept))
+
+            return self._each(manifests, selected, lambda entries: selected(EntryColumns.of(entries)))
 
         may_delete = any(manifest.num_deleted for manifest in manifests)
         return live_parts(read, names, value, may_delete=may_delete, whole=whole)
@@ -523,6 +554,10 @@ class Manifests:
         return f"{self._files.root_uri}/{manifest_path(name)}"
 
 
+def _may_have_sidecar(manifest: ManifestFile) -> bool:
+    return _entry_count(manifest) >= FEWEST_ENTRIES
+
+
 def _is_large(manifest: ManifestFile) -> bool:
     return _entry_count(manifest) > _FEW_ENTRIES
 
@@ -544,7 +579,7 @@ def metadata_names(manifests: Iterable[ManifestFile]) -> Iterator[str]:
     """The names of manifests and of the sidecars that they may have."""
     for manifest in manifests:
         yield manifest.file_name
-        if _entry_count(manifest) >= FEWEST_ENTRIES:
+        if _may_have_sidecar(manifest):
             yield sidecar_name(manifest.file_name)
 
 

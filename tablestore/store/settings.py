@@ -67,6 +67,11 @@ class TableSettings:
     bounds: ReadBounds = DEFAULT_BOUNDS
 
     @property
+    def stands_alone(self) -> bool:
+        """True if no file of the table hides rows of another one."""
+        return self.merge is None or self.deletion_vectors
+
+    @property
     def is_plain(self) -> bool:
         """True if a new file holds the rows that readers will see: nothing that is there already has a say in them."""
         merge = self.merge

@@ -1,5 +1,7 @@
 """Helpers for numpy arrays with one entry per row (masks, row kinds, positions, group numbers) and for Arrow columns."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -48,6 +50,13 @@ def text_scalar(text: str) -> pa.Scalar:
     data = text.encode()
     offsets = pa.py_buffer(np.array([0, len(data)], dtype=np.int32))
     return pa.StringArray.from_buffers(1, offsets, pa.py_buffer(data))[0]
+
+
+def text_array(texts: Sequence[str]) -> pa.Array:
+    """Texts as Arrow has them. Like :func:`text_scalar` it loads no pandas."""
+    parts = [text.encode() for text in texts]
+    ends = np.cumsum([0, *map(len, parts)]).astype(np.int32)
+    return pa.StringArray.from_buffers(len(parts), pa.py_buffer(ends), pa.py_buffer(b"".join(parts)))
 
 
 def places_array(places: Places) -> pa.Array:

@@ -17,7 +17,7 @@ from tablestore.io.diskcache import CACHE_DIR_VARIABLE
 from tablestore.io.local import LocalFileStore
 from tablestore.store import manifests as manifests_module
 from tablestore.store.commit import clustering
-from tablestore.store.scan.splits import plan_scan
+from tablestore.store.scan.scanplan import plan_scan
 from tablestore.table.inspect.check import check_table
 from tablestore.table.upkeep import manifestcompaction
 from tablestore.types.filter.filters import parse_filter

@@ -168,6 +168,7 @@ def check(table: Table, rng: random.Random) -> None:
 def check_listings(table: Table, live: list[ManifestEntry]) -> None:
     context = table.context
     days = {entry.partition: decode_row(entry.partition, [context.schema.partition_fields[0].type])[0] for entry in live}
+    in_order = sorted(live, key=lambda e: (e.partition, e.bucket, e.file.level, e.file.file_name))
     assert table.files().select(["partition", "bucket", "file_path", "row_count", "level"]).to_pylist() == [
         {
             "partition": f"day={days[entry.partition]}",
@@ -176,7 +177,7 @@ def check_listings(table: Table, live: list[ManifestEntry]) -> None:
             "row_count": entry.file.row_count,
             "level": entry.file.level,
         }
-        for entry in live
+        for entry in in_order
     ]
     assert table.partitions().drop_columns("last_update_time").to_pylist() == [
         {"partition": f"day={days[entries[0].partition]}", **sums(entries, "file_size_bytes")}
@@ -189,7 +190,6 @@ def check_listings(table: Table, live: list[ManifestEntry]) -> None:
     assert table.system("buckets").to_arrow().select(["bucket", *wanted]).to_pylist() == [
         {"bucket": entries[0].bucket, **sums(entries, "file_size_in_bytes")} for entries in by_bucket
     ]
-    in_order = sorted(live, key=lambda e: (e.partition, e.bucket, e.file.level, e.file.file_name))
     assert [path.rpartition("/")[2] for path in table.system("files").to_arrow().column("file_path").to_pylist()] == [
         entry.file.file_name for entry in in_order
     ]

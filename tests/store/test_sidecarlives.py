@@ -17,7 +17,7 @@ from tablestore.store import manifests as manifests_module
 from tablestore.store.commit import clustering
 from tablestore.store.context import TableContext
 from tablestore.store.history.references import own_branch
-from tablestore.store.scan.splits import plan_scan
+from tablestore.store.scan.scanplan import plan_scan
 from tablestore.table.inspect.check import check_table
 from tablestore.table.table import Table
 from tablestore.table.upkeep import manifestcompaction

@@ -12,7 +12,7 @@ import tablestore as ts
 from tablestore.errors import StorageError
 from tablestore.format.manifest.sidecar import SIDECAR_PREFIX
 from tablestore.store import manifests as manifests_module
-from tablestore.store.scan.splits import plan_scan
+from tablestore.store.scan.scanplan import plan_scan
 from tablestore.table.inspect.check import check_table
 from tablestore.table.table import Table
 from tablestore.types.filter.filters import parse_filter

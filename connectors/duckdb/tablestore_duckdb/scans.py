@@ -95,7 +95,7 @@ class PlannedScan:
     read_columns: tuple[str, ...]
     plain: tuple[NativeFile, ...] = ()
     layers: tuple[LayeredFiles, ...] = ()
-    rest: tuple[Split, ...] = ()
+    rest: Sequence[Split] = ()
 
     @property
     def native(self) -> tuple[NativeFile, ...]:

@@ -136,9 +136,9 @@ def explain(
         "columns": list(scan.columns),
         "filter": filter,
         "manifests": {"read": plan.manifests_read, "total": plan.manifests_total},
-        "files": {"read": len(plan.files), "total": plan.files_total},
-        "merged_files": sum(len(section.files) for split in plan.splits for section in split.sections if section.needs_merge),
-        "bytes": sum(file.file_size for file in plan.files),
+        "files": {"read": plan.file_count, "total": plan.files_total},
+        "merged_files": plan.merged_files,
+        "bytes": plan.size_bytes,
         "splits": len(plan.splits),
     }
     session.out.done(document, scan.explain())

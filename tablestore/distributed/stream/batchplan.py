@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tablestore.distributed.read import pack_tasks, pack_weights
-from tablestore.distributed.stream.streamsteps import frame_pieces, joined, order_groups, weight_of
+from tablestore.distributed.stream.streamsteps import frame_pieces, order_groups, weight_of
 from tablestore.distributed.stream.streamtask import ChangePart, StreamTask, TaskHead
 from tablestore.errors import NotFoundError
 from tablestore.format.snapshot import Snapshot
@@ -15,7 +15,8 @@ from tablestore.log.position import StorePlace
 from tablestore.store.changes.changefeed import ChangeFeed, SnapshotChanges
 from tablestore.store.changes.changeplan import Step
 from tablestore.store.context import TableContext
-from tablestore.store.scan.splits import Split, split_pruning
+from tablestore.store.scan.scanplan import joined, split_pruning
+from tablestore.store.scan.splits import Split
 from tablestore.types.filter.predicate import Predicate
 
 
@@ -66,7 +67,7 @@ class BatchPlans:
         self._feed = ChangeFeed(context=context, columns=head.columns, predicate=predicate, pairs=head.pairs)
         self._pruned = split_pruning(context, predicate)
         self._changes: dict[int, Planned] = {}
-        self._frame: tuple[int, tuple[Split, ...]] | None = None
+        self._frame: tuple[int, Sequence[Split]] | None = None
 
     def changes(self, snapshot_id: int) -> Planned | None:
         """The changes of a snapshot; None if it is still to come."""
@@ -82,7 +83,7 @@ class BatchPlans:
         planned = self._changes.get(snapshot_id)
         return None if planned is None else planned.snapshot
 
-    def frame(self, snapshot_id: int) -> tuple[Split, ...]:
+    def frame(self, snapshot_id: int) -> Sequence[Split]:
         """The pieces of a snapshot's rows."""
         if self._frame is None or self._frame[0] != snapshot_id:
             self._frame = snapshot_id, frame_pieces(self._context, self._find_frame(snapshot_id))
@@ -112,7 +113,7 @@ class BatchPlans:
             pieces = self.frame(begin.snapshot_id)[begin.pieces : end.pieces if end.in_frame else None]
             splits = list(joined(split for split in self.kept(pieces) if split is not None))
             packed = pack_tasks(splits, task_bytes=task_bytes, parallelism=parallelism)
-            return [StreamTask(head=self._head, splits=split_group) for split_group in packed]
+            return [StreamTask(head=self._head, splits=tuple(split_group)) for split_group in packed]
         steps = list(self._steps(begin, end))
         groups = order_groups(self._context.schema, [step for _, step in steps])
         weights = [sum(weight_of(steps[position][1]) for position in group) for group in groups]

@@ -9,39 +9,23 @@ whoever plans again, and when. What a filter leaves out is counted too.
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from collections.abc import Iterable, Sequence
 
 from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.format.snapshot import Snapshot
 from tablestore.store.changes.changeplan import Step, StoredChanges, change_rule
 from tablestore.store.context import TableContext
-from tablestore.store.scan.splits import OPEN_COST_BYTES, SPLIT_BYTES, Split, pack_sections, plan_scan
+from tablestore.store.scan.scanplan import WantedFiles, plan_scan
+from tablestore.store.scan.splits import OPEN_COST_BYTES, Split
 from tablestore.types.schema import TableSchema
 
 
-def frame_pieces(context: TableContext, snapshot: Snapshot) -> tuple[Split, ...]:
+def frame_pieces(context: TableContext, snapshot: Snapshot) -> Sequence[Split]:
     """The rows of a snapshot that its changes add up to, a section each."""
     snapshot_context = context.at_schema(context.schemas.read(snapshot.schema_id))
     rule = change_rule(snapshot_context)
     # No two sections weigh so little together.
-    return plan_scan(snapshot_context, snapshot, wanted=lambda entry: rule.in_frame(entry.file.level), split_bytes=1).splits
-
-
-def joined(pieces: Iterable[Split], split_bytes: int = SPLIT_BYTES) -> Iterator[Split]:
-    """Neighbouring sections of one bucket put together again."""
-    for (partition, bucket), group in groupby(pieces, key=lambda split: (split.partition, split.bucket)):
-        splits = list(group)
-        vectors = dict(vector for split in splits for vector in split.deletions)
-        for sections in pack_sections([section for split in splits for section in split.sections], split_bytes):
-            names = [file.file_name for section in sections for file in section.files if file.file_name in vectors]
-            yield Split(
-                partition=partition,
-                bucket=bucket,
-                total_buckets=splits[0].total_buckets,
-                sections=sections,
-                deletions=tuple((name, vectors[name]) for name in sorted(names)),
-            )
+    return plan_scan(snapshot_context, snapshot, wanted=WantedFiles(at_level=rule.in_frame), split_bytes=1).splits
 
 
 def files_of(step: Step) -> tuple[DataFileMeta, ...]:

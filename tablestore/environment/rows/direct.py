@@ -30,7 +30,7 @@ from tablestore.sql.sqldialect import SqlDialect
 from tablestore.sql.statements.rows import Delete, Insert, Update
 from tablestore.sql.writing.insertion import columns_by_place, rows_to_insert
 from tablestore.store.commit.conflict import StalePlan
-from tablestore.store.scan.splits import plan_scan
+from tablestore.store.scan.scanplan import plan_scan
 from tablestore.table.change.assigning import Assignments, no_rows
 from tablestore.table.change.update import removed_rows, updated_rows
 from tablestore.table.table import Table

@@ -23,6 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tablestore.format.rowcolumns import slices_of
+from tablestore.types.arrays import mask_array, places_array
 
 Path = tuple[str, ...]
 """The names of the fields from the record to a value."""
@@ -269,10 +270,12 @@ class _Array(_Node):
     def finish(self, reader: _Reader, columns: dict[Path, pa.Array]) -> None:
         if self._path is None or self._values is None:
             return
-        offsets = np.zeros(len(self._sizes) + 1, np.int32)
+        offsets = np.zeros(len(self._sizes) + 1, np.int64)
         np.cumsum(self._sizes, out=offsets[1:])
-        mask = None if self._valid.all() else pa.array(~self._valid)
-        columns[self._path] = pa.ListArray.from_arrays(pa.array(offsets), self._values.column(reader), mask=mask)
+        mask = None if self._valid.all() else mask_array(~self._valid)
+        columns[self._path] = pa.ListArray.from_arrays(
+            places_array(offsets).cast(pa.int32()), self._values.column(reader), mask=mask
+        )
 
 
 class _Union(_Node):
@@ -360,5 +363,6 @@ def _type_of(text: str | None) -> pa.DataType:
 
 def _array(reader: _Reader, text: str | None, numbers: Ints, starts: Ints, valid: npt.NDArray[np.bool_]) -> pa.Array:
     if text is None:
-        return pa.array(numbers, mask=None if valid.all() else ~valid)
+        mask = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
+        return pa.Array.from_buffers(pa.int64(), len(numbers), [mask, pa.py_buffer(np.ascontiguousarray(numbers))])
     return reader.texts(starts, np.where(valid, numbers, 0), valid).cast(_type_of(text))

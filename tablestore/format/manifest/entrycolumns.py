@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,7 @@ _STATS_PARTS = (
 # Blocks that are decoded together are at most so long: more side by side is not faster.
 _GROUP_BYTES = 48 << 20
 _LONGEST_NAME = 1024
+_FEW_RANKS = 1_000
 _SHORTEST_ROW = 12
 # Of manifests that are only written to be decoded.
 _ANY_NONCE = bytes(range(1, 17))
@@ -85,7 +87,8 @@ ENTRY_SCHEMA = pa.schema([pa.field(name, type_) for name, _, type_ in _COLUMNS])
 """The columns of entries."""
 NO_ENTRIES = pa.Table.from_arrays([pa.nulls(0, type_) for _, _, type_ in _COLUMNS], schema=ENTRY_SCHEMA)
 """A table of no entries. Unlike ``empty_table`` it loads no pandas."""
-_REQUIRED = ("kind", "partition", "bucket", "total_buckets", *(c.attribute for c in FILE_RECORD.columns if not c.optional))
+_ENTRY_ATTRIBUTES = ("kind", "partition", "bucket", "total_buckets")
+_REQUIRED = (*_ENTRY_ATTRIBUTES, *(c.attribute for c in FILE_RECORD.columns if not c.optional))
 _FILE_ATTRIBUTES = tuple(column.attribute for column in FILE_RECORD.columns)
 
 
@@ -121,7 +124,7 @@ class EntryColumns:
         entries = tuple(entries)
         stored = ENTRY_SCHEMA.names if names is None else _stored_names(names)
         schema = pa.schema([ENTRY_SCHEMA.field(name) for name in stored])
-        arrays = [_array([_value_of(entry, f.name) for entry in entries], _plain(f.type)).cast(f.type) for f in schema]
+        arrays = [_array(list(map(_getter(f.name), entries)), _plain(f.type)).cast(f.type) for f in schema]
         columns = cls(pa.table(arrays, schema))
         return columns if names is None else columns.select(names)
 
@@ -189,7 +192,7 @@ class EntryColumns:
         """True for each entry of a partition that ``wanted`` is true for. It is called once for each."""
         partitions = self.column("partition")
         kept = np.array([wanted(partition) for partition in partitions.dictionary.to_pylist()], np.bool_)
-        mask: npt.NDArray[np.bool_] = kept[partitions.indices.to_numpy()] if len(kept) else np.zeros(0, np.bool_)
+        mask: npt.NDArray[np.bool_] = kept[numbers_of(partitions.indices)] if len(kept) else np.zeros(0, np.bool_)
         return mask
 
     def groups(self, *names: str) -> tuple[list[Any], Places]:
@@ -197,14 +200,20 @@ class EntryColumns:
         codes = np.zeros(len(self), np.int64)
         for name in names:
             column = self.column(name)
-            numbers = (
-                _ranks(column) if pa.types.is_dictionary(column.type) else np.unique(self.numbers(name), return_inverse=True)[1]
-            )
+            numbers = _ranks(column) if pa.types.is_dictionary(column.type) else _dense(self.numbers(name))
             # Dense after each column, so that it cannot overflow.
-            codes = np.unique(codes * (int(numbers.max(initial=0)) + 1) + numbers, return_inverse=True)[1]
-        first = np.unique(codes, return_index=True)[1]
+            codes = _dense(codes * (int(numbers.max(initial=0)) + 1) + numbers)
+        first = np.zeros(int(codes.max(initial=-1)) + 1, np.int64)
+        # The last assignment stays where places repeat.
+        first[codes[::-1]] = np.arange(len(codes))[::-1]
         values = [self.column(name).take(places_array(first)).to_pylist() for name in names]
         return list(zip(*values, strict=True)), codes
+
+    def by_place(self) -> Places:
+        """The places of the entries by partition, bucket, level and name: an order that does not depend on the manifests."""
+        _, which = self.groups("partition", "bucket", "level")
+        keys = pa.Table.from_arrays([places_array(which), self.column("file_name")], names=["place", "name"])
+        return numbers_of(pc.sort_indices(keys, [("place", "ascending"), ("name", "ascending")])).astype(np.int64)
 
     def entries(self) -> tuple[ManifestEntry, ...]:
         """The entries as objects."""
@@ -341,7 +350,7 @@ def _checked_table(columns: Mapping[Path, pa.Array], rows: int) -> pa.Table:
 def _copied(table: pa.Table) -> pa.Table:
     """The table in memory of its own: what is kept of it does not keep what was decoded with it, nor all of its partitions."""
     place = table.column_names.index("partition")
-    table = table.take(pa.array(np.arange(table.num_rows)))
+    table = table.take(places_array(np.arange(table.num_rows)))
     return table.set_column(place, ENTRY_SCHEMA.field(place), table.column(place).cast(pa.binary()).dictionary_encode())
 
 
@@ -355,7 +364,7 @@ def _typed(column: pa.Array | None, data_type: pa.DataType, rows: int) -> pa.Arr
 
 def _check(table: pa.Table, versions: pa.Array) -> None:
     """Raise IrregularBlocks for what :func:`decode_manifest` refuses, or reads in a way of its own."""
-    if pc.all(pc.equal(versions, MANIFEST_VERSION), skip_nulls=False, min_count=0).as_py() is not True:
+    if not _are_between(versions, MANIFEST_VERSION, MANIFEST_VERSION):
         raise IrregularBlocks
     check_columns(table)
 
@@ -406,6 +415,19 @@ def _are_plain_names(names: Any) -> bool:
     return _are_true(pc.invert(is_odd)) and _are_between(pc.binary_length(names), 0, _LONGEST_NAME)
 
 
+def _dense(values: Places) -> Places:
+    """The rank of each value among the distinct ones."""
+    least = int(values.min(initial=0))
+    span = int(values.max(initial=0)) - least + 1
+    if span > len(values) + _FEW_RANKS:
+        return np.unique(values, return_inverse=True)[1]
+    # Without a sort.
+    is_there = np.zeros(span, np.bool_)
+    is_there[values - least] = True
+    ranks: Places = (np.cumsum(is_there) - 1)[values - least]
+    return ranks
+
+
 def _ranks(partitions: pa.DictionaryArray) -> Places:
     """The rank of each entry's partition among them all."""
     order = numbers_of(pc.sort_indices(partitions.dictionary))
@@ -419,10 +441,12 @@ def _array(values: Sequence[Any], data_type: pa.DataType) -> pa.Array:
     """An array of values of Python. Numbers and texts are laid out here: ``pa.array`` loads pandas."""
     if values.count(None) == len(values):
         return pa.nulls(len(values), data_type)
-    if pa.types.is_nested(data_type):
-        return pa.array(values, data_type)
     is_known = np.array([value is not None for value in values], np.bool_)
     mask = None if is_known.all() else pa.py_buffer(np.packbits(is_known, bitorder="little"))
+    if pa.types.is_nested(data_type):
+        ends = np.cumsum([0, *(len(value or ()) for value in values)]).astype(np.int32)
+        items = _array([item for value in values for item in value or ()], data_type.value_type)
+        return pa.Array.from_buffers(data_type, len(values), [mask, pa.py_buffer(ends)], children=[items])
     if pa.types.is_integer(data_type):
         numbers = np.array([value or 0 for value in values], f"int{data_type.bit_width}")
         return pa.Array.from_buffers(data_type, len(values), [mask, pa.py_buffer(numbers)])
@@ -441,10 +465,9 @@ def _plain(data_type: pa.DataType) -> pa.DataType:
     return data_type.value_type if pa.types.is_dictionary(data_type) else data_type
 
 
-def _value_of(entry: ManifestEntry, name: str) -> Any:
-    attribute, _, part = name.partition(".")
-    value = getattr(entry if hasattr(entry, attribute) else entry.file, attribute)
-    return getattr(value, part) if part else value
+def _getter(name: str) -> Callable[[ManifestEntry], Any]:
+    """Gives the value of a column of an entry."""
+    return attrgetter(name if name in _ENTRY_ATTRIBUTES else f"file.{name}")
 
 
 def _stats(low: bytes, high: bytes, counts: list[int | None] | None) -> SimpleStats:

@@ -17,8 +17,8 @@ from tablestore.log.changemessages import encode_changes
 from tablestore.log.identity import snapshot_name
 from tablestore.log.record import EARLY_SNAPSHOT, LogRecords
 from tablestore.store.context import TableContext
+from tablestore.store.scan.scanplan import WantedFiles, plan_scan
 from tablestore.store.scan.splitreader import SplitReader
-from tablestore.store.scan.splits import plan_scan
 from tablestore.types.filter.predicate import IsIn, Predicate, all_of
 from tablestore.types.rowkind import RowKind
 
@@ -63,7 +63,7 @@ def _rows(context: TableContext, snapshot: Snapshot | None, bucket: int, key_row
     predicate: Predicate | None = None
     if key_rows.num_rows <= _FEW:
         predicate = all_of(IsIn(name, tuple(key_rows.column(name).unique().to_pylist())) for name in key_rows.schema.names)
-    plan = plan_scan(context, snapshot, predicate, wanted=lambda entry: entry.bucket == bucket)
+    plan = plan_scan(context, snapshot, predicate, wanted=WantedFiles(in_place=lambda place: place[1] == bucket))
     reader = SplitReader.of(context, context.schema.field_names, predicate)
     for split in plan.splits:
         for batch in reader.read(split):

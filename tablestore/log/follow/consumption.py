@@ -36,8 +36,8 @@ from tablestore.store.changes.changescope import Discontinuity
 from tablestore.store.changes.expiredchanges import Changelogs
 from tablestore.store.context import TableContext
 from tablestore.store.history.consumers import Consumer, Consumers
+from tablestore.store.scan.scanplan import WantedFiles, plan_scan
 from tablestore.store.scan.splitreader import SplitReader
-from tablestore.store.scan.splits import plan_scan
 from tablestore.store.snapshots import follows
 from tablestore.types.arrays import empty_batch
 from tablestore.types.rowkind import ROW_KIND_COLUMN, symbols_from_kinds
@@ -320,7 +320,7 @@ class FileStoreConsumption:
         if (landed := self.schema_landed(snapshot.id, context.schemas.read(snapshot.schema_id), position)) is not None:
             yield landed
         rule = change_rule(context)
-        plan = plan_scan(context, snapshot, request.predicate, wanted=lambda entry: rule.in_frame(entry.file.level))
+        plan = plan_scan(context, snapshot, request.predicate, wanted=WantedFiles(at_level=rule.in_frame))
         reader = SplitReader.of(context, request.columns, request.predicate)
         rows = (batch for split in plan.splits for batch in reader.read(split))
         yield from self._handed_out(rows, position, frame=True)

@@ -56,8 +56,7 @@ class _Counting:
 
     def __init__(self, context: TableContext, vectors: Sequence[DeletionVectorRange]) -> None:
         self._schema, self._settings, self._vectors = context.schema, context.settings, vectors
-        self._stands_alone = not context.schema.is_keyed or context.settings.deletion_vectors
-        self._is_ordered = not self._stands_alone and has_order(context.schema.key_fields[0].type)
+        self._is_ordered = not context.settings.stands_alone and has_order(context.schema.key_fields[0].type)
 
     def names(self, entries: EntryColumns) -> tuple[str, ...]:
         """The columns that are read of entries."""
@@ -111,7 +110,7 @@ class _Counting:
         firsts = places_array(starts)
         is_known = mask_of(ordered.column("is_known"))
         low, high = ordered.column("low"), ordered.column("high")
-        if not self._stands_alone:
+        if not self._settings.stands_alone:
             is_known &= _is_apart(low, high, is_first)
         columns = {
             "partition": ordered.column("partition").take(firsts),

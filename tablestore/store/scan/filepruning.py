@@ -55,6 +55,11 @@ class FilePruning:
         """True if rows that match lie in some buckets only."""
         return self._bucket_keys is not None
 
+    @property
+    def prunes_files(self) -> bool:
+        """True if it matters which keys and values a file has."""
+        return self._predicate is not None and not self._is_on_partitions
+
     def keeps_partition(self, partition: bytes) -> bool:
         """True if rows of a partition may match."""
         if self._partition is None:
@@ -74,7 +79,7 @@ class FilePruning:
 
     def keep_section(self, section: Section) -> Section | None:
         """The section without files that cannot matter, None if none is left."""
-        if self._predicate is None or self._is_on_partitions:
+        if self._predicate is None or not self.prunes_files:
             return section
         if not section.needs_merge:
             files = [file for file in section.files if self.file_may_match(self._predicate, file)]

@@ -1,43 +1,29 @@
-"""Plans a scan: prunes the files of a snapshot and groups them into splits, which can be read independently.
+"""Splits: the least units of reading, each files of one bucket and how to merge them.
 
-    snapshot -> manifests (pruned by partition) -> live entries -> partition, bucket, key and value pruning -> sections -> splits
-
-Everything after reading the manifests is pure. What a file can be dropped for:
-
-* partition values and bucket number: always;
-* key bounds: always, a row of the key could not be in it;
-* value bounds: only if the file is alone in its section, because otherwise its rows may hide older ones of the same key.
+:class:`ColumnSplits` are those of a plan of many files, which stay columns: a file is an object while its split is read.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import overload
+
+import numpy as np
 
 from tablestore.errors import UnsupportedError
 from tablestore.format.datafiles.datafilereader import READ_FORMATS, unread_format
 from tablestore.format.manifest.datafile import DataFileMeta
-from tablestore.format.manifest.indexmanifest import DELETION_VECTORS, IndexEntry
-from tablestore.format.manifest.liveset import live_entries
+from tablestore.format.manifest.entrycolumns import EntryColumns, Places
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
-from tablestore.format.manifest.manifestlist import ManifestFile
 from tablestore.format.paths import file_format_of
-from tablestore.format.snapshot import Snapshot
-from tablestore.format.stats import decode_stats
-from tablestore.lsm.keyorder import KeyOrder
-from tablestore.lsm.run import Section, partition_intervals
-from tablestore.store.context import TableContext
-from tablestore.store.scan.entrypruning import EntryPruning
-from tablestore.store.scan.filepruning import FilePruning, column_range
-from tablestore.store.settings import TableSettings
-from tablestore.types.datatypes import Field
-from tablestore.types.filter.predicate import Predicate, keep_only
-from tablestore.types.filter.pruning import may_match
-from tablestore.types.schema import POSTPONE_BUCKET, TableSchema
+from tablestore.lsm.run import Section
+from tablestore.types.arrays import places_array
 
 # Small, so that tasks that are packed from splits come out even.
 SPLIT_BYTES = 8 * 1024 * 1024
 # The cost of opening one more file, as bytes: many small files make a split of their own weight.
 OPEN_COST_BYTES = 256 * 1024
+# Files of columns that become objects together.
+_FILES_AT_A_TIME = 4_096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,167 +79,194 @@ class Split:
         return any(section.needs_merge for section in self.sections)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScanPlan:
-    """The splits that a scan reads, and totals of the snapshot that show what it left out (for ``explain``)."""
+class ColumnSplits(Sequence[Split]):
+    """Splits of files that are columns. A split becomes objects when it is taken; some thousand files do at a time for one who goes
+    through all.
 
-    snapshot: Snapshot | None
-    splits: tuple[Split, ...]
-    files_total: int
-    manifests_read: int = 0
-    manifests_total: int = 0
+    ``files``: all of them, in the order of the splits, their sections and runs; each of these begins at a place among the files.
+    ``vectors``: deletion vectors by the names of data files. Memory: about 350 bytes a file, where objects take 1.3 KiB.
+    """
+
+    def __init__(
+        self, files: EntryColumns, *, splits: Places, sections: Places, runs: Places, vectors: Mapping[str, DeletionFile]
+    ) -> None:
+        self.files, self.split_starts, self.section_starts, self.run_starts = files, splits, sections, runs
+        self._vectors = vectors
+
+    def __len__(self) -> int:
+        return len(self.split_starts)
+
+    @overload
+    def __getitem__(self, place: int) -> Split: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> "ColumnSplits": ...
+
+    def __getitem__(self, place: int | slice) -> "Split | ColumnSplits":
+        """One split, or neighbouring ones."""
+        if isinstance(place, slice):
+            first, last, step = place.indices(len(self))
+            assert step == 1, "only neighbours are one table"
+            return self._between(first, max(first, last))
+        first = range(len(self))[place]
+        (split,) = self._between(first, first + 1)._objects()
+        return split
+
+    def __iter__(self) -> Iterator[Split]:
+        ends = self._ends(self.split_starts, len(self.files))
+        first = 0
+        while first < len(self):
+            last = int(np.searchsorted(ends, self.split_starts[first] + _FILES_AT_A_TIME, "right"))
+            last = max(last, first + 1)
+            yield from self._between(first, last)._objects()
+            first = last
+
+    def of(self, files: EntryColumns) -> "ColumnSplits":
+        """The same splits of other columns of the files."""
+        starts = {"splits": self.split_starts, "sections": self.section_starts, "runs": self.run_starts}
+        return ColumnSplits(files, **starts, vectors=self._vectors)
 
     @property
-    def files(self) -> tuple[DataFileMeta, ...]:
-        """The files that are read."""
-        return tuple(file for split in self.splits for file in split.files)
+    def sizes(self) -> Places:
+        """The bytes on disk of each split."""
+        return self._sums(self.files.numbers("file_size"))
 
+    @property
+    def rows(self) -> Places:
+        """The rows of the files of each split."""
+        return self._sums(self.files.numbers("row_count"))
 
-def plan_scan(
-    context: TableContext,
-    snapshot: Snapshot | None,
-    predicate: Predicate | None = None,
-    *,
-    wanted: Callable[[ManifestEntry], bool] | None = None,
-    split_bytes: int = SPLIT_BYTES,
-) -> ScanPlan:
-    """Plan a read of ``snapshot``; ``wanted``: only these of its files, as if the others were not there."""
-    if snapshot is None:
-        return ScanPlan(snapshot=None, splits=(), files_total=0)
-    manifests, schema = context.manifests, context.schema
-    listed = manifests.all_manifests(snapshot)
-    chosen = prune_manifests(listed, schema, predicate)
-    live = list(live_entries(_entries(context, chosen, predicate), whole=predicate is None).values())
-    splits = plan_splits(
-        live if wanted is None else filter(wanted, live),
-        manifests.read_index(snapshot),
-        schema,
-        context.settings,
-        predicate,
-        # To use the statistics of files that were written with older schemas.
-        file_fields=context.fields_by_schema() if predicate is not None else {},
-        split_bytes=split_bytes,
-    )
-    return ScanPlan(
-        snapshot=snapshot,
-        splits=splits,
-        files_total=sum(manifest.num_added - manifest.num_deleted for manifest in listed),
-        manifests_read=len(chosen),
-        manifests_total=len(listed),
-    )
+    @property
+    def weights(self) -> Places:
+        """The cost of reading each split, as bytes."""
+        return self._sums(np.maximum(self.files.numbers("file_size"), OPEN_COST_BYTES))
 
+    @property
+    def merged_files(self) -> int:
+        """The number of files in sections that need a merge."""
+        files = np.diff(np.append(self.section_starts, len(self.files)))
+        runs = np.diff(np.append(np.searchsorted(self.run_starts, self.section_starts), len(self.run_starts)))
+        return int(files[runs > 1].sum())
 
-def _entries(
-    context: TableContext, chosen: Sequence[ManifestFile], predicate: Predicate | None
-) -> Iterator[tuple[ManifestEntry, ...]]:
-    """The entries of each manifest, without some that cannot matter."""
-    if predicate is None:
-        return context.manifests.whole(chosen)
-    schema, settings = context.schema, context.settings
-    stands_alone = not schema.is_keyed or settings.deletion_vectors
-    return context.manifests.matching(chosen, EntryPruning(schema, predicate, stands_alone=stands_alone).keeps)
+    def vectors(self) -> dict[str, DeletionFile]:
+        """The deletion vectors of the files, by their names."""
+        if not self._vectors:
+            return {}
+        marked = np.flatnonzero(self.files.is_in("file_name", self._vectors.keys()))
+        return {name: self._vectors[name] for name in self.files.column("file_name").take(places_array(marked)).to_pylist()}
 
+    def buckets(self) -> set[tuple[bytes, int]]:
+        """The partitions and buckets that have splits."""
+        return set(self.files.groups("partition", "bucket")[0])
 
-def prune_manifests(
-    manifests: Sequence[ManifestFile], schema: TableSchema, predicate: Predicate | None
-) -> tuple[ManifestFile, ...]:
-    """The manifests that can hold entries of matching partitions.
+    def _sums(self, numbers: Places) -> Places:
+        sums: Places = np.add.reduceat(numbers, self.split_starts) if len(self) else np.zeros(0, np.int64)
+        return sums
 
-    All entries of one file have one partition, so leaving out a manifest never separates an ADD from its DELETE.
-    """
-    partition_predicate = keep_only(predicate, schema.partition_keys) if predicate is not None else None
-    if partition_predicate is None:
-        return tuple(manifests)
-    types = [field.type for field in schema.partition_fields]
-    chosen = []
-    for manifest in manifests:
-        stats = decode_stats(manifest.partition_stats, types)
-        rows = manifest.num_added + manifest.num_deleted
-        ranges = {name: column_range(column, rows) for name, column in zip(schema.partition_keys, stats, strict=False)}
-        if may_match(partition_predicate, ranges):
-            chosen.append(manifest)
-    return tuple(chosen)
+    @staticmethod
+    def _ends(starts: Places, end: int) -> Places:
+        return np.append(starts[1:], end)
 
+    def _between(self, first: int, last: int) -> "ColumnSplits":
+        ends = self._ends(self.split_starts, len(self.files))
+        start = int(self.split_starts[first]) if first < last else 0
+        stop = int(ends[last - 1]) if first < last else 0
 
-def plan_splits(
-    live: Iterable[ManifestEntry],
-    index: Sequence[IndexEntry],
-    schema: TableSchema,
-    settings: TableSettings,
-    predicate: Predicate | None,
-    *,
-    file_fields: Mapping[int, Sequence[Field]],
-    split_bytes: int = SPLIT_BYTES,
-) -> tuple[Split, ...]:
-    """Group live files by bucket, prune, cut into sections and pack these into splits. Pure."""
-    buckets: dict[tuple[bytes, int], list[ManifestEntry]] = defaultdict(list)
-    for entry in live:
-        if entry.bucket != POSTPONE_BUCKET:
-            buckets[entry.partition, entry.bucket].append(entry)
-    pruning = FilePruning(schema, predicate, file_fields)
-    vectors = _deletion_files(index)
-    splits: list[Split] = []
-    for (partition, bucket), entries in sorted(buckets.items(), key=lambda item: item[0]):
-        if not pruning.keeps_partition(partition) or not pruning.keeps_bucket(bucket, entries[0].total_buckets):
-            continue
-        files = [_readable(entry.file) for entry in entries if not (settings.skips_level_zero and entry.file.level == 0)]
-        sections = _sections(files, schema, settings)
-        pruned_sections = tuple(pruned for section in sections if (pruned := pruning.keep_section(section)) is not None)
-        for packed in pack_sections(pruned_sections, split_bytes):
-            names = {file.file_name for section in packed for file in section.files}
-            deletions = tuple((name, vectors[name]) for name in sorted(names) if name in vectors)
-            splits.append(
-                Split(
-                    partition=partition,
-                    bucket=bucket,
-                    total_buckets=entries[0].total_buckets,
-                    sections=packed,
-                    deletions=deletions,
-                )
+        def among(starts: Places) -> Places:
+            here: Places = starts[np.searchsorted(starts, start) : np.searchsorted(starts, stop)] - start
+            return here
+
+        return ColumnSplits(
+            EntryColumns(self.files.table.slice(start, stop - start)),
+            splits=among(self.split_starts),
+            sections=among(self.section_starts),
+            runs=among(self.run_starts),
+            vectors=self._vectors,
+        )
+
+    def _objects(self) -> Iterator[Split]:
+        entries = self.files.entries()
+        is_section, is_run = np.zeros(len(entries), np.bool_), np.zeros(len(entries), np.bool_)
+        is_section[self.section_starts] = is_run[self.run_starts] = True
+        begins = list(zip(is_section.tolist(), is_run.tolist(), strict=True))
+        starts = self.split_starts.tolist()
+        for start, stop in zip(starts, [*starts[1:], len(entries)], strict=False):
+            sections: list[list[list[DataFileMeta]]] = []
+            for entry, (begins_section, begins_run) in zip(entries[start:stop], begins[start:stop], strict=True):
+                if begins_section:
+                    sections.append([])
+                if begins_run:
+                    sections[-1].append([])
+                sections[-1][-1].append(entry.file)
+            yield Split(
+                partition=entries[start].partition,
+                bucket=entries[start].bucket,
+                total_buckets=entries[start].total_buckets,
+                sections=tuple(Section(tuple(map(tuple, runs))) for runs in sections),
+                deletions=deletions_of((entry.file.file_name for entry in entries[start:stop]), self._vectors),
             )
-    return tuple(splits)
 
 
-def split_pruning(context: TableContext, predicate: Predicate | None) -> Callable[[Split], Split | None]:
-    """A function that narrows a split planned for all rows; it gives None if none of its rows can be kept."""
-    if predicate is None:
-        return lambda split: split
-    pruning = FilePruning(context.schema, predicate, context.fields_by_schema())
-
-    def pruned(split: Split) -> Split | None:
-        if not pruning.keeps_partition(split.partition) or not pruning.keeps_bucket(split.bucket, split.total_buckets):
-            return None
-        pruned_sections = tuple(left for section in split.sections if (left := pruning.keep_section(section)) is not None)
-        return replace(split, sections=pruned_sections) if pruned_sections else None
-
-    return pruned
-
-
-def _sections(files: Sequence[DataFileMeta], schema: TableSchema, settings: TableSettings) -> tuple[Section, ...]:
-    if schema.is_keyed and not settings.deletion_vectors:
-        return partition_intervals(files, KeyOrder.of(schema.key_fields))
-    # Rows of append tables, and of merge-on-write tables, are unique as they are: every file stands alone.
-    ordered = sorted(files, key=lambda file: (file.min_sequence_number, file.file_name))
-    return tuple(Section(((file,),)) for file in ordered)
-
-
-def _readable(file: DataFileMeta) -> DataFileMeta:
-    """Refuse what the engine would read wrong, by name."""
-    if file_format_of(file.file_name) not in READ_FORMATS:
-        raise unread_format(file.file_name)
-    if file.write_cols is not None:
+def check_readable(file_name: str, write_cols: Sequence[str] | None, external_path: str | None) -> None:
+    """Refuse a file that the engine would read wrong, by name. Raises UnsupportedError."""
+    if file_format_of(file_name) not in READ_FORMATS:
+        raise unread_format(file_name)
+    if write_cols is not None:
         raise UnsupportedError(
-            f"data file {file.file_name} holds only the columns {', '.join(file.write_cols)} (data evolution), which tablestore "
+            f"data file {file_name} holds only the columns {', '.join(write_cols)} (data evolution), which tablestore "
             "does not read; compact the table with the engine that wrote it",
             kind="partial-columns",
         )
-    if file.external_path is not None:
+    if external_path is not None:
         raise UnsupportedError(
-            f"data file {file.file_name} lies outside of the table, at an external path; tablestore reads only inside the table's "
+            f"data file {file_name} lies outside of the table, at an external path; tablestore reads only inside the table's "
             "directory",
             kind="external-path",
         )
-    return file
+
+
+def deletions_of(names: Iterable[str], vectors: Mapping[str, DeletionFile]) -> tuple[tuple[str, DeletionFile], ...]:
+    """The deletion vectors of the files of these names, in their order."""
+    return tuple((name, vectors[name]) for name in sorted(names) if name in vectors) if vectors else ()
+
+
+def weights_of(splits: Sequence[Split]) -> Places:
+    """The cost of reading each split, as bytes."""
+    return splits.weights if isinstance(splits, ColumnSplits) else np.array([split.weight for split in splits], np.int64)
+
+
+def rows_of(splits: Sequence[Split]) -> Places:
+    """The rows of the files of each split."""
+    if isinstance(splits, ColumnSplits):
+        return splits.rows
+    return np.array([sum(file.row_count for file in split.files) for split in splits], np.int64)
+
+
+def sizes_of(splits: Sequence[Split]) -> Places:
+    """The bytes on disk of each split."""
+    return splits.sizes if isinstance(splits, ColumnSplits) else np.array([split.size_bytes for split in splits], np.int64)
+
+
+def have_deletions(splits: Sequence[Split]) -> bool:
+    """True if a file of these has a deletion vector."""
+    return bool(splits.vectors()) if isinstance(splits, ColumnSplits) else any(split.deletions for split in splits)
+
+
+def first_of_packs(costs: Places, most: int, ends: Places) -> Places:
+    """The places where packs of neighbours begin that cost up to ``most`` together; what costs more is alone. ``ends``: the place
+    behind the last neighbour of each."""
+    count = len(costs)
+    before = np.append(0, np.cumsum(costs))
+    # The place at which the pack after one that begins here begins.
+    behind = np.searchsorted(before, before[:-1] + most, "right") - 1
+    behind = np.minimum(np.maximum(behind, np.arange(1, count + 1)), ends)
+    if (behind == np.arange(1, count + 1)).all():
+        return np.arange(count)
+    following, firsts, place = behind.tolist(), [], 0
+    while place < count:
+        firsts.append(place)
+        place = following[place]
+    return np.array(firsts, np.int64)
 
 
 def _weight(section: Section) -> int:
@@ -273,13 +286,3 @@ def pack_sections(sections: Sequence[Section], split_bytes: int) -> Iterator[tup
         weight += cost
     if pending:
         yield tuple(pending)
-
-
-def _deletion_files(index: Sequence[IndexEntry]) -> dict[str, DeletionFile]:
-    deletion_files: dict[str, DeletionFile] = {}
-    for entry in index:
-        if entry.index_type != DELETION_VECTORS:
-            continue
-        for vector in entry.deletion_vectors or ():
-            deletion_files[vector.data_file] = DeletionFile(index_file=entry.file_name, offset=vector.offset, length=vector.length)
-    return deletion_files

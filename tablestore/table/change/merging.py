@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.format.snapshot import Snapshot
+from tablestore.store.scan.scanplan import plan_scan
 from tablestore.store.scan.splitreader import SplitReader
-from tablestore.store.scan.splits import plan_scan
 from tablestore.table.change.changedrows import change_rows
 from tablestore.table.change.mergeplan import KEY_TYPES, TARGET, MergePlan, PlannedClause, plan_merge
 from tablestore.table.change.mergestatement import MergeStatement

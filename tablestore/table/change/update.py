@@ -13,8 +13,9 @@ import pyarrow as pa
 from tablestore.format.snapshot import Snapshot
 from tablestore.log.port import ChangeLog
 from tablestore.store.context import TableContext
+from tablestore.store.scan.scanplan import plan_scan
 from tablestore.store.scan.splitreader import SplitReader
-from tablestore.store.scan.splits import Split, plan_scan
+from tablestore.store.scan.splits import Split
 from tablestore.table.change.assigning import Assignments
 from tablestore.table.change.changedrows import change_rows
 from tablestore.table.write.changetasks import ChangeJob, run_changes

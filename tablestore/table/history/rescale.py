@@ -22,8 +22,8 @@ from tablestore.progress import Progress, no_progress
 from tablestore.store.commit.alterschema import alter_schema
 from tablestore.store.commit.conflict import StalePlan
 from tablestore.store.context import TableContext
+from tablestore.store.scan.scanplan import WantedFiles, plan_scan
 from tablestore.store.scan.splitreader import SplitReader
-from tablestore.store.scan.splits import plan_scan
 from tablestore.table.write.committing import overwriting
 from tablestore.table.write.writer import TableWriter
 from tablestore.types.evolution.schemachanges import SetOption
@@ -97,7 +97,7 @@ def _rewrite(context: TableContext, log: ChangeLog, partition: bytes) -> None:
             raise StalePlan(f"files of the partition changed by snapshot {latest.id if latest else 0}")
         return [replace(entry, kind=EntryKind.DELETE) for entry in live_entries]
 
-    plan = plan_scan(context, snapshot, wanted=lambda entry: entry.partition == partition)
+    plan = plan_scan(context, snapshot, wanted=WantedFiles(in_place=lambda place: place[0] == partition))
     reader = SplitReader.of(context, context.schema.field_names, None)
     effect = overwriting(plan_deletes=plan_deletes, replaces=lambda candidate: candidate == partition, keeps_rows=True)
     with TableWriter(context, log, replaces=True) as writer:

@@ -32,8 +32,8 @@ from tablestore.store.deletionvectors import DeletionVectors
 from tablestore.store.scan.keywindows import WINDOW_KEYS
 from tablestore.store.scan.lookup import SortedKeys, sorted_keys
 from tablestore.store.scan.lookupcache import LookupCache
+from tablestore.store.scan.scanplan import plan_scan
 from tablestore.store.scan.splitreader import SplitReader
-from tablestore.store.scan.splits import plan_scan
 from tablestore.types.arrays import Places, begins, one_chunk, python_values
 from tablestore.types.arrowtypes import to_arrow_type
 from tablestore.types.datatypes import INTEGER_ROOTS, AtomicType, Field, TypeRoot

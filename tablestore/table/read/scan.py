@@ -5,7 +5,7 @@ the snapshot that was fixed when the scan was made. It is an Arrow stream export
 without a conversion.
 """
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 
 from tablestore.errors import InvalidInputError, NotFoundError, UnsupportedError
-from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.snapshot import Snapshot
 from tablestore.htmltext import html_card
 from tablestore.lazy import extra, lazy
@@ -21,8 +20,9 @@ from tablestore.names import did_you_mean, names_of
 from tablestore.options import is_materialized
 from tablestore.store.context import TableContext
 from tablestore.store.scan.filecounts import count_files
+from tablestore.store.scan.scanplan import ScanPlan, WantedFiles, plan_scan
 from tablestore.store.scan.splitreader import SplitReader
-from tablestore.store.scan.splits import ScanPlan, Split, plan_scan
+from tablestore.store.scan.splits import Split, have_deletions, rows_of
 from tablestore.timepoint import TimePoint, utc_text
 from tablestore.types.datatypes import Field
 from tablestore.types.filter.filters import Filter
@@ -193,7 +193,8 @@ class Scan(ArrowSource):
         """
         if self._limit is not None:
             raise UnsupportedError("a scan with a limit has no splits; take so many rows of what comes out of them", kind="limit")
-        return tuple(ScanSplit(self, split) for split in self.plan.splits)
+        splits = self.plan.splits
+        return tuple(ScanSplit(self, splits, place) for place in range(len(splits)))
 
     @property
     def schema(self) -> pa.Schema:
@@ -226,8 +227,8 @@ class Scan(ArrowSource):
         check_filled(self._snapshot, context.schema, context.files.root_uri)
         if self._snapshot is not None and self._predicate is None and self._wanted is None and most is None:
             return self._counted(self._snapshot)
-        if self._knows_counts and not any(s.deletions for s in self.plan.splits):
-            count = sum(file.row_count for file in self.plan.files)
+        if self._knows_counts and not have_deletions(self.plan.splits):
+            count = int(rows_of(self.plan.splits).sum())
             return count if most is None else min(count, most)
         reader = SplitReader.of(context, (), self._predicate)
         with context.reading():
@@ -243,7 +244,7 @@ class Scan(ArrowSource):
                 # Manifests may have come out of a cache.
                 context.still_there()
                 return counts.rows
-            plan = plan_scan(context, snapshot, wanted=lambda entry: (entry.partition, entry.bucket) in counts.to_read)
+            plan = plan_scan(context, snapshot, wanted=WantedFiles(in_place=counts.to_read.__contains__))
             reader = SplitReader.of(context, (), None)
             rows: int = sum(batch.num_rows for split in plan.splits for batch in reader.read(split))
             return counts.rows + rows
@@ -263,15 +264,13 @@ class Scan(ArrowSource):
         return replace(plan, splits=_splits_of(plan.splits, self._limit))
 
     @property
-    def _wanted(self) -> Callable[[ManifestEntry], bool] | None:
+    def _wanted(self) -> WantedFiles | None:
         return None
 
     def explain(self) -> str:
         """The plan of the scan, as text for people."""
         plan = self.plan
-        merged = sum(len(section.files) for split in plan.splits for section in split.sections if section.needs_merge)
-        size = sum(file.file_size for file in plan.files)
-        buckets = {(split.partition, split.bucket) for split in plan.splits}
+        buckets = plan.buckets
         partitions = len({partition for partition, _ in buckets})
         among = f", in {partitions:,} partition{'s' * (partitions != 1)}" if self._context.schema.partition_keys else ""
         lines = [
@@ -281,7 +280,8 @@ class Scan(ArrowSource):
             f"  filter     {'(none)' if self._predicate is None else to_sql(self._predicate)}",
             *([] if self._limit is None else [f"  limit      {self._limit:,} rows"]),
             f"  manifests  {plan.manifests_read} of {plan.manifests_total} read",
-            f"  files      {len(plan.files)} of {plan.files_total} read, {merged} of them merged, {size:,} bytes",
+            f"  files      {plan.file_count} of {plan.files_total} read, {plan.merged_files} of them merged, "
+            f"{plan.size_bytes:,} bytes",
             f"  splits     {len(plan.splits)}",
             f"  buckets    {len(buckets):,}{among}",
         ]
@@ -314,8 +314,18 @@ class ScanSplit(ArrowSource):
     It pickles with its snapshot and its files: another process reads the same rows, or NotFoundError once they have expired.
     """
 
-    def __init__(self, scan: Scan, split: Split) -> None:
-        self._scan, self._split = scan, split
+    __slots__ = ("_place", "_scan", "_splits")
+
+    def __init__(self, scan: Scan, splits: Sequence[Split], place: int) -> None:
+        # A split becomes objects when it is read.
+        self._scan, self._splits, self._place = scan, splits, place
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._scan, (self._split,), 0)
+
+    @property
+    def _split(self) -> Split:
+        return self._splits[self._place]
 
     @property
     def schema(self) -> pa.Schema:
@@ -371,7 +381,7 @@ class ReadOptimizedScan(Scan):
         return cls(scan.context, scan.snapshot, scan.columns, scan.predicate, limit=scan.limit)
 
     @property
-    def _wanted(self) -> Callable[[ManifestEntry], bool] | None:
+    def _wanted(self) -> WantedFiles | None:
         return compacted_files(self.context)
 
 
@@ -385,7 +395,7 @@ def _first(batches: Generator[pa.RecordBatch, None, None], most: int) -> Generat
             most -= min(batch.num_rows, most)
 
 
-def _splits_of(splits: tuple[Split, ...], rows: int) -> tuple[Split, ...]:
+def _splits_of(splits: Sequence[Split], rows: int) -> Sequence[Split]:
     """The first splits that have so many rows; one with deletion vectors counts for none."""
     for place, split in enumerate(splits):
         if rows <= 0:
@@ -401,12 +411,12 @@ def check_limit(limit: object, name: str = "limit") -> int:
     return limit
 
 
-def compacted_files(context: TableContext) -> Callable[[ManifestEntry], bool] | None:
-    """A test for the files that full compactions have left; None where everything is read without merging."""
+def compacted_files(context: TableContext) -> WantedFiles | None:
+    """The files that full compactions have left; None where everything is read without merging."""
     if not context.schema.is_keyed:
         return None
     top = context.changelog_settings.top_level
-    return lambda entry: entry.file.level == top
+    return WantedFiles(at_level=lambda level: level == top)
 
 
 def check_positions(context: TableContext) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tablestore.errors import UnsupportedError
 from tablestore.format.manifest.datafile import DataFileMeta
@@ -213,9 +212,7 @@ def _or_null(count: int | None) -> str:
 
 def _ordered(live: EntryColumns) -> Iterator[ManifestEntry]:
     """The entries by partition, bucket, level and name; some at a time are made objects."""
-    _, places = live.groups("partition", "bucket", "level")
-    by_name = pa.table({"place": places, "name": live.column("file_name")})
-    order = pc.sort_indices(by_name, [("place", "ascending"), ("name", "ascending")]).to_numpy()
+    order = live.by_place()
     for start in range(0, len(order), BATCH_ENTRIES):
         yield from live.take(order[start : start + BATCH_ENTRIES]).entries()
 

@@ -16,7 +16,7 @@ from tablestore.format.manifest.manifestfile import EntryKind
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.store.commit.conflict import StalePlan
 from tablestore.store.context import TableContext
-from tablestore.store.scan.splits import plan_splits
+from tablestore.store.scan.scanplan import plan_splits
 from tablestore.store.snapshots import follows, same_snapshot
 from tablestore.table.upkeep.compaction import compact_level_zero
 from tablestore.types.filter.predicate import Predicate, keep_only

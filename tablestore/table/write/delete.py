@@ -15,8 +15,8 @@ from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.log.port import ChangeLog
 from tablestore.store.context import TableContext
+from tablestore.store.scan.scanplan import plan_scan
 from tablestore.store.scan.splitreader import SplitReader
-from tablestore.store.scan.splits import plan_scan
 from tablestore.table.write.committing import Effect
 from tablestore.table.write.current import check_unchanged, run_until_current, settled
 from tablestore.table.write.deletemarks import MarkingDelete, MatchingRows

@@ -24,8 +24,9 @@ from tablestore.format.manifest.indexmanifest import IndexEntry
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.snapshot import Snapshot
 from tablestore.store.context import TableContext
+from tablestore.store.scan.scanplan import plan_scan
 from tablestore.store.scan.splitreader import SplitReader
-from tablestore.store.scan.splits import Split, plan_scan
+from tablestore.store.scan.splits import Split
 from tablestore.types.filter.predicate import Predicate
 from tablestore.types.sortedsets import union
 

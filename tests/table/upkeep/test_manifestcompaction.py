@@ -14,7 +14,7 @@ from tablestore.format.manifest.sidecar import SIDECAR_PREFIX
 from tablestore.store import manifests as manifests_module
 from tablestore.store.commit import clustering
 from tablestore.store.commit.conflict import StalePlan
-from tablestore.store.scan.splits import plan_scan
+from tablestore.store.scan.scanplan import plan_scan
 from tablestore.table.inspect.check import check_table
 from tablestore.table.table import Table
 from tablestore.table.upkeep import aftercommit, manifestcompaction

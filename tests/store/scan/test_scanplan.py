@@ -22,7 +22,8 @@ from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.manifest.manifestlist import ManifestFile
 from tablestore.format.stats import EMPTY_STATS, ColumnStats, SimpleStats, StatsCollector, encode_stats
 from tablestore.store.scan.entrypruning import EntryPruning
-from tablestore.store.scan.splits import OPEN_COST_BYTES, Split, plan_splits, prune_manifests
+from tablestore.store.scan.scanplan import plan_splits, prune_manifests
+from tablestore.store.scan.splits import OPEN_COST_BYTES, Split
 from tablestore.store.settings import table_settings
 from tablestore.types.arrowtypes import fields_from_arrow
 from tablestore.types.filter.predicate import And, Comparison, IsIn, IsNull, Not, Or, Predicate, StartsWith, evaluate
