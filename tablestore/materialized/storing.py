@@ -52,7 +52,7 @@ def find_materialized(session: Session, written: Path, source: Source = NO_SOURC
 def open_materialized(session: Session, path: ObjectPath) -> StoredTable:
     """The materialized table of a whole name, as it is now. Raises as :func:`find_materialized`."""
     try:
-        table = session.open_table(path) if session.objects.permanent(path) is None else None
+        table = session.open_table(path) if not session.kept.has(path) else None
     except NotFoundError as error:
         if error.kind not in _NOT_THERE and session.exists(path):
             raise
