@@ -48,8 +48,8 @@ def expand_query(session: Session, query: Fragment, source: Source, target: Obje
             name = text[edit.span.start : edit.span.end].rstrip("( ")
             raise UnsupportedError(
                 source.mark(
-                    f"the function {name} is {owner}, and a materialized table outlives what it is now: write its expression into the "
-                    "query, or use a function of the engine",
+                    f"the function {name} is {owner}, and a materialized table outlives what it is now: write its expression into "
+                    "the query, or use a function of the engine",
                     place(edit.span),
                 ),
                 kind="temporary-object",
