@@ -1,5 +1,6 @@
 """Registers functions of Python's in Spark: by value, by column (Arrow), or Spark's own UDFs and UDTFs as they are."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -7,8 +8,9 @@ from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.udtf import UserDefinedTableFunction
 
-from pyspark_tablestore.sparkversion import arrow_udf, lacks
+from pyspark_tablestore.sparkversion import ArrowUDFType, arrow_udf, lacks
 from tablestore.environment.engine import Function
+from tablestore.environment.folding import parts_of
 from tablestore.errors import InvalidInputError
 
 
@@ -30,6 +32,12 @@ def register_function(spark: SparkSession, name: str, function: Function) -> Non
     if function.by_column and arrow_udf is None:
         raise lacks("functions of Arrow columns", "4.1", f"let function {function.name} take and return single values")
     returns = from_arrow_type(function.returns, prefer_timestamp_ntz=True)
+    if function.kind == "aggregate":
+        spark.udf.register(name, _aggregate(function, returns))
+        return
+    if function.kind == "table":
+        spark.udtf.register(name, _table_function(function, returns))
+        return
     make: Any = arrow_udf if function.by_column else sf.udf
 
     def called(*values: Any) -> Any:
@@ -40,6 +48,63 @@ def register_function(spark: SparkSession, name: str, function: Function) -> Non
 
     # A method of an object has no place for what Spark notes on a function, and type hints would choose how Spark calls it.
     spark.udf.register(name, make(lambda *values: called(*values), returnType=returns))
+
+
+def _aggregate(function: Function, returns: Any) -> Any:
+    """Spark's function of groups, which come in batches of Arrow where Spark has that, else whole."""
+    if arrow_udf is None:
+        raise lacks("functions of groups of Arrow columns", "4.1", f"collect_list the values, and give {function.name} a list")
+    call, types, failed = function.call, function.arguments, function.failed
+    in_batches = getattr(ArrowUDFType, "GROUPED_AGG_ITER", None)
+
+    def folded(parts: Any) -> Any:
+        try:
+            return call(parts, types or ())
+        except Exception as error:
+            raise failed(error) from error
+
+    if function.arguments is None:
+        raise InvalidInputError(
+            f"function {function.name} folds the rows of a group: Spark needs the types of its arguments; say arguments=[…], or "
+            "write type hints",
+            kind="function",
+        )
+    targets = list(function.arguments)
+
+    def cast_part(columns: Any) -> list[Any]:
+        return [column.cast(target) for column, target in zip(columns, targets, strict=True)]
+
+    if in_batches is None:
+        return arrow_udf(
+            lambda *columns: folded(parts_of(cast_part(columns), 0, len(columns[0]))),
+            returnType=returns,
+            functionType=ArrowUDFType.GROUPED_AGG,
+        )
+    if len(targets) == 1:
+
+        def of_one(batches: Iterator[Any]) -> Any:
+            return folded(part for column in batches for part in parts_of(cast_part([column]), 0, len(column)))
+
+        return arrow_udf(of_one, returnType=returns, functionType=in_batches)
+
+    def of_several(batches: Iterator[Any]) -> Any:
+        return folded(part for columns in batches for part in parts_of(cast_part(columns), 0, len(columns[0])))
+
+    return arrow_udf(of_several, returnType=returns, functionType=in_batches)
+
+
+def _table_function(function: Function, returns: Any) -> Any:
+    """Spark's function that gives rows."""
+    call, failed = function.call, function.failed
+
+    class Rows:
+        def eval(self, *values: Any) -> Iterator[Any]:
+            try:
+                yield from call(*values)
+            except Exception as error:
+                raise failed(error) from error
+
+    return sf.udtf(Rows, returnType=returns)
 
 
 def _is_table_function(call: object) -> bool:

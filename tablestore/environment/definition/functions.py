@@ -1,7 +1,5 @@
 """Runs CREATE, ALTER, DESCRIBE and DROP of functions: those of catalogs, and temporary ones of the session."""
 
-import re
-
 from tablestore.environment.engine import Function
 from tablestore.environment.result import Result, done, pairs
 from tablestore.environment.session.callables import function_of, named_callable
@@ -11,7 +9,7 @@ from tablestore.environment.session.session import Session, placing
 from tablestore.environment.session.statements import by_engine
 from tablestore.environment.source import Source
 from tablestore.errors import InvalidInputError, NotFoundError, UnsupportedError
-from tablestore.sql.query.functions import FUNCTION_PREFIX
+from tablestore.sql.query.functions import engine_name
 from tablestore.sql.statements.alter import AlterFunction
 from tablestore.sql.statements.definition import CreateFunction, Drop
 from tablestore.sql.statements.session import DescribeFunction, EngineStatement
@@ -111,8 +109,7 @@ def _no_function(name: str) -> NotFoundError:
 
 def add_function(session: Session, key: FunctionKey, function: Function, *, replace: bool = False) -> None:
     """Registers a function, with the engine too. Raises AlreadyExistsError, and what the engine says of it."""
-    word = re.sub(r"\W", "_", key.name, flags=re.ASCII)[:60]
-    called = f"{FUNCTION_PREFIX}{session.functions.new_number()}_{word}".lower()
+    called = engine_name(session.functions.new_number(), key.name, function.kind)
     if session.functions.has(key) and replace and session.engine is not None:
         session.engine.register_function(called, function)
         drop_temporary_function(session, key)

@@ -75,7 +75,12 @@ def show(session: Session, statement: Show, source: Source) -> Result:
                 own = () if statement.system else _own_functions(session, statement, source)
                 return listed("function", matching(sorted({*known, *own}), statement))
             if statement.text is not None:
-                return by_engine(session, EngineStatement(text=statement.text), source)
+                listed_there = by_engine(session, EngineStatement(text=statement.text), source)
+                if statement.system:
+                    return listed_there
+                own = matching(_own_functions(session, statement, source), statement)
+                names = [str(name) for name in listed_there.to_arrow().column(0).to_pylist()]
+                return listed("function", sorted({*(name for name in names if not name.startswith(FUNCTION_PREFIX)), *own}))
             rows = engine.execute("SHOW FUNCTIONS")
             if rows is None:
                 raise UnsupportedError("this engine does not list its functions", kind="unsupported")

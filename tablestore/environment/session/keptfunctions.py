@@ -10,7 +10,6 @@ expression of a function in SQL is one over its parameters, checked as that of a
 """
 
 import json
-import re
 from dataclasses import dataclass, field
 
 from tablestore.catalog.definitions import DefinitionKind
@@ -25,7 +24,7 @@ from tablestore.format.sealed import JsonObject
 from tablestore.names import is_name, split_names
 from tablestore.sql.parse.cursor import Cursor
 from tablestore.sql.parse.datatype import data_type
-from tablestore.sql.query.functions import FUNCTION_PREFIX, SqlFunction
+from tablestore.sql.query.functions import SqlFunction, engine_name
 from tablestore.sql.stored.storedexpression import check_expression
 from tablestore.types.datatypes import DataType
 from tablestore.types.typestring import type_to_sql
@@ -135,9 +134,9 @@ class KeptFunctions:
         check_module(function, allowed)
         name = self._registered.get((path, text))
         if name is None:
-            word = re.sub(r"\W", "_", path.name, flags=re.ASCII)[:60]
-            name = f"{FUNCTION_PREFIX}{self._functions.new_number()}_{word}".lower()
-            engine.register_function(name, function_of(path.quoted, named_callable(function.class_name)))
+            python = function_of(path.quoted, named_callable(function.class_name))
+            name = engine_name(self._functions.new_number(), path.name, python.kind)
+            engine.register_function(name, python)
             self._registered[(path, text)] = name
         return name
 

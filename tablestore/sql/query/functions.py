@@ -20,7 +20,7 @@ from tablestore.types.typestring import quote_identifier
 FUNCTION_PREFIX = "__tablestore_function_"
 _CALL = "_tablestore_call"
 _CALLED = re.compile(r"([\w.`$]+)\s*\(")
-_PREFIX, _COUNTED = re.compile(rf"{FUNCTION_PREFIX}\d+_"), re.compile(r":_\d+\b")
+_PREFIX, _COUNTED = re.compile(rf"{FUNCTION_PREFIX}\d+[at]?_"), re.compile(r":_\d+\b")
 # With a parenthesis behind them they call nothing; as the name of a function they stand between backticks.
 _WORDS = frozenset({
     "ALL", "AND", "ANY", "AS", "BETWEEN", "BY", "CASE", "CAST", "CUBE", "DISTINCT", "ELSE", "EXCEPT", "EXISTS", "EXTRACT",
@@ -124,8 +124,26 @@ def _function_edits(tokens: Tokens, resolve: Callable[[Path], Called | None]) ->
             if isinstance(name, SqlFunction):
                 yield from name.edits(tokens, at, behind)
             elif name is not None:
+                if tokens.dialect is not SqlDialect.SPARK and kind_of_name(name) != "scalar":
+                    raise UnsupportedError(
+                        f"the function {without_prefix(name)} is one of groups, or gives rows, and called in Spark's words alone, "
+                        f"not in those of {tokens.dialect}",
+                        kind="function",
+                    )
                 yield Edit(span=span, text=name)
         at = behind
+
+
+def engine_name(number: int, name: str, kind: str) -> str:
+    """The name by which an engine calls a function of the user's; ``kind``: scalar, aggregate or table, which a name tells."""
+    word = re.sub(r"\W", "_", name, flags=re.ASCII)[:60]
+    return f"{FUNCTION_PREFIX}{number}{'' if kind == 'scalar' else kind[0]}_{word}".lower()
+
+
+def kind_of_name(name: str) -> str | None:
+    """``scalar``, ``aggregate`` or ``table`` for the engine's name of a function of the user's; None for any other name."""
+    match = _PREFIX.match(name.lower())
+    return None if match is None else {"a": "aggregate", "t": "table"}.get(match[0][-2], "scalar")
 
 
 def may_call_others(text: str) -> bool:
