@@ -1,11 +1,11 @@
 """Defines how catalogs keep the definitions of objects that have no files of their own: views, functions, tables with a connector.
 
-    <database>.db/_definitions.d/relations/<name>.json    a view, or a table with a connector: they share their names with tables
-    <database>.db/_definitions.d/functions/<name>.json    a function
+    <database>.db/.definitions/relations/<name>.json    a view, or a table with a connector: they share their names with tables
+    <database>.db/.definitions/functions/<name>.json    a function
 
-No table has a name with a dot, so the directory is none of a table's, and readers of Paimon, which look for schemas, pass it over.
-A definition is text to a catalog: what it means, and whether it may act, is decided by who reads it. Keeping one is one published
-file, so of two creators of a name one wins.
+No table has a name with a dot, so the directory is none of a table's. Paimon in Java looks for schemas, and pypaimon passes over
+names that begin with a dot: neither lists it. A definition is text to a catalog: what it means, and whether it may act, is decided by
+who reads it. Keeping one is one published file, so of two creators of a name one wins.
 """
 
 from enum import StrEnum
@@ -14,7 +14,7 @@ from typing import Protocol, runtime_checkable
 from tablestore.catalog.identifier import Identifier, database_directory
 from tablestore.names import is_name
 
-DIRECTORY = "_definitions.d"
+DIRECTORY = ".definitions"
 SUFFIX = ".json"
 MOST_BYTES = 4_000_000
 """Of one definition; a longer one is not written, nor read."""

@@ -56,9 +56,7 @@ def _object(session: Session, reference: Reference, place: Place) -> object:
     if len(reference.path.parts) > MOST_PARTS:
         return None
     path = session.expand(reference.path, place=place)
-    return session.objects.temporary(path) or (
-        None if session.catalogs.get(path.catalog).table_exists(path.plain.in_catalog) else session.kept.find(path)
-    )
+    return session.objects.temporary(path) or session.kept.find(path)
 
 
 def _has_hints(text: str) -> bool:
