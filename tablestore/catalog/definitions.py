@@ -4,8 +4,8 @@
     <database>.db/.definitions/functions/<name>.json    a function
 
 No table has a name with a dot, so the directory is none of a table's. Paimon in Java looks for schemas, and pypaimon passes over
-names that begin with a dot: neither lists it. A definition is text to a catalog: what it means, and whether it may act, is decided by
-who reads it. Keeping one is one published file, so of two creators of a name one wins.
+names that begin with a dot: neither lists it. A definition is text to a catalog: what it means, and whether it may act, is decided
+by who reads it. Keeping one is one published file, so of two creators of a name one wins.
 """
 
 from enum import StrEnum

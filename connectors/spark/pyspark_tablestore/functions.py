@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_type
@@ -55,7 +56,7 @@ def _aggregate(function: Function, returns: Any) -> Any:
     if arrow_udf is None:
         raise lacks("functions of groups of Arrow columns", "4.1", f"collect_list the values, and give {function.name} a list")
     call, types, failed = function.call, function.arguments, function.failed
-    in_batches = getattr(ArrowUDFType, "GROUPED_AGG_ITER", None)
+    in_batches = hasattr(ArrowUDFType, "GROUPED_AGG_ITER")
 
     def folded(parts: Any) -> Any:
         try:
@@ -74,23 +75,19 @@ def _aggregate(function: Function, returns: Any) -> Any:
     def cast_part(columns: Any) -> list[Any]:
         return [column.cast(target) for column, target in zip(columns, targets, strict=True)]
 
-    if in_batches is None:
-        return arrow_udf(
-            lambda *columns: folded(parts_of(cast_part(columns), 0, len(columns[0]))),
-            returnType=returns,
-            functionType=ArrowUDFType.GROUPED_AGG,
-        )
-    if len(targets) == 1:
+    # Spark reads the hints.
+    def of_group(*columns: pa.Array) -> Any:
+        return folded(parts_of(cast_part(columns), 0, len(columns[0])))
 
-        def of_one(batches: Iterator[Any]) -> Any:
-            return folded(part for column in batches for part in parts_of(cast_part([column]), 0, len(column)))
+    def of_one(batches: Iterator[pa.Array]) -> Any:
+        return folded(part for column in batches for part in parts_of(cast_part([column]), 0, len(column)))
 
-        return arrow_udf(of_one, returnType=returns, functionType=in_batches)
-
-    def of_several(batches: Iterator[Any]) -> Any:
+    def of_several(batches: Iterator[tuple[pa.Array, ...]]) -> Any:
         return folded(part for columns in batches for part in parts_of(cast_part(columns), 0, len(columns[0])))
 
-    return arrow_udf(of_several, returnType=returns, functionType=in_batches)
+    if not in_batches:
+        return arrow_udf(of_group, returnType=returns)
+    return arrow_udf(of_one if len(targets) == 1 else of_several, returnType=returns)
 
 
 def _table_function(function: Function, returns: Any) -> Any:
