@@ -9,7 +9,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.udtf import UserDefinedTableFunction
 
-from pyspark_tablestore.sparkversion import ArrowUDFType, arrow_udf, lacks
+from pyspark_tablestore.sparkversion import arrow_udf, lacks
 from tablestore.environment.engine import Function
 from tablestore.environment.folding import parts_of
 from tablestore.errors import InvalidInputError
@@ -52,42 +52,27 @@ def register_function(spark: SparkSession, name: str, function: Function) -> Non
 
 
 def _aggregate(function: Function, returns: Any) -> Any:
-    """Spark's function of groups, which come in batches of Arrow where Spark has that, else whole."""
+    """Spark's function of groups. It gets the columns of a whole group at once: of those that take them in batches Spark 4.3 runs
+    one in a query."""
     if arrow_udf is None:
         raise lacks("functions of groups of Arrow columns", "4.1", f"collect_list the values, and give {function.name} a list")
-    call, types, failed = function.call, function.arguments, function.failed
-    in_batches = hasattr(ArrowUDFType, "GROUPED_AGG_ITER")
-
-    def folded(parts: Any) -> Any:
-        try:
-            return call(parts, types or ())
-        except Exception as error:
-            raise failed(error) from error
-
     if function.arguments is None:
         raise InvalidInputError(
             f"function {function.name} folds the rows of a group: Spark needs the types of its arguments; say arguments=[…], or "
             "write type hints",
             kind="function",
         )
-    targets = list(function.arguments)
-
-    def cast_part(columns: Any) -> list[Any]:
-        return [column.cast(target) for column, target in zip(columns, targets, strict=True)]
+    call, types, failed = function.call, function.arguments, function.failed
 
     # Spark reads the hints.
     def of_group(*columns: pa.Array) -> Any:
-        return folded(parts_of(cast_part(columns), 0, len(columns[0])))
+        try:
+            typed_columns = [column.cast(arrow_type) for column, arrow_type in zip(columns, types, strict=True)]
+            return call(parts_of(typed_columns, 0, len(columns[0])), types)
+        except Exception as error:
+            raise failed(error) from error
 
-    def of_one(batches: Iterator[pa.Array]) -> Any:
-        return folded(part for column in batches for part in parts_of(cast_part([column]), 0, len(column)))
-
-    def of_several(batches: Iterator[tuple[pa.Array, ...]]) -> Any:
-        return folded(part for columns in batches for part in parts_of(cast_part(columns), 0, len(columns[0])))
-
-    if not in_batches:
-        return arrow_udf(of_group, returnType=returns)
-    return arrow_udf(of_one if len(targets) == 1 else of_several, returnType=returns)
+    return arrow_udf(of_group, returnType=returns)
 
 
 def _table_function(function: Function, returns: Any) -> Any:

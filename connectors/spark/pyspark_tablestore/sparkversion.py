@@ -31,7 +31,6 @@ has_time = hasattr(types, "TimeType")
 TimeType: Any = types.TimeType if has_time else _NoTime
 arrow_udf: Any = getattr(functions, "arrow_udf", None)
 """Makes a function of Arrow columns; None where Spark has no such functions."""
-ArrowUDFType: Any = getattr(functions, "ArrowUDFType", None)
 streams_arrow = hasattr(datasource, "DataSourceStreamArrowWriter")
 StreamArrowWriter: Any = getattr(datasource, "DataSourceStreamArrowWriter", datasource.DataSourceStreamWriter)
 keeps_readers = hasattr(datasource.DataSourceReader, "pushFilters")

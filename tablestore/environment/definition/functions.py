@@ -87,8 +87,8 @@ def describe_function(session: Session, statement: DescribeFunction, source: Sou
     rows = [("name", str(path)), ("kind", "function of a catalog"), ("language", function.language.upper())]
     if function.class_name is not None:
         return pairs([*rows, ("class", function.class_name)])
-    taken = ", ".join(f"{quote_identifier(name)} {of}" for name, of in function.parameters)
-    details = [("parameters", taken), ("returns", function.returns), ("body", function.body), ("comment", function.comment)]
+    signature = ", ".join(f"{quote_identifier(name)} {of}" for name, of in function.parameters)
+    details = [("parameters", signature), ("returns", function.returns), ("body", function.body), ("comment", function.comment)]
     return pairs([*rows, *details])
 
 

@@ -79,8 +79,8 @@ def show(session: Session, statement: Show, source: Source) -> Result:
                 if statement.system:
                     return listed_there
                 own = matching(_own_functions(session, statement, source), statement)
-                names = [str(name) for name in listed_there.to_arrow().column(0).to_pylist()]
-                return listed("function", sorted({*(name for name in names if not name.startswith(FUNCTION_PREFIX)), *own}))
+                of_engine = [str(name) for name in listed_there.to_arrow().column(0).to_pylist()]
+                return listed("function", sorted({*(name for name in of_engine if not name.startswith(FUNCTION_PREFIX)), *own}))
             rows = engine.execute("SHOW FUNCTIONS")
             if rows is None:
                 raise UnsupportedError("this engine does not list its functions", kind="unsupported")

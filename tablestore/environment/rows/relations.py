@@ -121,7 +121,7 @@ class Relations:
         return bind_dialect(text, query.dialect, self.resolve, self.parameters, self._functions(), is_closed=is_closed)
 
     def _functions(self) -> Callable[[Path], Called | None] | None:
-        """What the engine calls in the places of functions; None where it finds all of them itself."""
+        """The names or texts to put in the places of functions; None where the engine finds all of them itself."""
         session = self.session
         overrides = bool(session.functions.called()) and not self.permanent
         if not overrides and not session.memo(may_call_others, self.text):

@@ -170,7 +170,7 @@ class Session:
         return self.functions.find(written, place or self.place, engine.has_function)
 
     def function(self, written: Path, place: Place | None = None, *, permanent: bool = False) -> Called | None:
-        """What the engine calls in the place of a function; None for what it finds itself.
+        """The name or text to put in the place of a function; None for one that the engine finds itself.
 
         A temporary system function, a function of the engine's, a temporary one of a catalog, a function of a catalog: in this
         order. ``permanent``: temporary ones do not count.
