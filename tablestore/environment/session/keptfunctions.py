@@ -25,7 +25,6 @@ from tablestore.names import is_name, split_names
 from tablestore.sql.parse.cursor import Cursor
 from tablestore.sql.parse.datatype import data_type
 from tablestore.sql.query.functions import SqlFunction, engine_name
-from tablestore.sql.stored.storedexpression import check_expression
 from tablestore.types.datatypes import DataType
 from tablestore.types.typestring import type_to_sql
 
@@ -62,6 +61,8 @@ class KeptFunction:
 
     def sql_function(self) -> SqlFunction:
         """The form of a function in SQL that is written into queries. Raises InvalidInputError for what no reader computes."""
+        from tablestore.sql.stored.storedexpression import check_expression  # it loads sqlglot
+
         assert self.body is not None and self.returns is not None, "it is one in SQL"
         names = tuple(name for name, _ in self.parameters)
         try:

@@ -27,7 +27,6 @@ from tablestore.names import is_name
 from tablestore.options import KEY_CONSTRAINT, SCHEMA_PREFIX
 from tablestore.redaction import shown_option
 from tablestore.sql.sqldialect import SqlDialect
-from tablestore.sql.stored.storedexpression import check_expression
 from tablestore.types.arrowtypes import fields_from_arrow, to_arrow_schema
 from tablestore.types.typestring import field_to_json, parse_field
 
@@ -154,6 +153,10 @@ def check_keepable(table: ConnectorTable) -> None:
 def check_computed(table: ConnectorTable) -> None:
     """Raises InvalidInputError for a computed column that is no expression over the columns of its table."""
     unstored = table.unstored or Unstored()
+    if not unstored.computed:
+        return
+    from tablestore.sql.stored.storedexpression import check_expression  # it loads sqlglot
+
     names = [*(table.schema.names if table.schema is not None else ()), *(one.name for one in unstored.columns if one.metadata)]
     for column in unstored.computed:
         try:
