@@ -230,6 +230,8 @@ class Session:
                 raise made_by_query(self.expand(written, place=place), what, source, written.span)
             return target
         kind, way_out = _KINDS[type(target)]
+        if isinstance(target, View) and not target.temporary:
+            kind = "a view"
         path = self.expand(written, place=place)
         raise InvalidInputError(
             source.mark(f"{path} is {kind}: {what} is for managed tables only; {way_out}", written.span), kind="not-managed"
@@ -318,7 +320,7 @@ _KINDS: dict[type, tuple[str, str]] = {
     SystemTable: ("a system table", "it can only be read"),
     ConnectorTable: ("a table with a connector of its own", "change it where it is kept"),
     InformationView: ("a table of information_schema, which describes a catalog", "it can only be read"),
-    **dict.fromkeys(VIEWS, ("a view", "drop it, or change the tables that it reads")),
+    **dict.fromkeys(VIEWS, ("a temporary view", "drop it, or change the tables that it reads")),
     type(None): ("a table of the query engine itself", "change it with the engine's own statements"),
 }
 
