@@ -355,6 +355,14 @@ class TableEnvironment(DeprecatedNames):
             return permanent
         return tuple(sorted({*permanent, *self.list_temporary_tables(), *self.list_temporary_views()}))
 
+    def list_functions(self) -> tuple[str, ...]:
+        """The functions that a query may call by one name here: the engine's, those of the current database, and temporary ones."""
+        return self._listed("SHOW ALL FUNCTIONS")
+
+    def list_views(self) -> tuple[str, ...]:
+        """The views that a query may read by one name here: those of the current database, and temporary ones."""
+        return self._listed("SHOW VIEWS")
+
     # -- settings, end
 
     def get_config(self) -> Configuration:
@@ -374,7 +382,7 @@ class TableEnvironment(DeprecatedNames):
         """
         self._session.jobs.wait()
         if (engine := self._session.engine) is not None:
-            for name in self._session.functions.called():
+            for name in (*self._session.functions.called(), *self._session.kept_functions.registered()):
                 # A session that its owner has closed took them along.
                 with suppress(TablestoreError):
                     engine.drop_function(name)

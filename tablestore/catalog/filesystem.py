@@ -13,10 +13,19 @@ from contextlib import suppress
 from dataclasses import replace
 
 from tablestore.catalog import refusals
+from tablestore.catalog.definitions import MOST_BYTES, DefinitionKind, defined_name, definition_path, definitions_directory
 from tablestore.catalog.identifier import DATABASE_SUFFIX, Identifier, database_directory
 from tablestore.catalog.tabledirectory import others_files
 from tablestore.catalog.tablepublish import TablePublish, claim_path, has_claim
-from tablestore.errors import AlreadyExistsError, CommitOutcomeUnknown, NotFoundError, StorageError, UnsupportedError
+from tablestore.errors import (
+    AlreadyExistsError,
+    CommitOutcomeUnknown,
+    FormatError,
+    InvalidInputError,
+    NotFoundError,
+    StorageError,
+    UnsupportedError,
+)
 from tablestore.format.paths import SCHEMA_DIR, SNAPSHOT_DIR, parse_schema_id, schema_path
 from tablestore.format.schemafile import encode_schema
 from tablestore.ids import Ids
@@ -86,6 +95,8 @@ class FileSystemCatalog:
         tables = self.list_tables(name)
         if tables and not cascade:
             raise refusals.database_not_empty(name, tables)
+        if not cascade and (defined := [defined for kind in DefinitionKind for defined in self.list_definitions(name, kind)]):
+            raise refusals.definitions_in_database(name, defined)
         for table in tables:
             self._remove(f"{database_directory(name)}/{table}")
         with suppress(NotFoundError):  # another one has dropped it meanwhile
@@ -111,6 +122,7 @@ class FileSystemCatalog:
         data = encode_schema(replace(schema, options=options))
         created = not self.has_table(identifier)
         if created:
+            self._refuse_defined(identifier)
             self._refuse_half_removed(identifier)
             if not ignore_if_exists:
                 self._refuse_others_files(identifier)
@@ -174,6 +186,7 @@ class FileSystemCatalog:
         self._check_database(identifier)
         if self.has_table(identifier):
             raise refusals.table_exists(identifier, self._files.root_uri)
+        self._refuse_defined(identifier)
         self._refuse_half_removed(identifier)
         self._refuse_others_files(identifier)
 
@@ -218,6 +231,7 @@ class FileSystemCatalog:
             raise refusals.name_taken(new)
         if not isinstance(self._files, RenamesDirectories):
             raise refusals.cannot_rename(identifier, new, self._files.root_uri)
+        self._refuse_defined(new)
         self._refuse_half_removed(new)
         self._files.rename_directory(identifier.directory, new.directory)
 
@@ -225,6 +239,56 @@ class FileSystemCatalog:
         if not self.has_table(identifier):
             raise self._no_table(identifier)
         return self._files.at(identifier.directory)
+
+    # ---- definitions
+
+    def list_definitions(self, database: str, kind: DefinitionKind) -> tuple[str, ...]:
+        names = map(defined_name, self._files.names(definitions_directory(database, kind)))
+        return tuple(sorted(name for name in names if name is not None))
+
+    def find_definition(self, identifier: Identifier, kind: DefinitionKind) -> str | None:
+        path = definition_path(identifier, kind)
+        try:
+            return self._files.read(path, max_bytes=MOST_BYTES).decode()
+        except NotFoundError:
+            return None
+        except UnicodeDecodeError as error:
+            raise FormatError(
+                f"{self._files.root_uri}/{path}: expected a definition in UTF-8 ({error.reason} at byte {error.start}); restore "
+                "the file, or remove it",
+                kind="definition",
+            ) from error
+
+    def keep_definition(self, identifier: Identifier, kind: DefinitionKind, text: str, *, replace: bool = False) -> None:
+        self._check_database(identifier)
+        path, data = definition_path(identifier, kind), text.encode()
+        if len(data) > MOST_BYTES:
+            raise InvalidInputError(
+                f"the definition of {identifier} has {len(data):,} bytes, and may have {MOST_BYTES:,}; make it shorter",
+                kind="limit",
+            )
+        self._refuse_table(identifier, kind)
+        if replace:
+            self._files.overwrite(path, data)
+        elif not self._files.publish_if_absent(path, data) and not self._holds(path, data):
+            raise refusals.defined(identifier, self._files.root_uri)
+        try:
+            self._refuse_table(identifier, kind)
+        except AlreadyExistsError:
+            # A table was created meanwhile: this gives way.
+            self._files.delete(path)
+            raise
+
+    def drop_definition(self, identifier: Identifier, kind: DefinitionKind) -> bool:
+        return self._files.delete(definition_path(identifier, kind))
+
+    def _refuse_table(self, identifier: Identifier, kind: DefinitionKind) -> None:
+        if kind is DefinitionKind.RELATION and self.has_table(identifier):
+            raise refusals.name_taken(identifier)
+
+    def _refuse_defined(self, identifier: Identifier) -> None:
+        if self._files.exists(definition_path(identifier, DefinitionKind.RELATION)):
+            raise refusals.defined(identifier, self._files.root_uri)
 
     # ---- helpers
 

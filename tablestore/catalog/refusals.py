@@ -57,6 +57,24 @@ def name_taken(new: Identifier) -> AlreadyExistsError:
     return AlreadyExistsError(f"table {new} exists; drop it first or choose another name", kind="table-exists")
 
 
+def defined(identifier: Identifier, warehouse: str) -> AlreadyExistsError:
+    """A view, a function or a table with a connector has the name."""
+    return AlreadyExistsError(
+        f"{identifier} is defined in {warehouse} already, as a view, a function or a table with a connector; drop it first, or "
+        "choose another name",
+        kind="definition-exists",
+    )
+
+
+def definitions_in_database(name: str, defined: Sequence[str]) -> InvalidInputError:
+    """A database in which views, functions or tables with a connector are defined is dropped only with them."""
+    return InvalidInputError(
+        f"database {name!r} holds {len(defined)} view(s), function(s) or table(s) with a connector, for example {defined[0]!r}; "
+        "drop them first or pass cascade=True (--cascade, in SQL CASCADE)",
+        kind="database-not-empty",
+    )
+
+
 def no_table(identifier: Identifier, where: str, known: Sequence[str]) -> NotFoundError:
     """There is no table of this name; ``known`` are those of its database."""
     return NotFoundError(

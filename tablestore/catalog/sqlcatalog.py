@@ -4,6 +4,7 @@
     paimon_database_properties     catalog_key, database_name, property_key, property_value   a row (exists, true) a database
     paimon_table_properties        copies of options that Paimon keeps; never read, removed and renamed with their table
 
+The definitions of views, functions and tables with a connector lie beside the files.
 The files lie where :class:`~tablestore.catalog.filesystem.FileSystemCatalog` puts them, and it does all that is done to them. The
 row is the lock of a name: who creates, removes or renames a table has its row locked by a transaction meanwhile, which the database
 frees when its holder dies. A table exists if it has a row *and* a schema:
@@ -23,6 +24,7 @@ from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 from tablestore.catalog import refusals
+from tablestore.catalog.definitions import DefinitionKind
 from tablestore.catalog.filesystem import FileSystemCatalog
 from tablestore.catalog.identifier import Identifier
 from tablestore.catalog.settings import URI, CatalogSettings
@@ -150,6 +152,9 @@ class SqlCatalog:
             tables := tuple(identifier.table for identifier in identifiers if self._directories.has_table(identifier))
         ):
             raise refusals.database_not_empty(name, tables)
+        defined = [defined for kind in DefinitionKind for defined in self.list_definitions(name, kind)]
+        if defined and not cascade:
+            raise refusals.definitions_in_database(name, defined)
         for identifier in identifiers:
             self.drop_table(identifier, ignore_if_not_exists=True)
         with self._transaction() as connection:
@@ -159,7 +164,7 @@ class SqlCatalog:
             if self._directories.has_database(name):
                 if tables := self._directories.list_tables(name):
                     raise InvalidInputError(self._unnamed(Identifier(name, tables[0])), kind="database-not-empty")
-                self._directories.drop_database(name)
+                self._directories.drop_database(name, cascade=cascade)
             connection.execute(sa.delete(DATABASE_PROPERTIES).where(*self._of(DATABASE_PROPERTIES, name)))
 
     # ---- tables
@@ -195,6 +200,23 @@ class SqlCatalog:
         with self._directories.publishing(identifier, directory, is_wanted) as publish:
             publish.bring()  # copies can take long: the row is locked afterwards
             self._with_row(identifier, lambda: self._directories.reveal(identifier, publish), take_over=False)
+
+    # ---- definitions
+
+    def list_definitions(self, database: str, kind: DefinitionKind) -> tuple[str, ...]:
+        return self._directories.list_definitions(database, kind)
+
+    def find_definition(self, identifier: Identifier, kind: DefinitionKind) -> str | None:
+        return self._directories.find_definition(identifier, kind)
+
+    def keep_definition(self, identifier: Identifier, kind: DefinitionKind, text: str, *, replace: bool = False) -> None:
+        if not self.has_database(identifier.database):
+            raise refusals.no_database(identifier.database, self._where, self.list_databases())
+        self._prepare_database(identifier)
+        self._directories.keep_definition(identifier, kind, text, replace=replace)
+
+    def drop_definition(self, identifier: Identifier, kind: DefinitionKind) -> bool:
+        return self._directories.drop_definition(identifier, kind)
 
     def _with_row(self, identifier: Identifier, make: Callable[[], T], *, take_over: bool) -> T:
         """Calls ``make``, which makes the table of a name, while the name's row is locked."""

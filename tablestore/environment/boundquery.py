@@ -15,7 +15,7 @@ from tablestore.environment.engine import (
 )
 from tablestore.memo import Memo
 from tablestore.sql.query.edits import prefix_edits, relation_edits
-from tablestore.sql.query.functions import function_edits
+from tablestore.sql.query.functions import Called, function_edits
 from tablestore.sql.query.parameters import Parameters, bind_parameters
 from tablestore.sql.query.plan import QueryPlan, QueryView, Replacement, plan_query
 from tablestore.sql.query.tablereferences import Reference, references_in
@@ -30,7 +30,7 @@ def bind(
     text: str,
     resolve: Callable[[Reference], Relation | None],
     parameters: Parameters = (),
-    functions: Callable[[Path], str | None] | None = None,
+    functions: Callable[[Path], Called | None] | None = None,
     memo: Memo | None = None,
 ) -> BoundQuery:
     """Binds a query. ``resolve`` gives what a table reference reads, None if the engine knows the name itself; so ``functions``.
@@ -63,7 +63,7 @@ def bind_dialect(
     dialect: SqlDialect,
     resolve: Callable[[Reference], Relation | None],
     parameters: Parameters = (),
-    functions: Callable[[Path], str | None] | None = None,
+    functions: Callable[[Path], Called | None] | None = None,
     *,
     is_closed: bool = False,
 ) -> BoundQuery:

@@ -13,7 +13,7 @@ kind ``engine`` for what it cannot do, with the name of an engine that can.
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from traceback import extract_tb
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -197,11 +197,16 @@ class BoundQuery:
         return apply_edits(self.text, self.edits, name, plain)
 
 
+FunctionKind = Literal["scalar", "aggregate", "table"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Function:
     """A function of Python's, or of the engine's own kind. ``name`` is the user's, for errors.
 
-    Types are None where they are not known. ``by_column``: it takes and gives Arrow arrays, and not a value at a time.
+    Types are None where they are not known. ``by_column``: it takes and gives Arrow arrays, and not a value at a time. ``kind``: of
+    each row (``call`` is the function), of a group (``call`` is a :class:`~tablestore.environment.folding.Folded`), or giving rows
+    (``call`` is a generator, and ``returns`` a struct of their columns).
     """
 
     name: str
@@ -209,6 +214,7 @@ class Function:
     arguments: tuple[pa.DataType, ...] | None = None
     returns: pa.DataType | None = None
     by_column: bool = False
+    kind: FunctionKind = "scalar"
 
     def failed(self, error: Exception) -> InvalidInputError:
         """The error of a query in which the function raised one: with the line, since the trace ends at the engine."""

@@ -169,10 +169,10 @@ def _table_of(session: Session, statement: CreateMaterializedTable, source: Sour
         check_whole(path)
         for key in statement.options:
             check_own_options({key: statement.options[key]}, source)
-        if session.objects.permanent(path) is None and not _exists(session, path):
+        if not session.kept.has(path) and not _exists(session, path):
             return path, None
         try:
-            table = None if session.objects.permanent(path) is not None else session.open_table(path)
+            table = None if session.kept.has(path) else session.open_table(path)
         except NotFoundError:
             if _exists(session, path):
                 raise

@@ -3,14 +3,14 @@
     SELECT id FROM orders            SELECT id FROM `lake`.`shop`.`orders`
 
 The table outlives the session, so only what outlives it too may be read: permanent tables of catalogs. Temporary objects, tables
-with a connector (which the session keeps) and what the query engine itself has are refused, each with the way out. A table does
+with a connector, views and what the query engine itself has are refused, each with the way out. A table does
 not read itself, nor one that is made from it.
 """
 
 from dataclasses import dataclass
 
 from tablestore.environment.objectpath import MOST_PARTS, ObjectPath, expand
-from tablestore.environment.session.objects import InformationView, TemporaryTable, kind_of
+from tablestore.environment.session.objects import ConnectorTable, InformationView, TemporaryTable, View, kind_of
 from tablestore.environment.session.session import Session, placing
 from tablestore.environment.source import Source
 from tablestore.errors import InvalidInputError, TablestoreError, UnsupportedError
@@ -43,16 +43,17 @@ def expand_query(session: Session, query: Fragment, source: Source, target: Obje
         return Span(span.start + start, span.end + start) if query.span != NOWHERE else NOWHERE
 
     tokens = Tokens(text, query.dialect)
-    for edit in function_edits(tokens, session.function):
-        name = text[edit.span.start : edit.span.end]
-        raise UnsupportedError(
-            source.mark(
-                f"the function {name} is a temporary one of this session, and a materialized table outlives it: write its "
-                "expression into the query, or use a function of the engine",
-                place(edit.span),
-            ),
-            kind="temporary-object",
-        )
+    for resolve, owner in ((session.temporary_function, "a temporary one of this session"), (session.function, "one of a catalog")):
+        for edit in function_edits(tokens, resolve):
+            name = text[edit.span.start : edit.span.end].rstrip("( ")
+            raise UnsupportedError(
+                source.mark(
+                    f"the function {name} is {owner}, and a materialized table outlives what it is now: write its expression into "
+                    "the query, or use a function of the engine",
+                    place(edit.span),
+                ),
+                kind="temporary-object",
+            )
     edits, sources = [], []
     for reference in references_in(tokens):
         path = _source(session, reference, source, place(reference.span))
@@ -131,17 +132,17 @@ def _source(session: Session, reference: Reference, source: Source, place: Span)
             ),
             kind="temporary-object",
         )
-    if session.objects.permanent(path) is not None:
-        raise UnsupportedError(
-            source.mark(
-                f"{path} is a table with a connector, which only this session knows: INSERT its rows into a managed table, and "
-                "read that",
-                place,
-            ),
-            kind="materialized-source",
-        )
     with placing(source, place):
         relation = session.find(reference.path)
+    if isinstance(relation, ConnectorTable | View):
+        what, way_out = (
+            ("a view", "write its query into the query")
+            if isinstance(relation, View)
+            else ("a table with a connector", "INSERT its rows into a managed table, and read that")
+        )
+        raise UnsupportedError(
+            source.mark(f"{path} is {what}, whose changes nobody knows: {way_out}", place), kind="materialized-source"
+        )
     if relation is None:
         raise UnsupportedError(
             source.mark(

@@ -26,6 +26,7 @@ from tablestore.materialized.materializedtable import (
 from tablestore.options import TYPE, is_materialized
 from tablestore.sql.source import Path
 from tablestore.store.commit.alterschema import check_alteration
+from tablestore.table.system.systemtable import SystemTable
 from tablestore.table.table import Table
 from tablestore.types.evolution import schemachanges as to
 
@@ -51,20 +52,26 @@ def find_materialized(session: Session, written: Path, source: Source = NO_SOURC
 
 def open_materialized(session: Session, path: ObjectPath) -> StoredTable:
     """The materialized table of a whole name, as it is now. Raises as :func:`find_materialized`."""
+    table: Table | SystemTable | None = None
     try:
-        table = session.open_table(path) if session.objects.permanent(path) is None else None
+        table = session.open_table(path)
     except NotFoundError as error:
         if error.kind not in _NOT_THERE and session.exists(path):
             raise
-        way_out = session.creation_of(path) or "SHOW MATERIALIZED TABLES lists those that do; CREATE MATERIALIZED TABLE makes one"
-        kind = error.kind if error.kind in _NOT_THERE else "no-such-table"
-        raise NotFoundError(f"Materialized table with identifier {path} does not exist. {way_out}", kind=kind) from error
+        if not session.kept.has(path):
+            raise _no_materialized(session, path, error) from error
     if not isinstance(table, Table) or path.suffix or not is_materialized(table.options()):
         raise InvalidInputError(
             f"Table {path} is not a materialized table, does not support materialized table related operation.",
             kind="not-materialized",
         )
     return read_stored(path, table)
+
+
+def _no_materialized(session: Session, path: ObjectPath, error: NotFoundError) -> NotFoundError:
+    way_out = session.creation_of(path) or "SHOW MATERIALIZED TABLES lists those that do; CREATE MATERIALIZED TABLE makes one"
+    kind = error.kind if error.kind in _NOT_THERE else "no-such-table"
+    return NotFoundError(f"Materialized table with identifier {path} does not exist. {way_out}", kind=kind)
 
 
 @contextmanager

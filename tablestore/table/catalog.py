@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from tablestore.catalog.definitions import DefinitionKind, KeepsDefinitions
 from tablestore.catalog.identifier import Identifier, parse_identifier
 from tablestore.catalog.metacatalog import MetaCatalog
 from tablestore.catalog.refusals import materialized_stays
 from tablestore.catalog.settings import CatalogSettings
 from tablestore.clock import Clock
-from tablestore.errors import InvalidInputError, NotFoundError, TablestoreError
+from tablestore.errors import InvalidInputError, NotFoundError, TablestoreError, UnsupportedError
 from tablestore.ids import Ids
 from tablestore.log.opening import ChangeLogs
 from tablestore.names import Names, check_flag
@@ -60,6 +61,11 @@ class Catalog:
     def properties(self) -> Mapping[str, str]:
         """The properties it was opened with, to be shown: passwords, and what may hold a secret, are ``***``."""
         return self._settings.shown()
+
+    @property
+    def location(self) -> str:
+        """The address of its warehouse, without credentials."""
+        return self._meta.files.root_uri
 
     @property
     def storage_options(self) -> Mapping[str, Any]:
@@ -353,6 +359,34 @@ class Catalog:
         self._meta.rename_table(old, new, ignore_if_not_exists=ignore_if_not_exists)
         if before is not None:
             self._logs.moved(before.files.root_uri, self._tools.open(new).context)
+
+    # -- definitions of what has no files of its own
+
+    def list_definitions(self, database: str, kind: DefinitionKind) -> tuple[str, ...]:
+        """Names of the views and tables with a connector (``RELATION``), or functions, of a database, ascending."""
+        return self._meta.list_definitions(database, kind) if isinstance(self._meta, KeepsDefinitions) else ()
+
+    def find_definition(self, name: str, kind: DefinitionKind) -> str | None:
+        """The text of the definition ``database.name``; None if there is none."""
+        return self._meta.find_definition(parse_identifier(name), kind) if isinstance(self._meta, KeepsDefinitions) else None
+
+    def keep_definition(self, name: str, kind: DefinitionKind, text: str, *, replace: bool = False) -> None:
+        """Keep a definition, ``replace``: also in the place of another one. Raises AlreadyExistsError, NotFoundError,
+        UnsupportedError of kind ``no-definitions`` where the catalog keeps none."""
+        self._keeping(name).keep_definition(parse_identifier(name), kind, text, replace=replace)
+
+    def drop_definition(self, name: str, kind: DefinitionKind) -> bool:
+        """Remove a definition; False if there is none. Raises UnsupportedError as :meth:`keep_definition`."""
+        return self._keeping(name).drop_definition(parse_identifier(name), kind)
+
+    def _keeping(self, name: str) -> KeepsDefinitions:
+        if isinstance(self._meta, KeepsDefinitions):
+            return self._meta
+        raise UnsupportedError(
+            f"{name}: its catalog keeps tables with files of their own alone; CREATE TEMPORARY makes an object of this session, "
+            "and a catalog of metastore = filesystem or jdbc keeps a permanent one",
+            kind="no-definitions",
+        )
 
     def close(self) -> None:
         """Give up open connections to change logs, of this catalog and its tables; the next write opens them again."""

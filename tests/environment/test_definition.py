@@ -80,11 +80,11 @@ def test_like_takes_what_is_asked_for(env: ts.TableEnvironment) -> None:
         env.execute_sql("CREATE TABLE x WITH ('bucket' = '3') LIKE orders (INCLUDING OPTIONS)")
 
 
-def test_a_connector_table_is_kept_by_the_session_and_makes_no_file(env: ts.TableEnvironment, rows_of: Rows) -> None:
+def test_a_connector_table_is_kept_by_its_catalog_and_makes_no_table(env: ts.TableEnvironment, rows_of: Rows) -> None:
     env.execute_sql("CREATE TABLE k (id INT) WITH ('connector' = 'kafka', 'topic' = 't')")
     env.execute_sql("CREATE TABLE p (id INT) USING parquet OPTIONS (path '/data')")
     assert env.list_tables() == ("k", "p")
-    assert env.catalog().list_databases() == ()
+    assert env.catalog().list_tables("default") == ()
     env.execute_sql("ALTER TABLE k SET ('topic' = 'u')")
     assert rows_of(env.execute_sql("SHOW TBLPROPERTIES k")) == [("topic", "u")]
     with pytest.raises(ts.InvalidInputError, match="TRUNCATE TABLE is for managed tables only"):

@@ -1,6 +1,6 @@
 """Temporary functions: which one a name means, and calling them in DuckDB; as FLIP-64 has them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import date
 from typing import Any
 
@@ -198,20 +198,106 @@ def test_register_function_works_and_warns(duck: ts.TableEnvironment) -> None:
     assert one(duck, "SELECT f(2)") == 4
 
 
-def test_functions_that_give_rows_or_accumulate_are_refused_by_name(duck: ts.TableEnvironment) -> None:
-    class Split:
-        def eval(self, text: str) -> Any:
-            yield from text.split(",")
+class Mean:
+    """An aggregate function of values; ``merge`` shows that the parts of a group are put together."""
 
-    class Sum:
-        def create_accumulator(self) -> int:
-            return 0
+    def create(self) -> list[float]:
+        return [0.0, 0]
 
-        def accumulate(self, sum: int, value: int) -> int:
-            return sum + value
+    def accumulate(self, state: list[float], value: float | None, weight: int) -> None:
+        if value is not None:
+            state[0] += value * weight
+            state[1] += weight
 
-    with pytest.raises(ts.UnsupportedError, match=r"function split: DuckDB has no functions of Python's that give rows .* spark"):
-        duck.create_temporary_function("split", Split, returns="STRING")
-    with pytest.raises(ts.UnsupportedError, match="function plus: Sum is an aggregate function"):
-        duck.create_temporary_function("plus", Sum)
-    assert duck.list_temporary_functions() == ()
+    def merge(self, state: list[float], other: list[float]) -> list[float]:
+        return [state[0] + other[0], state[1] + other[1]]
+
+    def value(self, state: list[float]) -> float | None:
+        return state[0] / state[1] if state[1] else None
+
+
+class Longest:
+    """An aggregate function of the columns of parts of a group."""
+
+    def create(self) -> int:
+        return 0
+
+    def accumulate(self, state: int, texts: pa.Array) -> int:
+        assert len(texts) <= 65_536
+        return max(state, pc.max(pc.utf8_length(texts)).as_py() or 0)
+
+    def value(self, state: int) -> int:
+        return state
+
+
+def spread(values: pa.Array) -> float | None:
+    return None if values.null_count == len(values) else pc.max(values).as_py() - pc.min(values).as_py()
+
+
+class Split:
+    def eval(self, text: str | None, times: int) -> Iterator[tuple[str, int]]:
+        for number in range(times):
+            for piece in [] if text is None else text.split(","):
+                yield piece, number
+
+
+def test_aggregate_functions_fold_groups(duck: ts.TableEnvironment, rows_of: Rows) -> None:
+    duck.create_temporary_function("mean", Mean)
+    duck.create_temporary_function("default.longest", Longest, arguments=["STRING"])
+    duck.create_temporary_function("spread", spread, arguments=["DOUBLE"])
+    rows = pa.table({"k": ["a", "a", "b"], "v": [1.0, 4.0, None], "w": [1, 2, 3], "s": ["x", "yyy", None]})
+    duck.create_temporary_view("t", rows)
+    query = "SELECT k, mean(v, w) AS m, longest(s) AS l, spread(v) AS s FROM t GROUP BY k HAVING longest(s) >= 0 ORDER BY m DESC"
+    assert rows_of(duck.execute_sql(query)) == [("a", 3.0, 3, 3.0), ("b", None, 0, None)]
+    assert rows_of(duck.execute_sql("SELECT mean(v, w) AS m, longest(s) AS l, spread(v) AS s FROM t WHERE k = 'c'")) == [
+        (None, 0, None)
+    ]
+    assert rows_of(duck.execute_sql("SELECT spread(v) FILTER (WHERE v > 1) AS s, longest(DISTINCT s) AS l FROM t")) == [(0.0, 3)]
+    windowed = "SELECT 1 + spread(v) OVER (PARTITION BY k) AS s FROM t WHERE v IS NOT NULL"
+    assert rows_of(duck.execute_sql(windowed)) == [(4.0,), (4.0,)]
+    duck.create_temporary_view("many", pa.table({"v": pa.array([1.0, 3.0] * 100_000), "s": ["ab"] * 200_000}))
+    assert rows_of(duck.execute_sql("SELECT mean(v, 1) AS m, longest(s) AS l FROM many")) == [(2.0, 2)], "in parts"
+
+
+def test_table_functions_give_rows(duck: ts.TableEnvironment, rows_of: Rows) -> None:
+    duck.create_temporary_function("split", Split, returns="ROW<piece STRING, number INT>")
+    query = "SELECT piece, number FROM split('a,b', 2) ORDER BY number, piece"
+    assert rows_of(duck.execute_sql(query)) == [("a", 0), ("b", 0), ("a", 1), ("b", 1)]
+    duck.create_temporary_view("t", pa.table({"id": [1, 2, 3], "s": ["a,b", None, "c"]}))
+    joined = "SELECT id, p.piece FROM t, LATERAL split(t.s, 1) AS p ORDER BY id, p.piece"
+    assert rows_of(duck.execute_sql(joined)) == [(1, "a"), (1, "b"), (3, "c")]
+    named = "SELECT count(x) AS n FROM split('a,b', 3) AS p (x, y) WHERE y > 0"
+    assert rows_of(duck.execute_sql(named)) == [(4,)]
+    with pytest.raises(ts.InvalidInputError, match="gives rows: expected it in FROM"):
+        duck.execute_sql("SELECT split('a', 1) AS x")
+
+
+def test_functions_of_groups_and_rows_say_what_is_wrong_with_them(duck: ts.TableEnvironment) -> None:
+    class Halfway:
+        def accumulate(self, state: int, value: int) -> int:
+            return state
+
+    class Breaks(Mean):
+        def value(self, state: list[float]) -> float:
+            raise ValueError("no mean today")
+
+    def short(text: str) -> Iterator[tuple[str, ...]]:
+        yield (text,)
+
+    for function, more, message in [
+        (Halfway, {}, r"function f: the aggregate function Halfway has no create\(\)"),
+        (Split, {}, "function f gives rows: say their columns"),
+        (lambda x: x, {}, "DuckDB needs the types"),
+    ]:
+        with pytest.raises(ts.InvalidInputError, match=message):
+            duck.create_temporary_function("f", function, **more)
+    duck.create_temporary_function("breaks", Breaks)
+    with pytest.raises(ts.TablestoreError, match=r"function breaks raised ValueError: no mean today"):
+        duck.execute_sql("SELECT breaks(1.0, 1)").to_arrow()
+    duck.create_temporary_function("short", short, returns="ROW<a STRING, b STRING>")
+    with pytest.raises(ts.TablestoreError, match=r"function short raised TypeError: expected a tuple of 2 values"):
+        duck.execute_sql("SELECT * FROM short('a')").to_arrow()
+    for query in ("SELECT breaks(1.0, 1)", "FROM short('a')"):
+        with pytest.raises(ts.UnsupportedError, match="called in Spark's words alone"):
+            duck.execute_sql(query, sql_dialect="duckdb")
+    assert duck.list_temporary_functions() == ("breaks", "short")

@@ -42,14 +42,14 @@ def env(tmp_path: Path) -> TableEnvironment:
 
 def test_a_table_with_a_connector_shows_no_secret(env: TableEnvironment, tmp_path: Path) -> None:
     options = ", ".join(f"'{key}' = '{CANARY}'" for key in SECRETS if key != "tablestore.password")
-    env.execute_sql(f"CREATE TABLE c (id INT) WITH ('connector' = 'jdbc', 'url' = '{URLS[0]}', {options})")
+    env.execute_sql(f"CREATE TEMPORARY TABLE c (id INT) WITH ('connector' = 'jdbc', 'url' = '{URLS[0]}', {options})")
     pq.write_table(pa.table({"id": [1]}), tmp_path / "f.parquet")
     env.execute_sql(f"CREATE TABLE f (id INT) WITH ('connector' = 'filesystem', 'path' = '{tmp_path}/f.parquet')")
     env.execute_sql(f"CREATE TEMPORARY VIEW v AS SELECT * FROM f /*+ OPTIONS('password' = '{CANARY}') */")
     for query in (*QUERIES, "SELECT * FROM c", "EXPLAIN SELECT * FROM c", "INSERT INTO c VALUES (1)", "SELECT * FROM v"):
         assert CANARY not in printed(env, query), query
     assert "'password' = '***'" in env.execute_sql("SHOW CREATE TABLE c").to_reader().read_all().column(0)[0].as_py()
-    assert CANARY not in repr(env._session.objects.connector_tables())
+    assert CANARY not in repr(env._session.objects.temporary_tables())
 
 
 @pytest.mark.deep_after(1)

@@ -118,7 +118,7 @@ def test_what_only_moves_rows_is_allowed(env: ts.TableEnvironment) -> None:
         ("CREATE TEMPORARY VIEW v AS SELECT * FROM s", "SELECT * FROM v", "is a temporary view of this session"),
         ("CREATE TEMPORARY TABLE x (id BIGINT)", "SELECT * FROM x", "is a temporary table of this session"),
         ("CREATE TEMPORARY VIEW s AS SELECT 1 AS id", "SELECT * FROM s", "is a temporary view of this session"),
-        ("CREATE TABLE c (id INT) WITH ('connector' = 'x')", "SELECT * FROM c", "which only this session knows"),
+        ("CREATE TABLE c (id INT) WITH ('connector' = 'x')", "SELECT * FROM c", "whose changes nobody knows"),
         ("SELECT 1", "SELECT id FROM nowhere", "Table with identifier '`tablestore`.`default`.`nowhere`' does not exist"),
         ("SELECT 1", "SELECT id FROM table_changes('s', 0)", "table_changes gives changes between two snapshots"),
         ("SELECT 1", "SELECT wrong FROM s", "wrong"),

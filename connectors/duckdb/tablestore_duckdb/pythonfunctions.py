@@ -1,27 +1,30 @@
-"""Registers functions of Python's, which users hand in, in DuckDB. A null comes as None, as in Spark."""
+"""Registers functions of Python's, which users hand in, in DuckDB. A null comes as None, as in Spark.
+
+    of a row      a function of DuckDB's
+    of a group    one of the list of its rows, which DuckDB collects: ``f(x)`` runs as ``f(list(row(x)))``
+    of rows       one that gives the list of them, which DuckDB unnests
+
+DuckDB's Python interface has functions of rows alone. So the rows of a group lie in DuckDB's memory while they are collected, and
+count to its limit; they are folded part by part. The rows of a call lie there as well.
+"""
 
 from collections.abc import Callable
-from inspect import Parameter, Signature, isgeneratorfunction
-from itertools import count
+from inspect import Parameter, Signature
+from itertools import count, pairwise
 from typing import Any, cast
 
 import duckdb
 import pyarrow as pa
 
 from tablestore.environment.engine import Function
-from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.environment.folding import parts_of
+from tablestore.errors import InvalidInputError
 from tablestore.types.arrowtypes import from_arrow_type
 from tablestore_duckdb.rowtypes import duckdb_type
 
 
 def create_function(connection: duckdb.DuckDBPyConnection, name: str, function: Function) -> None:
-    """Registers a function under a name. InvalidInputError if its types are not known, UnsupportedError if it gives rows."""
-    if isgeneratorfunction(function.call):
-        raise UnsupportedError(
-            f"function {function.name}: DuckDB has no functions of Python's that give rows (UDTF); run the query on the engine "
-            "spark, or return a list and explode it",
-            kind="engine",
-        )
+    """Registers a function under a name. InvalidInputError if its types are not known."""
     if function.arguments is None or function.returns is None:
         raise InvalidInputError(
             f"function {function.name}: DuckDB needs the types of its arguments and of what it returns; say arguments=[…] and "
@@ -30,6 +33,30 @@ def create_function(connection: duckdb.DuckDBPyConnection, name: str, function: 
         )
     # Its annotations know no texts for what are texts too.
     create: Any = connection.create_function
+    if function.kind == "aggregate":
+        if not function.arguments:
+            raise InvalidInputError(f"function {function.name} folds the rows of a group: expected an argument", kind="function")
+        rows = pa.list_(pa.struct([pa.field(f"p{place}", one) for place, one in enumerate(function.arguments)]))
+        create(
+            name,
+            _folding(function),
+            [_type(rows, function)],
+            _type(function.returns, function),
+            type="arrow",
+            null_handling="special",
+        )
+        return
+    if function.kind == "table":
+        rows = pa.list_(function.returns)
+        create(
+            name,
+            _listing(function, len(function.arguments)),
+            [_type(one, function) for one in function.arguments],
+            _type(rows, function),
+            type="native",
+            null_handling="special",
+        )
+        return
     create(
         name,
         _called(function, len(function.arguments)),
@@ -60,6 +87,51 @@ def _called(function: Function, arguments: int) -> Callable[..., Any]:
     called: Any = by_column if function.by_column else by_value
     called.__signature__ = Signature([Parameter(f"p{place}", Parameter.POSITIONAL_ONLY) for place in range(arguments)])
     return cast(Callable[..., Any], called)
+
+
+def _folding(function: Function) -> Callable[..., Any]:
+    """The function of a column of lists that folds each of them. A group without rows is NULL."""
+    types = function.arguments or ()
+
+    def folding(lists: Any) -> Any:
+        groups = lists.combine_chunks() if isinstance(lists, pa.ChunkedArray) else lists
+        columns = groups.values.flatten()
+        starts, is_null = groups.offsets.to_pylist(), groups.is_null().to_pylist()
+        values = []
+        try:
+            for group, (start, end) in enumerate(pairwise(starts)):
+                parts = iter(()) if is_null[group] else parts_of(columns, start, end - start)
+                values.append(function.call(parts, types))
+            return pa.array(values, function.returns)
+        except Exception as error:
+            raise function.failed(error) from error
+
+    called: Any = folding
+    called.__signature__ = Signature([Parameter("p0", Parameter.POSITIONAL_ONLY)])
+    return cast(Callable[..., Any], called)
+
+
+def _listing(function: Function, arguments: int) -> Callable[..., Any]:
+    """The function that gives the list of the rows of a call."""
+    assert function.returns is not None, "it was checked"
+    names = [one.name for one in function.returns]
+
+    def listing(*values: Any) -> Any:
+        try:
+            return [_row(row, names) for row in function.call(*values)]
+        except Exception as error:
+            raise function.failed(error) from error
+
+    called: Any = listing
+    called.__signature__ = Signature([Parameter(f"p{place}", Parameter.POSITIONAL_ONLY) for place in range(arguments)])
+    return cast(Callable[..., Any], called)
+
+
+def _row(row: Any, names: list[str]) -> dict[str, Any]:
+    """A row by the names of its columns. Raises TypeError for one of another number of columns."""
+    if not isinstance(row, (tuple, list)) or len(row) != len(names):
+        raise TypeError(f"expected a tuple of {len(names)} values ({', '.join(names)}), found {row!r:.200}")
+    return dict(zip(names, row, strict=True))
 
 
 def _column(result: Any, columns: tuple[Any, ...]) -> "pa.Array | pa.ChunkedArray":

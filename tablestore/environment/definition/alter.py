@@ -133,7 +133,9 @@ def _alter_connector_table(session: Session, table: ConnectorTable, statement: A
     altered = table
     for action in statement.actions:
         altered = _altered(session, altered, action, statement, source)
-    if altered.path != table.path:
+    if not table.temporary:
+        session.kept.alter(table, altered)
+    elif altered.path != table.path:
         session.objects.move(table, altered)
     else:
         session.objects.add(altered, replace=True)

@@ -1,7 +1,8 @@
 """Runs CREATE TABLE and CREATE TEMPORARY TABLE.
 
 no connector, USING tablestore or nothing    managed: the factory makes files, log and entry, all or nothing
-a connector, or USING anything else          kept by the session as properties, resolved when the table is read or written
+a connector, or USING anything else          kept by its catalog as properties, resolved when the table is read or written; a
+                                             TEMPORARY one by the session
 TEMPORARY, managed                           its storage is the table ``temporary.<catalog>-<database>-<table>`` of its catalog, or,
                                              where that catalog does not exist, of the current one
 
@@ -37,15 +38,15 @@ def create_table(session: Session, statement: CreateTable, source: Source) -> Re
     if statement.temporary:
         return _create_temporary(session, statement, source)
     path = created_path(session, statement, source)
-    if statement.if_not_exists and session.objects.permanent(path) is not None:
+    if statement.if_not_exists and session.kept.has(path):
         return done(already_there(path))
     definition = define(session, statement, source)
     connector, options = connector_of(statement.provider, definition)
     if connector is not None:
         with placing(source, statement.path.span):
-            session.catalogs.get(path.catalog)
-            session.catalogs.check_database(path.catalog, path.database)
-        session.objects.add(connector_table(path, definition, connector, options))
+            if statement.if_not_exists and session.exists(path):
+                return done(already_there(path))
+            session.kept.keep(connector_table(path, definition, connector, options))
     else:
         with placing(source, statement.path.span):
             context = new_managed(session, path, definition)
@@ -116,7 +117,7 @@ def connector_of(provider: str | None, definition: TableDefinition) -> tuple[str
 def connector_table(
     path: ObjectPath, definition: TableDefinition, connector: str, options: Mapping[str, str], *, temporary: bool = False
 ) -> ConnectorTable:
-    """A table that the session keeps. Raises InvalidInputError for partition columns that it does not declare."""
+    """A table that its catalog or the session keeps. Raises InvalidInputError for partition columns that it does not declare."""
     names = [field.name for field in definition.fields]
     if names and (unknown := [name for name in definition.partition_by if name not in names]):
         raise InvalidInputError(

@@ -36,20 +36,9 @@ def drop_database(session: Session, statement: DropDatabase, source: Source) -> 
                 return done()
             raise
         handle, unmade = session.catalogs.get(catalog), session.catalogs.is_unmade(catalog, name)
-        inside = [
-            one.path for one in session.objects.connector_tables() if (one.path.catalog, one.path.database) == (catalog, name)
-        ]
-        if inside and not statement.cascade:
-            raise InvalidInputError(
-                f"database {name!r} holds {len(inside)} table(s) with a connector, for example {inside[0].name!r}; drop them first "
-                "or say CASCADE",
-                kind="database-not-empty",
-            )
-        for path in inside:
-            session.objects.drop_permanent(path)
         if statement.cascade and not unmade:
             _drop_tables(session, catalog, name)
-        handle.drop_database(name, ignore_if_not_exists=unmade or statement.if_exists)
+        handle.drop_database(name, ignore_if_not_exists=unmade or statement.if_exists, cascade=statement.cascade)
     if (session.catalogs.current, session.catalogs.current_database) == (catalog, name):
         session.catalogs.use(catalog, DEFAULT_DATABASE)
     return done()

@@ -13,7 +13,7 @@ from tablestore.environment.result import Result, done
 from tablestore.environment.session.objects import TemporaryTable, kind_of
 from tablestore.environment.session.session import Session, made_by_query, placing
 from tablestore.environment.source import NO_SOURCE, Source
-from tablestore.errors import InvalidInputError, NotFoundError, TablestoreError, UnsupportedError
+from tablestore.errors import FormatError, InvalidInputError, NotFoundError, TablestoreError
 from tablestore.options import is_materialized
 from tablestore.sql.source import NOWHERE
 from tablestore.sql.statements.definition import Drop
@@ -31,12 +31,13 @@ def _drop_permanent(session: Session, statement: Drop, source: Source) -> Result
     path = session.expand(statement.path, source)
     with placing(source, statement.path.span):
         session.objects.check_permanent(path, statement.what)
+        kept = _kept_kind(session, path)
+        if kept == statement.what and session.kept.drop(path):
+            return done()
         if statement.what == "view":
-            raise UnsupportedError(
-                "there are no permanent views; DROP TEMPORARY VIEW drops one of this session", kind="unsupported"
-            )
-    if session.objects.drop_permanent(path):
-        return done()
+            return _no_view(session, path, statement)
+        if kept == "view":
+            raise InvalidInputError(f"{path} is a view: DROP VIEW drops it", kind="not-a-table")
     if path.suffix:
         raise InvalidInputError(
             source.mark(f"{path} is a part of a table; CALL delete_branch deletes a branch", statement.path.span),
@@ -45,6 +46,27 @@ def _drop_permanent(session: Session, statement: Drop, source: Source) -> Result
     with placing(source, statement.path.span):
         drop_managed(session, path, ignore_if_not_exists=statement.if_exists)
     return done()
+
+
+def _kept_kind(session: Session, path: ObjectPath) -> str | None:
+    """``table`` or ``view``, as which a catalog keeps a definition; None if it keeps none. One that cannot be read is both."""
+    try:
+        kept = session.kept.find(path)
+    except FormatError:
+        return "table"
+    return None if kept is None else kind_of(kept)
+
+
+def _no_view(session: Session, path: ObjectPath, statement: Drop) -> Result:
+    if path.catalog in session.catalogs.names() and session.exists(path):
+        raise InvalidInputError(f"{path} is a table: DROP TABLE drops it", kind="not-a-view")
+    if statement.if_exists:
+        return done()
+    raise NotFoundError(
+        f"View with identifier '{path.quoted}' does not exist. SHOW VIEWS lists those that do; DROP VIEW IF EXISTS takes one that "
+        "does not",
+        kind="no-such-view",
+    )
 
 
 def _drop_temporary(session: Session, statement: Drop, source: Source) -> Result:

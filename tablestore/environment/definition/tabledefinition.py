@@ -230,7 +230,7 @@ def _watermark(session: Session, watermark: Watermark, fields: list[Field], sour
 
 def _check_functions(session: Session, expression: Fragment, source: Source) -> None:
     """Raises UnsupportedError where what a table keeps calls a function that ends with the session."""
-    for call in function_edits(Tokens(expression.text), session.function):
+    for call in function_edits(Tokens(expression.text), session.temporary_function):
         start = expression.span.start
         name = expression.text[call.span.start : call.span.end]
         raise UnsupportedError(
@@ -301,6 +301,10 @@ def _like(session: Session, like: LikeClause, statement_options: Mapping[str, st
 
 def _of_source(session: Session, like: LikeClause, source: Source) -> TableDefinition:
     original = session.find(like.source, source)
+    if isinstance(original, ConnectorTable):
+        # The copy is this session's own, which it trusts.
+        with placing(source, like.source.span):
+            session.check_access(original)
     if isinstance(original, Table | ConnectorTable):
         return definition_of(original)
     raise InvalidInputError(source.mark(f"LIKE {like.source}: expected a table", like.source.span), kind="like")

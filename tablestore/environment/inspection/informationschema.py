@@ -166,9 +166,9 @@ class InformationRows(ArrowSource):
         """The names of all tables and views that may pass the condition."""
         objects = self._session.objects
         # A temporary object hides the others.
-        kept = (*objects.connector_tables(), *objects.temporary_tables(), *objects.views())
-        held: dict[ObjectPath, object] = {one.path: one for one in kept}
         databases = self._wanted([{"table_catalog": self._catalog, "table_schema": name} for name in self._databases()])
+        kept = (one for row in databases for one in self._session.kept.all(self._catalog, row["table_schema"]))
+        held: dict[ObjectPath, object] = {one.path: one for one in (*kept, *objects.temporary_tables(), *objects.views())}
         named = {path: _Named(path=path, held=one) for path, one in held.items() if path.catalog == self._catalog}
         for database in databases:
             for name in _listed(self._session, self._catalog, database["table_schema"]):
@@ -269,7 +269,7 @@ class InformationRows(ArrowSource):
             yield _routine(self._catalog, "sys", name, "PROCEDURE")
         for database in self._databases():
             place = (self._catalog, database)
-            for name in self._session.functions.names(place):
+            for name in sorted({*self._session.functions.names(place), *self._session.kept_functions.names(*place)}):
                 yield _routine(self._catalog, database, name, "FUNCTION")
 
 

@@ -92,7 +92,9 @@ def _parts(statement: "Statement") -> Iterator[tuple[str, object]]:
             yield "the columns", statement.columns
             yield "the comment", statement.comment and (statement.comment,)
             yield "the query", statement.query.text
-            yield "another word", statement.if_not_exists or statement.replace or not statement.temporary
+            yield "the options", dict(statement.options)
+            yield "TEMPORARY", statement.temporary
+            yield "another word", statement.if_not_exists or statement.replace
         case CreateCatalog():
             yield "the name", (statement.name,)
             yield "the options", dict(statement.options)

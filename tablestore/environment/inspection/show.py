@@ -66,24 +66,37 @@ def show(session: Session, statement: Show, source: Source) -> Result:
             return listed("procedure", matching([f"{SYSTEM}.{name}" for name in PROCEDURES], statement))
         case ShowKind.FUNCTIONS if statement.temporary:
             return listed("function", matching(session.functions.names(database_of(session, statement, source)), statement))
+        case ShowKind.FUNCTIONS if statement.user:
+            return listed("function", matching(_own_functions(session, statement, source), statement))
         case ShowKind.FUNCTIONS:
             engine = session.engine_for("SHOW FUNCTIONS")
             known = engine.function_names(session.settings.dialect) if isinstance(engine, ListsFunctions) else None
             if known is not None:
-                own = () if statement.system else session.functions.names(database_of(session, statement, source))
+                own = () if statement.system else _own_functions(session, statement, source)
                 return listed("function", matching(sorted({*known, *own}), statement))
             if statement.text is not None:
-                return by_engine(session, EngineStatement(text=statement.text), source)
+                listed_there = by_engine(session, EngineStatement(text=statement.text), source)
+                if statement.system:
+                    return listed_there
+                own = matching(_own_functions(session, statement, source), statement)
+                of_engine = [str(name) for name in listed_there.to_arrow().column(0).to_pylist()]
+                return listed("function", sorted({*(name for name in of_engine if not name.startswith(FUNCTION_PREFIX)), *own}))
             rows = engine.execute("SHOW FUNCTIONS")
             if rows is None:
                 raise UnsupportedError("this engine does not list its functions", kind="unsupported")
             names_there = rows.to_reader().read_all().column(0).to_pylist()
             ours_hidden = [name for name in names_there if not name.startswith(FUNCTION_PREFIX)]
-            return listed("function", matching(ours_hidden, statement))
+            return listed("function", matching(sorted({*ours_hidden, *_own_functions(session, statement, source)}), statement))
         case ShowKind.JOBS:
             jobs = (*session.jobs.failed(), *session.jobs.under_way())
             return records(_JOBS_SCHEMA, map(_job_row, jobs))
     return _of_table(session, statement, source)
+
+
+def _own_functions(session: Session, statement: Show, source: Source) -> list[str]:
+    """The functions of a database, with those of the session."""
+    place = database_of(session, statement, source)
+    return sorted({*session.functions.names(place), *session.kept_functions.names(*place)})
 
 
 def _of_table(session: Session, statement: Show, source: Source) -> Result:
@@ -164,11 +177,7 @@ def _partitions(table: Table, statement: Show, source: Source) -> Result:
 
 def _tables(session: Session, statement: Show, source: Source) -> list[str]:
     catalog, database = database_of(session, statement, source)
-    ours = [
-        one.path.name for one in session.objects.connector_tables() if (one.path.catalog, one.path.database) == (catalog, database)
-    ]
-    if ours and catalog not in session.catalogs.names():
-        return ours
+    ours = [one.path.name for one in session.kept.all(catalog, database) if isinstance(one, ConnectorTable)]
     with placing(source, statement.path.span if statement.path else NOWHERE):
         return sorted({*session.catalogs.tables(catalog, database), *ours})
 
@@ -181,7 +190,9 @@ def _temporary(session: Session, statement: Show, source: Source) -> list[str]:
 
 
 def _views(session: Session, statement: Show, source: Source) -> list[str]:
-    return sorted({*_temporary(session, statement, source), *(session.engine.list_views() if session.engine is not None else ())})
+    of_engine = session.engine.list_views() if session.engine is not None else ()
+    kept = [one.path.name for one in session.kept.all(*database_of(session, statement, source)) if isinstance(one, View)]
+    return sorted({*_temporary(session, statement, source), *kept, *of_engine})
 
 
 def database_of(session: Session, statement: Show, source: Source) -> tuple[str, str]:

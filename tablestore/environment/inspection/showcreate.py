@@ -85,7 +85,7 @@ def _type_of(path: ObjectPath, column: UnstoredColumn) -> DataType:
 
 
 def create_view_statement(view: View) -> str:
-    """The text of CREATE TEMPORARY VIEW."""
+    """The text of CREATE [TEMPORARY] VIEW."""
     columns = f" ({', '.join(map(quote_identifier, view.columns))})" if view.columns else ""
     comment = "" if view.comment is None else f"\nCOMMENT {quoted_text(view.comment)}"
     query = shown_query(view)
@@ -95,8 +95,12 @@ def create_view_statement(view: View) -> str:
         "the columns": view.columns,
         "the comment": view.comment is not None and (view.comment,),
         "the query": query,
+        "the options": shown_options(view.options, holds_no_secret),
+        "TEMPORARY": view.temporary,
     }
-    text = f"CREATE TEMPORARY VIEW {view.path.quoted}{columns}{comment}\nAS {query}"
+    options = with_options(view.options).replace("WITH", "TBLPROPERTIES", 1)
+    kind = "TEMPORARY VIEW" if view.temporary else "VIEW"
+    text = f"CREATE {kind} {view.path.quoted}{columns}{comment}{options}\nAS {query}"
     return checked_text(text, view.path.quoted, parts, view.dialect)
 
 

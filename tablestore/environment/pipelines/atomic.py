@@ -218,7 +218,7 @@ class CreateTableHook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptCreation:
-    """The plan of a table with a connector. Its files are visible when the engine has written all; the session knows its name."""
+    """The plan of a table with a connector. Its files are visible when the engine has written all."""
 
     session: Session
     made: ConnectorTable
@@ -236,13 +236,13 @@ class KeptCreation:
 
     def run(self, job: Job[Result]) -> Result:
         try:
-            self.session.objects.add(self.made)
+            self.session.kept.keep(self.made)
         except AlreadyExistsError:
             return self.when_taken().run(job)
         try:
             return self.insert.run(job)
         except BaseException:
-            self.session.objects.drop_permanent(self.made.path)
+            self.session.kept.drop(self.made.path)
             raise
 
     def explain(self) -> str:

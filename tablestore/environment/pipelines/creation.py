@@ -115,7 +115,7 @@ def plan_creation(
     path = created_path(session, statement, source)
     if statement.if_not_exists and not is_own and _exists(session, path):
         return LeftAsItIs.of(session, path)
-    engine = session.engine_for("CREATE TABLE … AS")
+    session.engine_for("CREATE TABLE … AS")
     if statement.replace:
         check_batch(session, "CREATE OR REPLACE TABLE … AS")
     insert = Insert(target=statement.path, query=statement.query)
@@ -149,7 +149,7 @@ def plan_creation(
     into = connector_target if existing is None else existing
     fields = definition.fields
     if isinstance(into, ConnectorTable):
-        check_writes(engine, into, source, statement.path.span)
+        check_writes(session, into, source, statement.path.span)
         fields = rows.connector_fields(into)
     elif into is not None:
         fields = into.table_schema.fields
@@ -183,7 +183,7 @@ class LeftAsItIs:
     @staticmethod
     def of(session: Session, path: ObjectPath) -> "LeftAsItIs":
         """The plan for a permanent table that is there: its result is that of an INSERT into it."""
-        return LeftAsItIs(path=path, kind="snapshot" if session.objects.permanent(path) is None else "nothing")
+        return LeftAsItIs(path=path, kind="snapshot" if not session.kept.has(path) else "nothing")
 
     @property
     def schema(self) -> pa.Schema:
@@ -232,7 +232,7 @@ class Creation:
             if self.atomic:
                 insert = self._batch(self.made)
                 return KeptCreation(session=self.session, made=self.made, insert=insert, when_taken=self._when_taken)
-            self.session.objects.add(self.made)
+            self.session.kept.keep(self.made)
             return self._batch(self.made)
         with placing(self.source, self.statement.path.span):
             context = new_managed(self.session, self.path, self.definition)
@@ -307,15 +307,17 @@ def _name_taken(path: ObjectPath, statement: CreateTable, source: Source) -> Alr
 
 def _exists(session: Session, path: ObjectPath) -> bool:
     """True if there is a permanent table of a name, which a temporary one may hide. It is not opened."""
-    if session.objects.permanent(path) is not None:
+    if session.kept.has(path):
         return True
     return path.catalog in session.catalogs.names() and session.exists(path)
 
 
 def _existing(session: Session, path: ObjectPath) -> Table | ConnectorTable | None:
     """The permanent table of a name, which a temporary one may hide."""
-    if (permanent := session.objects.permanent(path)) is not None:
-        return permanent
+    if (kept := session.kept.find(path)) is not None:
+        if isinstance(kept, ConnectorTable):
+            return kept
+        raise AlreadyExistsError(f"View '{path.quoted}' already exists: DROP VIEW it, or choose another name", kind="table-exists")
     if not _exists(session, path):
         return None
     table = session.open_table(path)

@@ -55,7 +55,8 @@ def _object(session: Session, reference: Reference, place: Place) -> object:
     """The view or the table with a connector that a name stands for."""
     if len(reference.path.parts) > MOST_PARTS:
         return None
-    return session.objects.find(session.expand(reference.path, place=place))
+    path = session.expand(reference.path, place=place)
+    return session.objects.temporary(path) or session.kept.find(path)
 
 
 def _has_hints(text: str) -> bool:

@@ -153,11 +153,11 @@ def _row_sink(table: ConnectorTable) -> RowSink | None:
 def plan_insert(session: Session, statement: Insert, source: Source, parameters: Parameters, *, directly: bool = True) -> Insertion:
     """Resolves an INSERT: its tables are found, their snapshots fixed. ``directly``: without the engine, where that is not needed.
     Raises InvalidInputError, UnsupportedError, NotFoundError."""
-    engine = session.engine_for("INSERT")
+    session.engine_for("INSERT")
     _check_mode(session, statement)
     named_object = session.find(statement.target, source)
     if isinstance(named_object, ConnectorTable):
-        check_writes(engine, named_object, source, statement.target.span, overwrite=statement.overwrite)
+        check_writes(session, named_object, source, statement.target.span, overwrite=statement.overwrite)
         _check_partition(statement, str(named_object.path), named_object.partition_by, source)
         rows = QueryToInsert.of(session, statement, source, parameters)
         return Insertion(
@@ -184,8 +184,11 @@ def bound_to(query: BoundQuery) -> Callable[[], BoundQuery]:
     return lambda: query
 
 
-def check_writes(engine: QueryEngine, table: ConnectorTable, source: Source, span: Span, *, overwrite: bool = False) -> None:
-    """Raises UnsupportedError unless somebody writes a table with a connector."""
+def check_writes(session: Session, table: ConnectorTable, source: Source, span: Span, *, overwrite: bool = False) -> None:
+    """Raises UnsupportedError unless somebody writes a table with a connector, and this session may have that done."""
+    engine = session.engine_for("INSERT")
+    with placing(source, span):
+        session.check_access(table, writes=True)
     if _row_sink(table) is not None:
         if overwrite:
             raise UnsupportedError(

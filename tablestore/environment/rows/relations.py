@@ -6,7 +6,7 @@ managed table                 one snapshot a table, the newest or the one that t
 table$ro                      its fully compacted part, as a managed table
 other system tables           rows that tablestore makes
 table_changes('t', 1, 5)      rows that tablestore makes: the changes of snapshots 2 to 5
-temporary view                its query, its names filled up as they were when it was made; or rows of Python
+view                          its query, its names filled up as they were when it was made; or rows of Python
 table with a connector        whatever the engine reads under that name
 none of these                 the engine's own
 """
@@ -34,15 +34,17 @@ from tablestore.environment.session.objects import ConnectorTable, RowsView, Vie
 from tablestore.environment.session.session import Place, Session, placing
 from tablestore.environment.source import NO_SOURCE, Source
 from tablestore.environment.timetravel import time_argument, version_argument
-from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.errors import InvalidInputError, TablestoreError, UnsupportedError
 from tablestore.options import SCHEMA_PREFIX
 from tablestore.sql.parse.cursor import Cursor
 from tablestore.sql.parse.datatype import data_type
+from tablestore.sql.query.functions import Called, may_call_others
 from tablestore.sql.query.parameters import Parameters, bind_parameters, literal_value, may_have_markers
 from tablestore.sql.query.tablereferences import Reference, TimeTravel
 from tablestore.sql.query.tokenstream import Tokens
-from tablestore.sql.source import NOWHERE, Fragment, Span
+from tablestore.sql.source import NOWHERE, Fragment, Path, Span
 from tablestore.sql.sqldialect import SqlDialect
+from tablestore.sql.stored.storedquery import check_stored_query
 from tablestore.table.read.scan import check_filled
 from tablestore.table.system.systemkinds import READ_OPTIMIZED
 from tablestore.table.system.systemtable import SystemTable
@@ -64,6 +66,7 @@ class Relations:
     ``reads_rows``: not only its columns are asked for, so a materialized table that was not filled yet is refused.
     ``given_places``: which of its relations are given ones, by their names in the text that was bound last.
     ``computed``: how many values the engine has computed to find snapshots.
+    ``permanent``: its text is one that a catalog keeps, which names nothing of this session or of its engine.
     """
 
     session: Session
@@ -79,6 +82,7 @@ class Relations:
     dialect: SqlDialect = SqlDialect.SPARK
     given_places: dict[str, int] = field(default_factory=dict)
     computed: int = 0
+    permanent: bool = False
 
     def bind(self, text: str, relations_by_name: Mapping[str, Relation] | None = None) -> BoundQuery:
         """A query with its tables resolved; ``relations_by_name`` are relations by their names in text that is not the user's.
@@ -103,8 +107,7 @@ class Relations:
             return relation
 
         session = self.session
-        functions = (lambda path: session.function(path, self.place)) if session.functions.called() else None
-        return self._contained(bind(text, resolve, self.parameters, functions, session.memo))
+        return self._contained(bind(text, resolve, self.parameters, self._functions(), session.memo))
 
     def bind_query(self, query: Fragment, text: str | None = None) -> BoundQuery:
         """A query in its own dialect with its tables resolved; ``text``: it, where it stands in another one. Raises as ``bind``."""
@@ -114,8 +117,16 @@ class Relations:
         session = self.session
         session.check_dialect(query.dialect)
         self.text, self.given_places, self.dialect = text, {}, query.dialect
-        functions = (lambda path: session.function(path, self.place)) if session.functions.called() else None
-        return bind_dialect(text, query.dialect, self.resolve, self.parameters, functions, is_closed=not session.reads_engine)
+        is_closed = self.permanent or not session.reads_engine
+        return bind_dialect(text, query.dialect, self.resolve, self.parameters, self._functions(), is_closed=is_closed)
+
+    def _functions(self) -> Callable[[Path], Called | None] | None:
+        """The names or texts to put in the places of functions; None where the engine finds all of them itself."""
+        session = self.session
+        overrides = bool(session.functions.called()) and not self.permanent
+        if not overrides and not session.memo(may_call_others, self.text):
+            return None
+        return lambda path: session.function(path, self.place, permanent=self.permanent)
 
     def bind_around(self, query: Fragment, before: str, behind: str, text: str | None = None) -> BoundQuery:
         """A query of ours (in Spark's words) around one of the user's: ``before (query) behind``, which is in whatever dialect."""
@@ -143,7 +154,7 @@ class Relations:
         """The relation that a reference reads; None for what the engine knows itself."""
         with placing(self.source, self.where(reference.path.span)):
             self._check_not_made(reference)
-            target = self.session.find(reference.path, place=self.place)
+            target = self.session.find(reference.path, place=self.place, permanent=self.permanent)
             if reference.call is not None:
                 _check_no_options(reference)
                 return self._changes(target, reference)
@@ -163,6 +174,7 @@ class Relations:
                         "alone",
                         kind="restricted",
                     )
+                self.session.check_access(target)
                 return self._connector(replace(target, options=connector_options(target.options, reference.options)))
             _check_no_options(reference)
             match target:
@@ -278,11 +290,27 @@ class Relations:
             depth=self.depth + 1,
             making=self.making,
             reads_rows=self.reads_rows,
+            permanent=self.permanent or not view.temporary,
         )
+        if not view.temporary:
+            self._check_kept(view)
         columns = ", ".join(map(quote_identifier, view.columns))
         query = Fragment(view.query, dialect=view.dialect)
         bound = inner.bind_around(query, "SELECT * FROM ", f" AS `view` ({columns})") if columns else inner.bind_query(query)
         return QueryRelation(name=str(view.path), query=bound)
+
+    def _check_kept(self, view: View) -> None:
+        """Raises UnsupportedError or InvalidInputError for a permanent view whose query is not to be run here."""
+        if self.session.restrictions is not None:
+            raise UnsupportedError(
+                f"{view.path} is a view of the catalog, whose query anybody may have written, and a restricted environment reads "
+                "tables of its catalogs alone",
+                kind="restricted",
+            )
+        try:
+            check_stored_query(view.query, view.dialect)
+        except TablestoreError as error:
+            raise type(error)(f"the view {view.path}: {error.message}", kind=error.kind) from error
 
     def _check_not_made(self, reference: Reference) -> None:
         parts = len(reference.path.parts)

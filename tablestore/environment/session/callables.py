@@ -2,6 +2,8 @@
 
     a class                           an instance of it
     an object with ``eval``           that method
+    an object with ``accumulate``     a function of groups (:mod:`tablestore.environment.folding`); or one of arrays, giving a value
+    a generator                       a function that gives rows
     anything else that is callable    itself, also an object of the engine's own (a Spark UDF or UDTF)
 
 Types come from what is said, else from type hints. Hints of pyarrow arrays mean: a column at a time.
@@ -17,7 +19,8 @@ from typing import Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 import pyarrow as pa
 
 from tablestore.environment.engine import Function
-from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.environment.folding import Folded, accumulating
+from tablestore.errors import InvalidInputError
 from tablestore.sql.parse.cursor import Cursor
 from tablestore.sql.parse.datatype import data_type
 from tablestore.types.arrowtypes import to_arrow_type
@@ -48,13 +51,9 @@ def function_of(
                 f"function {name}: the class {function.__qualname__} cannot be made without arguments ({error}); give an instance",
                 kind="function",
             ) from error
+    if hasattr(instance, "accumulate"):
+        return _aggregate(name, instance, arguments, returns)
     call = getattr(instance, "eval", instance)
-    if not callable(call) and hasattr(instance, "accumulate"):
-        raise UnsupportedError(
-            f"function {name}: {type(instance).__name__} is an aggregate function with an accumulator, which no engine here runs; "
-            "on the engine spark give a pandas UDF of a column that returns one value",
-            kind="function",
-        )
     if not callable(call):
         raise InvalidInputError(
             f"function {name}: expected a function, a class or an object that can be called, found {type(instance).__qualname__}",
@@ -67,12 +66,38 @@ def function_of(
         types: tuple[pa.DataType, ...] | None = tuple(_type(name, one) for one in arguments)
     else:
         types = tuple(one for one in hinted_types if one is not None) if None not in hinted_types else None
+    returned = hints.get("return")
+    result = _HINTED.get(returned) if returns is None else _type(name, returns)
+    by_column = any(hint in _COLUMNS for hint in (*hinted, returned))
+    if by_column and returned in _HINTED:
+        # Arrays in, one value out: a function of a group.
+        return Function(
+            name=name, call=Folded(call, by_column=True), arguments=types, returns=result, by_column=True, kind="aggregate"
+        )
+    if inspect.isgeneratorfunction(call):
+        if result is None or not pa.types.is_struct(result):
+            raise InvalidInputError(
+                f"function {name} gives rows: say their columns, returns='ROW<name TYPE, …>', and yield a tuple for each",
+                kind="function",
+            )
+        return Function(name=name, call=call, arguments=types, returns=result, kind="table")
+    return Function(name=name, call=call, arguments=types, returns=result, by_column=by_column)
+
+
+def _aggregate(name: str, instance: Any, arguments: Sequence[TypeSource] | None, returns: TypeSource | None) -> Function:
+    """An aggregate function with a state. Its types are those of ``accumulate``, behind the state, and of ``value``."""
+    method = accumulating(name, instance)
+    hints = _hints(method)
+    hinted = [hints.get(parameter) for parameter in _parameters(method)[1:]]
+    types = [_HINTED.get(hint) for hint in hinted] if arguments is None else [_type(name, one) for one in arguments]
+    by_column = any(hint in _COLUMNS for hint in hinted)
     return Function(
         name=name,
-        call=call,
-        arguments=types,
-        returns=_HINTED.get(hints.get("return")) if returns is None else _type(name, returns),
-        by_column=any(hint in _COLUMNS for hint in (*hinted, hints.get("return"))),
+        call=Folded(instance, by_column=by_column),
+        arguments=None if None in types else tuple(one for one in types if one is not None),
+        returns=_HINTED.get(_hints(instance.value).get("return")) if returns is None else _type(name, returns),
+        by_column=by_column,
+        kind="aggregate",
     )
 
 

@@ -1,10 +1,11 @@
-"""Keeps objects that only this session knows: temporary tables and views, and tables with a connector.
+"""Keeps objects that only this session knows: temporary tables and views.
 
-    a path -> temporary object -> table with a connector -> (the catalogs)
+    a path -> temporary object -> (the catalogs)
 
 They are kept as properties and text, by their whole name: what they stand for is resolved when they are read or written. They may
 lie in a catalog or database that does not exist. A temporary object hides whatever else has its name, and is gone with the session.
-Tables with a connector are this session's permanent tables; they too end with it.
+Permanent views and tables with a connector are values of the same classes, which
+:mod:`tablestore.environment.session.keptobjects` keeps in catalogs.
 """
 
 from collections.abc import Mapping
@@ -25,7 +26,10 @@ CONNECTOR = "connector"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectorTable:
-    """A table with the option ``connector``: whatever the engine reads and writes under that name. ``schema`` None: it knows."""
+    """A table with the option ``connector``: whatever the engine reads and writes under that name. ``schema`` None: it knows.
+
+    ``declared``: this very session has created it; of a permanent one that another session has, only some are read.
+    """
 
     path: ObjectPath
     connector: str
@@ -37,6 +41,7 @@ class ConnectorTable:
     partition_by: tuple[str, ...] = ()
     comment: str | None = None
     temporary: bool = False
+    declared: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +54,7 @@ class TemporaryTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """A temporary view: a query and the current catalog and database at the time, by which its names are filled up.
+    """A view: a query and the current catalog and database at the time, by which its names are filled up.
 
     ``dialect``: the words that the query is in, whatever those of the session are later.
     """
@@ -61,6 +66,9 @@ class View:
     comment: str | None = None
     catalog: str
     database: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    temporary: bool = True
+    declared: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,28 +95,14 @@ class SessionObjects:
     """The objects of a session, by whole name."""
 
     _temporary: dict[ObjectPath, TemporaryObject] = field(default_factory=dict)
-    _permanent: dict[ObjectPath, ConnectorTable] = field(default_factory=dict)
-
-    def find(self, path: ObjectPath) -> TemporaryObject | None:
-        """The object of a name; a temporary one first."""
-        return self._temporary.get(path) or self._permanent.get(path)
 
     def temporary(self, path: ObjectPath) -> TemporaryObject | None:
         """The temporary object of a name."""
         return self._temporary.get(path)
 
-    def permanent(self, path: ObjectPath) -> ConnectorTable | None:
-        """The table with a connector of a name, hidden or not."""
-        return self._permanent.get(path)
-
     def add(self, new_object: TemporaryObject, *, replace: bool = False) -> None:
         """Adds an object; ``replace``: in place of one of its kind. Raises AlreadyExistsError, InvalidInputError."""
         check_whole(new_object.path)
-        if isinstance(new_object, ConnectorTable) and not new_object.temporary:
-            if new_object.path in self._permanent and not replace:
-                raise AlreadyExistsError(f"Table '{new_object.path.quoted}' already exists", kind="table-exists")
-            self._permanent[new_object.path] = new_object
-            return
         existing = self._temporary.get(new_object.path)
         if existing is not None and not (replace and isinstance(existing, VIEWS) == isinstance(new_object, VIEWS)):
             raise AlreadyExistsError(
@@ -120,17 +114,10 @@ class SessionObjects:
         """Forgets a temporary object."""
         self._temporary.pop(path, None)
 
-    def drop_permanent(self, path: ObjectPath) -> bool:
-        """Forgets a table with a connector; true if there was one."""
-        return self._permanent.pop(path, None) is not None
-
     def move(self, old: ConnectorTable, new: ConnectorTable) -> None:
-        """Replaces one table with a connector by another of a new name."""
+        """Replaces one temporary table with a connector by another of a new name."""
         self.add(new)
-        if old.temporary:
-            self.drop_temporary(old.path)
-        else:
-            self.drop_permanent(old.path)
+        self.drop_temporary(old.path)
 
     def check_permanent(self, path: ObjectPath, what: str, *, doing: str = "removing") -> None:
         """Raises InvalidInputError if a temporary object hides the ``table`` or ``view`` that something is to be done with."""
@@ -140,10 +127,6 @@ class SessionObjects:
                 f"permanent {what}.",
                 kind="temporary-object",
             )
-
-    def connector_tables(self) -> tuple[ConnectorTable, ...]:
-        """The tables with a connector that are not temporary, by name."""
-        return tuple(table for _, table in sorted(self._permanent.items()))
 
     def temporary_tables(self) -> tuple[ConnectorTable | TemporaryTable, ...]:
         """The temporary tables, by name."""
@@ -155,7 +138,7 @@ class SessionObjects:
 
     def names(self) -> tuple[ObjectPath, ...]:
         """The names of all objects."""
-        return tuple(sorted({*self._temporary, *self._permanent}))
+        return tuple(sorted(self._temporary))
 
 
 def kind_of(temporary_object: TemporaryObject) -> str:

@@ -1,6 +1,7 @@
 """Defines a session: what a name means in it, and where that is looked up.
 
-a name -> filled up -> temporary objects -> tables with a connector -> the catalog -> the engine's own tables -> an error
+a name -> filled up -> temporary objects -> the catalog's tables, then its views and tables with a connector
+       -> the engine's own tables -> an error
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -16,8 +17,11 @@ from tablestore.environment.managed.factory import ManagedTableFactory
 from tablestore.environment.objectpath import MOST_PARTS, ObjectPath, expand, known
 from tablestore.environment.restricted.restrictions import Restrictions
 from tablestore.environment.session.catalogs import Catalogs
+from tablestore.environment.session.connectoraccess import ALLOWED, check_access
 from tablestore.environment.session.engines import no_engine
 from tablestore.environment.session.functions import Functions
+from tablestore.environment.session.keptfunctions import ALLOWED_MODULES, KeptFunctions
+from tablestore.environment.session.keptobjects import KeptObjects
 from tablestore.environment.session.objects import (
     VIEWS,
     ConnectorTable,
@@ -32,6 +36,7 @@ from tablestore.environment.source import NO_SOURCE, Source
 from tablestore.errors import InvalidInputError, NotFoundError, TablestoreError, UnsupportedError
 from tablestore.memo import Memo
 from tablestore.options import is_materialized
+from tablestore.sql.query.functions import Called
 from tablestore.sql.source import Path, Span
 from tablestore.sql.sqldialect import SQL_DIALECT, SqlDialect
 from tablestore.table.catalog import Catalog
@@ -70,6 +75,12 @@ class Session:
     reads_engine: bool = True
     restrictions: Restrictions | None = None
     describing: "Callable[[Session, ObjectPath], InformationView | None] | None" = None
+    kept: KeptObjects = field(init=False)
+    kept_functions: KeptFunctions = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.kept = KeptObjects(self.catalogs)
+        self.kept_functions = KeptFunctions(self.catalogs, self.functions)
 
     def check_open(self) -> None:
         """Raises InvalidInputError after the environment was closed."""
@@ -114,18 +125,26 @@ class Session:
         with placing(source, written.span):
             return self.catalogs.get(path.catalog)
 
-    def find(self, written: Path, source: Source = NO_SOURCE, place: Place | None = None) -> Found | None:
-        """The object that a name stands for; None for what the engine itself has. Raises NotFoundError with the nearest name."""
-        if len(written.parts) > MOST_PARTS and self._engine_has(written):
+    def find(
+        self, written: Path, source: Source = NO_SOURCE, place: Place | None = None, *, permanent: bool = False
+    ) -> Found | None:
+        """The object that a name stands for; None for what the engine itself has. Raises NotFoundError with the nearest name.
+
+        ``permanent``: what ends with this session, and what the engine has, does not count.
+        """
+        if len(written.parts) > MOST_PARTS and not permanent and self._engine_has(written):
             return None
         path = self.expand(written, source, place)
-        session_object = self.objects.find(path)
+        session_object = None if permanent else self.objects.temporary(path)
         if session_object is not None and not isinstance(session_object, TemporaryTable):
             return session_object
         try:
-            return self.open_table(self.stored(path))
+            return self._open(path if permanent else self.stored(path))
         except TablestoreError as error:
             if error.kind not in _NOT_THERE:
+                raise
+            if permanent:
+                source.place(error, written.span)
                 raise
             if self._engine_has(written):
                 return None
@@ -143,12 +162,28 @@ class Session:
     def _engine_has(self, written: Path) -> bool:
         return self.reads_engine and self.engine is not None and self.engine.knows(written.parts)
 
-    def function(self, written: Path, place: Place | None = None) -> str | None:
+    def temporary_function(self, written: Path, place: Place | None = None) -> str | None:
         """The name by which the engine calls a temporary function; None for what is none."""
         engine = self.engine
         if engine is None or not 1 <= len(written.parts) <= MOST_PARTS:
             return None
         return self.functions.find(written, place or self.place, engine.has_function)
+
+    def function(self, written: Path, place: Place | None = None, *, permanent: bool = False) -> Called | None:
+        """The name or text to put in the place of a function; None for one that the engine finds itself.
+
+        A temporary system function, a function of the engine's, a temporary one of a catalog, a function of a catalog: in this
+        order. ``permanent``: temporary ones do not count.
+        """
+        engine = self.engine
+        if not permanent and (called := self.temporary_function(written, place)) is not None:
+            return called
+        if engine is None or self.restrictions is not None or not 1 <= len(written.parts) <= MOST_PARTS:
+            return None
+        if len(written.parts) == 1 and engine.has_function(written.parts[0]):
+            return None
+        path = expand(written, *(place or self.place))
+        return self.kept_functions.called(path, engine, str(self.settings.get(ALLOWED_MODULES) or ""))
 
     def stored(self, path: ObjectPath) -> ObjectPath:
         """The name by which a catalog knows a managed table: its own, but for a temporary one."""
@@ -157,13 +192,27 @@ class Session:
 
     def open_table(self, path: ObjectPath) -> Table | SystemTable:
         """The managed table of a whole name. Raises NotFoundError."""
+        table = self._open(path, kept=False)
+        assert isinstance(table, Table | SystemTable), "a catalog's table is managed"
+        return table
+
+    def _open(self, path: ObjectPath, *, kept: bool = True) -> Found:
+        """The managed table of a whole name, or ``kept``, what its catalog keeps as a definition. Raises NotFoundError."""
         catalog = self.catalogs.get(path.catalog)
         try:
             return catalog.table(path.in_catalog)
         except NotFoundError as error:
             if error.kind not in ("no-such-table", "no-such-database") or self.exists(path):
                 raise
+            if kept and (definition := self.kept.find(path)) is not None:
+                return definition
             raise self._no_table(path) from error
+
+    def check_access(self, table: ConnectorTable, *, writes: bool = False) -> None:
+        """Raises UnsupportedError for a permanent table with a connector of another session that this one must not touch."""
+        if not table.temporary:
+            allowed = str(self.settings.get(ALLOWED) or "")
+            check_access(table, self.catalogs.get(table.path.catalog).location, allowed, writes=writes)
 
     def table(self, written: Path, what: str, source: Source = NO_SOURCE, place: Place | None = None) -> Table:
         """The managed table (or branch of one) that a statement is about; ``what`` names it in errors.
@@ -181,6 +230,8 @@ class Session:
                 raise made_by_query(self.expand(written, place=place), what, source, written.span)
             return target
         kind, way_out = _KINDS[type(target)]
+        if isinstance(target, View) and not target.temporary:
+            kind = "a view"
         path = self.expand(written, place=place)
         raise InvalidInputError(
             source.mark(f"{path} is {kind}: {what} is for managed tables only; {way_out}", written.span), kind="not-managed"
@@ -200,7 +251,7 @@ class Session:
         except NotFoundError as error:
             return error
         beside = [one.name for one in self.objects.names() if (one.catalog, one.database) == (path.catalog, path.database)]
-        names = sorted({*stored_names, *beside})
+        names = sorted({*stored_names, *beside, *self.kept.names(path.catalog, path.database)})
         hint = f". {under_way}" if (under_way := self.creation_of(path)) else known(names, path.name)
         return NotFoundError(f"Table with identifier '{path.plain.quoted}' does not exist{hint}", kind="no-such-table")
 

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from tablestore.environment.managed.factory import FILE_PATH, STORAGE_PREFIX
+from tablestore.environment.session.connectoraccess import ALLOWED, check_allowed_setting
+from tablestore.environment.session.keptfunctions import ALLOWED_MODULES
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.lsm.missingchoice import MissingColumns
 from tablestore.names import did_you_mean
@@ -108,6 +110,19 @@ SQL_DIALECT_OPTION = Option(
     "same in both, and a view and a materialized table keep the dialect of their query.",
     choices=tuple(SqlDialect),
 )
+ALLOWED_CONNECTORS = Option(
+    key=ALLOWED,
+    kind="text",
+    default=None,
+    sentence="Which permanent tables with a connector of other sessions this one reads and writes: names of connectors, paths and "
+    "URLs between commas. Files inside of the warehouse are read anyway.",
+)
+ALLOWED_FUNCTIONS = Option(
+    key=ALLOWED_MODULES,
+    kind="text",
+    default=None,
+    sentence="The modules and packages of Python, between commas, that functions of catalogs may be of.",
+)
 OPTIONS = {
     option.key: option
     for option in (
@@ -122,6 +137,8 @@ OPTIONS = {
         CONTINUOUS_FRESHNESS,
         FULL_FRESHNESS,
         WORKFLOW_SCHEDULER,
+        ALLOWED_CONNECTORS,
+        ALLOWED_FUNCTIONS,
     )
 }
 # Settings of Flink that ask for what is not here, and why there is no need.
@@ -228,6 +245,8 @@ def check_setting(key: str, value: str) -> None:
     """Checks a setting of ours. Raises InvalidInputError, UnsupportedError."""
     if key in OPTIONS:
         OPTIONS[key].parse(value)
+        if key == ALLOWED:
+            check_allowed_setting(value)
         return
     if key in NOT_HERE:
         raise UnsupportedError(f"there is no setting {key!r}: {NOT_HERE[key]}; leave it out", kind="unsupported")

@@ -8,7 +8,9 @@ from tablestore.errors import InvalidInputError
 from tablestore.sql.binding.signatures import function_name
 from tablestore.sql.duckdb.calls import aggregate_of, call, is_not_null, refusal
 from tablestore.sql.duckdb.generatedrows import generated_items, is_generated
+from tablestore.sql.duckdb.usercalls import unnested
 from tablestore.sql.freshnames import fresh_name
+from tablestore.sql.query.functions import kind_of_name
 
 
 def group(node: exp.Group) -> exp.Expr:
@@ -117,6 +119,8 @@ def table_function(node: exp.Table) -> exp.Expr:
     """Writes ``range``, whose column has the name ``id`` in Spark, and ``explode``, whose column is ``col``."""
     function = node.this
     name = str(function.this).lower() if isinstance(function, exp.Anonymous) else ""
+    if kind_of_name(name) == "table":
+        return exp.Subquery(this=unnested(function), alias=node.args.get("alias"), joins=node.args.get("joins"))
     if name == "error" or (name not in ("range",) and not isinstance(function, exp.Explode)):
         raise refusal(f"the table-valued function {name or function.sql_name().lower()}")
     if name == "range":
@@ -139,6 +143,10 @@ def exploded(join: exp.Join, *, of_map: bool = False) -> exp.Expr:
     if is_generated(function):
         rows = exp.select(*generated_items(function, columns))
         return _beside(join, rows, table)
+    if isinstance(function, exp.Anonymous) and kind_of_name(str(function.this)) == "table":
+        beside = _beside(join, unnested(function), table)
+        beside.this.args["alias"].set("columns", [exp.to_identifier(column, quoted=True) for column in columns])
+        return beside
     array = function.this
     # An array has no two columns.
     of_map |= type(function) is exp.Explode and len(columns) == 2

@@ -136,6 +136,7 @@ from tablestore.sql.duckdb.rowconditions import RowConditions, failing_nodes, ro
 from tablestore.sql.duckdb.sqlcasts import cast, part_by_part
 from tablestore.sql.duckdb.textforms import date_of_text
 from tablestore.sql.duckdb.textnumbers import OF_DOUBLES, texts_as_numbers
+from tablestore.sql.duckdb.usercalls import check_gives_value, fold_groups
 from tablestore.sql.freshnames import fresh_name
 from tablestore.sql.parse.literals import refused_literal
 from tablestore.sql.parse.tokens import Kind as TokenKind
@@ -551,7 +552,7 @@ def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None, 
     for query, side_columns, side_types in reversed(widened):
         widen(query, side_columns, side_types)
     zeros.take_signs()
-    return tree, columns, conditions
+    return fold_groups(tree), columns, conditions
 
 
 def _keep_together(added: exp.Add) -> None:
@@ -1000,6 +1001,8 @@ def _wrong_number(function: str) -> str:
 
 def _function(node: exp.Func) -> exp.Expr:
     """The node for a call that no other rule is about; :func:`_refuse_calls` has let it through."""
+    if isinstance(node, exp.Anonymous):
+        check_gives_value(node)
     rewrite = NAMED.get(str(node.this).lower()) if isinstance(node, exp.Anonymous) else None
     return node if rewrite is None else rewrite(*node.expressions)
 

@@ -8,10 +8,13 @@ from tablestore.sql.parse.cursor import Cursor
 from tablestore.sql.parse.datatype import data_type, nullability
 from tablestore.sql.parse.literals import constant, option_key, option_keys, optional_partition, partition_spec, set_option
 from tablestore.sql.parse.materialized import alter_materialized
+from tablestore.sql.source import Fragment
 from tablestore.sql.statements.alter import (
     AddColumnAction,
     AlterAction,
+    AlterFunction,
     AlterTable,
+    AlterView,
     AnalyzeTable,
     ColumnPlacement,
     Compact,
@@ -46,17 +49,55 @@ _UNSUPPORTED_SETS = {
 }
 
 
-def alter(cursor: Cursor) -> AlterTable | AlterMaterializedTable:
-    """Takes ALTER TABLE …, ALTER MATERIALIZED TABLE …."""
+def alter(cursor: Cursor) -> AlterTable | AlterView | AlterFunction | AlterMaterializedTable:
+    """Takes ALTER TABLE …, ALTER VIEW …, ALTER FUNCTION …, ALTER MATERIALIZED TABLE …."""
     cursor.expect("ALTER")
     if cursor.accept("MATERIALIZED"):
         return alter_materialized(cursor)
-    if cursor.next.key in ("VIEW", "DATABASE", "SCHEMA", "NAMESPACE", "CATALOG", "FUNCTION"):
+    if cursor.accept("VIEW"):
+        return _view(cursor)
+    if cursor.accept("FUNCTION"):
+        return _function(cursor)
+    if cursor.next.key in ("DATABASE", "SCHEMA", "NAMESPACE", "CATALOG"):
         raise cursor.unsupported(f"ALTER {cursor.next.key} is not supported; drop it and create it again")
     cursor.expect("TABLE")
     if_exists = cursor.if_exists()
     path = cursor.path("the name of a table")
     return AlterTable(path=path, actions=_actions(cursor), if_exists=if_exists)
+
+
+def _function(cursor: Cursor) -> AlterFunction:
+    if_exists = cursor.if_exists()
+    path = cursor.path("the name of a function")
+    cursor.expect("AS")
+    class_name = cursor.string("the name of a class")
+    language = cursor.name("a language") if cursor.accept("LANGUAGE") else None
+    return AlterFunction(
+        path=path, class_name=class_name, language=None if language is None else language.lower(), if_exists=if_exists
+    )
+
+
+def _view(cursor: Cursor) -> AlterView:
+    if_exists = cursor.if_exists()
+    path = cursor.path("the name of a view")
+    action: Fragment | RenameTo | SetOptions | ResetOptions
+    match cursor.expect_one("AS", "RENAME", "SET", "UNSET"):
+        case "AS":
+            action = cursor.query()
+        case "RENAME":
+            cursor.expect("TO")
+            action = RenameTo(path=cursor.path("the new name of the view"))
+        case "SET":
+            cursor.expect("TBLPROPERTIES")
+            options: dict[str, str] = {}
+            for _ in cursor.listed():
+                set_option(cursor, options)
+            action = SetOptions(options=options)
+        case _:
+            cursor.expect("TBLPROPERTIES")
+            cursor.if_exists()
+            action = ResetOptions(keys=option_keys(cursor))
+    return AlterView(path=path, action=action, if_exists=if_exists)
 
 
 def analyze(cursor: Cursor) -> AnalyzeTable:

@@ -1,10 +1,12 @@
 """Parses CREATE and DROP: finds the kind of object that a statement is about, and reads the small ones in full."""
 
 from tablestore.sql.parse.cursor import Cursor
+from tablestore.sql.parse.datatype import data_type
 from tablestore.sql.parse.literals import add_option, option_list, set_option
 from tablestore.sql.parse.materialized import create_materialized, drop_materialized
 from tablestore.sql.parse.show import DATABASES
 from tablestore.sql.parse.tabledefinition import create_table
+from tablestore.sql.source import Path
 from tablestore.sql.statements.definition import (
     CreateCatalog,
     CreateDatabase,
@@ -17,6 +19,7 @@ from tablestore.sql.statements.definition import (
 )
 from tablestore.sql.statements.materialized import CreateMaterializedTable, DropMaterializedTable
 from tablestore.sql.statements.session import EngineStatement
+from tablestore.types.datatypes import DataType
 
 _NOT_YET = {
     "EXTERNAL": "EXTERNAL is not supported; a table with a connector option, or with USING, keeps its data elsewhere",
@@ -120,14 +123,20 @@ def _view(cursor: Cursor, start: int, *, temporary: bool, replaces: bool, shared
             if cursor.accept("COMMENT"):
                 raise cursor.unsupported("a view's columns have no comments; leave them out")
     comment = cursor.string("a comment") if cursor.accept("COMMENT") else None
-    if cursor.next.key == "TBLPROPERTIES":
-        raise cursor.unsupported("a view has no options; leave them out")
+    options: dict[str, str] = {}
+    if cursor.sees("TBLPROPERTIES"):
+        if temporary:
+            raise cursor.unsupported("a temporary view has no options; leave them out")
+        cursor.take()
+        for _ in cursor.listed():
+            set_option(cursor, options)
     cursor.expect("AS")
     return CreateView(
         path=path,
         query=cursor.query(),
         columns=tuple(columns),
         comment=comment,
+        options=options,
         temporary=temporary,
         if_not_exists=if_not_exists,
         replace=replaces,
@@ -152,7 +161,9 @@ def _function(cursor: Cursor, start: int, *, temporary: bool, replaces: bool) ->
         # Spark's functions in SQL: (parameters) RETURNS type RETURN expression.
         if cursor.next.key not in ("(", "RETURNS", "RETURN"):
             raise cursor.error()
-        return _engines(cursor, start)
+        if temporary:
+            return _engines(cursor, start)
+        return _sql_function(cursor, path, if_not_exists=if_not_exists, replaces=replaces)
     class_name = cursor.string("the name of a class")
     if cursor.sees("USING"):
         return _engines(cursor, start)
@@ -163,6 +174,40 @@ def _function(cursor: Cursor, start: int, *, temporary: bool, replaces: bool) ->
         language=None if language is None else language.lower(),
         temporary=temporary,
         system=system,
+        if_not_exists=if_not_exists,
+        replace=replaces,
+    )
+
+
+def _sql_function(cursor: Cursor, path: Path, *, if_not_exists: bool, replaces: bool) -> CreateFunction:
+    parameters: list[tuple[str, DataType]] = []
+    if cursor.sees("(", ")"):
+        cursor.take()
+        cursor.take()
+    else:
+        for _ in cursor.listed():
+            parameters.append((cursor.name("the name of a parameter"), data_type(cursor)))
+            if cursor.next.key in ("DEFAULT", "COMMENT"):
+                raise cursor.unsupported("a parameter has neither a default nor a comment; leave them out")
+    cursor.expect("RETURNS")
+    if cursor.next.key == "TABLE":
+        raise cursor.unsupported("a function in SQL returns one value; CREATE VIEW keeps a query")
+    returns, comment = data_type(cursor), None
+    while not cursor.accept("RETURN"):
+        if cursor.accept("LANGUAGE"):
+            cursor.expect("SQL")
+        elif cursor.accept("COMMENT"):
+            comment = cursor.string("a comment")
+        elif not (cursor.accept("DETERMINISTIC") or cursor.accept("CONTAINS", "SQL")):
+            cursor.hope("RETURN")
+            raise cursor.error()
+    body = cursor.fragment("an expression")
+    return CreateFunction(
+        path=path,
+        parameters=tuple(parameters),
+        returns=returns,
+        body=body,
+        comment=comment,
         if_not_exists=if_not_exists,
         replace=replaces,
     )

@@ -18,7 +18,7 @@ from dataclasses import replace
 from tablestore.sql.parse.cursor import Cursor
 from tablestore.sql.parse.literals import option_key, optional_partition
 from tablestore.sql.source import Path
-from tablestore.sql.statements.session import Describe, DescribeHistory, EngineStatement, Show, ShowKind
+from tablestore.sql.statements.session import Describe, DescribeFunction, DescribeHistory, EngineStatement, Show, ShowKind
 
 DATABASES = ("DATABASE", "SCHEMA", "NAMESPACE")
 _LISTS = {
@@ -64,8 +64,11 @@ def show(cursor: Cursor) -> Show | EngineStatement:
         return replace(listed, text=cursor.fragment_from(start))
     if cursor.sees("TABLE", "EXTENDED"):
         raise cursor.unsupported("SHOW TABLE EXTENDED is not supported; DESCRIBE TABLE EXTENDED shows one table")
-    # The functions of users are those of the session.
-    temporary = cursor.accept("TEMPORARY") or (cursor.sees("USER", "FUNCTIONS") and cursor.accept("USER"))
+    if cursor.sees("USER", "FUNCTIONS"):
+        cursor.take()
+        cursor.take()
+        return _list(cursor, Show(kind=ShowKind.FUNCTIONS, user=True))
+    temporary = cursor.accept("TEMPORARY")
     words: tuple[str, ...] = _TEMPORARY if temporary else tuple(_LISTS)
     if not temporary and cursor.accept("MATERIALIZED"):
         cursor.expect("TABLES")
@@ -73,13 +76,19 @@ def show(cursor: Cursor) -> Show | EngineStatement:
     return _list(cursor, Show(kind=_LISTS[cursor.expect_one(*words)], temporary=temporary))
 
 
-def describe(cursor: Cursor) -> Describe | DescribeHistory | EngineStatement:
+def describe(cursor: Cursor) -> Describe | DescribeFunction | DescribeHistory | EngineStatement:
     """Takes DESCRIBE …."""
     start = cursor.next.start
     cursor.expect_one("DESCRIBE", "DESC")
-    if cursor.sees("FUNCTION") and cursor.sees_name(1):
-        cursor.fragment("the name of a function")
-        return EngineStatement(text=cursor.fragment_from(start))
+    if cursor.sees("FUNCTION") and (cursor.sees_name(1) or cursor.sees_text(1)):
+        cursor.expect("FUNCTION")
+        extended = cursor.sees_name(1) and cursor.accept("EXTENDED")
+        if not cursor.sees_name() or cursor.sees("CASE") or cursor.sees("BETWEEN"):
+            # Spark describes its operators too.
+            cursor.fragment("the name of a function")
+            return EngineStatement(text=cursor.fragment_from(start))
+        path = cursor.path("the name of a function")
+        return DescribeFunction(path=path, text=cursor.fragment_from(start), extended=extended)
     if cursor.sees_query() and not cursor.sees("TABLE"):
         raise cursor.unsupported("DESCRIBE of a query is not supported; EXPLAIN it, or create a TEMPORARY VIEW and DESCRIBE that")
     if cursor.sees_name(1) and cursor.next.key == "HISTORY" and cursor.ahead(1).key != "PARTITION":

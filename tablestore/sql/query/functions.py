@@ -8,13 +8,19 @@ A walk over the tokens: a name with a parenthesis behind it, unless it is a word
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
+from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.sql.query.tablereferences import CALLS
 from tablestore.sql.query.tokenstream import Tokens
-from tablestore.sql.source import Edit, Path, Span
+from tablestore.sql.source import Edit, Path, Span, apply_edits
+from tablestore.sql.sqldialect import SqlDialect
+from tablestore.types.typestring import quote_identifier
 
 FUNCTION_PREFIX = "__tablestore_function_"
-_PREFIX, _COUNTED = re.compile(rf"{FUNCTION_PREFIX}\d+_"), re.compile(r":_\d+\b")
+_CALL = "_tablestore_call"
+_CALLED = re.compile(r"([\w.`$]+)\s*\(")
+_PREFIX, _COUNTED = re.compile(rf"{FUNCTION_PREFIX}\d+[at]?_"), re.compile(r":_\d+\b")
 # With a parenthesis behind them they call nothing; as the name of a function they stand between backticks.
 _WORDS = frozenset({
     "ALL", "AND", "ANY", "AS", "BETWEEN", "BY", "CASE", "CAST", "CUBE", "DISTINCT", "ELSE", "EXCEPT", "EXISTS", "EXTRACT",
@@ -24,8 +30,88 @@ _WORDS = frozenset({
 })  # fmt: skip
 
 
-def function_edits(tokens: Tokens, resolve: Callable[[Path], str | None]) -> Iterator[Edit]:
-    """The edits that put the names that ``resolve`` gives in the places of functions; None leaves a name as it is."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqlFunction:
+    """A function whose body is an expression over its parameters, in Spark's words; types are SQL text.
+
+        net(price, 2)    get(transform(array(named_struct('x', CAST((price) AS INT), 'y', CAST((2) AS INT))),
+                             _tablestore_call -> CAST((_tablestore_call.x / _tablestore_call.y) AS INT)), 0)
+
+    So each argument is computed once, whatever the body does with it, and stays where it is in the text.
+    """
+
+    name: str
+    parameters: tuple[str, ...]
+    types: tuple[str, ...]
+    returns: str
+    body: str
+
+    @property
+    def computed(self) -> str:
+        """The body over the values of a call."""
+        known = {name.casefold(): name for name in self.parameters}
+        tokens, edits = Tokens(self.body), []
+        at = 0
+        while at < len(tokens):
+            if not tokens.is_name(at):
+                at += 1
+                continue
+            behind = tokens.after_chain(at)
+            name = known.get(tokens.name(at).casefold())
+            if name is not None and tokens.key(behind) != "(":
+                edits.append(Edit(span=tokens[at].span, text=f"{_CALL}.{quote_identifier(name)}"))
+            at = behind
+        return f"CAST(({apply_edits(self.body, edits, str)}) AS {self.returns})"
+
+    def edits(self, tokens: Tokens, at: int, opening: int) -> Iterator[Edit]:
+        """The edits that write the function in the place of a call whose name begins ``at`` and whose parenthesis is ``opening``.
+
+        Raises InvalidInputError for another number of arguments, UnsupportedError for words other than Spark's.
+        """
+        if tokens.dialect is not SqlDialect.SPARK:
+            raise UnsupportedError(
+                f"function {self.name} is an expression in Spark's words, and this query is in those of {tokens.dialect}: write "
+                "the query in Spark's words",
+                kind="function",
+            )
+        closing, commas = tokens.close(opening), list(self._commas(tokens, opening))
+        arguments = 0 if closing == opening + 1 else len(commas) + 1
+        if arguments != len(self.parameters) or closing >= len(tokens):
+            raise InvalidInputError(
+                f"function {self.name} takes {len(self.parameters)} argument(s) ({', '.join(self.parameters) or 'none'}), found "
+                f"{arguments}",
+                kind="function",
+            )
+        if not self.parameters:
+            yield Edit(span=Span(tokens[at].start, tokens[closing].end), text=self.computed)
+            return
+        names = [f"'{name.replace(chr(39), chr(39) * 2)}'" for name in self.parameters]
+        yield Edit(span=Span(tokens[at].start, tokens[opening].end), text=f"get(transform(array(named_struct({names[0]}, CAST((")
+        for place, comma in enumerate(commas):
+            yield Edit(span=tokens[comma].span, text=f") AS {self.types[place]}), {names[place + 1]}, CAST((")
+        yield Edit(span=tokens[closing].span, text=f") AS {self.types[-1]}))), {_CALL} -> {self.computed}), 0)")
+
+    @staticmethod
+    def _commas(tokens: Tokens, opening: int) -> Iterator[int]:
+        at, closing = opening + 1, tokens.close(opening)
+        while at < closing:
+            if tokens.key(at) == "(":
+                at = tokens.close(at)
+            elif tokens.key(at) == ",":
+                yield at
+            at += 1
+
+
+Called = str | SqlFunction
+"""The name by which an engine calls a function, or a function that is written into the query."""
+
+
+def function_edits(tokens: Tokens, resolve: Callable[[Path], Called | None]) -> Iterator[Edit]:
+    """The edits that put what ``resolve`` gives in the places of functions; None leaves a name as it is. By their place."""
+    return iter(sorted(_function_edits(tokens, resolve), key=lambda edit: edit.span))
+
+
+def _function_edits(tokens: Tokens, resolve: Callable[[Path], Called | None]) -> Iterator[Edit]:
     at = 0
     while at < len(tokens):
         if not tokens.is_name(at):
@@ -35,9 +121,38 @@ def function_edits(tokens: Tokens, resolve: Callable[[Path], str | None]) -> Ite
         if tokens.key(behind) == "(" and not _is_word(tokens, at, behind) and not _names_columns(tokens, at, behind):
             span = Span(tokens[at].start, tokens[behind - 1].end)
             name = resolve(Path(tuple(tokens.name(i) for i in range(at, behind, 2)), span))
-            if name is not None:
+            if isinstance(name, SqlFunction):
+                yield from name.edits(tokens, at, behind)
+            elif name is not None:
+                if tokens.dialect is not SqlDialect.SPARK and kind_of_name(name) != "scalar":
+                    raise UnsupportedError(
+                        f"the function {without_prefix(name)} is one of groups, or gives rows, and called in Spark's words alone, "
+                        f"not in those of {tokens.dialect}",
+                        kind="function",
+                    )
                 yield Edit(span=span, text=name)
         at = behind
+
+
+def engine_name(number: int, name: str, kind: str) -> str:
+    """The name by which an engine calls a function of the user's; ``kind``: scalar, aggregate or table, which a name tells."""
+    word = re.sub(r"\W", "_", name, flags=re.ASCII)[:60]
+    return f"{FUNCTION_PREFIX}{number}{'' if kind == 'scalar' else kind[0]}_{word}".lower()
+
+
+def kind_of_name(name: str) -> str | None:
+    """``scalar``, ``aggregate`` or ``table`` for the engine's name of a function of the user's; None for any other name."""
+    match = _PREFIX.match(name.lower())
+    return None if match is None else {"a": "aggregate", "t": "table"}.get(match[0][-2], "scalar")
+
+
+def may_call_others(text: str) -> bool:
+    """True if a text may call functions that are none of Spark's. Quick, and true too often, of quoted texts as well."""
+    for call in _CALLED.finditer(text):
+        name = call[1]
+        if not (is_spark_function(name) or name.upper() in _WORDS or name.lower() in CALLS):
+            return True
+    return False
 
 
 def is_spark_function(name: str) -> bool:

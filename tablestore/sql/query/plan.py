@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tablestore.sql.query.edits import prefix_edits, relation_edits
-from tablestore.sql.query.functions import function_edits
+from tablestore.sql.query.functions import Called, function_edits
 from tablestore.sql.query.parameters import Parameters, bind_parameters
 from tablestore.sql.query.parsedquery import NumberedQuery, ParsedQuery
 from tablestore.sql.query.tablereferences import Reference
@@ -55,7 +55,7 @@ def plan_query(
     references: Sequence[Reference],
     replacements: Sequence[Replacement | None],
     parameters: Parameters = (),
-    functions: Callable[[Path], str | None] | None = None,
+    functions: Callable[[Path], Called | None] | None = None,
 ) -> QueryPlan:
     """Plans a query. ``replacements``: one for each reference, None where the engine knows the table itself.
     ``functions``: the names to put in the places of functions, None for those that stay.

@@ -131,6 +131,25 @@ class AlterTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AlterView:
+    """``ALTER VIEW [IF EXISTS] path AS query | RENAME TO path | SET TBLPROPERTIES (…) | UNSET TBLPROPERTIES (…)``."""
+
+    path: Path
+    action: Fragment | RenameTo | SetOptions | ResetOptions
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterFunction:
+    """``ALTER FUNCTION [IF EXISTS] path AS 'class_name' [LANGUAGE language]``."""
+
+    path: Path
+    class_name: str
+    language: str | None = None
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreTable:
     """``RESTORE [TABLE] path TO VERSION AS OF version | TIMESTAMP AS OF time``; ``kind`` in lower case, ``value`` as Python's."""
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tablestore.sql.statements.alter import AlterTable, AnalyzeTable, RestoreTable, TruncateTable
+from tablestore.sql.statements.alter import AlterFunction, AlterTable, AlterView, AnalyzeTable, RestoreTable, TruncateTable
 from tablestore.sql.statements.definition import (
     CreateCatalog,
     CreateDatabase,
@@ -18,6 +18,7 @@ from tablestore.sql.statements.rows import Delete, ExecuteStatementSet, Insert, 
 from tablestore.sql.statements.session import (
     CallProcedure,
     Describe,
+    DescribeFunction,
     DescribeHistory,
     EngineStatement,
     RefreshTable,
@@ -48,6 +49,8 @@ Statement = (
     | CreateFunction
     | Drop
     | AlterTable
+    | AlterView
+    | AlterFunction
     | AnalyzeTable
     | RestoreTable
     | TruncateTable
@@ -60,6 +63,7 @@ Statement = (
     | DropCatalog
     | Show
     | Describe
+    | DescribeFunction
     | DescribeHistory
     | RefreshTable
     | UseNames

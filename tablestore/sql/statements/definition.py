@@ -87,12 +87,13 @@ class CreateTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateView:
-    """``CREATE [OR REPLACE] TEMPORARY VIEW [IF NOT EXISTS] path [(columns)] [COMMENT] AS query``."""
+    """``CREATE [OR REPLACE] [TEMPORARY] VIEW [IF NOT EXISTS] path [(columns)] [COMMENT] [TBLPROPERTIES (…)] AS query``."""
 
     path: Path
     query: Fragment
     columns: tuple[str, ...] = ()
     comment: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
     temporary: bool = False
     if_not_exists: bool = False
     replace: bool = False
@@ -100,11 +101,16 @@ class CreateView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateFunction:
-    """``CREATE [OR REPLACE] [TEMPORARY [SYSTEM]] FUNCTION [IF NOT EXISTS] path AS 'class_name' [LANGUAGE language]``."""
+    """``CREATE [OR REPLACE] [TEMPORARY [SYSTEM]] FUNCTION [IF NOT EXISTS] path AS 'class_name' [LANGUAGE language]``, or permanent
+    ``… path (parameters) RETURNS type [COMMENT] RETURN body``: then ``class_name`` is None."""
 
     path: Path
-    class_name: str
+    class_name: str | None = None
     language: str | None = None
+    parameters: tuple[tuple[str, DataType], ...] = ()
+    returns: DataType | None = None
+    body: Fragment | None = None
+    comment: str | None = None
     temporary: bool = False
     system: bool = False
     if_not_exists: bool = False

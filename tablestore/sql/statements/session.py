@@ -37,7 +37,8 @@ class Show:
     """``SHOW [TEMPORARY] kind [FROM|IN path] [[NOT] LIKE|ILIKE 'pattern'] [PARTITION spec] [WHERE condition]``.
 
     ``path`` names the catalog, database or table that is meant; ``OPTIONS`` (``SHOW TBLPROPERTIES t``, ``SET``) without a path
-    are those of the session; ``key`` is the one that is asked for. ``system``: functions that are not the session's; ``text``: the
+    are those of the session; ``key`` is the one that is asked for. ``system``: functions that are neither the session's nor a
+    catalog's, ``user``: those that are; ``text``: the
     statement itself, for an engine that runs it.
     """
 
@@ -51,6 +52,7 @@ class Show:
     where: Fragment | None = None
     temporary: bool = False
     system: bool = False
+    user: bool = False
     text: Fragment | None = None
 
 
@@ -62,6 +64,15 @@ class Describe:
     what: str = "table"
     extended: bool = False
     partition: PartitionSpec | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeFunction:
+    """``DESCRIBE|DESC FUNCTION [EXTENDED] path``; ``text``: the statement itself, for a function of the engine's."""
+
+    path: Path
+    text: Fragment
+    extended: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,7 @@ from functools import partial
 import pyarrow as pa
 import pytest
 
+from tablestore.catalog.definitions import DefinitionKind, KeepsDefinitions
 from tablestore.catalog.identifier import Identifier
 from tablestore.catalog.metacatalog import MetaCatalog
 from tablestore.errors import AlreadyExistsError, ConflictError, InvalidInputError, NotFoundError, TablestoreError, UnsupportedError
@@ -267,6 +268,35 @@ class MetaCatalogContract:
         assert (catalog.list_databases(), catalog.list_tables("shop")) == (("shop",), ("items", "orders"))
 
     # ---- facts
+
+    def test_definitions_are_kept_replaced_and_dropped_beside_the_tables(self, catalog: MetaCatalog, catalog_of: CatalogOf) -> None:
+        if not isinstance(catalog, KeepsDefinitions):
+            pytest.skip("it keeps no definitions")
+        view, relation, function = Identifier("shop", "dear"), DefinitionKind.RELATION, DefinitionKind.FUNCTION
+        with pytest.raises(NotFoundError):
+            catalog.keep_definition(view, relation, "1")
+        catalog.create_database("shop")
+        catalog.keep_definition(view, relation, "1")
+        catalog.keep_definition(view, function, "f")
+        again = catalog_of()
+        assert isinstance(again, KeepsDefinitions)
+        assert again.find_definition(view, relation) == "1" and again.list_definitions("shop", relation) == ("dear",)
+        assert again.list_tables("shop") == () and not again.has_table(view)
+        with pytest.raises(AlreadyExistsError):
+            again.keep_definition(view, relation, "2")
+        with pytest.raises(AlreadyExistsError):
+            again.create_table(view, schema_of("id"))
+        again.keep_definition(view, relation, "2", replace=True)
+        assert catalog.find_definition(view, relation) == "2" and catalog.find_definition(view, function) == "f"
+        with pytest.raises(InvalidInputError):
+            catalog.drop_database("shop")
+        assert catalog.drop_definition(view, relation) and not catalog.drop_definition(view, relation)
+        assert catalog.find_definition(view, relation) is None
+        catalog.create_table(view, schema_of("id"))
+        with pytest.raises(AlreadyExistsError):
+            catalog.keep_definition(view, relation, "3")
+        catalog.drop_database("shop", cascade=True)
+        assert not catalog.has_database("shop") and catalog.list_definitions("shop", function) == ()
 
     def test_its_lock_is_a_value_that_other_processes_get(self, catalog: MetaCatalog) -> None:
         assert catalog.lock is None or pickle.loads(pickle.dumps(catalog.lock)) == catalog.lock

@@ -81,6 +81,53 @@ def test_rows_of_this_process_are_all_there_however_they_are_cut(env: ts.TableEn
     assert rows_of(env, "SELECT v, w + 1 FROM others") == [("a", 2), (None, 3)]
 
 
+class Mean:
+    def create(self) -> list[float]:
+        return [0.0, 0]
+
+    def accumulate(self, state: list[float], value: float | None, weight: int) -> None:
+        if value is not None:
+            state[0] += value * weight
+            state[1] += weight
+
+    def merge(self, state: list[float], other: list[float]) -> list[float]:
+        return [state[0] + other[0], state[1] + other[1]]
+
+    def value(self, state: list[float]) -> float | None:
+        return state[0] / state[1] if state[1] else None
+
+
+def spread(values: pa.Array) -> float | None:
+    return None if values.null_count == len(values) else pc.max(values).as_py() - pc.min(values).as_py()
+
+
+def repeated(text: str, times: int) -> Iterator[tuple[str, int]]:
+    for number in range(times):
+        yield text, number
+
+
+def test_functions_of_groups_and_of_rows_run_as_on_duckdb(env: ts.TableEnvironment) -> None:
+    env.create_temporary_function("mean", Mean)
+    env.create_temporary_function("default.spread", spread, arguments=["DOUBLE"])
+    env.create_temporary_function("repeated", repeated, returns="ROW<text STRING, number INT>")
+    env.create_temporary_view("t", pa.table({"k": ["a", "a", "b"], "v": [1.0, 4.0, None], "w": [1, 2, 3]}))
+    query = "SELECT k, mean(v, w) AS m, spread(v) AS s FROM t GROUP BY k ORDER BY k"
+    assert rows_of(env, query) == [("a", 3.0, 3.0), ("b", None, None)]
+    assert rows_of(env, "SELECT mean(id, 1) AS m FROM range(0, 200001, 1, 1)") == [(100_000.0,)]
+    assert rows_of(env, "SELECT r.text, number FROM t, LATERAL repeated(t.k, t.w) AS r WHERE w = 2 ORDER BY number") == [
+        ("a", 0),
+        ("a", 1),
+    ]
+
+    class Breaks(Mean):
+        def value(self, state: list[float]) -> float:
+            raise ValueError("no mean today")
+
+    env.create_temporary_function("breaks", Breaks)
+    with pytest.raises(ts.TablestoreError, match="function breaks raised ValueError: no mean today"):
+        env.execute_sql("SELECT breaks(v, w) AS b FROM t").to_arrow()
+
+
 @pytest.mark.deep
 def test_functions_of_every_kind_are_called_and_gone_with_the_environment(env: ts.TableEnvironment, spark: "SparkSession") -> None:
     import pandas as pd
