@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tablestore.format.bucket import bucket_of
-from tablestore.format.parquet.parquetfile import ParquetOptions
+from tablestore.format.parquet.parquetfile import DataFileOptions
 from tablestore.table.table import Table
 
-_OPTIONS = ParquetOptions()
+_OPTIONS = DataFileOptions()
 
 
 def sorted_buckets(rows: pa.Table, table: Table, buckets: int) -> list[pa.Table]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tablestore.errors import UnsupportedError
-from tablestore.format.datafiles.datafilereader import READ_FORMATS, unread_format
+from tablestore.format.datafiles.datafilereader import unread_format
 from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.format.manifest.indexmanifest import DELETION_VECTORS, IndexEntry
 from tablestore.format.manifest.liveset import live_entries
@@ -25,6 +25,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.format.stats import decode_stats
 from tablestore.lsm.keyorder import KeyOrder
 from tablestore.lsm.run import Section, partition_intervals
+from tablestore.options import FILE_FORMATS
 from tablestore.store.context import TableContext
 from tablestore.store.scan.entrypruning import EntryPruning
 from tablestore.store.scan.filepruning import FilePruning, column_range
@@ -239,7 +240,7 @@ def _sections(files: Sequence[DataFileMeta], schema: TableSchema, settings: Tabl
 
 def _readable(file: DataFileMeta) -> DataFileMeta:
     """Refuse what the engine would read wrong, by name."""
-    if file_format_of(file.file_name) not in READ_FORMATS:
+    if file_format_of(file.file_name) not in FILE_FORMATS:
         raise unread_format(file.file_name)
     if file.write_cols is not None:
         raise UnsupportedError(
