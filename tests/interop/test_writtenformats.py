@@ -117,7 +117,7 @@ def test_merge_engines_give_java_what_they_give_in_parquet(
     path, twin = warehouse / "db.db" / "merged", warehouse / "db.db" / "twin"
     us = created(path, KEYED, ("k",), bucket="2", **{"file.format": file_format}, **ENGINES[engine])
     created(twin, KEYED, ("k",), bucket="2", **ENGINES[engine])
-    kinds = ["+I"] if engine in ("partial-update", "first-row") else ["+I", "+I", "-D"]
+    kinds = ["+I"] if engine in ("partial-update", "first-row", "aggregation") else ["+I", "+I", "-D"]
     for step in range(4):
         rows = [
             {"k": key, "n": rng.choice([None, rng.randrange(100)]), "s": rng.choice([None, "a", "é"])}

@@ -3,7 +3,7 @@
     Arrow -> one list per column -> records, a dict each -> fastavro -> container blocks
 
 Avro is a format of rows: fastavro takes Python objects, so the step from columns to records visits every value, and a file takes
-some 30 times as long as one in Parquet. Lists of numbers, texts and bytes come from numpy; rows, maps and decimals are put together
+some 13 times as long as one in Parquet. Lists of numbers, texts and bytes come from numpy; rows, maps and decimals are put together
 value by value. An Avro name has letters, digits and underscores: a table with other column names is refused when it is created.
 
 Memory: the rows of one block as Python objects. The digest that the manifest gets is that of the whole file.
@@ -218,7 +218,7 @@ def _values(array: pa.Array) -> list[Any]:
 
 
 def _ranges(array: pa.Array) -> Iterator[tuple[int, int]]:
-    """Where each list begins and ends among all elements; NULL has none."""
+    """The begin and the end of each list among all elements; NULL has none."""
     lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
     stops = np.cumsum(lengths)
     return zip((stops - lengths).tolist(), stops.tolist(), strict=True)

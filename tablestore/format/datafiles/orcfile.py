@@ -70,8 +70,9 @@ class OrcFileReader(UnsplitFileReader):
 
     def _stripe(self, stripe: int, names: list[str]) -> pa.RecordBatch:
         try:
-            # A name may hold a dot, which Arrow takes for a path into a nested column: so the ones that it gave are picked out.
-            return self._file.read_stripe(stripe, columns=names).select(names)
+            # Arrow takes a dot in a name for a path into a nested column, which may be there too: then all columns are read.
+            has_dot = any("." in name for name in names)
+            return self._file.read_stripe(stripe, columns=None if has_dot else names).select(names)
         except _READ_ERRORS as error:
             if isinstance(error, TablestoreError):
                 raise

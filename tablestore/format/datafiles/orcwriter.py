@@ -118,7 +118,7 @@ class OrcFileWriter:
         )
 
 
-class _OrcWriter(orc.ORCWriter):
+class _OrcWriter(orc.ORCWriter):  # type: ignore[misc]
     """Arrow's writer. One that is given up does not end its file: the store has removed it."""
 
     def __del__(self) -> None:

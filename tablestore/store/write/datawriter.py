@@ -35,7 +35,7 @@ from tablestore.store.write.storedvalues import StoredValueFiller
 from tablestore.types.arrays import Kinds, Mask, Places
 from tablestore.types.evolution.fieldpaths import Path
 from tablestore.types.rowkind import RowKind
-from tablestore.types.schema import TableSchema
+from tablestore.types.schema import KEY_PREFIX, TableSchema
 
 
 class DataWriter:
@@ -254,10 +254,12 @@ def rewrite_with_sequence(
             unique_columns=frozenset(paths.schema.trimmed_primary_keys),
         )
         for batch in _read_own(files, f"{directory}/{meta.file_name}", meta, paths.schema):
-            position = batch.schema.get_field_index(SEQUENCE_COLUMN)
             numbers = pa.array(np.full(batch.num_rows, number, dtype=np.int64))
-            table = pa.Table.from_batches([batch]).set_column(position, schema.field(SEQUENCE_COLUMN), numbers)
-            writer.write(table.select(schema.names).cast(schema))
+            columns = [
+                numbers if field.name == SEQUENCE_COLUMN else batch.column(field.name.removeprefix(KEY_PREFIX)).cast(field.type)
+                for field in schema
+            ]
+            writer.write(pa.Table.from_arrays(columns, schema=schema))
         footer = writer.close()
     files.sync(directory)
     return replace(
