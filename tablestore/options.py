@@ -517,10 +517,6 @@ class TableOptions(Mapping[str, str]):
         }
         return self._stats_mode(METADATA_STATS_MODE.key), columns
 
-    def level_formats(self) -> dict[int, str]:
-        """The formats of levels with one of their own (see :func:`parse_level_formats`)."""
-        return parse_level_formats(self._texts.get(FILE_FORMAT_PER_LEVEL.key, ""))
-
     def _stats_mode(self, key: str) -> int | None:
         try:
             return parse_stats_mode(self._texts.get(key, str(METADATA_STATS_MODE.default)))
@@ -677,7 +673,7 @@ def _check_together(options: TableOptions) -> None:
         )
     if options.value(BUCKET) == 0:
         raise InvalidInputError("option bucket: expected a positive number, -1 or -2, found '0'", kind="invalid-option")
-    for file_format in options.level_formats().values():
+    for file_format in parse_level_formats(options.get(FILE_FORMAT_PER_LEVEL.key, "")).values():
         if file_format not in FILE_FORMATS:
             raise InvalidInputError(
                 f"option {FILE_FORMAT_PER_LEVEL.key}: expected formats of {', '.join(FILE_FORMATS)}, found {file_format!r:.200}",

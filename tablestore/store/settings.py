@@ -160,7 +160,7 @@ def check_writable(schema: TableSchema, settings: TableSettings, table: str, *, 
 
     options = TableOptions(schema.options)
     options.stats_modes()
-    options.level_formats()
+    _level_formats(options)
     check_column_options(schema)
     check_producer(schema, table)
     check_retention(schema, table)
@@ -197,7 +197,7 @@ def _formats(options: TableOptions) -> FileFormats:
     """Another engine's formats are no error here: readers go by the names of files, and writers are refused (check_writable)."""
     data = _format_text(options, opt.FILE_FORMAT, "parquet")
     try:
-        levels = options.level_formats()
+        levels = _level_formats(options)
     except InvalidInputError:
         levels = {}
     return FileFormats(
@@ -205,6 +205,10 @@ def _formats(options: TableOptions) -> FileFormats:
         levels=levels,
         changelog=_format_text(options, opt.CHANGELOG_FILE_FORMAT, data),
     )
+
+
+def _level_formats(options: TableOptions) -> dict[int, str]:
+    return opt.parse_level_formats(options.get(opt.FILE_FORMAT_PER_LEVEL.key, ""))
 
 
 def _format_text(options: TableOptions, option: opt.Option, default: str) -> str:

@@ -65,6 +65,10 @@ def check_formats(formats: Collection[str], schema: TableSchema, compression: st
                 "one of them (files of several formats lie in one table), or write the table with another engine",
                 kind="read-only-table",
             )
+        if file_format == "orc":
+            from tablestore.format.datafiles.orcwriter import check_orc
+
+            check_orc(schema, table=table)
         if file_format == "avro":
             from tablestore.format.datafiles.avrowriter import check_avro
 

@@ -12,17 +12,19 @@ Memory: one stripe as it is encoded, and once more the rows that :meth:`OrcFileW
 """
 
 import hashlib
+from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import orc
 
-from tablestore.errors import InvalidInputError
+from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.format.countedsink import CountedSink
 from tablestore.format.datafiles.orcfile import TAIL_DIGEST_BYTES
 from tablestore.format.parquet.parquetfile import DataFileOptions, FileFooter
 from tablestore.format.parquet.parquetschema import field_id_of
+from tablestore.types.schema import TableSchema
 
 _CODECS = {"zstd": "zstd", "snappy": "snappy", "lz4": "lz4", "gzip": "zlib", "none": "uncompressed"}
 # A reader decodes a stripe whole. So a file ends where its rows would make one that is too large, however few bytes it has.
@@ -31,6 +33,23 @@ _MOST_STRIPE_BYTES, _MOST_DECODED_BYTES = 16 << 20, 256 << 20
 _BLOCK_BYTES, _BLOCK_BYTES_OF_MANY, _MANY_COLUMNS = 256 << 10, 64 << 10, 32
 # Stored: where the Java core keeps the id of a field.
 _ID_ATTRIBUTE = b"paimon.id"
+
+
+def check_orc(schema: TableSchema, *, table: str) -> None:
+    """Refuses names that other readers of ORC do not find. Raises UnsupportedError."""
+    for name in _names(schema.arrow_schema):
+        if "`" in name:
+            raise UnsupportedError(
+                f"table {table}: expected no ` in the names of columns with file.format = orc, found {name!r:.100}, which other "
+                "readers of ORC take for a quote; rename the column, or set file.format = parquet",
+                kind="file-format",
+            )
+
+
+def _names(fields: Iterable[pa.Field]) -> Iterator[str]:
+    for field in fields:
+        yield field.name
+        yield from _names(field.type.field(place) for place in range(field.type.num_fields))
 
 
 class OrcFileWriter:

@@ -262,6 +262,8 @@ def test_what_a_format_does_not_hold_is_refused_when_a_table_is_made(
     with pytest.raises(TablestoreError, match=words) as raised:
         catalog.create_table("d.t", schema=schema, options={"file.format": "avro", **options})
     assert raised.value.kind == "file-format"
+    with pytest.raises(TablestoreError, match=r"no ` in the names of columns with file.format = orc, found 'a`b'"):
+        catalog.create_table("d.q", schema=pa.schema([("r", pa.struct([("a`b", pa.int32())]))]), options={"file.format": "orc"})
     table = catalog.create_table("d.t", schema=schema, options={"file.format": "orc", **options})
     with pytest.raises(TablestoreError, match=words):
         table.alter(ts.SetOption("file.format", "avro"))
