@@ -23,7 +23,7 @@ from tablestore.table.inspect.check import check_table
 pytestmark = pytest.mark.interop
 
 KEYED = number_fields([{"name": "k", "type": "INT NOT NULL"}, {"name": "n", "type": "BIGINT"}, {"name": "s", "type": "STRING"}])
-ENGINES = {
+ENGINES: dict[str, dict[str, str]] = {
     "deduplicate": {},
     "partial-update": {"merge-engine": "partial-update"},
     "aggregation": {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum", "fields.s.aggregate-function": "max"},
@@ -32,7 +32,7 @@ ENGINES = {
 }
 
 
-def created(path: Path, columns: Sequence[Any], key: tuple[str, ...] = (), **options: str) -> Ours:
+def created(path: Path, columns: Sequence[Any], options: dict[str, str], key: tuple[str, ...] = ()) -> Ours:
     us = Ours()
     ours.create(us, path, TableSpec(number_fields(list(columns)), key, options=options))
     return us
@@ -45,7 +45,7 @@ def test_all_types_are_read_by_everyone(
     columns = number_fields([{"name": f"c{n}", "type": kind} for n, kind in enumerate(types_of(file_format))])
     rows = [*random_rows(random.Random(21), columns, 300), {column["name"]: None for column in columns}]
     path = warehouse / "db.db" / "types"
-    us = created(path, columns, bucket="-1", **{"file.format": file_format})
+    us = created(path, columns, {"bucket": "-1", "file.format": file_format})
     us.write(path, rows)
     assert formats_of(ts.open_table(str(path))) == {file_format}
     for reader in (us, java, pypaimon_pure, *([pypaimon_native] if file_format == "orc" else [])):
@@ -71,7 +71,7 @@ def test_orc_timestamps_are_read_by_java(java: JavaOracle, warehouse: Path, prec
     ]
     rows = [{"t": None, "l": None}, *({"t": text, "l": f"{text}Z"} for text in times)]
     path = warehouse / "db.db" / "times"
-    us = created(path, columns, bucket="-1", **{"file.format": "orc"})
+    us = created(path, columns, {"bucket": "-1", "file.format": "orc"})
     us.write(path, rows)
     assert comparable(us.read(path)) == comparable(java.read(path)) == comparable(rows)
 
@@ -82,7 +82,7 @@ def test_orc_columns_of_any_name_are_read_by_java(java: JavaOracle, warehouse: P
     columns = number_fields([{"name": name, "type": kind} for name, kind in zip(names, kinds, strict=True)])
     rows = random_rows(random.Random(2), columns, 30)
     path = warehouse / "db.db" / "names"
-    us = created(path, columns, bucket="-1", **{"file.format": "orc"})
+    us = created(path, columns, {"bucket": "-1", "file.format": "orc"})
     us.write(path, rows)
     assert comparable(us.read(path)) == comparable(java.read(path)) == comparable(rows)
 
@@ -93,14 +93,14 @@ def test_java_finds_rows_by_a_value_of_ours(java: JavaOracle, warehouse: Path, f
     columns = number_fields(
         [{"name": name, "type": kind} for name, kind in {"d": "DOUBLE", "s": "STRING", "n": "DECIMAL(20, 2)", "t": "DATE"}.items()]
     )
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"d": "NaN", "s": "", "n": None, "t": "1969-12-31"},
         {"d": 1.5, "s": "é", "n": "-1.00", "t": None},
         {"d": -0.0, "s": None, "n": "99999999999999999.99", "t": "2024-02-29"},
         {"d": None, "s": "z" * 300, "n": "0.00", "t": "1970-01-01"},
     ]
     path = warehouse / "db.db" / "found"
-    us = created(path, columns, bucket="-1", **{"file.format": file_format})
+    us = created(path, columns, {"bucket": "-1", "file.format": file_format})
     us.write(path, rows)
     for name, at in (("d", 1), ("s", 0), ("s", 3), ("n", 2), ("t", 0)):
         expected = comparable([rows[at]])
@@ -115,8 +115,8 @@ def test_merge_engines_give_java_what_they_give_in_parquet(
 ) -> None:
     rng = random.Random(f"{file_format} {engine}")
     path, twin = warehouse / "db.db" / "merged", warehouse / "db.db" / "twin"
-    us = created(path, KEYED, ("k",), bucket="2", **{"file.format": file_format}, **ENGINES[engine])
-    created(twin, KEYED, ("k",), bucket="2", **ENGINES[engine])
+    us = created(path, KEYED, {"bucket": "2", "file.format": file_format, **ENGINES[engine]}, ("k",))
+    created(twin, KEYED, {"bucket": "2", **ENGINES[engine]}, ("k",))
     kinds = ["+I"] if engine in ("partial-update", "first-row", "aggregation") else ["+I", "+I", "-D"]
     for step in range(4):
         rows = [
@@ -137,7 +137,7 @@ def test_merge_engines_give_java_what_they_give_in_parquet(
 def test_levels_and_changelog_files_have_formats_of_their_own(java: JavaOracle, warehouse: Path) -> None:
     path = warehouse / "db.db" / "levels"
     formats = {"file.format": "orc", "file.format.per.level": "0:avro", "changelog-file.format": "parquet"}
-    us = created(path, KEYED, ("k",), bucket="1", **formats, **{"changelog-producer": "input"})
+    us = created(path, KEYED, {"bucket": "1", "changelog-producer": "input", **formats}, ("k",))
     us.write(path, [{"k": key, "n": key, "s": None} for key in range(9)], kinds=["+I"] * 9)
     last = us.write(path, [{"k": 3, "n": 7, "s": "x"}, {"k": 4, "n": 4, "s": None}], kinds=["+I", "-D"])
     table = ts.open_table(str(path))
@@ -155,7 +155,7 @@ def test_levels_and_changelog_files_have_formats_of_their_own(java: JavaOracle, 
 @pytest.mark.parametrize("file_format", FORMATS)
 def test_schemas_evolve_over_files_of_all_formats(java: JavaOracle, warehouse: Path, file_format: str) -> None:
     path = warehouse / "db.db" / "evolved"
-    us = created(path, KEYED, ("k",), bucket="1", **{"file.format": file_format})
+    us = created(path, KEYED, {"bucket": "1", "file.format": file_format}, ("k",))
     us.write(path, [{"k": 1, "n": 1, "s": "a"}, {"k": 2, "n": 2, "s": "b"}])
     table = ts.open_table(str(path))
     table.alter([ts.RenameColumn("s", to="t"), ts.AddColumn("x", "DECIMAL(20, 3)"), ts.SetOption("file.format", "parquet")])

@@ -44,10 +44,10 @@ def rows(*keys: int, day: int = 1) -> pa.Table:
     return pa.Table.from_pylist([row(key) for key in keys], COLUMNS)
 
 
-def created(tmp_path: Path, key: list[str] | None = None, **options: str) -> ts.Table:
+def created(tmp_path: Path, options: dict[str, str], key: tuple[str, ...] = ()) -> ts.Table:
     catalog = ts.open_catalog(f"memory://{tmp_path.name}")
     catalog.create_database("d")
-    return catalog.create_table("d.t", schema=COLUMNS, primary_key=key or [], partition_by=["day"], options=options)
+    return catalog.create_table("d.t", schema=COLUMNS, primary_key=list(key), partition_by=["day"], options=options)
 
 
 def formats(table: ts.Table) -> list[str]:
@@ -57,7 +57,7 @@ def formats(table: ts.Table) -> list[str]:
 @pytest.mark.parametrize("thin", ["true", "false"])
 @pytest.mark.parametrize("file_format", FORMATS)
 def test_a_file_that_gets_another_sequence_number_keeps_its_format_and_rows(tmp_path: Path, file_format: str, thin: str) -> None:
-    table = created(tmp_path, ["k", "day"], bucket="1", **{"file.format": file_format, "data-file.thin-mode": thin})
+    table = created(tmp_path, key=("k", "day"), options={"bucket": "1", "file.format": file_format, "data-file.thin-mode": thin})
     table.upsert(rows(*range(9)))
     context = table.context
     (entry,) = context.manifests.live(context.snapshots.latest())
@@ -77,7 +77,7 @@ def test_a_file_that_gets_another_sequence_number_keeps_its_format_and_rows(tmp_
 @pytest.mark.parametrize("vectors", ["false", "true"])
 @pytest.mark.parametrize("file_format", ["orc", "avro"])
 def test_rows_of_an_append_table_are_updated_and_deleted(tmp_path: Path, file_format: str, vectors: str) -> None:
-    table = created(tmp_path, **{"file.format": file_format, "deletion-vectors.enabled": vectors})
+    table = created(tmp_path, {"file.format": file_format, "deletion-vectors.enabled": vectors})
     table.append(rows(*range(6)))
     table.append(rows(*range(6, 9), day=2))
     table.delete("k IN (1, 7)")
@@ -93,7 +93,7 @@ def test_rows_of_an_append_table_are_updated_and_deleted(tmp_path: Path, file_fo
 
 
 def test_new_files_have_the_format_that_the_table_has_now(tmp_path: Path) -> None:
-    table = created(tmp_path, ["k", "day"], bucket="1", **{"write-only": "true"})
+    table = created(tmp_path, key=("k", "day"), options={"bucket": "1", "write-only": "true"})
     for number, file_format in enumerate(FORMATS):
         table.alter(ts.SetOption("file.format", file_format))
         table.upsert(rows(number, 10 + number, 20))
@@ -108,7 +108,7 @@ def test_new_files_have_the_format_that_the_table_has_now(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("file_format", ["orc", "avro"])
 def test_a_restored_file_is_a_copy_in_its_format(tmp_path: Path, file_format: str) -> None:
-    table = created(tmp_path, ["k", "day"], bucket="1", **{"file.format": file_format})
+    table = created(tmp_path, key=("k", "day"), options={"bucket": "1", "file.format": file_format})
     first = table.upsert(rows(1, 2))
     assert first is not None
     table.upsert(rows(2, 3))
