@@ -41,14 +41,15 @@ class FileFormats:
     levels: Mapping[int, str] = field(default_factory=dict)
     changelog: str = "parquet"
 
-    def of_level(self, level: int) -> str:
-        """The format of data files of a level."""
-        return self.levels.get(level, self.data)
-
     @property
     def all(self) -> frozenset[str]:
         """Every format that files may get."""
         return frozenset((self.data, *self.levels.values(), self.changelog))
+
+
+# The formats of a table that sets none.
+PARQUET = FileFormats()
+_FORMAT_KEYS = frozenset((opt.FILE_FORMAT.key, opt.FILE_FORMAT_PER_LEVEL.key, opt.CHANGELOG_FILE_FORMAT.key))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +122,7 @@ def table_settings(schema: TableSchema) -> TableSettings:
         column_stats_modes=column_stats_modes,
         data_file_prefix=options.text(opt.DATA_FILE_PREFIX),
         changelog_prefix=options.text(opt.CHANGELOG_FILE_PREFIX),
-        formats=_formats(options),
+        formats=PARQUET if _FORMAT_KEYS.isdisjoint(schema.options) else _formats(options),
         data_directory=str(options.value(opt.DATA_FILE_PATH_DIRECTORY) or "").strip("/"),
         default_partition=options.text(opt.PARTITION_DEFAULT_NAME),
         legacy_partition_names=options.flag(opt.PARTITION_LEGACY_NAME),
@@ -160,11 +161,12 @@ def check_writable(schema: TableSchema, settings: TableSettings, table: str, *, 
 
     options = TableOptions(schema.options)
     options.stats_modes()
-    _level_formats(options)
     check_column_options(schema)
     check_producer(schema, table)
     check_retention(schema, table)
-    check_formats(settings.formats.all, schema, settings.data_files.compression, table=table)
+    if settings.formats is not PARQUET:
+        _level_formats(options)
+        check_formats(settings.formats.all, schema, settings.data_files.compression, table=table)
     refused = {
         opt.MANIFEST_COMPRESSION.key: _manifest_compression(options) not in CODECS,
         "data-file.external-paths": bool(options.get("data-file.external-paths")),

@@ -101,7 +101,8 @@ def write_blocks(
     expanded = records = 0
     for count, body in blocks:
         expanded, records = expanded + len(body), records + count
-        out.write(framed_block(count, body, nonce=nonce, codec=codec))
+        payload = compress(body, codec)
+        out.write(_long(count) + _long(len(payload)) + payload + nonce)
     data = out.getvalue()
     _check_readable(what, len(data), expanded, records, limits)
     return data

@@ -265,13 +265,16 @@ class _FooterSink(CountedSink):
     """Passes bytes on to the sink and counts them; from ``hold`` on keeps them, so that the footer can be seen whole."""
 
     def __init__(self, sink: BinaryIO | pa.NativeFile) -> None:
-        super().__init__(sink)
+        # Without a call of the base: each statement writes such files.
+        self._sink, self.count, self.failure = sink, 0, None
         self._held: list[bytes] | None = None
 
     def write(self, data: bytes) -> int:
         if self._held is None:
-            return super().write(data)
-        self._held.append(bytes(data))
+            self._sink.write(data)
+            self.count += len(data)
+        else:
+            self._held.append(bytes(data))
         return len(data)
 
     def hold(self) -> None:

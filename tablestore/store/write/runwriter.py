@@ -27,7 +27,7 @@ from tablestore.format.binaryrow import EMPTY_ROW, encode_row
 from tablestore.format.datafiles.datafilewriter import DataFileWriter, create_data_file
 from tablestore.format.manifest.datafile import DataFileMeta, FileSource
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry, encode_manifest, entry_bytes
-from tablestore.format.parquet.parquetfile import FileFooter, with_system_columns
+from tablestore.format.parquet.parquetfile import FileFooter, ParquetFileWriter, with_system_columns
 from tablestore.format.parquet.parquetschema import file_schema
 from tablestore.format.paths import data_file_name
 from tablestore.format.stats import (
@@ -139,7 +139,7 @@ class RunWriter:
         self._level, self._source, self._numbers = level, source, numbers
         settings = target.settings
         self._prefix = settings.changelog_prefix if changelog else settings.data_file_prefix
-        self._format = settings.formats.changelog if changelog else settings.formats.of_level(level)
+        self._format = settings.formats.changelog if changelog else settings.formats.levels.get(level, settings.formats.data)
         self._limit = target.settings.target_file_bytes if target_bytes is None else target_bytes
         self._directory = DataPaths(target.schema, target.settings).bucket(partition, bucket)
         self._partition = encode_row(partition, [f.type for f in target.schema.partition_fields])
@@ -235,7 +235,8 @@ class RunWriter:
             number = self._numbers(1)
         holder = target.files.open_output(f"{self._directory}/{name}")
         sink = holder.__enter__()
-        writer = create_data_file(
+        # Parquet at once: each statement writes such files.
+        writer = (ParquetFileWriter if self._format == "parquet" else create_data_file)(
             sink,
             target.file_schema,
             file_name=name,
