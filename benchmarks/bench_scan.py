@@ -2,6 +2,7 @@
 
 no overlap     one sorted run a bucket: nothing to merge
 merge          2, 5 and 10 overlapping runs a bucket that rewrote half of the rows
+orc            one sorted run a bucket, in ORC, next to pyarrow.orc reading the same files
 memory         20 M rows merged in one bucket, as a stream of batches
 
 Merge reads are measured a second time on a tenth of the rows: that is where pypaimon's pure Python is among the cases.
@@ -26,6 +27,7 @@ SHARE = 0.5
 # The runs that are to be merged stay as they were written.
 UNCOMPACTED = {"write-only": "true"}
 PLAIN, VERIFIED = "pyarrow", "pyarrow, verifying pages"
+PLAIN_ORC = "pyarrow.orc"
 MEMORY_BOUND_MIB = 700
 
 
@@ -37,6 +39,7 @@ def run(setting: Setting) -> None:
             _scan(setting, kind, runs, setting.rows, setting.peers_of("native"))
             if slow := setting.peers_of("pure"):
                 _scan(setting, kind, runs, setting.fewer_rows, [*setting.peers_of("native"), *slow])
+    _scan_orc(setting)
     _memory(setting)
 
 
@@ -102,6 +105,33 @@ def _floor(name: str, files: Sequence[Path], columns: Sequence[str], stored: int
         return sample
 
     return Case(name, attempt)
+
+
+def _scan_orc(setting: Setting) -> None:
+    workload = Workload("scattered", setting.rows, setting.seed)
+    expected = workload.digest(workload.merged(1, SHARE))
+    with setting.workspace("scan-orc") as space:
+        table = ours.create(space, "orc", workload, buckets=BUCKETS, extra={**UNCOMPACTED, "file.format": "orc"})
+        ours.load(table, workload.base())
+        files = floors.data_files(table, "orc")
+
+        def floor() -> Sample:
+            sample, rows = stopwatch(lambda: floors.read_orc_files(files, workload.schema.names))
+            if rows != setting.rows:
+                raise WrongRows(f"{PLAIN_ORC}: expected {setting.rows} rows, found {rows}")
+            return sample
+
+        timings = setting.take_turns([Case(PLAIN_ORC, floor), _ours(workload, table.location, expected)])
+    result = Result(
+        name="read of ORC files without overlap",
+        question="How fast is a table of ORC files read as one Arrow table?",
+        rows=setting.rows,
+        base=PLAIN_ORC,
+        timings=timings,
+        notes=f"{len(files)} files.",
+    )
+    setting.add(result)
+    setting.add_bar(result.bar("read of ORC files / pyarrow.orc reading the same files", OURS, PLAIN_ORC, 1.5))
 
 
 def _ours(workload: Workload, location: str, expected: tuple[int, int]) -> Case:

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow import orc
 
 from tablestore.format.bucket import bucket_of
-from tablestore.format.parquet.parquetfile import ParquetOptions
+from tablestore.format.parquet.parquetfile import DataFileOptions
 from tablestore.table.table import Table
 
-_OPTIONS = ParquetOptions()
+_OPTIONS = DataFileOptions()
 
 
 def sorted_buckets(rows: pa.Table, table: Table, buckets: int) -> list[pa.Table]:
@@ -63,6 +64,12 @@ def read_files(paths: Sequence[Path], columns: Sequence[str], *, verify: bool) -
     return rows
 
 
+def read_orc_files(paths: Sequence[Path], columns: Sequence[str]) -> int:
+    """Read these columns of all ORC files into memory; the number of rows."""
+    kept = [orc.read_table(path, columns=list(columns)) for path in paths]
+    return sum(part.num_rows for part in kept)
+
+
 def decode_files(paths: Sequence[Path], columns: Sequence[str]) -> None:
     """Decode these columns of all files batch by batch, pages verified, and keep nothing."""
     for path in paths:
@@ -71,6 +78,6 @@ def decode_files(paths: Sequence[Path], columns: Sequence[str]) -> None:
                 pass
 
 
-def data_files(table: Table) -> list[Path]:
+def data_files(table: Table, file_format: str = "parquet") -> list[Path]:
     """The live data files of a table on the local disk."""
-    return sorted(Path(table.location).glob("**/bucket-*/*.parquet"))
+    return sorted(Path(table.location).glob(f"**/bucket-*/*.{file_format}"))

@@ -95,6 +95,8 @@ _DURATION_UNITS = {
 }
 _INT = re.compile(r"[+-]?\d{1,19}", re.ASCII)
 _STATS_MODE = re.compile(r"(none)|(counts)|full|truncate\(([1-9]\d{0,8})\)", re.ASCII)
+# Formats of data files that are written.
+FILE_FORMATS = ("parquet", "orc", "avro")
 # Bounds of texts in manifests have at most so many characters, whatever a table asks for.
 MAX_BOUND_CHARACTERS = 128
 
@@ -179,6 +181,20 @@ def _measured(text: str, units: Mapping[str, int], expected: str) -> int:
     return int(match[1]) * unit
 
 
+def parse_level_formats(text: str) -> dict[int, str]:
+    """``"0:avro,5:orc"`` as formats by level. Formats that are not written are kept; InvalidInputError for another form."""
+    formats: dict[int, str] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        level, _, name = part.partition(":")
+        if not level.strip().isdecimal() or len(level) > 4 or not name.strip():
+            raise InvalidInputError(
+                f"option file.format.per.level: expected levels and formats such as 0:avro,5:orc, found {text!r:.200}",
+                kind="invalid-option",
+            )
+        formats[int(level)] = name.strip().lower()
+    return formats
+
+
 def parse_stats_mode(text: str) -> int | None:
     """The statistics kept of a column: None for none, 0 for its null count, n also for bounds, of texts at most n characters."""
     match = _STATS_MODE.fullmatch(text.strip().lower())
@@ -220,14 +236,18 @@ SEQUENCE_FIELD_SORT_ORDER = _option("sequence.field.sort-order", "choice", "asce
 IGNORE_DELETE = _option("ignore-delete", "bool", False, "Skip -U and -D records when rows are merged.")
 ROWKIND_FIELD = _option("rowkind.field", "text", None, "A text column that holds the row kind of every row written.")
 FILE_FORMAT = _option("file.format", "choice", "parquet",
-    "Format of data files; tablestore writes Parquet only.", choices=("parquet",))
+    "Format of new data files; a table may hold files of several formats. Paimon's other formats (row, text, csv, json, lance, "
+    "vortex, blob) are neither written nor read.", choices=FILE_FORMATS)
+FILE_FORMAT_PER_LEVEL = _option("file.format.per.level", "text", None,
+    "Formats of levels of the merge tree that have one of their own, such as 0:avro,5:orc; file.format is that of the others.")
 FILE_COMPRESSION = _option("file.compression", "choice", "zstd",
-    "Compression of data files.", choices=("zstd", "snappy", "lz4", "gzip", "none"))
+    "Compression of data files; gzip is zlib in ORC and deflate in Avro, and lz4 is none of Avro's.",
+    choices=("zstd", "snappy", "lz4", "gzip", "none"))
 FILE_COMPRESSION_ZSTD_LEVEL = _option("file.compression.zstd-level", "int", 1,
-    "Zstandard level of data files, 1 (fast) to 22 (small).", minimum=1)
+    "Zstandard level of data files in Parquet and Avro, 1 (fast) to 22 (small); ORC files have the fast one.", minimum=1)
 FILE_BLOCK_SIZE = _option("file.block-size", "bytes", 64 * MIB,
     "Most memory that the rows of one Parquet row group take before they are encoded: 64 kb to 64 mb, and never more than 131072 "
-    "rows.", minimum=1)
+    "rows. Of ORC, the encoded size of a stripe, 64 kb to 16 mb.", minimum=1)
 TARGET_FILE_SIZE = _option("target-file-size", "bytes", None,
     "Size at which a writer starts a new data file; 128 mb for keyed tables and 256 mb for append tables if unset.",
     minimum=1)
@@ -244,6 +264,8 @@ DATA_FILE_PATH_DIRECTORY = _option("data-file.path-directory", "text", None,
 DATA_FILE_THIN_MODE = _option("data-file.thin-mode", "bool", False,
     "Do not store key columns a second time in data files; create_table writes true for keyed tables.")
 CHANGELOG_FILE_PREFIX = _option("changelog-file.prefix", "text", "changelog-", "How names of changelog files begin.")
+CHANGELOG_FILE_FORMAT = _option("changelog-file.format", "choice", None,
+    "Format of new changelog files; as file.format if unset.", choices=FILE_FORMATS)
 MANIFEST_COMPRESSION = _option("manifest.compression", "choice", "zstd",
     "Compression of manifests; null for none.", choices=("zstd", "snappy", "deflate", "null"))
 MANIFEST_TARGET_FILE_SIZE = _option("manifest.target-file-size", "bytes", 8 * MIB,
@@ -658,6 +680,12 @@ def _check_together(options: TableOptions) -> None:
         )
     if options.value(BUCKET) == 0:
         raise InvalidInputError("option bucket: expected a positive number, -1 or -2, found '0'", kind="invalid-option")
+    for file_format in parse_level_formats(options.get(FILE_FORMAT_PER_LEVEL.key, "")).values():
+        if file_format not in FILE_FORMATS:
+            raise InvalidInputError(
+                f"option {FILE_FORMAT_PER_LEVEL.key}: expected formats of {', '.join(FILE_FORMATS)}, found {file_format!r:.200}",
+                kind="invalid-option",
+            )
     for option in (DATA_FILE_PREFIX, CHANGELOG_FILE_PREFIX, PARTITION_DEFAULT_NAME):
         text = options.text(option)
         if not text.strip() or not re.fullmatch(r"[\w.\- ]+", text, re.ASCII) or text in (".", ".."):

@@ -63,7 +63,7 @@ def test_every_option_is_read_by_some_code_or_refused(product: dict[str, set[str
         "store.compact.compactionsettings.CompactionSettings",
         "store.changelogproducer.ChangelogSettings",
         "log.settings.LogSettings",
-        "format.parquet.parquetfile.ParquetOptions",
+        "format.parquet.parquetfile.DataFileOptions",
     ],
 )
 def test_every_setting_that_is_made_of_options_is_used(product: dict[str, set[str]], name: str) -> None:

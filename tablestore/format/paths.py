@@ -162,8 +162,8 @@ def statistics_file_name(data: bytes, number: int) -> str:
     return f"stat-{content_uuid(data)}-{number}"
 
 
-def data_file_name(uuid: str, number: int, prefix: str = "data-", extension: str = "parquet") -> str:
-    """``data-<uuid>-<number>.parquet``."""
+def data_file_name(uuid: str, number: int, prefix: str, extension: str) -> str:
+    """``data-<uuid>-<number>.parquet``, or that of another format."""
     return f"{prefix}{uuid}-{number}.{extension}"
 
 

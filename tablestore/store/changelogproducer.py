@@ -33,7 +33,6 @@ class ChangelogSettings:
     producer: str
     deduplicate: bool
     ignored: tuple[str, ...]
-    prefix: str
     top_level: int
 
     @property
@@ -57,7 +56,6 @@ def changelog_settings(options: Mapping[str, str]) -> ChangelogSettings:
         producer=typed.text(opt.CHANGELOG_PRODUCER).lower(),
         deduplicate=typed.flag(opt.CHANGELOG_ROW_DEDUPLICATE),
         ignored=ignored if isinstance(ignored, tuple) else (),
-        prefix=typed.text(opt.CHANGELOG_FILE_PREFIX),
         top_level=(levels if isinstance(levels, int) else typed.integer(opt.COMPACTION_TRIGGER) + 1) - 1,
     )
 

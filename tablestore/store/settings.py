@@ -1,14 +1,15 @@
 """Parses the store options of a table into a frozen value, and refuses to write tables that it can only read."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tablestore import options as opt
 from tablestore.bounds import DEFAULT_BOUNDS, LEAST_ROW_GROUP_BYTES, ROW_GROUP_BYTES, ReadBounds
 from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.format.datafiles.datafilewriter import check_formats
 from tablestore.format.manifest.avro import CODEC, CODECS
-from tablestore.format.parquet.parquetfile import ParquetOptions
+from tablestore.format.parquet.parquetfile import DataFileOptions
 from tablestore.lsm.functions.mergefunction import MergeFunction
 from tablestore.lsm.functions.mergeoptions import merge_function
 from tablestore.options import MIB, TableOptions
@@ -33,6 +34,25 @@ class MergePolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FileFormats:
+    """The formats of new files: of data files, those of some levels apart, and of changelog files."""
+
+    data: str = "parquet"
+    levels: Mapping[int, str] = field(default_factory=dict)
+    changelog: str = "parquet"
+
+    @property
+    def all(self) -> frozenset[str]:
+        """Every format that files may get."""
+        return frozenset((self.data, *self.levels.values(), self.changelog))
+
+
+# The formats of a table that sets none.
+PARQUET = FileFormats()
+_FORMAT_KEYS = frozenset((opt.FILE_FORMAT.key, opt.FILE_FORMAT_PER_LEVEL.key, opt.CHANGELOG_FILE_FORMAT.key))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableSettings:
     """Typed settings of one table. Sizes in bytes, ages in seconds.
 
@@ -47,6 +67,8 @@ class TableSettings:
     stats_mode: int | None
     column_stats_modes: Mapping[str, int | None]
     data_file_prefix: str
+    changelog_prefix: str
+    formats: FileFormats
     data_directory: str
     default_partition: str
     legacy_partition_names: bool
@@ -55,7 +77,7 @@ class TableSettings:
     dynamic_overwrite: bool
     deletion_vectors: bool
     skips_level_zero: bool
-    parquet: ParquetOptions
+    data_files: DataFileOptions
     merge: MergeFunction | None
     rowkind_field: str | None
     tombstone_retention_ms: int | None
@@ -104,6 +126,8 @@ def table_settings(schema: TableSchema) -> TableSettings:
         stats_mode=stats_mode,
         column_stats_modes=column_stats_modes,
         data_file_prefix=options.text(opt.DATA_FILE_PREFIX),
+        changelog_prefix=options.text(opt.CHANGELOG_FILE_PREFIX),
+        formats=PARQUET if _FORMAT_KEYS.isdisjoint(schema.options) else _formats(options),
         data_directory=str(options.value(opt.DATA_FILE_PATH_DIRECTORY) or "").strip("/"),
         default_partition=options.text(opt.PARTITION_DEFAULT_NAME),
         legacy_partition_names=options.flag(opt.PARTITION_LEGACY_NAME),
@@ -113,7 +137,7 @@ def table_settings(schema: TableSchema) -> TableSettings:
         deletion_vectors=deletion_vectors,
         # Their level 0 is not folded yet: the table's own rule is that a batch read sees it after compaction.
         skips_level_zero=schema.is_keyed and (deletion_vectors or (merge is not None and merge.engine == "first-row")),
-        parquet=ParquetOptions(
+        data_files=DataFileOptions(
             compression=compression,
             compression_level=options.integer(opt.FILE_COMPRESSION_ZSTD_LEVEL) if compression == "zstd" else None,
             row_group_bytes=min(max(options.integer(opt.FILE_BLOCK_SIZE), LEAST_ROW_GROUP_BYTES), ROW_GROUP_BYTES),
@@ -145,8 +169,10 @@ def check_writable(schema: TableSchema, settings: TableSettings, table: str, *, 
     check_column_options(schema)
     check_producer(schema, table)
     check_retention(schema, table)
+    if settings.formats is not PARQUET:
+        _level_formats(options)
+        check_formats(settings.formats.all, schema, settings.data_files.compression, table=table)
     refused = {
-        opt.FILE_FORMAT.key: options.get(opt.FILE_FORMAT.key, "parquet").strip().lower() != "parquet",
         opt.MANIFEST_COMPRESSION.key: _manifest_compression(options) not in CODECS,
         "data-file.external-paths": bool(options.get("data-file.external-paths")),
         # Rows of ours would go straight to buckets, and older ones that wait for a compaction would come after them.
@@ -172,6 +198,28 @@ def check_writable(schema: TableSchema, settings: TableSettings, table: str, *, 
 
 def _manifest_compression(options: TableOptions) -> str:
     return str(options.get(opt.MANIFEST_COMPRESSION.key, opt.MANIFEST_COMPRESSION.default)).strip().lower()
+
+
+def _formats(options: TableOptions) -> FileFormats:
+    """Another engine's formats are no error here: readers go by the names of files, and writers are refused (check_writable)."""
+    data = _format_text(options, opt.FILE_FORMAT, "parquet")
+    try:
+        levels = _level_formats(options)
+    except InvalidInputError:
+        levels = {}
+    return FileFormats(
+        data=data,
+        levels=levels,
+        changelog=_format_text(options, opt.CHANGELOG_FILE_FORMAT, data),
+    )
+
+
+def _level_formats(options: TableOptions) -> dict[int, str]:
+    return opt.parse_level_formats(options.get(opt.FILE_FORMAT_PER_LEVEL.key, ""))
+
+
+def _format_text(options: TableOptions, option: opt.Option, default: str) -> str:
+    return str(options.get(option.key, default)).strip().lower()
 
 
 def _stats_modes(options: TableOptions) -> tuple[int | None, Mapping[str, int | None]]:

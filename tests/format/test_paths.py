@@ -47,7 +47,7 @@ def test_paths_of_the_layout():
     assert index_path("index-a-0") == "index/index-a-0"
     assert tag_path("daily") == "tag/tag-daily"
     assert consumer_path("c") == "consumer/consumer-c"
-    assert data_file_name("u", 4) == "data-u-4.parquet"
+    assert data_file_name("u", 4, "data-", "orc") == "data-u-4.orc"
 
 
 @pytest.mark.parametrize(

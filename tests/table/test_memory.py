@@ -18,7 +18,7 @@ import pytest
 import tablestore
 from tablestore.bounds import BATCH_BYTES, WINDOW_BYTES, ReadBounds
 from tablestore.bounds import ROW_GROUP_BYTES as STATED_ROW_GROUP_BYTES
-from tablestore.format.parquet.parquetfile import ParquetOptions
+from tablestore.format.parquet.parquetfile import DataFileOptions
 from tablestore.table.table import Table
 from tablestore.table.upkeep.compaction import compact_table
 
@@ -49,7 +49,7 @@ def measured() -> Iterator[pa.MemoryPool]:
 
 def bounded(table: Table) -> Table:
     settings = table.context.settings
-    small = replace(settings, bounds=BOUNDS, parquet=ParquetOptions(row_group_bytes=ROW_GROUP_BYTES))
+    small = replace(settings, bounds=BOUNDS, data_files=DataFileOptions(row_group_bytes=ROW_GROUP_BYTES))
     return Table(replace(table.context, settings=small), table.location)
 
 

@@ -1,4 +1,4 @@
-"""Reads Avro data files, which other engines write: those of postponed buckets, and of tables with ``file.format = avro``.
+"""Reads Avro data files: those of tables with ``file.format = avro``, and of postponed buckets, which other engines write.
 
     container blocks -> records (fastavro) -> one list per column -> Arrow
 
@@ -30,15 +30,24 @@ from tablestore.types.datatypes import ArrayType, AtomicType, DataType, Field, M
 from tablestore.types.rebatch import slices_of
 from tablestore.types.typestring import type_to_sql
 
-# Data files are larger than metadata, their rows may be small, and they are read a block at a time.
-LIMITS = replace(DEFAULT_LIMITS, max_bytes=1 << 30, max_records=1 << 31, records_floor=1 << 31, max_decompressed_bytes=8 << 30)
+# Data files are larger than metadata, their rows may be small, their schemas wide, and they are read a block at a time.
+LIMITS = replace(
+    DEFAULT_LIMITS,
+    max_bytes=1 << 30,
+    max_records=1 << 31,
+    records_floor=1 << 31,
+    max_decompressed_bytes=8 << 30,
+    expansion_floor_bytes=256 << 20,
+    max_schema_nodes=200_000,
+    max_depth=256,
+)
 _BATCH_ROWS = 65_536
 _SYSTEM = {SEQUENCE_COLUMN: pa.int64(), KIND_COLUMN: pa.int8()}
 
 
 class AvroFileReader(UnsplitFileReader):
     """An open Avro data file. ``fields``: the columns of the table when it was written, which say what its values mean. Columns of
-    the file that are none of these are not read."""
+    the file that are none of these are not read. ``footer_digest``: that of the whole file, if the manifest has it."""
 
     def __init__(
         self,
@@ -46,6 +55,7 @@ class AvroFileReader(UnsplitFileReader):
         fields: Sequence[Field],
         *,
         file_name: str,
+        footer_digest: bytes | None = None,
         size: int | None = None,
         batch_bytes: int = BATCH_BYTES,
     ) -> None:
@@ -58,6 +68,8 @@ class AvroFileReader(UnsplitFileReader):
             source.close()
         if size is None or size <= most:
             self._check_size(len(self._data), size)
+        if footer_digest is not None:
+            self._check_digest(self._data, footer_digest)
         outline, self.row_count = container_outline(self._data, name=file_name, limits=LIMITS)
         names = {field["name"] for field in outline["fields"]}
         self._fields = {field.name: field for field in fields if field.name in names}

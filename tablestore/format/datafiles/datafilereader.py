@@ -1,8 +1,8 @@
 """Opens data files for reading, by the format that their names say.
 
-data-….parquet    what tablestore writes (:mod:`tablestore.format.parquet.parquetread`)
-data-….orc        other engines' (:mod:`tablestore.format.datafiles.orcfile`)
-data-….avro       other engines' (:mod:`tablestore.format.datafiles.avrofile`)
+data-….parquet    :mod:`tablestore.format.parquet.parquetread`
+data-….orc        :mod:`tablestore.format.datafiles.orcfile`
+data-….avro       :mod:`tablestore.format.datafiles.avrofile`
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -14,9 +14,8 @@ from tablestore.bounds import BATCH_BYTES
 from tablestore.errors import UnsupportedError
 from tablestore.format.parquet.parquetread import RowGroup, open_parquet_file
 from tablestore.format.paths import file_format_of
+from tablestore.options import FILE_FORMATS
 from tablestore.types.datatypes import Field
-
-READ_FORMATS = ("parquet", "orc", "avro")
 
 
 class DataFileReader(Protocol):
@@ -54,7 +53,7 @@ class DataFileReader(Protocol):
 def unread_format(file_name: str) -> UnsupportedError:
     """The error for a data file in a format that is not read."""
     return UnsupportedError(
-        f"data file {file_name} has format {file_format_of(file_name)!r}; tablestore reads {', '.join(READ_FORMATS)}: compact the "
+        f"data file {file_name} has format {file_format_of(file_name)!r}; tablestore reads {', '.join(FILE_FORMATS)}: compact the "
         "table with the engine that wrote it and file.format = parquet",
         kind="file-format",
     )
@@ -81,10 +80,12 @@ def open_data_file(
         case "orc":
             from tablestore.format.datafiles.orcfile import OrcFileReader
 
-            return OrcFileReader(source, file_name=file_name, size=size, batch_bytes=batch_bytes)
+            return OrcFileReader(source, file_name=file_name, footer_digest=footer_digest, size=size, batch_bytes=batch_bytes)
         case "avro":
             from tablestore.format.datafiles.avrofile import AvroFileReader
 
-            return AvroFileReader(source, fields(), file_name=file_name, size=size, batch_bytes=batch_bytes)
+            return AvroFileReader(
+                source, fields(), file_name=file_name, footer_digest=footer_digest, size=size, batch_bytes=batch_bytes
+            )
     source.close()
     raise unread_format(file_name)

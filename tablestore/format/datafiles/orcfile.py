@@ -1,6 +1,7 @@
-"""Reads ORC data files, which other engines write, through Arrow's reader.
+"""Reads ORC data files through Arrow's reader.
 
-ORC has checksums nowhere: damage shows where what was read cannot be decoded, or has another number of rows. Arrow holds ORC's
+ORC has checksums nowhere: damage shows where what was read cannot be decoded, or has another number of rows. Of files that we wrote
+the manifest has a digest of their end, where ORC's footer lies. Arrow holds ORC's
 timestamps as nanoseconds, of the years 1677 to 2262; it says so where a file has others, and so does this reader.
 
 Memory: one stripe of the columns that are read, which writers bound by its encoded size (64 MiB by default).
@@ -17,6 +18,8 @@ from tablestore.errors import FormatError, StorageError, TablestoreError, Unsupp
 from tablestore.format.datafiles.unsplitfile import UnsplitFileReader
 from tablestore.types.rebatch import slices_of
 
+# Stored: the digest in the manifest is that of so many bytes at the end, or of the whole of a smaller file.
+TAIL_DIGEST_BYTES = 64 << 10
 # With these, what went wrong is the file's content.
 _READ_ERRORS = (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError, IndexError, KeyError)
 
@@ -25,12 +28,23 @@ class OrcFileReader(UnsplitFileReader):
     """An open ORC file. Its parts are one: Arrow does not say how many rows a stripe has, nor its bounds."""
 
     def __init__(
-        self, source: BinaryIO | pa.NativeFile, *, file_name: str, size: int | None = None, batch_bytes: int = BATCH_BYTES
+        self,
+        source: BinaryIO | pa.NativeFile,
+        *,
+        file_name: str,
+        footer_digest: bytes | None = None,
+        size: int | None = None,
+        batch_bytes: int = BATCH_BYTES,
     ) -> None:
         super().__init__(file_name, batch_bytes)
         self._source = source if isinstance(source, pa.NativeFile) else pa.PythonFile(source, mode="r")
         try:
-            self._check_size(self._source.size(), size)
+            file_size = self._source.size()
+            self._check_size(file_size, size)
+            if footer_digest is not None:
+                self._source.seek(max(file_size - TAIL_DIGEST_BYTES, 0))
+                self._check_digest(self._source.read(TAIL_DIGEST_BYTES), footer_digest)
+                self._source.seek(0)
             self._file = orc.ORCFile(self._source)
             self.schema, self.row_count = self._file.schema, self._file.nrows
         except BaseException as error:
@@ -56,8 +70,9 @@ class OrcFileReader(UnsplitFileReader):
 
     def _stripe(self, stripe: int, names: list[str]) -> pa.RecordBatch:
         try:
-            # A name may hold a dot, which Arrow takes for a path into a nested column: so the ones that it gave are picked out.
-            return self._file.read_stripe(stripe, columns=names).select(names)
+            # Arrow takes a dot in a name for a path into a nested column, which may be there too: then all columns are read.
+            has_dot = any("." in name for name in names)
+            return self._file.read_stripe(stripe, columns=None if has_dot else names).select(names)
         except _READ_ERRORS as error:
             if isinstance(error, TablestoreError):
                 raise

@@ -1,5 +1,6 @@
 """Gives readers of formats whose files are read from beginning to end what they share: one part, of unknown size."""
 
+import hashlib
 from collections.abc import Collection, Sequence
 
 import pyarrow as pa
@@ -42,6 +43,12 @@ class UnsplitFileReader:
                 f"{self._file_name}: expected the columns {', '.join(missing)}, found only {', '.join(self.schema.names)}"
             )
         return [] if row_groups is not None and not row_groups else names
+
+    def _check_digest(self, data: bytes, digest: bytes) -> None:
+        if hashlib.sha256(data).digest() != digest:
+            raise FormatError(
+                f"{self._file_name}: its bytes are not those that the manifest names; restore the file from a copy", kind="checksum"
+            )
 
     def _check_size(self, file_size: int, size: int | None) -> None:
         if size is not None and file_size != size:

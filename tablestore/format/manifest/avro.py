@@ -20,7 +20,7 @@ import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -38,6 +38,9 @@ CODECS = {"zstd": CODEC, "zstandard": CODEC, "deflate": "deflate", "snappy": "sn
 ZSTD_LEVEL = 3
 # Small blocks are decoded side by side (blockcolumns), and these compress no worse than large ones.
 BLOCK_RECORDS = 64
+
+# Of schemas that we write: a data file may have as many columns as its table.
+_OWN_SCHEMA_LIMITS = replace(DEFAULT_LIMITS, max_schema_nodes=200_000, max_depth=256)
 
 Schema = Any  # a parsed JSON schema: str, list or dict, as Avro has it
 Lighten = Callable[[dict[str, Any]], int]
@@ -73,15 +76,11 @@ def write_container(
     ``nonce``: 16 bytes, not all zero, different for each attempt. ``codec``: one of the values of :data:`CODECS`. Raises
     InvalidInputError (kind ``limit``) if readers would refuse the file; ``what`` names it.
     """
-    _, array = _writer_schema(_compact(schema))
 
     def blocks() -> Iterator[tuple[int, memoryview]]:
         for start in range(0, len(records), BLOCK_RECORDS):
             chunk = records[start : start + BLOCK_RECORDS]
-            body = io.BytesIO()
-            # An Avro array is a counted block and an end mark: what is between is what a container block holds.
-            fastavro.schemaless_writer(body, array, chunk)
-            yield len(chunk), body.getbuffer()[len(_long(len(chunk))) : -1]
+            yield len(chunk), encoded_records(chunk, schema)
 
     return write_blocks(blocks(), schema, nonce=nonce, codec=codec, what=what, limits=limits)
 
@@ -97,6 +96,20 @@ def write_blocks(
 ) -> bytes:
     """The file of blocks, each a number of records and their bytes, that were encoded with ``schema``. Otherwise as
     :func:`write_container`."""
+    out = io.BytesIO()
+    out.write(container_header(schema, nonce=nonce, codec=codec))
+    expanded = records = 0
+    for count, body in blocks:
+        expanded, records = expanded + len(body), records + count
+        payload = compress(body, codec)
+        out.write(_long(count) + _long(len(payload)) + payload + nonce)
+    data = out.getvalue()
+    _check_readable(what, len(data), expanded, records, limits)
+    return data
+
+
+def container_header(schema: Schema, *, nonce: bytes, codec: str) -> bytes:
+    """The bytes of a file before its blocks (see :func:`write_container`)."""
     if len(nonce) != 16 or not any(nonce):
         raise ValueError("the nonce of an Avro file is 16 bytes, not all zero")
     text, _ = _writer_schema(_compact(schema))
@@ -106,14 +119,22 @@ def write_blocks(
     for key, value in (("avro.schema", text.encode("utf-8")), ("avro.codec", codec.encode("ascii"))):
         out.write(_long(len(key)) + key.encode("ascii") + _long(len(value)) + value)
     out.write(b"\0" + nonce)
-    expanded = records = 0
-    for count, body in blocks:
-        expanded, records = expanded + len(body), records + count
-        payload = compress(body, codec)
-        out.write(_long(count) + _long(len(payload)) + payload + nonce)
-    data = out.getvalue()
-    _check_readable(what, len(data), expanded, records, limits)
-    return data
+    return out.getvalue()
+
+
+def encoded_records(records: Sequence[Mapping[str, object]], schema: Schema) -> memoryview:
+    """The records as the body of one block, before it is compressed."""
+    _, array = _writer_schema(_compact(schema))
+    body = io.BytesIO()
+    # An Avro array is a counted block and an end mark: what is between is what a container block holds.
+    fastavro.schemaless_writer(body, array, records)
+    return body.getbuffer()[len(_long(len(records))) : -1]
+
+
+def framed_block(count: int, body: memoryview, *, nonce: bytes, codec: str, zstd_level: int = ZSTD_LEVEL) -> bytes:
+    """One block as it stands in a file: ``count`` records, whose bytes are ``body``."""
+    payload = compress(body, codec, zstd_level=zstd_level)
+    return _long(count) + _long(len(payload)) + payload + nonce
 
 
 def _check_readable(subject: str, size: int, expanded: int, records: int, limits: Limits) -> None:
@@ -367,10 +388,10 @@ def _long(value: int) -> bytes:
     return bytes(out)
 
 
-def compress(body: memoryview, codec: str) -> bytes:
+def compress(body: memoryview, codec: str, *, zstd_level: int = ZSTD_LEVEL) -> bytes:
     """One block as ``codec`` stores it. See :func:`decompress`."""
     if codec == "zstandard":
-        return bytes(pa.Codec("zstd", compression_level=ZSTD_LEVEL).compress(body, asbytes=True))
+        return bytes(pa.Codec("zstd", compression_level=zstd_level).compress(body, asbytes=True))
     if codec == "deflate":
         deflater = zlib.compressobj(wbits=-15)
         return deflater.compress(body) + deflater.flush()
@@ -436,7 +457,7 @@ def _snappy(payload: bytes, name: str, allowed: int) -> bytes:
 @lru_cache(maxsize=64)
 def _writer_schema(text: str) -> tuple[str, Schema]:
     """The schema's text for the header, and the parsed schema of an array of its records."""
-    cleaned, _ = _clean(json.loads(text), "the schema to write", DEFAULT_LIMITS)
+    cleaned, _ = _clean(json.loads(text), "the schema to write", _OWN_SCHEMA_LIMITS)
     return text, fastavro.parse_schema({"type": "array", "items": cleaned})
 
 

@@ -68,7 +68,7 @@ def check_pages(
     columns: Collection[str] | None = None,
     content: bool = False,
 ) -> int:
-    """Check the page headers of an open file; how many there are. ``ours``: written by ``DataFileWriter``, so in one way only.
+    """Check the page headers of an open file; how many there are. ``ours``: written by ``ParquetFileWriter``, so in one way only.
 
     ``columns``: only of these. ``content``: also the checksums of the pages, for a reader that does not.
     Raises FormatError. Memory: one column of a row group, compressed.

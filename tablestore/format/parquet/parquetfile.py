@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from tablestore.bounds import ROW_GROUP_BYTES, ROW_GROUP_ROWS
 from tablestore.errors import InvalidInputError
+from tablestore.format.countedsink import CountedSink
 from tablestore.format.parquet.footer import (
     FILE_NAME_KEY,
     GROUP_BYTES_KEY,
@@ -41,7 +42,7 @@ _PAGE_BYTES, _MOST_BATCH_ROWS = 1 << 20, 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ParquetOptions:
+class DataFileOptions:
     """Options of written data files. ``row_group_bytes`` are those of Arrow, before rows are encoded."""
 
     compression: str = "zstd"
@@ -75,7 +76,7 @@ def with_system_columns(
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-class DataFileWriter:
+class ParquetFileWriter:
     """Writes one data file into ``sink``, which the caller opens and closes.
 
     ``schema`` comes from ``file_schema``; ``unique_columns`` are columns where hardly a value repeats (keys): they get
@@ -88,13 +89,13 @@ class DataFileWriter:
         schema: pa.Schema,
         *,
         file_name: str,
-        options: ParquetOptions | None = None,
+        options: DataFileOptions | None = None,
         unique_columns: frozenset[str] = frozenset(),
     ) -> None:
         self._sink = _FooterSink(sink)
         self._schema = schema
         self._file_name = file_name
-        self._options = options or ParquetOptions()
+        self._options = options or DataFileOptions()
         self._unique = unique_columns
         self._storage, self._plain_timestamps, self._int96 = _storage_schema(schema)
         self._writer: pq.ParquetWriter | None = None
@@ -104,10 +105,9 @@ class DataFileWriter:
         self._largest_bytes = 0
         self._rows = 0
 
-    @property
-    def bytes_written(self) -> int:
-        """Bytes that reached the sink: whole row groups so far."""
-        return self._sink.count
+    def reached(self, size: int) -> bool:
+        """True if that many bytes reached the sink; whole row groups count."""
+        return self._sink.count >= size
 
     def write(self, rows: pa.Table | pa.RecordBatch) -> None:
         """Append rows, whose columns are those of the schema in its order."""
@@ -261,22 +261,20 @@ def _plain_timestamp_field(field: pa.Field, plain: dict[int, tuple[str, bool]]) 
     return field
 
 
-class _FooterSink:
+class _FooterSink(CountedSink):
     """Passes bytes on to the sink and counts them; from ``hold`` on keeps them, so that the footer can be seen whole."""
 
-    closed = False
-
     def __init__(self, sink: BinaryIO | pa.NativeFile) -> None:
-        self._sink = sink
+        # Without a call of the base: each statement writes such files.
+        self._sink, self.count, self.failure = sink, 0, None
         self._held: list[bytes] | None = None
-        self.count = 0
 
     def write(self, data: bytes) -> int:
-        if self._held is not None:
-            self._held.append(bytes(data))
-        else:
+        if self._held is None:
             self._sink.write(data)
             self.count += len(data)
+        else:
+            self._held.append(bytes(data))
         return len(data)
 
     def hold(self) -> None:
@@ -294,20 +292,5 @@ class _FooterSink:
         self.write(held[:start] + footer + len(footer).to_bytes(4, "little") + PARQUET_MAGIC)
         return footer_digest(footer)
 
-    def flush(self) -> None:
-        """Durability is the caller's."""
-
     def tell(self) -> int:
         return self.count + sum(len(data) for data in self._held or [])
-
-    def seekable(self) -> bool:
-        return False
-
-    def readable(self) -> bool:
-        return False
-
-    def writable(self) -> bool:
-        return True
-
-    def close(self) -> None:
-        """The sink is the caller's to close."""

@@ -19,7 +19,7 @@ from tablestore.sql.statements.definition import CreateTable, LikeClause
 _LIKE_HOW = ("INCLUDING", "EXCLUDING", "OVERWRITING")
 _LIKE_WHAT = ("ALL", "CONSTRAINTS", "DISTRIBUTION", "GENERATED", "METADATA", "OPTIONS", "PARTITIONS", "WATERMARKS")
 _OTHER_CLAUSES = {
-    "STORED": "write the format as WITH ('file.format' = '…'), or USING",
+    "STORED": "write WITH ('file.format' = 'orc') (parquet, orc or avro), or USING for files at a path",
     "ROW": "write USING with the options of the format",
     "SKEWED": "leave it out",
     "CLUSTER": "write DISTRIBUTED BY (…) INTO n BUCKETS",

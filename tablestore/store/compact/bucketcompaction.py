@@ -213,7 +213,7 @@ class _Rewriter:
             drop_retractions=self._task.drop_retractions or self._rule is not Upper.NOTHING,
             ordered=True,
             emit_system_columns=True,
-            batch_rows=self._context.settings.parquet.row_group_rows,
+            batch_rows=self._context.settings.data_files.row_group_rows,
             batch_bytes=self._reader.bounds.batch_bytes,
         )
         reader = self._reader.of_runs(len(section.runs))

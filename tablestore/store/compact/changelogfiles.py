@@ -69,7 +69,7 @@ def compaction_changelog(
         total_buckets=total_buckets,
         level=0,
         source=FileSource.COMPACT,
-        prefix=settings.prefix,
+        changelog=True,
     ) as run:
         for changes in diff.changes(before, after, arriving):
             write_changes(run, changes, context.schema.field_names)

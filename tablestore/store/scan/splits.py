@@ -10,12 +10,13 @@ from typing import overload
 import numpy as np
 
 from tablestore.errors import UnsupportedError
-from tablestore.format.datafiles.datafilereader import READ_FORMATS, unread_format
+from tablestore.format.datafiles.datafilereader import unread_format
 from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.format.manifest.entrycolumns import EntryColumns, Places
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.paths import file_format_of
 from tablestore.lsm.run import Section
+from tablestore.options import FILE_FORMATS
 from tablestore.types.arrays import places_array
 
 # Small, so that tasks that are packed from splits come out even.
@@ -209,7 +210,7 @@ class ColumnSplits(Sequence[Split]):
 
 def check_readable(file_name: str, write_cols: Sequence[str] | None, external_path: str | None) -> None:
     """Refuse a file that the engine would read wrong, by name. Raises UnsupportedError."""
-    if file_format_of(file_name) not in READ_FORMATS:
+    if file_format_of(file_name) not in FILE_FORMATS:
         raise unread_format(file_name)
     if write_cols is not None:
         raise UnsupportedError(

@@ -16,18 +16,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.errors import InvalidInputError, StorageError
+from tablestore.format.datafiles.datafilereader import open_data_file
+from tablestore.format.datafiles.datafilewriter import create_data_file
 from tablestore.format.manifest.datafile import DataFileMeta, FileSource
 from tablestore.format.manifest.manifestfile import ManifestEntry
-from tablestore.format.parquet.parquetfile import DataFileWriter
-from tablestore.format.parquet.parquetread import open_parquet_file
 from tablestore.format.parquet.parquetschema import SEQUENCE_COLUMN, file_schema
-from tablestore.format.paths import data_file_name
+from tablestore.format.paths import data_file_name, file_format_of
 from tablestore.format.snapshot import Snapshot
 from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore
 from tablestore.lsm.compaction.compactiontask import CompactionPolicy
 from tablestore.lsm.write.writebuffer import AssignBuckets, SortedRows, WriteBuffer
-from tablestore.store.changelogproducer import changelog_settings
 from tablestore.store.datapaths import DataPaths, entry_directory, entry_path
 from tablestore.store.message import KeptColumns
 from tablestore.store.tracking import Tracking
@@ -36,6 +35,7 @@ from tablestore.store.write.storedvalues import StoredValueFiller
 from tablestore.types.arrays import Kinds, Mask, Places
 from tablestore.types.evolution.fieldpaths import Path
 from tablestore.types.rowkind import RowKind
+from tablestore.types.schema import KEY_PREFIX, TableSchema
 
 
 class DataWriter:
@@ -126,10 +126,9 @@ class DataWriter:
         self._failed = True
         if self._tracking is not None:
             # Before the rows themselves: a delete by key has the order of the row that was stored before it.
-            prefix = changelog_settings(self._schema.options).prefix
             for run in self._buffer.flush_input():
                 if self._tracking.includes(run.partition):
-                    self._changelog.extend(self._written(run, prefix))
+                    self._changelog.extend(self._written(run, changelog=True))
         for run in self._buffer.flush():
             self._entries.extend(self._written(run))
         self._failed = False
@@ -167,7 +166,7 @@ class DataWriter:
             with suppress(StorageError):
                 self.abort()
 
-    def _written(self, run: SortedRows, prefix: str | None = None) -> tuple[ManifestEntry, ...]:
+    def _written(self, run: SortedRows, *, changelog: bool = False) -> tuple[ManifestEntry, ...]:
         if run.rows.num_rows == 0:
             return ()
         if self._started_millis is None:
@@ -187,7 +186,7 @@ class DataWriter:
             source=FileSource.APPEND,
             numbers=self._take_numbers,
             target_bytes=self._file_bytes(run),
-            prefix=prefix,
+            changelog=changelog,
         ) as writer:
             for rows, kinds in parts:
                 writer.write(rows, kinds)
@@ -244,21 +243,23 @@ def rewrite_with_sequence(
     if not paths.schema.is_keyed:
         return replace(meta, min_sequence_number=number, max_sequence_number=number + meta.row_count - 1)
     directory = paths.bucket(partition, entry.bucket)
-    name = data_file_name(ids.uuid(), 0, paths.settings.data_file_prefix)
+    name = data_file_name(ids.uuid(), 0, paths.settings.data_file_prefix, file_format_of(meta.file_name))
     schema = file_schema(paths.schema, thin=paths.settings.thin)
     with files.open_output(f"{directory}/{name}") as sink:
-        writer = DataFileWriter(
+        writer = create_data_file(
             sink,
             schema,
             file_name=name,
-            options=paths.settings.parquet,
+            options=paths.settings.data_files,
             unique_columns=frozenset(paths.schema.trimmed_primary_keys),
         )
-        for batch in _read_own(files, f"{directory}/{meta.file_name}", meta):
-            position = batch.schema.get_field_index(SEQUENCE_COLUMN)
+        for batch in _read_own(files, f"{directory}/{meta.file_name}", meta, paths.schema):
             numbers = pa.array(np.full(batch.num_rows, number, dtype=np.int64))
-            table = pa.Table.from_batches([batch]).set_column(position, schema.field(SEQUENCE_COLUMN), numbers)
-            writer.write(table.select(schema.names).cast(schema))
+            columns = [
+                numbers if field.name == SEQUENCE_COLUMN else batch.column(field.name.removeprefix(KEY_PREFIX)).cast(field.type)
+                for field in schema
+            ]
+            writer.write(pa.Table.from_arrays(columns, schema=schema))
         footer = writer.close()
     files.sync(directory)
     return replace(
@@ -271,10 +272,16 @@ def rewrite_with_sequence(
     )
 
 
-def _read_own(files: FileStore, path: str, meta: DataFileMeta) -> Iterator[pa.RecordBatch]:
+def _read_own(files: FileStore, path: str, meta: DataFileMeta, schema: TableSchema) -> Iterator[pa.RecordBatch]:
     source = files.open_input(path)
+    reader = open_data_file(
+        source,
+        file_name=meta.file_name,
+        fields=lambda: schema.fields,
+        footer_digest=meta.footer_digest,
+        size=meta.file_size,
+    )
     try:
-        reader = open_parquet_file(source, file_name=meta.file_name, footer_digest=meta.footer_digest, size=meta.file_size)
         yield from reader.read(None)
     finally:
-        source.close()
+        reader.close()

@@ -1,6 +1,6 @@
 """Writes one sorted run to data files. A flush, a compaction and a changelog all write through here.
 
-    rows, kinds, sequence numbers -> system columns -> Parquet, a new file at the target size -> manifest entries
+    rows, kinds, sequence numbers -> system columns -> a data file, a new one at the target size -> manifest entries
 
 The manifest entry of a file is computed from the rows as they are written: first and last key, null counts, the lowest and the
 highest sequence number and the number of retractions are exact, bounds of text are cut (see :mod:`tablestore.format.stats`). An
@@ -20,12 +20,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tablestore.bounds import ROW_GROUP_BYTES
 from tablestore.clock import Clock
 from tablestore.errors import InvalidInputError, StorageError
 from tablestore.format.binaryrow import EMPTY_ROW, encode_row
+from tablestore.format.datafiles.datafilewriter import DataFileWriter, create_data_file
 from tablestore.format.manifest.datafile import DataFileMeta, FileSource
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry, encode_manifest, entry_bytes
-from tablestore.format.parquet.parquetfile import DataFileWriter, FileFooter, with_system_columns
+from tablestore.format.parquet.parquetfile import FileFooter, ParquetFileWriter, with_system_columns
 from tablestore.format.parquet.parquetschema import file_schema
 from tablestore.format.paths import data_file_name
 from tablestore.format.stats import (
@@ -43,6 +45,7 @@ from tablestore.store.context import TableContext
 from tablestore.store.datapaths import DataPaths
 from tablestore.store.settings import TableSettings
 from tablestore.types.arrays import Kinds
+from tablestore.types.rebatch import slices_of
 from tablestore.types.schema import TableSchema
 
 Sequences = npt.NDArray[np.int64]
@@ -62,9 +65,9 @@ class FileNames:
     uuid: str
     used: int = 0
 
-    def next(self, prefix: str) -> str:
+    def next(self, prefix: str, file_format: str) -> str:
         """A name that was not given before."""
-        name = data_file_name(self.uuid, self.used, prefix)
+        name = data_file_name(self.uuid, self.used, prefix, file_format)
         self.used += 1
         return name
 
@@ -116,7 +119,7 @@ class RunWriter:
 
     ``numbers`` gives rows their sequence numbers where :meth:`write` is not given them: one for a whole file of a keyed table, one
     per row of an append table. ``target_bytes``: a file that has reached this size is followed by a new one; the table's target
-    size if None. ``prefix``: of the file names, the table's prefix of data files if None.
+    size if None. ``changelog``: the files are changelog files, which have a prefix and a format of their own.
     """
 
     def __init__(
@@ -130,11 +133,13 @@ class RunWriter:
         source: FileSource,
         numbers: TakeNumbers | None = None,
         target_bytes: int | None = None,
-        prefix: str | None = None,
+        changelog: bool = False,
     ) -> None:
         self._target, self._schema, self._keyed = target, target.schema, target.schema.is_keyed
         self._level, self._source, self._numbers = level, source, numbers
-        self._prefix = target.settings.data_file_prefix if prefix is None else prefix
+        settings = target.settings
+        self._prefix = settings.changelog_prefix if changelog else settings.data_file_prefix
+        self._format = settings.formats.changelog if changelog else settings.formats.levels.get(level, settings.formats.data)
         self._limit = target.settings.target_file_bytes if target_bytes is None else target_bytes
         self._directory = DataPaths(target.schema, target.settings).bucket(partition, bucket)
         self._partition = encode_row(partition, [f.type for f in target.schema.partition_fields])
@@ -149,17 +154,18 @@ class RunWriter:
 
     def write(self, rows: pa.Table, kinds: Kinds | None = None, sequences: Sequences | None = None) -> None:
         """Write rows with the table's columns. ``kinds`` None: all are inserts; ``sequences`` None: ``numbers`` gives them."""
-        step = self._target.settings.parquet.row_group_rows
+        step = self._target.settings.data_files.row_group_rows
+        stop = 0
         for start in range(0, rows.num_rows, step):
-            if self._file is not None and self._file.writer.bytes_written >= self._limit:
-                self.cut()
-            part = rows.slice(start, step)
-            stop = start + part.num_rows
-            self._write_part(
-                part,
-                np.zeros(part.num_rows, dtype=np.int8) if kinds is None else kinds[start:stop],
-                None if sequences is None else sequences[start:stop],
-            )
+            for part in slices_of(rows.slice(start, step), max_rows=step, max_bytes=ROW_GROUP_BYTES):
+                if self._file is not None and self._file.writer.reached(self._limit):
+                    self.cut()
+                first, stop = stop, stop + part.num_rows
+                self._write_part(
+                    part,
+                    np.zeros(part.num_rows, dtype=np.int8) if kinds is None else kinds[first:stop],
+                    None if sequences is None else sequences[first:stop],
+                )
 
     def cut(self) -> None:
         """End the current file; rows that follow begin a new one."""
@@ -222,18 +228,19 @@ class RunWriter:
 
     def _begin(self, *, numbered: bool) -> _OpenFile:
         target = self._target
-        name = target.names.next(self._prefix)
+        name = target.names.next(self._prefix, self._format)
         number = None
         if numbered and self._keyed:
             assert self._numbers is not None, "a run either draws its numbers or is given them"
             number = self._numbers(1)
         holder = target.files.open_output(f"{self._directory}/{name}")
         sink = holder.__enter__()
-        writer = DataFileWriter(
+        # Parquet at once: each statement writes such files.
+        writer = (ParquetFileWriter if self._format == "parquet" else create_data_file)(
             sink,
             target.file_schema,
             file_name=name,
-            options=target.settings.parquet,
+            options=target.settings.data_files,
             unique_columns=frozenset(self._schema.trimmed_primary_keys),
         )
         stats = StatsCollector(self._schema.fields, [self._kept_characters(name) for name in self._schema.field_names])

@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 
 from tablestore.errors import FormatError
 from tablestore.format.bucket import bucket_of
-from tablestore.format.datafiles.datafilereader import READ_FORMATS
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.paths import file_format_of
+from tablestore.options import FILE_FORMATS
 from tablestore.progress import Progress
 from tablestore.store.context import TableContext
 from tablestore.store.scan.splitreader import SplitReader
@@ -43,7 +43,7 @@ def check_contents(
     misplaced = 0
     for number, (path, entry) in enumerate(entries.items()):
         show(findings.name("rows"), number, len(entries))
-        if file_format_of(entry.file.file_name) not in READ_FORMATS:
+        if file_format_of(entry.file.file_name) not in FILE_FORMATS:
             # Another engine's: only whether it is there can be said.
             continue
         with findings.noting("data", path, RESTORE):

@@ -27,6 +27,8 @@ def opened(data: bytes, **options: Any) -> OrcFileReader:
 def test_columns_come_in_the_order_that_is_asked_for_whatever_their_names_are() -> None:
     rows = pa.table(
         {
+            "z.b": pa.array(["x", None]),
+            "z": pa.array([{"b": 1}, None], pa.struct([("b", pa.int32())])),
             "a": pa.array([{"b": 1, "c": "x"}, None], pa.struct([("b", pa.int32()), ("c", pa.string())])),
             "a.b": pa.array([10, 20], pa.int64()),
             "A": pa.array([True, None]),
@@ -34,7 +36,7 @@ def test_columns_come_in_the_order_that_is_asked_for_whatever_their_names_are() 
         }
     )
     reader = opened(written(rows))
-    for names in (["a.b", "a"], ["a"], ["A", "a"], ["é `", "a.b"], rows.column_names):
+    for names in (["z.b"], ["z", "z.b"], ["z"], ["a.b", "a"], ["a"], ["A", "a"], ["é `", "a.b"], rows.column_names):
         read = pa.Table.from_batches(list(reader.read(names)))
         assert read.column_names == names
         assert read.to_pylist() == rows.select(names).to_pylist()

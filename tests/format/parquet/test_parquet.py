@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tablestore.errors import FormatError, InvalidInputError
-from tablestore.format.parquet.parquetfile import DataFileWriter, ParquetOptions, with_system_columns
+from tablestore.format.parquet.parquetfile import DataFileOptions, ParquetFileWriter, with_system_columns
 from tablestore.format.parquet.parquetread import open_parquet_file
 from tablestore.format.parquet.parquetschema import file_schema
 from tablestore.format.parquet.projection import Projection
@@ -68,7 +68,7 @@ def _rows(schema: TableSchema, columns, count: int = 5) -> pa.Table:
 def _write(schema: TableSchema, rows: pa.Table, *, thin=True, options=None, name=NAME):
     sink = io.BytesIO()
     layout = file_schema(schema, thin=thin)
-    writer = DataFileWriter(sink, layout, file_name=name, options=options, unique_columns=frozenset({"id"}))
+    writer = ParquetFileWriter(sink, layout, file_name=name, options=options, unique_columns=frozenset({"id"}))
     writer.write(with_system_columns(rows, layout, sequence=7, kinds=np.zeros(rows.num_rows, np.int8)))
     return sink, writer.close()
 
@@ -131,15 +131,16 @@ def test_row_groups_are_bounded_and_carry_key_statistics_without_dictionary():
     schema = _schema({"text": COLUMNS["text"]})
     rows = _rows(schema, {"text": COLUMNS["text"]}, 1000)
     sink, layout = io.BytesIO(), file_schema(schema, thin=True)
-    writer = DataFileWriter(
-        sink, layout, file_name=NAME, options=ParquetOptions(row_group_rows=300), unique_columns=frozenset({"id"})
+    writer = ParquetFileWriter(
+        sink, layout, file_name=NAME, options=DataFileOptions(row_group_rows=300), unique_columns=frozenset({"id"})
     )
     for start in range(0, 1000, 77):
         part = rows.slice(start, 77)
         writer.write(with_system_columns(part, layout, sequence=7, kinds=np.zeros(part.num_rows, np.int8)))
     footer = writer.close()
     assert footer.row_count == 1000
-    assert footer.file_size == len(sink.getvalue()) == writer.bytes_written
+    assert footer.file_size == len(sink.getvalue())
+    assert writer.reached(footer.file_size) and not writer.reached(footer.file_size + 1)
     reader = _open(sink.getvalue(), footer)
     assert [group.row_count for group in reader.row_groups] == [300, 300, 300, 100]
     assert [group.bounds["id"] for group in reader.row_groups] == [(0, 299), (300, 599), (600, 899), (900, 999)]
@@ -195,7 +196,7 @@ def test_a_flipped_bit_is_found_or_harmless():
     columns = {name: COLUMNS[name] for name in ("text", "double", "items")}
     schema = _schema(columns)
     rows = _rows(schema, columns, 40)
-    sink, footer = _write(schema, rows, options=ParquetOptions(row_group_rows=16))
+    sink, footer = _write(schema, rows, options=DataFileOptions(row_group_rows=16))
     data = sink.getvalue()
     expected = _table(_open(data, footer))
     found = 0
@@ -311,7 +312,7 @@ def _threads(monkeypatch):
 @pytest.mark.parametrize("batch_bytes", [64, 64 << 20], ids=["probed", "whole"])
 def test_columns_decoded_side_by_side_are_those_that_one_core_decodes(batch_bytes, two_cores, monkeypatch):
     schema = _schema(COLUMNS)
-    sink, footer = _write(schema, _rows(schema, COLUMNS, 700), options=ParquetOptions(row_group_rows=100))
+    sink, footer = _write(schema, _rows(schema, COLUMNS, 700), options=DataFileOptions(row_group_rows=100))
     data = pa.py_buffer(sink.getvalue())
     calls = _threads(monkeypatch)
     reader = open_parquet_file(data, file_name=NAME, footer_digest=footer.digest, batch_bytes=batch_bytes)
@@ -356,7 +357,7 @@ def test_reading_holds_few_row_groups_however_many_there_are(remote, tmp_path):
     layout = file_schema(new_schema(schema=pa.schema([("n", pa.int64())])), thin=False)
     numbers = np.random.default_rng(5).integers(0, 2**60, 256 * 8192)
     with (tmp_path / NAME).open("wb") as sink:
-        writer = DataFileWriter(sink, layout, file_name=NAME, options=ParquetOptions(row_group_rows=8192))
+        writer = ParquetFileWriter(sink, layout, file_name=NAME, options=DataFileOptions(row_group_rows=8192))
         writer.write(pa.table({"n": numbers}, schema=layout))
         footer = writer.close()
     path = str(tmp_path / NAME)

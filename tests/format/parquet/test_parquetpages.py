@@ -14,7 +14,7 @@ import pytest
 from tablestore.errors import FormatError, TablestoreError
 from tablestore.format.parquet.footer import TAIL_BYTES
 from tablestore.format.parquet.pages import check_pages, check_values, plain_page, read_header
-from tablestore.format.parquet.parquetfile import DataFileWriter, FileFooter, ParquetOptions, with_system_columns
+from tablestore.format.parquet.parquetfile import DataFileOptions, FileFooter, ParquetFileWriter, with_system_columns
 from tablestore.format.parquet.parquetread import open_parquet_file
 from tablestore.format.parquet.parquetschema import file_schema
 from tablestore.types.newschema import new_schema
@@ -32,7 +32,7 @@ SCHEMA = pa.schema(
 GOLDEN = Path(__file__).parents[2] / "golden" / "paimon"
 
 
-def written(count: int, options: ParquetOptions) -> tuple[bytes, FileFooter]:
+def written(count: int, options: DataFileOptions) -> tuple[bytes, FileFooter]:
     chance = random.Random(count)
     rows = pa.Table.from_pylist(
         [
@@ -51,7 +51,7 @@ def written(count: int, options: ParquetOptions) -> tuple[bytes, FileFooter]:
     table = new_schema(schema=SCHEMA, primary_key=("id",), partition_by=(), options={}, comment=None, time_millis=0)
     columns = file_schema(table, thin=True)
     sink = io.BytesIO()
-    writer = DataFileWriter(sink, columns, file_name="f", options=options, unique_columns=frozenset({"id"}))
+    writer = ParquetFileWriter(sink, columns, file_name="f", options=options, unique_columns=frozenset({"id"}))
     writer.write(with_system_columns(rows, columns, sequence=7, kinds=np.zeros(count, dtype=np.int8)))
     footer = writer.close()
     return sink.getvalue(), footer
@@ -94,7 +94,7 @@ def flipped(data: bytes, bit: int) -> bytes:
 
 
 def test_the_checksums_of_the_pages_of_chosen_columns_are_checked_on_request() -> None:
-    data, footer = written(16, ParquetOptions(compression="none", compression_level=None, row_group_rows=8))
+    data, footer = written(16, DataFileOptions(compression="none", compression_level=None, row_group_rows=8))
     group = pq.ParquetFile(io.BytesIO(data)).metadata.row_group(1)
     (column,) = (column for column in map(group.column, range(group.num_columns)) if column.path_in_schema == "few")
     _, page = read_header(data, column.dictionary_page_offset or column.data_page_offset)
@@ -109,7 +109,7 @@ def test_the_checksums_of_the_pages_of_chosen_columns_are_checked_on_request() -
 @pytest.mark.deep
 @pytest.mark.parametrize("compression", ["zstd", "none"])
 def test_every_flipped_bit_of_page_headers_and_magic_is_told_but_those_of_statistics(compression: str) -> None:
-    data, footer = written(16, ParquetOptions(compression=compression, compression_level=None, row_group_rows=8))
+    data, footer = written(16, DataFileOptions(compression=compression, compression_level=None, row_group_rows=8))
     sound = read(data, footer, pages=True)
     spans = [(0, 4), *headers(data), (len(data) - TAIL_BYTES, len(data))]
     outcomes: Counter[str] = Counter()
@@ -139,7 +139,7 @@ def read_unchecked(data: bytes) -> pa.Table | None:
 @pytest.mark.deep
 @pytest.mark.parametrize("count", [20, pytest.param(50_000, marks=pytest.mark.slow)])
 def test_a_header_that_counts_too_many_values_shifts_rows_in_arrow_and_is_told_by_every_read(count: int) -> None:
-    data, footer = written(count, ParquetOptions(row_group_rows=max(10, count // 2)))
+    data, footer = written(count, DataFileOptions(row_group_rows=max(10, count // 2)))
     sound, arrow = read(data, footer, pages=False), read_unchecked(data)
     silent = 0
     for start, stop in headers(data):
@@ -155,7 +155,7 @@ def test_a_header_that_counts_too_many_values_shifts_rows_in_arrow_and_is_told_b
 
 @pytest.mark.deep
 def test_a_sample_of_flipped_bits_of_a_large_file_is_told() -> None:
-    data, footer = written(3_000, ParquetOptions(row_group_rows=1_000))
+    data, footer = written(3_000, DataFileOptions(row_group_rows=1_000))
     chance = random.Random(20268)
     spans = list(headers(data))
     missed = 0
@@ -177,7 +177,7 @@ def test_page_headers_of_other_engines_are_sound(path: Path) -> None:
 
 @pytest.mark.parametrize("bit", [None, *range(8)])
 def test_the_short_way_reads_of_a_header_what_the_long_one_does_or_leaves_it_to_it(bit: int | None) -> None:
-    data, _ = written(20, ParquetOptions(row_group_rows=5))
+    data, _ = written(20, DataFileOptions(row_group_rows=5))
     short = 0
     for start, end in headers(data):
         for place in range(start, end if bit is not None else start + 1):
@@ -195,13 +195,13 @@ def test_the_short_way_reads_of_a_header_what_the_long_one_does_or_leaves_it_to_
 
 @pytest.mark.parametrize("cut", range(1, 60))
 def test_a_header_that_is_cut_is_left_to_the_long_way(cut: int) -> None:
-    data, _ = written(20, ParquetOptions(row_group_rows=5))
+    data, _ = written(20, DataFileOptions(row_group_rows=5))
     whole = [(data[start:end], plain_page(data[start:end])) for start, end in headers(data)]
     assert all(plain_page(header[:-cut]) is None for header, page in whole if page is not None)
 
 
 def test_data_pages_of_our_files_are_counted_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    data, _ = written(500, ParquetOptions(row_group_rows=100))
+    data, _ = written(500, DataFileOptions(row_group_rows=100))
     metadata = pq.ParquetFile(io.BytesIO(data)).metadata
     long_reads: list[int] = []
 

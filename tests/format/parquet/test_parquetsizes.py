@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tablestore.format.parquet.chunksizes import DecodedSizes
-from tablestore.format.parquet.parquetfile import DataFileWriter, ParquetOptions
+from tablestore.format.parquet.parquetfile import DataFileOptions, ParquetFileWriter
 from tablestore.format.parquet.parquetread import open_parquet_file
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -37,7 +37,7 @@ def foreign(rows: pa.Table, **options: object) -> pa.Buffer:
 @pytest.mark.parametrize(("width", "rows"), WIDTHS)
 def test_a_row_group_is_bounded_by_the_bytes_of_its_rows(width: int, rows: int) -> None:
     sink = io.BytesIO()
-    writer = DataFileWriter(sink, SCHEMA, file_name="f", options=ParquetOptions(row_group_bytes=2 * MIB))
+    writer = ParquetFileWriter(sink, SCHEMA, file_name="f", options=DataFileOptions(row_group_bytes=2 * MIB))
     given = repeated(width, rows)
     for start in range(0, rows, 1000):
         writer.write(given.slice(start, 1000))
@@ -107,7 +107,7 @@ def test_pages_of_wide_rows_are_not_a_thousand_rows_long() -> None:
     rng = np.random.default_rng(3)
     given = pa.table({"id": np.arange(300), "v": [rng.bytes(50_000).hex() for _ in range(300)]}, schema=SCHEMA)
     sink = io.BytesIO()
-    writer = DataFileWriter(sink, SCHEMA, file_name="f", options=ParquetOptions())
+    writer = ParquetFileWriter(sink, SCHEMA, file_name="f", options=DataFileOptions())
     writer.write(given)
     writer.close()
     reader = open_parquet_file(pa.py_buffer(sink.getvalue()), file_name="f", batch_bytes=MIB)

@@ -169,7 +169,7 @@ NOT_DONE = [
     ("CREATE TABLE t (a INT) PARTITIONED BY (bucket(4, a))", "write DISTRIBUTED BY (…) INTO n BUCKETS"),
     ("CREATE TABLE t (a INT) DISTRIBUTED BY RANGE (a) INTO 4 BUCKETS", "DISTRIBUTED BY RANGE is not supported"),
     ("CREATE TABLE t (a INT) CLUSTERED BY (a) SORTED BY (a) INTO 4 BUCKETS", "SORTED BY is not supported"),
-    ("CREATE TABLE t (a INT) STORED AS parquet", "the clause STORED is not supported"),
+    ("CREATE TABLE t (a INT) STORED AS orc", "the clause STORED is not supported; write WITH ('file.format' = 'orc')"),
     ("CREATE TABLE t (a INT, PRIMARY KEY (a) ENFORCED)", "write NOT ENFORCED"),
     ("CREATE TABLE t (a INT, UNIQUE (a))", "a constraint UNIQUE is not supported"),
     ("CREATE TABLE t (a INT, CONSTRAINT c CHECK (a > 1))", "a constraint CHECK is not supported"),

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tablestore.errors import FormatError, InvalidInputError
-from tablestore.format.parquet.parquetfile import ParquetOptions
+from tablestore.format.parquet.parquetfile import DataFileOptions
 from tablestore.format.parquet.parquetread import ParquetFileReader
 from tablestore.io.memory import MemoryFileStore
 from tablestore.store.scan.lookup import find_rows, match_sorted, sorted_keys
@@ -27,7 +27,7 @@ def files(request):
 def _table(lab):
     """A handle that writes small row groups, so that a small table has many."""
     table = lab.open()
-    settings = replace(table.context.settings, parquet=ParquetOptions(row_group_rows=ROWS_PER_GROUP))
+    settings = replace(table.context.settings, data_files=DataFileOptions(row_group_rows=ROWS_PER_GROUP))
     return Table(replace(table.context, settings=settings), "lab")
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.format.parquet.parquetfile import ParquetOptions
+from tablestore.format.parquet.parquetfile import DataFileOptions
 from tablestore.format.parquet.parquetread import ParquetFileReader
 from tablestore.io.memory import MemoryFileStore
 from tablestore.store.scan import lookupcache
@@ -151,7 +151,7 @@ def test_lookups_find_the_same_rows_with_and_without_a_cache(request, monkeypatc
     rng = np.random.default_rng(seed)
     lab = Lab(MemoryFileStore(request.node.name))
     opened = lab.open()
-    settings = replace(opened.context.settings, parquet=ParquetOptions(row_group_rows=50))
+    settings = replace(opened.context.settings, data_files=DataFileOptions(row_group_rows=50))
     table = Table(replace(opened.context, settings=settings), "small groups")
     for _ in range(3):
         table.upsert(lab.rows(*((int(i), f"v{i}") for i in rng.choice(2000, 400, replace=False))))

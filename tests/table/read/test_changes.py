@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.format.parquet.parquetfile import ParquetOptions
+from tablestore.format.parquet.parquetfile import DataFileOptions
 from tablestore.format.snapshot import CommitKind
 from tablestore.io.memory import MemoryFileStore
 from tablestore.store.scan.splitreader import SplitReader
@@ -382,7 +382,7 @@ def test_where_the_row_before_is_not_known_a_filter_passes_what_may_remove_it(fi
 def test_a_pair_is_one_change_also_where_batches_end_between_its_rows(files: MemoryFileStore) -> None:
     lab = make(files, "lookup")
     opened = lab.open()
-    settings = replace(opened.context.settings, parquet=ParquetOptions(row_group_rows=3))
+    settings = replace(opened.context.settings, data_files=DataFileOptions(row_group_rows=3))
     table = Table(replace(opened.context, settings=settings), "small groups")
     table.upsert(lab.rows(*((i, "in") for i in range(20))))
     table.upsert(lab.rows(*((i, "out") for i in range(20))))
