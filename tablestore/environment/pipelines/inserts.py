@@ -40,7 +40,7 @@ def plan_one(session: Session, statement: Insert, source: Source, parameters: Pa
     """Plans one INSERT, by the mode of the session."""
     if session.settings.is_streaming:
         insertion = plan_insert(session, statement, source, parameters)
-        return stream_insert(session, session.expand(statement.target), insertion, source)
+        return stream_insert(session, session.expand(statement.target), insertion, statement.query, source)
     return OneInsert(session=session, insertion=plan_insert(session, statement, source, parameters), source=source)
 
 

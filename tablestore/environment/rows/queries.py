@@ -46,9 +46,10 @@ def explained(session: Session, query: BoundQuery) -> str:
 
 def bound_query(session: Session, query: Fragment, source: Source, parameters: Parameters) -> BoundQuery:
     """A query as it stands in a source, its tables resolved. Places in its text are places in the source."""
-    return Relations(session=session, source=source, parameters=parameters, reads_rows=True).bind_query(
-        query, in_place(query, source)
+    relations = Relations(
+        session=session, source=source, parameters=parameters, reads_rows=True, streams=session.settings.is_streaming
     )
+    return relations.bind_query(query, in_place(query, source))
 
 
 def in_place(fragment: Fragment, source: Source) -> str:

@@ -2,6 +2,7 @@
 
 managed table                 one snapshot a table, the newest or the one that time travel or its options name, fixed for the whole
                               statement
+… of a stream                 its rows and then every change; with TIMESTAMP AS OF now() the newest snapshot as of each batch
 … with computed columns       a SELECT over it
 table$ro                      its fully compacted part, as a managed table
 other system tables           rows that tablestore makes
@@ -11,6 +12,7 @@ table with a connector        whatever the engine reads under that name
 none of these                 the engine's own
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -27,9 +29,10 @@ from tablestore.environment.engine import (
     Relation,
     RowsRelation,
     SelectList,
+    StreamStart,
 )
 from tablestore.environment.objectpath import MOST_PARTS, ObjectPath
-from tablestore.environment.rows.dynamicoptions import connector_options, scanned_at
+from tablestore.environment.rows.dynamicoptions import connector_options, followed_from, scanned_at
 from tablestore.environment.session.objects import ConnectorTable, RowsView, View
 from tablestore.environment.session.session import Place, Session, placing
 from tablestore.environment.source import NO_SOURCE, Source
@@ -51,6 +54,7 @@ from tablestore.types.rowposition import POSITION_COLUMNS
 from tablestore.types.typestring import quote_identifier
 
 MOST_VIEWS = 64
+_NOW = re.compile(r"(?:now\s*\(\s*\)|current_timestamp(?:\s*\(\s*\))?)", re.IGNORECASE)
 # The name of a query in what is written around it.
 _QUERY = "_tablestore_query"
 
@@ -64,6 +68,7 @@ class Relations:
     ``reads_rows``: not only its columns are asked for, so a materialized table that was not filled yet is refused.
     ``given_places``: which of its relations are given ones, by their names in the text that was bound last.
     ``computed``: how many values the engine has computed to find snapshots.
+    ``streams``: a managed table without time travel is a stream, as in streaming mode.
     """
 
     session: Session
@@ -79,6 +84,7 @@ class Relations:
     dialect: SqlDialect = SqlDialect.SPARK
     given_places: dict[str, int] = field(default_factory=dict)
     computed: int = 0
+    streams: bool = False
 
     def bind(self, text: str, relations_by_name: Mapping[str, Relation] | None = None) -> BoundQuery:
         """A query with its tables resolved; ``relations_by_name`` are relations by their names in text that is not the user's.
@@ -149,7 +155,8 @@ class Relations:
                 return self._changes(target, reference)
             match target:
                 case Table():
-                    return self.managed(self.session.expand(reference.path, place=self.place), target, self._at(target, reference))
+                    path = self.session.expand(reference.path, place=self.place)
+                    return self._followed(path, target, reference) or self.managed(path, target, self._at(target, reference))
                 case SystemTable():
                     return self._system(self.session.expand(reference.path, place=self.place), target, reference)
             if reference.time_travel is not None and target is not None:
@@ -200,13 +207,34 @@ class Relations:
         text = f"SELECT {', '.join(columns)} FROM {table.path.quoted}"
         return QueryRelation(name=plain.name, query=bind(text, lambda _: replace(plain, metadata=metadata)))
 
-    def managed(self, path: ObjectPath, table: Table, at: Mapping[str, Any] | None = None, *, positions: bool = False) -> Relation:
+    def _followed(self, path: ObjectPath, table: Table, reference: Reference) -> Relation | None:
+        """A managed table as a stream, or as it is when a stream looks rows up in it; None where one snapshot of it is read."""
+        if not self.streams:
+            return None
+        if (travel := reference.time_travel) is not None:
+            is_now = travel.kind == "timestamp" and _NOW.fullmatch(travel.expression.text.strip()) is not None
+            return self.managed(path, table, at_each_batch=True) if is_now and not reference.options else None
+        options = reference.options
+        with placing(self.source, self.where(Span(options[0].span.start, options[-1].span.end) if options else reference.span)):
+            start = followed_from(table.context, str(reference.path), options)
+        return None if start is None else self.managed(path, table, follows=start)
+
+    def managed(
+        self,
+        path: ObjectPath,
+        table: Table,
+        at: Mapping[str, Any] | None = None,
+        *,
+        positions: bool = False,
+        follows: StreamStart | None = None,
+        at_each_batch: bool = False,
+    ) -> Relation:
         """A managed table with all its columns; ``at``: the snapshot (None: the newest); ``positions``: also those that say where a
-        row lies."""
+        row lies; ``follows`` and ``at_each_batch`` as of ManagedRelation."""
         relation = self._stored(path, table, at)
         if not isinstance(relation, ManagedRelation):
             return relation
-        relation = replace(relation, positions=positions)
+        relation = replace(relation, positions=positions, follows=follows, at_each_batch=at_each_batch)
         schema = relation.schema
         if not any(key.startswith(SCHEMA_PREFIX) for key in schema.options):
             return relation
@@ -278,6 +306,7 @@ class Relations:
             depth=self.depth + 1,
             making=self.making,
             reads_rows=self.reads_rows,
+            streams=self.streams,
         )
         columns = ", ".join(map(quote_identifier, view.columns))
         query = Fragment(view.query, dialect=view.dialect)
