@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,6 +18,8 @@ from tablestore.cli.shell.interrupt import Interrupted, run_interruptibly
 from tablestore.sql.sqldialect import SQL_DIALECT, SqlDialect
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from tablestore.environment.result import Result
 
 app = typer.Typer()
@@ -67,7 +69,9 @@ def sql(
 ) -> None:
     """Run SQL statements. Without -e and --file: ask for them, or read them from standard input.
 
-    A script stops at the first statement that fails, and says where it is. Ctrl-C cancels the statement that runs.
+    A script stops at the first statement that fails, and says where it is. Ctrl-C cancels the statement that runs. With --set
+    execution.runtime-mode=streaming a SELECT shows the rows and then every change, with its kind in front, until Ctrl-C; an INSERT
+    runs until Ctrl-C too.
     """
     config = parse_pairs(settings or (), "--set")
     with open_environment(session, engine, config, dialect=dialect, restricted=restricted) as environment:
@@ -110,6 +114,8 @@ class Runner:
         self._out = session.out
         # How many ids were drawn before the statement that runs.
         self._before = 0
+        # What is shown without end: Ctrl-C ends it.
+        self._endless: Result | None = None
 
     def run_script(self, text: str) -> None:
         """Run every statement of a text; the first that fails ends it."""
@@ -146,7 +152,9 @@ class Runner:
         return self._session.what_landed(self._session.ids.since(self._before))
 
     def _cancel(self) -> None:
-        if self._environment.engine is not None:
+        if self._endless is not None:
+            self._endless.cancel()
+        elif self._environment.engine is not None:
             self._environment.engine.cancel()
 
     def _show(self, result: "Result") -> None:
@@ -160,12 +168,24 @@ class Runner:
         elif result.kind == "rows" or self._out.as_json:
             from tablestore.cli.rows.rowsink import write_rows
 
-            write_rows(self._out, result.schema, result.to_batches(), row_format=self._format)
+            self._endless = result if result.is_endless else None
+            batches = _as_they_come(result) if result.is_endless else result.to_batches()
+            write_rows(self._out, result.schema, batches, row_format=self._format, draw=not result.is_endless)
+            self._endless = None
         elif result.kind == "snapshot":
             landed = result.snapshot
             self._out.say("Nothing to change." if landed is None else f"Snapshot {landed.id}.")
         else:
             self._out.say("OK")
+
+
+def _as_they_come(result: "Result") -> "Iterator[pa.RecordBatch]":
+    """The batches of rows without end: each is written before the next one is waited for."""
+    # The names of the columns come first.
+    sys.stdout.flush()
+    for batch in result.to_batches():
+        yield batch
+        sys.stdout.flush()
 
 
 def _what_was_done(results: "Sequence[Result]") -> str:

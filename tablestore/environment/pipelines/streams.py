@@ -11,9 +11,9 @@ spark     with its folder in ``execution.checkpointing.dir``, named like the tar
 """
 
 import hashlib
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Event
 from urllib.parse import quote
@@ -32,7 +32,7 @@ from tablestore.environment.session.sessionsettings import CHECKPOINT_INTERVAL, 
 from tablestore.environment.source import Source
 from tablestore.environment.streams.microbatches import MicroBatches
 from tablestore.environment.streams.streamedquery import ends, streamed_query, streams_of
-from tablestore.errors import TablestoreError, UnsupportedError
+from tablestore.errors import InvalidInputError, TablestoreError, UnsupportedError
 from tablestore.options import parse_duration
 from tablestore.sql.query.tokenstream import tokens_of
 from tablestore.sql.source import Fragment
@@ -48,33 +48,46 @@ StreamSetting = Callable[[BoundQuery, InsertTarget], Stream]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamInsert:
-    """The plan of an INSERT without end. ``into``: where a job (its id) writes; entered while the stream runs."""
+    """The plan of an INSERT without end. ``into``: where a job (its id) writes; entered while the stream runs. ``name``: what the
+    stream goes on by. ``beside``: further ones, which run in the same job: where one of them fails, all end."""
 
     session: Session
     setting: StreamSetting
     query: BoundQuery
     into: Callable[[str], AbstractContextManager[InsertTarget]]
     source: Source
+    name: str = ""
+    beside: "tuple[StreamInsert, ...]" = ()
     hooks: tuple[JobStatusHook, ...] = ()
     kind: ResultKind = "nothing"
     schema: pa.Schema = DONE_SCHEMA
     _begun: Event = field(default_factory=Event)
 
     def run(self, job: Job[Result]) -> Result:
-        setting = self.setting
+        with ExitStack() as ended:
+            running = [(one, one._begin(job, ended)) for one in (self, *self.beside)]
+            self._begun.set()
+            while running:
+                for one, stream in tuple(running):
+                    job.check()
+                    with one._placing():
+                        if stream.wait(_LOOK_S / len(running)):
+                            running.remove((one, stream))
+        return done()
+
+    def _begin(self, job: Job[Result], ended: ExitStack) -> Stream:
+        with self._placing():
+            stream = self.setting(self.query, ended.enter_context(self.into(job.id)))
+            ended.callback(stream.stop)
+            return stream
+
+    @contextmanager
+    def _placing(self) -> Iterator[None]:
         try:
-            with self.into(job.id) as target:
-                stream = setting(self.query, target)
-                try:
-                    self._begun.set()
-                    while not stream.wait(_LOOK_S):
-                        job.check()
-                finally:
-                    stream.stop()
+            yield
         except TablestoreError as error:
             self.source.guess(error)
             raise
-        return done()
 
     def wait_begun(self, job: Job[Result]) -> None:
         """Waits until the stream runs. Raises what the job ended with before that."""
@@ -84,17 +97,18 @@ class StreamInsert:
                 return
 
     def explain(self) -> str:
-        return explained(self.session, self.query)
+        return "\n\n".join(explained(one.session, one.query) for one in (self, *self.beside))
 
 
 def stream_insert(session: Session, path: ObjectPath, insertion: Insertion, query: Fragment, source: Source) -> StreamInsert:
     """Plans to write a stream. Raises as :func:`stream_setting`."""
+    bound = insertion.query
     managed = insertion.target if isinstance(insertion.target, InsertTarget) else None
-    setting = stream_setting(session, path, insertion.query, query, is_managed=managed is not None)
-    plan = stream_into(session, setting, insertion, source)
+    setting = stream_setting(session, path, bound, query, is_managed=managed is not None)
     if managed is not None:
-        check_target(insertion.query, managed.table)
-    return plan
+        check_target(bound, managed.table)
+    plan = stream_into(session, setting, insertion, source)
+    return replace(plan, name=f"{path} {session.settings.get(PIPELINE_NAME.key) or _name_of(path, query)}")
 
 
 def stream_into(session: Session, setting: StreamSetting, insertion: Insertion, source: Source) -> StreamInsert:
@@ -128,7 +142,9 @@ def stream_setting(session: Session, path: ObjectPath, bound: BoundQuery, query:
         folder = session.settings.get(CHECKPOINTS.key)
         if not folder:
             raise no_checkpoint(str(path), f"SET '{CHECKPOINTS.key}' = '/data/streams'")
-        named = quote(name, safe="") if name else ".".join(quote(part, safe="") for part in (path.catalog, path.database, path.name))
+        named = (
+            quote(name, safe="") if name else ".".join(quote(part, safe="") for part in (path.catalog, path.database, path.name))
+        )
         checkpoint = f"{folder.rstrip('/')}/{named}"
         return partial(engine.insert_stream, checkpoint=checkpoint, interval_ms=interval_ms)
     streamed = streamed_query(engine, bound)
@@ -136,13 +152,24 @@ def stream_setting(session: Session, path: ObjectPath, bound: BoundQuery, query:
     return lambda _, target: MicroBatches(streamed, target, stream_name, interval_ms)
 
 
+def check_names(streams: Sequence[StreamInsert]) -> None:
+    """Raises InvalidInputError where the last one goes on by the same name as another one before it."""
+    *others, last = streams
+    if any(other.name == last.name for other in others):
+        raise InvalidInputError(
+            "execution.runtime-mode = streaming: two INSERTs into one table would go on by the same name; RESET 'pipeline.name', "
+            "so that each goes on by its text, or write them as one with UNION ALL",
+            kind="streaming",
+        )
+
+
 def check_target(query: BoundQuery, target: Table) -> None:
     """Raises UnsupportedError for a stream of a table into itself."""
     for relation in streams_of(query):
         if (relation.table.location, relation.table.branch_name) == (target.location, target.branch_name):
             raise UnsupportedError(
-                f"execution.runtime-mode = streaming: {relation.name} would be written with its own changes, without end; write into "
-                "another table",
+                f"execution.runtime-mode = streaming: {relation.name} would be written with its own changes, without end; write "
+                "into another table",
                 kind="streaming",
             )
 

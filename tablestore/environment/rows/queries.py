@@ -8,7 +8,6 @@ from tablestore.environment.rows.freshrows import FreshRows
 from tablestore.environment.rows.relations import Relations
 from tablestore.environment.session.session import Session
 from tablestore.environment.source import Source
-from tablestore.errors import UnsupportedError
 from tablestore.lazy import imported
 from tablestore.sql.query.parameters import Parameters
 from tablestore.sql.source import Fragment
@@ -23,12 +22,6 @@ def run_query(session: Session, statement: Query, source: Source, parameters: Pa
     A table that was replaced by then is found anew (``freshrows``).
     """
     engine = session.engine_for("a query")
-    if session.settings.is_streaming:
-        raise UnsupportedError(
-            "execution.runtime-mode = streaming: a query without end is no result of a statement; follow the table with "
-            "table.consume(), or with spark.readStream, or SET 'execution.runtime-mode' = 'batch'",
-            kind="streaming",
-        )
     return Result(FreshRows(lambda: bound_query(session, statement.query, source, parameters), engine.query))
 
 

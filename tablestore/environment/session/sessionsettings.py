@@ -72,8 +72,8 @@ PIPELINE_NAME = Option(
     key="pipeline.name",
     kind="text",
     default=None,
-    sentence="The name of the streams that begin: one of the same name and target goes on where the last one ended. Where it is not "
-    "set, the same statement does.",
+    sentence="The name of the streams that begin: one of the same name and target goes on where the last one ended. Where it is "
+    "not set, the same statement does.",
 )
 CHECKPOINT_INTERVAL = Option(
     key="execution.checkpointing.interval",

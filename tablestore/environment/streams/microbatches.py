@@ -15,14 +15,15 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from tablestore.cdc.deliver.tablesink import SinkNeeds, TableSink, asks_for_pairs
+from tablestore.clock import Clock
 from tablestore.environment.engine import InsertTarget, ManagedRelation
 from tablestore.environment.streams.streamedquery import StreamedQuery
 from tablestore.environment.streams.streamsource import StreamSource, ends_snapshot
-from tablestore.clock import Clock
 from tablestore.errors import ConflictError, FormatError, UnsupportedError
 from tablestore.format.limits import parse_json_bounded
 from tablestore.format.sealed import JsonObject
 from tablestore.log.follow.consumption import ChangeBatch
+from tablestore.log.position import parse_position
 from tablestore.sql.incremental.stateless import StreamShape
 from tablestore.store.changelogproducer import INPUT
 from tablestore.store.context import TableContext
@@ -94,8 +95,8 @@ class MicroBatches:
             if error.kind != "schema-changed":
                 raise
             raise ConflictError(
-                f"{error.message.partition('; call ')[0]}. Run the statement again: it is planned with the columns of now, and goes "
-                "on behind its last commit",
+                f"{error.message.partition('; call ')[0]}. Run the statement again: it is planned with the columns of now, and "
+                "goes on behind its last commit",
                 kind=error.kind,
             ) from error
         return False
@@ -131,10 +132,8 @@ class MicroBatches:
             self._buffered_rows += batch.rows.num_rows
             self._pending_rows += batch.rows.num_rows
         ends = ends_snapshot(batch)
-        if self._whole_snapshots and self._pending_rows and ends:
-            self._flush(source)
-            self._commit()
-        elif self._pending_rows >= COMMIT_ROWS and (ends or batch.in_frame or not self._whole_snapshots):
+        is_full = self._pending_rows >= COMMIT_ROWS and (ends or batch.in_frame)
+        if self._pending_rows and (is_full or (ends and self._whole_snapshots)):
             self._flush(source)
             self._commit()
         elif self._buffered_rows >= BATCH_ROWS:
@@ -157,7 +156,8 @@ class MicroBatches:
         return any(source.needed_snapshot - source.kept_snapshot >= _SILENT_SNAPSHOTS for source in self._sources)
 
     def _commit(self) -> None:
-        self._sink.commit(json.dumps({one.relation.name: one.position for one in self._sources if one.position is not None}))
+        positions = {one.relation.name: parse_position(one.position).to_json() for one in self._sources if one.position is not None}
+        self._sink.commit(json.dumps(positions, separators=(",", ":")))
         for source in self._sources:
             source.keep()
         self._pending_rows, self._committed_s = 0, self._clock.steady_s()
@@ -199,7 +199,7 @@ def _positions(text: str | None, table: str) -> Mapping[str, str]:
         return {}
     try:
         members = JsonObject(parse_json_bounded(text.encode(), table), table)
-        return {name: members.text(name) for name in members.content}
+        return {name: str(parse_position(position)) for name, position in members.content.items()}
     except FormatError as error:
         raise FormatError(
             f"table {table}: expected the positions of streams, found {text!r:.200}; SET 'pipeline.name' to another name",

@@ -28,8 +28,8 @@ ROW_NUMBER = "_tablestore_row"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamedQuery:
-    """A query without state. ``streams``: what it reads as streams, by their names; ``schema``: its columns; ``shape``: which of them
-    are columns of streams."""
+    """A query without state. ``streams``: what it reads as streams, by their names; ``schema``: its columns; ``shape``: which of
+    them are columns of streams."""
 
     engine: QueryEngine
     query: BoundQuery
@@ -61,8 +61,8 @@ def streamed_query(engine: QueryEngine, query: BoundQuery) -> StreamedQuery:
         known = streams.setdefault(relation.name, relation)
         if known.follows != relation.follows:
             raise UnsupportedError(
-                f"execution.runtime-mode = streaming: the query reads {relation.name} from two places (log.scan, consumer-id); give "
-                "both references the same OPTIONS",
+                f"execution.runtime-mode = streaming: the query reads {relation.name} from two places (log.scan, consumer-id); "
+                "give both references the same OPTIONS",
                 kind="streaming",
             )
         streams[relation.name] = _both(known, relation)
@@ -95,8 +95,8 @@ def streams_of(query: BoundQuery) -> Iterator[ManagedRelation]:
 def ends() -> UnsupportedError:
     """The error of a query that reads no stream."""
     return UnsupportedError(
-        "execution.runtime-mode = streaming: the query reads no stream, so it would end. Read a managed table without AS OF, or SET "
-        "'execution.runtime-mode' = 'batch' to run it once",
+        "execution.runtime-mode = streaming: the query reads no stream, so it would end. Read a managed table without AS OF, or "
+        "SET 'execution.runtime-mode' = 'batch' to run it once",
         kind="streaming",
     )
 
@@ -104,9 +104,9 @@ def ends() -> UnsupportedError:
 def _has_state(engine: QueryEngine, reason: str) -> UnsupportedError:
     elsewhere = "" if engine.name == "spark" else "; the engine spark streams it with INSERT INTO, where Spark can"
     return UnsupportedError(
-        f"execution.runtime-mode = streaming: here a stream's rows are filtered and computed one by one, added up with UNION ALL and "
-        f"joined with tables as of now, and this query does more: {reason}. A materialized table keeps its rows up to date: CREATE "
-        f"MATERIALIZED TABLE name FRESHNESS = INTERVAL '1' MINUTE AS query{elsewhere}",
+        "execution.runtime-mode = streaming: here a stream's rows are filtered and computed one by one, added up with UNION ALL "
+        f"and joined with tables as of now, and this query does more: {reason}. A materialized table keeps its rows up to date: "
+        f"CREATE MATERIALIZED TABLE name FRESHNESS = INTERVAL '1' MINUTE AS query{elsewhere}",
         kind="streaming",
     )
 

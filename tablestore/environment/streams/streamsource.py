@@ -31,6 +31,13 @@ class StreamSource:
     _looked_at: int | None = None
 
     def __post_init__(self) -> None:
+        table, follows = self.relation.table, self.relation.follows
+        assert follows is not None, "it is a stream"
+        is_new = self.consumer is None or Consumers(table.context.files).find(self.consumer) is None
+        if self.position is None and follows.scan == "latest" and is_new:
+            # What lands from now on is part of it, not only what lands behind the first look.
+            latest = table.context.snapshots.latest()
+            self.position = str(table.position_after(0 if latest is None else latest.id))
         if self.position is not None:
             self.keep()
 

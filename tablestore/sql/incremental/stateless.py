@@ -231,7 +231,9 @@ class _Walk:
             if isinstance(value, exp.Window):
                 raise NoRuleError("it has a window function")
             if isinstance(value, exp.AggFunc):
-                raise NoRuleError(f"it has an aggregate ({value.meta[CALL].name if CALL in value.meta else value.sql_name().lower()})")
+                raise NoRuleError(
+                    f"it has an aggregate ({value.meta[CALL].name if CALL in value.meta else value.sql_name().lower()})"
+                )
 
     def _carry(self, select: exp.Select, alias: str) -> None:
         first = True
