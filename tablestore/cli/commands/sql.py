@@ -20,9 +20,13 @@ from tablestore.sql.sqldialect import SQL_DIALECT, SqlDialect
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from tablestore.environment.jobs import Job
     from tablestore.environment.result import Result
 
 app = typer.Typer()
+
+# Short enough that the end of a job is seen at once.
+_LOOK_S = 0.1
 
 
 class Engine(StrEnum):
@@ -84,8 +88,9 @@ def sql(
         if not execute and file is None:
             if sys.stdin.isatty():
                 _ask(session, environment, runner)
-            else:
-                runner.run_script(sys.stdin.read())
+                return
+            runner.run_script(sys.stdin.read())
+        runner.wait_for_streams()
 
 
 def open_environment(
@@ -116,6 +121,8 @@ class Runner:
         self._before = 0
         # What is shown without end: Ctrl-C ends it.
         self._endless: Result | None = None
+        self._is_ended = False
+        self._streams: list[Job[Result]] = []
 
     def run_script(self, text: str) -> None:
         """Run every statement of a text; the first that fails ends it."""
@@ -130,7 +137,28 @@ class Runner:
         try:
             run_interruptibly(lambda: self._environment.execute_script(text, show), self._cancel)
         except Interrupted:
-            self._out.note(f"{_what_was_done(results)}: {self._what_landed()}.")
+            if not self._is_ended:
+                self._out.note(f"{_what_was_done(results)}: {self._what_landed()}.")
+            raise typer.Exit(INTERRUPTED) from None
+
+    def wait_for_streams(self) -> None:
+        """Wait for the jobs that the statements began and that do not end by themselves. Ctrl-C cancels them."""
+
+        def wait() -> None:
+            while any(not job.wait(_LOOK_S) for job in self._streams):
+                for job in self._streams:
+                    if job.done():
+                        job.result()
+            for job in self._streams:
+                job.result()
+
+        def cancel() -> None:
+            for job in self._streams:
+                job.cancel()
+
+        try:
+            run_interruptibly(wait, cancel)
+        except Interrupted:
             raise typer.Exit(INTERRUPTED) from None
 
     def run(self, text: str) -> None:
@@ -139,20 +167,22 @@ class Runner:
         try:
             run_interruptibly(lambda: self._show(self._environment.execute_sql(text)), self._cancel)
         except Interrupted:
-            self._out.note(f"Interrupted: the statement was cancelled: {self._what_landed()}.")
+            if not self._is_ended:
+                self._out.note(f"Interrupted: the statement was cancelled: {self._what_landed()}.")
 
     def first_column(self, text: str) -> list[str]:
         """The first column of what a statement gives."""
         return [str(value) for value in self._environment.execute_sql(text).to_arrow().column(0).to_pylist()]
 
     def _begin(self) -> None:
-        self._before = len(self._session.ids.given)
+        self._before, self._is_ended = len(self._session.ids.given), False
 
     def _what_landed(self) -> str:
         return self._session.what_landed(self._session.ids.since(self._before))
 
     def _cancel(self) -> None:
         if self._endless is not None:
+            self._is_ended = True
             self._endless.cancel()
         elif self._environment.engine is not None:
             self._environment.engine.cancel()
@@ -163,7 +193,10 @@ class Runner:
             self._out.notice(notice.kind, notice.message)
 
     def _show_rows(self, result: "Result") -> None:
-        if result.text is not None and self._format is None and not self._out.as_json:
+        if result.job is not None and self._environment.get_config().get("execution.runtime-mode") == "streaming":
+            self._streams.append(result.job)
+            self._out.note(f"Job {result.job.id} runs until it is canceled.")
+        elif result.text is not None and self._format is None and not self._out.as_json:
             self._out.say(result.text)
         elif result.kind == "rows" or self._out.as_json:
             from tablestore.cli.rows.rowsink import write_rows
@@ -172,6 +205,8 @@ class Runner:
             batches = _as_they_come(result) if result.is_endless else result.to_batches()
             write_rows(self._out, result.schema, batches, row_format=self._format, draw=not result.is_endless)
             self._endless = None
+            if self._is_ended:
+                raise Interrupted
         elif result.kind == "snapshot":
             landed = result.snapshot
             self._out.say("Nothing to change." if landed is None else f"Snapshot {landed.id}.")

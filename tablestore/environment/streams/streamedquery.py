@@ -69,7 +69,7 @@ def streamed_query(engine: QueryEngine, query: BoundQuery) -> StreamedQuery:
     if not streams:
         raise ends()
     try:
-        carrying, shape = _carrying(query)
+        carrying, shape = carrying_query(query, ROW_NUMBER)
     except NoRuleError as error:
         raise _has_state(engine, error.reason) from error
     schema = schema_of(engine, query)
@@ -102,11 +102,11 @@ def ends() -> UnsupportedError:
 
 
 def _has_state(engine: QueryEngine, reason: str) -> UnsupportedError:
-    elsewhere = "" if engine.name == "spark" else "; the engine spark streams it with INSERT INTO, where Spark can"
+    elsewhere = "" if engine.name == "spark" else " on the engine spark"
     return UnsupportedError(
         "execution.runtime-mode = streaming: here a stream's rows are filtered and computed one by one, added up with UNION ALL "
         f"and joined with tables as of now, and this query does more: {reason}. A materialized table keeps its rows up to date: "
-        f"CREATE MATERIALIZED TABLE name FRESHNESS = INTERVAL '1' MINUTE AS query{elsewhere}",
+        f"CREATE MATERIALIZED TABLE name FRESHNESS = INTERVAL '1' MINUTE AS query. INSERT INTO{elsewhere} streams what Spark can",
         kind="streaming",
     )
 
@@ -119,19 +119,19 @@ def _both(one: ManagedRelation, other: ManagedRelation) -> ManagedRelation:
     return replace(one, columns=columns, filter=one.filter if one.filter == other.filter else None)
 
 
-def _carrying(query: BoundQuery) -> tuple[BoundQuery, StreamShape]:
-    """The query with the numbers of rows in front, also in its views. Raises NoRuleError."""
+def carrying_query(query: BoundQuery, column: str) -> tuple[BoundQuery, StreamShape]:
+    """The query with a column of its streams in front, also in its views. Raises NoRuleError."""
     relations, shapes = list(query.relations), dict[int, StreamShape]()
     for number, relation in enumerate(relations):
         if isinstance(relation, ManagedRelation) and relation.follows is not None:
             names = relation.schema.field_names if relation.columns is None else relation.columns
             shapes[number] = StreamShape.of(relation.name, names)
         elif isinstance(relation, QueryRelation) and next(streams_of(relation.query), None) is not None:
-            inner, shapes[number] = _carrying(relation.query)
+            inner, shapes[number] = carrying_query(relation.query, column)
             relations[number] = replace(relation, query=inner, selected=None)
     if query.dialect is not SqlDialect.SPARK:
         raise NoRuleError(f"it is in the dialect {query.dialect}, and streams are planned in Spark's words")
-    written = carry(query.named(), shapes, ROW_NUMBER)
+    written = carry(query.named(), shapes, column)
     carrying = replace(
         query, text=written.text, edits=written.edits, relations=tuple(relations), statement=None, pieces=(), parsed=None
     )
