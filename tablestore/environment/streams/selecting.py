@@ -20,6 +20,7 @@ from tablestore.environment.session.session import Session
 from tablestore.environment.source import Source
 from tablestore.environment.streams.streamedquery import StreamedQuery, streamed_query
 from tablestore.environment.streams.streamsource import StreamSource
+from tablestore.errors import UnsupportedError
 from tablestore.log.settings import settings_of
 from tablestore.sql.incremental.stateless import StreamShape
 from tablestore.sql.query.parameters import Parameters
@@ -33,6 +34,8 @@ _LOOK_S = 0.1
 def select_stream(session: Session, statement: Query, source: Source, parameters: Parameters) -> Result:
     """Makes a query over streams ready: its columns are settled, its rows come when they are read. Raises UnsupportedError for one
     that reads no stream, or has state."""
+    if session.restrictions is not None:
+        raise UnsupportedError("a restricted environment runs queries that end: not in streaming mode", kind="restricted")
     query = bound_query(session, statement.query, source, parameters)
     rows = StreamRows(streamed_query(session.engine_for("a query"), query))
     return Result(rows, cancel=rows.cancel)

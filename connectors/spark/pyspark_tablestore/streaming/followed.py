@@ -16,16 +16,16 @@ from tablestore.environment.engine import BoundQuery, ManagedRelation, NativeRel
 from tablestore.environment.streams.microbatches import needs_of_stream
 from tablestore.environment.streams.streamedquery import carrying_query, streams_of
 from tablestore.errors import UnsupportedError
+from tablestore.format.paths import MAIN_BRANCH
 from tablestore.sql.incremental.shapes import NoRuleError
 from tablestore.store.context import TableContext
-from tablestore.format.paths import MAIN_BRANCH
 from tablestore.table.table import Table
 from tablestore.types.rowkind import ROW_KIND_COLUMN
 
 
 def followed_query(spark: SparkSession, query: BoundQuery, target: Table) -> BoundQuery:
-    """The query over streaming DataFrames, to be written into a table. Raises UnsupportedError for a query whose state would have to
-    follow updates and deletes."""
+    """The query over streaming DataFrames, to be written into a table. Raises UnsupportedError for a query whose state would have
+    to follow updates and deletes."""
     streams = list(streams_of(query))
     if not streams:
         return query
