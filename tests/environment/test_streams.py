@@ -187,6 +187,16 @@ def test_create_table_as_makes_the_table_and_streams_into_it(env: ts.TableEnviro
     assert len({one.commit_user for one in table(env, "made").snapshots()}) == 1
 
 
+def test_a_source_that_was_overwritten_ends_the_job_with_the_way_out(env: ts.TableEnvironment) -> None:
+    job = begin(env, "INSERT INTO u SELECT 7 AS id, 'x' AS v FROM a")
+    until(job, lambda: pairs(env, "u") == [(7, "x"), (7, "x")])
+    assert "a stream from snapshot 1 on, log.scan = full" in str(env.execute_sql("EXPLAIN INSERT INTO u SELECT * FROM a").text)
+    table(env, "a").overwrite([{"id": 9, "v": "z"}])
+    with pytest.raises(ts.NotFoundError, match="empty the target, and run the statement under another name") as ended:
+        job.result(60)
+    assert ended.value.kind == "discontinuity" and "on_discontinuity" not in str(ended.value)
+
+
 def test_a_source_that_gets_a_column_is_followed(env: ts.TableEnvironment) -> None:
     job = begin(env, "INSERT INTO k SELECT * FROM t")
     until(job, lambda: len(pairs(env, "k")) == 2)

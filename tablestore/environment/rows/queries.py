@@ -62,6 +62,8 @@ def _scans(query: BoundQuery) -> Iterator[str]:
 def _scan(relation: ManagedRelation, *, is_pruned: bool) -> str:
     """A table, with what the query uses of it; in other words than Spark's the engine finds that out, and says it below."""
     snapshot = "no snapshot" if relation.pin.snapshot_id is None else f"snapshot {relation.pin.snapshot_id}"
+    if relation.follows is not None:
+        snapshot = f"a stream from {snapshot} on, log.scan = {relation.follows.scan}"
     if not is_pruned:
         return f"{relation.name}: {snapshot}"
     columns = "all columns" if relation.columns is None else f"columns {', '.join(relation.columns) or 'none'}"

@@ -9,6 +9,7 @@ one that runs beside it is fenced. Memory: the rows of one batch, and what the t
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -19,7 +20,7 @@ from tablestore.clock import Clock
 from tablestore.environment.engine import InsertTarget, ManagedRelation
 from tablestore.environment.streams.streamedquery import StreamedQuery
 from tablestore.environment.streams.streamsource import StreamSource, ends_snapshot
-from tablestore.errors import ConflictError, FormatError, UnsupportedError
+from tablestore.errors import ConflictError, FormatError, NotFoundError, UnsupportedError
 from tablestore.format.limits import parse_json_bounded
 from tablestore.format.sealed import JsonObject
 from tablestore.log.follow.consumption import ChangeBatch
@@ -34,6 +35,13 @@ BATCH_ROWS = 262_144
 COMMIT_ROWS = 2_000_000
 """Rows of changes after which a commit comes, though more are there."""
 _SILENT_SNAPSHOTS = 64
+_ANEW = "Begin anew: empty the target, and run the statement under another name (SET 'pipeline.name')"
+_WAYS_ON = {
+    "schema-changed": "Run the statement again: it is planned with the columns of now, and goes on behind its last commit",
+    "discontinuity": _ANEW,
+    "snapshot-expired": _ANEW,
+}
+_ABOUT_CALLS = re.compile("; (?:call |go on |begin anew )")
 
 
 @dataclass(slots=True)
@@ -91,14 +99,11 @@ class MicroBatches:
             while (left := until - clock.steady_s()) > 0:
                 if (pause := next(self._steps)) > 0:
                     clock.sleep(min(pause, left))
-        except ConflictError as error:
-            if error.kind != "schema-changed":
+        except (ConflictError, NotFoundError) as error:
+            if error.kind not in _WAYS_ON:
                 raise
-            raise ConflictError(
-                f"{error.message.partition('; call ')[0]}. Run the statement again: it is planned with the columns of now, and "
-                "goes on behind its last commit",
-                kind=error.kind,
-            ) from error
+            # What it says of a call that follows a table is nothing to a statement.
+            raise type(error)(f"{_ABOUT_CALLS.split(error.message)[0]}. {_WAYS_ON[error.kind]}", kind=error.kind) from error
         return False
 
     def stop(self) -> None:

@@ -55,7 +55,8 @@ class StreamSource:
             timestamp=follows.time_millis if begins else None,
             consumer_id=self.consumer if begins else None,
             position=self.position,
-            columns=relation.columns,
+            # The columns of the statement, whatever columns the table gets; of a query that uses none of them any.
+            columns=relation.columns or relation.schema.field_names,
             filter=relation.filter,
             pairs=self.needs.pairs,
             as_written=self.needs.as_written,
