@@ -246,6 +246,12 @@ def test_other_refusals(env: ts.TableEnvironment) -> None:
         assert refused.value.kind == "streaming"
 
 
+def test_streams_are_planned_in_sparks_words(env: ts.TableEnvironment) -> None:
+    with pytest.raises(ts.UnsupportedError, match="SET 'table.sql-dialect' = 'spark'") as refused:
+        env.execute_sql("FROM a", sql_dialect="duckdb")
+    assert refused.value.kind == "streaming"
+
+
 def test_a_select_gives_rows_and_then_changes_until_it_is_canceled(env: ts.TableEnvironment) -> None:
     result = env.execute_sql("SELECT id, upper(v) AS v FROM t WHERE id > 0")
     assert result.is_endless

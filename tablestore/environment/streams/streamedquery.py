@@ -19,7 +19,7 @@ from tablestore.environment.rows.expressions import schema_of
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.sql.incremental.shapes import NoRuleError
 from tablestore.sql.incremental.stateless import StreamShape, carry
-from tablestore.sql.sqldialect import SqlDialect
+from tablestore.sql.sqldialect import SQL_DIALECT, SqlDialect
 from tablestore.types.rowkind import ROW_KIND_COLUMN
 
 ROW_NUMBER = "_tablestore_row"
@@ -120,7 +120,7 @@ def _both(one: ManagedRelation, other: ManagedRelation) -> ManagedRelation:
 
 
 def carrying_query(query: BoundQuery, column: str) -> tuple[BoundQuery, StreamShape]:
-    """The query with a column of its streams in front, also in its views. Raises NoRuleError."""
+    """The query with a column of its streams in front, also in its views. Raises NoRuleError, UnsupportedError."""
     relations, shapes = list(query.relations), dict[int, StreamShape]()
     for number, relation in enumerate(relations):
         if isinstance(relation, ManagedRelation) and relation.follows is not None:
@@ -130,7 +130,11 @@ def carrying_query(query: BoundQuery, column: str) -> tuple[BoundQuery, StreamSh
             inner, shapes[number] = carrying_query(relation.query, column)
             relations[number] = replace(relation, query=inner, selected=None)
     if query.dialect is not SqlDialect.SPARK:
-        raise NoRuleError(f"it is in the dialect {query.dialect}, and streams are planned in Spark's words")
+        raise UnsupportedError(
+            "execution.runtime-mode = streaming: streams are planned in Spark's words, and this query is in those of "
+            f"{query.dialect}: SET '{SQL_DIALECT}' = '{SqlDialect.SPARK}'",
+            kind="streaming",
+        )
     written = carry(query.named(), shapes, column)
     carrying = replace(
         query, text=written.text, edits=written.edits, relations=tuple(relations), statement=None, pieces=(), parsed=None
