@@ -247,7 +247,7 @@ def test_other_refusals(env: ts.TableEnvironment) -> None:
 
 
 def test_streams_are_planned_in_sparks_words(env: ts.TableEnvironment) -> None:
-    with pytest.raises(ts.UnsupportedError, match="SET 'table.sql-dialect' = 'spark'") as refused:
+    with pytest.raises(ts.UnsupportedError, match=r"SET 'table\.sql-dialect' = 'spark'") as refused:
         env.execute_sql("FROM a", sql_dialect="duckdb")
     assert refused.value.kind == "streaming"
 

@@ -15,7 +15,7 @@ import pytest
 import tablestore as ts
 
 PROGRAM = Path(__file__).parent / "programs" / "streaming.py"
-KILLS, STEPS, KEYS = 8, 6, 200
+KILLS, STEPS, KEYS = 6, 5, 200
 
 
 @contextmanager
