@@ -27,6 +27,7 @@ from benchmarks import (
     bench_spark,
     bench_sql,
     bench_startup,
+    bench_streams,
     bench_streamsink,
     bench_streamsource,
     bench_tpc,
@@ -53,6 +54,7 @@ class Suite(StrEnum):
     STREAM_SINK = "stream-sink"
     CTAS = "ctas"
     STREAM_SOURCE = "stream-source"
+    STREAMS = "streams"
     LOOKUP = "lookup"
     COMPACT = "compact"
     STARTUP = "startup"
@@ -137,6 +139,8 @@ def main(
             bench_ctas.run(setting)
         if suite in (Suite.ALL, Suite.STREAM_SOURCE):
             bench_streamsource.run(setting)
+        if suite in (Suite.ALL, Suite.STREAMS):
+            bench_streams.run(setting)
         if suite in (Suite.ALL, Suite.LOOKUP):
             bench_lookup.run(setting)
         if suite in (Suite.ALL, Suite.MERGE):

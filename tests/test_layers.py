@@ -84,7 +84,7 @@ ROOMS = {
         "restricted",
         "session",
         "rows",
-        "definition",
+        "definition streams",
         "pipelines",
         "procedures",
         "inspection",

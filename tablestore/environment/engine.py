@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tablestore.distributed.read import ReadPin
     from tablestore.distributed.spec import TableSpec
     from tablestore.format.snapshot import Snapshot
+    from tablestore.log.follow.request import ScanMode
     from tablestore.table.read.scan import ArrowSource
     from tablestore.table.table import Table
     from tablestore.table.write.committing import CommitNote
@@ -39,12 +40,24 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StreamStart:
+    """The start of a stream that reads a managed table: as ``log.scan`` says, or where the consumer of this name stands."""
+
+    scan: "ScanMode"
+    time_millis: int | None = None
+    consumer_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ManagedRelation:
     """A managed table at one snapshot (``pin``).
 
     ``columns`` are the only ones that the query uses, None for all. ``filter`` is a condition on the columns of ``schema`` that
     every row which the query uses fulfils: the engine may leave other rows out, and filters again itself. ``positions``: the rows
     also have the columns of their place (file and row number), for deletes from append tables.
+
+    ``follows``: it is a stream, the rows and then every change from there on. ``at_each_batch``: a stream's rows are looked up in
+    it, at the newest snapshot as of each of its batches.
     """
 
     name: str
@@ -53,6 +66,8 @@ class ManagedRelation:
     columns: tuple[str, ...] | None = None
     filter: "Predicate | None" = None
     positions: bool = False
+    follows: "StreamStart | None" = None
+    at_each_batch: bool = False
 
     @property
     def schema(self) -> "TableSchema":

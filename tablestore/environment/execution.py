@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 # The kind of a statement: the function that runs it.
 STATEMENT_FUNCTIONS: Mapping[str, str] = {
     "Query": "tablestore.environment.rows.queries:run_query",
+    "StreamingQuery": "tablestore.environment.streams.selecting:select_stream",
     "Insert": "tablestore.environment.pipelines.inserts:insert",
     "ExecuteStatementSet": "tablestore.environment.pipelines.inserts:insert_all",
     "Delete": "tablestore.environment.rows.change:change",
@@ -55,7 +56,9 @@ STATEMENT_FUNCTIONS: Mapping[str, str] = {
     "CallProcedure": "tablestore.environment.procedures.call:call",
 }
 # Statements whose text may have parameters.
-_WITH_PARAMETERS = frozenset(("Query", "Insert", "ExecuteStatementSet", "Delete", "Update", "Merge", "CreateTableAs", "Explain"))
+_WITH_PARAMETERS = frozenset(
+    ("Query", "StreamingQuery", "Insert", "ExecuteStatementSet", "Delete", "Update", "Merge", "CreateTableAs", "Explain")
+)
 # Kinds of errors that are about an expression somewhere in the statement.
 _OF_QUERIES = ("query", "engine", "cancelled")
 
@@ -70,7 +73,7 @@ def execute(
     """Runs a statement by the function that its kind has in ``functions``. Raises TablestoreError, with the place in the source
     where one is known."""
     session.check_open()
-    kind = _kind_of(statement)
+    kind = _kind_of(session, statement)
     try:
         if session.restrictions is not None:
             session.restrictions.check(statement)
@@ -86,10 +89,12 @@ def execute(
     return result.noting(*hint_notices(session, statement, source))
 
 
-def _kind_of(statement: "Statement") -> str:
-    """The name of its class. CREATE TABLE with a query, and what replaces a table, are kinds of their own: only these load what
-    writes rows."""
+def _kind_of(session: Session, statement: "Statement") -> str:
+    """The name of its class. CREATE TABLE with a query, what replaces a table, and a query without end are kinds of their own: only
+    these load what writes rows, or follows tables."""
     name = type(statement).__name__
+    if name == "Query" and session.settings.is_streaming:
+        return "StreamingQuery"
     if name == "CreateTable":
         from tablestore.sql.statements.definition import CreateTable
 

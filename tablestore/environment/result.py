@@ -9,12 +9,14 @@ Rows that are one text (a plan, a statement) have it as ``text``.
 
 Beside them it may have notices: what the statement left out, or did not do.
 
+Rows of a query over streams have no end (``is_endless``).
+
 The result of a job that is under way (``job``) waits for its end where something of it is asked for.
 """
 
 import sys
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
@@ -24,6 +26,7 @@ import pyarrow as pa
 
 from tablestore.environment.jobs import Job
 from tablestore.environment.objectpath import ObjectPath
+from tablestore.errors import InvalidInputError
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.table.read.scan import ArrowSource
 
@@ -72,9 +75,10 @@ class Result(ArrowSource):
         job: "Job[Result] | None" = None,
         text: str | None = None,
         notices: tuple[Notice, ...] = (),
+        cancel: Callable[[], None] | None = None,
     ) -> None:
         self._rows, self._kind, self._snapshot, self._job, self._text = rows, kind, snapshot, job, text
-        self._notices = notices
+        self._notices, self._cancel = notices, cancel
 
     @property
     def kind(self) -> ResultKind:
@@ -109,9 +113,31 @@ class Result(ArrowSource):
         return self
 
     @property
+    def is_endless(self) -> bool:
+        """True for rows of a SELECT in streaming mode: they come as the tables change, until :meth:`cancel`."""
+        return self._cancel is not None
+
+    def cancel(self) -> None:
+        """Ends rows without end, and a job that is under way; nothing else has to be ended."""
+        if self._cancel is not None:
+            self._cancel()
+        if self._job is not None:
+            self._job.cancel()
+
+    @property
     def schema(self) -> pa.Schema:
         """Names and types of the columns."""
         return self._rows.schema
+
+    def to_arrow(self) -> pa.Table:
+        """All rows as one table in memory. Raises InvalidInputError for rows without end."""
+        if self.is_endless:
+            raise InvalidInputError(
+                "a SELECT in streaming mode has no last row: read its batches, for batch in result.to_reader(): …, until "
+                "result.cancel(); or SET 'execution.runtime-mode' = 'batch'",
+                kind="streaming",
+            )
+        return super().to_arrow()
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows, streamed."""

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 from tablestore.environment.jobs import Job
-from tablestore.environment.pipelines.inserts import OneInsert, SeveralInserts, plan_all, plan_of_set
+from tablestore.environment.pipelines.inserts import OneInsert, SeveralInserts, plan_all, plan_one
 from tablestore.environment.pipelines.pipeline import TablePipeline
+from tablestore.environment.pipelines.streams import StreamInsert
 from tablestore.environment.query import Query, as_query_text
 from tablestore.environment.queryargument import insert_of
 from tablestore.environment.result import Result
@@ -20,12 +21,13 @@ from tablestore.sql.statements.rows import Insert
 class StatementSet(TablePipeline):
     """INSERTs in the order in which they were added; running them takes them out of the set.
 
-    All read their tables as these are at the beginning. They run one after another, and each lands as a snapshot of its own.
+    All read their tables as these are at the beginning. They run one after another, and each lands as a snapshot of its own. In
+    streaming mode they run beside one another, in one job.
     """
 
     def __init__(self, session: Session) -> None:
         super().__init__(session, self._planned)
-        self._plans: list[Callable[[], OneInsert]] = []
+        self._plans: list[Callable[[], OneInsert | StreamInsert]] = []
 
     def add_insert_sql(self, text: str, *args: Any, **params: Any) -> "StatementSet":
         """Adds an INSERT by its text, with the values of its parameters, and returns the set. Raises InvalidInputError for what is
@@ -53,10 +55,10 @@ class StatementSet(TablePipeline):
         return job
 
     def _add(self, statement: Insert, source: Source, parameters: Parameters) -> "StatementSet":
-        self._plans.append(lambda: plan_of_set(self._session, statement, source, parameters))
+        self._plans.append(lambda: plan_one(self._session, statement, source, parameters))
         return self
 
-    def _planned(self) -> SeveralInserts:
+    def _planned(self) -> SeveralInserts | StreamInsert:
         if not self._plans:
             raise InvalidInputError("the statement set is empty: add_insert or add_insert_sql first", kind="empty-statement-set")
         return plan_all(self._plans)

@@ -62,6 +62,32 @@ def test_ctrl_c_ends_a_command_without_a_word(orders: ts.Table) -> None:
     assert (out, err, running.returncode) == (b"", b"", 130)
 
 
+def test_a_select_in_streaming_mode_prints_changes_until_ctrl_c(orders: ts.Table) -> None:
+    query = "SELECT id, price FROM shop.orders WHERE id > 1"
+    running = process("sql", "--set", "execution.runtime-mode=streaming", "--json", "-e", query, "-e", "SELECT 1")
+    assert running.stdout is not None
+    lines = [json.loads(running.stdout.readline()) for _ in range(3)]
+    assert sorted((line["_row_kind"], line["id"]) for line in lines) == [("+I", 2), ("+I", 3), ("+I", 4)]
+    orders.delete([{"id": 3}])
+    line = json.loads(running.stdout.readline())
+    assert (line["_row_kind"], line["id"]) == ("-D", 3)
+    running.send_signal(signal.SIGINT)
+    assert running.communicate(timeout=300) == (b"", b"")
+    assert running.returncode == 130
+
+
+@pytest.mark.deep
+def test_an_insert_in_streaming_mode_runs_until_ctrl_c(orders: ts.Table, catalog: ts.Catalog) -> None:
+    target = catalog.create_table("shop.cheap", schema=orders.schema, primary_key=["id"])
+    running = process("sql", "--set", "execution.runtime-mode=streaming", "-e", "INSERT INTO shop.cheap SELECT * FROM shop.orders")
+    while target.refresh().scan().count() < 4:
+        assert running.poll() is None
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=300)
+    assert (out, running.returncode) == (b"", 130)
+    assert b"runs until it is canceled" in err and b"Traceback" not in err
+
+
 def test_the_compaction_service_ends_with_ctrl_c(orders: ts.Table) -> None:
     running = process("compact", "shop.orders", "--full", "--watch", "--interval", "1 h", "--json")
     assert running.stdout is not None

@@ -34,6 +34,7 @@ from pyspark_tablestore.query.sparksession import own_session, running_session
 from pyspark_tablestore.query.streamedrows import streamed_batches
 from pyspark_tablestore.relation import read_by, read_pinned, write_job
 from pyspark_tablestore.sparkserver import check_server
+from pyspark_tablestore.streaming.followed import followed_query
 from pyspark_tablestore.streaming.ingest import SparkIngest
 from pyspark_tablestore.streaming.inserting import StreamingInsert, start_insert
 from pyspark_tablestore.typemapping import arrow_schema, collectable, result_schema, spark_schema
@@ -52,6 +53,7 @@ from tablestore.environment.engine import (
     Relation,
     RowsRelation,
 )
+from tablestore.environment.streams.streamedquery import streams_of
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.format.snapshot import Snapshot
 from tablestore.ids import Ids, SystemIds
@@ -190,7 +192,7 @@ class SparkEngine:
             )
 
     def is_stream(self, query: BoundQuery) -> bool:
-        return self._frame(query).isStreaming
+        return next(streams_of(query), None) is not None or self._frame(query).isStreaming
 
     def insert_stream(
         self, query: BoundQuery, target: InsertTarget, *, checkpoint: str, interval_ms: int | None = None
@@ -201,7 +203,9 @@ class SparkEngine:
                 'the stream with df.writeStream.format("tablestore")',
                 kind="engine",
             )
-        return start_insert(self._frame(query), query, target, checkpoint=checkpoint, interval_ms=interval_ms)
+        with query_errors(f"writing the stream to {target.table.name}", query):
+            frame = self._frame(followed_query(self._spark, query, target.table))
+        return start_insert(frame, query, target, checkpoint=checkpoint, interval_ms=interval_ms)
 
     def change(self, query: BoundQuery, target: ChangeTarget) -> Snapshot | None:
         """Applies the rows of a query as changes; files are written again in tasks too. Raises StalePlan if rows changed since."""

@@ -16,6 +16,7 @@ from tablestore.errors import ConflictError, FormatError, InvalidInputError
 from tablestore.format.limits import parse_json_bounded
 from tablestore.format.sealed import JsonObject
 from tablestore.lsm.functions.mergefunction import SequenceField
+from tablestore.lsm.missingchoice import MissingColumns
 from tablestore.lsm.write.removalorder import updates_in_place
 from tablestore.store.changelogproducer import INPUT
 from tablestore.store.context import TableContext
@@ -73,15 +74,29 @@ def _rekeys(target: TableContext, key: Sequence[str]) -> bool:
 class TableSink:
     """Writes to ``table`` under ``name``. Two processes of one name cannot both go on: see :mod:`tablestore.store.replay`.
 
-    ``removes_first``: of the rows of a commit, those that go come before all others."""
+    ``removes_first``: of the rows of a commit, those that go come before all others. ``kind``: of the job that writes, which its
+    snapshots show. ``missing_columns``: what rows do about columns that they lack."""
 
-    def __init__(self, table: Table, name: str, *, removes_first: bool = False) -> None:
-        self._table, self._user = table, f"deliver:{name}"
+    def __init__(
+        self,
+        table: Table,
+        name: str,
+        *,
+        removes_first: bool = False,
+        kind: str = "deliver",
+        missing_columns: MissingColumns = MissingColumns.REFUSE,
+    ) -> None:
+        self._table, self._user, self._operation = table, f"{kind}:{name}", kind.upper()
         self._run = table.context.ids.uuid()
-        self._removes_first = removes_first
+        self._removes_first, self._missing = removes_first, missing_columns
         self._removing: TableWriter | None = None
         self._writer: TableWriter | None = None
         self._identifier = -1
+
+    @property
+    def user(self) -> str:
+        """The user of its commits."""
+        return self._user
 
     def position(self) -> str | None:
         """The position of the newest snapshot of this name, also if it has expired."""
@@ -94,7 +109,7 @@ class TableSink:
             return JsonObject(parse_json_bounded((text or "").encode(), self._user), self._user).text("at")
         except FormatError as error:
             raise FormatError(
-                f"table {self._table.name}: expected the position of {self._user!r} in its source, found {text!r:.200}; deliver "
+                f"table {self._table.name}: expected the position of {self._user!r} in its source, found {text!r:.200}; go on "
                 "under another name",
                 kind="source-position",
             ) from error
@@ -103,25 +118,25 @@ class TableSink:
         """Adds rows; of one key the later one wins."""
         writer = self._opened()
         if self._removing is None:
-            writer.write(rows, changes=True)
+            writer.write(rows, changes=True, missing_columns=self._missing)
             return
         kinds = np.asarray(kinds_from_symbols(rows.column(ROW_KIND_COLUMN)))
         key = pa.Table.from_batches([rows]).select(list(self._table.primary_key))
         goes = retracts(kinds) & ~updates_in_place(key, kinds)
         for chosen, part in ((goes, self._removing), (~goes, writer)):
             if chosen.any():
-                part.write(rows.filter(pa.array(chosen)), changes=True)
+                part.write(rows.filter(pa.array(chosen)), changes=True, missing_columns=self._missing)
 
     def commit(self, position: str) -> None:
         """Commits one snapshot, also where there are no rows."""
         writer = self._opened()
         text = json.dumps({"at": position, "run": self._run}, separators=(",", ":"))
-        effect = Effect(allow_empty=True, operation="DELIVER", properties={SOURCE_POSITION_PROPERTY: text})
+        effect = Effect(allow_empty=True, operation=self._operation, properties={SOURCE_POSITION_PROPERTY: text})
         before = None if self._removing is None else self._removing.prepare()
         snapshot = writer.commit_as(effect, self._identifier + 1, before=before)
         if snapshot is None or snapshot.properties.get(SOURCE_POSITION_PROPERTY) != text:
             raise ConflictError(
-                f"another process delivers to {self._table.name} under the same name and has gone on from the same place; nothing "
+                f"another process writes to {self._table.name} under the same name and has gone on from the same place; nothing "
                 "of this commit is visible. Leave it the work, or give this one another name",
                 kind="fenced",
             )

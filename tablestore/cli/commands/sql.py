@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,9 +18,15 @@ from tablestore.cli.shell.interrupt import Interrupted, run_interruptibly
 from tablestore.sql.sqldialect import SQL_DIALECT, SqlDialect
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tablestore.environment.jobs import Job
     from tablestore.environment.result import Result
 
 app = typer.Typer()
+
+# Short enough that the end of a job is seen at once.
+_LOOK_S = 0.1
 
 
 class Engine(StrEnum):
@@ -67,7 +73,9 @@ def sql(
 ) -> None:
     """Run SQL statements. Without -e and --file: ask for them, or read them from standard input.
 
-    A script stops at the first statement that fails, and says where it is. Ctrl-C cancels the statement that runs.
+    A script stops at the first statement that fails, and says where it is. Ctrl-C cancels the statement that runs. With --set
+    execution.runtime-mode=streaming a SELECT shows the rows and then every change, with its kind in front, until Ctrl-C; an INSERT
+    runs until Ctrl-C too.
     """
     config = parse_pairs(settings or (), "--set")
     with open_environment(session, engine, config, dialect=dialect, restricted=restricted) as environment:
@@ -80,8 +88,9 @@ def sql(
         if not execute and file is None:
             if sys.stdin.isatty():
                 _ask(session, environment, runner)
-            else:
-                runner.run_script(sys.stdin.read())
+                return
+            runner.run_script(sys.stdin.read())
+        runner.wait_for_streams()
 
 
 def open_environment(
@@ -110,6 +119,10 @@ class Runner:
         self._out = session.out
         # How many ids were drawn before the statement that runs.
         self._before = 0
+        # What is shown without end: Ctrl-C ends it.
+        self._endless: Result | None = None
+        self._is_ended = False
+        self._streams: list[Job[Result]] = []
 
     def run_script(self, text: str) -> None:
         """Run every statement of a text; the first that fails ends it."""
@@ -124,7 +137,28 @@ class Runner:
         try:
             run_interruptibly(lambda: self._environment.execute_script(text, show), self._cancel)
         except Interrupted:
-            self._out.note(f"{_what_was_done(results)}: {self._what_landed()}.")
+            if not self._is_ended:
+                self._out.note(f"{_what_was_done(results)}: {self._what_landed()}.")
+            raise typer.Exit(INTERRUPTED) from None
+
+    def wait_for_streams(self) -> None:
+        """Wait for the jobs that the statements began and that do not end by themselves. Ctrl-C cancels them."""
+
+        def wait() -> None:
+            while any(not job.wait(_LOOK_S) for job in self._streams):
+                for job in self._streams:
+                    if job.done():
+                        job.result()
+            for job in self._streams:
+                job.result()
+
+        def cancel() -> None:
+            for job in self._streams:
+                job.cancel()
+
+        try:
+            run_interruptibly(wait, cancel)
+        except Interrupted:
             raise typer.Exit(INTERRUPTED) from None
 
     def run(self, text: str) -> None:
@@ -133,20 +167,24 @@ class Runner:
         try:
             run_interruptibly(lambda: self._show(self._environment.execute_sql(text)), self._cancel)
         except Interrupted:
-            self._out.note(f"Interrupted: the statement was cancelled: {self._what_landed()}.")
+            if not self._is_ended:
+                self._out.note(f"Interrupted: the statement was cancelled: {self._what_landed()}.")
 
     def first_column(self, text: str) -> list[str]:
         """The first column of what a statement gives."""
         return [str(value) for value in self._environment.execute_sql(text).to_arrow().column(0).to_pylist()]
 
     def _begin(self) -> None:
-        self._before = len(self._session.ids.given)
+        self._before, self._is_ended = len(self._session.ids.given), False
 
     def _what_landed(self) -> str:
         return self._session.what_landed(self._session.ids.since(self._before))
 
     def _cancel(self) -> None:
-        if self._environment.engine is not None:
+        if self._endless is not None:
+            self._is_ended = True
+            self._endless.cancel()
+        elif self._environment.engine is not None:
             self._environment.engine.cancel()
 
     def _show(self, result: "Result") -> None:
@@ -155,17 +193,34 @@ class Runner:
             self._out.notice(notice.kind, notice.message)
 
     def _show_rows(self, result: "Result") -> None:
-        if result.text is not None and self._format is None and not self._out.as_json:
+        if result.job is not None and self._environment.get_config().get("execution.runtime-mode") == "streaming":
+            self._streams.append(result.job)
+            self._out.note(f"Job {result.job.id} runs until it is canceled.")
+        elif result.text is not None and self._format is None and not self._out.as_json:
             self._out.say(result.text)
         elif result.kind == "rows" or self._out.as_json:
             from tablestore.cli.rows.rowsink import write_rows
 
-            write_rows(self._out, result.schema, result.to_batches(), row_format=self._format)
+            self._endless = result if result.is_endless else None
+            batches = _as_they_come(result) if result.is_endless else result.to_batches()
+            write_rows(self._out, result.schema, batches, row_format=self._format, draw=not result.is_endless)
+            self._endless = None
+            if self._is_ended:
+                raise Interrupted
         elif result.kind == "snapshot":
             landed = result.snapshot
             self._out.say("Nothing to change." if landed is None else f"Snapshot {landed.id}.")
         else:
             self._out.say("OK")
+
+
+def _as_they_come(result: "Result") -> "Iterator[pa.RecordBatch]":
+    """The batches of rows without end: each is written before the next one is waited for."""
+    # The names of the columns come first.
+    sys.stdout.flush()
+    for batch in result.to_batches():
+        yield batch
+        sys.stdout.flush()
 
 
 def _what_was_done(results: "Sequence[Result]") -> str:

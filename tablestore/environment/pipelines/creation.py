@@ -167,7 +167,7 @@ def plan_creation(
         existing=existing,
         atomic=atomic,
         is_own=is_own,
-        stream=stream_setting(session, path, query, managed=managed) if session.settings.is_streaming else None,
+        stream=stream_setting(session, path, query, statement.query, is_managed=managed) if session.settings.is_streaming else None,
     )
 
 

@@ -1,11 +1,12 @@
 """Runs INSERT, and several of them as one STATEMENT SET.
 
 All are planned before the first one runs: they read their tables as these were at the beginning, and one that is wrong leaves
-nothing. They run one after another, and each lands as a snapshot of its own.
+nothing. They run one after another, and each lands as a snapshot of its own. In streaming mode they run beside one another, in one
+job.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import pyarrow as pa
@@ -13,13 +14,13 @@ import pyarrow as pa
 from tablestore.environment.engine import InsertTarget
 from tablestore.environment.jobs import Job, JobStatusHook
 from tablestore.environment.pipelines.pipeline import run_statement
-from tablestore.environment.pipelines.streams import StreamInsert, stream_insert
+from tablestore.environment.pipelines.streams import StreamInsert, check_names, stream_insert
 from tablestore.environment.result import DONE_SCHEMA, SNAPSHOT_SCHEMA, Result, ResultKind, done, inserted
 from tablestore.environment.rows.insert import Insertion, plan_insert, run_insertion
 from tablestore.environment.rows.queries import explained
 from tablestore.environment.session.session import Session
 from tablestore.environment.source import Source
-from tablestore.errors import TablestoreError, UnsupportedError
+from tablestore.errors import TablestoreError
 from tablestore.sql.query.parameters import Parameters
 from tablestore.sql.statements.rows import ExecuteStatementSet, Insert
 
@@ -40,36 +41,33 @@ def plan_one(session: Session, statement: Insert, source: Source, parameters: Pa
     """Plans one INSERT, by the mode of the session."""
     if session.settings.is_streaming:
         insertion = plan_insert(session, statement, source, parameters)
-        return stream_insert(session, session.expand(statement.target), insertion, source)
+        return stream_insert(session, session.expand(statement.target), insertion, statement.query, source)
     return OneInsert(session=session, insertion=plan_insert(session, statement, source, parameters), source=source)
 
 
-def plan_set(session: Session, statement: ExecuteStatementSet, source: Source, parameters: Parameters) -> "SeveralInserts":
+def plan_set(
+    session: Session, statement: ExecuteStatementSet, source: Source, parameters: Parameters
+) -> "SeveralInserts | StreamInsert":
     """Plans the INSERTs of a statement."""
-    return plan_all([partial(plan_of_set, session, one, source, parameters) for one in statement.inserts])
+    return plan_all([partial(plan_one, session, one, source, parameters) for one in statement.inserts])
 
 
-def plan_of_set(session: Session, statement: Insert, source: Source, parameters: Parameters) -> "OneInsert":
-    """Plans one INSERT among several. Raises UnsupportedError in streaming mode."""
-    if session.settings.is_streaming:
-        raise UnsupportedError(
-            "execution.runtime-mode = streaming: a STATEMENT SET runs one INSERT after another, and a stream does not end: run "
-            "each INSERT by itself",
-            kind="streaming",
-        )
-    return OneInsert(session=session, insertion=plan_insert(session, statement, source, parameters), source=source)
-
-
-def plan_all(plans: Sequence[Callable[[], "OneInsert"]]) -> "SeveralInserts":
-    """Plans several INSERTs. An error says which of them it is."""
+def plan_all(plans: Sequence[Callable[[], "OneInsert | StreamInsert"]]) -> "SeveralInserts | StreamInsert":
+    """Plans several INSERTs; streams run beside one another. An error says which of them it is."""
     inserts: list[OneInsert] = []
+    streams: list[StreamInsert] = []
     for plan in plans:
         try:
-            inserts.append(plan())
+            planned = plan()
+            if isinstance(planned, OneInsert):
+                inserts.append(planned)
+            else:
+                check_names((*streams, planned))
+                streams.append(planned)
         except TablestoreError as error:
-            _say_which(error, len(inserts), len(plans), "")
+            _say_which(error, len(inserts) + len(streams), len(plans), "")
             raise
-    return SeveralInserts(inserts=tuple(inserts))
+    return replace(streams[0], beside=tuple(streams[1:])) if streams else SeveralInserts(inserts=tuple(inserts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tablestore.environment.engine import StreamStart
 from tablestore.errors import InvalidInputError, TablestoreError, UnsupportedError
 from tablestore.lazy import imported
 from tablestore.names import did_you_mean
@@ -109,21 +110,47 @@ def scanned_at(context: TableContext, table: str, options: Sequence[DynamicOptio
 
 def _followed(context: TableContext, option_values: Mapping[str, str]) -> Mapping[str, dict[str, Any]]:
     """The snapshot that options of readers which follow changes name: by the option, where they name one."""
-    times = {
-        key: DYNAMIC_OPTIONS[key].parse(option_values[key])
-        for key in (SCAN_TIMESTAMP.key, SCAN_TIMESTAMP_ALIAS.key)
-        if key in option_values
-    }
-    refuse_two_spellings(times)
+    time = next(iter(_times(option_values)), None)
     mode = SCAN.parse(option_values.get(SCAN.key, "full"))
-    time = next(iter(times.values()), None)
-    assert isinstance(mode, str) and (time is None or isinstance(time, int))
+    assert isinstance(mode, str)
     # The modules that follow a log are loaded for these options only.
     parse_start = imported("tablestore.log.follow.request:parse_start")
     start = parse_start(context, scan=mode, time_millis=time, consumer_id=option_values.get(CONSUMER_ID.key), position=None)
     if start.scan == "full":
         return {}
     return {SCAN.key: {} if start.time_millis is None else {"timestamp": start.time_millis}}
+
+
+def followed_from(context: TableContext, table: str, options: Sequence[DynamicOption]) -> StreamStart | None:
+    """The start of the stream that one reference to a managed table is; None where its options name a snapshot, so that it is
+    none. What no option says the table's own options do.
+
+    Raises InvalidInputError, UnsupportedError as :func:`scanned_at`.
+    """
+    if any(option.key in DYNAMIC_OPTIONS and DYNAMIC_OPTIONS[option.key] not in _OF_FOLLOWERS for option in options):
+        return None
+    values: dict[str, str] = {}
+    for option in options:
+        if option.key not in DYNAMIC_OPTIONS:
+            raise refusal(table, option)
+        values[option.key] = option.value
+    times = _times(values)
+    scan = SCAN.parse(values[SCAN.key]) if SCAN.key in values else None
+    # The modules that follow a log are loaded for streams only.
+    parse_start = imported("tablestore.log.follow.request:parse_start")
+    start = parse_start(
+        context, scan=scan, time_millis=next(iter(times), None), consumer_id=values.get(CONSUMER_ID.key), position=None
+    )
+    return StreamStart(scan=start.scan, time_millis=start.time_millis, consumer_id=start.consumer_id)
+
+
+def _times(values: Mapping[str, str]) -> list[int]:
+    """The time of ``log.scan = from-timestamp``, if an option says it."""
+    times = {
+        key: DYNAMIC_OPTIONS[key].parse(values[key]) for key in (SCAN_TIMESTAMP.key, SCAN_TIMESTAMP_ALIAS.key) if key in values
+    }
+    refuse_two_spellings(times)
+    return [time for time in times.values() if isinstance(time, int)]
 
 
 def changes_nothing(option: DynamicOption) -> bool:

@@ -38,7 +38,7 @@ def _without_rows(query: BoundQuery) -> BoundQuery:
 def _emptied(relation: Relation) -> Relation:
     match relation:
         case ManagedRelation(pin=pin):
-            return replace(relation, pin=replace(pin, snapshot_id=None))
+            return replace(relation, pin=replace(pin, snapshot_id=None), follows=None)
         case QueryRelation(query=query):
             return replace(relation, query=_without_rows(query))
         case _:

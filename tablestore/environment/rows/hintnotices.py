@@ -47,7 +47,7 @@ def hint_notices(session: Session, statement: object, source: Source) -> Iterato
                 of_followers |= {f"{one.key} = {one.value}": None for one in reference.options if changes_nothing(one)}
     if of_engine and session.engine is not None and not session.engine.takes_hints:
         yield hints_left_out(session.engine.name, of_engine)
-    if of_followers:
+    if of_followers and not session.settings.is_streaming:
         yield reads_one_snapshot(of_followers)
 
 

@@ -229,6 +229,7 @@ class QueryToInsert:
             source=source,
             parameters=by_name(source, parameters) if is_spark else parameters,
             reads_rows=reads_rows,
+            streams=session.settings.is_streaming,
         )
         query = rows_to_insert(statement) if is_spark else statement.query
         literals = literal_rows(query.text) if is_spark else None

@@ -8,7 +8,6 @@ from tablestore.environment.rows.freshrows import FreshRows
 from tablestore.environment.rows.relations import Relations
 from tablestore.environment.session.session import Session
 from tablestore.environment.source import Source
-from tablestore.errors import UnsupportedError
 from tablestore.lazy import imported
 from tablestore.sql.query.parameters import Parameters
 from tablestore.sql.source import Fragment
@@ -23,12 +22,6 @@ def run_query(session: Session, statement: Query, source: Source, parameters: Pa
     A table that was replaced by then is found anew (``freshrows``).
     """
     engine = session.engine_for("a query")
-    if session.settings.is_streaming:
-        raise UnsupportedError(
-            "execution.runtime-mode = streaming: a query without end is no result of a statement; follow the table with "
-            "table.consume(), or with spark.readStream, or SET 'execution.runtime-mode' = 'batch'",
-            kind="streaming",
-        )
     return Result(FreshRows(lambda: bound_query(session, statement.query, source, parameters), engine.query))
 
 
@@ -46,9 +39,10 @@ def explained(session: Session, query: BoundQuery) -> str:
 
 def bound_query(session: Session, query: Fragment, source: Source, parameters: Parameters) -> BoundQuery:
     """A query as it stands in a source, its tables resolved. Places in its text are places in the source."""
-    return Relations(session=session, source=source, parameters=parameters, reads_rows=True).bind_query(
-        query, in_place(query, source)
+    relations = Relations(
+        session=session, source=source, parameters=parameters, reads_rows=True, streams=session.settings.is_streaming
     )
+    return relations.bind_query(query, in_place(query, source))
 
 
 def in_place(fragment: Fragment, source: Source) -> str:
@@ -68,6 +62,8 @@ def _scans(query: BoundQuery) -> Iterator[str]:
 def _scan(relation: ManagedRelation, *, is_pruned: bool) -> str:
     """A table, with what the query uses of it; in other words than Spark's the engine finds that out, and says it below."""
     snapshot = "no snapshot" if relation.pin.snapshot_id is None else f"snapshot {relation.pin.snapshot_id}"
+    if relation.follows is not None:
+        snapshot = f"a stream from {snapshot} on, log.scan = {relation.follows.scan}"
     if not is_pruned:
         return f"{relation.name}: {snapshot}"
     columns = "all columns" if relation.columns is None else f"columns {', '.join(relation.columns) or 'none'}"

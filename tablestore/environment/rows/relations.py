@@ -2,6 +2,7 @@
 
 managed table                 one snapshot a table, the newest or the one that time travel or its options name, fixed for the whole
                               statement
+… of a stream                 its rows and then every change; with TIMESTAMP AS OF now() the newest snapshot as of each batch
 … with computed columns       a SELECT over it
 table$ro                      its fully compacted part, as a managed table
 other system tables           rows that tablestore makes
@@ -11,6 +12,7 @@ table with a connector        whatever the engine reads under that name
 none of these                 the engine's own
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -27,9 +29,10 @@ from tablestore.environment.engine import (
     Relation,
     RowsRelation,
     SelectList,
+    StreamStart,
 )
 from tablestore.environment.objectpath import MOST_PARTS, ObjectPath
-from tablestore.environment.rows.dynamicoptions import connector_options, scanned_at
+from tablestore.environment.rows.dynamicoptions import connector_options, followed_from, scanned_at
 from tablestore.environment.session.objects import ConnectorTable, RowsView, View
 from tablestore.environment.session.session import Place, Session, placing
 from tablestore.environment.source import NO_SOURCE, Source
@@ -53,6 +56,7 @@ from tablestore.types.rowposition import POSITION_COLUMNS
 from tablestore.types.typestring import quote_identifier
 
 MOST_VIEWS = 64
+_NOW = re.compile(r"(?:now\s*\(\s*\)|current_timestamp(?:\s*\(\s*\))?)", re.IGNORECASE)
 # The name of a query in what is written around it.
 _QUERY = "_tablestore_query"
 
@@ -67,6 +71,7 @@ class Relations:
     ``given_places``: which of its relations are given ones, by their names in the text that was bound last.
     ``computed``: how many values the engine has computed to find snapshots.
     ``permanent``: its text is one that a catalog keeps, which names nothing of this session or of its engine.
+    ``streams``: a managed table without time travel is a stream, as in streaming mode.
     """
 
     session: Session
@@ -83,6 +88,7 @@ class Relations:
     given_places: dict[str, int] = field(default_factory=dict)
     computed: int = 0
     permanent: bool = False
+    streams: bool = False
 
     def bind(self, text: str, relations_by_name: Mapping[str, Relation] | None = None) -> BoundQuery:
         """A query with its tables resolved; ``relations_by_name`` are relations by their names in text that is not the user's.
@@ -160,7 +166,8 @@ class Relations:
                 return self._changes(target, reference)
             match target:
                 case Table():
-                    return self.managed(self.session.expand(reference.path, place=self.place), target, self._at(target, reference))
+                    path = self.session.expand(reference.path, place=self.place)
+                    return self._followed(path, target, reference) or self.managed(path, target, self._at(target, reference))
                 case SystemTable():
                     return self._system(self.session.expand(reference.path, place=self.place), target, reference)
             if reference.time_travel is not None and target is not None:
@@ -212,13 +219,34 @@ class Relations:
         text = f"SELECT {', '.join(columns)} FROM {table.path.quoted}"
         return QueryRelation(name=plain.name, query=bind(text, lambda _: replace(plain, metadata=metadata)))
 
-    def managed(self, path: ObjectPath, table: Table, at: Mapping[str, Any] | None = None, *, positions: bool = False) -> Relation:
+    def _followed(self, path: ObjectPath, table: Table, reference: Reference) -> Relation | None:
+        """A managed table as a stream, or as it is when a stream looks rows up in it; None where one snapshot of it is read."""
+        if not self.streams:
+            return None
+        if (travel := reference.time_travel) is not None:
+            is_now = travel.kind == "timestamp" and _NOW.fullmatch(travel.expression.text.strip()) is not None
+            return self.managed(path, table, at_each_batch=True) if is_now and not reference.options else None
+        options = reference.options
+        with placing(self.source, self.where(Span(options[0].span.start, options[-1].span.end) if options else reference.span)):
+            start = followed_from(table.context, str(reference.path), options)
+        return None if start is None else self.managed(path, table, follows=start)
+
+    def managed(
+        self,
+        path: ObjectPath,
+        table: Table,
+        at: Mapping[str, Any] | None = None,
+        *,
+        positions: bool = False,
+        follows: StreamStart | None = None,
+        at_each_batch: bool = False,
+    ) -> Relation:
         """A managed table with all its columns; ``at``: the snapshot (None: the newest); ``positions``: also those that say where a
-        row lies."""
+        row lies; ``follows`` and ``at_each_batch`` as of ManagedRelation."""
         relation = self._stored(path, table, at)
         if not isinstance(relation, ManagedRelation):
             return relation
-        relation = replace(relation, positions=positions)
+        relation = replace(relation, positions=positions, follows=follows, at_each_batch=at_each_batch)
         schema = relation.schema
         if not any(key.startswith(SCHEMA_PREFIX) for key in schema.options):
             return relation
@@ -291,6 +319,7 @@ class Relations:
             making=self.making,
             reads_rows=self.reads_rows,
             permanent=self.permanent or not view.temporary,
+            streams=self.streams,
         )
         if not view.temporary:
             self._check_kept(view)

@@ -70,6 +70,13 @@ CHECKPOINTS = Option(
     default=None,
     sentence="The folder of the checkpoints of streams: each table that a stream writes has one of its own in it.",
 )
+PIPELINE_NAME = Option(
+    key="pipeline.name",
+    kind="text",
+    default=None,
+    sentence="The name of the streams that begin: one of the same name and target goes on where the last one ended. Where it is "
+    "not set, the same statement does.",
+)
 CHECKPOINT_INTERVAL = Option(
     key="execution.checkpointing.interval",
     kind="duration",
@@ -131,6 +138,7 @@ OPTIONS = {
         DML_SYNC,
         CTAS_ATOMICITY,
         MISSING_COLUMNS,
+        PIPELINE_NAME,
         CHECKPOINTS,
         CHECKPOINT_INTERVAL,
         FRESHNESS_THRESHOLD,
@@ -150,7 +158,7 @@ NOT_HERE = {
 }
 # Other names of the same settings.
 ALIASES = {"table.rtas-ctas.atomicity-enabled": CTAS_ATOMICITY.key}
-_OUR_FAMILIES = ("table-storage.", "tablestore.", "execution.", "table.", "materialized-table.", "workflow-scheduler.")
+_OUR_FAMILIES = ("table-storage.", "tablestore.", "execution.", "table.", "materialized-table.", "workflow-scheduler.", "pipeline.")
 
 Forward = Callable[[str, str | None], None]
 T = TypeVar("T")
