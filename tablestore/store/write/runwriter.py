@@ -236,7 +236,8 @@ class RunWriter:
         holder = target.files.open_output(f"{self._directory}/{name}")
         sink = holder.__enter__()
         # Parquet at once: each statement writes such files.
-        writer = (ParquetFileWriter if self._format == "parquet" else create_data_file)(
+        begin: Callable[..., DataFileWriter] = ParquetFileWriter if self._format == "parquet" else create_data_file
+        writer = begin(
             sink,
             target.file_schema,
             file_name=name,
