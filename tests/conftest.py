@@ -52,14 +52,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def mark_deep(items: list[pytest.Item]) -> None:
-    """Marks as ``deep`` the cases behind the first n of a test with ``deep_after(n)``."""
+    """Marks as ``deep`` the cases behind the first n of a test with ``deep_after(n)``, and of a class with ``deep_but(names)`` all
+    tests but these."""
     seen: Counter[tuple[Path, str]] = Counter()
     for item in items:
-        if (marker := item.get_closest_marker("deep_after")) is not None:
-            test = (item.path, item.nodeid.split("[")[0])
-            seen[test] += 1
-            if seen[test] > marker.args[0] and not item.get_closest_marker("slow"):
+        test = item.nodeid.split("[")[0]
+        if item.get_closest_marker("slow"):
+            continue
+        if (after := item.get_closest_marker("deep_after")) is not None:
+            seen[item.path, test] += 1
+            if seen[item.path, test] > after.args[0]:
                 item.add_marker(pytest.mark.deep)
+        if (but := item.get_closest_marker("deep_but")) is not None and test.rpartition("::")[2] not in but.args:
+            item.add_marker(pytest.mark.deep)
 
 
 def why_no_spark() -> str | None:

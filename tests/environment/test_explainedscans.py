@@ -23,6 +23,7 @@ def env(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         yield env
 
 
+@pytest.mark.deep_after(1)
 def test_a_pruned_table_says_what_is_left_and_who_reads_it(env: ts.TableEnvironment) -> None:
     assert env.engine is not None
     name = {"duckdb": "DuckDB", "spark": "Spark"}[env.engine.name]
@@ -37,6 +38,7 @@ def test_a_pruned_table_says_what_is_left_and_who_reads_it(env: ts.TableEnvironm
         assert line in plan
 
 
+@pytest.mark.deep_after(1)
 def test_a_table_with_newer_rows_says_what_is_merged(env: ts.TableEnvironment) -> None:
     assert env.engine is not None
     name = {"duckdb": "DuckDB", "spark": "Spark"}[env.engine.name]
@@ -54,6 +56,7 @@ def test_a_dialect_that_the_engine_does_not_run_is_refused_by_name(env: ts.Table
                 env.execute_sql(text, sql_dialect="duckdb")
 
 
+@pytest.mark.deep_after(1)
 def test_tables_of_views_are_explained_too(env: ts.TableEnvironment) -> None:
     plan = env.execute_sql("EXPLAIN SELECT w.v FROM w JOIN merged ON w.v = merged.v").text
     assert plan is not None

@@ -34,6 +34,7 @@ def types_of(file_format: str) -> list[Any]:
     return [kind for kind in (*ATOMIC_TYPES, *nested_types()) if "TIMESTAMP" not in str(kind) or refused not in str(kind)]
 
 
+@pytest.mark.deep_after(3)
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("file_format", FORMATS)
@@ -100,6 +101,7 @@ def test_orc_timestamps_that_arrow_does_not_hold_are_refused(java: JavaOracle, w
     assert Ours().read(path, columns=["k"]) == [{"k": 1}]
 
 
+@pytest.mark.deep_after(3)
 @pytest.mark.parametrize("file_format", FORMATS)
 @pytest.mark.parametrize("engine", ["deduplicate", "partial-update", "aggregation", "first-row", "deletion-vectors"])
 def test_merge_engines_are_read_as_java_reads_them(java: JavaOracle, warehouse: Path, file_format: str, engine: str) -> None:

@@ -148,6 +148,7 @@ def test_other_brokers_must_have_the_same_topic(plain: ts.Table, broker: KafkaBr
         moved.alter([SetOption("log.kafka.bootstrap.servers", broker.servers)])
 
 
+@pytest.mark.deep
 def test_the_topic_hears_of_another_retention(plain: ts.Table, broker: KafkaBroker) -> None:
     table = with_topic(plain, broker, **{"log.retention": "2 h"})
     assert retention_of(table, broker) == "7200000"

@@ -14,6 +14,13 @@ from tablestore.testing.kafka import KafkaBroker
 TOPICS = count()
 
 
+@pytest.mark.deep_but(
+    "test_the_rows_come_first_then_every_change_once",
+    "test_a_position_kept_with_the_results_is_exactly_once",
+    "test_whatever_happens_the_changes_add_up_to_the_table",
+    "test_expiry_keeps_what_a_named_consumer_still_has_to_read",
+    "test_a_filter_lets_rows_enter_and_leave",
+)
 class TestKafka(Following):
     @pytest.fixture
     def new_table(self, tmp_path: Path, broker: KafkaBroker) -> Callable[..., ts.Table]:

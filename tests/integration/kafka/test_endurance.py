@@ -95,6 +95,7 @@ def test_a_broker_that_dies_or_stands_still_loses_nothing_and_doubles_nothing(
     check_topic(table, own_broker.servers)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("zombies", [10, pytest.param(50, marks=pytest.mark.slow)])
 def test_a_publisher_that_was_overtaken_is_fenced(zombies: int, tmp_path: Path, broker: KafkaBroker) -> None:
     table = make(tmp_path, broker, f"zombies-{zombies}", **{"log.system": "kafka"})

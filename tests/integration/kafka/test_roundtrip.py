@@ -23,6 +23,7 @@ def catalog(tmp_path: Path, _entry_points: None) -> ts.Catalog:  # noqa: F811
     return opened
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("form", ["json", "debezium-json"])
 @pytest.mark.parametrize("producer", ["none", "input"])
 def test_a_table_comes_back_through_a_topic_with_its_deletes(

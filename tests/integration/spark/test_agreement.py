@@ -47,6 +47,7 @@ def agreed_texts(rng: random.Random, count: int) -> Iterator[tuple[str, Expressi
             yield text, expression
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("count", [pytest.param(300, id="some"), pytest.param(6000, id="all", marks=pytest.mark.slow)])
 def test_what_is_agreed_on_has_the_values_that_spark_gives(count: int, spark: "SparkSession") -> None:
     rng = random.Random(7)
@@ -87,6 +88,7 @@ def shown(values: Sequence[object]) -> list[str]:
     return [repr(bytes(value) if isinstance(value, bytearray) else value) for value in values]
 
 
+@pytest.mark.deep
 def test_a_change_of_one_row_needs_no_job(tmp_path: Path, spark: "SparkSession") -> None:
     session = spark.newSession()
     tracker = spark.sparkContext.statusTracker()

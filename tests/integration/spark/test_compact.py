@@ -46,6 +46,7 @@ def test_all_buckets_of_all_partitions_are_compacted_on_executors(spark: "SparkS
     assert compact(spark, layered.location, full=True).tasks == 0
 
 
+@pytest.mark.deep
 def test_some_partitions_are_compacted_as_far_as_it_is_due(spark: "SparkSession", layered: Table) -> None:
     from pyspark_tablestore.compact import compact
 

@@ -20,6 +20,18 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.deep_but(
+    "test_rows_that_were_replaced_or_deleted_do_not_come_out",
+    "test_conditions_on_floats_see_nan_as_the_greatest_value_and_one_zero",
+    "test_deleted_rows_of_partitions_and_older_schemas_are_read_as_a_scan_reads_them",
+    "test_a_relation_is_read_at_its_snapshot",
+    "test_the_rows_of_a_query_become_one_snapshot",
+    "test_a_numbered_insert_is_applied_once",
+    "test_an_overwrite_replaces_what_it_names",
+    "test_a_query_changes_rows_of_a_keyed_table",
+    "test_a_query_that_is_wrong_is_refused_in_words_of_ours",
+    "test_a_damaged_file_is_an_error_that_names_it",
+)
 class TestSparkEngine(QueryEngineContract):
     # Spark 4.0 has none.
     has_time = sparkversion() >= (4, 1)
@@ -69,6 +81,7 @@ def test_streamed_rows_are_computed_as_they_are_read_and_can_be_cancelled(spark:
     assert len(list(tmp_path.iterdir())) == 20
 
 
+@pytest.mark.deep
 def test_a_partition_that_the_driver_may_not_hold_is_refused_and_several_small_ones_are_streamed(spark: "SparkSession") -> None:
     from pyspark_tablestore.engine import SparkEngine
 

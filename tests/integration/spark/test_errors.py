@@ -94,6 +94,7 @@ def test_rows_that_do_not_fit_change_nothing(spark: "SparkSession", table: Table
     assert len(table.snapshots()) == 1
 
 
+@pytest.mark.deep
 def test_write_to_a_table_that_does_not_exist(spark: "SparkSession", table: Table, tmp_path: Path) -> None:
     with pytest.raises(Exception, match=r"no table at .*/nowhere.*create_table"):
         spark.range(1).write.format("tablestore").mode("append").save(str(tmp_path / "nowhere"))
@@ -105,6 +106,7 @@ def test_view_of_a_part_is_not_written_through(spark: "SparkSession", table: Tab
         spark.range(1).write.format("tablestore").mode("append").option("filter", "id > 1").save(table.location)
 
 
+@pytest.mark.deep
 def test_asked_schema_has_to_be_the_table_s(spark: "SparkSession", table: Table) -> None:
     for asked, said in (("id string", "'id' is bigint NOT NULL, asked for as string"), ("nope int", "no column 'nope'")):
         with pytest.raises(Exception, match=said):

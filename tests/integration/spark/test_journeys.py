@@ -67,6 +67,7 @@ def test_overwrite_and_statement_sets_replace_and_add_what_they_say(env: ts.Tabl
     ]
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("table", ["keyed", "append", "vectors"])
 def test_delete_update_and_merge_change_the_rows_that_they_name(env: ts.TableEnvironment, table: str) -> None:
     options = {"keyed": "'bucket' = '2'", "append": "'bucket' = '-1'", "vectors": "'deletion-vectors.enabled' = 'true'"}[table]

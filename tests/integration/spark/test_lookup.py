@@ -79,6 +79,7 @@ def test_each_batch_of_a_stream_sees_one_snapshot_the_next_a_newer_one(spark: "S
     ]
 
 
+@pytest.mark.deep
 def test_errors_name_what_is_wrong_and_a_stream_stops_where_its_table_is_another_one(
     spark: "SparkSession", catalog: Catalog, pages: Table, tmp_path: Path
 ) -> None:

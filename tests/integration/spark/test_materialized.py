@@ -39,6 +39,7 @@ def stamp(env: ts.TableEnvironment) -> tuple[Any, ...]:
     return table.table_schema.id, len(table.snapshots()), rows(env, "SHOW JOBS")
 
 
+@pytest.mark.deep
 def test_a_table_is_deployed_evolved_suspended_resumed_and_dropped(env: ts.TableEnvironment) -> None:
     env.execute_sql(DEPLOY)
     assert rows(env, "SELECT * FROM totals ORDER BY day") == [("2026-01-01", 1, 2), ("2026-01-02", 1, 3)]

@@ -163,6 +163,7 @@ def test_a_second_match_is_refused_and_the_source_is_read_once(env: ts.TableEnvi
     assert done == [True, True, False]
 
 
+@pytest.mark.deep
 def test_what_spark_holds_of_a_source_it_holds_afterwards_and_no_view_is_left(env: ts.TableEnvironment, spark: Any) -> None:
     env.execute_sql("CREATE TABLE t (id BIGINT, v BIGINT, PRIMARY KEY (id) NOT ENFORCED)")
     source = spark.range(10).selectExpr("id", "id * 2 AS v").cache()

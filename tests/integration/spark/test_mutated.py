@@ -11,6 +11,7 @@ from tests.support.sql.mutated import QUERIES, STATEMENTS, prepared, run_damaged
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("statements", "most", "count"),
     [

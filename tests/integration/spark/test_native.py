@@ -432,6 +432,7 @@ def test_missing_file_is_said_whatever_the_session_passes_over(spark: "SparkSess
             pyspark_tablestore.read(spark, table.location).collect()
 
 
+@pytest.mark.deep
 def test_columns_that_differ_in_case_only_are_read_by_us(spark: "SparkSession", catalog: Catalog) -> None:
     nested = pa.struct([("f", pa.int64()), ("F", pa.int64())])
     for name, schema in {
@@ -459,6 +460,7 @@ def test_key_columns_that_shadow_a_column_are_read_by_us(spark: "SparkSession", 
     assert frame.toArrow().to_pylist() == [{"id": 1, "_key_ID": 2}]
 
 
+@pytest.mark.deep
 def test_odd_names_of_columns_partitions_and_folders_are_read(spark: "SparkSession", tmp_path: Path) -> None:
     schema = pa.schema([("id", pa.int64()), ("a.b", pa.float64()), ("we`ird, (n)\u00fc", pa.float32()), ("p q", pa.string())])
     values = ["a\nb", "'", "", "%", "100%25", "a=b", "a:b", "a/b", "{x", "[y]", "*", "?", "\\", "#", ",", "}"]
@@ -478,6 +480,7 @@ def test_odd_names_of_columns_partitions_and_folders_are_read(spark: "SparkSessi
         assert sorted(row[0] for row in some.collect()) == sorted(values[:3])
 
 
+@pytest.mark.deep
 def test_many_files_are_read_natively_without_a_listing_job(spark: "SparkSession", catalog: Catalog) -> None:
     table = catalog.create_table("shop.files", schema=pa.schema([("id", pa.int64()), ("p", pa.int32())]), partition_by=["p"])
     table.append(pa.table({"id": range(70), "p": pa.array(range(70), pa.int32())}))

@@ -294,6 +294,7 @@ def test_errors_of_tasks_are_ours_and_other_slots_go_on(
     assert caught.value.kind == "log-replaced"
 
 
+@pytest.mark.deep
 def test_what_spark_writes_is_published_once(
     spark: "SparkSession", make: Callable[..., ts.Table], broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,6 +47,7 @@ def answers(session: "SparkSession", queries: Iterator[str]) -> Iterator[Answer]
             yield Answer("random", query, types=tuple(type_name(one) for one in rows.schema.types), rows=plain_rows(rows))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("step", [pytest.param(_STEP, id="some"), pytest.param(1, id="all", marks=pytest.mark.slow)])
 def test_the_recorded_answers_are_sparks(step: int, session: "SparkSession") -> None:
     if os.environ.get("WRITE_SQL_CORPUS") and step == 1:

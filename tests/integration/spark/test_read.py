@@ -69,6 +69,7 @@ def test_time_travel(spark: "SparkSession", prices: Table) -> None:
     assert load(spark, prices, timestamp_millis=first.time_millis).count() == 20
 
 
+@pytest.mark.deep
 def test_one_frame_with_different_filters_and_joined_with_itself(spark: "SparkSession", prices: Table) -> None:
     frame = load(spark, prices)
     cheap, dear = frame.where("price < 1.5"), frame.where("price > 1.5")

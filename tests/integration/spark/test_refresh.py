@@ -18,6 +18,7 @@ pytestmark = pytest.mark.spark
 FEW = ["in_and_exists", "odd_names"]
 
 
+@pytest.mark.deep
 def test_a_few_shapes_equal_their_queries_after_a_batch(spark: "SparkSession", tmp_path: Path) -> None:
     with ts.TableEnvironment.create(tmp_path / "wh", spark=spark) as env:
         modes = check(env, 8, 1, FEW)

@@ -130,6 +130,7 @@ def test_files_under_a_few_newer_rows_are_read_natively(spark: "SparkSession", u
     assert content(whole) == before
 
 
+@pytest.mark.deep
 def test_what_is_kept_of_a_layer_serves_its_own_files_and_filter_only(
     spark: "SparkSession", catalog: Catalog, upserted: Table
 ) -> None:

@@ -42,6 +42,7 @@ def test_view_with_all_options(spark: "SparkSession", items: Table, warehouse: s
         spark.sql("INSERT INTO part VALUES ('z')")
 
 
+@pytest.mark.deep
 def test_view_joins_and_aggregates(spark: "SparkSession", items: Table) -> None:
     items.upsert(pa.table({"item": [f"i{n}" for n in range(100)], "kind": ["x", "y"] * 50}), missing_columns="null")
     spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW many USING tablestore OPTIONS (path '{items.location}')")

@@ -27,6 +27,7 @@ CALLS = {
 }
 
 
+@pytest.mark.deep
 def test_hostile_definitions_and_columns_are_refused(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CANARY", "sesame")
     (tmp_path / "secret.csv").write_text("secret\n")

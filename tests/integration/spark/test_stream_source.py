@@ -91,6 +91,7 @@ def content(table: Table) -> dict[int, str]:
     return {row["id"]: row["v"] for row in table.scan().to_arrow().to_pylist()}
 
 
+@pytest.mark.deep
 def test_rows_then_changes_in_batches_of_at_most_so_many_rows(spark: "SparkSession", stock: Table, sink: Sink) -> None:
     for step in range(4):
         stock.upsert(rows(range(step * 10, step * 10 + 10), "a"))
