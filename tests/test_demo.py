@@ -43,6 +43,7 @@ def test_real_data_set_has_its_known_size_and_a_unique_key() -> None:
     assert dataset.has_unique_key(rows)
 
 
+@pytest.mark.deep
 def test_steps_of_a_month_know_what_was_known_then(few_flights: Path) -> None:
     rows = dataset.read_flights(few_flights)
     of_march = rows.filter(pc.field("month") == 3)
@@ -67,6 +68,7 @@ def test_missing_data_set_is_named_with_its_fix(monkeypatch: pytest.MonkeyPatch)
         dataset.archive_path()
 
 
+@pytest.mark.deep
 def test_comparison_sees_a_missing_row_a_changed_value_and_a_lost_null(few_flights: Path) -> None:
     known = expected.flights_at(expected.read_raw(few_flights), departed=12, arrived=12, cancelled=12)
     rows = pa.Table.from_pandas(known[dataset.SCHEMA.names], schema=dataset.SCHEMA, preserve_index=False)

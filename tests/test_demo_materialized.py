@@ -23,6 +23,7 @@ def run_on_a_few_days(folder: Path) -> Report:
     return report
 
 
+@pytest.mark.deep
 def test_board_and_carriers_are_refreshed_by_changes_and_go_on_with_a_new_column(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -34,6 +35,7 @@ def test_board_and_carriers_are_refreshed_by_changes_and_go_on_with_a_new_column
     assert "the query is another one than before" in shown
 
 
+@pytest.mark.deep
 def test_a_refresh_that_does_not_happen_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

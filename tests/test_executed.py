@@ -68,6 +68,7 @@ def uses(tree: ast.Module) -> Iterator[str]:
                 yield name
 
 
+@pytest.mark.deep
 def test_every_place_that_could_run_what_it_is_given_is_named_with_its_reason() -> None:
     found = {(place, use) for place, tree in sources() for use in uses(tree)}
     assert found == ALLOWED.keys()

@@ -23,6 +23,7 @@ print(",".join(name for name in {HEAVY!r} if name in sys.modules))
 ERRORS = ["tablestore", "tablestore.errors", "tablestore.redaction"]
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(
     "statement",
     [
@@ -66,6 +67,7 @@ def run(program: str) -> str:
     return done.stdout
 
 
+@pytest.mark.deep
 def test_what_reads_large_manifests_loads_no_pandas(tmp_path: Path) -> None:
     """It takes longer to load than they take to read."""
     scaletables.build(tmp_path, scaletables.Shape(files=2_100), 1)

@@ -202,6 +202,7 @@ def test_a_name_of_a_module_has_one_meaning(project: Path) -> None:
     assert repeated >= allowed, f"only one module has the name: {allowed - repeated}"
 
 
+@pytest.mark.deep
 def test_the_engine_knows_neither_spark_nor_kafka_nor_a_connector(project: Path) -> None:
     wrong = [
         found
@@ -213,6 +214,7 @@ def test_the_engine_knows_neither_spark_nor_kafka_nor_a_connector(project: Path)
     assert not wrong, "the engine imports a client or a connector:\n" + "\n".join(map(str, wrong))
 
 
+@pytest.mark.deep_after(5)
 @pytest.mark.parametrize("layer", [*PLAINLY_DESCRIBED, "connectors"])
 def test_a_description_says_what_is_there_and_asks_nothing(project: Path, layer: str) -> None:
     place = project / layer if layer in CONNECTORS else project / "tablestore" / layer
@@ -237,6 +239,7 @@ def test_a_riddle_is_told_from_a_description(text: str, is_riddle: bool) -> None
     assert (RIDDLE.match(text) is not None) == is_riddle
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("folder", NAMED_FOR_THEIR_VALUE)
 def test_a_variable_says_what_its_value_is(project: Path, folder: str) -> None:
     for file in (project / folder).rglob("*.py"):
@@ -271,6 +274,7 @@ def test_a_field_is_no_variable() -> None:
     assert not list(variables_in(parsed("class Fault:\n    found: str\nfault.found = cause(found=fault.made)")))
 
 
+@pytest.mark.deep
 def test_no_module_imports_itself_through_others(project: Path) -> None:
     runs: dict[str, dict[str, Import]] = {}
     for found in imports_of_ours(project):

@@ -111,6 +111,7 @@ def test_license_is_the_whole_apache_2_text(project: Path) -> None:
     assert pyproject(project)["project"]["license"] == "Apache-2.0"
 
 
+@pytest.mark.deep
 def test_wheel_has_the_engine_and_the_connectors_at_top_level(wheel: zipfile.ZipFile) -> None:
     names = wheel.namelist()
     tops = {name.partition("/")[0] for name in names}
@@ -126,6 +127,7 @@ def test_wheel_has_no_code_of_our_own_tests(wheel: zipfile.ZipFile) -> None:
     assert [name for name in names if name.rpartition("/")[2].startswith(("test_", "conftest"))] == []
 
 
+@pytest.mark.deep
 def test_wheel_has_what_tests_of_other_stores_need_and_its_extra_brings_all_of_it(wheel: zipfile.ZipFile, project: Path) -> None:
     modules = [name for name in wheel.namelist() if name.startswith("tablestore/testing/") and name.endswith(".py")]
     shipped = ("contracts/filestore", "deterministic", "files", "kafka/broker")

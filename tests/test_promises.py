@@ -47,6 +47,7 @@ def product(project: Path) -> dict[str, set[str]]:
     return {path.relative_to(project).as_posix(): set(_names_read(path)) for path in paths}
 
 
+@pytest.mark.deep
 def test_every_option_is_read_by_some_code_or_refused(product: dict[str, set[str]]) -> None:
     constants = {value.key: name for name, value in vars(options).items() if isinstance(value, options.Option)}
     assert set(constants) == set(options.TABLE_OPTIONS)
@@ -55,6 +56,7 @@ def test_every_option_is_read_by_some_code_or_refused(product: dict[str, set[str
     assert unread == set()
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(
     "name",
     [
@@ -86,6 +88,7 @@ def _imported(paths: Iterable[Path]) -> set[str]:
     return found
 
 
+@pytest.mark.deep
 def test_every_extra_brings_what_some_code_imports(project: Path) -> None:
     wanted = tomllib.loads((project / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     brought = {(name.lower(), module) for module, names in packages_distributions().items() for name in names}

@@ -52,6 +52,7 @@ def test_a_reader_that_leaves_ends_the_command_without_a_word(long_table: ts.Tab
     assert running.wait(300) == 141
 
 
+@pytest.mark.deep
 def test_ctrl_c_ends_a_command_without_a_word(orders: ts.Table) -> None:
     running = process("consume", "shop.orders", "--scan", "full", "--follow", "--json")
     assert running.stdout is not None
@@ -62,6 +63,7 @@ def test_ctrl_c_ends_a_command_without_a_word(orders: ts.Table) -> None:
     assert (out, err, running.returncode) == (b"", b"", 130)
 
 
+@pytest.mark.deep
 def test_a_select_in_streaming_mode_prints_changes_until_ctrl_c(orders: ts.Table) -> None:
     query = "SELECT id, price FROM shop.orders WHERE id > 1"
     running = process("sql", "--set", "execution.runtime-mode=streaming", "--json", "-e", query, "-e", "SELECT 1")
@@ -88,6 +90,7 @@ def test_an_insert_in_streaming_mode_runs_until_ctrl_c(orders: ts.Table, catalog
     assert b"runs until it is canceled" in err and b"Traceback" not in err
 
 
+@pytest.mark.deep
 def test_the_compaction_service_ends_with_ctrl_c(orders: ts.Table) -> None:
     running = process("compact", "shop.orders", "--full", "--watch", "--interval", "1 h", "--json")
     assert running.stdout is not None

@@ -263,6 +263,7 @@ def twice(rows: list[Row], second: Callable[[Row], Row]) -> list[Row]:
     return [*(updated(row, n=9) for row in rows), *(second(row) for row in rows if row["id"] == 2)]
 
 
+@pytest.mark.deep_after(12)
 @pytest.mark.parametrize("tasks", [1, 2])
 def test_a_row_that_is_changed_twice_is_refused_by_its_key(table: Table, tasks: int) -> None:
     write(table, (1, "a", 1), (2, "b", 2), (3, "c", 3))

@@ -56,6 +56,7 @@ def env(tmp_path: Path) -> Iterator[ts.TableEnvironment]:
 DIRECT, QUERIED = "UPDATE t SET x = x + 2 WHERE id = 2", "UPDATE t SET x = pmod(x, 3) WHERE id = 2"
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("call", ["`table.upsert(rows)`", f"`{DIRECT}`", f"`{QUERIED}`"])
 def test_a_call_goes_the_way_that_the_tour_says(env: ts.TableEnvironment, call: str) -> None:
     table = env.catalog().table("default.t")

@@ -213,6 +213,7 @@ LONG_VALUES = (
 )
 
 
+@pytest.mark.deep_after(19)
 @pytest.mark.parametrize("value", LONG_VALUES)
 def test_what_multiplies_values_without_a_bound_is_refused_by_its_name(env: ts.TableEnvironment, value: str) -> None:
     error = refused(env, f"SELECT {value} AS x FROM (SELECT id, v, repeat('x', 15000) AS s FROM t) AS t")

@@ -206,6 +206,7 @@ def test_a_source_that_gets_a_column_is_followed(env: ts.TableEnvironment) -> No
     end(job)
 
 
+@pytest.mark.deep_after(7)
 @pytest.mark.parametrize(
     ("query", "reason"),
     [

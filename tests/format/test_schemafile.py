@@ -108,6 +108,7 @@ def test_missing_comment_is_left_out_and_a_null_one_is_none():
     assert _decode(FOREIGN).comment is None
 
 
+@pytest.mark.deep
 def test_every_flipped_bit_is_refused_or_harmless():
     data = encode_schema(SCHEMA)
     silent = []

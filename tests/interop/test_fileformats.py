@@ -182,6 +182,7 @@ def java_in_new_york() -> Iterator[JavaOracle]:
     oracle.close()
 
 
+@pytest.mark.deep
 def test_orc_timestamps_of_a_writer_in_another_zone(java: JavaOracle, java_in_new_york: JavaOracle, warehouse: Path) -> None:
     """Java writes a time with local zone as the clock of its own machine shows it (``orc.timestamp-ltz.legacy.type``), and reads
     it so: we read what a Java in UTC reads."""

@@ -81,6 +81,7 @@ def make(warehouse: Path) -> Any:
     return make
 
 
+@pytest.mark.deep_after(24)
 @pytest.mark.parametrize("name", [name for name in SYSTEM_TABLES if name != "audit_log"])
 @pytest.mark.parametrize("keyed", [True, False])
 @pytest.mark.parametrize("engine", ["java", "us"])

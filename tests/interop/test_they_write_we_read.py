@@ -47,6 +47,7 @@ def assert_we_read(path: Path, model: Model) -> None:
     assert comparable(us.read(path)) == comparable(model.contents())
 
 
+@pytest.mark.deep_after(6)
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("writer_name", WRITERS)

@@ -103,6 +103,7 @@ def test_all_types_in_one_table(readers: list[Any], warehouse: Path) -> None:
 KEY_TYPES = [kind for kind in ATOMIC_TYPES if kind not in ("FLOAT", "DOUBLE")]
 
 
+@pytest.mark.deep_after(7)
 @pytest.mark.parametrize("kind", KEY_TYPES)
 def test_every_key_type_goes_to_the_bucket_where_others_look_for_it(
     java: JavaOracle, pypaimon_pure: PypaimonOracle, pypaimon_native: PypaimonOracle, warehouse: Path, kind: str

@@ -108,6 +108,7 @@ def test_java_finds_rows_by_a_value_of_ours(java: JavaOracle, warehouse: Path, f
         assert comparable(us.read(path, equals={name: rows[at][name]})) == expected, (name, at)
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("file_format", FORMATS)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_merge_engines_give_java_what_they_give_in_parquet(

@@ -13,6 +13,7 @@ import tablestore as ts
 SECRET = "wJalrXUtnFEMI"
 
 
+@pytest.mark.deep_after(8)
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -71,6 +71,7 @@ def test_a_publish_that_meets_itself_is_reported_as_occupied_and_holds_our_bytes
     assert store.read("snapshot/snapshot-1") == b"mine"
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("status", [500, 503])
 @pytest.mark.parametrize("applied", [False, True])
 def test_a_service_that_keeps_failing_leaves_an_unknown_outcome(
@@ -323,6 +324,7 @@ def test_a_url_without_a_bucket_is_refused() -> None:
             S3FileStore(url)
 
 
+@pytest.mark.deep
 def test_a_large_output_whose_name_was_taken_meanwhile_replaces_nothing(store: S3FileStore, server: FakeS3) -> None:
     with pytest.raises(AlreadyExistsError), store.open_output("data/large") as file:
         file.write(b"x" * 20 * MIB)

@@ -46,6 +46,7 @@ def redirect(status: str, to: str, *headers: str) -> bytes:
     return "\r\n".join((*lines, "", "")).encode()
 
 
+@pytest.mark.deep
 def test_only_modules_that_are_known_make_clients_of_networks(project: Path) -> None:
     networked = set()
     for file in (project / "tablestore").rglob("*.py"):
@@ -58,6 +59,7 @@ def test_only_modules_that_are_known_make_clients_of_networks(project: Path) -> 
     assert {name for name in networked if not name.startswith("tablestore.testing.")} <= CLIENTS
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(
     "status", ["301 Moved Permanently", "302 Found", "307 Temporary Redirect", "308 Permanent Redirect", "400 Bad Request"]
 )

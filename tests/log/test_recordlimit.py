@@ -37,6 +37,7 @@ def test_no_row_has_more_text_than_its_bound(kind: str) -> None:
     )
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("mode", ["upsert", "all"])
 def test_the_rows_over_the_limit_are_found_whatever_lies_around_them(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recordlimit, "BATCH_ROWS", 7)

@@ -32,6 +32,7 @@ def _ranks(words):
     return [distinct.index(row) for row in rows]
 
 
+@pytest.mark.deep_after(5)
 @cases
 @settings(max_examples=25)
 @given(data=st.data())
@@ -43,6 +44,7 @@ def test_words_of_several_chunks_compare_as_the_format_says(case: KeyCase, data)
     assert ranks == [distinct.index(key) for key in expected]
 
 
+@pytest.mark.deep_after(7)
 @cases
 @settings(max_examples=25)
 @given(data=st.data())
@@ -53,6 +55,7 @@ def test_packing_does_not_depend_on_slices(case: KeyCase, data):
     assert _words(to_words(sliced)) == _words(to_words(_plain(case, keys[1:-1])))
 
 
+@pytest.mark.deep_after(4)
 @cases
 @settings(max_examples=25)
 @given(data=st.data())
@@ -78,6 +81,7 @@ def test_wide_decimals_that_differ_in_the_last_digit_are_cut_apart(low, high):
         assert rows_up_to(plain, key_at(plain, row), 0, 5, include_equal=False) == row
 
 
+@pytest.mark.deep_after(7)
 @cases
 @settings(max_examples=25)
 @given(data=st.data())
@@ -103,6 +107,7 @@ def test_codes_with_a_shared_prefix_fit_one_word():
     assert to_words(plain_columns([codes], [False])).total_bits <= 40
 
 
+@pytest.mark.deep_after(5)
 @cases
 @settings(max_examples=25)
 @given(data=st.data())

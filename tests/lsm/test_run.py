@@ -80,6 +80,7 @@ def test_levels_put_the_newest_level_0_file_first_and_upper_levels_in_key_order(
     assert levels([], _key).top == 0
 
 
+@pytest.mark.deep_after(6)
 @pytest.mark.parametrize("case", KEY_CASES, ids=str)
 @settings(max_examples=25)
 @given(data=st.data())

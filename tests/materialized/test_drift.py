@@ -89,6 +89,7 @@ def test_a_wider_column_is_widened_together_with_a_mode_and_a_query(env: ts.Tabl
     assert str(rows_of(env.execute_sql("SELECT * FROM m WHERE id = 4"))) == "[(4, Decimal('0.25'), False)]"
 
 
+@pytest.mark.deep_after(2)
 @pytest.mark.parametrize("query", QUERIES)
 @pytest.mark.parametrize(
     ("columns", "values", "drifted"),

@@ -260,6 +260,7 @@ def test_another_query_lets_go_of_the_sources_that_it_does_not_read(
     assert held() == [0, 1]
 
 
+@pytest.mark.deep
 def test_rows_are_compared_by_key_or_as_bags_by_what_sql_calls_equal(duck: ts.TableEnvironment) -> None:
     schema = pa.schema(
         [pa.field("k", pa.int64(), nullable=False), ("x", pa.float64()), ("ä b", pa.decimal128(38, 2)), ("b", pa.binary())]

@@ -306,6 +306,7 @@ def test_of_two_statements_at_one_time_one_wins_and_the_other_changes_nothing(pr
     assert state(opened(files, clock)) == ("blue" if other == "PROMOTE" else "green")
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(
     ("action", "op", "path", "lost"),
     [

@@ -137,6 +137,7 @@ def check(env: ts.TableEnvironment, seed: int, pairs: int) -> tuple[int, int]:
     return done, refused
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("seed", [5])
 def test_what_explain_says_of_a_definition_is_what_happens(seed: int, duck: ts.TableEnvironment) -> None:
     done, refused = check(duck, seed, 25)

@@ -216,6 +216,7 @@ def test_full_refreshes_need_a_scheduler_that_makes_the_workflow(env: ts.TableEn
     assert env.list_tables() == ("s",)
 
 
+@pytest.mark.deep
 def test_a_creator_that_is_killed_is_in_nobodys_way_and_what_it_leaves_is_swept(
     env: ts.TableEnvironment, tmp_path: Path, rows_of: Rows
 ) -> None:
@@ -239,6 +240,7 @@ ts.TableEnvironment.create(sys.argv[1], engine="duckdb").execute_sql(sys.argv[2]
     assert rows_of(env.sql_query("SELECT id FROM t ORDER BY id")) == [(2,), (3,)]
 
 
+@pytest.mark.deep
 def test_a_refresher_that_is_killed_leaves_a_table_that_is_due(env: ts.TableEnvironment, tmp_path: Path, rows_of: Rows) -> None:
     program = """
 import os, sys

@@ -112,6 +112,7 @@ def test_what_only_moves_rows_is_allowed(env: ts.TableEnvironment) -> None:
     assert row["mode"] == "none"
 
 
+@pytest.mark.deep_after(7)
 @pytest.mark.parametrize(
     ("setup", "query", "message"),
     [

@@ -43,6 +43,7 @@ def outcome(env: ts.TableEnvironment, text: str) -> object:
         return error
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("key", [QUERY, ORIGINAL])
 def test_a_hostile_definition_gives_an_error_and_acts_nowhere(env: ts.TableEnvironment, tmp_path: Path, key: str) -> None:
     (tmp_path / "secret.csv").write_text("secret\n")
@@ -82,6 +83,7 @@ def test_a_stored_definition_does_not_read_tables_of_the_engine(tmp_path: Path) 
             assert outcome(env, "SELECT id FROM private") == [{"id": 7}]
 
 
+@pytest.mark.deep_after(3)
 @pytest.mark.parametrize(
     "source", ["'SECRET'", '"SECRET"', "read_csv('SECRET')", "glob('SECRET')", "duckdb_settings()", "pragma_version()"]
 )

@@ -198,6 +198,7 @@ def drive(name: str, producer: str, seed: int, *, commits: int, rows: int, keys:
     run.end()
 
 
+@pytest.mark.deep_after(2)
 @pytest.mark.parametrize(("name", "producer"), CASES)
 def test_changes_add_up_to_the_rows_at_each_snapshot(name: str, producer: str) -> None:
     drive(name, producer, seed=len(name) * 7 + len(producer), commits=8, rows=60, keys=70)

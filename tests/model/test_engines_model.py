@@ -187,6 +187,7 @@ def drive(name: str, seed: int, *, commits: int, rows: int, keys: int, small_fil
     run.check()
 
 
+@pytest.mark.deep_after(3)
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("name", CASES)
 def test_a_table_of_every_engine_agrees_with_the_rules(name: str, seed: int) -> None:

@@ -165,6 +165,7 @@ def _drive(engine: str, sequence: str, *, seeds: Iterable[int]) -> None:
             assert runs.rows() == before, f"seed {seed}, at the end"
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(
     ("engine", "sequence"), [("partial-update", "sequence"), ("groups, lists", "arrival"), ("last_non_null_value", "sequence")]
 )

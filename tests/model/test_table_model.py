@@ -332,6 +332,7 @@ def run(machine: type[TableMachine], examples: int, steps: int) -> None:
     case("runTest").runTest()
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("machine", MACHINES)
 def test_a_table_agrees_with_its_model(machine: type[TableMachine]) -> None:
     run(machine, 25, 12)

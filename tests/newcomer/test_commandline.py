@@ -53,6 +53,7 @@ def fits(said: str, shown: str) -> bool:
     return re.fullmatch(rf"(Usage: .*? Error )?(Error: )?{pattern}", words) is not None
 
 
+@pytest.mark.deep_after(16)
 @pytest.mark.parametrize("case", CASES["use"], ids=lambda case: case["does"])
 def test_a_use_gives_what_one_expects(case: dict[str, str]) -> None:
     *before, last = case["types"].splitlines()
@@ -63,6 +64,7 @@ def test_a_use_gives_what_one_expects(case: dict[str, str]) -> None:
     assert not ran.err
 
 
+@pytest.mark.deep_after(23)
 @pytest.mark.parametrize("case", CASES["mistake"], ids=lambda case: case["types"])
 def test_a_mistake_gets_a_message_that_says_what_to_do(case: dict[str, str]) -> None:
     ran = typed(case["types"], code=int(case["returns"]))

@@ -22,12 +22,14 @@ def scene(request: pytest.FixtureRequest) -> dict[str, Any]:
     return names
 
 
+@pytest.mark.deep_after(23)
 @pytest.mark.parametrize("case", CASES["use"], ids=lambda case: case["does"])
 def test_a_use_gives_what_one_expects(case: dict[str, str], scene: dict[str, Any]) -> None:
     exec(case["code"], scene)
     assert eval(case["then"], scene)
 
 
+@pytest.mark.deep_after(32)
 @pytest.mark.parametrize("case", CASES["mistake"], ids=lambda case: case["code"])
 def test_a_mistake_gets_an_error_of_ours_that_says_what_to_do(case: dict[str, str], scene: dict[str, Any]) -> None:
     with pytest.raises(getattr(ts, case["error"])) as caught:

@@ -27,6 +27,7 @@ def _content(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "a folder"
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("seed", "count"),
     [(1, 20), *(pytest.param(seed, 330, marks=pytest.mark.slow) for seed in range(2, 6))],

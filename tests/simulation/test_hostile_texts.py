@@ -177,6 +177,7 @@ def check(name: str, seed: int, count: int, canary: Path) -> None:
             raise AssertionError(f"{name} {seed}/{number}: {data[:500]!r} gave {error!r}") from error
 
 
+@pytest.mark.deep_after(8)
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_changed_text_gives_a_typed_error_or_a_value(name: str, tmp_path: Path) -> None:
     check(name, 1, 80, tmp_path)

@@ -467,6 +467,7 @@ def test_a_planted_bug_is_caught(bug: str, tmp_path: Any) -> None:
                 RULES[name](MemoryFileStore(f"planted-{bug}-{name}{tmp_path}"))
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(
     "bug", ["skip_the_look_at_the_base", "skip_the_renumbering", "skip_the_replay_filter", "commit_messages_whatever_has_landed"]
 )

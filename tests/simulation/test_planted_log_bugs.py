@@ -170,6 +170,7 @@ def a_log_that_ended_holds_expiry_back(m: pytest.MonkeyPatch) -> None:
     m.setattr(RetentionLeases, "release", nothing)
 
 
+@pytest.mark.deep_after(4)
 @pytest.mark.parametrize("name", BUGS)
 def test_a_planted_bug_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     BUGS[name](monkeypatch)

@@ -24,6 +24,7 @@ def test_two_hundred_schedules_delete_no_live_file(chunk: int) -> None:
         assert outcomes[what] > CHUNK // 2, f"{what} hardly ever happened: {outcomes}"
 
 
+@pytest.mark.deep
 def test_the_same_seed_gives_the_same_trace() -> None:
     one, other = (Keepers(4711).run() for _ in range(2))
     assert one.trace == other.trace and len(one.trace) > 500
@@ -31,6 +32,7 @@ def test_the_same_seed_gives_the_same_trace() -> None:
 
 # Found by chance: a tag that was seen before it was certain, a history that expired while it was read, a tag that went between two
 # looks at it.
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("seed", [300_387, 300_388, 300_487, 300_127, 300_570])
 def test_schedules_that_found_something(seed: int) -> None:
     play(range(seed, seed + 1))

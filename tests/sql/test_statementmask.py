@@ -69,6 +69,7 @@ SHOWN = (
 )
 
 
+@pytest.mark.deep_after(136)
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("key", SECRETS)
 def test_a_value_is_hidden_by_its_place(place: str, key: str) -> None:
@@ -98,6 +99,7 @@ def test_the_places_of_a_statement_stay_whatever_it_is() -> None:
         assert all(shown in (character, "*") for shown, character in zip(masked, text, strict=True)), text
 
 
+@pytest.mark.deep_after(5)
 @pytest.mark.parametrize(
     "piece", ["map(", "SET k = ", "'password' ", "/*", "password => ", "properties => (", "WITH (k ", "'k' = ", "'"]
 )

@@ -128,6 +128,7 @@ def test_columns_of_a_table_without_sidecars_are_kept_on_the_machine(tmp_path: P
     assert list(plans(table)) == expected and len(decoded) == count, "and kept anew"
 
 
+@pytest.mark.deep
 def test_a_store_that_does_not_give_sidecars_is_asked_for_the_manifests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = create(tmp_path, "keyed")
     fill(table)

@@ -82,6 +82,7 @@ def test_each_broken_store_fails_the_test_of_what_it_breaks(tmp_path: Path) -> N
     assert "assert b'yours' == b'mine'" in printed, "a failure shows the values that it compared"
 
 
+@pytest.mark.deep
 def test_the_guides_example_passes(tmp_path: Path, project: Path) -> None:
     page = (project / "docs" / "guides" / "testing.md").read_text()
     example = re.search(r"```python\n(.*?)```", page, re.DOTALL)

@@ -485,6 +485,7 @@ def _check_damage(rounds: int, seed: int) -> None:
     assert {"corrupt"} <= kinds
 
 
+@pytest.mark.deep
 def test_damaged_manifests_have_the_same_outcome() -> None:
     _check_damage(120, 5)
 

@@ -93,6 +93,7 @@ def of_python(one: str, values: list[Any]) -> Any:
     return {"min": min, "max": max}[one](values, key=lambda value: (value != value, value))
 
 
+@pytest.mark.deep_after(3)
 @pytest.mark.parametrize("content", CONTENTS)
 def test_what_is_recorded_is_what_python_computes(content: str) -> None:
     rows, answered = CONTENTS[content], recorded()[content]["together"]
@@ -106,6 +107,7 @@ def test_what_is_recorded_is_what_python_computes(content: str) -> None:
                 assert answer == [shown(of_python(one, values))], (one, column)
 
 
+@pytest.mark.deep_after(5)
 @pytest.mark.parametrize(
     ("values", "aggregate", "expected"),
     [

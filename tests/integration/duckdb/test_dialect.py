@@ -92,6 +92,7 @@ def test_a_query_is_duckdbs_over_our_tables(env: ts.TableEnvironment, text: str,
     assert rows(env, text) == expected
 
 
+@pytest.mark.deep_after(4)
 @pytest.mark.parametrize(
     "value",
     [

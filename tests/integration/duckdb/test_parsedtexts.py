@@ -23,6 +23,7 @@ def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ts.TableEnvironmen
 _NONE: dict[str, Any] = {"a": None}
 
 
+@pytest.mark.deep_after(21)
 @pytest.mark.parametrize(
     ("expression", "value"),
     [

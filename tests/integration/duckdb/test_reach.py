@@ -60,6 +60,7 @@ def test_the_error_names_the_place_and_how_files_are_read(env: ts.TableEnvironme
     assert env.execute_sql("SELECT b FROM files").to_arrow().to_pylist() == [{"b": int(SECRET)}]
 
 
+@pytest.mark.deep
 def test_a_connection_of_ones_own_opens_no_files_by_texts_either(tmp_path: Path, secret: str) -> None:
     connection = duckdb.connect()
     connection.sql("CREATE TABLE colours AS SELECT 'ink' AS item")

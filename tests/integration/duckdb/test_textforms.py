@@ -72,6 +72,7 @@ def test_a_text_is_what_spark_reads(env: ts.TableEnvironment, operand: str) -> N
         assert env.execute_sql(query).to_arrow()["x"].to_pylist() == [value], query
 
 
+@pytest.mark.deep_after(15)
 @pytest.mark.parametrize("operand", ["'{}'", "t"])
 @pytest.mark.parametrize(("expression", "text", "error"), REFUSED)
 def test_a_text_of_no_form_is_an_error(

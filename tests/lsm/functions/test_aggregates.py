@@ -117,6 +117,7 @@ def test_products_divide_towards_zero_for_retractions(keys: list[Steps]) -> None
     assert _combined("product", pa.int64(), keys) == [_product(key) for key in keys]
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("kind", INTEGERS, ids=str)
 @settings(max_examples=60)
 @given(data=st.data())

@@ -342,6 +342,7 @@ def _expected(case: Case, records: list[Record]) -> list[Row]:
     return _comparable(list(case.engine.table(records).values()))
 
 
+@pytest.mark.deep_after(2)
 @cases
 @settings(max_examples=15)
 @given(data=st.data())

@@ -92,6 +92,7 @@ def _flush_and_compare(case: KeyCase, data, options: dict[str, str], rank) -> No
     assert list(buffer.flush()) == []
 
 
+@pytest.mark.deep_after(1)
 @cases
 @settings(max_examples=25)
 @given(data=st.data())
@@ -99,6 +100,7 @@ def test_a_flush_keeps_the_last_arrival_of_each_key(case: KeyCase, data):
     _flush_and_compare(case, data, {}, rank=lambda version: 0)
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("case", [c for c in not_null_cases if c.name in ("small int", "string")], ids=str)
 @pytest.mark.parametrize("order", ["ascending", "descending"])
 @settings(max_examples=40)

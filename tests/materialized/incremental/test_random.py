@@ -92,6 +92,7 @@ def test_every_shape_equals_its_query_after_each_of_fifty_batches(seed: int, tmp
     assert modes.total() == 400 and modes["incremental"] > modes["none"]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("seed", [17])
 def test_only_what_the_whole_query_fails_on_fails_a_refresh(seed: int, duck: ts.TableEnvironment) -> None:
     modes = check_may_fail(duck, seed, 5)

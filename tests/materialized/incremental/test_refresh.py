@@ -376,6 +376,7 @@ def test_a_key_that_several_rows_have_keeps_one_of_them_as_long_as_one_is_there(
     assert rows(env) == [(1, 5, 5), (2, 7, 7), (3, 1, 1)]
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("gone", ["INSERT INTO t VALUES (4, 1, 2)", "DELETE FROM t WHERE id = 4"])
 @pytest.mark.parametrize(
     "query", ["SELECT id AS g, 10 DIV v AS n, v AS s FROM t", "SELECT id AS g, v AS n, sum(10 DIV v) AS s FROM t GROUP BY id, v"]

@@ -87,6 +87,7 @@ def answers(connection: duckdb.DuckDBPyConnection, expression: str, among: str =
     return [micros / 1_000_000 for micros in connection.sql(text).to_arrow_table()["moment"].cast(pa.int64()).to_pylist()]
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("region", REGIONS)
 def test_of_two_moments_that_clocks_show_alike_the_first_is_meant(region: str, connection: duckdb.DuckDBPyConnection) -> None:
     zone = ZoneInfo(region)
@@ -210,6 +211,7 @@ def days_later(moment: datetime, days: int, rest: timedelta, zone: ZoneInfo) -> 
     return (shown_so or as_before)[0].timestamp() + rest.total_seconds()
 
 
+@pytest.mark.deep_after(4)
 @pytest.mark.parametrize("region", REGIONS)
 @pytest.mark.parametrize(
     ("interval", "days", "rest"),

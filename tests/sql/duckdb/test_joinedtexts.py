@@ -82,6 +82,7 @@ def test_values_are_sparks(connection: duckdb.DuckDBPyConnection, expression: st
     assert connection.sql(to_duckdb(f"SELECT {expression} AS r FROM t", KINDS)).fetchall() == [(value,)]
 
 
+@pytest.mark.deep_after(3)
 @pytest.mark.parametrize(
     "expression",
     [

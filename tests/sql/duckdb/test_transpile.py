@@ -32,6 +32,7 @@ def test_a_division_by_zero_is_an_error_as_in_spark(divided: str) -> None:
         run(f"SELECT {divided} FROM VALUES (1) AS t (x)")
 
 
+@pytest.mark.deep_after(12)
 @pytest.mark.parametrize(
     ("expression", "value"),
     [
@@ -190,6 +191,7 @@ def test_text_that_is_no_query_is_refused() -> None:
         to_duckdb("SELECT FROM WHERE")
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(
     ("opened", "closed"), [("NOT (", ")"), ("concat('a', ", ")"), ("(SELECT ", ")"), ("CASE WHEN true THEN ", " END")]
 )

@@ -109,6 +109,7 @@ def _compared(name: str, texts: pa.Array, *rest: pa.Array) -> None:
 _SETTINGS = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 
 
+@pytest.mark.deep
 @given(texts=_columns())
 @_SETTINGS
 def test_texts_become_the_binary_forms_that_they_have_one_by_one(texts: list[str | None]) -> None:
@@ -122,6 +123,7 @@ def test_texts_become_the_binary_forms_that_they_have_one_by_one(texts: list[str
     assert values == [None if isinstance(one, TablestoreError) else one for _, one in tried]
 
 
+@pytest.mark.deep_after(3)
 @pytest.mark.parametrize(
     ("name", "rest"),
     [

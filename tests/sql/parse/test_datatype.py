@@ -152,6 +152,7 @@ def test_types_that_the_engine_has_not_are_refused_with_a_way_out(text: str) -> 
         type_of(text)
 
 
+@pytest.mark.deep_after(2)
 @pytest.mark.parametrize("text", ["ARRAY<{}>", "MAP<INT, {}>", "ROW<a {}>", "{} ARRAY", "ARRAY<{} MULTISET>"])
 def test_a_type_may_be_nested_to_the_limit_of_the_format_and_no_deeper(text: str) -> None:
     def nested(depth: int) -> str:

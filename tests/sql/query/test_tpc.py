@@ -51,6 +51,7 @@ def planned(answer: dict[str, object]) -> Iterator[tuple[str, str, tuple[Referen
         yield name, text, references, plan_query(text, references, made)
 
 
+@pytest.mark.deep
 def test_all_queries_are_planned_to_their_tables(answer: dict[str, dict[str, list[str]]]) -> None:
     plans = list(planned(answer))
     assert len(plans) == 22 + 99
@@ -72,6 +73,7 @@ def test_the_pruned_tables_give_the_same_answers(python: Path, answer: dict[str,
     assert not tpc.ask(python, scale=0.01, compare=compare)["wrong"]
 
 
+@pytest.mark.deep
 def test_duckdb_takes_all_queries_in_sparks_dialect(answer: dict[str, dict[str, str]]) -> None:
     tables: dict[str, dict[str, list[tuple[str, Type]]]] = {}
     for benchmark, table, column, kind in answer["columns"]:

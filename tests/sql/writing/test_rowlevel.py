@@ -125,6 +125,7 @@ def test_parameters_by_place_keep_their_values_though_pieces_change_their_order(
 MERGE = "MERGE INTO db.t USING db.s ON t.id = s.id "
 
 
+@pytest.mark.deep_after(4)
 @pytest.mark.parametrize(
     ("clauses", "expected"),
     [

@@ -123,6 +123,7 @@ def test_merging_never_changes_the_live_files(seed: int, min_count: int, target:
         assert sorted(history.found()) == sorted(history.live), f"seed {seed}"
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("seed", range(6))
 def test_manifests_stay_few_and_rewriting_logarithmic(seed: int) -> None:
     chance = random.Random(seed)

@@ -364,6 +364,7 @@ def test_a_branch_that_is_made_twice_at_once_is_made_once(make: Make) -> None:
     raise AssertionError("it never ended")
 
 
+@pytest.mark.deep
 def test_a_branch_that_fails_at_any_step_is_there_or_can_be_made_again(make: Make) -> None:
     for when in ("before", "after"):
         for step in range(1, 60):

@@ -87,6 +87,7 @@ def in_objects(entries: list[ManifestEntry], schema: TableSchema, index: list[In
     return plan_splits(entries, index, schema, table_settings(schema), None, file_fields={})
 
 
+@pytest.mark.deep_after(6)
 @pytest.mark.parametrize("spread", [5, 200, 100_000])
 @pytest.mark.parametrize(
     "schema",

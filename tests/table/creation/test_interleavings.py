@@ -95,6 +95,7 @@ def test_of_several_that_stage_one_name_at_most_one_gets_it_and_whole(kind: str,
     assert won == SEEDS if kind == "memory" else won > 0
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_of_a_stager_and_a_creator_at_most_one_gets_the_name(kind: str, tmp_path: Path) -> None:
     seen = set()

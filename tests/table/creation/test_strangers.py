@@ -69,6 +69,7 @@ def stays(place: Place, victim: Table) -> bool:
 # ---- a record that names another's table
 
 
+@pytest.mark.deep_after(19)
 @pytest.mark.parametrize("kind", ["create", "stage", "replace"])
 @pytest.mark.parametrize("secret", [None, "a secret"])
 def test_a_record_with_the_uuid_of_a_table_does_not_drop_it(place: Place, victim: Table, kind: str, secret: str | None) -> None:

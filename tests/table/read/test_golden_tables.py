@@ -111,6 +111,7 @@ def test_the_changes_of_each_snapshot_are_those_of_its_changelog_files_in_their_
         assert table.changes(snapshot_id - 1, snapshot_id).count() == len(facts.get("changelog", []))
 
 
+@pytest.mark.deep_after(15)
 @pytest.mark.parametrize("name", KEYED)
 def test_changes_from_the_beginning_add_up_to_the_rows_of_each_snapshot(name: str) -> None:
     table = ts.open_table(str(GOLDEN / name))

@@ -91,6 +91,7 @@ def test_changes_of_expired_snapshots_are_what_they_were_or_refused(new_table: N
         assert len(got) == count and (once(got) or not table.primary_key), "readers begin with what is kept"
 
 
+@pytest.mark.deep_after(4)
 @pytest.mark.parametrize("kind", ["vectors", "overwrites told", "plain"])
 @pytest.mark.parametrize("done", [pytest.param(1, marks=pytest.mark.slow), 2, 3, 4, pytest.param(5, marks=pytest.mark.slow)])
 def test_expiry_keeps_the_state_that_the_next_changes_of_a_consumer_are_found_in(new_table: NewTable, kind: str, done: int) -> None:

@@ -49,6 +49,7 @@ def _read_bytes(table: ts.Table, filter: str) -> int:
     return sum(split.size_bytes for split in plan.splits())
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("strategy", ["order", "zorder", "hilbert"])
 def test_a_filter_on_a_clustered_column_reads_few_files(tmp_path: Path, strategy: str) -> None:
     table = _create(tmp_path, **{"clustering.strategy": strategy, "target-file-size": "64 kb", "file.block-size": "256 kb"})

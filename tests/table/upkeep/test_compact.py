@@ -225,6 +225,7 @@ def _others(lab: Lab) -> dict[str, Callable[[dict[int, str]], dict[int, str]]]:
     return {"compact": compact, "overwrite": overwrite, "delete": delete, "upsert": upsert}
 
 
+@pytest.mark.deep_after(7)
 @pytest.mark.parametrize("other", ["compact", "overwrite", "delete", "upsert"])
 @pytest.mark.parametrize("op", ["publish_if_absent", "open_output", "open_input"])
 def test_a_compaction_that_others_overtake_loses_nothing_and_leaves_no_file(other: str, op: str) -> None:

@@ -63,6 +63,7 @@ def test_it_says_the_same_and_plans_of_a_partition_read_less(tmp_path: Path, nam
     assert len(live(table)) > len(files)
 
 
+@pytest.mark.deep
 def test_adds_and_deletes_cancel_and_a_delete_without_its_add_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clustering, "_FEWEST_ENTRIES", 10**6)
     table = create(tmp_path, "keyed", **{"manifest.merge-min-count": "1000"})

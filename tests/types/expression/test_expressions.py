@@ -77,6 +77,7 @@ def known(values: list[Any]) -> list[Any]:
     return ["NaN" if isinstance(v, float) and math.isnan(v) else float(v) if isinstance(v, (Decimal, float)) else v for v in values]
 
 
+@pytest.mark.deep_after(28)
 @pytest.mark.parametrize("text", TEXTS)
 def test_an_expression_has_the_values_that_it_has_in_sql(sql: ts.TableEnvironment, text: str) -> None:
     wanted = sql.execute_sql(f"SELECT {text} AS v FROM t ORDER BY id").to_arrow().column("v").to_pylist()
@@ -135,6 +136,7 @@ def test_what_cannot_be_computed_is_an_error_of_ours(text: str, message: str | N
             value_of(text)
 
 
+@pytest.mark.deep
 def test_long_sums_and_lists_are_computed() -> None:
     texts = ", ".join(f"'{number}'" for number in range(5000))
     assert value_of(f"upper(s) IN ({texts}, 'INK')").to_pylist() == [True, False, False, None, False, False]

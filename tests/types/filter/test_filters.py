@@ -192,6 +192,7 @@ FLOATS = [0.0, -0.0, math.nan, -math.nan, 1.5, -1.5, math.inf, -math.inf, None]
 WANTED = {"wanted": st.lists(st.sampled_from(FLOATS), max_size=4), "skip_nulls": st.booleans(), "negate": st.booleans()}
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("kind", [pa.float64(), pa.float32()], ids=str)
 @QUICK
 @given(**WANTED)

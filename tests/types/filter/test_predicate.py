@@ -214,6 +214,7 @@ def test_keep_only_is_weaker_and_uses_only_those_columns(
             assert oracle(weaker, row) is True
 
 
+@pytest.mark.deep
 @QUICK
 @given(predicates, st.sampled_from([["i"], ["x"], ["b", "i"], ["s", "d"]]), st.lists(rows, min_size=1, max_size=6))
 def test_equalities_name_every_key_that_a_kept_row_has(predicate: Predicate, names: list[str], found: list[dict[str, Any]]) -> None:
