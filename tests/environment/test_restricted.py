@@ -37,7 +37,8 @@ OTHERS = (
     *("ATTACH '/x.db'", "DETACH x", "LOAD httpfs", "INSTALL httpfs", "PRAGMA database_list", "SUMMARIZE t"),
     *("ADD JAR '/x.jar'", "ADD FILE '/etc/passwd'", "LIST JARS", "CACHE TABLE t", "REFRESH TABLE t", "DECLARE a INT"),
     *("EXECUTE IMMEDIATE 'SELECT 1'", "CREATE TEMPORARY VIEW w USING csv OPTIONS (path '/etc/passwd')"),
-    *("SHOW CREATE CATALOG c", "SHOW JOBS", "DESCRIBE CATALOG tablestore"),
+    *("SHOW CREATE CATALOG c", "SHOW JOBS", "DESCRIBE CATALOG tablestore", "DESCRIBE FUNCTION upper"),
+    *("ALTER VIEW w AS SELECT 1", "ALTER FUNCTION f AS 'os.system' LANGUAGE PYTHON"),
 )
 
 

@@ -22,11 +22,7 @@ class Model:
     """Objects by the letters of their whole names; functions by ``f`` for system ones, ``c.d.f`` for those of a catalog."""
 
     temporary: dict[str, tuple[str, int]] = field(default_factory=dict)
-    permanent: dict[str, int] = field(default_factory=dict)
     functions: dict[str, str] = field(default_factory=dict)
-
-    def object_of(self, name: str) -> tuple[str, int] | None:
-        return self.temporary.get(name) or (("table", self.permanent[name]) if name in self.permanent else None)
 
     def function_of(self, parts: tuple[str, ...], place: tuple[str, str]) -> str | None:
         in_catalog = self.functions.get(".".join([*place[: 3 - len(parts)], *parts[:-1], parts[-1].lower()]))
@@ -59,7 +55,7 @@ def test_names_mean_what_the_model_says(seed: int) -> None:
         whole = expand(Path(parts), *place)
         name = whole_of(parts, place)
         assert str(whole) == name
-        match choose.choice(["table", "view", "permanent", "drop", "drop permanent", "function", "drop function", "use", "look"]):
+        match choose.choice(["table", "view", "drop", "drop permanent", "function", "drop function", "use", "look"]):
             case "use":
                 place = choose.choice(PLACES)
             case ("table" | "view") as kind:
@@ -73,13 +69,6 @@ def test_names_mean_what_the_model_says(seed: int) -> None:
                 except AlreadyExistsError:
                     assert there is not None and not (replace and there[0] == kind)
                     outcomes["refused"] += 1
-            case "permanent":
-                if name in model.permanent:
-                    with pytest.raises(AlreadyExistsError):
-                        objects.add(permanent(whole, number))
-                else:
-                    objects.add(permanent(whole, number))
-                    model.permanent[name] = number
             case "drop":
                 assert (objects.temporary(whole) is not None) == (name in model.temporary)
                 objects.drop_temporary(whole)
@@ -91,7 +80,6 @@ def test_names_mean_what_the_model_says(seed: int) -> None:
                     outcomes["hidden"] += 1
                 else:
                     objects.check_permanent(whole, "table")
-                    assert objects.drop_permanent(whole) == (model.permanent.pop(name, None) is not None)
             case ("function" | "drop function") as action:
                 key = written_key(Path(parts), place)
                 known = parts[0].lower() if len(parts) == 1 else ".".join([*name.split(".")[:2], parts[-1].lower()])
@@ -104,7 +92,7 @@ def test_names_mean_what_the_model_says(seed: int) -> None:
                 else:
                     functions.add(key, str(number))
                     model.functions[known] = str(number)
-        assert number_of(objects.find(whole)) == model.object_of(name)
+        assert number_of(objects.temporary(whole)) == model.temporary.get(name)
         called = functions.find(Path(parts), place, lambda name: name.lower() in OWN)
         assert called == model.function_of(parts, place)
         listed = {str(one.path): number_of(one) for one in (*objects.temporary_tables(), *objects.views())}
@@ -117,10 +105,6 @@ def made(path: ObjectPath, kind: str, number: int) -> TemporaryObject:
     if kind == "view":
         return RowsView(path=path, rows=number)
     return ConnectorTable(path=path, connector="x", options={"n": str(number)}, temporary=True)
-
-
-def permanent(path: ObjectPath, number: int) -> ConnectorTable:
-    return ConnectorTable(path=path, connector="x", options={"n": str(number)})
 
 
 def test_a_system_function_and_a_function_of_the_current_database_live_side_by_side() -> None:

@@ -14,6 +14,7 @@ class UnsplitFileReader:
 
     schema: pa.Schema
     row_count: int
+    group_count = 1
 
     def __init__(self, file_name: str, batch_bytes: int) -> None:
         self._file_name, self._batch_bytes = file_name, batch_bytes

@@ -79,6 +79,7 @@ class ParquetFileReader:
         self._counted: set[tuple[int, int]] = set()
         self.schema: pa.Schema = file.schema_arrow
         self.row_count: int = file.metadata.num_rows
+        self.group_count: int = file.metadata.num_row_groups
 
     @property
     def row_groups(self) -> tuple[RowGroup, ...]:

@@ -246,7 +246,7 @@ class SplitReader:
         try:
             projection = self.projection(reader, file, names, system, path)
             if projection.file_columns:
-                groups = self._matching_groups(reader, file) if pruned else None
+                groups = self._matching_groups(reader, file) if pruned and reader.group_count > 1 else None
                 for batch in reader.read(projection.file_columns, groups):
                     yield projection.apply(batch)
             else:

@@ -165,7 +165,12 @@ OTHERS: list[tuple[str, Statement]] = [
     ("CREATE TEMPORARY SYSTEM FUNCTION f AS 'C'", CreateFunction(path=path("f"), class_name="C", temporary=True, system=True)),
     (
         "CREATE FUNCTION f(x INT) RETURNS INT RETURN x",
-        EngineStatement(text=Fragment("CREATE FUNCTION f(x INT) RETURNS INT RETURN x")),
+        CreateFunction(
+            path=path("f"),
+            parameters=(("x", AtomicType(root=TypeRoot.INT)),),
+            returns=AtomicType(root=TypeRoot.INT),
+            body=Fragment("x"),
+        ),
     ),
     ("CREATE FUNCTION f AS 'C' USING JAR 'x'", EngineStatement(text=Fragment("CREATE FUNCTION f AS 'C' USING JAR 'x'"))),
     ("CREATE DATABASE d", CreateDatabase(path=path("d"))),
