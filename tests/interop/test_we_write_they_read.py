@@ -100,6 +100,27 @@ def test_all_types_in_one_table(readers: list[Any], warehouse: Path) -> None:
         assert comparable(reader.read(path)) == comparable(rows), reader.name
 
 
+@pytest.mark.parametrize("strategy", ["order", pytest.param("hilbert", marks=pytest.mark.deep)])
+def test_a_table_whose_rows_were_clustered(readers: list[Any], java: JavaOracle, warehouse: Path, strategy: str) -> None:
+    columns = number_fields([{"name": n, "type": t} for n, t in {"a": "INT", "b": "STRING", "c": "DOUBLE"}.items()])
+    rows = random_rows(random.Random(5), columns, 600)
+    path = warehouse / "db.db" / "clustered"
+    us = Ours()
+    options = {"clustering.columns": "a,b", "clustering.incremental": "true", "clustering.strategy": strategy}
+    us.create(path, columns, options={"bucket": "-1", **options})
+    for start in range(0, 600, 100):
+        us.write(path, rows[start : start + 100])
+    assert set(ts.open_table(str(path)).files()["level"].to_pylist()) == {0, 5}
+    for reader in readers:
+        assert comparable(reader.read(path)) == comparable(rows), reader.name
+    # They add to it, and compact it in their own order; ours goes on.
+    java.write(path, rows[:50])
+    java.compact(path)
+    us.compact(path)
+    for reader in readers:
+        assert comparable(reader.read(path)) == comparable([*rows, *rows[:50]]), reader.name
+
+
 KEY_TYPES = [kind for kind in ATOMIC_TYPES if kind not in ("FLOAT", "DOUBLE")]
 
 
