@@ -123,6 +123,7 @@ def test_a_creation_that_dies_makes_a_whole_table_or_leaves_the_name_free(
     assert outcomes == {True, False}
 
 
+@pytest.mark.deep_after(2)
 def test_a_removal_that_dies_leaves_the_table_whole_or_its_name_free(
     open_over: OpenOver, faulty: type[FaultyFileStore], tmp_path: Path
 ) -> None:

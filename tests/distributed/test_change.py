@@ -157,6 +157,7 @@ def test_a_merge_into_a_table_without_a_snapshot_inserts(table: Table) -> None:
     assert read(table) == [(1, None, 1)]
 
 
+@pytest.mark.deep_after(5)
 def test_rows_written_between_the_query_and_the_commit_are_not_lost(table: Table) -> None:
     write(table, (1, "a", 1), (2, "b", 2))
     others = iter([lambda: write(table.refresh(), (7, "late", 7)), lambda: table.refresh().delete("id = 1")])

@@ -114,6 +114,7 @@ def test_tables_whose_last_row_does_not_hide_all_older_ones_stay_merged(catalog:
     check(table, layered=0)
 
 
+@pytest.mark.deep_after(4)
 @pytest.mark.parametrize(
     ("arrow", "base", "newer", "layered"),
     [

@@ -19,6 +19,7 @@ def names_in(file: Path) -> frozenset[str]:
     return frozenset(node.name for node in nodes if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"))
 
 
+@pytest.mark.deep_after(42)
 @pytest.mark.parametrize("requirement", REQUIREMENTS, ids=lambda one: one["id"])
 def test_a_requirement_has_tests_that_are_there(project: Path, requirement: dict[str, object]) -> None:
     names = requirement["tests"]

@@ -388,6 +388,7 @@ def test_a_table_with_a_connector_keeps_its_columns_that_are_not_stored(duck: ts
         duck.execute_sql("SELECT id FROM m")
 
 
+@pytest.mark.deep_after(2)
 @pytest.mark.parametrize(
     "statement",
     [

@@ -48,6 +48,7 @@ def test_a_table_with_newer_rows_says_what_is_merged(env: ts.TableEnvironment) -
     assert f"  read by    {name} 0 files, tablestore 2 files" in plan
 
 
+@pytest.mark.deep_after(1)
 def test_a_dialect_that_the_engine_does_not_run_is_refused_by_name(env: ts.TableEnvironment) -> None:
     assert env.engine is not None
     if env.engine.name == "spark":

@@ -23,6 +23,7 @@ def history(env: ts.TableEnvironment, name: str = "t") -> list[dict[str, Any]]:
     return env.execute_sql(f"DESCRIBE HISTORY {name}").to_arrow().to_pylist()
 
 
+@pytest.mark.deep_after(1)
 def test_a_table_is_restored_by_a_version_of_its_history_and_goes_on_from_there(either: ts.TableEnvironment, rows_of: Rows) -> None:
     either.execute_sql("CREATE TABLE t (id BIGINT, v STRING, PRIMARY KEY (id) NOT ENFORCED)")
     for text in ("INSERT INTO t VALUES (1, 'a')", "INSERT INTO t VALUES (2, 'b')", "DELETE FROM t WHERE id = 1"):

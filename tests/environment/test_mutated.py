@@ -7,6 +7,7 @@ import pytest
 from tests.support.sql.mutated import prepared, run_damaged
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(("engine", "count"), [(None, 400), ("duckdb", 150)])
 def test_damaged_statements_get_typed_errors_and_change_nothing(tmp_path: Path, engine: str | None, count: int) -> None:
     with prepared(tmp_path, engine=engine) as env:

@@ -86,6 +86,7 @@ def test_a_kind_of_statement_that_is_new_is_refused() -> None:
     assert isinstance(parse_statement("DESCRIBE DATABASE d"), Describe)
 
 
+@pytest.mark.deep_after(1)
 def test_queries_of_tables_of_the_catalog_run_as_ever(env: ts.TableEnvironment) -> None:
     def rows(text: str, **parameters: Any) -> list[dict[str, Any]]:
         return env.execute_sql(text, **parameters).to_arrow().to_pylist()
@@ -346,6 +347,7 @@ def test_what_the_program_registers_may_be_called_and_read(tmp_path: Path) -> No
         assert env.execute_sql("SELECT 1 AS one").schema.names == ["one"]
 
 
+@pytest.mark.deep
 @pytest.mark.spark
 def test_spark_refuses_limits_that_it_cannot_keep_and_keeps_those_of_time_and_rows(tmp_path: Path) -> None:
     with pytest.raises(ts.UnsupportedError, match="threads is a limit"):

@@ -219,6 +219,7 @@ def test_a_query_finds_a_table_that_was_replaced_while_it_was_planned(
     assert rows_of(env.execute_sql("SELECT * FROM t")) == [] and replaced
 
 
+@pytest.mark.deep_after(2)
 @pytest.mark.parametrize("while_read", [False, True])
 @pytest.mark.parametrize("times", [2, 100])
 def test_a_query_is_planned_anew_a_few_times_and_not_without_end(

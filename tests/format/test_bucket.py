@@ -191,6 +191,7 @@ def _rows(draw):
     return types, draw(st.lists(row, min_size=1, max_size=30))
 
 
+@pytest.mark.deep
 @settings(max_examples=150, deadline=None)
 @given(_rows(), st.integers(0, 3))
 def test_vectorised_hash_equals_the_scalar_hash_of_the_encoded_row(case, skipped):

@@ -80,6 +80,7 @@ def test_golden_bytes_both_ways():
     assert decode_snapshot(GOLDEN, "snapshot/snapshot-2") == SNAPSHOT
 
 
+@pytest.mark.deep
 def test_every_flipped_bit_is_refused_or_harmless():
     data = encode_snapshot(SNAPSHOT)
     silent = []

@@ -130,7 +130,7 @@ def keep(path: Path, rng: random.Random) -> None:
     """Nothing is damaged."""
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.usefixtures("few")
 @pytest.mark.parametrize("harm", [keep, remove, exchange, damage])
 def test_a_table_with_sidecars_is_read_and_kept_up_by_all(others: list[Any], warehouse: Path, harm: Any) -> None:

@@ -94,6 +94,7 @@ def test_a_denied_publish_was_not_applied(store: S3FileStore, server: FakeS3) ->
     assert requests(server, "PUT") == 1
 
 
+@pytest.mark.deep
 def test_denied_after_a_lost_answer_is_still_unknown(store: S3FileStore, server: FakeS3) -> None:
     server.answer_next("PUT", status=500, apply_first=True)
     server.answer_next("PUT", status=403)
@@ -163,6 +164,7 @@ def test_repetition_is_bounded(store: S3FileStore, server: FakeS3) -> None:
     assert requests(server, "GET") == 10
 
 
+@pytest.mark.deep
 def test_denied_is_never_taken_for_gone(store: S3FileStore, server: FakeS3) -> None:
     server.answer_next("GET", status=403, times=1000)
     server.answer_next("HEAD", status=403, times=1000)
@@ -229,6 +231,7 @@ def test_options_that_the_client_refuses_are_invalid_input(wrong: dict[str, obje
     assert "canary" not in str(refused.value)
 
 
+@pytest.mark.deep
 def test_missing_credentials_are_denied_at_once(server: FakeS3, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)

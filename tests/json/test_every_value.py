@@ -174,6 +174,7 @@ def _names_one_of(texts: list[Any], error: BadJson) -> None:
 PIECES = st.lists(st.sampled_from([*'{}[]",:1\n\r\t\0 ', '"a"', '"id"', "null", "\\ud800", "{}", '{"id":1}']), max_size=8)
 
 
+@pytest.mark.deep
 @given(text=st.binary(max_size=12) | PIECES.map(lambda pieces: "".join(pieces).encode()), mapped=st.booleans())
 @example(text=b"null", mapped=False)
 @example(text=b'{"id":1} null {"id":2}', mapped=False)

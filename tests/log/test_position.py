@@ -381,6 +381,7 @@ def test_snapshots_without_a_uuid_are_told_apart_all_the_same(tmp_path: Path) ->
     assert len({snapshot_name(one) for one in [foreign, snapshot, *others]}) == 6
 
 
+@pytest.mark.deep
 @settings(max_examples=25, deadline=None)
 @given(
     st.lists(st.sampled_from(["write", "delete", "read", "add", "rename", "reopen"]), min_size=4, max_size=16), st.integers(1, 3)

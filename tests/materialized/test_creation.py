@@ -132,6 +132,7 @@ def test_an_alteration_that_fails_leaves_what_another_session_has_made_of_the_ta
     assert len(shown_jobs(sessions.other)) == 1
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("again", [False, True], ids=["dropped", "dropped and made again"])
 @pytest.mark.parametrize("action", ["STAGE AS SELECT id, v FROM s WHERE v > 1", "PROMOTE"])
 def test_a_version_is_not_left_beside_a_table_that_was_dropped_meanwhile(sessions: Sessions, action: str, again: bool) -> None:

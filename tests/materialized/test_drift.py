@@ -39,6 +39,7 @@ def make_anew(env: ts.TableEnvironment, columns: str, values: str) -> None:
     env.execute_sql(f"INSERT INTO t VALUES {values}")
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("mode", ["FULL", "CONTINUOUS"])
 @pytest.mark.parametrize("query", QUERIES)
 def test_a_column_that_got_wider_is_widened_by_the_same_statement(
@@ -63,6 +64,7 @@ def test_a_refresh_whose_values_still_fit_says_what_drifted(env: ts.TableEnviron
     assert "column `v` was INT, and is BIGINT now" in refresh(env)["reason"]
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(("kind", "value"), [("DOUBLE", "2.7D"), ("STRING", "'7'"), ("BIGINT", "5")])
 def test_a_partition_is_not_refreshed_with_values_that_would_be_cast(
     env: ts.TableEnvironment, rows_of: Rows, kind: str, value: str

@@ -57,6 +57,7 @@ BLUE = [
 GREEN = [{"most": 2, "item": "ink", "pieces": 2}, {"most": 1, "item": "pen", "pieces": 1}]
 
 
+@pytest.mark.deep
 def test_a_version_is_staged_compared_promoted_and_taken_back_and_readers_see_one_of_them(env: ts.TableEnvironment) -> None:
     alter(env, f"STAGE AS {OTHER}")
     assert rows(env) == BLUE and rows(env, "sales__staged") == GREEN
@@ -140,6 +141,7 @@ def test_a_staged_version_keeps_what_the_statement_leaves_out(env: ts.TableEnvir
         alter(env, "STAGE AS SELECT price FROM orders")
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("suspended", [False, True])
 def test_a_continuous_table_is_refreshed_by_a_new_job_and_a_suspended_one_stays_suspended(
     env: ts.TableEnvironment, suspended: bool
@@ -239,6 +241,7 @@ def test_no_version_that_went_keeps_snapshots_of_its_sources(env: ts.TableEnviro
     assert len(held()) == 1
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("refreshes", ["REFRESH_MODE = FULL", "FRESHNESS = INTERVAL '5' MINUTE"])
 @pytest.mark.parametrize("suspended", [False, True])
 def test_another_query_lets_go_of_the_sources_that_it_does_not_read(
@@ -319,6 +322,7 @@ def test_whoever_follows_the_table_gets_the_rows_of_each_version(env: ts.TableEn
     assert {row["item"]: row["most"] for batch in batches for row in batch.rows.to_pylist()} == {"ink": 2, "pen": 1}
 
 
+@pytest.mark.deep
 def test_the_previous_version_goes_after_the_time_that_the_table_says(tmp_path: Path) -> None:
     clock = ManualClock()
     with ts.TableEnvironment.create(tmp_path / "wh", engine="duckdb", clock=clock) as env:

@@ -125,6 +125,7 @@ def test_a_refresh_of_a_partition_leaves_no_hold_and_no_cursor(env: ts.TableEnvi
     assert not list(holds.all())
 
 
+@pytest.mark.deep
 def test_a_chain_is_one_round_whatever_the_freshness_of_its_tables(env: ts.TableEnvironment, rows_of: Rows) -> None:
     env.execute_sql("ALTER MATERIALIZED TABLE high SET FRESHNESS = INTERVAL '1' DAY")
     env.execute_sql(

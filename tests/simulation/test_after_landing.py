@@ -156,6 +156,7 @@ def _raises_what_is_not_ours(self: PostCommit, _: object, step: Callable[[], obj
     return True
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("planted", ["every error", "foreign errors", "the hint"])
 def test_a_follow_up_that_raises_is_caught_by_the_sweep(planted: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if planted == "the hint":

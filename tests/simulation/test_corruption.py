@@ -176,6 +176,7 @@ def damage_once(seed: int, subject: Subject) -> list[tuple[str, str]]:
     return [(kind, "told" if told else "harmless")]
 
 
+@pytest.mark.deep
 def test_the_files_are_sound_again_after_all_that(subjects: list[Subject]) -> None:
     for subject in subjects:
         for name, scan in subject.scans.items():

@@ -48,6 +48,7 @@ def test_ambiguous_publishes_lose_and_double_nothing(chunk: int, tmp_path: Path)
     assert sum(faults.values()) >= 2 * CHUNK and len(faults) == 3
 
 
+@pytest.mark.deep
 def test_schedules_on_local_files(tmp_path: Path) -> None:
     play(range(20_000, 20_008), tmp_path, ambiguous=0.2, local=True)
 

@@ -116,7 +116,7 @@ def test_lives(keyed: bool, seed: int) -> None:
     check(lab.open(), rng)
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize("keyed", [True, False])
 @pytest.mark.parametrize("seed", range(2))
 def test_lives_with_sidecars(keyed: bool, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:

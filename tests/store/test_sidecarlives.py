@@ -178,7 +178,7 @@ CHANGES: tuple[Callable[[Life], None], ...] = (
 DAMAGES: tuple[Callable[[Life], None], ...] = (remove_sidecars, bring_back, cut, flip, swap, damage_cache, keep)
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_files_of_every_snapshot_are_those_of_plain_avro(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(CACHE_DIR_VARIABLE, str(tmp_path))

@@ -141,6 +141,7 @@ def test_a_store_that_does_not_give_sidecars_is_asked_for_the_manifests(tmp_path
     assert list(plans(table)) == expected
 
 
+@pytest.mark.deep
 def test_a_sidecar_that_goes_while_a_handle_is_open_is_not_missed(tmp_path: Path) -> None:
     table = create(tmp_path, "keyed")
     fill(table)

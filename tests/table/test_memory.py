@@ -67,6 +67,7 @@ def overlapping(path: Path, width: int, **options: str) -> Table:
     return table
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_merging_scan_holds_a_window_and_no_more(tmp_path: Path, width: int) -> None:
     table = overlapping(tmp_path, width)
@@ -129,6 +130,7 @@ def test_rows_of_upper_levels_are_folded_with_newer_ones_within_bounds(tmp_path:
     assert table.refresh().scan(["v"], "v = 99").count() == len(ids)
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("width", WIDTHS)
 def test_rows_that_are_written_are_in_memory_as_often_as_stated(tmp_path: Path, width: int) -> None:
     catalog = tablestore.open_catalog(str(tmp_path))

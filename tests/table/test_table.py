@@ -240,6 +240,7 @@ def test_what_a_table_is_made_of_is_listed(orders: ts.Table) -> None:
     assert orders.primary_key == ("id", "day")
 
 
+@pytest.mark.deep_after(11)
 @pytest.mark.parametrize(
     ("wrong", "kind", "says"),
     [

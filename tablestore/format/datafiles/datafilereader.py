@@ -19,8 +19,8 @@ from tablestore.types.datatypes import Field
 
 
 class DataFileReader(Protocol):
-    """An open data file. ``schema``: its columns, in their own types; ``row_count``: as the file itself says; ``group_count``: of its
-    parts that can be read alone."""
+    """An open data file. ``schema``: its columns, in their own types; ``row_count``: as the file itself says; ``group_count``: the
+    number of parts that can be read alone."""
 
     schema: pa.Schema
     row_count: int

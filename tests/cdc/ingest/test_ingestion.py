@@ -58,6 +58,7 @@ def test_positions_survive_snapshots_that_expire_and_commits_of_others(table: ts
     assert ids(table) == [0, 1, 2, 3, 4, 100]
 
 
+@pytest.mark.deep_after(3)
 @pytest.mark.parametrize("die_at", range(1, 7))
 def test_a_run_that_dies_behind_any_commit_is_continued(die_at: int, catalog: ts.Catalog) -> None:
     table = catalog.create_table("shop.a", schema=SCHEMA, options={"bucket": "-1"})

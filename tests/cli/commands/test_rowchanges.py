@@ -71,6 +71,7 @@ def test_a_delete_takes_a_condition_or_all(run: Run, table: None) -> None:
     assert rows(run) == []
 
 
+@pytest.mark.deep_after(4)
 @pytest.mark.parametrize(
     ("given", "code", "message"),
     [

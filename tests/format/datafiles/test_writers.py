@@ -126,6 +126,7 @@ def test_slices_and_chunks_of_rows_come_back(file_format: str) -> None:
     assert read(schema, *written(schema, part, file_format), file_format).to_pylist() == part.to_pylist()
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("file_format", FORMATS)
 def test_a_file_without_rows_and_one_of_many_columns(file_format: str) -> None:
     empty = ends().slice(0, 0)

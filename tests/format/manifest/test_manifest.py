@@ -138,6 +138,7 @@ def test_content_is_checked_against_a_name_made_from_it():
         assert caught.value.kind == "checksum"
 
 
+@pytest.mark.deep
 def test_damage_under_a_foreign_name_raises_nothing_but_format_errors():
     data = encode_manifest([ENTRY, FULL], NONCE)
     lists = encode_manifest_list([summarise([ENTRY], "manifest-x", 10, [])], NONCE)

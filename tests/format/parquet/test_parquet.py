@@ -309,6 +309,7 @@ def _threads(monkeypatch):
     return calls
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("batch_bytes", [64, 64 << 20], ids=["probed", "whole"])
 def test_columns_decoded_side_by_side_are_those_that_one_core_decodes(batch_bytes, two_cores, monkeypatch):
     schema = _schema(COLUMNS)

@@ -7,6 +7,7 @@ import pytest
 import tablestore as ts
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("file_format", ["orc", "avro"])
 def test_statements_write_the_format_of_the_table(tmp_path: Path, file_format: str) -> None:
     with ts.TableEnvironment.create(tmp_path / "wh", engine="duckdb") as env:

@@ -178,6 +178,7 @@ def test_a_restricted_text_names_no_folder(env: ts.TableEnvironment, tmp_path: P
         reader.execute_sql(f"SET 'temp_directory' = '{tmp_path}'")
 
 
+@pytest.mark.deep
 def test_data_beyond_the_memory_go_to_a_folder_inside_of_the_one_that_is_named(tmp_path: Path, env: ts.TableEnvironment) -> None:
     env.execute_sql(f"SET 'temp_directory' = '{tmp_path / 'spill'}'")
     env.execute_sql("SET 'memory_limit' = '60MB'")

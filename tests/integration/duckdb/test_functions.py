@@ -215,6 +215,7 @@ def test_random_numbers_of_a_query_of_one_row_are_sparks(expression: str, value:
     assert env.execute_sql(f"SELECT {expression}").to_arrow().column(0).to_pylist() == [value]
 
 
+@pytest.mark.deep_after(23)
 @pytest.mark.parametrize(
     "query",
     [
@@ -431,6 +432,7 @@ def test_what_is_an_error_in_spark_is_one(expression: str, env: ts.TableEnvironm
         env.execute_sql(f"SELECT {expression} FROM {_ROW}").to_arrow()
 
 
+@pytest.mark.deep_after(8)
 @pytest.mark.parametrize(
     "condition",
     [

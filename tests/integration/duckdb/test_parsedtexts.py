@@ -85,6 +85,7 @@ def test_a_value_is_sparks(expression: str, value: object, env: ts.TableEnvironm
     assert env.execute_sql(f"SELECT {expression}").to_arrow().column(0).to_pylist() == [value]
 
 
+@pytest.mark.deep_after(12)
 @pytest.mark.parametrize(
     ("expression", "message"),
     [

@@ -18,6 +18,7 @@ def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ts.TableEnvironmen
         yield env
 
 
+@pytest.mark.deep_after(9)
 @pytest.mark.parametrize(
     ("text", "expression", "line", "column"),
     [

@@ -227,6 +227,7 @@ def test_expressions_that_are_written_in_place(expression: str, value: Any, env:
     assert env.execute_sql(f"SELECT {expression} AS v").to_arrow()["v"].to_pylist() == [value]
 
 
+@pytest.mark.deep
 @given(st.lists(st.floats() | st.decimals(-99999, 99999, places=3).map(float), min_size=1), st.integers(0, 16))
 @settings(max_examples=40)
 def test_doubles_are_written_by_their_digits(env: ts.TableEnvironment, numbers: list[float], places: int) -> None:

@@ -100,6 +100,7 @@ def test_a_query_of_a_with_is_no_other_one_whose_letters_have_its_case_elsewhere
         refused(env, f"WITH `{tmp_path}/{name}` AS (SELECT 1) SELECT * FROM `{tmp_path}/{other}`")
 
 
+@pytest.mark.deep_after(3)
 @pytest.mark.parametrize("name", ["duckdb_databases", "sqlite_master", "pragma_database_list", "a.csv", "Straße", "t", "one two"])
 def test_a_query_of_a_with_may_have_any_name_and_has_it_alone(env: ts.TableEnvironment, name: str) -> None:
     rows = env.execute_sql(f"WITH `{name}` AS (SELECT 1 AS x) SELECT `{name}`.x, q.x AS y FROM `{name}` JOIN `{name}` AS q ON true")

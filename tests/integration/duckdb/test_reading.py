@@ -152,6 +152,7 @@ def test_conditions_on_values_that_are_equal_but_for_nulls_see_the_nulls(tmp_pat
         assert rows_of(engine, bound(f"SELECT count(*) AS n FROM {{0}} AS t WHERE {condition}", managed(table))) == [{"n": wanted}]
 
 
+@pytest.mark.deep
 def test_statistics_of_a_file_answer_no_min_or_max_of_a_float(tmp_path: Path, engine: DuckDBEngine) -> None:
     nan = math.nan
     catalog = ts.open_catalog(str(tmp_path))
@@ -376,6 +377,7 @@ def test_a_condition_does_not_fail_on_rows_that_newer_ones_hide(tmp_path: Path, 
         assert sorted(env.execute_sql(query).to_arrow().column("id").to_pylist()) == [98, 99], query
 
 
+@pytest.mark.deep_after(3)
 @pytest.mark.parametrize(
     ("condition", "put_to_files"),
     [
@@ -450,6 +452,7 @@ def test_timestamps_of_nanoseconds_are_compared_and_computed_with_as_spark_reads
     ).count()
 
 
+@pytest.mark.deep_after(2)
 @pytest.mark.parametrize(
     "statement",
     [

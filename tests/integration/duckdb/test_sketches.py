@@ -15,6 +15,7 @@ def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ts.TableEnvironmen
         yield env
 
 
+@pytest.mark.deep_after(12)
 @pytest.mark.parametrize(
     ("query", "value"),
     [

@@ -42,6 +42,7 @@ def values(env: ts.TableEnvironment, query: str, **parameters: Any) -> tuple[lis
     return [str(one) for one in found.schema.types], sorted(tuple(row.values()) for row in found.to_pylist())
 
 
+@pytest.mark.deep_after(7)
 @pytest.mark.parametrize(
     ("query", "types", "rows"),
     [

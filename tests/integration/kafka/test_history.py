@@ -124,6 +124,7 @@ def test_a_reader_far_behind_goes_on_in_the_log_though_its_snapshots_have_expire
     assert once(got) and folded(got) == content(table)
 
 
+@pytest.mark.deep
 def test_records_whose_columns_nobody_knows_any_more_are_refused(new_table: NewTable) -> None:
     table = new_table()
     table.upsert(rows([1], "a"))

@@ -60,6 +60,7 @@ def once(changes: list[tuple[int, str, int, str | None]]) -> bool:
     return len(places) == len(set(places))
 
 
+@pytest.mark.deep
 def test_a_named_consumer_goes_on_in_the_log(table: ts.Table) -> None:
     table.upsert(rows([1], "a"))
     for batch in table.consume(consumer_id="billing", follow=False):

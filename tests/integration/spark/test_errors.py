@@ -27,6 +27,7 @@ def table(catalog: Catalog) -> Table:
     return table
 
 
+@pytest.mark.deep
 def test_reading_says_what_is_wrong(spark: "SparkSession", table: Table) -> None:
     for options, said in (({}, "no options at all.*CREATE TEMPORARY VIEW"), ({"path": f"{table.location}-not"}, "no table at")):
         with pytest.raises(Exception, match=f"(?s)tablestore.errors.*{said}") as raised:

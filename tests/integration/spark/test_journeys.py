@@ -50,6 +50,7 @@ def test_a_query_sees_what_was_written_and_older_snapshots_views_and_changes_bes
     assert rows(env, "SELECT _row_kind, id FROM table_changes('t', 1, 2) ORDER BY _row_kind") == [("+U", 1), ("-U", 1)]
 
 
+@pytest.mark.deep
 def test_overwrite_and_statement_sets_replace_and_add_what_they_say(env: ts.TableEnvironment) -> None:
     env.execute_sql("CREATE TABLE log (id BIGINT, text STRING DEFAULT 'none')")
     env.execute_sql("INSERT INTO t VALUES (1, 'a', 1), (2, 'b', 2), (3, 'c', 3)")
@@ -198,6 +199,7 @@ def test_a_connector_that_spark_lacks_is_refused_by_its_name(env: ts.TableEnviro
             env.execute_sql(f"INSERT INTO {name} VALUES (1)")
 
 
+@pytest.mark.deep
 def test_statements_run_in_any_thread(env: ts.TableEnvironment, tmp_path: Path) -> None:
     failed: list[BaseException] = []
 

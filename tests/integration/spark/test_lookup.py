@@ -34,6 +34,7 @@ def title(page: int, text: str) -> dict[str, Any]:
     return {"page": page, "title": text, "seen": AT}
 
 
+@pytest.mark.deep
 def test_batch_gets_the_columns_of_the_newest_snapshot(spark: "SparkSession", pages: Table, warehouse: str) -> None:
     visits = spark.createDataFrame([(1, 7, "x"), (2, 7, None), (3, 700, "y"), (4, None, "z")], "n INT, page INT, `a b` STRING")
     left = pyspark_tablestore.lookup(visits, pages.location, on="page")

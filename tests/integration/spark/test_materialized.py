@@ -72,6 +72,7 @@ def test_a_null_in_a_key_stops_the_refresh_and_names_the_column(env: ts.TableEnv
     assert env.list_tables() == ("orders",) and rows(env, "SHOW JOBS") == []
 
 
+@pytest.mark.deep
 def test_a_partition_is_refreshed_as_one_commit(env: ts.TableEnvironment) -> None:
     env.execute_sql(DAILY)
     env.execute_sql("ALTER MATERIALIZED TABLE daily REFRESH PARTITION (day = '2026-01-01')")

@@ -106,6 +106,7 @@ def repeated(text: str, times: int) -> Iterator[tuple[str, int]]:
         yield text, number
 
 
+@pytest.mark.deep
 def test_functions_of_groups_and_of_rows_run_as_on_duckdb(env: ts.TableEnvironment) -> None:
     env.create_temporary_function("mean", Mean)
     env.create_temporary_function("default.spread", spread, arguments=["DOUBLE"])

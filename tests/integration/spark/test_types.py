@@ -100,6 +100,7 @@ def test_all_types_through_the_data_source(spark: "SparkSession", catalog: Catal
     assert frame.where("time_0 = TIME'23:59:59' AND date = DATE'9999-12-31'").count() == 1
 
 
+@pytest.mark.deep
 @pytest.mark.since(4, 1)
 def test_all_types_through_the_union_read_and_the_driver_s_write(spark: "SparkSession", catalog: Catalog, rows: pa.Table) -> None:
     from pyspark_tablestore import read, write

@@ -186,6 +186,7 @@ def test_a_steady_writer_pays_a_bounded_share_and_leaves_few_runs() -> None:
     assert not reasons & {"full", "back-pressure"}
 
 
+@pytest.mark.deep
 def test_a_backlog_of_level_zero_is_worked_off_in_bounded_steps() -> None:
     bucket = Bucket(replace(SMALL, target_file_bytes=MB))
     for number in range(100):

@@ -74,6 +74,7 @@ def _unscaled(value: Decimal | None) -> int | None:
     return (-1 if sign else 1) * int("".join(map(str, digits)))
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(("precision", "scale"), [(5, 2), (18, 0), (19, 4), (38, 10)])
 @settings(max_examples=30)
 @given(data=st.data())

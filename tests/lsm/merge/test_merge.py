@@ -201,6 +201,7 @@ def test_files_of_a_run_that_overlap_are_refused():
         _merged([[_rows([1, 5], sequence=1), _rows([3], sequence=1)], [_rows([0, 9], sequence=2)]])
 
 
+@pytest.mark.deep_after(2)
 @pytest.mark.parametrize("spread", [1, 1000], ids=["dense", "sparse"])
 @pytest.mark.parametrize("runs", [2, 5, 40])
 def test_many_rows_merge_the_same_way_by_every_strategy(runs, spread):

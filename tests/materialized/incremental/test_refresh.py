@@ -44,6 +44,7 @@ def rows(env: ts.TableEnvironment, name: str = "keyed") -> list[tuple[object, ..
     return sorted(tuple(row.values()) for row in env.catalog().table(f"default.{name}").scan().to_arrow().to_pylist())
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("name", ["keyed", "bag"])
 def test_a_refresh_goes_on_from_the_last_one(env: ts.TableEnvironment, name: str) -> None:
     first = run(env, name)

@@ -102,6 +102,7 @@ def test_of_two_moments_that_clocks_show_alike_the_first_is_meant(region: str, c
         assert answers(connection, expression) == wanted
 
 
+@pytest.mark.deep_after(2)
 @pytest.mark.parametrize(
     ("region", "local", "wanted"),
     [

@@ -32,6 +32,7 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
+@pytest.mark.deep_after(27)
 @pytest.mark.parametrize(
     ("expression", "type_name", "values"),
     [

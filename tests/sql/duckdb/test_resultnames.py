@@ -44,6 +44,7 @@ def test_parameters_are_named_as_they_are_written() -> None:
     assert name_of_result("a * :_1") == "(a * ?)"
 
 
+@pytest.mark.deep_after(7)
 @pytest.mark.parametrize(
     ("text", "found"),
     [

@@ -67,6 +67,7 @@ def test_values_are_sparks(expression: str, value: object) -> None:
     assert run(f"SELECT {expression} FROM VALUES (1) AS t (x)") == value
 
 
+@pytest.mark.deep_after(7)
 @pytest.mark.parametrize(
     ("text", "name"),
     [

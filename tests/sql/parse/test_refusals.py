@@ -220,6 +220,7 @@ NOT_DONE = [
 ]
 
 
+@pytest.mark.deep_after(86)
 @pytest.mark.parametrize(("text", "words"), WRONG, ids=[text[:80] for text, _ in WRONG])
 def test_what_is_wrong_is_said(text: str, words: str) -> None:
     with pytest.raises(InvalidInputError) as error:

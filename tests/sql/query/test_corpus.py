@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 import tablestore as ts
 from tablestore.environment.engine import ManagedRelation
 from tablestore.sql.query.tablereferences import find_references
@@ -22,6 +24,7 @@ def test_the_corpus_is_large_and_all_of_it_is_understood() -> None:
     assert not unknown
 
 
+@pytest.mark.deep
 def test_each_statement_reads_the_tables_and_columns_that_it_names(tmp_path: Path) -> None:
     tables = make_tables(ts.open_catalog(str(tmp_path)))
     known = expected()

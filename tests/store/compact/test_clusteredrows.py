@@ -33,6 +33,7 @@ def _rows(count: int, seed: int = 3) -> pa.Table:
     )
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("memory_bytes", [1 << 30, 100_000, 5_000])
 def test_all_rows_come_in_the_order_of_one_column_whatever_fits_into_memory(memory_bytes: int) -> None:
     rows = _rows(20_000)

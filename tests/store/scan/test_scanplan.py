@@ -191,6 +191,7 @@ def test_a_keyed_table_merges_to_the_same_rows_without_what_is_left_out(written,
 append_rows = st.lists(st.tuples(st.sampled_from(POOLS["id"]), xs, texts), min_size=1, max_size=4)
 
 
+@pytest.mark.deep
 @settings(max_examples=100)
 @given(st.lists(st.tuples(st.sampled_from(["a", "b", None]), append_rows, statistics), max_size=5), predicates)
 def test_an_append_table_gives_the_same_rows_without_what_is_left_out(written, predicate):

@@ -160,6 +160,7 @@ def test_a_creation_whose_store_fails_anywhere_ends_whole_or_leaves_nothing(kind
             assert not [path for path in place.rest() if path.startswith("_ctas/")]
 
 
+@pytest.mark.deep_after(2)
 def test_a_sweep_that_dies_anywhere_is_finished_by_the_next(kind: str, stride: int, tmp_path: Path) -> None:
     with broker_of(f"sweep-{kind}") as broker:
         for nth in range(1, 200, stride):

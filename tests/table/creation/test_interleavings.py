@@ -77,6 +77,7 @@ class Actors:
             self.place.open().table(NAME).append([{"id": 100, "v": None}])
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_of_several_that_stage_one_name_at_most_one_gets_it_and_whole(kind: str, tmp_path: Path) -> None:
     won = 0
@@ -119,6 +120,7 @@ def test_of_a_stager_and_a_creator_at_most_one_gets_the_name(kind: str, tmp_path
     assert seen == {"stager0", "creator"}
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_table_that_is_staged_and_dropped_at_once_is_whole_or_gone(kind: str, tmp_path: Path) -> None:
     seen = set()
@@ -141,6 +143,7 @@ def test_a_table_that_is_staged_and_dropped_at_once_is_whole_or_gone(kind: str, 
     assert True in seen
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_sweeper_and_a_driver_that_is_only_slow_leave_the_whole_table_or_nothing(kind: str, tmp_path: Path) -> None:
     seen = set()

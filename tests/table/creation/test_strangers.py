@@ -173,6 +173,7 @@ def test_a_record_that_makes_no_sense_changes_nothing(place: Place, victim: Tabl
     assert stays(place, victim) and {path for path in before if path.startswith("shop.db")} <= place.rest()
 
 
+@pytest.mark.deep_after(13)
 @pytest.mark.parametrize("name", ["a.b", "-a", "a b", "ä", "x" * 200])
 def test_a_folder_that_no_job_has_is_reported_and_left(place: Place, victim: Table, name: str) -> None:
     place.files.write(f"{CREATIONS_DIR}/{name}/intent.json", b"{}")

@@ -42,6 +42,7 @@ def counts(lab: Lab) -> dict[int, int]:
 ROWS = [(f"d{i % 3}", i, f"v{i}") for i in range(30)]
 
 
+@pytest.mark.deep_after(2)
 @pytest.mark.parametrize("keyed", [True, False])
 @pytest.mark.parametrize("buckets", [1, 5])
 def test_every_row_is_in_the_new_buckets(keyed: bool, buckets: int) -> None:

@@ -93,6 +93,7 @@ def test_manifests_stay_small_whatever_texts_are_written() -> None:
     assert value == ColumnStats(min="v" * 128, max="v" * 127 + "w", null_count=0)
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("keyed", [True, False])
 def test_a_table_whose_bounds_were_not_cut_opens_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keyed: bool) -> None:
     catalog = ts.open_catalog(str(tmp_path))

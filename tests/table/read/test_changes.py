@@ -255,6 +255,7 @@ def test_write_only_writers_leave_the_changelog_to_the_compaction(files: MemoryF
     assert told(table, 0) == ["+I 1 b", "+I 2 c"], "the net change of what was compacted together"
 
 
+@pytest.mark.deep_after(2)
 @pytest.mark.parametrize("producer", ["none", "lookup"])
 @pytest.mark.parametrize("engine", ["deduplicate", "first-row"])
 def test_tables_with_deletion_vectors_tell_what_their_readers_see(files: MemoryFileStore, producer: str, engine: str) -> None:

@@ -22,6 +22,7 @@ def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Lab:
     return lab
 
 
+@pytest.mark.deep_after(5)
 @pytest.mark.parametrize(("limit", "rows"), [(0, 0), (1, 1), (10, 10), (11, 11), (39, 39), (40, 40), (2**40, 40)])
 def test_at_most_so_many_rows_come_out_in_every_form(lab: Lab, limit: int, rows: int) -> None:
     table = lab.open()

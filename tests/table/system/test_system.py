@@ -52,6 +52,7 @@ def read(table: ts.Table, name: str, **how: Any) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.deep_after(7)
 @pytest.mark.parametrize("name", SYSTEM_TABLES)
 def test_every_system_table_is_read_like_a_table(catalog: ts.Catalog, orders: ts.Table, name: str) -> None:
     system = orders.system(name)

@@ -47,7 +47,7 @@ def read_for(table: Table, text: str) -> int:
     return plan_scan(context, context.snapshots.latest(), parse_filter(text, context.schema.fields)).manifests_read
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize("name", ["keyed", "append"])
 def test_it_says_the_same_and_plans_of_a_partition_read_less(tmp_path: Path, name: str) -> None:
     table = create(tmp_path, name, **{"manifest.merge-min-count": "1000"})

@@ -125,6 +125,7 @@ def test_a_compaction_marks_old_rows_and_leaves_their_large_file_alone() -> None
     assert len(lab.read()) == 4999
 
 
+@pytest.mark.deep_after(3)
 @pytest.mark.parametrize("options", [VECTORS, {"merge-engine": "first-row"}, {**VECTORS, "merge-engine": "first-row"}])
 @pytest.mark.parametrize("place", ["before", "after"])
 def test_two_writers_and_their_compactions_lose_and_double_nothing(options: dict[str, str], place: Any) -> None:

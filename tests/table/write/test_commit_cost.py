@@ -196,6 +196,7 @@ def calls_of(what: str, snapshots: int, *, keyed: bool = True, warm: bool = True
     return counted(acts[what], faults)
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("keyed", [True, False])
 def test_what_a_write_asks_of_the_store_does_not_depend_on_the_retained_snapshots(keyed: bool) -> None:
     few, many = calls_of("write", 10, keyed=keyed), calls_of("write", 1_000, keyed=keyed)
@@ -214,6 +215,7 @@ def test_what_a_read_asks_of_the_store_does_not_depend_on_the_retained_snapshots
     assert few["read snapshot"] <= reads, few
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("what", ["write", "scan"])
 def test_a_handle_that_was_just_opened_lists_the_snapshots_once(what: str) -> None:
     few, many = calls_of(what, 10, warm=False), calls_of(what, 1_000, warm=False)

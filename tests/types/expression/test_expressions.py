@@ -84,6 +84,7 @@ def test_an_expression_has_the_values_that_it_has_in_sql(sql: ts.TableEnvironmen
     assert known(value_of(text).to_pylist()) == known(wanted)
 
 
+@pytest.mark.deep_after(55)
 @pytest.mark.parametrize("text", TEXTS)
 def test_an_expression_as_text_is_the_same_expression(text: str) -> None:
     expression = parse_expression_text(text, COLUMN_OF)
