@@ -288,7 +288,7 @@ def test_every_workload_runs_and_its_bars_are_reported(tmp_path: Path) -> None:
     assert all(result.timings and result.base in result.timings for result in report.results)
     without_peer = [bar.name for bar in report.bars if bar.measured is None]
     assert all("pypaimon" in name for name in without_peer)
-    assert len(report.bars) - len(without_peer) == 7
+    assert len(report.bars) - len(without_peer) == 8
     assert json.loads(report.to_json())["bars"]
     assert list(tmp_path.iterdir()) == []
 
@@ -352,7 +352,7 @@ def test_every_write_and_read_has_both_peers_and_the_slow_one_takes_fewer_rows(t
     for name in ("bulk load, append table", *(f"read without overlap, {kind} key" for kind in KINDS)):
         assert {results[name].base, "tablestore", "pypaimon native", "pypaimon pure"} <= set(results[name].timings)
     assert all(bar.measured is not None for bar in setting.report.bars)
-    assert len(setting.report.bars) == 7
+    assert len(setting.report.bars) == 8
 
 
 # -- the changelog

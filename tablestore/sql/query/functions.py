@@ -19,7 +19,8 @@ from tablestore.types.typestring import quote_identifier
 
 FUNCTION_PREFIX = "__tablestore_function_"
 _CALL = "_tablestore_call"
-_CALLED = re.compile(r"([\w.`$]+)\s*\(")
+# Each word is looked at once, however long: none is begun in its middle, or given up sign by sign.
+_CALLED = re.compile(r"(?<![\w.`$])([\w.`$]++)\s*+\(")
 _PREFIX, _COUNTED = re.compile(rf"{FUNCTION_PREFIX}\d+[at]?_"), re.compile(r":_\d+\b")
 # With a parenthesis behind them they call nothing; as the name of a function they stand between backticks.
 _WORDS = frozenset({
