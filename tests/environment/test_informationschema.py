@@ -33,6 +33,7 @@ def rows(env: ts.TableEnvironment, text: str, **options: Any) -> list[tuple[obje
     return sorted((tuple(row.values()) for row in env.execute_sql(text, **options).to_arrow().to_pylist()), key=repr)
 
 
+@pytest.mark.deep_after(1)
 def test_tables_are_listed_with_their_kind(env: ts.TableEnvironment) -> None:
     assert rows(env, "SELECT table_schema, table_name, table_type, is_insertable_into FROM information_schema.tables") == [
         ("default", "f", "FOREIGN", "YES"),
@@ -45,6 +46,7 @@ def test_tables_are_listed_with_their_kind(env: ts.TableEnvironment) -> None:
     assert rows(env, text) == [("tablestore", "hello")]
 
 
+@pytest.mark.deep_after(1)
 def test_columns_are_those_of_the_standard(env: ts.TableEnvironment) -> None:
     text = (
         "SELECT column_name, ordinal_position, column_default, is_nullable, data_type, character_maximum_length AS l, "

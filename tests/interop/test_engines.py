@@ -167,7 +167,7 @@ def _create(where: Any, path: Path, case: Case) -> None:
     where.create(path, number_fields(columns), primary_key=["k"], options={"bucket": "1", **options})
 
 
-@pytest.mark.deep_after(2)
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("seed", SEEDS)
 @cases
 def test_java_reads_and_compacts_what_we_write(java: JavaOracle, warehouse: Path, case: Case, seed: int) -> None:
@@ -186,7 +186,7 @@ def test_java_reads_and_compacts_what_we_write(java: JavaOracle, warehouse: Path
             assert _bag(us.read(path)) == _bag(java.read(path)) == before, f"compacted after commit {step}"
 
 
-@pytest.mark.deep_after(2)
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("seed", SEEDS)
 @cases
 def test_we_read_and_compact_what_java_writes(java: JavaOracle, warehouse: Path, case: Case, seed: int) -> None:

@@ -86,7 +86,7 @@ def evolved(path: Path, *, keyed: bool, thin: bool = True) -> dict[int, list[dic
     return at
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize("thin", [True, False])
 def test_all_read_our_evolved_keyed_table_at_every_snapshot(everyone: list[Any], warehouse: Path, thin: bool) -> None:
     path = warehouse / "db.db" / "t"

@@ -189,7 +189,7 @@ def test_java_removes_sidecars_as_orphans_and_we_go_on_and_write_new_ones(others
         check(path, state, others)
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.usefixtures("few")
 @pytest.mark.parametrize("writer", ["java", "pypaimon-pure", "pypaimon-native"])
 def test_a_table_of_another_engine_gets_its_sidecars(others: list[Any], warehouse: Path, writer: str) -> None:

@@ -169,6 +169,7 @@ def test_what_is_not_about_the_log_leaves_it_alone(plain: ts.Table, broker: Kafk
     assert len(records(table)) == 2 and all_of(table) == []
 
 
+@pytest.mark.deep
 def test_dropping_a_database_drops_the_topics_of_its_tables(catalog: ts.Catalog, plain: ts.Table, broker: KafkaBroker) -> None:
     topic = with_topic(plain, broker).options()["log.kafka.topic"]
     assert topic in topics(broker.servers)

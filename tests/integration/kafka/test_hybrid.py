@@ -161,6 +161,7 @@ def test_an_overwrite_that_expired_stops_who_reads_across_it(table: ts.Table) ->
     assert folded([change for change in anew if change[0] == 3]) == content(table)
 
 
+@pytest.mark.deep
 def test_a_log_that_was_made_anew_is_noticed_and_the_hole_filled(table: ts.Table) -> None:
     table.upsert(rows([1], "a"))
     for batch in table.consume(consumer_id="c", follow=False):

@@ -283,6 +283,7 @@ def test_a_query_finds_a_table_that_was_replaced_or_says_so(env: ts.TableEnviron
     assert refused.value.kind == "table-replaced"
 
 
+@pytest.mark.deep
 def test_a_stream_in_a_batch_query_is_refused_with_the_way_out(env: ts.TableEnvironment, spark: "SparkSession") -> None:
     env.create_temporary_view("stream", spark.readStream.format("rate").load())
     env.execute_sql("CREATE TABLE t (id BIGINT)")

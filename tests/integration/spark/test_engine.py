@@ -27,7 +27,6 @@ pytestmark = pytest.mark.spark
     "test_a_relation_is_read_at_its_snapshot",
     "test_the_rows_of_a_query_become_one_snapshot",
     "test_a_numbered_insert_is_applied_once",
-    "test_an_overwrite_replaces_what_it_names",
     "test_a_query_changes_rows_of_a_keyed_table",
     "test_a_query_that_is_wrong_is_refused_in_words_of_ours",
     "test_a_damaged_file_is_an_error_that_names_it",

@@ -102,6 +102,7 @@ def test_write_to_a_table_that_does_not_exist(spark: "SparkSession", table: Tabl
     assert not (tmp_path / "nowhere").exists()
 
 
+@pytest.mark.deep
 def test_view_of_a_part_is_not_written_through(spark: "SparkSession", table: Table) -> None:
     with pytest.raises(Exception, match="a write takes no filter"):
         spark.range(1).write.format("tablestore").mode("append").option("filter", "id > 1").save(table.location)

@@ -22,14 +22,14 @@ def scene(spark: Any, tmp_path: Path) -> Iterator[dict[str, Any]]:
     spark.sql("DROP TABLE IF EXISTS phantom")
 
 
-@pytest.mark.deep_after(2)
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("case", CASES["use"], ids=lambda case: case["does"])
 def test_a_use_gives_what_one_expects(case: dict[str, str], scene: dict[str, Any]) -> None:
     exec(case["code"], scene)
     assert eval(case["then"], scene)
 
 
-@pytest.mark.deep_after(2)
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("case", CASES["mistake"], ids=lambda case: case["code"])
 def test_a_mistake_ends_in_a_message_of_ours_and_one_frame(case: dict[str, str], scene: dict[str, Any]) -> None:
     with pytest.raises(Exception, match=r"\S") as caught:

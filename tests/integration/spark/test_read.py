@@ -79,6 +79,7 @@ def test_one_frame_with_different_filters_and_joined_with_itself(spark: "SparkSe
     assert frame.select("id").where("id = 12").collect()[0].id == 12
 
 
+@pytest.mark.deep
 def test_relation_stays_on_its_snapshot_and_a_new_one_sees_the_newest(spark: "SparkSession", prices: Table) -> None:
     before = load(spark, prices)
     assert before.count() == 25
@@ -96,6 +97,7 @@ def test_relation_gets_its_snapshot_when_it_is_first_used(spark: "SparkSession",
     assert (newest.count(), first.count(), at.count()) == (35, 20, 30)
 
 
+@pytest.mark.deep
 def test_many_tasks_read_each_row_once(spark: "SparkSession", catalog: Catalog) -> None:
     table = catalog.create_table("shop.many", schema=ROWS, partition_by=["day"])
     for day in "abcde":

@@ -186,6 +186,7 @@ def test_a_session_keeps_few_scans(spark: "SparkSession", catalog: Catalog) -> N
     assert KeptScans.of(spark.newSession()) is not kept
 
 
+@pytest.mark.deep
 def test_files_of_past_snapshots_and_branches_are_layered_too(spark: "SparkSession", upserted: Table) -> None:
     for snapshot in upserted.snapshots()[1:]:
         found = read(spark, upserted.location, snapshot_id=snapshot.id)

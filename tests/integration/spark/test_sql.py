@@ -30,6 +30,7 @@ def test_view_selects_inserts_and_overwrites(spark: "SparkSession", items: Table
     assert sorted(items.scan().to_arrow()["item"].to_pylist()) == ["INK", "PEN", "cup"]
 
 
+@pytest.mark.deep
 def test_view_with_all_options(spark: "SparkSession", items: Table, warehouse: str) -> None:
     items.upsert(pa.table({"item": ["a", "b"], "kind": ["x", "y"]}), missing_columns="null")
     items.upsert(pa.table({"item": ["c"], "kind": ["x"]}), missing_columns="null")

@@ -66,6 +66,7 @@ def test_a_sink_of_another_key_or_order_asks_for_the_rows_before(spark: "SparkSe
         run(spark, given, targets["key"], tmp_path / "given", pairs="true")
 
 
+@pytest.mark.deep
 def test_a_batch_of_deletes_by_key_reaches_a_table_with_an_order(spark: "SparkSession", catalog: Catalog) -> None:
     table = table_of(catalog, "ordered", ["id"], **{"sequence.field": "ts"})
     table.upsert([row(1, 10, 5, 1), row(2, 20, 5, 2), row(3, 30, 5, 3)])

@@ -69,6 +69,7 @@ def test_by_warehouse_and_table_with_columns_filter_and_snapshot(spark: "SparkSe
     assert content(some) == wanted != []
 
 
+@pytest.mark.deep
 def test_a_view_of_a_system_table_sees_what_landed_since_and_joins(spark: "SparkSession", orders: Table) -> None:
     spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW history USING tablestore OPTIONS (path '{orders.location}$snapshots')")
     spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW schemas USING tablestore OPTIONS (path '{orders.location}$schemas')")
