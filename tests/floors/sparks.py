@@ -34,7 +34,9 @@ def main(arguments: list[str]) -> int | str:
             return f"this is pyspark {version('pyspark')} and not {wanted}; make test-spark SPARK={wanted} installs it"
         import pytest
 
-        return pytest.main(["--quiet", *(part for warning in _IGNORED for part in ("-W", warning)), *SMOKE, *rest])
+        return pytest.main(
+            ["--quiet", "-m", "not slow", *(part for warning in _IGNORED for part in ("-W", warning)), *SMOKE, *rest]
+        )
     return __doc__ or ""
 
 

@@ -22,7 +22,8 @@ def log_of(broker: KafkaBroker, request: pytest.FixtureRequest) -> Callable[...,
 
     def make(partitions: int = 1, *, suffix: str = "") -> KafkaLogStore:
         log = KafkaLogStore(topic + suffix, {"bootstrap.servers": broker.servers})
-        log.create(partitions=partitions, retention_ms=None, ignore_if_exists=True)
+        # The records of tests are of 1970: the broker's own retention would remove them whenever it looks.
+        log.create(partitions=partitions, retention_ms=10**14, ignore_if_exists=True)
         return log
 
     return make
