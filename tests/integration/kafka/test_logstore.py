@@ -106,6 +106,9 @@ def test_records_of_others_are_told_apart(log_of: MakeLog, broker: KafkaBroker) 
 def test_headers_left_unread_are_told_all_the_same(log_of: MakeLog, broker: KafkaBroker) -> None:
     log = log_of()
     publish(log, records(1, 1200), records(2, 3), records(3, 400, first=7))
+    # The broker answers a commit before its marker is in the partition.
+    while log.bounds([0])[0][1] < 1604:
+        pass
     stranger = Producer({"bootstrap.servers": broker.servers})
     stranger.produce(log.name, b"poison", None, 0)
     stranger.flush(10)
