@@ -96,7 +96,7 @@ class FileSystemCatalog:
         if tables and not cascade:
             raise refusals.database_not_empty(name, tables)
         if not cascade and (defined := [defined for kind in DefinitionKind for defined in self.list_definitions(name, kind)]):
-            raise refusals.definitions_in_database(name, defined)
+            raise refusals.database_not_empty(name, defined, refusals.DEFINITIONS)
         for table in tables:
             self._remove(f"{database_directory(name)}/{table}")
         with suppress(NotFoundError):  # another one has dropped it meanwhile

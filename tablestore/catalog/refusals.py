@@ -13,6 +13,10 @@ def database_exists(name: str, where: str) -> AlreadyExistsError:
     )
 
 
+DEFINITIONS = "view(s), function(s) or table(s) with a connector"
+"""The objects that a database keeps as definitions."""
+
+
 def no_database(name: str, where: str, known: Sequence[str]) -> NotFoundError:
     """There is no database of this name; ``known`` are those that there are."""
     return NotFoundError(
@@ -22,10 +26,10 @@ def no_database(name: str, where: str, known: Sequence[str]) -> NotFoundError:
     )
 
 
-def database_not_empty(name: str, tables: Sequence[str]) -> InvalidInputError:
-    """A database that holds tables is dropped only with them."""
+def database_not_empty(name: str, held: Sequence[str], what: str = "table(s)") -> InvalidInputError:
+    """A database is dropped only with what it holds; ``held``: the names, of which there are some."""
     return InvalidInputError(
-        f"database {name!r} holds {len(tables)} table(s), for example {tables[0]!r}; drop them first or pass "
+        f"database {name!r} holds {len(held)} {what}, for example {held[0]!r}; drop them first or pass "
         "cascade=True (--cascade, in SQL CASCADE)",
         kind="database-not-empty",
     )
@@ -63,15 +67,6 @@ def defined(identifier: Identifier, warehouse: str) -> AlreadyExistsError:
         f"{identifier} is defined in {warehouse} already, as a view, a function or a table with a connector; drop it first, or "
         "choose another name",
         kind="definition-exists",
-    )
-
-
-def definitions_in_database(name: str, defined: Sequence[str]) -> InvalidInputError:
-    """A database in which views, functions or tables with a connector are defined is dropped only with them."""
-    return InvalidInputError(
-        f"database {name!r} holds {len(defined)} view(s), function(s) or table(s) with a connector, for example {defined[0]!r}; "
-        "drop them first or pass cascade=True (--cascade, in SQL CASCADE)",
-        kind="database-not-empty",
     )
 
 

@@ -154,7 +154,7 @@ class SqlCatalog:
             raise refusals.database_not_empty(name, tables)
         defined = [defined for kind in DefinitionKind for defined in self.list_definitions(name, kind)]
         if defined and not cascade:
-            raise refusals.definitions_in_database(name, defined)
+            raise refusals.database_not_empty(name, defined, refusals.DEFINITIONS)
         for identifier in identifiers:
             self.drop_table(identifier, ignore_if_not_exists=True)
         with self._transaction() as connection:

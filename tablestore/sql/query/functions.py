@@ -52,16 +52,10 @@ class SqlFunction:
         """The body over the values of a call."""
         known = {name.casefold(): name for name in self.parameters}
         tokens, edits = Tokens(self.body), []
-        at = 0
-        while at < len(tokens):
-            if not tokens.is_name(at):
-                at += 1
-                continue
-            behind = tokens.after_chain(at)
+        for at, behind in _names(tokens):
             name = known.get(tokens.name(at).casefold())
             if name is not None and tokens.key(behind) != "(":
                 edits.append(Edit(span=tokens[at].span, text=f"{_CALL}.{quote_identifier(name)}"))
-            at = behind
         return f"CAST(({apply_edits(self.body, edits, str)}) AS {self.returns})"
 
     def edits(self, tokens: Tokens, at: int, opening: int) -> Iterator[Edit]:
@@ -113,12 +107,7 @@ def function_edits(tokens: Tokens, resolve: Callable[[Path], Called | None]) -> 
 
 
 def _function_edits(tokens: Tokens, resolve: Callable[[Path], Called | None]) -> Iterator[Edit]:
-    at = 0
-    while at < len(tokens):
-        if not tokens.is_name(at):
-            at += 1
-            continue
-        behind = tokens.after_chain(at)
+    for at, behind in _names(tokens):
         if tokens.key(behind) == "(" and not _is_word(tokens, at, behind) and not _names_columns(tokens, at, behind):
             span = Span(tokens[at].start, tokens[behind - 1].end)
             name = resolve(Path(tuple(tokens.name(i) for i in range(at, behind, 2)), span))
@@ -132,7 +121,6 @@ def _function_edits(tokens: Tokens, resolve: Callable[[Path], Called | None]) ->
                         kind="function",
                     )
                 yield Edit(span=span, text=name)
-        at = behind
 
 
 def engine_name(number: int, name: str, kind: str) -> str:
@@ -169,6 +157,18 @@ def as_written(text: str) -> str:
 def without_prefix(text: str) -> str:
     """A text with functions of the user's under their own names."""
     return _PREFIX.sub("", text)
+
+
+def _names(tokens: Tokens) -> Iterator[tuple[int, int]]:
+    """The names of a text, of one part or several: where each begins, and the place behind it."""
+    at = 0
+    while at < len(tokens):
+        if not tokens.is_name(at):
+            at += 1
+            continue
+        behind = tokens.after_chain(at)
+        yield at, behind
+        at = behind
 
 
 def _is_word(tokens: Tokens, at: int, behind: int) -> bool:
