@@ -427,7 +427,9 @@ LOG_CHANGELOG_MODE = _option("log.changelog-mode", "choice", "auto",
 LOG_PUBLISHER_SLOTS = _option("tablestore.log.publisher-slots", "int", 1,
     "How many publishers share the work; bucket b belongs to publisher b modulo this.", minimum=1)
 LOG_KEY_FORMAT = _option("log.key.format", "choice", "json", "Format of message keys.", choices=("json",))
-LOG_FORMAT = _option("log.format", "choice", "debezium-json", "Format of messages.", choices=("debezium-json",))
+LOG_FORMAT = _option("log.format", "choice", "debezium-json",
+    "Format of messages; json and avro hold no row before an update: not with a primary key and log.changelog-mode = all.",
+    choices=("debezium-json", "canal-json", "json", "avro"))
 TOMBSTONE_RETENTION = _option("tablestore.tombstone-retention", "duration", None,
     "How long full compactions keep deletes, so that a row that comes late (sequence.field) stays deleted; they drop them at "
     "once if unset.", minimum=1)

@@ -6,7 +6,8 @@
                                     leaves a topic behind, and that is said
     other brokers           MOVE    the topic there must be this one
     log.retention, log.kafka.message.max.bytes      the topic hears of it first
-    topic, log.changelog-mode, log.consistency, bucket     refused, what was published depends on them: end the log, begin another
+    topic, log.changelog-mode, log.format, log.consistency, bucket     refused, what was published depends on them: end the log and
+                                    begin another
 
 Deciding (:func:`pick_step`) is pure. A round of the alteration that finds another log than the one decided on gives up.
 """
@@ -67,6 +68,7 @@ def pick_step(before: LogChoice, after: LogChoice, *, table: str) -> LogStep:
     fixed = {
         opt.LOG_KAFKA_TOPIC.key: (old.topic, new.topic),
         opt.LOG_CHANGELOG_MODE.key: (old.mode, new.mode),
+        opt.LOG_FORMAT.key: (old.form, new.form),
         opt.LOG_CONSISTENCY.key: (before.consistency, after.consistency),
         opt.BUCKET.key: (old.partitions, new.partitions),
     }

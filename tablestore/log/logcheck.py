@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from tablestore.errors import UnsupportedError
 from tablestore.format.snapshot import Snapshot
+from tablestore.log.changemessages import avro_schema
 from tablestore.log.early.earlypublisher import unsettled_keys
 from tablestore.log.follow.decoding import LogRows, RecordDecoder
 from tablestore.log.follow.topicreader import LandedChanges, LogReader
@@ -52,7 +53,8 @@ class BucketStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogStatus:
-    """A table's log. ``latest``: the newest snapshot; ``problem``: why nothing is published to it, and the ways out."""
+    """A table's log. ``format``: that of its messages; ``avro_schema``: theirs, where they are Avro; ``latest``: the newest
+    snapshot; ``problem``: why nothing is published to it, and the ways out."""
 
     system: str
     name: str
@@ -60,6 +62,8 @@ class LogStatus:
     slots: int
     latest: int
     buckets: tuple[BucketStatus, ...]
+    format: str = "debezium-json"
+    avro_schema: str | None = None
     problem: str | None = None
 
 
@@ -107,6 +111,8 @@ def log_status(context: TableContext, log: LogStore, settings: LogSettings, *, c
         slots=settings.slots,
         latest=latest.id if latest else 0,
         buckets=tuple(rows),
+        format=settings.form,
+        avro_schema=avro_schema(context.schema.arrow_schema) if settings.form == "avro" else None,
         problem=_problem(context, log, settings, published=min(row.published for row in rows), latest=latest),
     )
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from tablestore.bounds import BATCH_BYTES, BATCH_ROWS, TEXT_BYTES
 from tablestore.errors import InvalidInputError
 from tablestore.json.jsontext import text_bounds, text_bytes
-from tablestore.log.changemessages import ENVELOPE_BYTES, ChangelogMode, encode_changes
+from tablestore.log.changemessages import ENVELOPE_BYTES, ChangelogMode, LogFormat, encode_changes
 from tablestore.log.record import LogRecords, sizes_of
 from tablestore.log.settings import LogSettings
 from tablestore.store.context import TableContext
@@ -42,7 +42,7 @@ def refuse_large_rows(
     """
     schema = context.schema
     codes = None if kinds is None else np.asarray(kinds.to_numpy(zero_copy_only=False), dtype=np.int8)
-    for row in large_rows(rows, codes, key=schema.primary_keys, mode=settings.mode, limit=limit):
+    for row in large_rows(rows, codes, key=schema.primary_keys, mode=settings.mode, limit=limit, form=settings.form):
         # One row at a time: these are few, and mostly the first one ends it.
         partition = tuple(rows.column(name)[row.position].as_py() for name in schema.partition_keys)
         if context.settings.tracking.includes(partition):
@@ -66,7 +66,15 @@ class LargeRow:
         return f"the row with key {shown_key(self.key)}" if self.key is not None else f"row {self.position} of those given"
 
 
-def large_rows(rows: pa.Table, kinds: Kinds | None, *, key: Sequence[str], mode: ChangelogMode, limit: int) -> Iterator[LargeRow]:
+def large_rows(
+    rows: pa.Table,
+    kinds: Kinds | None,
+    *,
+    key: Sequence[str],
+    mode: ChangelogMode,
+    limit: int,
+    form: LogFormat = "debezium-json",
+) -> Iterator[LargeRow]:
     """The rows whose records have more than ``limit`` bytes, in order. ``kinds`` are row kind codes, None: all are inserts."""
     first = 0
     for part in slices_of(rows, max_rows=BATCH_ROWS, max_bytes=BATCH_BYTES):
@@ -79,7 +87,7 @@ def large_rows(rows: pa.Table, kinds: Kinds | None, *, key: Sequence[str], mode:
         for suspects in slices_of(batch.take(places), max_rows=BATCH_ROWS, max_bytes=TEXT_BYTES, size_of=text_bytes):
             start, stop = stop, stop + suspects.num_rows
             chosen = places[start:stop]
-            messages = encode_changes(suspects, of_part[chosen], key=key, mode=mode)
+            messages = encode_changes(suspects, of_part[chosen], key=key, mode=mode, form=form)
             sizes = sizes_of(messages.keys, messages.values)
             for index in np.flatnonzero(sizes > limit).tolist():
                 position = first + int(chosen[messages.places[index]])

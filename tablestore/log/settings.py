@@ -8,12 +8,12 @@ The messages of combinations that cannot be are those of the seed (FLIP-188).
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, cast
 
 from tablestore import options as opt
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.format.paths import MAIN_BRANCH
-from tablestore.log.changemessages import ChangelogMode
+from tablestore.log.changemessages import ROW_FORMATS, ChangelogMode, LogFormat
 from tablestore.options import TableOptions
 from tablestore.store.context import TableContext
 from tablestore.store.settings import table_settings
@@ -40,12 +40,13 @@ EARLY_CONCERNS = frozenset(
 class LogSettings:
     """The log of one table. ``partitions``: one per bucket. ``properties``: of the client, without their prefix.
 
-    ``eventual``: rows are sent while they are written too, before their snapshot.
+    ``eventual``: rows are sent while they are written too, before their snapshot. ``form``: that of the messages.
     """
 
     system: LogSystem
     mode: ChangelogMode
     eventual: bool = False
+    form: LogFormat = "debezium-json"
     topic: str
     partitions: int
     slots: int
@@ -81,8 +82,8 @@ def log_settings(schema: TableSchema, *, name: str) -> LogSettings:
     bucket = options.value(opt.BUCKET)
     partitions = bucket if isinstance(bucket, int) and bucket > 0 else 1
     if system == "kafka":
-        # There is one format of each: a value that does not parse is another's.
-        options.text(opt.LOG_FORMAT), options.text(opt.LOG_KEY_FORMAT)
+        # There is one format of keys: a value that does not parse is another's.
+        options.text(opt.LOG_KEY_FORMAT)
         if not brokers:
             raise _invalid("log.system = kafka needs brokers", "set log.kafka.bootstrap.servers, such as localhost:9092")
         if keyed and (not isinstance(bucket, int) or bucket < 1):
@@ -97,6 +98,10 @@ def log_settings(schema: TableSchema, *, name: str) -> LogSettings:
                 "take them back, need one order; leave the slots out, or log.consistency",
                 kind="log-consistency",
             )
+    mode: ChangelogMode = "all" if mode_text == "all" or (mode_text == "auto" and not keyed) else "upsert"
+    # As an engine without a topic has it, it is not looked at.
+    form = cast("LogFormat", options.text(opt.LOG_FORMAT)) if system == "kafka" else "debezium-json"
+    _check_format(schema, form, mode)
     prefix = "log.kafka."
     properties = {
         key.removeprefix(prefix): value
@@ -107,8 +112,9 @@ def log_settings(schema: TableSchema, *, name: str) -> LogSettings:
     topic = options.value(opt.LOG_KAFKA_TOPIC)
     return LogSettings(
         system="kafka" if system == "kafka" else "filestore",
-        mode="all" if mode_text == "all" or (mode_text == "auto" and not keyed) else "upsert",
+        mode=mode,
         eventual=not transactional,
+        form=form,
         topic=topic if isinstance(topic, str) else name,
         partitions=partitions,
         slots=min(options.integer(opt.LOG_PUBLISHER_SLOTS), partitions),
@@ -152,6 +158,25 @@ def check_early(schema: TableSchema, settings: LogSettings) -> None:
                 "leave it out, or log.consistency",
                 kind="log-consistency",
             )
+
+
+def _check_format(schema: TableSchema, form: LogFormat, mode: ChangelogMode) -> None:
+    """Refuses a format whose messages cannot hold the table's changes."""
+    if form in ROW_FORMATS and mode == "all":
+        if schema.is_keyed:
+            raise _invalid(
+                f"log.format = {form} has no message for a row taken back, which log.changelog-mode = all needs",
+                "leave log.changelog-mode out, or set log.format = debezium-json or canal-json",
+            )
+        if TableOptions(schema.options).flag(opt.STREAMING_READ_OVERWRITE):
+            raise _invalid(
+                f"log.format = {form} has no message for a row taken back, which streaming-read-overwrite = true needs",
+                "leave one of the two out, or set log.format = debezium-json or canal-json",
+            )
+    if form == "avro":
+        from tablestore.format.datafiles.avrowriter import check_avro_columns
+
+        check_avro_columns(schema, "the log", setting="log.format = avro", others="log.format = debezium-json")
 
 
 def _check_filestore(options: TableOptions) -> None:

@@ -39,7 +39,9 @@ def test_what_becomes_of_the_log_follows_from_what_it_was_and_shall_be(before: L
     assert pick_step(before, after, table="t") is step
 
 
-@pytest.mark.parametrize("changed", [{"bucket": "3"}, {"log.kafka.topic": "u"}, {"log.changelog-mode": "all"}])
+@pytest.mark.parametrize(
+    "changed", [{"bucket": "3"}, {"log.kafka.topic": "u"}, {"log.changelog-mode": "all"}, {"log.format": "json"}]
+)
 def test_what_published_records_rest_on_stays(changed: dict[str, str]) -> None:
     with pytest.raises(UnsupportedError, match=f"{next(iter(changed))}.*filestore") as caught:
         pick_step(choice(), choice(**changed), table="t")

@@ -81,7 +81,23 @@ def test_rows_are_sent_early_only_where_the_table_asks_for_it() -> None:
 
 @pytest.mark.parametrize("key", ["log.format", "log.key.format"])
 def test_messages_of_another_format_are_refused_where_there_is_a_topic(key: str) -> None:
-    stored = replace(made(), options={key: "avro", "bucket": "1"})
+    stored = replace(made(), options={key: "protobuf", "bucket": "1"})
     assert log_settings(stored, name="t").system == "filestore"
     with pytest.raises(InvalidInputError, match=f"{key}: expected one of"):
         log_settings(replace(stored, options={**stored.options, **BROKERS}), name="t")
+
+
+@pytest.mark.parametrize("form", ["json", "avro"])
+def test_formats_of_rows_do_not_go_with_rows_taken_back(form: str) -> None:
+    assert settings(**BROKERS, bucket="1", **{"log.format": form}).form == form
+    with pytest.raises(InvalidInputError, match=f"log.format = {form} has no message"):
+        settings(**BROKERS, bucket="1", **{"log.format": form, "log.changelog-mode": "all"})
+    with pytest.raises(InvalidInputError, match="streaming-read-overwrite"):
+        settings(keyed=False, **BROKERS, **{"log.format": form, "streaming-read-overwrite": "true"})
+    assert settings(**BROKERS, bucket="1", **{"log.format": "canal-json", "log.changelog-mode": "all"}).form == "canal-json"
+
+
+def test_columns_that_avro_does_not_hold_are_refused_by_name() -> None:
+    odd = replace(made(), fields=tuple(replace(field, name=f"{field.name} ") for field in made().fields), primary_keys=("id ",))
+    with pytest.raises(UnsupportedError, match=r"names of letters, digits and _ with log\.format = avro"):
+        log_settings(replace(odd, options={**BROKERS, "bucket": "1", "log.format": "avro"}), name="t")

@@ -31,8 +31,8 @@ def status(session: CommandRun, name: TableName) -> None:
         session.out.document(asdict(log_status))
         return
     session.out.say(
-        f"{log_status.system} topic {log_status.name}, mode {log_status.mode}, {log_status.slots} publisher(s), newest snapshot "
-        f"{log_status.latest}"
+        f"{log_status.system} topic {log_status.name}, mode {log_status.mode}, {log_status.format}, "
+        f"{log_status.slots} publisher(s), newest snapshot {log_status.latest}"
     )
     session.out.show(session.out.table(_STATUS, [asdict(bucket) for bucket in log_status.buckets]))
     if log_status.problem is not None:

@@ -102,13 +102,15 @@ def read_avro_rows(data: bytes, fields: Sequence[Field], *, name: str, system: S
     for block in read_blocks(data, name=name, limits=LIMITS):
         pending += block
         if len(pending) >= _BATCH_ROWS:
-            yield _batch(pending, fields, system, name)
+            yield rows_of_objects(pending, fields, system, name)
             pending = []
     if pending:
-        yield _batch(pending, fields, system, name)
+        yield rows_of_objects(pending, fields, system, name)
 
 
-def _batch(rows: list[dict[str, Any]], fields: Sequence[Field], system: Sequence[pa.Field], name: str) -> pa.RecordBatch:
+def rows_of_objects(rows: list[dict[str, Any]], fields: Sequence[Field], system: Sequence[pa.Field], name: str) -> pa.RecordBatch:
+    """Rows as fastavro gives them as columns, the ``system`` columns first. At least one; ``name``: where they come from, for
+    errors. Raises as :func:`read_avro_rows`."""
     missing = [column_name for column_name in (*(f.name for f in system), *(f.name for f in fields)) if column_name not in rows[0]]
     if missing:
         raise FormatError(

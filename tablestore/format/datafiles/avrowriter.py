@@ -12,6 +12,7 @@ Memory: the rows of one block as Python objects. The digest that the manifest ge
 import hashlib
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -60,41 +61,56 @@ def check_avro(schema: TableSchema, compression: str, *, table: str) -> None:
             "file.format = parquet or orc",
             kind="file-format",
         )
+    check_avro_columns(schema, f"table {table}", setting="file.format = avro", others="file.format = parquet or orc")
+
+
+def check_avro_columns(schema: TableSchema, subject: str, *, setting: str, others: str) -> None:
+    """Refuses columns that Avro records do not hold. ``setting``: the option that asks for Avro; ``others``: its other values.
+
+    Raises UnsupportedError (``file-format``) that names ``subject``, the column and its type.
+    """
     for field in schema.fields:
-        _check_field(field, field.name, table)
+        _check_field(field, field.name, _Subject(subject, setting, others))
 
 
-def _check_field(field: Field, column: str, table: str) -> None:
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    name: str
+    setting: str
+    others: str
+
+
+def _check_field(field: Field, column: str, subject: _Subject) -> None:
     if not _NAME.fullmatch(field.name):
         raise UnsupportedError(
-            f"table {table}: expected names of letters, digits and _ with file.format = avro, found {field.name!r:.100}; rename "
-            "the column, or set file.format = parquet or orc",
+            f"{subject.name}: expected names of letters, digits and _ with {subject.setting}, found {field.name!r:.100}; rename "
+            f"the column, or set {subject.others}",
             kind="file-format",
         )
-    _check_type(field.type, column, table)
+    _check_type(field.type, column, subject)
 
 
-def _check_type(data_type: DataType, column: str, table: str) -> None:
+def _check_type(data_type: DataType, column: str, subject: _Subject) -> None:
     match data_type:
         case RowType():
             for field in data_type.fields:
-                _check_field(field, column, table)
+                _check_field(field, column, subject)
         case ArrayType():
-            _check_type(data_type.element, column, table)
+            _check_type(data_type.element, column, subject)
         case MapType() | MultisetType():
             entries = as_map(data_type)
-            _check_type(entries.key, column, table)
-            _check_type(entries.value, column, table)
+            _check_type(entries.key, column, subject)
+            _check_type(entries.value, column, subject)
         case AtomicType(root=TypeRoot.TIMESTAMP | TypeRoot.TIMESTAMP_LTZ) if timestamp_unit(data_type) == "ns":
-            raise _no_type(data_type, column, table, 6)
+            raise _no_type(data_type, column, subject, 6)
         case AtomicType(root=TypeRoot.TIME, precision=int(precision)) if precision > 3:
-            raise _no_type(data_type, column, table, 3)
+            raise _no_type(data_type, column, subject, 3)
 
 
-def _no_type(data_type: DataType, column: str, table: str, digits: int) -> UnsupportedError:
+def _no_type(data_type: DataType, column: str, subject: _Subject, digits: int) -> UnsupportedError:
     return UnsupportedError(
-        f"table {table}: expected at most {digits} digits of seconds with file.format = avro, found column {column!r:.100} of type "
-        f"{type_to_sql(data_type)}; give the column such a type, or set file.format = parquet or orc",
+        f"{subject.name}: expected at most {digits} digits of seconds with {subject.setting}, found column {column!r:.100} of type "
+        f"{type_to_sql(data_type)}; give the column such a type, or set {subject.others}",
         kind="file-format",
     )
 
@@ -104,7 +120,7 @@ class AvroFileWriter:
 
     def __init__(self, sink: BinaryIO | pa.NativeFile, schema: pa.Schema, *, file_name: str, options: DataFileOptions) -> None:
         self._sink, self._schema, self._file_name = sink, schema, file_name
-        self._avro = RecordSchema(_record(schema, _RECORD, set(), namespace=_NAMESPACE))
+        self._avro = RecordSchema(record_schema(schema, _RECORD, set(), namespace=_NAMESPACE))
         self._codec, self._level = _CODECS[options.compression], options.compression_level
         # The marker between blocks differs from file to file, as their names do.
         self._nonce = hashlib.sha256(file_name.encode()).digest()[:16]
@@ -129,7 +145,7 @@ class AvroFileWriter:
             ) from error
         for batch in table.to_batches():
             for part in slices_of(batch, max_rows=_BLOCK_ROWS, max_bytes=_BLOCK_BYTES):
-                body = encoded_records(_records(part), self._avro)
+                body = encoded_records(avro_objects(part), self._avro)
                 self._expanded += len(body)
                 self._put(framed_block(part.num_rows, body, nonce=self._nonce, codec=self._codec, zstd_level=self._level or 1))
         self._rows += table.num_rows
@@ -150,7 +166,7 @@ class AvroFileWriter:
         self._size += len(data)
 
 
-def _record(fields: Any, name: str, names: set[str], *, namespace: str | None = None) -> dict[str, object]:
+def record_schema(fields: Any, name: str, names: set[str], *, namespace: str | None = None) -> dict[str, object]:
     """The Avro record of Arrow fields. ``names``: the names of records so far."""
     while name in names:
         # A column `a_b` and a field `b` of `a`.
@@ -172,18 +188,19 @@ def _avro_type(kind: pa.DataType, name: str, names: set[str]) -> Any:
     if pa.types.is_decimal(kind):
         return {"type": "bytes", "logicalType": "decimal", "precision": kind.precision, "scale": kind.scale}
     if pa.types.is_struct(kind):
-        return _record(kind, name, names)
+        return record_schema(kind, name, names)
     if pa.types.is_map(kind):
         if pa.types.is_string(kind.key_type):
             return {"type": "map", "values": _nullable(kind.item_field, name, names)}
         entries = [kind.key_field.with_name("key"), kind.item_field.with_name("value")]
-        return {"type": "array", "items": _record(entries, name, names), "logicalType": "map"}
+        return {"type": "array", "items": record_schema(entries, name, names), "logicalType": "map"}
     if pa.types.is_list(kind):
         return {"type": "array", "items": _nullable(kind.value_field, name, names)}
     return _PLAIN[kind]
 
 
-def _records(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+def avro_objects(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    """The rows as fastavro takes them."""
     names = batch.schema.names
     return [dict(zip(names, values, strict=True)) for values in zip(*map(_values, batch.columns), strict=True)]
 

@@ -454,6 +454,16 @@ def _snappy(payload: bytes, name: str, allowed: int) -> bytes:
     return body
 
 
+def parsed_record(schema: Schema) -> Schema:
+    """The schema of one record of ours as fastavro takes it, without logical types: values are what they are made of."""
+    return _parsed_record(_compact(schema))
+
+
+@lru_cache(maxsize=64)
+def _parsed_record(text: str) -> Schema:
+    return fastavro.parse_schema(_clean(json.loads(text), "the schema to write", _OWN_SCHEMA_LIMITS)[0])
+
+
 @lru_cache(maxsize=64)
 def _writer_schema(text: str) -> tuple[str, Schema]:
     """The schema's text for the header, and the parsed schema of an array of its records."""

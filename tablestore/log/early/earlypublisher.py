@@ -41,7 +41,7 @@ class EarlyPublisher:
 
     def __init__(self, context: TableContext, log: LogStore, settings: LogSettings, locks: SlotLocks, *, slot: int = 0) -> None:
         assert settings.slots == 1, "early rows and what takes them back need one order"
-        self._context, self._log = context, log
+        self._context, self._log, self._form = context, log, settings.form
         self._buckets = range(settings.partitions)
         self._ahead = EarlyRowsAhead(log, self._buckets, LogProgress(context.files))
         self._outbox = LogPublisher(context, log, settings, locks, slot=slot, ahead=self._ahead)
@@ -136,7 +136,8 @@ class EarlyPublisher:
             # Positions only grow, and every record takes one: numbered by them, repairs ascend from one to the next.
             first = FIRST_REPAIR + ends[bucket].next_offset
             for schema_id, keys in unsettled_keys(self._log, bucket, unsettled.get(bucket, 0), uuid):
-                self._outbox.append(repairs(self._context, snapshot, bucket, keys, schema_id, first=first), settles=True)
+                records = repairs(self._context, snapshot, bucket, keys, schema_id, first=first, form=self._form)
+                self._outbox.append(records, settles=True)
                 first += len(keys)
         self._ahead.settle()
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tablestore.format.snapshot import Snapshot
 from tablestore.json.jsonrows import rows_from_json
-from tablestore.log.changemessages import encode_changes
+from tablestore.log.changemessages import LogFormat, encode_changes
 from tablestore.log.identity import snapshot_name
 from tablestore.log.record import EARLY_SNAPSHOT, LogRecords
 from tablestore.store.context import TableContext
@@ -27,7 +27,14 @@ _FEW = 1_000
 
 
 def repairs(
-    context: TableContext, snapshot: Snapshot | None, bucket: int, keys: Sequence[bytes], schema_id: int, *, first: int
+    context: TableContext,
+    snapshot: Snapshot | None,
+    bucket: int,
+    keys: Sequence[bytes],
+    schema_id: int,
+    *,
+    first: int,
+    form: LogFormat = "debezium-json",
 ) -> Iterator[LogRecords]:
     """The records that say what the table holds at ``snapshot`` for these message keys of one bucket.
 
@@ -41,10 +48,10 @@ def repairs(
         held, at = _matched(rows, key_rows)
         missing[at] = False
         if held.num_rows:
-            yield _encoded(snapshot_context, snapshot, bucket, held, RowKind.INSERT, first)
+            yield _encoded(snapshot_context, snapshot, bucket, held, RowKind.INSERT, first, form)
             first += held.num_rows
     if missing.any():
-        yield _encoded(snapshot_context, snapshot, bucket, key_rows.filter(pa.array(missing)), RowKind.DELETE, first)
+        yield _encoded(snapshot_context, snapshot, bucket, key_rows.filter(pa.array(missing)), RowKind.DELETE, first, form)
 
 
 def _parsed(context: TableContext, keys: Sequence[bytes], schema_id: int) -> pa.Table:
@@ -80,10 +87,10 @@ def _matched(rows: pa.Table, key_rows: pa.Table) -> tuple[pa.Table, npt.NDArray[
 
 
 def _encoded(
-    context: TableContext, snapshot: Snapshot | None, bucket: int, rows: pa.Table, kind: RowKind, first: int
+    context: TableContext, snapshot: Snapshot | None, bucket: int, rows: pa.Table, kind: RowKind, first: int, form: LogFormat
 ) -> LogRecords:
     kinds = np.full(rows.num_rows, int(kind), dtype=np.int8)
-    messages = encode_changes(rows, kinds, key=context.schema.primary_keys, mode="upsert")
+    messages = encode_changes(rows, kinds, key=context.schema.primary_keys, mode="upsert", form=form)
     return LogRecords(
         bucket=bucket,
         snapshot_id=snapshot.id if snapshot else EARLY_SNAPSHOT,

@@ -136,7 +136,9 @@ class EarlyRows:
             for bucket in np.unique(buckets).tolist():
                 chosen = buckets == bucket
                 bucket_rows = part.filter(pa.array(chosen))
-                messages = encode_changes(bucket_rows, of_part[chosen], key=schema.primary_keys, mode=settings.mode)
+                messages = encode_changes(
+                    bucket_rows, of_part[chosen], key=schema.primary_keys, mode=settings.mode, form=settings.form
+                )
                 by_bucket.append(
                     LogRecords(
                         bucket=int(bucket),

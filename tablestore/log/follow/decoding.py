@@ -15,8 +15,7 @@ import pyarrow.compute as pc
 
 from tablestore.errors import FormatError, NotFoundError, UnsupportedError
 from tablestore.format.parquet.projection import Projection
-from tablestore.json.jsonrows import BadJson
-from tablestore.log.changemessages import DecodedChanges, decode_changes
+from tablestore.log.changemessages import BadMessage, DecodedChanges, decode_changes
 from tablestore.log.events import does_not_fit
 from tablestore.log.position import LogPlace
 from tablestore.log.publish.changerecords import find_changes
@@ -123,8 +122,10 @@ class RecordDecoder:
                 pa.schema([arrow_schema.field(f.name) for f in fields]),
                 key=written.primary_keys,
                 kinds=raw.kinds[part],
+                form=self._settings.form,
+                written=arrow_schema,
             )
-        except BadJson as error:
+        except BadMessage as error:
             offset = int(raw.offsets[part[error.position]])
             raise FormatError(
                 f"record {offset} in bucket {raw.bucket} of {self._name} cannot be understood: {error.reason}; "

@@ -15,7 +15,7 @@ from tablestore.bounds import TEXT_BYTES
 from tablestore.format.parquet.parquetschema import KIND_COLUMN
 from tablestore.format.snapshot import Snapshot
 from tablestore.json.jsontext import text_bytes
-from tablestore.log.changemessages import ChangelogMode, encode_changes
+from tablestore.log.changemessages import ChangelogMode, LogFormat, encode_changes
 from tablestore.log.identity import snapshot_name
 from tablestore.log.record import LogRecords, Mark
 from tablestore.store.changes.changefeed import ChangeFeed, SnapshotChanges
@@ -26,12 +26,17 @@ from tablestore.types.rebatch import slices_of
 
 
 def snapshot_records(
-    context: TableContext, snapshot: Snapshot, buckets: Sequence[int], mode: ChangelogMode, marks: Mapping[int, Mark | None]
+    context: TableContext,
+    snapshot: Snapshot,
+    buckets: Sequence[int],
+    mode: ChangelogMode,
+    marks: Mapping[int, Mark | None],
+    form: LogFormat = "debezium-json",
 ) -> tuple[Iterator[LogRecords], Discontinuity | None]:
     """The records of ``snapshot`` in these buckets that lie behind ``marks``; and the discontinuity, if they leave changes
     out."""
     plan = published_changes(context, snapshot, mode)
-    return _records(plan, snapshot, buckets, mode, marks), plan.gap
+    return _records(plan, snapshot, buckets, mode, marks, form), plan.gap
 
 
 def published_changes(context: TableContext, snapshot: Snapshot, mode: ChangelogMode) -> SnapshotChanges:
@@ -94,11 +99,12 @@ def _records(
     buckets: Sequence[int],
     mode: ChangelogMode,
     marks: Mapping[int, Mark | None],
+    form: LogFormat,
 ) -> Iterator[LogRecords]:
     key = plan.context.schema.primary_keys
     for bucket in buckets:
         for part in _in_stretches(rows_behind(plan, snapshot.id, bucket, marks.get(bucket))):
-            messages = encode_changes(pa.Table.from_batches([part.rows]), part.kinds, key=key, mode=mode)
+            messages = encode_changes(pa.Table.from_batches([part.rows]), part.kinds, key=key, mode=mode, form=form)
             if messages.values:
                 yield LogRecords(
                     bucket=bucket,

@@ -445,7 +445,8 @@ class LogPublisher:
     def _changes(self, snapshot_id: int, latest: Snapshot | None) -> Iterator[LogRecords]:
         """The changes of one snapshot that the log lacks. Raises NotFoundError where that is gone, or a part of it."""
         snapshot = latest if latest is not None and latest.id == snapshot_id else self._find(snapshot_id)
-        records, gap = snapshot_records(self._context, snapshot, self._buckets, self._settings.mode, self._marks)
+        mode, form = self._settings.mode, self._settings.form
+        records, gap = snapshot_records(self._context, snapshot, self._buckets, mode, self._marks, form)
         if gap is not None:
             LOG.info("%s: %s; that is not published", self._context.files.root_uri, gap.reason)
             self._gap = snapshot.id
@@ -506,4 +507,4 @@ class LogPublisher:
 def _log_of(schema: TableSchema) -> tuple[object, ...]:
     """The values that publishers of one log must agree on."""
     settings = log_settings(schema, name="")
-    return settings.system, settings.topic, settings.mode, settings.partitions, settings.slots
+    return settings.system, settings.topic, settings.mode, settings.form, settings.partitions, settings.slots
