@@ -31,6 +31,8 @@ WORKERS ?= 2
 STAMP := $(VENV)/.installed-$(shell cksum < pyproject.toml | cut -d' ' -f1)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# The tests start hundreds of Python processes: without stored bytecode each of them compiles tablestore again.
+export PYTHONDONTWRITEBYTECODE :=
 # Spark's workers have to be the interpreter that has tablestore installed.
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 

@@ -52,17 +52,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def mark_deep(items: list[pytest.Item]) -> None:
-    """Marks as ``deep`` the cases behind the first n of a test with ``deep_after(n)``, and of a class with ``deep_but(names)`` all
-    tests but these."""
-    seen: Counter[tuple[Path, str]] = Counter()
+    """Marks as ``deep`` the cases behind the first n of a test with ``deep_after(n)``, as ``slow`` those with ``slow_after(n)``, and
+    as ``deep`` of a class with ``deep_but(names)`` all tests but these."""
+    seen: Counter[tuple[str, Path, str]] = Counter()
     for item in items:
         test = item.nodeid.split("[")[0]
         if item.get_closest_marker("slow"):
             continue
-        if (after := item.get_closest_marker("deep_after")) is not None:
-            seen[item.path, test] += 1
-            if seen[item.path, test] > after.args[0]:
-                item.add_marker(pytest.mark.deep)
+        for marker, mark in (("deep_after", pytest.mark.deep), ("slow_after", pytest.mark.slow)):
+            if (after := item.get_closest_marker(marker)) is not None:
+                seen[marker, item.path, test] += 1
+                if seen[marker, item.path, test] > after.args[0]:
+                    item.add_marker(mark)
         if (but := item.get_closest_marker("deep_but")) is not None and test.rpartition("::")[2] not in but.args:
             item.add_marker(pytest.mark.deep)
 

@@ -334,7 +334,7 @@ class Stand:
         return sample
 
 
-@pytest.mark.deep
+@pytest.mark.slow
 def test_every_write_and_read_has_both_peers_and_the_slow_one_takes_fewer_rows(tmp_path: Path) -> None:
     setting = small_setting(tmp_path)
     setting.peers = [Stand("native"), Stand("pure")]

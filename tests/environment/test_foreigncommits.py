@@ -141,6 +141,7 @@ OTHERS = [
 ]
 
 
+@pytest.mark.slow_after(8)
 @pytest.mark.deep
 @pytest.mark.parametrize("key", [", PRIMARY KEY (day) NOT ENFORCED) WITH ('bucket' = '1')", ")"], ids=["keyed", "append"])
 @pytest.mark.parametrize(

@@ -273,7 +273,7 @@ def test_damaged_rows_are_null_or_a_value_of_their_own_bytes() -> None:
     _check_damage(500, 1)
 
 
-@pytest.mark.deep
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10, 14))
 def test_much_damage_in_rows_is_null_or_a_value_of_their_own_bytes(seed: int) -> None:
     _check_damage(10_000, seed)

@@ -220,7 +220,7 @@ def test_damaged_blocks_are_refused_or_hold_what_fastavro_reads() -> None:
     _check_damage(300, 30)
 
 
-@pytest.mark.deep
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_much_damage_in_blocks_is_refused_or_holds_what_fastavro_reads(seed: int) -> None:
     _check_damage(3_000, seed)

@@ -173,7 +173,7 @@ def test_columns_of_manifests_are_the_entries_that_were_written(
     _check_manifests(manifests, block, codec, repeat)
 
 
-@pytest.mark.deep
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(**MANIFESTS)
 def test_columns_of_many_manifests_are_the_entries_that_were_written(
@@ -490,7 +490,7 @@ def test_damaged_manifests_have_the_same_outcome() -> None:
     _check_damage(120, 5)
 
 
-@pytest.mark.deep
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20, 24))
 def test_much_damage_in_manifests_has_the_same_outcome(seed: int) -> None:
     _check_damage(2_000, seed)

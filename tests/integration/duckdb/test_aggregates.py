@@ -48,6 +48,7 @@ def contents(layout: str) -> list[str]:
     return [one for one in CONTENTS if layout == SIMPLEST or one == "plain" or (one == "nan" and layout in WITH_NAN)]
 
 
+@pytest.mark.slow_after(4)
 @pytest.mark.deep
 def test_aggregates_are_sparks_however_rows_lie(env: ts.TableEnvironment, layout: str) -> None:
     for content in contents(layout):

@@ -23,7 +23,7 @@ from tests.support.changelogs.commitsweep import SCHEMA, Foreign, make_busy, swe
 @pytest.mark.parametrize(
     ("error", "step"),
     [
-        pytest.param(Foreign, 11, id="foreign errors, now and then"),
+        pytest.param(Foreign, 29, id="foreign errors, now and then"),
         pytest.param(Foreign, 1, id="foreign errors", marks=pytest.mark.slow),
         pytest.param(StorageError, 1, id="ours", marks=pytest.mark.slow),
     ],

@@ -90,7 +90,7 @@ def test_changemessages_messages_go_back_into_a_table_and_a_table_without_a_key_
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("kills", [3, pytest.param(25, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [2, pytest.param(25, marks=pytest.mark.slow)])
 def test_a_change_is_in_the_topic_once_whatever_is_killed(kills: int, catalog: ts.Catalog, broker: KafkaBroker) -> None:
     chance, topic = random.Random(7), f"deliver-killed-{kills}"
     table, step = keyed(catalog, **{"snapshot.num-retained.max": "1000"}), 0

@@ -91,6 +91,7 @@ def test_a_table_that_may_not_have_its_topic_is_not_made(
     assert catalog.list_tables("shop") == () and "made" not in topics(guarded.servers)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.deep
 @pytest.mark.parametrize(
     ("kind", "suffix", "operation"),

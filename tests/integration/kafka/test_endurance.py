@@ -32,7 +32,7 @@ def make(path: Path, broker: KafkaBroker, topic: str, **options: str) -> ts.Tabl
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("kills", [50, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [12, pytest.param(500, marks=pytest.mark.slow)])
 def test_writers_that_are_killed_anywhere_leave_a_topic_that_says_what_the_table_says(
     kills: int, tmp_path: Path, broker: KafkaBroker
 ) -> None:
@@ -58,7 +58,7 @@ def _wait_for_a_commit(table: ts.Table) -> None:
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("faults", [20, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("faults", [6, pytest.param(200, marks=pytest.mark.slow)])
 def test_a_broker_that_dies_or_stands_still_loses_nothing_and_doubles_nothing(
     faults: int, tmp_path: Path, own_broker: KafkaBroker
 ) -> None:
@@ -96,7 +96,7 @@ def test_a_broker_that_dies_or_stands_still_loses_nothing_and_doubles_nothing(
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("zombies", [10, pytest.param(50, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("zombies", [3, pytest.param(50, marks=pytest.mark.slow)])
 def test_a_publisher_that_was_overtaken_is_fenced(zombies: int, tmp_path: Path, broker: KafkaBroker) -> None:
     table = make(tmp_path, broker, f"zombies-{zombies}", **{"log.system": "kafka"})
     settings = table.change_log.settings
@@ -158,7 +158,7 @@ def test_the_number_of_slots_changes_while_writers_are_at_work(tmp_path: Path, b
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("handovers", [100, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("handovers", [30, pytest.param(1000, marks=pytest.mark.slow)])
 def test_readers_that_begin_in_the_midst_of_writes_see_every_change_once(
     handovers: int, tmp_path: Path, broker: KafkaBroker
 ) -> None:

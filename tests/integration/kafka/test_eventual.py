@@ -160,6 +160,7 @@ def test_writers_of_two_hosts_in_turn(table: ts.Table, broker: KafkaBroker, tmp_
     check(table, broker.servers, follower)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.deep
 @pytest.mark.parametrize("commits", [True, False])
 def test_a_writer_that_was_overtaken_may_go_on(table: ts.Table, broker: KafkaBroker, tmp_path: Path, commits: bool) -> None:
@@ -374,7 +375,7 @@ def test_the_command_line_tells_early_rows_from_what_has_landed(table: ts.Table)
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("kills", [10, pytest.param(150, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [4, pytest.param(150, marks=pytest.mark.slow)])
 def test_writers_that_are_killed_anywhere_leave_no_phantom(kills: int, tmp_path: Path, broker: KafkaBroker) -> None:
     table = make(tmp_path, broker, f"early-kills-{kills}", **{"write-only": "true", "snapshot.num-retained.min": "100000"})
     follower = Follower(table)
@@ -392,7 +393,7 @@ def test_writers_that_are_killed_anywhere_leave_no_phantom(kills: int, tmp_path:
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("kills", [4, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [2, pytest.param(60, marks=pytest.mark.slow)])
 def test_writers_of_two_hosts_at_once_that_are_killed_leave_no_phantom(kills: int, tmp_path: Path, broker: KafkaBroker) -> None:
     table = make(tmp_path, broker, f"two-hosts-{kills}", **{"write-only": "true", "snapshot.num-retained.min": "100000"})
     follower = Follower(table)

@@ -148,7 +148,7 @@ def test_of_a_table_and_its_copy_that_adopted_the_topic_only_one_publishes(new_t
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("written", [pytest.param(0, marks=pytest.mark.slow), 1, 4])
+@pytest.mark.parametrize("written", [pytest.param(0, marks=pytest.mark.slow), pytest.param(1, marks=pytest.mark.slow), 4])
 def test_an_older_copy_in_the_tables_place_does_not_mix_two_histories(
     new_table: NewTable, tmp_path: Path, broker: KafkaBroker, caplog: pytest.LogCaptureFixture, written: int
 ) -> None:

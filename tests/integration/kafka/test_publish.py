@@ -234,7 +234,7 @@ def test_a_topic_that_was_made_again_is_refused(tmp_path: Path, log_of: MakeLog)
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("rounds", [4, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rounds", [2, pytest.param(20, marks=pytest.mark.slow)])
 def test_a_broker_that_dies_right_after_a_commit_hangs_nobody(
     tmp_path: Path, own_broker: KafkaBroker, rounds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,6 +23,7 @@ def catalog(tmp_path: Path, _entry_points: None) -> ts.Catalog:  # noqa: F811
     return opened
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.deep_after(1)
 @pytest.mark.parametrize("form", ["json", "debezium-json"])
 @pytest.mark.parametrize("producer", ["none", "input"])

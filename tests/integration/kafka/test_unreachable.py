@@ -26,7 +26,8 @@ def silenced(table: ts.Table, monkeypatch: pytest.MonkeyPatch) -> ts.Table:
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("consistency", ["transactional", "eventual"])
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize("consistency", ["eventual", "transactional"])
 def test_a_new_consumer_reads_the_snapshots_while_the_brokers_are_down(
     tmp_path: Path, broker: KafkaBroker, consistency: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -63,6 +63,7 @@ def rows(ids: range) -> pa.Table:
     return pa.table({"id": list(ids), "price": [float(number) for number in ids]}, schema=ROWS)
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.deep
 @pytest.mark.parametrize(
     ("keyed", "options"),

@@ -117,6 +117,7 @@ def test_tables_with_a_connector_are_filled_and_of_any_format_of_sparks(env: ts.
         env.execute_sql("CREATE TABLE x WITH ('connector' = 'jdbc') AS SELECT 1 AS n")
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.deep
 @pytest.mark.parametrize("file_format", ["parquet", "csv"])
 def test_an_overwrite_of_a_table_of_files_that_fails_or_reads_it_loses_no_row(
@@ -142,6 +143,7 @@ def test_an_overwrite_of_a_table_of_files_that_fails_or_reads_it_loses_no_row(
     assert rows_of(env, "SELECT count(*) FROM f") == [(0,)]
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.deep
 @pytest.mark.parametrize("file_format", ["parquet", "csv", "json", "orc"])
 def test_a_partitioned_table_of_files_is_made_filled_and_overwritten_by_partition(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 # A share of them where time is short.
-_STEP = 8
+_STEP = 16
 
 
 @pytest.mark.deep

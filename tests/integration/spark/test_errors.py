@@ -74,6 +74,7 @@ def test_catalog_table_with_columns_says_in_each_use_what_works_and_its_drop_lea
     assert table.refresh().scan().to_arrow().to_pylist() == [{"id": 1, "name": "one"}]
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.deep
 @pytest.mark.parametrize(
     ("query", "said"),
@@ -150,6 +151,7 @@ def test_rows_whose_files_have_expired_are_named_as_a_scan_names_them(spark: "Sp
     assert raised.value.kind == "data-file-gone"
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.deep
 @pytest.mark.parametrize(
     "statement",

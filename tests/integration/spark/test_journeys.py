@@ -108,6 +108,7 @@ def test_delete_update_and_merge_change_the_rows_that_they_name(env: ts.TableEnv
     assert rows(env, "SELECT v FROM g WHERE id = 2") == [(101,)]
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.deep
 @pytest.mark.parametrize("file_format", ["parquet", "csv", "json", "orc"])
 def test_files_are_tables_to_read_and_to_write(env: ts.TableEnvironment, tmp_path: Path, file_format: str) -> None:

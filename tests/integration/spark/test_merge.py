@@ -109,6 +109,7 @@ def rows(draw: random.Random, numbers: list[str]) -> str:
     return f"(SELECT {columns} FROM VALUES {given} AS s ({', '.join(TYPES)}))"
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.deep
 @pytest.mark.parametrize(
     "kind", ["composite", "vectors", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("plain", "dynamic"))]

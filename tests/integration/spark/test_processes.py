@@ -29,7 +29,7 @@ def test_cluster_of_executor_processes(tmp_path: Path) -> None:
     run("cluster.py", tmp_path)
 
 
-@pytest.mark.deep
+@pytest.mark.slow
 @pytest.mark.kafka
 def test_executor_that_is_killed_while_it_publishes(tmp_path: Path, broker: KafkaBroker) -> None:
     run("publish.py", tmp_path, TEST_BROKERS=broker.servers)
@@ -47,7 +47,7 @@ def test_tasks_that_die_at_any_step_leave_the_whole_atomic_table_or_nothing(
         run("ctas.py", tmp_path, PYTHONPATH=path, TEST_WHERE=json.dumps(where.as_json()))
 
 
-@pytest.mark.deep
+@pytest.mark.slow
 def test_spark_connect_beside_a_broken_package(tmp_path: Path) -> None:
     broken = tmp_path / "packages" / "pyspark_broken"
     broken.mkdir(parents=True)

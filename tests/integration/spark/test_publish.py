@@ -108,6 +108,7 @@ def test_a_table_without_a_topic_has_nothing_to_publish(spark: "SparkSession", c
     assert publish(spark, table.location) == ()
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.deep
 @pytest.mark.usefixtures("unpublished")
 @pytest.mark.parametrize("where", ["between two transactions", "inside of a transaction"])

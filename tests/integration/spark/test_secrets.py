@@ -37,11 +37,11 @@ def test_a_table_with_a_connector_shows_no_secret_on_spark(spark: Any, tmp_path:
     with ts.TableEnvironment.create(tmp_path / "wh", spark=spark) as env:
         options = ", ".join(f"'{key}' = '{CANARY}'" for key in SECRETS)
         named = "'password' = 'env:SPARK_READER_SECRET', 'user' = 'me', 'dbtable' = 'x'"
-        env.execute_sql(f"CREATE TABLE f (id BIGINT) WITH ('connector' = 'filesystem', 'path' = '{tmp_path}/files', {options})")
+        env.execute_sql(f"CREATE TEMPORARY TABLE f (id BIGINT) WITH ('connector' = 'filesystem', 'path' = '{tmp_path}/files', {options})")
         tables = ["f"]
         for number, url in enumerate(URLS):
             tables.append(f"j{number}")
-            env.execute_sql(f"CREATE TABLE j{number} (id INT) WITH ('connector' = 'jdbc', 'url' = '{url}', {named})")
+            env.execute_sql(f"CREATE TEMPORARY TABLE j{number} (id INT) WITH ('connector' = 'jdbc', 'url' = '{url}', {named})")
         for name in tables:
             queries = [*(f"{what} {name}" for what in SHOWING), f"SELECT * FROM {name}", f"INSERT INTO {name} VALUES (2)"]
             for query in queries:
