@@ -18,6 +18,7 @@ from tablestore.format.manifest.entrycolumns import EntryColumns, Places
 from tablestore.format.manifest.indexmanifest import DELETION_VECTORS, DeletionVectorRange
 from tablestore.format.rowcolumns import has_order
 from tablestore.format.snapshot import Snapshot
+from tablestore.memo import RecentlyUsed
 from tablestore.store.context import TableContext
 from tablestore.store.entrybounds import KeyBounds
 from tablestore.types.arrays import NO, Mask, mask_array, mask_of, numbers_of, places_array
@@ -25,6 +26,8 @@ from tablestore.types.schema import POSTPONE_BUCKET
 
 # Of a number of rows, so that sums of them do not overflow.
 _LOW_BITS = 32
+# Counts that are kept, and the buckets in them that have to be read.
+_MOST_COUNTS, _MOST_PLACES = 1_000, 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +39,24 @@ class FileCounts:
 
 
 def count_files(context: TableContext, snapshot: Snapshot) -> FileCounts:
-    """Count the rows of a snapshot. Memory: about 100 bytes for each bucket and manifest that has files of it, and 20 for each
-    file."""
+    """Count the rows of a snapshot, once for all handles of a catalog. Memory: about 100 bytes for each bucket and manifest that has
+    files of it, and 20 for each file."""
+    # Names of lists and indexes are never used again, and options are those of the schema.
+    key = (
+        context.files.root_uri,
+        context.schema.id,
+        snapshot.base_manifest_list,
+        snapshot.delta_manifest_list,
+        snapshot.index_manifest,
+    )
+    return context.shared.once(_counts_lately).find(key, lambda: _count(context, snapshot))
+
+
+def _counts_lately() -> RecentlyUsed[FileCounts]:
+    return RecentlyUsed(lambda counts: 1 + len(counts.to_read), most=_MOST_COUNTS, most_weight=_MOST_PLACES)
+
+
+def _count(context: TableContext, snapshot: Snapshot) -> FileCounts:
     index = [entry for entry in context.manifests.read_index(snapshot) if entry.index_type == DELETION_VECTORS]
     counting = _Counting(context, [vector for entry in index for vector in entry.deletion_vectors or ()])
     parts = context.manifests.live_parts(snapshot, counting.names, counting.sums)

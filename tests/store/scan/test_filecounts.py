@@ -83,3 +83,15 @@ def test_deletion_vectors_count(create: Create, key: tuple[str, ...]) -> None:
         table.compact(full=True)
     assert table.context.manifests.read_index(table.snapshots()[-1]) or key
     assert buckets_to_read(table) == 0 and table.scan().count() == 17
+
+
+def test_a_snapshot_is_counted_once(create: Create, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = create("id")
+    write(table, range(10))
+    assert table.scan().count() == 10
+    with monkeypatch.context() as patch:
+        patch.delattr(manifests_module.Manifests, "live_parts")
+        assert table.scan().count() == 10
+    write(table, range(10, 15))
+    assert table.scan().count() == 15
+    assert table.scan(snapshot_id=1).count() == 10
