@@ -2,6 +2,7 @@
 
     CSV     texts in quotation marks, NULL as nullValue says; \\ before a quotation mark and before itself, unless escape is another
     JSON    one object a line, with NaN and Infinity as texts, binary values as base64
+    Parquet TIME in microseconds: Spark reads no other
     ORC     TIMESTAMP and TIME as numbers that say what they are, as Spark has them; moments as moments
     Avro    the types of the specification
 
@@ -102,8 +103,9 @@ def _compression(table: FileTable) -> str:
 
 class _Parquet:
     def __init__(self, sink: BinaryIO, schema: pa.Schema, compression: str, buffer_bytes: int) -> None:
-        self._writer = pq.ParquetWriter(sink, schema, compression=compression, write_page_checksum=True)
-        self._buffer_bytes, self._schema = buffer_bytes, schema
+        self._schema, self._stored = schema, pa.schema([column.with_type(_in_units(column.type, "us")) for column in schema])
+        self._writer = pq.ParquetWriter(sink, self._stored, compression=compression, write_page_checksum=True)
+        self._buffer_bytes = buffer_bytes
         self._held: list[pa.RecordBatch] = []
         self._rows = self._bytes = 0
 
@@ -120,7 +122,8 @@ class _Parquet:
 
     def _flush(self) -> None:
         if self._held:
-            self._writer.write_table(pa.Table.from_batches(self._held, schema=self._schema), row_group_size=self._rows)
+            table = pa.Table.from_batches(self._held, schema=self._schema).cast(self._stored)
+            self._writer.write_table(table, row_group_size=self._rows)
         self._held, self._rows, self._bytes = [], 0, 0
 
 
@@ -195,7 +198,7 @@ class _CsvForm:
 
 class _Orc:
     def __init__(self, sink: BinaryIO, schema: pa.Schema, name: str, options: DataFileOptions) -> None:
-        self._nanos = pa.schema([field.with_type(_in_nanos(field.type)) for field in schema])
+        self._nanos = pa.schema([field.with_type(_in_units(field.type, "ns")) for field in schema])
         self._stored = pa.schema([_marked(field) for field in schema])
         self._writer = OrcFileWriter(sink, self._stored, file_name=name, options=options)
 
@@ -217,11 +220,11 @@ class _Avro:
         self._writer.close()
 
 
-def _in_nanos(kind: pa.DataType) -> pa.DataType:
-    """The type with nanoseconds in times of day, as Spark counts them."""
+def _in_units(kind: pa.DataType, unit: str) -> pa.DataType:
+    """The type with times of day that count these, as Spark has them in files."""
     if pa.types.is_time(kind):
-        return pa.time64("ns")
-    return _with_parts(kind, lambda part: part.with_type(_in_nanos(part.type)))
+        return pa.time64(unit)
+    return _with_parts(kind, lambda part: part.with_type(_in_units(part.type, unit)))
 
 
 def _marked(field: pa.Field) -> pa.Field:

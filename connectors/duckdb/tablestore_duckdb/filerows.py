@@ -231,6 +231,7 @@ def _moments(column: pa.Array, kind: pa.DataType, target: pa.DataType, zone: str
         return pc.assume_timezone(column, zone).cast(target, safe=False)
     except (pa.ArrowException, ValueError) as error:
         raise FormatError(
-            f"{file}: expected moments that a clock in {zone} shows once ({error}); read the table on the engine spark",
+            f"{file}: expected moments that a clock in {zone} shows once ({str(error).splitlines()[0]}); read "
+            "the table on the engine spark",
             kind="file-format",
         ) from error
