@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tablestore.environment.engine import ConnectorRelation
-from tablestore.environment.filetables import folder_key
+from tablestore.environment.filelayout import folder_key
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.types.datatypes import (
     BINARY_ROOTS,
@@ -102,7 +102,7 @@ def _native(table: FileTable, places: Sequence[str], *, of_int96: frozenset[tupl
         return f"SELECT {columns} FROM {_READERS[file_format]}({', '.join(arguments)})"
     if table.partition_by:
         # The values of folders are texts: what they are is not to be guessed.
-        kinds = ", ".join(f"{literal(folder_key(field.name))}: {duckdb_type(field.type)}" for field in _partitions(table))
+        kinds = ", ".join(f"{literal(folder_key(field.name))}: {literal(duckdb_type(field.type))}" for field in _partitions(table))
         arguments += ["hive_partitioning=true", f"hive_types={{{kinds}}}"]
     if file_format != "parquet":
         columns = ", ".join(f"{literal(field.name)}: {literal(_type_in(field.type, file_format))}" for field in table.stored_fields)

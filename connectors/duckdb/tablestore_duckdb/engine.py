@@ -92,6 +92,12 @@ class DuckDBEngine:
         with merged_rows(self._sessions, self._prepared, query, target, target.matching) as (rows, narrowed):
             return change_rows(rows, narrowed)
 
+    def check_target(self, target: ConnectorRelation) -> None:
+        """Raises UnsupportedError, InvalidInputError for what is no table of files, or for columns that its files do not hold."""
+        from tablestore_duckdb.fileinsert import checked_target
+
+        checked_target(target)
+
     def write(
         self, query: BoundQuery, target: ConnectorRelation, *, overwrite: bool, partition: Mapping[str, str | None] | None = None
     ) -> None:

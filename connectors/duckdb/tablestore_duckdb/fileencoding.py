@@ -50,6 +50,9 @@ class FileEncoder(Protocol):
     def close(self) -> None:
         """Writes what is held, and the end of the file."""
 
+    def give_up(self) -> None:
+        """Lets go of the sink, which is removed."""
+
 
 def check_write_options(table: FileTable) -> None:
     """Raises UnsupportedError for an option by which only Spark writes, InvalidInputError for a value that is wrong."""
@@ -120,10 +123,15 @@ class _Parquet:
         self._flush()
         self._writer.close()
 
+    def give_up(self) -> None:
+        # Arrow's writer would end its file when it is forgotten.
+        self._held = []
+        self._writer.close()
+
     def _flush(self) -> None:
         if self._held:
             table = pa.Table.from_batches(self._held, schema=self._schema).cast(self._stored)
-            self._writer.write_table(table, row_group_size=self._rows)
+            self._writer.write_table(table, row_group_size=max(self._rows, 1))
         self._held, self._rows, self._bytes = [], 0, 0
 
 
@@ -141,6 +149,9 @@ class _Texts:
     def close(self) -> None:
         if self._packed:
             self._sink.close()
+
+    def give_up(self) -> None:
+        self.close()
 
     def _put(self, lines: pa.Array) -> None:
         self._sink.write(content(lines).tobytes())
@@ -208,6 +219,9 @@ class _Orc:
     def close(self) -> None:
         self._writer.close()
 
+    def give_up(self) -> None:
+        """Nothing is held."""
+
 
 class _Avro:
     def __init__(self, writer: AvroFileWriter) -> None:
@@ -218,6 +232,9 @@ class _Avro:
 
     def close(self) -> None:
         self._writer.close()
+
+    def give_up(self) -> None:
+        """Nothing is held."""
 
 
 def _in_units(kind: pa.DataType, unit: str) -> pa.DataType:

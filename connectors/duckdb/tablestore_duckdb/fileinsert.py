@@ -1,7 +1,7 @@
 """Puts the rows of a query into the files of a table: what names their folders is asked of the query itself, so that a value is
 spelled as Spark casts it to a text, in the time zone of the session."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,9 +11,10 @@ from tablestore.sql.query.edits import quote_name
 from tablestore.sql.query.sparktypes import cast_text
 from tablestore.sql.source import Edit, Span
 from tablestore.types.arrowtypes import fields_from_arrow
-from tablestore.types.datatypes import Field
+from tablestore.types.datatypes import Field, is_float
+from tablestore_duckdb.fileencoding import check_write_options
 from tablestore_duckdb.filetables import FileTable
-from tablestore_duckdb.filewriting import check_target, static_folder, text_column, write_files
+from tablestore_duckdb.filewriting import check_columns, check_place, float_text, static_folder, text_column, write_files
 
 if TYPE_CHECKING:
     from tablestore_duckdb.engine import DuckDBEngine
@@ -30,19 +31,31 @@ def insert_into_files(
 ) -> None:
     """Writes the rows of a query as :class:`tablestore.environment.engine.WritesConnectors` says. Raises UnsupportedError,
     InvalidInputError before anything is written for what files do not hold."""
-    table = FileTable.of(target, verb="write")
+    table = checked_target(target)
     declared = table.fields is not None and not table.partition_by
     schema = None if declared else engine.query(query).schema
     fields: Sequence[Field] = table.fields if table.fields is not None else fields_from_arrow(schema, where=f"table {table.name}")[0]
-    check_target(table, fields)
+    if table.fields is None:
+        check_columns(table, fields)
     if schema is not None and table.partition_by:
-        query = _with_texts(query, table.partition_by, schema.names)
+        floats = {field.name for field in fields if is_float(field.type)}
+        query = _with_texts(query, table.partition_by, set(schema.names) - floats)
     emptied = None if partition is None else static_folder(_spelled(engine, partition, fields))
     write_files(table, fields, engine.read(query), ids, overwrite=overwrite, emptied=emptied)
 
 
-def _with_texts(query: BoundQuery, partition_by: Sequence[str], names: Sequence[str]) -> BoundQuery:
-    """The query with a column for each partition column that it gives, of its values as texts."""
+def checked_target(target: ConnectorRelation) -> FileTable:
+    """The table of files. Raises UnsupportedError, InvalidInputError for one that is not written."""
+    table = FileTable.of(target, verb="write")
+    check_place(table)
+    check_write_options(table)
+    if table.fields is not None:
+        check_columns(table, table.fields)
+    return table
+
+
+def _with_texts(query: BoundQuery, partition_by: Sequence[str], names: Collection[str]) -> BoundQuery:
+    """The query with a column for each partition column of these names, of its values as texts."""
     texts = [
         f"CAST({quote_name(name)} AS STRING) AS {quote_name(text_column(place))}"
         for place, name in enumerate(partition_by)
@@ -64,9 +77,11 @@ def _spelled(engine: "DuckDBEngine", partition: Mapping[str, str | None], fields
     """The texts of the values of a partition as Spark casts them, from those of the statement."""
     types = {field.name: field.type for field in fields}
     named = {f"value{place}": text for place, text in enumerate(partition.values())}
-    columns = [
-        f"CAST({cast_text(f'CAST(:{parameter} AS STRING)', types[name])} AS STRING) AS {parameter}"
-        for parameter, name in zip(named, partition, strict=True)
-    ]
-    row = engine.query(BoundQuery(text=f"SELECT {', '.join(columns)}", parameters=named)).to_reader().read_all().to_pylist()[0]
-    return dict(zip(partition, row.values(), strict=True))
+    columns = []
+    for parameter, name in zip(named, partition, strict=True):
+        value = cast_text(f"CAST(:{parameter} AS STRING)", types[name])
+        columns.append(f"{value if is_float(types[name]) else f'CAST({value} AS STRING)'} AS {parameter}")
+    rows = engine.query(BoundQuery(text=f"SELECT {', '.join(columns)}", parameters=named)).to_reader().read_all()
+    values = zip(rows.schema.types, (column[0].as_py() for column in rows.columns), strict=True)
+    texts = [float_text(value, kind) if isinstance(value, float) else value for kind, value in values]
+    return dict(zip(partition, texts, strict=True))

@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from tablestore.environment.engine import WAY_OF_TOPICS, ConnectorRelation
-from tablestore.environment.filetables import FILESYSTEM, NULL_FOLDER, folder_key, is_hidden
+from tablestore.environment.filelayout import FILESYSTEM, NULL_FOLDER, folder_key, is_hidden
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.types.arrowtypes import fields_from_arrow
 from tablestore.types.datatypes import Field
@@ -36,7 +36,7 @@ class FileTable:
         if relation.connector != FILESYSTEM:
             raise UnsupportedError(
                 f"the engine duckdb does not {verb} table {relation.name} with the connector {relation.connector!r}, only filesystem; "
-                f"{WAY_OF_TOPICS if relation.connector == 'kafka' else 'run the statement on the engine spark'}",
+                f"{WAY_OF_TOPICS if relation.connector == 'kafka' and verb == 'read' else 'run the statement on the engine spark'}",
                 kind="engine",
             )
         options = {key.lower(): value for key, value in relation.options.items()}

@@ -22,13 +22,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.environment.filetables import STAGING_PREFIX, check_file_columns, check_micros, partition_folder
+from tablestore.environment.filelayout import STAGING_PREFIX, check_file_columns, check_micros, partition_folder
 from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.format.partitiontext import partition_value_text
 from tablestore.ids import Ids
 from tablestore.io.oserrors import translated
 from tablestore.types.arrowtypes import to_arrow_schema
-from tablestore.types.datatypes import Field
-from tablestore_duckdb.fileencoding import FileEncoder, check_write_options, encoder, suffix
+from tablestore.types.datatypes import AtomicType, Field, TypeRoot
+from tablestore_duckdb.fileencoding import FileEncoder, encoder, suffix
 from tablestore_duckdb.filetables import FileTable, visible_files
 from tablestore_duckdb.rowtypes import rows_in
 
@@ -43,11 +44,14 @@ def text_column(place: int) -> str:
     return f"{_COLUMN_OF_TEXT}{place}"
 
 
-def check_target(table: FileTable, fields: Sequence[Field]) -> None:
-    """Raises UnsupportedError, InvalidInputError for a table that is not written, or columns that its files do not hold."""
-    check_write_options(table)
+def check_columns(table: FileTable, fields: Sequence[Field]) -> None:
+    """Raises UnsupportedError for columns that the files of a table do not hold."""
     check_file_columns(table.name, table.file_format, fields, table.partition_by)
     check_micros(table.name, fields)
+
+
+def check_place(table: FileTable) -> None:
+    """Raises UnsupportedError, InvalidInputError for a path that is no folder, or none of this machine."""
     if table.is_address:
         raise UnsupportedError(
             f"the engine duckdb writes files into folders of this machine, table {table.name} has path = {table.path!r:.200}; run the "
@@ -65,7 +69,7 @@ def write_files(
     table: FileTable, fields: Sequence[Field], rows: Iterable[pa.RecordBatch], ids: Ids, *, overwrite: bool, emptied: str | None = None
 ) -> None:
     """Writes rows, as additions or in place of what is there: in a partitioned table, of the partitions that they fall into, and of
-    the folder ``emptied``. They have a :func:`text_column` for each partition column."""
+    the folder ``emptied``. They have a :func:`text_column` for each partition column that is no float."""
     stored = [field for field in fields if field.name not in table.partition_by]
     schema = pa.schema([column.with_nullable(True) for column in rows_in(to_arrow_schema(stored))])
     with _staged(Path(table.path), ids.uuid()) as staging:
@@ -122,13 +126,30 @@ def _by_folder(batch: pa.RecordBatch, partition_by: Sequence[str]) -> Iterator[t
 def _folders(batch: pa.RecordBatch, partition_by: Sequence[str]) -> pa.Array:
     """The folder of each row. Each value is spelled once."""
     levels = []
+    names = frozenset(batch.schema.names)
     for place, name in enumerate(partition_by):
-        column_name = text_column(place)
-        texts = batch.column(column_name) if column_name in batch.schema.names else pa.nulls(batch.num_rows, pa.string())
+        if text_column(place) in names:
+            texts = batch.column(text_column(place))
+        else:
+            texts = _float_texts(batch.column(name)) if name in names else pa.nulls(batch.num_rows, pa.string())
         encoded = pc.fill_null(texts, "").dictionary_encode()
         spelled = pa.array([partition_folder(name, text) for text in encoded.dictionary.to_pylist()], pa.string())
         levels.append(spelled.take(encoded.indices))
     return levels[0] if len(levels) == 1 else pc.binary_join_element_wise(*levels, "/")
+
+
+def _float_texts(column: pa.Array) -> pa.Array:
+    """The texts of floats, which DuckDB spells in another way than Spark. Values that differ in a bit are apart."""
+    bits = pa.int64() if column.type == pa.float64() else pa.int32()
+    encoded = column.view(bits).dictionary_encode()
+    values = encoded.dictionary.view(column.type).to_pylist()
+    return pa.array([float_text(value, column.type) for value in values], pa.string()).take(encoded.indices)
+
+
+def float_text(value: float, kind: pa.DataType) -> str:
+    """The text of a float or double as Spark casts it."""
+    root = TypeRoot.DOUBLE if kind == pa.float64() else TypeRoot.FLOAT
+    return partition_value_text(value, AtomicType(root=root), legacy=False)
 
 
 @dataclass(slots=True)
@@ -167,6 +188,8 @@ class _OpenFiles:
         """Closes what is open, after an error."""
         for one in self._open.values():
             with suppress(Exception):
+                one.encoder.give_up()
+            with suppress(OSError):
                 one.sink.close()
         self._open.clear()
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tablestore.environment.engine import BoundQuery, InsertTarget
-from tablestore.environment.filetables import FILESYSTEM
+from tablestore.environment.filelayout import FILESYSTEM
 from tablestore.environment.jobs import Job, JobStatusHook, why_not_serializable
 from tablestore.environment.managed.factory import ManagedTableContext, StagesTables
 from tablestore.environment.objectpath import ObjectPath

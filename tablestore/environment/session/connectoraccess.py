@@ -15,7 +15,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 
-from tablestore.environment.filetables import FILESYSTEM
+from tablestore.environment.filelayout import FILESYSTEM
 from tablestore.environment.session.keptobjects import check_computed
 from tablestore.environment.session.objects import ConnectorTable
 from tablestore.errors import InvalidInputError, UnsupportedError

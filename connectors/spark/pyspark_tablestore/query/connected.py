@@ -24,7 +24,7 @@ from pyspark_tablestore.native import column
 from pyspark_tablestore.query.queryerrors import query_errors
 from pyspark_tablestore.typemapping import spark_schema, spark_type
 from tablestore.environment.engine import WAY_OF_TOPICS, ConnectorRelation, MetadataField
-from tablestore.environment.filetables import FILESYSTEM, STAGING_PREFIX, check_file_columns, partition_folder
+from tablestore.environment.filelayout import FILESYSTEM, STAGING_PREFIX, check_file_columns, partition_folder
 from tablestore.errors import InvalidInputError, StorageError, UnsupportedError
 from tablestore.ids import SystemIds
 from tablestore.names import did_you_mean
@@ -144,6 +144,13 @@ def _metadata(frame: DataFrame, relation: ConnectorRelation, metadata_field: Met
     return source_column.cast(spark_type(metadata_field.type)).alias(metadata_field.name)
 
 
+def check_connected(target: ConnectorRelation) -> None:
+    """Raises UnsupportedError for columns that the files of a table do not hold, InvalidInputError for a missing option."""
+    if target.connector == FILESYSTEM:
+        source, _ = _source(target)
+        check_file_columns(target.name, source, _declared(target), target.partition_by)
+
+
 def write_connected(
     frame: DataFrame, target: ConnectorRelation, *, overwrite: bool, partition: Mapping[str, str | None] | None = None
 ) -> None:
@@ -158,7 +165,6 @@ def write_connected(
     fields = _declared(target)
     if target.connector == FILESYSTEM:
         options = _completed(options, _WRITING.get(source, {}))
-        check_file_columns(target.name, source, fields, target.partition_by)
     if fields:
         # All of them in their order: some formats know columns by place alone.
         frame_columns = set(frame.columns)

@@ -7,6 +7,7 @@
 Folders are spelled as Spark spells them. What a format does not hold is refused before a row is written.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,7 @@ from tablestore.types.datatypes import (
     Field,
     MapType,
     MultisetType,
+    RowType,
     as_map,
     is_finer_than_micros,
     types_in,
@@ -73,6 +75,11 @@ def _has_keys_of_others(data_type: DataType) -> bool:
     return not (isinstance(key, AtomicType) and key.root in TEXT_ROOTS)
 
 
+# What other readers of a format take for names.
+_NAMES = {
+    "avro": (re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII), "letters, digits and _"),
+    "orc": (re.compile(r"[^`]+"), "other characters than `"),
+}
 _OTHER_KEYS = _Lack(_has_keys_of_others, "maps with keys that are texts")
 _LACKS = {
     "csv": (
@@ -95,6 +102,7 @@ def check_file_columns(table: str, file_format: str, fields: Sequence[Field], pa
                     kind="file-format",
                 )
             continue
+        _check_names(table, file_format, [field])
         for lack in _LACKS.get(file_format, ()):
             if any(map(lack.is_lacking, types_in(field.type))):
                 raise UnsupportedError(
@@ -104,6 +112,20 @@ def check_file_columns(table: str, file_format: str, fields: Sequence[Field], pa
                 )
     if fields and all(field.name in partition_by for field in fields):
         raise InvalidInputError(f"table {table}: PARTITIONED BY all columns leaves no data; leave one out", kind="invalid-partitioning")
+
+
+def _check_names(table: str, file_format: str, fields: Sequence[Field]) -> None:
+    pattern, words = _NAMES.get(file_format, (None, ""))
+    for field in fields:
+        if pattern is not None and not pattern.fullmatch(field.name):
+            raise UnsupportedError(
+                f"table {table}: expected names of {words} in files of the format {file_format}, found {field.name!r:.100}; rename the "
+                "column, or write another format: parquet has all names",
+                kind="file-format",
+            )
+        for one in types_in(field.type):
+            if isinstance(one, RowType):
+                _check_names(table, file_format, one.fields)
 
 
 def check_micros(table: str, fields: Sequence[Field]) -> None:
