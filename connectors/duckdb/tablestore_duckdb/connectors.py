@@ -130,7 +130,7 @@ def _streamed(table: FileTable, view: View) -> Sql:
     stream = file_rows(table, files)
     chosen = ", ".join(
         f"CAST({identifier(name)} AS {duckdb_type(names[name].type)}) AS {identifier(name)}" if name in names else identifier(name)
-        for name in stream.schema.names
+        for name in (stream.schema.names if table.fields is None else [field.name for field in table.fields])
     )
     return joined(f"SELECT {chosen} FROM ", view(stream))
 

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.format.datafiles.avrowriter import AvroFileWriter
+from tablestore.format.datafiles.orccalendar import days_of_file
 from tablestore.format.datafiles.orcwriter import SPARK_TYPE, OrcFileWriter
 from tablestore.format.parquet.parquetfile import DataFileOptions
 from tablestore.json.jsontext import concat, content, plain_texts, rows_to_json
@@ -214,7 +215,8 @@ class _Orc:
         self._writer = OrcFileWriter(sink, self._stored, file_name=name, options=options)
 
     def write(self, rows: pa.RecordBatch) -> None:
-        self._writer.write(pa.Table.from_batches([rows]).cast(self._nanos).cast(self._stored))
+        columns = [days_of_file(column) for column in rows.columns]
+        self._writer.write(pa.Table.from_arrays(columns, schema=rows.schema).cast(self._nanos).cast(self._stored))
 
     def close(self) -> None:
         self._writer.close()

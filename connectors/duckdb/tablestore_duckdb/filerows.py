@@ -13,8 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.errors import FormatError, InvalidInputError, StorageError, UnsupportedError
+from tablestore.format.datafiles.orccalendar import days_of_table, has_dates, relisted
 from tablestore.format.datafiles.orcfile import OrcFileReader
 from tablestore.format.datafiles.orcwriter import SPARK_TYPE
+from tablestore.format.datafiles.orczone import OrcClock, orc_clock
 from tablestore.names import did_you_mean
 from tablestore.types.arrowtypes import to_arrow_field
 from tablestore.types.datatypes import Field
@@ -100,12 +102,15 @@ def _batches(file: str, table: FileTable, schema: pa.Schema) -> Iterator[pa.Reco
             stored = _by_name(schema, [field.name for field in fields], file, table)
             yield from _conformed(AvroFileReader(source, _only(fields, stored), file_name=file).read(stored), schema, file)
         return
-    zone = _zone(file, table) if any(map(_is_moment, schema)) else None
+    clock = _clock(file) if any(_is_moment(field) or has_dates(field.type) for field in schema) else OrcClock(frozenset(), True)
+    zone = _zone(clock, file, table)
     reader = OrcFileReader(_opened(file), file_name=file)
     try:
         stored = _by_name(schema, reader.schema.names, file, table)
         marks = {name: reader.schema.field(name) for name in stored}
         for batch in reader.read(stored):
+            if not clock.is_proleptic:
+                batch = pa.RecordBatch.from_arrays(list(map(days_of_table, batch.columns)), names=stored)
             columns = [_as_spark_has_it(batch.column(place), marks[name], zone, file) for place, name in enumerate(stored)]
             yield from _conformed([pa.RecordBatch.from_arrays(columns, names=stored)], schema, file)
     finally:
@@ -149,19 +154,20 @@ def _has_type(kind: pa.DataType, is_one: Any) -> bool:
     return bool(is_one(kind)) or any(_has_type(kind.field(place).type, is_one) for place in range(kind.num_fields))
 
 
-def _zone(file: str, table: FileTable) -> str | None:
-    """The zone of the clock that a file's timestamps are of. Raises UnsupportedError where there are several."""
-    from tablestore.format.datafiles.orczone import writer_zones
-
+def _clock(file: str) -> OrcClock:
     with _opened(file) as source:
-        zones = writer_zones(source, file)
-    if len(zones) > 1:
+        return orc_clock(source, file)
+
+
+def _zone(clock: OrcClock, file: str, table: FileTable) -> str | None:
+    """The zone of the clock that a file's timestamps are of. Raises UnsupportedError where there are several."""
+    if len(clock.zones) > 1:
         raise UnsupportedError(
-            f"{file} of table {table.name} holds timestamps of clocks in several zones ({', '.join(sorted(zones))}); run the statement on "
-            "the engine spark",
+            f"{file} of table {table.name} holds timestamps of clocks in several zones ({', '.join(sorted(clock.zones))}); run the "
+            "statement on the engine spark",
             kind="file-format",
         )
-    return next(iter(zones), None)
+    return next(iter(clock.zones), None)
 
 
 def _mark(field: pa.Field) -> str:
@@ -203,22 +209,15 @@ def _as_spark_has_it(column: pa.Array, field: pa.Field, zone: str | None, file: 
             [_as_spark_has_it(keys, field.type.key_field, zone, file), _as_spark_has_it(items, field.type.item_field, zone, file)],
             fields=[target.key_field, target.item_field],
         )
-        return _relisted(lists, entries, pa.list_(pa.field("entries", entries.type, nullable=False))).cast(target)
+        return relisted(lists, entries, pa.list_(pa.field("entries", entries.type, nullable=False))).cast(target)
     if pa.types.is_list(target):
-        return _relisted(column, _as_spark_has_it(column.flatten(), field.type.value_field, zone, file), target)
+        return relisted(column, _as_spark_has_it(column.flatten(), field.type.value_field, zone, file), target)
     if pa.types.is_time(target):
         # Nanoseconds of the day; a TIME of a table has whole milliseconds.
         return column.cast(pa.time64("ns")).cast(target, safe=False)
     if pa.types.is_timestamp(target) and pa.types.is_timestamp(field.type):
         return _moments(column, field.type, target, zone, file)
     return column.cast(target)
-
-
-def _relisted(lists: pa.Array, values: pa.Array, target: pa.DataType) -> pa.Array:
-    """Lists of other values, as long as they were."""
-    lengths = pc.fill_null(pc.list_value_length(lists), 0)
-    offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths).cast(pa.int32())])
-    return pa.ListArray.from_arrays(offsets, values, type=target, mask=lists.is_null() if lists.null_count else None)
 
 
 def _moments(column: pa.Array, kind: pa.DataType, target: pa.DataType, zone: str | None, file: str) -> pa.Array:

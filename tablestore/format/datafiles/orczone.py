@@ -1,12 +1,14 @@
-"""Finds the time zone whose clock shows the timestamps of an ORC file, which Arrow's reader keeps to itself.
+"""Finds the calendar and the time zone by which an ORC file counts, which Arrow's reader keeps to itself.
 
-    … stripe: rows, footer {…, 3: zone} …   footer {3: stripe {offset, index, data, footer: their bytes}}   postscript   its length
+    … stripe: rows, footer {…, 3: zone} …
+    footer {3: stripe {offset, index, data, footer: their bytes} …, 11: calendar}   postscript   its length
 
 An ORC timestamp is what a clock of its writer's zone shows. Spark writes moments so, in the zone of the JVM.
 """
 
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import BinaryIO
 
 import pyarrow as pa
@@ -17,28 +19,39 @@ _NONE, _ZLIB, _SNAPPY, _ZSTD = 0, 1, 2, 5
 _MOST_BYTES = 64 << 20
 # Numbers of fields, as the format has them.
 _FOOTER_BYTES, _COMPRESSION = 1, 2
-_STRIPE = 3
+_STRIPE, _CALENDAR = 3, 11
 _OFFSET, _INDEX_BYTES, _DATA_BYTES, _STRIPE_FOOTER_BYTES = 1, 2, 3, 4
 _ZONE = 3
+_PROLEPTIC = 2
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
-def writer_zones(source: BinaryIO, file_name: str) -> frozenset[str]:
-    """The zones that the stripes of a file name. Raises FormatError for another file, UnsupportedError for a compression."""
+@dataclass(frozen=True, slots=True)
+class OrcClock:
+    """The zones that the stripes of a file name, and whether its dates are of today's calendar whatever the year."""
+
+    zones: frozenset[str]
+    is_proleptic: bool
+
+
+def orc_clock(source: BinaryIO, file_name: str) -> OrcClock:
+    """That of a file. Raises FormatError for another file, UnsupportedError for a compression that is not read."""
     try:
         size = source.seek(0, 2)
         length = _at(source, size - 1, 1)[0]
         postscript = dict(_fields(_at(source, size - 1 - length, length)))
         footer_bytes, compression = _number(postscript, _FOOTER_BYTES), _number(postscript, _COMPRESSION)
         footer = _unpacked(_at(source, size - 1 - length - footer_bytes, footer_bytes), compression, file_name)
-        zones = set()
+        zones, calendar = set(), 0
         for number, value in _fields(footer):
+            if number == _CALENDAR and isinstance(value, int):
+                calendar = value
             if number == _STRIPE and isinstance(value, bytes):
                 stripe = dict(_fields(value))
                 start = sum(_number(stripe, part) for part in (_OFFSET, _INDEX_BYTES, _DATA_BYTES))
                 content = _unpacked(_at(source, start, _number(stripe, _STRIPE_FOOTER_BYTES)), compression, file_name)
                 zones |= {zone.decode() for part, zone in _fields(content) if part == _ZONE and isinstance(zone, bytes)}
-        return frozenset(zones)
+        return OrcClock(frozenset(zones), calendar == _PROLEPTIC)
     except (ValueError, IndexError, zlib.error, pa.ArrowException) as error:
         raise FormatError(f"{file_name}: expected a readable ORC file, found: {error}; restore it from a copy") from error
 

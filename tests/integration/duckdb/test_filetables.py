@@ -53,6 +53,7 @@ def test_what_is_written_is_read(env: ts.TableEnvironment, tmp_path: Path, file_
     assert rows_of(env, "SELECT count(*) FROM f") == [(0,)]
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("file_format", FORMATS)
 def test_partitions_are_folders_that_are_filled_and_replaced(env: ts.TableEnvironment, tmp_path: Path, file_format: str) -> None:
     where = clause(tmp_path / "f", file_format, by="day, `a b`")
@@ -84,6 +85,7 @@ def test_partitions_are_folders_that_are_filled_and_replaced(env: ts.TableEnviro
     assert visible(tmp_path / "f") == [] and rows_of(env, "SELECT id FROM f") == []
 
 
+@pytest.mark.deep
 def test_values_of_every_type_name_folders(env: ts.TableEnvironment, tmp_path: Path) -> None:
     cases = (
         ("DOUBLE", "CAST('NaN' AS DOUBLE)", "NaN"), ("DOUBLE", "1e10D", "1.0E10"), ("DOUBLE", "-0.0D", "-0.0"), ("FLOAT", "0.001F", "0.001"),
