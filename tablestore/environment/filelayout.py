@@ -53,7 +53,12 @@ def _escaped(text: str) -> str:
 
 def is_hidden(name: str) -> bool:
     """True for a file or folder that is no part of its table."""
-    return name.startswith(".") or (name.startswith("_") and "=" not in name) or name.startswith(_BESIDE) or name.endswith("._COPYING_")
+    return (
+        name.startswith(".")
+        or (name.startswith("_") and "=" not in name)
+        or name.startswith(_BESIDE)
+        or name.endswith("._COPYING_")
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +116,9 @@ def check_file_columns(table: str, file_format: str, fields: Sequence[Field], pa
                     kind="file-format",
                 )
     if fields and all(field.name in partition_by for field in fields):
-        raise InvalidInputError(f"table {table}: PARTITIONED BY all columns leaves no data; leave one out", kind="invalid-partitioning")
+        raise InvalidInputError(
+            f"table {table}: PARTITIONED BY all columns leaves no data; leave one out", kind="invalid-partitioning"
+        )
 
 
 def _check_names(table: str, file_format: str, fields: Sequence[Field]) -> None:

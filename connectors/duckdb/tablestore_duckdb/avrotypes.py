@@ -1,8 +1,8 @@
 """Reads from the schema of an Avro file which columns it has, as the Avro specification and Spark mean them.
 
-    date, time-millis                   DATE, TIME(3)          timestamp-millis, -micros         TIMESTAMP_LTZ(3), (6)
-    decimal (bytes, fixed)              DECIMAL                local-timestamp-millis, -micros   TIMESTAMP(3), (6)
-    union of null and one other type    the other, nullable    map, array, record                MAP<STRING, …>, ARRAY, ROW
+date, time-millis                   DATE, TIME(3)          timestamp-millis, -micros         TIMESTAMP_LTZ(3), (6)
+decimal (bytes, fixed)              DECIMAL                local-timestamp-millis, -micros   TIMESTAMP(3), (6)
+union of null and one other type    the other, nullable    map, array, record                MAP<STRING, …>, ARRAY, ROW
 """
 
 from collections.abc import Iterator, Mapping
@@ -59,9 +59,7 @@ def _type(schema: Any, where: str, named: dict[str, Any], *, nullable: bool = Fa
         named[schema["name"]] = schema
     match kind:
         case "bytes" | "fixed" if logical == "decimal":
-            return AtomicType(
-                root=TypeRoot.DECIMAL, nullable=nullable, precision=schema["precision"], scale=schema.get("scale", 0)
-            )
+            return AtomicType(root=TypeRoot.DECIMAL, nullable=nullable, precision=schema["precision"], scale=schema.get("scale", 0))
         case "bytes":
             return AtomicType(root=TypeRoot.VARBINARY, nullable=nullable, length=MAX_LENGTH)
         case "string":

@@ -75,7 +75,7 @@ def connector_sql(relation: ConnectorRelation, view: View) -> Sql:
         return (_nothing(table),)
     _check_compression(table, files)
     places = [glob.escape(file) for file in files]
-    if table.file_format != "parquet" or not any(map(_has_times, table.stored_fields)):
+    if table.file_format != "parquet" or not (table.fields is None or any(map(_has_times, table.stored_fields))):
         return (_native(table, places),)
     from tablestore_duckdb.filerows import int96_columns
 
@@ -99,7 +99,11 @@ def _native(table: FileTable, places: Sequence[str], *, of_int96: frozenset[tupl
     if table.fields is None:
         # DuckDB alone knows its columns.
         columns = screened("COLUMNS(*)") if file_format == "parquet" else "*"
-        return f"SELECT {columns} FROM {_READERS[file_format]}({', '.join(arguments)})"
+        rows = f"SELECT {columns} FROM {_READERS[file_format]}({', '.join(arguments)})"
+        moments = sorted(identifier(path[0]) for path in of_int96 if len(path) == 1)
+        return (
+            f"SELECT * REPLACE ({', '.join(f'{_in_utc(name)} AS {name}' for name in moments)}) FROM ({rows})" if moments else rows
+        )
     if table.partition_by:
         # The values of folders are texts: what they are is not to be guessed.
         kinds = ", ".join(f"{literal(folder_key(field.name))}: {literal(duckdb_type(field.type))}" for field in _partitions(table))
@@ -204,10 +208,14 @@ def _column(table: FileTable, field: Field, of_int96: frozenset[tuple[str, ...]]
         return f"CAST({identifier(folder_key(field.name))} AS {duckdb_type(field.type)})"
     column = identifier(field.name)
     if table.file_format == "json" and any(_is_binary(one) for one in types_in(field.type)):
-        column = _mapped(column, field.type, (field.name,), lambda value, one, _: f"from_base64({value})" if _is_binary(one) else value)
+        column = _mapped(
+            column, field.type, (field.name,), lambda value, one, _: f"from_base64({value})" if _is_binary(one) else value
+        )
     elif any(path[0].casefold() == field.name.casefold() for path in of_int96):
         paths = {tuple(part.casefold() for part in path) for path in of_int96}
-        column = _mapped(column, field.type, (field.name.casefold(),), lambda value, _, path: _in_utc(value) if path in paths else value)
+        column = _mapped(
+            column, field.type, (field.name.casefold(),), lambda value, _, path: _in_utc(value) if path in paths else value
+        )
     column = f"CAST({column} AS {duckdb_type(field.type)})"
     if table.file_format != "parquet":
         return column

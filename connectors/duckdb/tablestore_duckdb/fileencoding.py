@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.format.countedsink import CountedSink
 from tablestore.format.datafiles.avrowriter import AvroFileWriter
 from tablestore.format.datafiles.orccalendar import days_of_file
 from tablestore.format.datafiles.orcwriter import SPARK_TYPE, OrcFileWriter
@@ -138,7 +139,7 @@ class _Parquet:
 
 class _Texts:
     def __init__(self, sink: BinaryIO, form: "_CsvForm | None", schema: pa.Schema, *, packed: bool) -> None:
-        self._sink: Any = pa.CompressedOutputStream(pa.PythonFile(sink, mode="w"), "gzip") if packed else sink
+        self._sink: Any = pa.CompressedOutputStream(pa.PythonFile(CountedSink(sink), mode="w"), "gzip") if packed else sink
         self._packed, self._form = packed, form
         if form is not None and form.has_header:
             self._put(form.lines([pa.array([name]) for name in schema.names]))
@@ -163,28 +164,40 @@ class _CsvForm:
 
     def __init__(self, *, has_header: bool, separator: str, quote: str, escape: str, null: str) -> None:
         self.has_header, self._separator, self._quote, self._escape = has_header, separator, quote, escape
-        is_plain = not any(char in null for char in (separator, quote, "\n", "\r"))
-        self._null = null if is_plain else f"{quote}{null.replace(quote, escape + quote)}{quote}"
+        self._null = null
         self._quotes_all = any(char in _IN_VALUES for char in separator)
 
     @staticmethod
     def of(table: FileTable) -> "_CsvForm":
         """That of a table. Raises InvalidInputError."""
         options = table.options
-        separator, quote, escape = options.get("sep", options.get("delimiter", ",")), options.get("quote", '"'), options.get("escape", "\\")
+        separator, quote, escape = (
+            options.get("sep", options.get("delimiter", ",")),
+            options.get("quote", '"'),
+            options.get("escape", "\\"),
+        )
         for name, value in (("sep", separator), ("quote", quote), ("escape", escape)):
             if len(value) != 1 or value in "\r\n":
-                raise InvalidInputError(f"table {table.name}: {name}: expected one character, found {value!r:.80}", kind="invalid-option")
+                raise InvalidInputError(
+                    f"table {table.name}: {name}: expected one character, found {value!r:.80}", kind="invalid-option"
+                )
         if separator in (quote, escape):
             raise InvalidInputError(
-                f"table {table.name}: expected another character for sep than for quote and escape, found {separator!r}", kind="invalid-option"
+                f"table {table.name}: expected another character for sep than for quote and escape, found {separator!r}",
+                kind="invalid-option",
+            )
+        null = options.get("nullvalue", "")
+        if any(char in null for char in (separator, quote, "\n", "\r")):
+            raise InvalidInputError(
+                f"table {table.name}: nullValue: expected a text without sep, quote and line breaks, found {null!r:.80}",
+                kind="invalid-option",
             )
         return _CsvForm(
             has_header=parse_bool(options.get("header", "false")),
             separator=separator,
             quote=quote,
             escape=escape,
-            null=options.get("nullvalue", ""),
+            null=null,
         )
 
     def lines(self, columns: list[pa.Array]) -> pa.Array:

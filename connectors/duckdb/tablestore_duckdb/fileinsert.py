@@ -34,7 +34,9 @@ def insert_into_files(
     table = checked_target(target)
     declared = table.fields is not None and not table.partition_by
     schema = None if declared else engine.query(query).schema
-    fields: Sequence[Field] = table.fields if table.fields is not None else fields_from_arrow(schema, where=f"table {table.name}")[0]
+    fields: Sequence[Field] = (
+        table.fields if table.fields is not None else fields_from_arrow(schema, where=f"table {table.name}")[0]
+    )
     if table.fields is None:
         check_columns(table, fields)
     if schema is not None and table.partition_by:

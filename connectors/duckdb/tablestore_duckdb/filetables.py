@@ -42,7 +42,9 @@ class FileTable:
         options = {key.lower(): value for key, value in relation.options.items()}
         path, file_format = options.pop("path", None), options.pop("format", "parquet").lower()
         if not path:
-            raise InvalidInputError(f"table {relation.name} has the connector filesystem and no option 'path'", kind="missing-option")
+            raise InvalidInputError(
+                f"table {relation.name} has the connector filesystem and no option 'path'", kind="missing-option"
+            )
         if file_format not in FORMATS:
             raise UnsupportedError(
                 f"the engine duckdb {verb}s files of the formats {', '.join(FORMATS)}, table {relation.name} has format = "
@@ -106,7 +108,6 @@ def connector_folder(relation: ConnectorRelation) -> Iterator[str]:
         plain = path if Path(path).exists() else _GLOB.split(path, maxsplit=1)[0]
         folder = plain if Path(plain).is_dir() else os.path.dirname(plain) or "."
         yield from {folder, glob.escape(folder)}
-
 
 
 def partition_texts(file: str, partition_by: Sequence[str]) -> list[str | None]:

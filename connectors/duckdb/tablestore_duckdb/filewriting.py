@@ -66,7 +66,13 @@ def check_place(table: FileTable) -> None:
 
 
 def write_files(
-    table: FileTable, fields: Sequence[Field], rows: Iterable[pa.RecordBatch], ids: Ids, *, overwrite: bool, emptied: str | None = None
+    table: FileTable,
+    fields: Sequence[Field],
+    rows: Iterable[pa.RecordBatch],
+    ids: Ids,
+    *,
+    overwrite: bool,
+    emptied: str | None = None,
 ) -> None:
     """Writes rows, as additions or in place of what is there: in a partitioned table, of the partitions that they fall into, and of
     the folder ``emptied``. They have a :func:`text_column` for each partition column that is no float."""

@@ -56,7 +56,9 @@ _SWAPPED = {
     for unit in ("millis", "micros")
 }
 _STANDARD = {
-    kind: {**spelled, "logicalType": _SWAPPED.get(spelled["logicalType"], spelled["logicalType"])} if isinstance(spelled, dict) else spelled
+    kind: {**spelled, "logicalType": _SWAPPED.get(spelled["logicalType"], spelled["logicalType"])}
+    if isinstance(spelled, dict)
+    else spelled
     for kind, spelled in _PLAIN.items()
 }
 Spelling = Mapping[pa.DataType, Any]

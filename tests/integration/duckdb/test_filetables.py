@@ -148,7 +148,9 @@ def test_a_disk_that_fails_while_files_are_put_in_place_leaves_the_old_ones(
 def test_save_as_and_pipelines_write_files(env: ts.TableEnvironment, tmp_path: Path) -> None:
     env.get_config().set("table.ctas.atomicity-enabled", "true")
     query = env.sql_query("SELECT id, id % 2 AS odd FROM range(5)")
-    pipeline = query.save_as("f").option("connector", "filesystem").option("path", str(tmp_path / "f")).partitioned_by("odd").create()
+    pipeline = (
+        query.save_as("f").option("connector", "filesystem").option("path", str(tmp_path / "f")).partitioned_by("odd").create()
+    )
     assert env.list_tables() == () and not (tmp_path / "f").exists(), "nothing is made before it runs"
     pipeline.execute()
     query.insert_into("f").execute()
@@ -186,6 +188,27 @@ def test_times_of_sparks_parquet_files_are_moments(env: ts.TableEnvironment, tmp
     env.execute_sql(f"CREATE TABLE f ({columns}) {clause(tmp_path / 'f', 'parquet')}")
     read = env.execute_sql("SELECT * FROM f ORDER BY id").to_arrow()
     assert read.to_pylist() == [row for row in rows.to_pylist() for _ in range(2)]
+    env.execute_sql(f"CREATE TABLE g {clause(tmp_path / 'f', 'parquet')}")
+    assert env.execute_sql("SELECT at FROM g WHERE id = 1").to_arrow()["at"].to_pylist() == rows["at"].to_pylist()[:1] * 2
+
+
+def test_texts_are_written_by_the_options_of_readers(env: ts.TableEnvironment, tmp_path: Path) -> None:
+    texts = pa.table({"a,b": ["x;'y", None, "", "\\", "N"], "n": [-1.5, None, 2.0, 1e300, -0.0]})
+    env.create_temporary_view("v", texts)
+    for number, options in enumerate((
+        {"header": "true", "sep": ";", "quote": "'", "escape": "'", "nullValue": "-"}, {"sep": "-", "nullValue": "N;", "compression": "gzip"},
+        {"delimiter": "\t", "escape": "\"", "nullValue": "NULL"},
+    )):  # fmt: skip
+        where = clause(tmp_path / f"f{number}", "csv", **options)
+        env.execute_sql(f"CREATE TABLE f{number} (`a,b` STRING, n DOUBLE) {where}")
+        env.execute_sql(f"INSERT INTO f{number} SELECT * FROM v")
+        assert str(env.execute_sql(f"SELECT * FROM f{number}").to_arrow().to_pylist()) == str(texts.to_pylist()), options
+    assert (tmp_path / "f0" / visible(tmp_path / "f0")[0]).read_text().splitlines()[:3] == ["'a,b';'n'", "'x;''y';-1.5", "-;-"]
+    assert visible(tmp_path / "f1")[0].endswith(".csv.gz")
+    for file_format, name in (("csv", "g"), ("json", "h")):
+        env.execute_sql(f"CREATE TABLE {name} (n INT) {clause(tmp_path / name, file_format, compression='gzip')}")
+        env.execute_sql(f"INSERT INTO {name} VALUES (1), (NULL), (NULL)")
+        assert rows_of(env, f"SELECT * FROM {name}") == [(1,), (None,), (None,)], "a line of its own"
 
 
 def test_avro_is_that_of_its_specification(env: ts.TableEnvironment, tmp_path: Path) -> None:
@@ -220,6 +243,7 @@ REFUSED = (
     ("{}/x", "csv", "id INT", {"dateFormat": "yy"}, "option 'dateformat'.*engine spark"),
     ("{}/x", "csv", "id INT", {"sep": "||"}, "sep: expected one character"),
     ("{}/x", "csv", "id INT", {"sep": '"'}, "another character for sep"),
+    ("{}/x", "csv", "id INT", {"nullValue": "a,b"}, "nullValue: expected a text without sep"),
     ("{}/x", "csv", "b BYTES", {}, r"csv hold no binary values.*base64\(x\)"),
     ("{}/x", "csv", "a ARRAY<INT>", {}, "csv hold no arrays"),
     ("{}/x", "json", "a ARRAY<MAP<INT, INT>>", {}, "json hold maps with keys that are texts"),

@@ -35,7 +35,9 @@ def rows_of(env: ts.TableEnvironment, text: str) -> list[tuple[Any, ...]]:
     return [tuple(row.values()) for row in env.execute_sql(text).to_arrow().to_pylist()]
 
 
-def declared(envs: dict[str, ts.TableEnvironment], columns: str, path: Path, file_format: str, *, by: str = "", **options: str) -> None:
+def declared(
+    envs: dict[str, ts.TableEnvironment], columns: str, path: Path, file_format: str, *, by: str = "", **options: str
+) -> None:
     given = {"connector": "filesystem", "path": str(path), "format": file_format, **options}
     where = f"{by and f'PARTITIONED BY ({by})'} WITH ({', '.join(f'{key!r} = {value!r}' for key, value in given.items())})"
     for env in envs.values():
@@ -61,7 +63,9 @@ def test_what_one_engine_writes_the_other_reads(envs: dict[str, ts.TableEnvironm
 
 
 @pytest.mark.parametrize("file_format", ["parquet", "csv", "orc"])
-def test_engines_fill_and_replace_the_same_partitions(envs: dict[str, ts.TableEnvironment], tmp_path: Path, file_format: str) -> None:
+def test_engines_fill_and_replace_the_same_partitions(
+    envs: dict[str, ts.TableEnvironment], tmp_path: Path, file_format: str
+) -> None:
     columns = "id BIGINT, at TIMESTAMP_LTZ(6), part DOUBLE, `a:b` STRING"
     declared(envs, columns, tmp_path / "f", file_format, by="part, at, `a:b`")
     texts = ["x/=%}{", "é #*?[]^'", "", None, " ", "01"]
@@ -95,7 +99,9 @@ def test_both_engines_refuse_the_same_columns(envs: dict[str, ts.TableEnvironmen
     ):  # fmt: skip
         for env in envs.values():
             path = tmp_path / "x"
-            env.execute_sql(f"CREATE TEMPORARY TABLE x (a {kind}) WITH ('connector' = 'filesystem', 'path' = '{path}', 'format' = '{file_format}')")
+            env.execute_sql(
+                f"CREATE TEMPORARY TABLE x (a {kind}) WITH ('connector' = 'filesystem', 'path' = '{path}', 'format' = '{file_format}')"
+            )
             with pytest.raises(ts.UnsupportedError, match=message) as refused:
                 env.execute_sql("INSERT INTO x SELECT NULL")
             assert refused.value.kind == "file-format" and not path.exists()
@@ -113,7 +119,12 @@ def test_spark_without_its_package_for_avro_says_what_to_do(envs: dict[str, ts.T
 
 def test_moments_of_orc_files_are_those_of_the_writers_clock(envs: dict[str, ts.TableEnvironment], tmp_path: Path) -> None:
     spark_jvm = envs["spark"]
-    declared(envs, "id INT, at TIMESTAMP_LTZ(6), clock TIMESTAMP(6), pair ROW<at TIMESTAMP_LTZ(6), clock TIMESTAMP(6)>", tmp_path / "f", "orc")
+    declared(
+        envs,
+        "id INT, at TIMESTAMP_LTZ(6), clock TIMESTAMP(6), pair ROW<at TIMESTAMP_LTZ(6), clock TIMESTAMP(6)>",
+        tmp_path / "f",
+        "orc",
+    )
     spark_jvm.execute_sql(
         "INSERT INTO f SELECT 1, TIMESTAMP '2024-07-01 12:00:00.123456Z', TIMESTAMP_NTZ '0001-01-01 00:00:00.000001', "
         "named_struct('at', TIMESTAMP '2024-07-01 12:00:00Z', 'clock', TIMESTAMP_NTZ '2024-07-01 12:00:00')"

@@ -12,13 +12,15 @@ from tablestore.types.typestring import type_to_sql
 
 FORMATS = ("parquet", "csv", "json", "orc", "avro")
 
-_TEXTS = ["", "a,\"b\"\n\\c' é\t\r\U0001f600", None, " lead trail "]
+_TEXTS = ["", 'a,"b"\n\\c\' é\t\r\U0001f600', None, " lead trail "]
 _NESTED: dict[str, tuple[pa.DataType, list[Any]]] = {
     "ints": (pa.list_(pa.field("element", pa.int32())), [[], [1, None, 3], None, [4]]),
     "floats": (pa.list_(pa.field("element", pa.float64())), [[], [1.5, None, math.nan], None, [-0.0]]),
     "entries": (pa.map_(pa.string(), pa.int64()), [[], [("a", 1), ("", None)], None, [("x y", 2)]]),
     "pair": (
-        pa.struct([("x", pa.int32()), ("y", pa.string()), ("d", pa.decimal128(20, 2)), ("b", pa.binary()), ("at", pa.timestamp("us"))]),
+        pa.struct(
+            [("x", pa.int32()), ("y", pa.string()), ("d", pa.decimal128(20, 2)), ("b", pa.binary()), ("at", pa.timestamp("us"))]
+        ),
         [
             {"x": None, "y": None, "d": None, "b": None, "at": None},
             {"x": 1, "y": "", "d": Decimal("123456789012345678.91"), "b": b"\xff\x00", "at": datetime(2000, 2, 29, 1, 2, 3, 4)},
@@ -36,19 +38,28 @@ def values_for(file_format: str) -> tuple[pa.Table, dict[str, str]]:
     columns: dict[str, tuple[pa.DataType, list[Any]]] = {
         "id": (pa.int64(), [1, 2, 3, 4]),
         "flag": (pa.bool_(), [True, False, None, True]),
-        **{f"i{bits}": (getattr(pa, f"int{bits}")(), [-(2 ** (bits - 1)), 2 ** (bits - 1) - 1, None, 0]) for bits in (8, 16, 32, 64)},
+        **{
+            f"i{bits}": (getattr(pa, f"int{bits}")(), [-(2 ** (bits - 1)), 2 ** (bits - 1) - 1, None, 0])
+            for bits in (8, 16, 32, 64)
+        },
         "f4": (pa.float32(), [math.nan, -0.0, None, math.inf]),
         "f8": (pa.float64(), [math.nan, -0.0, None, -math.inf]),
         "ends4": (pa.float32(), [3.4028234663852886e38, 1e-45, None, 0.1]),
         "ends8": (pa.float64(), [1.7976931348623157e308, 5e-324, None, 0.1]),
-        "wide": (pa.decimal128(38, 18), [Decimal("12345678901234567890.123456789012345678"), Decimal("-0.000000000000000001"), None, Decimal(0)]),
+        "wide": (
+            pa.decimal128(38, 18),
+            [Decimal("12345678901234567890.123456789012345678"), Decimal("-0.000000000000000001"), None, Decimal(0)],
+        ),
         "whole": (pa.decimal128(38, 0), [Decimal(10**38 - 1), Decimal(-(10**38) + 1), None, Decimal(0)]),
         "cents": (pa.decimal128(5, 2), [Decimal("999.99"), Decimal("-0.01"), None, Decimal("1.50")]),
         "text": (pa.string(), _TEXTS),
         "words": (pa.string(), ["null", "NaN", None, "\\N"]),
         "bytes": (pa.binary(), [b"", b'\x00\xff\xfe,"\n', None, b"abc"]),
         "day": (pa.date32(), [date(1, 1, 1), date(9999, 12, 31), None, date(1970, 1, 1)]),
-        "clock": (pa.timestamp("us"), [datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999), None, datetime(2024, 7, 1, 12, 30, 0, 123456)]),
+        "clock": (
+            pa.timestamp("us"),
+            [datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999), None, datetime(2024, 7, 1, 12, 30, 0, 123456)],
+        ),
         "moment": (
             pa.timestamp("us", "UTC"),
             [
