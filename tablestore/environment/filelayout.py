@@ -103,7 +103,8 @@ def check_file_columns(table: str, file_format: str, fields: Sequence[Field], pa
         if field.name in partition_by:
             if not isinstance(field.type, AtomicType) or _is_binary(field.type):
                 raise UnsupportedError(
-                    f"table {table}: expected partition columns whose values name folders, found {column}; partition by another one",
+                    f"table {table}: expected partition columns whose values name folders, found {column}; partition by another "
+                    "one",
                     kind="file-format",
                 )
             continue
@@ -111,8 +112,8 @@ def check_file_columns(table: str, file_format: str, fields: Sequence[Field], pa
         for lack in _LACKS.get(file_format, ()):
             if any(map(lack.is_lacking, types_in(field.type))):
                 raise UnsupportedError(
-                    f"table {table}: files of the format {file_format} hold {lack.reason}, found {column}; cast it, or write another "
-                    "format: parquet holds all types",
+                    f"table {table}: files of the format {file_format} hold {lack.reason}, found {column}; cast it, or write "
+                    "another format: parquet holds all types",
                     kind="file-format",
                 )
     if fields and all(field.name in partition_by for field in fields):
@@ -126,8 +127,8 @@ def _check_names(table: str, file_format: str, fields: Sequence[Field]) -> None:
     for field in fields:
         if pattern is not None and not pattern.fullmatch(field.name):
             raise UnsupportedError(
-                f"table {table}: expected names of {words} in files of the format {file_format}, found {field.name!r:.100}; rename the "
-                "column, or write another format: parquet has all names",
+                f"table {table}: expected names of {words} in files of the format {file_format}, found {field.name!r:.100}; "
+                "rename the column, or write another format: parquet has all names",
                 kind="file-format",
             )
         for one in types_in(field.type):

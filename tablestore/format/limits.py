@@ -29,8 +29,8 @@ class Limits:
     not compress. Wide bounds that are dropped while reading (see :mod:`tablestore.format.manifest.manifestfile`) count against
     ``max_decompressed_bytes`` only, and a record with them against ``max_record_bytes``.
 
-    A JSON document may hold ``max_json_bytes`` of structure, and ``max_json_text_bytes`` with its texts. ``max_fixed_bytes``: how long a
-    value of a fixed length may be in an Avro file; metadata files have none.
+    A JSON document may hold ``max_json_bytes`` of structure, and ``max_json_text_bytes`` with its texts.
+    ``max_fixed_bytes``: how long a value of a fixed length may be in an Avro file; metadata files have none.
     """
 
     max_bytes: int = 256 << 20

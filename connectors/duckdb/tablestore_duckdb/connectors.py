@@ -155,8 +155,8 @@ def _partitions(table: FileTable) -> Iterator[Field]:
         if field.name in table.partition_by:
             if not isinstance(field.type, AtomicType) or field.type.root in BINARY_ROOTS:
                 raise UnsupportedError(
-                    f"the engine duckdb reads no values of type {duckdb_type(field.type)} from the names of folders, as the partition "
-                    f"column {field.name!r:.100} of table {table.name} has them; run the statement on the engine spark",
+                    f"the engine duckdb reads no values of type {duckdb_type(field.type)} from the names of folders, as the "
+                    f"partition column {field.name!r:.100} of table {table.name} has them; run the statement on the engine spark",
                     kind="engine",
                 )
             yield field
@@ -175,8 +175,8 @@ def _check_options(table: FileTable) -> None:
 def _check_compression(table: FileTable, files: Sequence[str]) -> None:
     if table.file_format in _TEXTS and (packed := next((file for file in files if file.endswith(_COMPRESSED)), None)) is not None:
         raise UnsupportedError(
-            f"the engine duckdb reads texts that are plain or packed with gzip or zstd, found {packed!r:.200} of table {table.name}; run "
-            "the statement on the engine spark",
+            f"the engine duckdb reads texts that are plain or packed with gzip or zstd, found {packed!r:.200} of table "
+            f"{table.name}; run the statement on the engine spark",
             kind="engine",
         )
 

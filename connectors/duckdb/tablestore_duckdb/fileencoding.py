@@ -61,8 +61,8 @@ def check_write_options(table: FileTable) -> None:
     known = {"compression", "codec", *_OF_READERS, *(_CSV_OPTIONS if table.file_format == "csv" else ())}
     if others := sorted(table.options.keys() - known):
         raise UnsupportedError(
-            f"the engine duckdb does not write files of the format {table.file_format} by the option {others[0]!r:.80}, which table "
-            f"{table.name} has; leave it out, or run the statement on the engine spark",
+            f"the engine duckdb does not write files of the format {table.file_format} by the option {others[0]!r:.80}, which "
+            f"table {table.name} has; leave it out, or run the statement on the engine spark",
             kind="engine",
         )
     _compression(table)
@@ -99,8 +99,8 @@ def _compression(table: FileTable) -> str:
     known = _COMPRESSIONS[table.file_format]
     if name not in known:
         raise UnsupportedError(
-            f"the engine duckdb writes files of the format {table.file_format} with compression = {', '.join(known)}, table {table.name} "
-            f"has {name!r:.80}; run the statement on the engine spark",
+            f"the engine duckdb writes files of the format {table.file_format} with compression = {', '.join(known)}, table "
+            f"{table.name} has {name!r:.80}; run the statement on the engine spark",
             kind="engine",
         )
     return known[name]

@@ -127,8 +127,8 @@ def _by_name(schema: pa.Schema, names: Sequence[str], file: str, table: FileTabl
     exact = frozenset(names)
     if missing := [name for name in schema.names if name.casefold() not in folded]:
         raise InvalidInputError(
-            f"table {table.name} declares the column {missing[0]!r}, which {file} does not have{did_you_mean(missing[0], names)}; there "
-            f"are {', '.join(names)}",
+            f"table {table.name} declares the column {missing[0]!r}, which {file} does not "
+            f"have{did_you_mean(missing[0], names)}; there are {', '.join(names)}",
             kind="unknown-column",
         )
     return [name if name in exact else folded[name.casefold()] for name in schema.names]
@@ -171,7 +171,8 @@ def _zone(clock: OrcClock, file: str, table: FileTable) -> str | None:
 
 
 def _mark(field: pa.Field) -> str:
-    return (field.metadata or {}).get(SPARK_TYPE, b"").decode("utf-8", "replace")
+    mark: bytes = (field.metadata or {}).get(SPARK_TYPE, b"")
+    return mark.decode("utf-8", "replace")
 
 
 def _typed_as(field: pa.Field) -> pa.DataType:

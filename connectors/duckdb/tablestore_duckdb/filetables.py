@@ -34,9 +34,10 @@ class FileTable:
     def of(relation: ConnectorRelation, *, verb: str = "read") -> "FileTable":
         """The table of a relation. Raises InvalidInputError, and UnsupportedError for what only Spark reads or writes."""
         if relation.connector != FILESYSTEM:
+            is_topic = relation.connector == "kafka" and verb == "read"
             raise UnsupportedError(
-                f"the engine duckdb does not {verb} table {relation.name} with the connector {relation.connector!r}, only filesystem; "
-                f"{WAY_OF_TOPICS if relation.connector == 'kafka' and verb == 'read' else 'run the statement on the engine spark'}",
+                f"the engine duckdb does not {verb} table {relation.name} with the connector {relation.connector!r}, only "
+                f"filesystem; {WAY_OF_TOPICS if is_topic else 'run the statement on the engine spark'}",
                 kind="engine",
             )
         options = {key.lower(): value for key, value in relation.options.items()}
@@ -118,8 +119,8 @@ def partition_texts(file: str, partition_by: Sequence[str]) -> list[str | None]:
         value = values.get(folder_key(name))
         if value is None:
             raise InvalidInputError(
-                f"{file}: expected a folder {folder_key(name)}=… above it, as the table is PARTITIONED BY {name}; move the file into one, "
-                "or leave PARTITIONED BY out",
+                f"{file}: expected a folder {folder_key(name)}=… above it, as the table is PARTITIONED BY {name}; move the file "
+                "into one, or leave PARTITIONED BY out",
                 kind="invalid-partitioning",
             )
         texts.append(None if value == NULL_FOLDER else unquote(value))

@@ -54,8 +54,8 @@ def check_place(table: FileTable) -> None:
     """Raises UnsupportedError, InvalidInputError for a path that is no folder, or none of this machine."""
     if table.is_address:
         raise UnsupportedError(
-            f"the engine duckdb writes files into folders of this machine, table {table.name} has path = {table.path!r:.200}; run the "
-            "statement on the engine spark",
+            f"the engine duckdb writes files into folders of this machine, table {table.name} has path = {table.path!r:.200}; "
+            "run the statement on the engine spark",
             kind="engine",
         )
     if table.is_pattern or Path(table.path).is_file():
@@ -263,8 +263,8 @@ def _publish(path: Path, staging: Path, names: Sequence[str], *, replaced: Itera
         os.unlink(file)
         # The sum that Hadoop keeps beside each file.
         Path(os.path.dirname(file), f".{os.path.basename(file)}.crc").unlink(missing_ok=True)
-    for folder in {os.path.dirname(file) for file in old}:
-        _remove_empty(Path(folder), path)
+    for left in {os.path.dirname(file) for file in old}:
+        _remove_empty(Path(left), path)
 
 
 def _remove_empty(folder: Path, path: Path) -> None:

@@ -74,8 +74,8 @@ def relisted(lists: pa.Array, values: pa.Array, target: pa.DataType) -> pa.Array
 def _to_julian(days: Days) -> Days:
     if (days >= _CUT_OVER_DATE).any():
         raise InvalidInputError(
-            "expected dates before 1582-10-05 or after 1582-10-14, found one of the days that the calendar of ORC files leaves out; "
-            "correct the row, or write another format",
+            "expected dates before 1582-10-05 or after 1582-10-14, found one of the days that the calendar of ORC files leaves "
+            "out; correct the row, or write another format",
             kind="out-of-range",
         )
     dates: Any = days.astype("M8[D]")

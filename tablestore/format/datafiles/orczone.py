@@ -131,7 +131,7 @@ def _chunk(chunk: bytes, compression: int, file_name: str) -> bytes:
             raise ValueError(f"a chunk of {size} bytes")
         return bytes(pa.Codec("snappy").decompress(chunk, decompressed_size=size, asbytes=True))
     raise UnsupportedError(
-        f"{file_name}: expected a compression by zlib, snappy or zstd, found that of number {compression}, and its timestamps are those "
-        "of a clock whose zone is not known; write the file with one of these",
+        f"{file_name}: expected a compression by zlib, snappy or zstd, found that of number {compression}, and its timestamps "
+        "are those of a clock whose zone is not known; write the file with one of these",
         kind="file-format",
     )

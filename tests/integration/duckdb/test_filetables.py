@@ -88,9 +88,11 @@ def test_partitions_are_folders_that_are_filled_and_replaced(env: ts.TableEnviro
 @pytest.mark.deep
 def test_values_of_every_type_name_folders(env: ts.TableEnvironment, tmp_path: Path) -> None:
     cases = (
-        ("DOUBLE", "CAST('NaN' AS DOUBLE)", "NaN"), ("DOUBLE", "1e10D", "1.0E10"), ("DOUBLE", "-0.0D", "-0.0"), ("FLOAT", "0.001F", "0.001"),
+        ("DOUBLE", "CAST('NaN' AS DOUBLE)", "NaN"), ("DOUBLE", "1e10D", "1.0E10"), ("DOUBLE", "-0.0D", "-0.0"),
+        ("FLOAT", "0.001F", "0.001"),
         ("BOOLEAN", "true", "true"), ("DECIMAL(38, 18)", "CAST('1E-18' AS DECIMAL(38, 18))", "0.000000000000000001"),
-        ("DATE", "DATE '0001-01-01'", "0001-01-01"), ("TIMESTAMP(6)", "TIMESTAMP_NTZ '2024-07-01 12:00:00.5'", "2024-07-01 12%3A00%3A00.5"),
+        ("DATE", "DATE '0001-01-01'", "0001-01-01"),
+        ("TIMESTAMP(6)", "TIMESTAMP_NTZ '2024-07-01 12:00:00.5'", "2024-07-01 12%3A00%3A00.5"),
         ("TIMESTAMP_LTZ(6)", "TIMESTAMP '2024-07-01 12:00:00Z'", "2024-07-01 08%3A00%3A00"), ("STRING", "'é #*'", "é %23%2A"),
     )  # fmt: skip
     for number, (kind, value, text) in enumerate(cases):
@@ -184,7 +186,8 @@ def test_times_of_sparks_parquet_files_are_moments(env: ts.TableEnvironment, tmp
     pq.write_table(rows, tmp_path / "f" / "a.parquet", use_deprecated_int96_timestamps=True)
     pq.write_table(rows, tmp_path / "f" / "b.parquet")
     inner = "ARRAY<TIMESTAMP_LTZ(6)>"
-    columns = f"at TIMESTAMP_LTZ(6), `all` {inner}, pair ROW<`At` TIMESTAMP_LTZ(6), `all` {inner}>, `by` MAP<STRING, TIMESTAMP_LTZ(6)>, id BIGINT"
+    pair = f"ROW<`At` TIMESTAMP_LTZ(6), `all` {inner}>"
+    columns = f"at TIMESTAMP_LTZ(6), `all` {inner}, pair {pair}, `by` MAP<STRING, TIMESTAMP_LTZ(6)>, id BIGINT"
     env.execute_sql(f"CREATE TABLE f ({columns}) {clause(tmp_path / 'f', 'parquet')}")
     read = env.execute_sql("SELECT * FROM f ORDER BY id").to_arrow()
     assert read.to_pylist() == [row for row in rows.to_pylist() for _ in range(2)]
@@ -196,7 +199,8 @@ def test_texts_are_written_by_the_options_of_readers(env: ts.TableEnvironment, t
     texts = pa.table({"a,b": ["x;'y", None, "", "\\", "N"], "n": [-1.5, None, 2.0, 1e300, -0.0]})
     env.create_temporary_view("v", texts)
     for number, options in enumerate((
-        {"header": "true", "sep": ";", "quote": "'", "escape": "'", "nullValue": "-"}, {"sep": "-", "nullValue": "N;", "compression": "gzip"},
+        {"header": "true", "sep": ";", "quote": "'", "escape": "'", "nullValue": "-"},
+        {"sep": "-", "nullValue": "N;", "compression": "gzip"},
         {"delimiter": "\t", "escape": "\"", "nullValue": "NULL"},
     )):  # fmt: skip
         where = clause(tmp_path / f"f{number}", "csv", **options)

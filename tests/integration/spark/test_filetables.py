@@ -95,12 +95,14 @@ def test_engines_fill_and_replace_the_same_partitions(
 
 def test_both_engines_refuse_the_same_columns(envs: dict[str, ts.TableEnvironment], tmp_path: Path) -> None:
     for file_format, kind, message in (
-        ("csv", "BYTES", "csv hold no binary values"), ("csv", "ARRAY<INT>", "csv hold no arrays"), ("json", "MAP<INT, INT>", "keys that are texts"),
+        ("csv", "BYTES", "csv hold no binary values"), ("csv", "ARRAY<INT>", "csv hold no arrays"),
+        ("json", "MAP<INT, INT>", "keys that are texts"),
     ):  # fmt: skip
         for env in envs.values():
             path = tmp_path / "x"
             env.execute_sql(
-                f"CREATE TEMPORARY TABLE x (a {kind}) WITH ('connector' = 'filesystem', 'path' = '{path}', 'format' = '{file_format}')"
+                f"CREATE TEMPORARY TABLE x (a {kind}) "
+                f"WITH ('connector' = 'filesystem', 'path' = '{path}', 'format' = '{file_format}')"
             )
             with pytest.raises(ts.UnsupportedError, match=message) as refused:
                 env.execute_sql("INSERT INTO x SELECT NULL")
