@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.errors import FormatError, InvalidInputError, StorageError, UnsupportedError
-from tablestore.format.datafiles.orccalendar import days_of_table, has_dates, relisted
+from tablestore.format.datafiles.orccalendar import days_of_table, has_dates, relisted, remapped
 from tablestore.format.datafiles.orcfile import OrcFileReader
 from tablestore.format.datafiles.orcwriter import SPARK_TYPE
 from tablestore.format.datafiles.orczone import OrcClock, orc_clock
@@ -206,11 +206,12 @@ def _as_spark_has_it(column: pa.Array, field: pa.Field, zone: str | None, file: 
     if pa.types.is_map(target):
         lists = column.cast(pa.list_(pa.struct([field.type.key_field, field.type.item_field])))
         keys, items = lists.flatten().flatten()
-        entries = pa.StructArray.from_arrays(
-            [_as_spark_has_it(keys, field.type.key_field, zone, file), _as_spark_has_it(items, field.type.item_field, zone, file)],
-            fields=[target.key_field, target.item_field],
+        return remapped(
+            lists,
+            _as_spark_has_it(keys, field.type.key_field, zone, file),
+            _as_spark_has_it(items, field.type.item_field, zone, file),
+            target,
         )
-        return relisted(lists, entries, pa.list_(pa.field("entries", entries.type, nullable=False))).cast(target)
     if pa.types.is_list(target):
         return relisted(column, _as_spark_has_it(column.flatten(), field.type.value_field, zone, file), target)
     if pa.types.is_time(target):

@@ -57,10 +57,8 @@ def _changed(column: pa.Array, before: int, change: Callable[[Days], Days]) -> p
         return pa.StructArray.from_arrays(children, fields=list(kind), mask=column.is_null() if column.null_count else None)
     if pa.types.is_map(kind):
         lists = column.cast(pa.list_(pa.struct([kind.key_field, kind.item_field])))
-        entries = pa.StructArray.from_arrays(
-            [_changed(child, before, change) for child in lists.flatten().flatten()], fields=[kind.key_field, kind.item_field]
-        )
-        return relisted(lists, entries, pa.list_(pa.field("entries", entries.type, nullable=False))).cast(kind)
+        keys, items = (_changed(child, before, change) for child in lists.flatten().flatten())
+        return remapped(lists, keys, items, kind)
     return relisted(column, _changed(column.flatten(), before, change), kind)
 
 
@@ -69,6 +67,13 @@ def relisted(lists: pa.Array, values: pa.Array, target: pa.DataType) -> pa.Array
     lengths = pc.fill_null(pc.list_value_length(lists), 0)
     offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths).cast(pa.int32())])
     return pa.ListArray.from_arrays(offsets, values, type=target, mask=lists.is_null() if lists.null_count else None)
+
+
+def remapped(lists: pa.Array, keys: pa.Array, items: pa.Array, target: pa.DataType) -> pa.Array:
+    """Maps of other keys and values; ``lists``: as long as they were."""
+    entries = pa.StructArray.from_arrays([keys, items], fields=[target.key_field, target.item_field])
+    like = relisted(lists, entries, pa.list_(pa.field("entries", entries.type, nullable=False)))
+    return pa.Array.from_buffers(target, len(like), like.buffers()[:2], children=[entries])
 
 
 def _to_julian(days: Days) -> Days:

@@ -17,6 +17,15 @@ _NESTED: dict[str, tuple[pa.DataType, list[Any]]] = {
     "ints": (pa.list_(pa.field("element", pa.int32())), [[], [1, None, 3], None, [4]]),
     "floats": (pa.list_(pa.field("element", pa.float64())), [[], [1.5, None, math.nan], None, [-0.0]]),
     "entries": (pa.map_(pa.string(), pa.int64()), [[], [("a", 1), ("", None)], None, [("x y", 2)]]),
+    "times": (
+        pa.map_(pa.string(), pa.struct([("at", pa.timestamp("us")), ("day", pa.date32())])),
+        [
+            [("a", {"at": datetime(1, 1, 1, 0, 0, 0, 1), "day": date(1, 1, 1)}), ("b", None)],
+            [],
+            None,
+            [("c", {"at": None, "day": date(1582, 10, 15)})],
+        ],
+    ),
     "pair": (
         pa.struct(
             [("x", pa.int32()), ("y", pa.string()), ("d", pa.decimal128(20, 2)), ("b", pa.binary()), ("at", pa.timestamp("us"))]
@@ -101,4 +110,4 @@ def differences(expected: pa.Table, actual: pa.Table) -> list[str]:
 def _unordered(column: pa.ChunkedArray) -> str:
     values = column.to_pylist()
     # Texts tell -0.0 from 0.0, and have NaN as equal.
-    return repr([sorted(value) if pa.types.is_map(column.type) and value is not None else value for value in values])
+    return repr([sorted(value, key=str) if pa.types.is_map(column.type) and value is not None else value for value in values])
