@@ -49,6 +49,9 @@ class FileEncoder(Protocol):
     def write(self, rows: pa.RecordBatch) -> None:
         """Appends rows."""
 
+    def reached(self, size: int) -> bool:
+        """True if the file has that many bytes, or as much as readers of its format take: then another follows it."""
+
     def close(self) -> None:
         """Writes what is held, and the end of the file."""
 
@@ -108,6 +111,7 @@ def _compression(table: FileTable) -> str:
 
 class _Parquet:
     def __init__(self, sink: BinaryIO, schema: pa.Schema, compression: str, buffer_bytes: int) -> None:
+        self._sink = sink
         self._schema, self._stored = schema, pa.schema([column.with_type(_in_units(column.type, "us")) for column in schema])
         self._writer = pq.ParquetWriter(sink, self._stored, compression=compression, write_page_checksum=True)
         self._buffer_bytes = buffer_bytes
@@ -120,6 +124,9 @@ class _Parquet:
         self._bytes += rows.nbytes
         if self._rows >= _ROW_GROUP_ROWS or self._bytes >= self._buffer_bytes:
             self._flush()
+
+    def reached(self, size: int) -> bool:
+        return self._sink.tell() >= size
 
     def close(self) -> None:
         self._flush()
@@ -139,7 +146,8 @@ class _Parquet:
 
 class _Texts:
     def __init__(self, sink: BinaryIO, form: "_CsvForm | None", schema: pa.Schema, *, packed: bool) -> None:
-        self._sink: Any = pa.CompressedOutputStream(pa.PythonFile(CountedSink(sink), mode="w"), "gzip") if packed else sink
+        self._counted = CountedSink(sink)
+        self._sink: Any = pa.CompressedOutputStream(pa.PythonFile(self._counted, mode="w"), "gzip") if packed else self._counted
         self._packed, self._form = packed, form
         if form is not None and form.has_header:
             self._put(form.lines([pa.array([name]) for name in schema.names]))
@@ -147,6 +155,9 @@ class _Texts:
     def write(self, rows: pa.RecordBatch) -> None:
         columns = rows.columns
         self._put(concat(rows_to_json(columns, rows.schema.names), "\n") if self._form is None else self._form.lines(columns))
+
+    def reached(self, size: int) -> bool:
+        return self._counted.count >= size
 
     def close(self) -> None:
         if self._packed:
@@ -231,6 +242,9 @@ class _Orc:
         columns = [days_of_file(column) for column in rows.columns]
         self._writer.write(pa.Table.from_arrays(columns, schema=rows.schema).cast(self._nanos).cast(self._stored))
 
+    def reached(self, size: int) -> bool:
+        return self._writer.reached(size)
+
     def close(self) -> None:
         self._writer.close()
 
@@ -244,6 +258,9 @@ class _Avro:
 
     def write(self, rows: pa.RecordBatch) -> None:
         self._writer.write(rows)
+
+    def reached(self, size: int) -> bool:
+        return self._writer.reached(size)
 
     def close(self) -> None:
         self._writer.close()

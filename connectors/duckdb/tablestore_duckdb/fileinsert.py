@@ -41,7 +41,7 @@ def insert_into_files(
         check_columns(table, fields)
     if schema is not None and table.partition_by:
         floats = {field.name for field in fields if is_float(field.type)}
-        query = _with_texts(query, table.partition_by, set(schema.names) - floats)
+        query = _with_texts(query, table.partition_by, schema.names, floats)
     emptied = None if partition is None else static_folder(_spelled(engine, partition, fields))
     write_files(table, fields, engine.read(query), ids, overwrite=overwrite, emptied=emptied)
 
@@ -56,16 +56,14 @@ def checked_target(target: ConnectorRelation) -> FileTable:
     return table
 
 
-def _with_texts(query: BoundQuery, partition_by: Sequence[str], names: Collection[str]) -> BoundQuery:
-    """The query with a column for each partition column of these names, of its values as texts."""
-    texts = [
-        f"CAST({quote_name(name)} AS STRING) AS {quote_name(text_column(place))}"
-        for place, name in enumerate(partition_by)
-        if name in names
-    ]
-    if not texts:
+def _with_texts(query: BoundQuery, partition_by: Sequence[str], names: Sequence[str], floats: Collection[str]) -> BoundQuery:
+    """The query with a column for each partition column that it gives, of its values as texts; not for ``floats``. The rows of a
+    partition come one after another, so that they lie in one file."""
+    given = [(place, quote_name(name), name not in floats) for place, name in enumerate(partition_by) if name in names]
+    if not given:
         return query
-    before, after = f"SELECT *, {', '.join(texts)} FROM ", " AS `_rows`"
+    texts = [f", CAST({name} AS STRING) AS {quote_name(text_column(place))}" for place, name, is_text in given if is_text]
+    before, after = f"SELECT *{''.join(texts)} FROM ", f" AS `_rows` ORDER BY {', '.join(name for _, name, _ in given)}"
     edit = Edit(span=Span(len(before), len(before)), relation=0)
     return replace(
         BoundQuery(text=before + after, relations=(QueryRelation(name="the rows", query=query),), edits=(edit,)),

@@ -6,8 +6,7 @@ A statement that fails or is canceled removes what it wrote, and the folders tha
 when the new ones are in place: whoever reads right then may see both. A process that dies leaves the hidden folder, and between two
 renames some of the files.
 
-Memory: what the writers of the open files hold, of at most 16. Of more partitions than that whose rows come mixed some get several
-files.
+Memory: what the writers of the open files hold, of at most 16. Rows come by partition, so one is open as a rule.
 """
 
 import os
@@ -180,7 +179,7 @@ class _OpenFiles:
         one = self._open.pop(folder, None) or self._begun(folder)
         self._open[folder] = one
         one.encoder.write(rows)
-        if one.sink.tell() >= _FILE_BYTES:
+        if one.encoder.reached(_FILE_BYTES):
             self._end(folder)
         elif len(self._open) > _MOST_OPEN:
             self._end(next(iter(self._open)))
