@@ -52,8 +52,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def mark_deep(items: list[pytest.Item]) -> None:
-    """Marks as ``deep`` the cases behind the first n of a test with ``deep_after(n)``, as ``slow`` those with ``slow_after(n)``, and
-    as ``deep`` of a class with ``deep_but(names)`` all tests but these."""
+    """Marks as ``deep`` the cases behind the first n of a test with ``deep_after(n)``, as ``slow`` those with ``slow_after(n)``;
+    and as ``deep`` of a class with ``deep_but(names)`` all tests but these."""
     seen: Counter[tuple[str, Path, str]] = Counter()
     for item in items:
         test = item.nodeid.split("[")[0]

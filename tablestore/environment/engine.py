@@ -346,6 +346,11 @@ class ListsFunctions(Protocol):
 class WritesConnectors(Protocol):
     """An engine that also writes tables with a connector."""
 
+    def check_target(self, target: ConnectorRelation) -> None:
+        """Raises UnsupportedError, InvalidInputError for a table that it does not write, before anything is made. Columns that are
+        not declared it checks when it writes."""
+        ...
+
     def write(
         self, query: BoundQuery, target: ConnectorRelation, *, overwrite: bool, partition: Mapping[str, str | None] | None = None
     ) -> None:

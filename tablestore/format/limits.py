@@ -30,6 +30,7 @@ class Limits:
     ``max_decompressed_bytes`` only, and a record with them against ``max_record_bytes``.
 
     A JSON document may hold ``max_json_bytes`` of structure, and ``max_json_text_bytes`` with its texts.
+    ``max_fixed_bytes``: how long a value of a fixed length may be in an Avro file; metadata files have none.
     """
 
     max_bytes: int = 256 << 20
@@ -45,6 +46,7 @@ class Limits:
     max_json_bytes: int = 16 << 20
     max_json_text_bytes: int = 64 << 20
     max_json_depth: int = 256
+    max_fixed_bytes: int = 0
 
     def expanded_bytes(self, size: int) -> int:
         """The most bytes to which an Avro file of ``size`` may expand."""

@@ -1,102 +1,255 @@
-"""Finds the files that a table with a connector stands for, and writes the SQL by which DuckDB reads them.
+"""Writes the SQL by which DuckDB reads the files of a table with the connector ``filesystem``; all other connectors are Spark's.
 
-The connector ``filesystem`` of the formats parquet, csv and json, by path; all others are Spark's.
+    parquet csv json    DuckDB's own readers, told what Spark's would take the files for
+    orc avro            a stream of ours, with the values of folders as texts
+
+* Spark's Parquet files hold moments as INT96, of which DuckDB makes a clock's time: it is that of a clock in UTC.
+* A CSV file is of the form that the options say, or Spark's reader's; nothing is guessed from what it holds.
+* Binary values in JSON are base64.
 """
 
 import glob
-import os
-import re
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from tablestore.environment.engine import WAY_OF_TOPICS, ConnectorRelation
+from tablestore.environment.engine import ConnectorRelation
+from tablestore.environment.filelayout import folder_key
 from tablestore.errors import InvalidInputError, UnsupportedError
-from tablestore.types.arrowtypes import fields_from_arrow
-from tablestore.types.datatypes import Field
+from tablestore.types.datatypes import (
+    BINARY_ROOTS,
+    TIMESTAMP_ROOTS,
+    ArrayType,
+    AtomicType,
+    DataType,
+    Field,
+    MapType,
+    MultisetType,
+    RowType,
+    as_map,
+    types_in,
+)
+from tablestore_duckdb.filetables import FileTable
 from tablestore_duckdb.native import CAN_HAVE_NAN, has_screened_field, is_screened, read_column, screened
-from tablestore_duckdb.quoting import identifier, literal
+from tablestore_duckdb.quoting import Sql, ViewPlace, identifier, joined, literal
 from tablestore_duckdb.rowtypes import duckdb_type
 
-_GLOB = re.compile(r"[*?\[{]")
+if TYPE_CHECKING:
+    from tablestore_duckdb.scans import RowStream
+
 _READERS = {"parquet": "read_parquet", "csv": "read_csv", "json": "read_json"}
 # Options of Spark's reader of CSV files that DuckDB's has under this name.
 _CSV = {"header": "header", "sep": "delim", "delimiter": "delim", "quote": "quote", "escape": "escape", "nullvalue": "nullstr"}
+# What Spark's reader takes where nothing is said.
+_CSV_OF_SPARK = {"header": "false", "delim": "','", "quote": "'\"'", "escape": "'\\'", "nullstr": "''"}
+# Options that give values another meaning.
+_NOT_READ = {
+    "csv": ("charset", "comment", "dateformat", "emptyvalue", "encoding", "ignoreleadingwhitespace", "ignoretrailingwhitespace",
+            "linesep", "nanvalue", "negativeinf", "positiveinf", "timestampformat", "timestampntzformat"),
+    "json": ("charset", "dateformat", "encoding", "linesep", "timestampformat", "timestampntzformat"),
+}  # fmt: skip
+# What DuckDB reads of compressed texts, by the end of a name.
+_TEXTS, _COMPRESSED = ("csv", "json"), (".bz2", ".deflate", ".lz4", ".snappy", ".xz")
+
+View = Callable[["RowStream"], ViewPlace]
+Leaf = Callable[[str, AtomicType, tuple[str, ...]], str]
+"""(SQL of a value, its type, its place in the columns) -> SQL of what the table has for it."""
 
 
-def connector_sql(relation: ConnectorRelation) -> str:
-    """SQL that reads the table. Raises InvalidInputError, and UnsupportedError for what only Spark reads."""
-    if relation.connector != "filesystem":
-        raise UnsupportedError(
-            f"the engine duckdb does not read table {relation.name} with the connector {relation.connector!r}, only filesystem; "
-            f"{WAY_OF_TOPICS if relation.connector == 'kafka' else 'run the statement on the engine spark'}",
-            kind="engine",
-        )
+def connector_sql(relation: ConnectorRelation, view: View) -> Sql:
+    """SQL that reads the table; ``view`` makes a view of a stream. Raises InvalidInputError, and UnsupportedError for what only
+    Spark reads."""
+    table = FileTable.of(relation)
     if relation.metadata:
         raise UnsupportedError(
             f"the engine duckdb does not read the metadata column {relation.metadata[0].name!r} of table {relation.name}; run the "
             "statement on the engine spark",
             kind="engine",
         )
-    options = {key.lower(): value for key, value in relation.options.items()}
-    path, file_format = options.pop("path", None), options.pop("format", "parquet").lower()
-    if not path:
-        raise InvalidInputError(f"table {relation.name} has the connector filesystem and no option 'path'", kind="missing-option")
-    if file_format not in _READERS:
-        raise UnsupportedError(
-            f"the engine duckdb reads files of the formats {', '.join(_READERS)}, table {relation.name} has format = "
-            f"{file_format!r}; run the statement on the engine spark",
-            kind="engine",
-        )
-    arguments = [_files(path, file_format)]
+    _check_options(table)
+    if table.file_format not in _READERS:
+        return _streamed(table, view)
+    if table.is_pattern:
+        return (_native(table, [table.path]),)
+    files = table.files()
+    if not files:
+        return (_nothing(table),)
+    _check_compression(table, files)
+    places = [glob.escape(file) for file in files]
+    if table.file_format != "parquet" or not (table.fields is None or any(map(_has_times, table.stored_fields))):
+        return (_native(table, places),)
+    from tablestore_duckdb.filerows import int96_columns
+
+    groups: dict[frozenset[tuple[str, ...]], list[str]] = {}
+    for file, place in zip(files, places, strict=True):
+        groups.setdefault(int96_columns(file), []).append(place)
+    return (" UNION ALL ".join(_native(table, group, of_int96=paths) for paths, group in groups.items()),)
+
+
+def _native(table: FileTable, places: Sequence[str], *, of_int96: frozenset[tuple[str, ...]] = frozenset()) -> str:
+    """The rows by DuckDB's own reader. ``of_int96``: the columns and fields of the files that hold times so."""
+    file_format, options = table.file_format, table.options
+    arguments = [f"[{', '.join(map(literal, places))}]"]
     if file_format == "csv":
-        arguments += [f"{_CSV[key]}={literal(value)}" for key, value in options.items() if key in _CSV]
-        if "header" not in options:
-            arguments.append("header=false")
+        given = {_CSV[key]: literal(value) for key, value in options.items() if key in _CSV}
+        # Without columns DuckDB alone finds out what the file is.
+        stated = given if table.fields is None else {**_CSV_OF_SPARK, **given}
+        arguments += [f"{key}={value}" for key, value in {"header": "false", **stated}.items()]
     elif file_format == "parquet":
         arguments.append(CAN_HAVE_NAN)
-    if relation.schema is None:
+    if table.fields is None:
         # DuckDB alone knows its columns.
         columns = screened("COLUMNS(*)") if file_format == "parquet" else "*"
-        return f"SELECT {columns} FROM {_READERS[file_format]}({', '.join(arguments)})"
-    fields, _ = fields_from_arrow(relation.schema, where=f"table {relation.name}")
-    if relation.partition_by:
+        rows = f"SELECT {columns} FROM {_READERS[file_format]}({', '.join(arguments)})"
+        moments = sorted(identifier(path[0]) for path in of_int96 if len(path) == 1)
+        return (
+            f"SELECT * REPLACE ({', '.join(f'{_in_utc(name)} AS {name}' for name in moments)}) FROM ({rows})" if moments else rows
+        )
+    if table.partition_by:
         # The values of folders are texts: what they are is not to be guessed.
-        named = [field for field in fields if field.name in relation.partition_by]
-        kinds = ", ".join(f"{identifier(field.name)}: {duckdb_type(field.type)}" for field in named)
+        kinds = ", ".join(f"{literal(folder_key(field.name))}: {literal(duckdb_type(field.type))}" for field in _partitions(table))
         arguments += ["hive_partitioning=true", f"hive_types={{{kinds}}}"]
     if file_format != "parquet":
-        in_files = [field for field in fields if field.name not in relation.partition_by]
-        columns = ", ".join(f"{literal(field.name)}: {literal(duckdb_type(field.type))}" for field in in_files)
+        columns = ", ".join(f"{literal(field.name)}: {literal(_type_in(field.type, file_format))}" for field in table.stored_fields)
         arguments.append(f"columns={{{columns}}}")
-    chosen = ", ".join(f"{_cast(field, file_format)} AS {identifier(field.name)}" for field in fields)
+        if file_format == "csv":
+            arguments.append("auto_detect=false")
+    chosen = ", ".join(f"{_column(table, field, of_int96)} AS {identifier(field.name)}" for field in table.fields)
     return f"SELECT {chosen} FROM {_READERS[file_format]}({', '.join(arguments)})"
 
 
-def _cast(field: Field, file_format: str) -> str:
-    column = f"CAST({identifier(field.name)} AS {duckdb_type(field.type)})"
-    if file_format != "parquet":
+def _streamed(table: FileTable, view: View) -> Sql:
+    """The rows by a reader of ours."""
+    if table.is_address:
+        raise UnsupportedError(
+            f"the engine duckdb reads files of the format {table.file_format} on this machine, table {table.name} has path = "
+            f"{table.path!r:.200}; run the statement on the engine spark",
+            kind="engine",
+        )
+    from tablestore_duckdb.filerows import file_rows
+
+    files = table.matches()
+    if not files:
+        return (_nothing(table),)
+    names = {field.name: field for field in _partitions(table)}
+    stream = file_rows(table, files)
+    chosen = ", ".join(
+        f"CAST({identifier(name)} AS {duckdb_type(names[name].type)}) AS {identifier(name)}" if name in names else identifier(name)
+        for name in (stream.schema.names if table.fields is None else [field.name for field in table.fields])
+    )
+    return joined(f"SELECT {chosen} FROM ", view(stream))
+
+
+def _nothing(table: FileTable) -> str:
+    """No rows of a folder without files."""
+    if table.fields is None:
+        raise InvalidInputError(
+            f"table {table.name}: there are no files in {table.path!r:.200}, which would say what its columns are; declare them: "
+            "CREATE TABLE … (name type, …)",
+            kind="no-columns",
+        )
+    return f"SELECT {', '.join(f'CAST(NULL AS {duckdb_type(f.type)}) AS {identifier(f.name)}' for f in table.fields)} WHERE false"
+
+
+def _partitions(table: FileTable) -> Iterator[Field]:
+    for field in table.fields or ():
+        if field.name in table.partition_by:
+            if not isinstance(field.type, AtomicType) or field.type.root in BINARY_ROOTS:
+                raise UnsupportedError(
+                    f"the engine duckdb reads no values of type {duckdb_type(field.type)} from the names of folders, as the "
+                    f"partition column {field.name!r:.100} of table {table.name} has them; run the statement on the engine spark",
+                    kind="engine",
+                )
+            yield field
+
+
+def _check_options(table: FileTable) -> None:
+    for name in _NOT_READ.get(table.file_format, ()):
+        if name in table.options:
+            raise UnsupportedError(
+                f"the engine duckdb does not read files of the format {table.file_format} by the option {name!r}, which table "
+                f"{table.name} has; leave it out, or run the statement on the engine spark",
+                kind="engine",
+            )
+
+
+def _check_compression(table: FileTable, files: Sequence[str]) -> None:
+    if table.file_format in _TEXTS and (packed := next((file for file in files if file.endswith(_COMPRESSED)), None)) is not None:
+        raise UnsupportedError(
+            f"the engine duckdb reads texts that are plain or packed with gzip or zstd, found {packed!r:.200} of table "
+            f"{table.name}; run the statement on the engine spark",
+            kind="engine",
+        )
+
+
+def _has_times(field: Field) -> bool:
+    return any(isinstance(one, AtomicType) and one.root in TIMESTAMP_ROOTS for one in types_in(field.type))
+
+
+def _type_in(data_type: DataType, file_format: str) -> str:
+    """The type in which DuckDB's reader of texts takes a column."""
+    if file_format != "json":
+        return duckdb_type(data_type)
+    match data_type:
+        case AtomicType() if data_type.root in BINARY_ROOTS:
+            return "VARCHAR"
+        case ArrayType():
+            return f"{_type_in(data_type.element, file_format)}[]"
+        case MapType() | MultisetType():
+            entries = as_map(data_type)
+            return f"MAP({_type_in(entries.key, file_format)}, {_type_in(entries.value, file_format)})"
+        case RowType():
+            parts = (f"{identifier(field.name)} {_type_in(field.type, file_format)}" for field in data_type.fields)
+            return f"STRUCT({', '.join(parts)})"
+    return duckdb_type(data_type)
+
+
+def _column(table: FileTable, field: Field, of_int96: frozenset[tuple[str, ...]]) -> str:
+    if field.name in table.partition_by:
+        return f"CAST({identifier(folder_key(field.name))} AS {duckdb_type(field.type)})"
+    column = identifier(field.name)
+    if table.file_format == "json" and any(_is_binary(one) for one in types_in(field.type)):
+        column = _mapped(
+            column, field.type, (field.name,), lambda value, one, _: f"from_base64({value})" if _is_binary(one) else value
+        )
+    elif any(path[0].casefold() == field.name.casefold() for path in of_int96):
+        paths = {tuple(part.casefold() for part in path) for path in of_int96}
+        column = _mapped(
+            column, field.type, (field.name.casefold(),), lambda value, _, path: _in_utc(value) if path in paths else value
+        )
+    column = f"CAST({column} AS {duckdb_type(field.type)})"
+    if table.file_format != "parquet":
         return column
     # Nobody knows how many files there are, and whether they hold NULLs.
     is_screenable = is_screened(field.type) or has_screened_field(field.type)
     return read_column(column, field.type, is_screened=is_screenable, is_alone=True)
 
 
-def connector_folder(relation: ConnectorRelation) -> Iterator[str]:
-    """The folder that the files of a table lie in, if it has one: of a pattern all before its first special letter.
-
-    One with special letters in its name comes twice: as it is, and as the patterns of DuckDB name it.
-    """
-    path = next((value for key, value in relation.options.items() if key.lower() == "path"), "")
-    if relation.connector == "filesystem" and path:
-        path = path.removeprefix("file://")
-        plain = path if Path(path).exists() else _GLOB.split(path, maxsplit=1)[0]
-        folder = plain if Path(plain).is_dir() else os.path.dirname(plain) or "."
-        yield from {folder, glob.escape(folder)}
+def _is_binary(data_type: DataType) -> bool:
+    return isinstance(data_type, AtomicType) and data_type.root in BINARY_ROOTS
 
 
-def _files(path: str, file_format: str) -> str:
-    """SQL for the files of a path: a folder stands for all of the format below it, and a path that exists is no pattern."""
-    path = path.removeprefix("file://")
-    if not Path(path).exists():
-        return literal(path)
-    return literal(f"{glob.escape(path.rstrip('/'))}/**/*.{file_format}" if Path(path).is_dir() else glob.escape(path))
+def _in_utc(value: str) -> str:
+    return f"timezone('UTC', {value})"
+
+
+def _mapped(value: str, data_type: DataType, path: tuple[str, ...], leaf: Leaf) -> str:
+    """A value with each value of an atomic type inside it put through ``leaf``."""
+    name = f"_value{len(path)}"
+    match data_type:
+        case AtomicType():
+            return leaf(value, data_type, path)
+        case ArrayType():
+            return f"list_transform({value}, lambda {name}: {_mapped(name, data_type.element, (*path, 'element'), leaf)})"
+        case MapType() | MultisetType():
+            entries = as_map(data_type)
+            key = _mapped(f"{name}.key", entries.key, (*path, "key"), leaf)
+            item = _mapped(f"{name}.value", entries.value, (*path, "value"), leaf)
+            changed = f"list_transform(map_entries({value}), lambda {name}: {{'key': {key}, 'value': {item}}})"
+            return f"CASE WHEN {value} IS NOT NULL THEN map_from_entries({changed}) END"
+        case RowType():
+            parts = (
+                f"{literal(field.name)}: "
+                + _mapped(f"struct_extract({value}, {literal(field.name)})", field.type, (*path, field.name.casefold()), leaf)
+                for field in data_type.fields
+            )
+            return f"CASE WHEN {value} IS NOT NULL THEN {{{', '.join(parts)}}} END"

@@ -9,7 +9,7 @@ import duckdb
 import pyarrow as pa
 
 from tablestore.distributed.read import ReadPin
-from tablestore.environment.engine import BoundQuery, ChangeTarget, Function, InsertTarget
+from tablestore.environment.engine import BoundQuery, ChangeTarget, ConnectorRelation, Function, InsertTarget
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.format.snapshot import Snapshot
 from tablestore.memo import Memo
@@ -91,6 +91,20 @@ class DuckDBEngine:
         self._sessions.add_folders(folders_of(query))
         with merged_rows(self._sessions, self._prepared, query, target, target.matching) as (rows, narrowed):
             return change_rows(rows, narrowed)
+
+    def check_target(self, target: ConnectorRelation) -> None:
+        """Raises UnsupportedError, InvalidInputError for what is no table of files, or for columns that its files do not hold."""
+        from tablestore_duckdb.fileinsert import checked_target
+
+        checked_target(target)
+
+    def write(
+        self, query: BoundQuery, target: ConnectorRelation, *, overwrite: bool, partition: Mapping[str, str | None] | None = None
+    ) -> None:
+        """Writes the rows of a query into files, batch by batch. See :class:`tablestore.environment.engine.WritesConnectors`."""
+        from tablestore_duckdb.fileinsert import insert_into_files
+
+        insert_into_files(self, self._sessions.ids, query, target, overwrite=overwrite, partition=partition)
 
     def compact(self, table: Table, pin: ReadPin, partitions: Sequence[Mapping[str, Any]] | None) -> object:
         """Fully compacts a table or some partitions, in this process."""

@@ -4,7 +4,7 @@ relation             in the text                                               v
 ManagedRelation      the files that DuckDB reads, UNION ALL a view             the stream of what we merge (``scans``)
 RowsRelation                                                                   the stream
 QueryRelation                                                                  its query
-ConnectorRelation    DuckDB's reader of the files
+ConnectorRelation    DuckDB's reader of the files                              the stream of those that it does not read
 NativeRelation       the SQL of a relation of the session's connection         anything that exports Arrow data
 """
 
@@ -346,7 +346,8 @@ class _Preparing:
                 # A view takes no parameters.
                 return joined("(", sql, ")") if query.parameters else (self._view(relation, sql=sql),), columns
             case ConnectorRelation():
-                return (f"({connector_sql(relation)})",), columns
+                sql = connector_sql(relation, lambda stream: self._view(relation, source=stream))
+                return joined("(", sql, ")"), columns
             case NativeRelation(value=duckdb.DuckDBPyRelation() as value):
                 return (f"({value.sql_query()})",), columns
             case NativeRelation():

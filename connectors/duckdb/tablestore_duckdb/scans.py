@@ -27,7 +27,7 @@ from tablestore.types.datatypes import AtomicType, Field, TypeRoot
 from tablestore.types.filter.predicate import IsNull, keep_only
 from tablestore.types.filter.predicate import columns as filter_columns
 from tablestore.types.schema import TableSchema
-from tablestore_duckdb.connectors import connector_folder
+from tablestore_duckdb.filetables import connector_folder
 from tablestore_duckdb.native import (
     are_clear,
     can_name,

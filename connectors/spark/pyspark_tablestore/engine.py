@@ -23,7 +23,7 @@ from pyspark_tablestore.change import change_messages
 from pyspark_tablestore.compact import compact
 from pyspark_tablestore.functions import register_function
 from pyspark_tablestore.publish import spark_log
-from pyspark_tablestore.query.connected import read_connected, write_connected
+from pyspark_tablestore.query.connected import check_connected, read_connected, write_connected
 from pyspark_tablestore.query.driverrows import held_frame
 from pyspark_tablestore.query.keypairs import has_few_rows, is_surely_small, key_pairs
 from pyspark_tablestore.query.matching import kept, needed_part
@@ -218,6 +218,9 @@ class SparkEngine:
             messages = change_messages(rows, target.pin.spec, job, target.table, is_small=is_small)
         log = spark_log(self._spark, target.pin.spec, target.table)
         return commit_changes(target.table.context, log, job, messages, note=target.note, prepared=True)
+
+    def check_target(self, target: ConnectorRelation) -> None:
+        check_connected(target)
 
     def write(
         self, query: BoundQuery, target: ConnectorRelation, *, overwrite: bool, partition: Mapping[str, str | None] | None = None

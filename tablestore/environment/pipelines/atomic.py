@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tablestore.environment.engine import BoundQuery, InsertTarget
+from tablestore.environment.filelayout import FILESYSTEM
 from tablestore.environment.jobs import Job, JobStatusHook, why_not_serializable
 from tablestore.environment.managed.factory import ManagedTableContext, StagesTables
 from tablestore.environment.objectpath import ObjectPath
@@ -39,7 +40,7 @@ from tablestore.table.table import Table
 
 def check_atomic(session: Session, path: ObjectPath, connector_target: ConnectorTable | None) -> None:
     """Raises UnsupportedError unless a table of that name can be made with all its rows or not at all. Nothing is made yet."""
-    if connector_target is not None and connector_target.connector != "filesystem":
+    if connector_target is not None and connector_target.connector != FILESYSTEM:
         raise UnsupportedError(
             f"what is written with the connector {connector_target.connector!r} cannot be taken back, so it does not support "
             "atomic CREATE TABLE AS SELECT; SET 'table.ctas.atomicity-enabled' = 'false'",

@@ -205,6 +205,8 @@ def check_writes(session: Session, table: ConnectorTable, source: Source, span: 
             ),
             kind="engine",
         )
+    with placing(source, span):
+        engine.check_target(connector_relation(table))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

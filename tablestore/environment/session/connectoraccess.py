@@ -15,14 +15,14 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 
+from tablestore.environment.filelayout import FILESYSTEM
 from tablestore.environment.session.keptobjects import check_computed
 from tablestore.environment.session.objects import ConnectorTable
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.names import split_names
 
 ALLOWED = "table.connectors.allowed"
-FILESYSTEM = "filesystem"
-_FORMATS = frozenset(["parquet", "csv", "json", "orc", "text"])
+_FORMATS = frozenset(["parquet", "csv", "json", "orc", "avro", "text"])
 # Options of readers of files that name no other file, class or address.
 _READING = frozenset([
     "charset", "codec", "compression", "dateformat", "delimiter", "emptyvalue", "encoding", "escape", "format", "header",

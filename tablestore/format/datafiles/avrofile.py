@@ -40,6 +40,8 @@ LIMITS = replace(
     expansion_floor_bytes=256 << 20,
     max_schema_nodes=200_000,
     max_depth=256,
+    # Decimals of other writers.
+    max_fixed_bytes=16,
 )
 _BATCH_ROWS = 65_536
 _SYSTEM = {SEQUENCE_COLUMN: pa.int64(), KIND_COLUMN: pa.int8()}

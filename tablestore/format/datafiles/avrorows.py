@@ -2,7 +2,7 @@
 
     Arrow -> records, a dict each -> fastavro -> bytes of one record each
 
-The spelling of types is that of :mod:`tablestore.format.datafiles.avrofile`. Every column may be null, and so may every part of it,
+The types are those of the Avro specification. Every column may be null, and so may every part of it,
 whatever the table says: the bytes depend on names and types alone. Rows go one by one, since fastavro takes one record at a time.
 
 Memory: the rows handed in as Python objects.
@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from tablestore.errors import FormatError
 from tablestore.format.datafiles.avrofile import rows_of_objects
-from tablestore.format.datafiles.avrowriter import avro_objects, record_schema
+from tablestore.format.datafiles.avrowriter import STANDARD, avro_objects, record_schema
 from tablestore.format.manifest.avro import RecordSchema, parsed_record
 from tablestore.types.arrowtypes import from_arrow_type, to_arrow_schema
 from tablestore.types.datatypes import Field, nullable_throughout
@@ -45,7 +45,7 @@ class AvroRows:
         types = [nullable_throughout(from_arrow_type(field.type, True, lambda: next(ids))) for field in schema]
         self._fields = [Field(id=next(ids), name=name, type=kind) for name, kind in zip(schema.names, types, strict=True)]
         self._columns = to_arrow_schema(self._fields)
-        self._avro = RecordSchema(record_schema(self._columns, _RECORD, set(), namespace=_NAMESPACE))
+        self._avro = RecordSchema(record_schema(self._columns, _RECORD, set(), STANDARD, namespace=_NAMESPACE))
         self._parsed = parsed_record(self._avro)
 
     @property

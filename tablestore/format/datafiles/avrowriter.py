@@ -11,7 +11,7 @@ Memory: the rows of one block as Python objects. The digest that the manifest ge
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -51,6 +51,18 @@ _PLAIN = {
     pa.timestamp("ms", "UTC"): {"type": "long", "logicalType": "local-timestamp-millis"},
     pa.timestamp("us", "UTC"): {"type": "long", "logicalType": "local-timestamp-micros"},
 }
+_SWAPPED = {
+    f"{prefix}timestamp-{unit}": f"{other}timestamp-{unit}"
+    for prefix, other in (("", "local-"), ("local-", ""))
+    for unit in ("millis", "micros")
+}
+STANDARD = {
+    kind: {**spelled, "logicalType": _SWAPPED.get(spelled["logicalType"], spelled["logicalType"])}
+    if isinstance(spelled, dict)
+    else spelled
+    for kind, spelled in _PLAIN.items()
+}
+Spelling = Mapping[pa.DataType, Any]
 
 
 def check_avro(schema: TableSchema, compression: str, *, table: str) -> None:
@@ -116,11 +128,24 @@ def _no_type(data_type: DataType, column: str, subject: _Subject, digits: int) -
 
 
 class AvroFileWriter:
-    """Writes one Avro file. See :class:`~tablestore.format.datafiles.datafilewriter.DataFileWriter`."""
+    """Writes one Avro file. See :class:`~tablestore.format.datafiles.datafilewriter.DataFileWriter`.
 
-    def __init__(self, sink: BinaryIO | pa.NativeFile, schema: pa.Schema, *, file_name: str, options: DataFileOptions) -> None:
+    ``is_standard``: with the types of the Avro specification, for files that are in no managed table. The Java core has moments and
+    a clock's times the other way round.
+    """
+
+    def __init__(
+        self,
+        sink: BinaryIO | pa.NativeFile,
+        schema: pa.Schema,
+        *,
+        file_name: str,
+        options: DataFileOptions,
+        is_standard: bool = False,
+    ) -> None:
         self._sink, self._schema, self._file_name = sink, schema, file_name
-        self._avro = RecordSchema(record_schema(schema, _RECORD, set(), namespace=_NAMESPACE))
+        spelling = STANDARD if is_standard else _PLAIN
+        self._avro = RecordSchema(record_schema(schema, _RECORD, set(), spelling, namespace=None if is_standard else _NAMESPACE))
         self._codec, self._level = _CODECS[options.compression], options.compression_level
         # The marker between blocks differs from file to file, as their names do.
         self._nonce = hashlib.sha256(file_name.encode()).digest()[:16]
@@ -166,7 +191,9 @@ class AvroFileWriter:
         self._size += len(data)
 
 
-def record_schema(fields: Any, name: str, names: set[str], *, namespace: str | None = None) -> dict[str, object]:
+def record_schema(
+    fields: Any, name: str, names: set[str], spelling: Spelling, *, namespace: str | None = None
+) -> dict[str, object]:
     """The Avro record of Arrow fields. ``names``: the names of records so far."""
     while name in names:
         # A column `a_b` and a field `b` of `a`.
@@ -174,29 +201,29 @@ def record_schema(fields: Any, name: str, names: set[str], *, namespace: str | N
     names.add(name)
     content: list[dict[str, object]] = []
     for field in fields:
-        kind = _nullable(field, f"{name}_{field.name}", names)
+        kind = _nullable(field, f"{name}_{field.name}", names, spelling)
         content.append({"name": field.name, "type": kind, **({"default": None} if field.nullable else {})})
     return {"type": "record", "name": name, **({"namespace": namespace} if namespace else {}), "fields": content}
 
 
-def _nullable(field: pa.Field, name: str, names: set[str]) -> Any:
-    kind = _avro_type(field.type, name, names)
+def _nullable(field: pa.Field, name: str, names: set[str], spelling: Spelling) -> Any:
+    kind = _avro_type(field.type, name, names, spelling)
     return ["null", kind] if field.nullable else kind
 
 
-def _avro_type(kind: pa.DataType, name: str, names: set[str]) -> Any:
+def _avro_type(kind: pa.DataType, name: str, names: set[str], spelling: Spelling) -> Any:
     if pa.types.is_decimal(kind):
         return {"type": "bytes", "logicalType": "decimal", "precision": kind.precision, "scale": kind.scale}
     if pa.types.is_struct(kind):
-        return record_schema(kind, name, names)
+        return record_schema(kind, name, names, spelling)
     if pa.types.is_map(kind):
         if pa.types.is_string(kind.key_type):
-            return {"type": "map", "values": _nullable(kind.item_field, name, names)}
+            return {"type": "map", "values": _nullable(kind.item_field, name, names, spelling)}
         entries = [kind.key_field.with_name("key"), kind.item_field.with_name("value")]
-        return {"type": "array", "items": record_schema(entries, name, names), "logicalType": "map"}
+        return {"type": "array", "items": record_schema(entries, name, names, spelling), "logicalType": "map"}
     if pa.types.is_list(kind):
-        return {"type": "array", "items": _nullable(kind.value_field, name, names)}
-    return _PLAIN[kind]
+        return {"type": "array", "items": _nullable(kind.value_field, name, names, spelling)}
+    return spelling[kind]
 
 
 def avro_objects(batch: pa.RecordBatch) -> list[dict[str, Any]]:

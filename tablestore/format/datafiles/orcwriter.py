@@ -33,6 +33,8 @@ _MOST_STRIPE_BYTES, _MOST_DECODED_BYTES = 16 << 20, 256 << 20
 _BLOCK_BYTES, _BLOCK_BYTES_OF_MANY, _MANY_COLUMNS = 256 << 10, 64 << 10, 32
 # Stored: where the Java core keeps the id of a field.
 _ID_ATTRIBUTE = b"paimon.id"
+# Stored: what Spark says of a column whose type ORC does not have. A field that has it keeps it.
+SPARK_TYPE = b"spark.sql.catalyst.type"
 
 
 def check_orc(schema: TableSchema, *, table: str) -> None:
@@ -164,8 +166,10 @@ class _TailSink(CountedSink):
 
 def _stored(field: pa.Field) -> pa.Field:
     field_id = field_id_of(field)
-    metadata = None if field_id is None else {_ID_ATTRIBUTE: str(field_id).encode()}
-    return pa.field(field.name, _stored_type(field.type), field.nullable, metadata)
+    metadata = {key: value for key, value in (field.metadata or {}).items() if key == SPARK_TYPE}
+    if field_id is not None:
+        metadata[_ID_ATTRIBUTE] = str(field_id).encode()
+    return pa.field(field.name, _stored_type(field.type), field.nullable, metadata or None)
 
 
 def _stored_type(kind: pa.DataType) -> pa.DataType:

@@ -546,6 +546,8 @@ class _Cleaner:
             return {"type": "array", "items": self.clean(schema.get("items"), depth + 1, namespace)}
         if kind == "map":
             return {"type": "map", "values": self.clean(schema.get("values"), depth + 1, namespace)}
+        if kind == "fixed" and self.limits.max_fixed_bytes:
+            return self._fixed(schema, namespace)
         if kind in ("fixed", "enum"):
             raise _corrupt(self.where, f"the type {kind} does not occur in metadata files")
         return self.clean(kind, depth + 1, namespace, in_union)
@@ -562,7 +564,17 @@ class _Cleaner:
         if full not in self.named:
             raise _corrupt(self.where, f"the type {schema[:80]!r} is unknown, or contains itself")
         # A repeated record is written out again, so that its size counts.
-        return self._record(self.named[full], depth, namespace)
+        again = self.named[full]
+        return self._fixed(again, namespace) if again["type"] == "fixed" else self._record(again, depth, namespace)
+
+    def _fixed(self, schema: Mapping[str, Any], namespace: str) -> Schema:
+        """Bytes of one length, of a name that is used once."""
+        name, size = schema.get("name"), schema.get("size")
+        if not isinstance(name, str) or not isinstance(size, int) or not 0 < size <= self.limits.max_fixed_bytes:
+            raise _corrupt(self.where, f"expected fixed bytes, at most {self.limits.max_fixed_bytes}, found {str(schema)[:80]}")
+        declared = schema.get("namespace", namespace)
+        self.named[name if "." in name or not declared else f"{declared}.{name}"] = schema
+        return {"type": "fixed", "name": f"fixed{self.nodes}", "size": size}
 
     def _record(self, schema: Mapping[str, Any], depth: int, namespace: str) -> Schema:
         name, fields = schema.get("name"), schema.get("fields")

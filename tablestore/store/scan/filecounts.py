@@ -39,8 +39,10 @@ class FileCounts:
 
 
 def count_files(context: TableContext, snapshot: Snapshot) -> FileCounts:
-    """Count the rows of a snapshot, once for all handles of a catalog. Memory: about 100 bytes for each bucket and manifest that has
-    files of it, and 20 for each file."""
+    """Count the rows of a snapshot, once for all handles of a catalog.
+
+    Memory: about 100 bytes for each bucket and manifest that has files of it, and 20 for each file.
+    """
     # Names of lists and indexes are never used again, and options are those of the schema.
     key = (
         context.files.root_uri,

@@ -171,15 +171,12 @@ def test_a_partitioned_table_of_files_is_made_filled_and_overwritten_by_partitio
     assert found() == [(4, "2024-01-01", 4, "01"), (5, "2024-01-02", 5, "new")]
     with pytest.raises(ts.InvalidInputError, match=r"expected partition columns of tablestore\.default\.f .*day, a b"):
         env.execute_sql("INSERT OVERWRITE f PARTITION (v = 1) SELECT 7L, 'x', 'y'")
-    if file_format != "orc":
-        with ts.TableEnvironment.create(tmp_path / "other", engine="duckdb") as duck:
-            duck.execute_sql(f"CREATE TABLE f (id BIGINT, day DATE, v INT, `a b` STRING) {where}")
-            env.execute_sql("INSERT INTO f VALUES (8, NULL, 8, NULL), (9, DATE '2024-01-02', 9, '09')")
-            assert found(duck) == found()
-            with pytest.raises(
-                ts.UnsupportedError, match=r"the engine duckdb does not write .* run the statement on the engine spark"
-            ):
-                duck.execute_sql("INSERT OVERWRITE f PARTITION (day = DATE '2024-01-01', `a b` = '01') SELECT 4L, 4")
+    with ts.TableEnvironment.create(tmp_path / "other", engine="duckdb") as duck:
+        duck.execute_sql(f"CREATE TABLE f (id BIGINT, day DATE, v INT, `a b` STRING) {where}")
+        env.execute_sql("INSERT INTO f VALUES (8, NULL, 8, NULL), (9, DATE '2024-01-02', 9, '09')")
+        assert found(duck) == found()
+        duck.execute_sql("INSERT OVERWRITE f PARTITION (day = DATE '2024-01-02', `a b` = '09') SELECT 10L, 10")
+        assert found(duck) == found() and (10, "2024-01-02", 10, "09") in found()
 
 
 @pytest.mark.deep

@@ -37,7 +37,8 @@ def test_a_table_with_a_connector_shows_no_secret_on_spark(spark: Any, tmp_path:
     with ts.TableEnvironment.create(tmp_path / "wh", spark=spark) as env:
         options = ", ".join(f"'{key}' = '{CANARY}'" for key in SECRETS)
         named = "'password' = 'env:SPARK_READER_SECRET', 'user' = 'me', 'dbtable' = 'x'"
-        env.execute_sql(f"CREATE TEMPORARY TABLE f (id BIGINT) WITH ('connector' = 'filesystem', 'path' = '{tmp_path}/files', {options})")
+        place = f"'connector' = 'filesystem', 'path' = '{tmp_path}/files'"
+        env.execute_sql(f"CREATE TEMPORARY TABLE f (id BIGINT) WITH ({place}, {options})")
         tables = ["f"]
         for number, url in enumerate(URLS):
             tables.append(f"j{number}")

@@ -269,9 +269,14 @@ def _record_duckdb(patch: pytest.MonkeyPatch, received: Received) -> None:
         patch.setattr(module, name, _planning(getattr(module, name), received))
 
 
-def _planning(write: Callable[..., str], received: Received) -> Callable[..., str]:
-    def written(*arguments: Any, **options: Any) -> str:
-        return received.plan(write(*arguments, **options))
+def _planning(write: Callable[..., Any], received: Received) -> Callable[..., Any]:
+    def written(*arguments: Any, **options: Any) -> Any:
+        sql = write(*arguments, **options)
+        # In pieces, views stand between them, and each is a statement's own.
+        pieces = (sql,) if isinstance(sql, str) else sql
+        if len(pieces) == 1:
+            received.plan(pieces[0])
+        return sql
 
     return written
 

@@ -14,17 +14,18 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, DataFrameReader, Observation, SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.types import StructType, TimestampNTZType, TimestampType
+from pyspark.sql.types import StringType, StructType, TimestampNTZType, TimestampType
 from pyspark.sql.utils import is_remote
 
 from pyspark_tablestore.native import column
 from pyspark_tablestore.query.queryerrors import query_errors
 from pyspark_tablestore.typemapping import spark_schema, spark_type
 from tablestore.environment.engine import WAY_OF_TOPICS, ConnectorRelation, MetadataField
+from tablestore.environment.filelayout import FILESYSTEM, STAGING_PREFIX, check_file_columns, partition_folder
 from tablestore.errors import InvalidInputError, StorageError, UnsupportedError
-from tablestore.format.paths import escape_path_name
 from tablestore.ids import SystemIds
 from tablestore.names import did_you_mean
 from tablestore.redaction import HARMLESS, is_harmless
@@ -32,7 +33,7 @@ from tablestore.secretnames import resolved
 from tablestore.types.arrowtypes import fields_from_arrow
 from tablestore.types.datatypes import Field
 
-_FILESYSTEM, _FORMAT, _PATH = "filesystem", "format", "path"
+_FORMAT, _PATH = "format", "path"
 _KAFKA = "kafka"
 _JDBC, _WITHOUT_ZONE = "jdbc", "preferTimestampNTZ"
 # Files that do not say themselves which columns they hold.
@@ -41,10 +42,20 @@ _WITHOUT_SCHEMA = ("csv", "json")
 # The setting for the keys of options whose values Spark hides.
 _REDACTED = "spark.sql.redaction.options.regex"
 _NOT_HARMLESS = rf"(?is)^(?!(?:{'|'.join(map(re.escape, sorted(HARMLESS - {'url', 'uri'})))})$)"
-# The folder of NULL, and of the empty text.
-_NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
-# Spark reads nothing whose name begins so; and its mark of a whole write.
-_BESIDE, _DONE = "_tablestore-", "_SUCCESS"
+# Spark's mark of a whole write.
+_DONE = "_SUCCESS"
+# Where nothing is said: Spark would cut off digits and blanks as it writes, and read each line as a row. By the lower case of their
+# names, those of writers and of readers.
+_ALL_DIGITS = {
+    "timestampformat": ("timestampFormat", "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXXXX"),
+    "timestampntzformat": ("timestampNTZFormat", "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"),
+}
+_AS_WRITTEN = {
+    "ignoreleadingwhitespace": ("ignoreLeadingWhiteSpace", "false"),
+    "ignoretrailingwhitespace": ("ignoreTrailingWhiteSpace", "false"),
+}
+_WRITING = {"json": _ALL_DIGITS, "csv": _ALL_DIGITS | _AS_WRITTEN}
+_READING = {"csv": {"multiline": ("multiLine", "true")}}
 
 
 def read_connected(spark: SparkSession, relation: ConnectorRelation) -> DataFrame:
@@ -60,11 +71,13 @@ def read_connected(spark: SparkSession, relation: ConnectorRelation) -> DataFram
 def _read(spark: SparkSession, relation: ConnectorRelation) -> DataFrame:
     source, options = _source(relation)
     fields = _declared(relation)
+    if relation.connector == FILESYSTEM:
+        options = _completed(options, _READING.get(source, {}))
     with query_errors(f"reading {relation.name} (connector {relation.connector!r})"):
         _activate(spark)
         reader = spark.read.format(source).options(**options)
         declares = fields and source.lower() in _WITHOUT_SCHEMA
-        frame = reader.schema(spark_schema(fields)).load() if declares else reader.load()
+        frame = reader.schema(spark_schema(fields)).load() if declares else _loaded(reader, fields)
         if fields and not declares and relation.partition_by:
             # The values of folders are texts: what they are is not to be guessed.
             declared = {field.name.casefold(): field for field in spark_schema(fields) if field.name in relation.partition_by}
@@ -88,6 +101,22 @@ def _read(spark: SparkSession, relation: ConnectorRelation) -> DataFrame:
         return frame.select(*(chosen or [sf.col("*")]), *metadata_columns) if chosen or metadata_columns else frame
 
 
+def _loaded(reader: DataFrameReader, fields: Sequence[Field]) -> DataFrame:
+    """The rows of files that say which columns they have; no rows of a folder that has none of them, where columns are declared."""
+    try:
+        return reader.load()
+    except AnalysisException as error:
+        if not fields or error.getCondition() != "UNABLE_TO_INFER_SCHEMA":
+            raise
+        return reader.schema(spark_schema(fields)).load()
+
+
+def _completed(options: dict[str, str], others: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+    """The options with those that are not among them."""
+    names = {name.lower() for name in options}
+    return {**dict(option for name, option in others.items() if name not in names), **options}
+
+
 def _typed(frame: DataFrame, name: str, field: Field, *, of_database: bool) -> Column:
     """A column as a table declares it."""
     value, target_type = column(name), spark_type(field.type)
@@ -103,7 +132,7 @@ def _typed(frame: DataFrame, name: str, field: Field, *, of_database: bool) -> C
 def _metadata(frame: DataFrame, relation: ConnectorRelation, metadata_field: MetadataField) -> Column:
     """The column of what the source says about a row: one of its own (Kafka's offset), or a hidden one (the path of a file)."""
     names = {name.casefold(): column(name) for name in frame.columns}
-    if relation.connector == _FILESYSTEM:
+    if relation.connector == FILESYSTEM:
         names |= {name: sf.col(f"_metadata.{name}") for name in _OF_FILES}
     source_column = names.get(metadata_field.key.casefold())
     if source_column is None:
@@ -113,6 +142,13 @@ def _metadata(frame: DataFrame, relation: ConnectorRelation, metadata_field: Met
             kind="unknown-column",
         )
     return source_column.cast(spark_type(metadata_field.type)).alias(metadata_field.name)
+
+
+def check_connected(target: ConnectorRelation) -> None:
+    """Raises UnsupportedError for columns that the files of a table do not hold, InvalidInputError for a missing option."""
+    if target.connector == FILESYSTEM:
+        source, _ = _source(target)
+        check_file_columns(target.name, source, _declared(target), target.partition_by)
 
 
 def write_connected(
@@ -126,7 +162,10 @@ def write_connected(
     unpartitioned table first).
     """
     source, options = _source(target)
-    if fields := _declared(target):
+    fields = _declared(target)
+    if target.connector == FILESYSTEM:
+        options = _completed(options, _WRITING.get(source, {}))
+    if fields:
         # All of them in their order: some formats know columns by place alone.
         frame_columns = set(frame.columns)
         none = sf.lit(None)
@@ -138,7 +177,7 @@ def write_connected(
         )
     with query_errors(f"writing to {target.name} (connector {target.connector!r})"), _hidden_options(frame.sparkSession):
         _activate(frame.sparkSession)
-        if target.connector != _FILESYSTEM:
+        if target.connector != FILESYSTEM:
             frame.write.format(source).options(**options).mode("overwrite" if overwrite else "append").save()
             return
         if target.partition_by and overwrite:
@@ -147,6 +186,9 @@ def write_connected(
         counted = frame if partition is None else frame.observe(rows, sf.count(sf.lit(1)).alias("n"))
         replaces_all = overwrite and not target.partition_by
         written = _replacing if replaces_all else _removed_if_failing
+        # The empty text and NULL have one folder, which Spark would begin twice.
+        texts = [name for name in target.partition_by if isinstance(counted.schema[name].dataType, StringType)]
+        counted = counted.withColumns({name: sf.nullif(column(name), sf.lit("")) for name in texts}) if texts else counted
         with written(frame.sparkSession, options[_PATH]) as folder:
             writer = counted.write.format(source).options(**{**options, _PATH: folder})
             writer.mode("overwrite" if overwrite else "append").partitionBy(*target.partition_by).save()
@@ -179,7 +221,7 @@ def _folder(frame: DataFrame, name: str, text: str | None) -> str:
     if text is not None:
         value = sf.lit(text).cast(frame.schema[name].dataType).cast("string")
         text_of_value = frame.sparkSession.range(1).select(value).collect()[0][0]
-    return f"{escape_path_name(name)}={escape_path_name(text_of_value or _NULL_FOLDER)}"
+    return partition_folder(name, text_of_value)
 
 
 @contextmanager
@@ -194,7 +236,7 @@ def _replacing(spark: SparkSession, path: str) -> Iterator[str]:
             yield path
         return
     files, folder = _files(spark, path)
-    staging_folder = folder.suffix(f"/{_BESIDE}{SystemIds().uuid()}")
+    staging_folder = folder.suffix(f"/{STAGING_PREFIX}{SystemIds().uuid()}")
     try:
         yield staging_folder.toString()
         old = [
@@ -272,7 +314,7 @@ def _source(relation: ConnectorRelation) -> tuple[str, dict[str, str]]:
     ):
         # A database's TIMESTAMP has no zone; Spark takes it for a moment in the JVM's zone unless it is told.
         options = {_WITHOUT_ZONE: "true", **options}
-    if relation.connector != _FILESYSTEM:
+    if relation.connector != FILESYSTEM:
         return relation.connector, options
     if not options.get(_PATH):
         raise InvalidInputError(f"table {relation.name} has the connector filesystem and no option 'path'", kind="missing-option")

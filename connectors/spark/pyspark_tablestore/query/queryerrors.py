@@ -116,6 +116,11 @@ def ours(error: Exception, what: str, query: BoundQuery | None = None) -> Tables
     message = f"{what}: {_said(text, query)}{_where(error, text, query)}"
     if condition.startswith("PARSE_") or type(error).__name__ == "ParseException":
         return InvalidInputError(message, kind="sql-syntax")
+    if "Failed to find data source: avro" in text:
+        message = f"{what}: Spark reads and writes Avro with a package of its own, spark-avro: start the session with it " + (
+            "(spark.jars.packages = org.apache.spark:spark-avro_2.13:<version of Spark>), or run the statement on the engine duckdb"
+        )
+        return UnsupportedError(message, kind="no-connector")
     if condition in _NO_SOURCE:
         message = f"{what}: Spark has no data source of this name; install its package, or check the name"
         return UnsupportedError(message, kind="no-connector")
