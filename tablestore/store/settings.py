@@ -14,7 +14,7 @@ from tablestore.lsm.functions.mergefunction import MergeFunction
 from tablestore.lsm.functions.mergeoptions import merge_function
 from tablestore.options import MIB, TableOptions
 from tablestore.store.tracking import Tracking, tracking_of
-from tablestore.types.schema import TableSchema
+from tablestore.types.schema import POSTPONE_BUCKET, TableSchema
 
 if TYPE_CHECKING:
     from tablestore.lsm.bucketmap import BucketPolicy
@@ -89,6 +89,11 @@ class TableSettings:
     bounds: ReadBounds = DEFAULT_BOUNDS
 
     @property
+    def postpones(self) -> bool:
+        """True if a compaction chooses the buckets of new rows: until then no reader sees them."""
+        return self.total_buckets == POSTPONE_BUCKET
+
+    @property
     def stands_alone(self) -> bool:
         """True if no file of the table hides rows of another one."""
         return self.merge is None or self.deletion_vectors
@@ -161,7 +166,7 @@ def check_writable(schema: TableSchema, settings: TableSettings, table: str, *, 
     """Refuse to write what others would read wrong. Raises UnsupportedError that names the option, InvalidInputError for
     options of columns that name what is not there. A compaction brings no ``new_rows``."""
     from tablestore.lsm.functions.mergeoptions import check_column_options
-    from tablestore.store.changelogproducer import check_producer
+    from tablestore.store.changelogproducer import INPUT, changelog_settings, check_producer
     from tablestore.store.tombstones import check_retention
 
     options = TableOptions(schema.options)
@@ -175,8 +180,6 @@ def check_writable(schema: TableSchema, settings: TableSettings, table: str, *, 
     refused = {
         opt.MANIFEST_COMPRESSION.key: _manifest_compression(options) not in CODECS,
         "data-file.external-paths": bool(options.get("data-file.external-paths")),
-        # Rows of ours would go straight to buckets, and older ones that wait for a compaction would come after them.
-        "bucket": new_rows and schema.is_keyed and settings.total_buckets < DYNAMIC_BUCKETS,
     }
     for key, applies in refused.items():
         if applies:
@@ -186,6 +189,13 @@ def check_writable(schema: TableSchema, settings: TableSettings, table: str, *, 
                 "another engine, or copy it into a table without this option",
                 kind="read-only-table",
             )
+    if new_rows and settings.postpones and changelog_settings(schema.options).producer == INPUT:
+        raise UnsupportedError(
+            f"table {table} postpones the choice of buckets (bucket = {POSTPONE_BUCKET}) and has changelog-producer = input: rows "
+            "are written before their bucket is known, so no changelog can lie beside them; set changelog-producer to none, lookup "
+            "or full-compaction, or fix the number of buckets",
+            kind="postponed",
+        )
     if settings.dynamic_buckets is not None and not set(schema.partition_keys) <= set(schema.primary_keys):
         outside = ", ".join(name for name in schema.partition_keys if name not in schema.primary_keys)
         raise UnsupportedError(

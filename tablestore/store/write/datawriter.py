@@ -35,7 +35,7 @@ from tablestore.store.write.storedvalues import StoredValueFiller
 from tablestore.types.arrays import Kinds, Mask, Places
 from tablestore.types.evolution.fieldpaths import Path
 from tablestore.types.rowkind import RowKind
-from tablestore.types.schema import KEY_PREFIX, TableSchema
+from tablestore.types.schema import KEY_PREFIX, POSTPONE_BUCKET, TableSchema
 
 
 class DataWriter:
@@ -74,12 +74,14 @@ class DataWriter:
             keep_input=changelog is not None,
             once=once,
             stored_order=None if filler is None else self._stored_order,
+            folds=not settings.postpones,
         )
         self._entries: list[ManifestEntry] = []
         self._tracking = changelog
         self._changelog: list[ManifestEntry] = []
         self._started_millis: int | None = None
         self._failed = False
+        self._last_creation = 0
         self._filler, self._own_before = filler, tuple(own_before)
         self._lacks: tuple[Path, ...] = ()
         self._kept: list[KeptColumns] = []
@@ -177,20 +179,23 @@ class DataWriter:
             assert self._filler is not None, "rows that lack columns need a filler"
             before = self._filler.replaced
             looked_up, parts = self._filler.fill(run, self._lacks, (*self._own_before, *self._entries))
+        postpones = self._target.settings.postpones
         with RunWriter(
             self._target,
             partition=run.partition,
-            bucket=run.bucket,
+            bucket=POSTPONE_BUCKET if postpones else run.bucket,
             total_buckets=self._target.settings.total_buckets,
             level=0,
             source=FileSource.APPEND,
-            numbers=self._take_numbers,
+            numbers=_no_numbers if postpones else self._take_numbers,
             target_bytes=self._file_bytes(run),
             changelog=changelog,
         ) as writer:
             for rows, kinds in parts:
                 writer.write(rows, kinds)
             entries = writer.close()
+        if postpones:
+            entries = self._in_order_of_creation(entries)
         if self._lacks:
             assert self._filler is not None, "they were looked up"
             snapshot_id, uuid = (looked_up.id, looked_up.uuid) if looked_up else (0, None)
@@ -208,6 +213,15 @@ class DataWriter:
             ]
         return entries
 
+    def _in_order_of_creation(self, entries: Sequence[ManifestEntry]) -> tuple[ManifestEntry, ...]:
+        """The entries with a later creation time each, because a compaction replays postponed files in its order."""
+        times = [entry.file.creation_time_millis or 0 for entry in entries]
+        for place, time in enumerate(times):
+            times[place] = self._last_creation = max(time, self._last_creation + 1)
+        return tuple(
+            replace(entry, file=replace(entry.file, creation_time_millis=time)) for entry, time in zip(entries, times, strict=True)
+        )
+
     def _stored_order(self, partition: tuple[object, ...], bucket: int, keys: pa.Table) -> tuple[pa.Table, Places]:
         assert self._filler is not None, "a delete by key is looked up"
         return self._filler.stored_order(partition, bucket, keys, (*self._own_before, *self._entries))
@@ -215,7 +229,7 @@ class DataWriter:
     def _file_bytes(self, run: SortedRows) -> int:
         """A large flush is written in pieces, so that a compaction can take them one by one."""
         target = self._target.settings.target_file_bytes
-        if not self._schema.is_keyed:
+        if not self._schema.is_keyed or self._target.settings.postpones:
             return target
         return CompactionPolicy(target_file_bytes=target).file_bytes(run.rows.nbytes)
 
@@ -223,6 +237,11 @@ class DataWriter:
         first = self._next_sequence
         self._next_sequence += count
         return first
+
+
+def _no_numbers(_count: int) -> int:
+    """Rows whose buckets are postponed get their numbers with their buckets. Other engines write this one."""
+    return -1
 
 
 def rewrite_with_sequence(

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 import tablestore as ts
-from tablestore.errors import UnsupportedError
 from tablestore.format.snapshot import CommitKind
 from tablestore.io.local import LocalFileStore
 from tablestore.store.context import open_context
@@ -53,14 +52,6 @@ def test_the_option_says_how_many_buckets_a_partition_gets(path: Path) -> None:
     assert len({file.bucket[1] for file in live}) > 1
     assert rows(path) == EXPECTED
     assert [row for i in range(6) for row in table.scan(filter=f"id = {i}").to_arrow().column("id").to_pylist()] == list(range(6))
-
-
-def test_our_rows_are_refused_by_name(path: Path) -> None:
-    table = ts.open_table(str(path))
-    table.compact()
-    with pytest.raises(UnsupportedError, match="bucket = -2"):
-        table.upsert(table.scan().to_arrow())
-    assert rows(path) == EXPECTED
 
 
 def test_of_two_compactions_at_once_one_brings_the_rows(path: Path) -> None:
