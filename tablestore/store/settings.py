@@ -196,6 +196,13 @@ def check_writable(schema: TableSchema, settings: TableSettings, table: str, *, 
             "or full-compaction, or fix the number of buckets",
             kind="postponed",
         )
+    if new_rows and settings.postpones and opt.is_materialized(schema.options):
+        raise UnsupportedError(
+            f"table {table} is a materialized table that postpones the choice of buckets (bucket = {POSTPONE_BUCKET}): no reader "
+            "would see what a refresh writes before somebody compacts it; give it a fixed number of buckets, or bucket = "
+            f"{DYNAMIC_BUCKETS}",
+            kind="postponed",
+        )
     if settings.dynamic_buckets is not None and not set(schema.partition_keys) <= set(schema.primary_keys):
         outside = ", ".join(name for name in schema.partition_keys if name not in schema.primary_keys)
         raise UnsupportedError(
