@@ -67,7 +67,8 @@ def data_writer(
 
 
 def _postponed(context: TableContext) -> TableSettings:
-    """The settings of files in postponed buckets: nobody plans by their statistics."""
+    """The settings of files in postponed buckets: nobody plans by their statistics. Other engines write Avro there and read every
+    format; Parquet takes a twentieth of the time."""
     settings = context.settings
     return replace(settings, data_file_prefix=postponed_prefix(settings.data_file_prefix), stats_mode=None, column_stats_modes={})
 
