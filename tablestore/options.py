@@ -367,6 +367,9 @@ CLUSTERING_STRATEGY = _option("clustering.strategy", "choice", "auto",
     "four, hilbert for more.", choices=("auto", "order", "zorder", "hilbert"))
 CLUSTERING_INCREMENTAL = _option("clustering.incremental", "bool", False,
     "Compactions order rows by clustering.columns, new files with those of similar size; else compact(order_by=…) does.")
+CLUSTERING_RANGES = _option("tablestore.clustering.ranges", "int", None,
+    "DISTRIBUTED BY RANGE: each write lays rows out in this many files a partition, each with a range of clustering.columns; "
+    "0: in as many as target-file-size gives. If unset, rows are written as they come.", minimum=0)
 COMPACTION_FORCE_UP_LEVEL_0 = _option("compaction.force-up-level-0", "bool", False,
     "Every compaction takes all files of level 0.")
 COMMIT_FORCE_COMPACT = _option("commit.force-compact", "bool", False, "Writers compact before every commit.")

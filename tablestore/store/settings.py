@@ -1,7 +1,7 @@
 """Parses the store options of a table into a frozen value, and refuses to write tables that it can only read."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tablestore import options as opt
@@ -10,6 +10,7 @@ from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.format.datafiles.datafilewriter import check_formats
 from tablestore.format.manifest.avro import CODEC, CODECS
 from tablestore.format.parquet.parquetfile import DataFileOptions
+from tablestore.lsm.clusterorder import ClusterOrder
 from tablestore.lsm.functions.mergefunction import MergeFunction
 from tablestore.lsm.functions.mergeoptions import merge_function
 from tablestore.options import MIB, TableOptions
@@ -53,6 +54,20 @@ _FORMAT_KEYS = frozenset((opt.FILE_FORMAT.key, opt.FILE_FORMAT_PER_LEVEL.key, op
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RangeLayout:
+    """The layout of files that a write makes of an append table: ``count`` ranges of ``order`` (0: as many as the target size of
+    files gives). A write that replaces what was there, or is the first one, makes one run of ``level``."""
+
+    order: ClusterOrder
+    count: int
+    level: int
+
+    def alone(self) -> "RangeLayout":
+        """The layout of a task that has one of the ranges."""
+        return replace(self, count=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableSettings:
     """Typed settings of one table. Sizes in bytes, ages in seconds.
 
@@ -86,6 +101,7 @@ class TableSettings:
     tracking: Tracking
     manifest_merge: MergePolicy
     manifest_codec: str
+    ranges: RangeLayout | None = None
     bounds: ReadBounds = DEFAULT_BOUNDS
 
     @property
@@ -159,7 +175,14 @@ def table_settings(schema: TableSchema) -> TableSettings:
             rewrite_bytes=rewrite_bytes if isinstance(rewrite_bytes, int) else None,
         ),
         manifest_codec=CODECS.get(_manifest_compression(options), CODEC),
+        ranges=_ranges(options) if opt.CLUSTERING_RANGES.key in schema.options and not schema.is_keyed else None,
     )
+
+
+def top_level(options: TableOptions) -> int:
+    """The level of the oldest rows."""
+    levels = options.value(opt.NUM_LEVELS)
+    return (levels if isinstance(levels, int) else options.integer(opt.COMPACTION_TRIGGER) + 1) - 1
 
 
 def check_writable(schema: TableSchema, settings: TableSettings, table: str, *, new_rows: bool = True) -> None:
@@ -245,6 +268,14 @@ def _stats_modes(options: TableOptions) -> tuple[int | None, Mapping[str, int | 
     except InvalidInputError:
         # Another engine's value: readers do not need it, and writers are refused (check_writable).
         return opt.parse_stats_mode(str(opt.METADATA_STATS_MODE.default)), {}
+
+
+def _ranges(options: TableOptions) -> RangeLayout:
+    return RangeLayout(
+        order=ClusterOrder.of(options.names(opt.CLUSTERING_COLUMNS), options.text(opt.CLUSTERING_STRATEGY)),
+        count=options.integer(opt.CLUSTERING_RANGES),
+        level=top_level(options),
+    )
 
 
 def _bucket_policy(options: TableOptions) -> "BucketPolicy":

@@ -22,7 +22,7 @@ from tablestore.store.context import TableContext
 from tablestore.store.message import KeptColumns, Revise
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.sequence import HEADROOM
-from tablestore.store.settings import TableSettings
+from tablestore.store.settings import RangeLayout, TableSettings
 from tablestore.store.write.datawriter import DataWriter
 from tablestore.store.write.dynamicbuckets import Assigner, DynamicCommit, HashIndex
 from tablestore.store.write.runwriter import RunTarget
@@ -40,12 +40,14 @@ def data_writer(
     filler: StoredValueFiller | None = None,
     own_before: Sequence[ManifestEntry] = (),
     once: bool = False,
+    alone: bool = False,
 ) -> DataWriter:
     """A writer of data files. Raises UnsupportedError for tables that are only read.
 
     ``replaces``: its rows replace those of their partitions, without a changelog. ``assign``: gives the buckets of a table with
     dynamic buckets, in place of its hash indexes. ``changelog`` False: the rows were written before, with their changelog.
     ``filler``: looks up missing columns, in place of the newest snapshot. ``own_before``, ``once`` as in :class:`DataWriter`.
+    ``alone``: its rows will be all of those of their partitions.
     """
     context.check_writable()
     if context.settings.dynamic_buckets is not None and assign is None:
@@ -63,7 +65,14 @@ def data_writer(
         filler=None if replaces or postpones else filler or _filler(context, None),
         own_before=own_before,
         once=once,
+        ranges=_ranges(context, alone=alone or replaces),
     )
+
+
+def _ranges(context: TableContext, *, alone: bool) -> RangeLayout | None:
+    """The layout of the writer's rows. Beside others they are new files, which compactions order with those that are there."""
+    ranges = context.settings.ranges
+    return ranges if ranges is None or alone else replace(ranges, level=0)
 
 
 def _postponed(context: TableContext) -> TableSettings:

@@ -70,6 +70,7 @@ class TableWriter:
         self._user = commit_user or context.ids.uuid()
         self._is_new_user = commit_user is None
         self._start, self._replaces, self._once = start, replaces, once
+        self._overwrites = overwrites
         tracking = context.settings.tracking
         self._is_tracked = tracking.tracked and (tracking.overwrites or not (replaces or overwrites))
         self._writer: DataWriter | None = None
@@ -315,7 +316,8 @@ class TableWriter:
             else:
                 self._base, first = self._context.sequence.start()
                 self._context.check_is_there()
-            self._writer = data_writer(self._context, first, replaces=self._replaces, once=self._once)
+            alone = self._overwrites or self._base is None
+            self._writer = data_writer(self._context, first, replaces=self._replaces, once=self._once, alone=alone)
         return self._writer
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tablestore.errors import StorageError
 from tablestore.lsm.clusterorder import ClusterOrder
-from tablestore.store.compact.clusteredrows import clustered_rows
+from tablestore.store.write.clusteredrows import clustered_rows
 
 
 def _batches(rows: pa.Table) -> Callable[[], Iterator[pa.RecordBatch]]:
