@@ -72,10 +72,11 @@ class TableSettings:
     """Typed settings of one table. Sizes in bytes, ages in seconds.
 
     ``stats_mode``: what manifests say of a column (see :func:`tablestore.options.parse_stats_mode`), ``column_stats_modes`` of
-    those that are set apart.
+    those that are set apart. ``postpones``: a compaction chooses the buckets of new rows, and until then no reader sees them.
     """
 
     total_buckets: int
+    postpones: bool
     bucket_function: str
     dynamic_buckets: "BucketPolicy | None"
     thin: bool
@@ -103,11 +104,6 @@ class TableSettings:
     manifest_codec: str
     ranges: RangeLayout | None = None
     bounds: ReadBounds = DEFAULT_BOUNDS
-
-    @property
-    def postpones(self) -> bool:
-        """True if a compaction chooses the buckets of new rows: until then no reader sees them."""
-        return self.total_buckets == POSTPONE_BUCKET
 
     @property
     def stands_alone(self) -> bool:
@@ -141,6 +137,7 @@ def table_settings(schema: TableSchema) -> TableSettings:
     rewrite_bytes = options.value(opt.MANIFEST_FULL_COMPACTION_SIZE)
     return TableSettings(
         total_buckets=bucket if isinstance(bucket, int) else -1,
+        postpones=bucket == POSTPONE_BUCKET,
         bucket_function=options.text(opt.BUCKET_FUNCTION).lower(),
         dynamic_buckets=_bucket_policy(options) if schema.is_keyed and bucket in (None, DYNAMIC_BUCKETS) else None,
         thin=options.flag(opt.DATA_FILE_THIN_MODE),

@@ -60,7 +60,7 @@ def distribute(
     partition = postponed[0].partition
     bucket_counts = {entry.total_buckets for entry in live if entry.partition == partition and entry.bucket >= 0}
     count = max(bucket_counts) if bucket_counts else first_bucket_count(context.schema.options, [entry.file for entry in postponed])
-    target = RunTarget.of(context, replace(context.settings, total_buckets=count))
+    target = RunTarget.of(context, replace(context.settings, total_buckets=count, postpones=False))
     with DataWriter(target, first_sequence=first_sequence) as writer:
         for entry in postponed:
             for batch in _rows(context, entry):

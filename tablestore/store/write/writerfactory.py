@@ -22,7 +22,7 @@ from tablestore.store.context import TableContext
 from tablestore.store.message import KeptColumns, Revise
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.sequence import HEADROOM
-from tablestore.store.settings import RangeLayout, TableSettings
+from tablestore.store.settings import TableSettings
 from tablestore.store.write.datawriter import DataWriter
 from tablestore.store.write.dynamicbuckets import Assigner, DynamicCommit, HashIndex
 from tablestore.store.write.runwriter import RunTarget
@@ -53,7 +53,10 @@ def data_writer(
     if context.settings.dynamic_buckets is not None and assign is None:
         load = _no_buckets if replaces else partial(_buckets_now, context)
         assign = Assigner(context.schema, context.settings.dynamic_buckets, load)
-    postpones = context.settings.postpones
+    postpones, ranges = context.settings.postpones, context.settings.ranges
+    if ranges is not None and not (alone or replaces):
+        # New files, which compactions order with those that are there.
+        ranges = replace(ranges, level=0)
     return DataWriter(
         RunTarget.of(context, _postponed(context) if postpones else None),
         first_sequence=first_sequence,
@@ -65,14 +68,8 @@ def data_writer(
         filler=None if replaces or postpones else filler or _filler(context, None),
         own_before=own_before,
         once=once,
-        ranges=_ranges(context, alone=alone or replaces),
+        ranges=ranges,
     )
-
-
-def _ranges(context: TableContext, *, alone: bool) -> RangeLayout | None:
-    """The layout of the writer's rows. Beside others they are new files, which compactions order with those that are there."""
-    ranges = context.settings.ranges
-    return ranges if ranges is None or alone else replace(ranges, level=0)
 
 
 def _postponed(context: TableContext) -> TableSettings:

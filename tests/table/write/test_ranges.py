@@ -106,6 +106,7 @@ def test_a_full_disk_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert table.snapshots() == ()
 
 
+@pytest.mark.deep
 def test_without_a_number_files_have_their_target_size(tmp_path: Path) -> None:
     table = create(tmp_path, 0, **{"target-file-size": "1 mb", "file.block-size": "256 kb"})
     for seed in range(2):
