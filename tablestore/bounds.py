@@ -5,7 +5,7 @@
                               a sorted copy of the window, and BATCH_BYTES on their way out
     writing one file          a row group: ROW_GROUP_BYTES, before it is encoded; the option ``file.block-size`` for less
     buffering rows to write   the option ``write-buffer-size``, and PASS_BYTES of sorted copy while it is flushed
-    clustering rows           ``MEMORY_BYTES`` of :mod:`tablestore.store.compact.clusteredrows`, and their sorted copy
+    clustering rows           ``MEMORY_BYTES`` of :mod:`tablestore.store.write.clusteredrows`, and their sorted copy
     looking rows up           WINDOW_BYTES of the rows that were found, and of what is made of them
     JSON text for a log       TEXT_BYTES, a few times over while it is put together
 

@@ -213,7 +213,7 @@ def _option(
 # fmt: off
 BUCKET = _option("bucket", "int", None,
     "Number of buckets per partition; -1 makes those of keyed tables as keys arrive and leaves append tables unbucketed, "
-    "-2 postpones the choice. "
+    "-2 leaves the choice to a compaction, before which no reader sees new rows. "
     "create_table writes 1 for keyed tables and -1 for append tables.", minimum=-2)
 BUCKET_KEY = _option("bucket-key", "names", (),
     "Columns whose hash picks the bucket, separated by commas; the primary key without partition columns if unset.")
@@ -225,6 +225,13 @@ DYNAMIC_BUCKET_MAX = _option("dynamic-bucket.max-buckets", "int", -1,
     "Most buckets of a partition with dynamic buckets; -1 for no limit.", minimum=-1)
 POSTPONE_DEFAULT_BUCKETS = _option("postpone.default-bucket-num", "int", 1,
     "Buckets that the first compaction of a partition with postponed buckets makes.", minimum=1)
+POSTPONE_TARGET_ROWS = _option("postpone.target-row-num-per-bucket", "int", None,
+    "If set, and postpone.default-bucket-num is not: that compaction makes a bucket for so many postponed rows.", minimum=1)
+POSTPONE_TARGET_SIZE = _option("postpone.target-size-per-bucket", "bytes", None,
+    "As postpone.target-row-num-per-bucket, by the size of the postponed files.", minimum=1)
+POSTPONE_FIXED_WRITES = _option("postpone.batch-write-fixed-bucket", "bool", True,
+    "Whether batch writes of Paimon's engines go straight into buckets; their rows then come before those that wait. Writes of "
+    "tablestore always wait.")
 BUCKET_FUNCTION = _option("bucket-function.type", "choice", "default",
     "How the bucket key becomes a bucket number.", choices=("default", "mod", "hive"))
 MERGE_ENGINE = _option("merge-engine", "choice", "deduplicate",
@@ -360,6 +367,9 @@ CLUSTERING_STRATEGY = _option("clustering.strategy", "choice", "auto",
     "four, hilbert for more.", choices=("auto", "order", "zorder", "hilbert"))
 CLUSTERING_INCREMENTAL = _option("clustering.incremental", "bool", False,
     "Compactions order rows by clustering.columns, new files with those of similar size; else compact(order_by=…) does.")
+CLUSTERING_RANGES = _option("tablestore.clustering.ranges", "int", None,
+    "DISTRIBUTED BY RANGE: each write lays rows out in this many files a partition, each with a range of clustering.columns; "
+    "0: in as many as target-file-size gives. If unset, rows are written as they come.", minimum=0)
 COMPACTION_FORCE_UP_LEVEL_0 = _option("compaction.force-up-level-0", "bool", False,
     "Every compaction takes all files of level 0.")
 COMMIT_FORCE_COMPACT = _option("commit.force-compact", "bool", False, "Writers compact before every commit.")

@@ -35,7 +35,7 @@ from tablestore.types.rowkind import ROW_KIND_COLUMN, kinds_from_symbols
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteJob:
     """The values that every task of one distributed write must agree on; made once, on the driver. ``base``: the newest snapshot
-    then."""
+    then. ``ranged``: each task gets one range of the rows of a table that is distributed by range."""
 
     spec: TableSpec
     table_uuid: str | None
@@ -44,6 +44,7 @@ class WriteJob:
     first_sequence: int
     missing_columns: MissingColumns = MissingColumns.REFUSE
     overwrite: bool = False
+    ranged: bool = False
 
 
 def prepare_write(
@@ -99,7 +100,10 @@ def write_partition(job: WriteJob, rows: Iterable[pa.RecordBatch], task_index: i
 def task_writer(job: WriteJob, table: Table, task_index: int) -> TableWriter:
     """A writer for one task's rows; ``table``: that of the job, at its schema."""
     start = (job.base, job.first_sequence + task_index * TASK_STRIDE)
-    return TableWriter(table.context, table.change_log, start=start, overwrites=job.overwrite)
+    context = table.context
+    if job.ranged and context.settings.ranges is not None:
+        context = replace(context, settings=replace(context.settings, ranges=context.settings.ranges.alone()))
+    return TableWriter(context, table.change_log, start=start, overwrites=job.overwrite)
 
 
 def task_message(job: WriteJob, writer: TableWriter) -> CommitMessage:

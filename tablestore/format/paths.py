@@ -167,6 +167,15 @@ def data_file_name(uuid: str, number: int, prefix: str, extension: str) -> str:
     return f"{prefix}{uuid}-{number}.{extension}"
 
 
+def postponed_prefix(prefix: str) -> str:
+    """The prefix of files in a postponed bucket, after ``prefix``, that of the table: ``data--u-<writer>-s-<number>-w-``.
+
+    A compaction replays the files of one prefix (in older engines: of one number) in the order of their creation, and those of
+    different ones in any order. So all of ours have the same.
+    """
+    return f"{prefix}-u-tablestore-s-0-w-"
+
+
 def file_format_of(name: str) -> str:
     """The format in a data file's name: the text after the last dot, or before a compression suffix."""
     parts = name.rpartition("/")[2].lower().split(".")

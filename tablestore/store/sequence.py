@@ -23,6 +23,7 @@ from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.lsm.keyorder import KeyOrder
 from tablestore.store.manifests import Manifests, max_sequence_number
 from tablestore.store.snapshots import Snapshots
+from tablestore.types.schema import POSTPONE_BUCKET
 
 LOG = logging.getLogger(__name__)
 NEXT_SEQUENCE_PROPERTY = "tablestore.next-sequence"
@@ -131,6 +132,9 @@ def pick_outdated(new_entries: Sequence[ManifestEntry], landed: Iterable[Manifes
     outdated: set[int] = set()
     buckets_hit: set[tuple[bytes, int]] = set()
     for position, entry in enumerate(new_entries):
+        if entry.bucket == POSTPONE_BUCKET:
+            # Its rows get their numbers with their buckets.
+            continue
         bucket = (entry.partition, entry.bucket)
         if bucket in buckets_hit or any(
             file.max_sequence_number >= entry.file.min_sequence_number and overlap(file, entry.file)

@@ -1,7 +1,7 @@
 """Parses the store options of a table into a frozen value, and refuses to write tables that it can only read."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tablestore import options as opt
@@ -10,11 +10,12 @@ from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.format.datafiles.datafilewriter import check_formats
 from tablestore.format.manifest.avro import CODEC, CODECS
 from tablestore.format.parquet.parquetfile import DataFileOptions
+from tablestore.lsm.clusterorder import ClusterOrder
 from tablestore.lsm.functions.mergefunction import MergeFunction
 from tablestore.lsm.functions.mergeoptions import merge_function
 from tablestore.options import MIB, TableOptions
 from tablestore.store.tracking import Tracking, tracking_of
-from tablestore.types.schema import TableSchema
+from tablestore.types.schema import POSTPONE_BUCKET, TableSchema
 
 if TYPE_CHECKING:
     from tablestore.lsm.bucketmap import BucketPolicy
@@ -53,14 +54,29 @@ _FORMAT_KEYS = frozenset((opt.FILE_FORMAT.key, opt.FILE_FORMAT_PER_LEVEL.key, op
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RangeLayout:
+    """The layout of files that a write makes of an append table: ``count`` ranges of ``order`` (0: as many as the target size of
+    files gives). A write that replaces what was there, or is the first one, makes one run of ``level``."""
+
+    order: ClusterOrder
+    count: int
+    level: int
+
+    def alone(self) -> "RangeLayout":
+        """The layout of a task that has one of the ranges."""
+        return replace(self, count=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableSettings:
     """Typed settings of one table. Sizes in bytes, ages in seconds.
 
     ``stats_mode``: what manifests say of a column (see :func:`tablestore.options.parse_stats_mode`), ``column_stats_modes`` of
-    those that are set apart.
+    those that are set apart. ``postpones``: a compaction chooses the buckets of new rows, and until then no reader sees them.
     """
 
     total_buckets: int
+    postpones: bool
     bucket_function: str
     dynamic_buckets: "BucketPolicy | None"
     thin: bool
@@ -86,6 +102,7 @@ class TableSettings:
     tracking: Tracking
     manifest_merge: MergePolicy
     manifest_codec: str
+    ranges: RangeLayout | None = None
     bounds: ReadBounds = DEFAULT_BOUNDS
 
     @property
@@ -120,6 +137,7 @@ def table_settings(schema: TableSchema) -> TableSettings:
     rewrite_bytes = options.value(opt.MANIFEST_FULL_COMPACTION_SIZE)
     return TableSettings(
         total_buckets=bucket if isinstance(bucket, int) else -1,
+        postpones=bucket == POSTPONE_BUCKET,
         bucket_function=options.text(opt.BUCKET_FUNCTION).lower(),
         dynamic_buckets=_bucket_policy(options) if schema.is_keyed and bucket in (None, DYNAMIC_BUCKETS) else None,
         thin=options.flag(opt.DATA_FILE_THIN_MODE),
@@ -154,14 +172,21 @@ def table_settings(schema: TableSchema) -> TableSettings:
             rewrite_bytes=rewrite_bytes if isinstance(rewrite_bytes, int) else None,
         ),
         manifest_codec=CODECS.get(_manifest_compression(options), CODEC),
+        ranges=_ranges(options) if opt.CLUSTERING_RANGES.key in schema.options and not schema.is_keyed else None,
     )
+
+
+def top_level(options: TableOptions) -> int:
+    """The level of the oldest rows."""
+    levels = options.value(opt.NUM_LEVELS)
+    return (levels if isinstance(levels, int) else options.integer(opt.COMPACTION_TRIGGER) + 1) - 1
 
 
 def check_writable(schema: TableSchema, settings: TableSettings, table: str, *, new_rows: bool = True) -> None:
     """Refuse to write what others would read wrong. Raises UnsupportedError that names the option, InvalidInputError for
     options of columns that name what is not there. A compaction brings no ``new_rows``."""
     from tablestore.lsm.functions.mergeoptions import check_column_options
-    from tablestore.store.changelogproducer import check_producer
+    from tablestore.store.changelogproducer import INPUT, changelog_settings, check_producer
     from tablestore.store.tombstones import check_retention
 
     options = TableOptions(schema.options)
@@ -175,8 +200,6 @@ def check_writable(schema: TableSchema, settings: TableSettings, table: str, *, 
     refused = {
         opt.MANIFEST_COMPRESSION.key: _manifest_compression(options) not in CODECS,
         "data-file.external-paths": bool(options.get("data-file.external-paths")),
-        # Rows of ours would go straight to buckets, and older ones that wait for a compaction would come after them.
-        "bucket": new_rows and schema.is_keyed and settings.total_buckets < DYNAMIC_BUCKETS,
     }
     for key, applies in refused.items():
         if applies:
@@ -186,6 +209,20 @@ def check_writable(schema: TableSchema, settings: TableSettings, table: str, *, 
                 "another engine, or copy it into a table without this option",
                 kind="read-only-table",
             )
+    if new_rows and settings.postpones and changelog_settings(schema.options).producer == INPUT:
+        raise UnsupportedError(
+            f"table {table} postpones the choice of buckets (bucket = {POSTPONE_BUCKET}) and has changelog-producer = input: rows "
+            "are written before their bucket is known, so no changelog can lie beside them; set changelog-producer to none, lookup "
+            "or full-compaction, or fix the number of buckets",
+            kind="postponed",
+        )
+    if new_rows and settings.postpones and opt.is_materialized(schema.options):
+        raise UnsupportedError(
+            f"table {table} is a materialized table that postpones the choice of buckets (bucket = {POSTPONE_BUCKET}): no reader "
+            "would see what a refresh writes before somebody compacts it; give it a fixed number of buckets, or bucket = "
+            f"{DYNAMIC_BUCKETS}",
+            kind="postponed",
+        )
     if settings.dynamic_buckets is not None and not set(schema.partition_keys) <= set(schema.primary_keys):
         outside = ", ".join(name for name in schema.partition_keys if name not in schema.primary_keys)
         raise UnsupportedError(
@@ -228,6 +265,14 @@ def _stats_modes(options: TableOptions) -> tuple[int | None, Mapping[str, int | 
     except InvalidInputError:
         # Another engine's value: readers do not need it, and writers are refused (check_writable).
         return opt.parse_stats_mode(str(opt.METADATA_STATS_MODE.default)), {}
+
+
+def _ranges(options: TableOptions) -> RangeLayout:
+    return RangeLayout(
+        order=ClusterOrder.of(options.names(opt.CLUSTERING_COLUMNS), options.text(opt.CLUSTERING_STRATEGY)),
+        count=options.integer(opt.CLUSTERING_RANGES),
+        level=top_level(options),
+    )
 
 
 def _bucket_policy(options: TableOptions) -> "BucketPolicy":

@@ -17,6 +17,7 @@ from tablestore.options import (
     BUCKET_KEY,
     CLUSTERING_COLUMNS,
     CLUSTERING_INCREMENTAL,
+    CLUSTERING_RANGES,
     PARTITION_LEGACY_NAME,
     TableOptions,
     validate_options,
@@ -255,6 +256,11 @@ def _check_clustering(schema: TableSchema) -> None:
     elif options.flag(CLUSTERING_INCREMENTAL):
         raise InvalidInputError(
             f"{CLUSTERING_INCREMENTAL.key} = true needs the option {CLUSTERING_COLUMNS.key}: the columns that rows are ordered by",
+            kind="invalid-option",
+        )
+    elif CLUSTERING_RANGES.key in schema.options:
+        raise InvalidInputError(
+            f"{CLUSTERING_RANGES.key} needs the option {CLUSTERING_COLUMNS.key}: the columns whose ranges the files have",
             kind="invalid-option",
         )
 

@@ -273,5 +273,3 @@ def test_we_bring_postponed_rows_of_every_type_into_buckets(
         for reader in readers:
             assert seen_by(reader.name, reader.read(path)) == seen_by(reader.name, model.contents()), (reader.name, turn)
     assert {file["bucket"] for file in java.files(path)} == {0, 1, 2}
-    with pytest.raises(ts.UnsupportedError, match="bucket = -2"):
-        us.write(path, model.contents()[:1])

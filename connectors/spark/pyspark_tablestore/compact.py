@@ -1,4 +1,5 @@
 """Compacts tables over Spark: every bucket with work to do is a task on an executor, the driver commits what they have done.
+Rows whose buckets are postponed (``bucket = -2``) are brought into buckets by the driver, before that.
 
     from pyspark_tablestore.compact import compact
     print(compact(spark, "/data/warehouse/shop.db/orders", full=True))
@@ -21,6 +22,7 @@ from tablestore.store.context import Shared
 from tablestore.store.message import CommitMessage
 from tablestore.table.upkeep.aftercommit import after_compaction
 from tablestore.table.upkeep.compaction import CompactReport
+from tablestore.table.upkeep.postponed import compact_postponed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,7 +49,7 @@ def compact(
     check_server(spark)
     handle, spec = parse_options(placed(table, storage_options=storage_options)).open()
     chosen = None if partitions is None else [dict(partition) for partition in partitions]
-    report = CompactReport()
+    report = compact_postponed(handle.refresh().context, chosen)
     error: TablestoreError | None = None
     for _ in range(1 if full else _ROUNDS):
         plan = plan_compaction(handle, full=full, partitions=chosen)

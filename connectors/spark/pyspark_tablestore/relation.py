@@ -24,6 +24,7 @@ from pyspark_tablestore.layers import ReadyLayer, layer_scans, ready
 from pyspark_tablestore.native import (
     MOST_SCANS,
     NativeRule,
+    column,
     listing_threshold,
     names_unicode_paths,
     native_scan,
@@ -48,6 +49,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.memo import RecentlyUsed
 from tablestore.options import MIB
 from tablestore.store.message import CommitMessage
+from tablestore.store.settings import RangeLayout
 from tablestore.table.table import Table
 from tablestore.table.write.committing import CommitNote
 from tablestore.types.conform import conform
@@ -225,6 +227,8 @@ def write_job(
 def write_messages(df: DataFrame, job: WriteJob, table: Table, *, cluster: bool = False) -> list[CommitMessage]:
     """Runs the tasks; gives their messages in order, one at least. ``cluster`` as in :func:`write`, errors as :func:`write_job`."""
     rows = clustered(df, job.spec, job.schema_id) if cluster else df
+    if (ranges := table.context.settings.ranges) is not None:
+        rows, job = _by_range(rows, job, ranges, table)
     outputs, error = run_tasks(rows, partial(_write_rows, job))
     written = [CommitMessage.from_bytes(data) for data in outputs]
     if error is not None:
@@ -259,6 +263,19 @@ def clustered(df: DataFrame, spec: TableSpec, schema_id: int) -> DataFrame:
         return pa.array(bucket_of(chunks, [field.type for field in fields], count, function), pa.int32())
 
     return placed_by(df, count, buckets, [field.name for field in fields])
+
+
+def _by_range(df: DataFrame, job: WriteJob, ranges: RangeLayout, table: Table) -> tuple[DataFrame, WriteJob]:
+    """The rows moved so that a task has a range of them, by bounds that Spark samples, or (of a partitioned table) all of a
+    partition; and the job whose tasks take it so."""
+    wanted = table.partition_by or ranges.order.columns
+    if not set(wanted) <= set(df.columns):
+        return df, job
+    columns = [column(name) for name in wanted]
+    if table.partition_by:
+        return df.repartition(*columns), job
+    ranged = df.repartitionByRange(ranges.count, *columns) if ranges.count else df.repartitionByRange(*columns)
+    return ranged, replace(job, ranged=True)
 
 
 def _native_rule(spark: SparkSession, pin: ReadPin, names: Sequence[str], predicate: Predicate | None) -> NativeRule | None:

@@ -15,6 +15,7 @@ from rich.text import Text
 from tablestore.cli.text.safetext import safe
 from tablestore.cli.text.units import human_bytes
 from tablestore.table.inspect.bucketpicture import BucketPicture, RunPicture, cells_of
+from tablestore.types.schema import POSTPONE_BUCKET
 
 SHOWN_RUNS = 12
 _LABEL = 6
@@ -79,6 +80,8 @@ def _depth(picture: BucketPicture, cells: int) -> Text:
 
 
 def _merging(picture: BucketPicture) -> str:
+    if picture.bucket == POSTPONE_BUCKET:
+        return "wait for a compaction, and are not read"
     if picture.most_merged < 2:
         return "nothing to merge"
     share = 100 * picture.merged_bytes / max(picture.size_bytes, 1)
@@ -86,4 +89,4 @@ def _merging(picture: BucketPicture) -> str:
 
 
 def _number(bucket: int) -> str:
-    return "postponed" if bucket == -2 else str(bucket)
+    return "postponed" if bucket == POSTPONE_BUCKET else str(bucket)

@@ -2,7 +2,7 @@
 
 LIKE source          all of it, options of the statement winning      (INCLUDING ALL OVERWRITING OPTIONS)
 (EXCLUDING what)     without: options partitions constraints generated metadata watermarks, or all but the columns;
-                     distribution: the options bucket and bucket-key, where nothing is said of it, go with the options
+                     distribution: the options of buckets and clustering, where nothing is said of it, go with the options
 (INCLUDING what)     with, and what both say is an error
 """
 
@@ -27,6 +27,10 @@ from tablestore.names import did_you_mean
 from tablestore.options import (
     BUCKET,
     BUCKET_KEY,
+    CLUSTERING_COLUMNS,
+    CLUSTERING_INCREMENTAL,
+    CLUSTERING_RANGES,
+    CLUSTERING_STRATEGY,
     KEY_CONSTRAINT,
     LOG_KAFKA_TOPIC,
     MATERIALIZED_PREFIX,
@@ -58,7 +62,14 @@ from tablestore.types.typestring import type_to_sql
 
 # Options that belong to one table alone.
 OWN_OPTIONS = OF_REPLACEMENTS | {TABLE_UUID_OPTION, LOG_KAFKA_TOPIC.key}
-_DISTRIBUTION = (BUCKET.key, BUCKET_KEY.key)
+_DISTRIBUTION = (
+    BUCKET.key,
+    BUCKET_KEY.key,
+    CLUSTERING_COLUMNS.key,
+    CLUSTERING_STRATEGY.key,
+    CLUSTERING_INCREMENTAL.key,
+    CLUSTERING_RANGES.key,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

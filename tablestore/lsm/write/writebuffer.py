@@ -62,7 +62,7 @@ class _Piece:
 @dataclass(frozen=True, slots=True)
 class SortedRows:
     """The rows of one flush for one bucket: the value columns, and each row's kind. Places of a keyed table are sorted
-    by the trimmed primary key and hold each key once; rows of an append table come as they arrived."""
+    by the trimmed primary key and hold each key once, if the buffer folds; rows of an append table come as they arrived."""
 
     partition: tuple[object, ...]
     bucket: int
@@ -78,7 +78,8 @@ class WriteBuffer:
     bucket 0. ``budget_bytes`` is when ``full`` turns true; the buffer never refuses rows. ``merge`` is the schema's merge
     function where it is known already. ``keep_input``: what was added can be had unfolded too (:meth:`flush_input`). ``once``: each
     key comes at most once, but for the ``-U`` of an update, which only the input keeps; a flush refuses a second row of a key.
-    ``stored_order`` looks up the order of stored rows (see ``removalorder``).
+    ``stored_order`` looks up the order of stored rows (see ``removalorder``). ``folds`` False: rows of one key that a merge engine
+    combines stay apart, one after the other, because they are written again through a buffer.
     """
 
     def __init__(
@@ -92,8 +93,9 @@ class WriteBuffer:
         keep_input: bool = False,
         once: bool = False,
         stored_order: StoredOrder | None = None,
+        folds: bool = True,
     ) -> None:
-        self._schema = schema
+        self._schema, self._folds = schema, folds
         self._total_buckets = max(total_buckets, 1)
         self._hashed = total_buckets > 0 and bool(schema.bucket_keys)
         self._budget_bytes = budget_bytes
@@ -193,6 +195,10 @@ class WriteBuffer:
         if self._merge is not None and self._merge.computes:
             rows, sorted_order = self._by_version(rows, orderless, partitions, groups, buckets, counts)
             self._check_once(rows, sorted_order)
+            if not self._folds:
+                order = sorted_order.order
+                yield from _runs(take_rows(rows, order), None if kinds is None else kinds[order], counts, partitions, buckets)
+                return
             for layer in fold_layers(self._merge, rows, kinds, sorted_order, counts):
                 yield from _runs(layer.rows, layer.kinds, layer.counts, partitions, buckets)
             return

@@ -2,7 +2,7 @@
 
     CREATE [OR ALTER] MATERIALIZED TABLE path
       [([CONSTRAINT name] PRIMARY KEY (column, …) NOT ENFORCED)]
-      [COMMENT 'text'] [DISTRIBUTED BY [HASH] (column, …) [INTO n BUCKETS] | DISTRIBUTED INTO n BUCKETS]
+      [COMMENT 'text'] [DISTRIBUTED BY [HASH | RANGE] (column, …) [INTO n BUCKETS] | DISTRIBUTED INTO n BUCKETS]
       [PARTITIONED BY (column, …)] [WITH (…)] [FRESHNESS = INTERVAL 'n' unit] [REFRESH_MODE = CONTINUOUS | FULL]
       AS query
     ALTER MATERIALIZED TABLE path
@@ -19,7 +19,7 @@ from dataclasses import replace
 from tablestore.sql.parse.columndefinitions import key_constraint
 from tablestore.sql.parse.cursor import Cursor
 from tablestore.sql.parse.literals import option_keys, option_list, optional_partition, set_option
-from tablestore.sql.parse.tabledefinition import distribution, partition_columns
+from tablestore.sql.parse.tabledefinition import check_ranges, distribution, partition_columns
 from tablestore.sql.parse.tokens import Kind
 from tablestore.sql.source import Fragment, Path
 from tablestore.sql.statements.alter import ResetOptions, SetOptions
@@ -111,6 +111,7 @@ def _declared(cursor: Cursor, statement: CreateMaterializedTable) -> tuple[Creat
             statement = replace(statement, refresh_mode=_refresh_mode(cursor))
         else:
             raise cursor.error()
+    check_ranges(cursor, statement.primary_key, options)
     return replace(statement, query=cursor.query(), options=options), frozenset(seen)
 
 

@@ -3,12 +3,15 @@
     CREATE [OR REPLACE] [TEMPORARY] TABLE [IF NOT EXISTS] path  |  REPLACE TABLE path
       [(column or key, …)]
       [USING provider] [COMMENT 'text'] [PARTITIONED BY (column, …)] [WITH|OPTIONS|TBLPROPERTIES (…)] [LOCATION 'path']
-      [DISTRIBUTED BY (column, …) INTO n BUCKETS] [LIKE path [(INCLUDING|EXCLUDING|OVERWRITING what …)]]
+      [DISTRIBUTED BY [HASH] (column, …) INTO n BUCKETS | DISTRIBUTED BY RANGE (column, …) [INTO n BUCKETS]]
+      [LIKE path [(INCLUDING|EXCLUDING|OVERWRITING what …)]]
       [AS query]
 
-The clauses behind the columns come in any order, but for AS. A distribution becomes the options ``bucket`` and ``bucket-key``.
+The clauses behind the columns come in any order, but for AS. A distribution becomes the options ``bucket`` and ``bucket-key``;
+one by ranges those of clustering.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from tablestore.sql.parse.columndefinitions import Elements, element
@@ -127,14 +130,15 @@ def partition_columns(cursor: Cursor) -> tuple[str, ...]:
 def distribution(
     cursor: Cursor, options: dict[str, str], start: int, *, clustered: bool = False, needs_buckets: bool = True
 ) -> None:
-    """Takes what follows DISTRIBUTED or CLUSTERED as the options ``bucket`` and ``bucket-key``."""
+    """Takes what follows DISTRIBUTED or CLUSTERED as the options ``bucket`` and ``bucket-key``, or those of clustering."""
     keys: tuple[str, ...] = ()
     distributed = cursor.accept("BY")
     if clustered and not distributed:
         raise cursor.error()
     if distributed:
         if cursor.accept("RANGE"):
-            raise cursor.unsupported("DISTRIBUTED BY RANGE is not supported; rows are distributed by the hash of their key", start)
+            _ranges(cursor, options, start, clustered=clustered)
+            return
         cursor.accept("HASH")
         keys = cursor.names("a column")
         if cursor.next.key == "SORTED":
@@ -147,6 +151,36 @@ def distribution(
     place = cursor.span_from(start)
     if keys:
         add_option(cursor, options, "bucket-key", ",".join(keys), place)
+
+
+def _ranges(cursor: Cursor, options: dict[str, str], start: int, *, clustered: bool) -> None:
+    """Takes what follows BY RANGE as the options of an append table whose writes make a file for each range."""
+    if clustered:
+        raise cursor.error()
+    columns = cursor.names("a column")
+    count = 0
+    if cursor.accept("INTO"):
+        count = cursor.whole_number("a number of buckets")
+        cursor.expect("BUCKETS")
+    place = cursor.span_from(start)
+    for key, value in (
+        ("bucket", "-1"),
+        ("clustering.columns", ",".join(columns)),
+        ("clustering.strategy", "order"),
+        ("clustering.incremental", "true"),
+        ("tablestore.clustering.ranges", str(count)),
+    ):
+        add_option(cursor, options, key, value, place)
+
+
+def check_ranges(cursor: Cursor, primary_key: tuple[str, ...], options: Mapping[str, str]) -> None:
+    """Refuses ranges of a keyed table."""
+    if primary_key and "tablestore.clustering.ranges" in options:
+        raise cursor.wrong(
+            "DISTRIBUTED BY RANGE is for tables without a primary key: rows of a keyed table lie in buckets by the hash of their "
+            "key, where every engine looks for them, and inside of a bucket in the order of the key. Write DISTRIBUTED BY HASH, or "
+            "leave the key out"
+        )
 
 
 def _like(cursor: Cursor) -> LikeClause:
@@ -165,6 +199,7 @@ def _like(cursor: Cursor) -> LikeClause:
 
 
 def _checked(cursor: Cursor, statement: CreateTable) -> CreateTable:
+    check_ranges(cursor, statement.primary_key, statement.options)
     if statement.names and statement.query is None:
         raise cursor.error(f"AS query, or a type for the column {statement.names[0]!r:.80}")
     if statement.like and statement.query:

@@ -301,7 +301,8 @@ def _changes_buckets(delta: Iterable[ManifestEntry]) -> bool:
     """True if a partition gets another number of buckets."""
     counts: dict[bytes, set[int]] = defaultdict(set)
     for entry in delta:
-        counts[entry.partition].add(entry.total_buckets)
+        if entry.bucket != POSTPONE_BUCKET:
+            counts[entry.partition].add(entry.total_buckets)
     return any(len(bucket_counts) > 1 for bucket_counts in counts.values())
 
 

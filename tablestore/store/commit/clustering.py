@@ -27,6 +27,7 @@ from tablestore.store.commit.metadata import cancel_pairs
 from tablestore.store.manifests import Manifests, WrittenMetadata
 from tablestore.types.arrays import numbers_of, places_array
 from tablestore.types.datatypes import DataType
+from tablestore.types.schema import POSTPONE_BUCKET
 
 Places = npt.NDArray[np.int64]
 
@@ -149,13 +150,15 @@ def _surviving(entries: EntryColumns, *, keep_deletes: bool) -> Places:
 
 def _order(entries: EntryColumns, partition_types: Sequence[DataType]) -> Places:
     """The places of entries by partition value and bucket, older files first; DELETEs before all."""
-    partitions = entries.column("partition")
+    partitions, buckets = entries.column("partition"), entries.column("bucket")
+    # Of postponed files the one that was committed later counts, and their numbers say nothing. The sort is stable.
+    numbers = pc.if_else(pc.equal(buckets, POSTPONE_BUCKET), 0, entries.column("min_sequence_number"))
     ranks = _ranks(partitions.dictionary.to_pylist(), partition_types)
     keys = {
         "kind": pc.not_equal(entries.column("kind"), int(EntryKind.DELETE)),
         "partition": pa.array(ranks[numbers_of(partitions.indices)]),
-        "bucket": entries.column("bucket"),
-        "number": entries.column("min_sequence_number"),
+        "bucket": buckets,
+        "number": numbers,
     }
     order: Places = pc.sort_indices(pa.table(keys), [(name, "ascending") for name in keys]).to_numpy().astype(np.int64)
     return order

@@ -30,7 +30,7 @@ def committer(context: TableContext) -> Committer:
             timeout_s=context.settings.commit_timeout_s,
             orphan_age_s=context.settings.orphan_age_s,
             tombstone_retention_ms=context.settings.tombstone_retention_ms,
-            shows_new_rows=not context.settings.skips_level_zero,
+            shows_new_rows=not (context.settings.skips_level_zero or context.settings.postpones),
             takes_up_new_rows=context.once(_takes_up_new_rows),
             merge_policy=context.settings.manifest_merge,
             tracking=context.settings.tracking,
@@ -46,7 +46,7 @@ def committer(context: TableContext) -> Committer:
 
 
 def _takes_up_new_rows(context: TableContext) -> bool:
-    return not TableOptions(context.schema.options).flag(WRITE_ONLY)
+    return not (context.settings.postpones or TableOptions(context.schema.options).flag(WRITE_ONLY))
 
 
 def _rewrite(context: TableContext, entry: ManifestEntry, number: int) -> DataFileMeta:

@@ -19,7 +19,7 @@ from tablestore.store.message import CommitMessage
 from tablestore.store.schemas import check_is_same
 from tablestore.types.evolution.laterows import added_columns, obstacles
 from tablestore.types.evolution.replacing import is_in_force
-from tablestore.types.schema import TableSchema
+from tablestore.types.schema import POSTPONE_BUCKET, TableSchema
 
 SHOWN = 3
 
@@ -82,7 +82,7 @@ def _check_late_rows(schemas: Sequence[TableSchema], *, has_newer_rows: bool, re
 
 
 def check_buckets(new_entries: Iterable[ManifestEntry], landed: Iterable[ManifestEntry], *, table: str) -> None:
-    """Raises ConflictError unless all files of a partition have one number of buckets.
+    """Raises ConflictError unless all files of a partition have one number of buckets. Rows whose buckets are postponed fit any.
 
     ``new_entries``: the commit's entries. ``landed``: entries that are live, or that others have added since.
     """
@@ -92,7 +92,7 @@ def check_buckets(new_entries: Iterable[ManifestEntry], landed: Iterable[Manifes
             counts[entry.partition] = entry.total_buckets
     for entry in new_entries:
         bucket_count = counts.get(entry.partition, entry.total_buckets)
-        if entry.kind is EntryKind.ADD and bucket_count != entry.total_buckets:
+        if entry.kind is EntryKind.ADD and entry.bucket != POSTPONE_BUCKET and bucket_count != entry.total_buckets:
             raise ConflictError(
                 f"table {table}: these files were written for {entry.total_buckets} buckets, the partition has {bucket_count} now; "
                 "open the table again and repeat the write. If its option bucket says another number than the partition has, the "

@@ -30,15 +30,16 @@ from tablestore.lsm.keyorder import row_bound
 from tablestore.lsm.keys import key_at, plain_columns, rows_up_to
 from tablestore.lsm.merge.mergespec import MergeSpec, SortedSource
 from tablestore.lsm.merge.sortedmerge import merge_section
+from tablestore.lsm.rangecuts import RangeCuts
 from tablestore.lsm.run import Section
 from tablestore.store.commit.committerfactory import committer
 from tablestore.store.compact.changelogfiles import compaction_changelog
-from tablestore.store.compact.clusteredrows import clustered_rows
 from tablestore.store.compact.mergeonwrite import Upper, UpperFiles, upper_rule
 from tablestore.store.context import TableContext
 from tablestore.store.deletionvectors import live_rows
 from tablestore.store.message import CommitMessage
 from tablestore.store.scan.splitreader import SplitReader
+from tablestore.store.write.clusteredrows import clustered_rows
 from tablestore.store.write.runwriter import RunTarget, RunWriter
 from tablestore.types.datatypes import Field
 
@@ -146,7 +147,10 @@ class _Rewriter:
         )
         schema = context.schema
         self._stored = tuple(name for name in schema.field_names if name not in schema.partition_keys)
-        self._cutter = _Cutter(task.cuts, schema.key_fields)
+        self._cutter: _Cutter | RangeCuts = _Cutter(task.cuts, schema.key_fields)
+        ranges = context.settings.ranges
+        if task.cluster_by is not None and ranges is not None and ranges.count and task.cluster_by == ranges.order:
+            self._cutter = RangeCuts(ranges.order.columns, count=ranges.count, row_count=self._rows_total)
 
     def run(self) -> tuple[ManifestEntry, ...]:
         """Write what the task merges; the new files, their names durable."""

@@ -8,7 +8,7 @@ from tablestore.lsm.clusterorder import ClusterOrder
 from tablestore.lsm.compaction.compactiontask import CompactionPolicy
 from tablestore.options import TableOptions
 from tablestore.store.changelogproducer import FULL_COMPACTION, LOOKUP
-from tablestore.store.settings import TableSettings
+from tablestore.store.settings import TableSettings, top_level
 from tablestore.types.newschema import check_cluster_columns
 from tablestore.types.schema import TableSchema
 
@@ -39,7 +39,7 @@ def compaction_settings(schema: TableSchema, settings: TableSettings) -> Compact
     """The settings in a table's options. Raises InvalidInputError for values that do not parse."""
     options = TableOptions(schema.options)
     trigger = options.integer(opt.COMPACTION_TRIGGER)
-    stop, levels = options.value(opt.STOP_TRIGGER), options.value(opt.NUM_LEVELS)
+    stop = options.value(opt.STOP_TRIGGER)
     producer = options.text(opt.CHANGELOG_PRODUCER).lower()
     every = _optional(options.value(opt.FULL_COMPACTION_DELTA_COMMITS))
     if producer == FULL_COMPACTION and schema.is_keyed:
@@ -48,7 +48,7 @@ def compaction_settings(schema: TableSchema, settings: TableSettings) -> Compact
     merge = settings.merge
     return CompactionSettings(
         policy=CompactionPolicy(
-            top_level=(levels if isinstance(levels, int) else trigger + 1) - 1,
+            top_level=top_level(options),
             trigger=trigger,
             stop_trigger=max(stop if isinstance(stop, int) else trigger + _STOP_ABOVE, trigger),
             max_amplification_percent=options.integer(opt.COMPACTION_MAX_SIZE_AMPLIFICATION),

@@ -1,14 +1,14 @@
-"""Distributes the rows of postponed buckets (``bucket = -2``): others write them without choosing a bucket, a compaction chooses.
+"""Distributes the rows of postponed buckets (``bucket = -2``): writers leave the choice of a bucket to a compaction.
 
-    bucket-postpone   data-…-0.avro  data-…-1.avro            nobody reads these
+    bucket-postpone   data-…-0.parquet  data-…-0.avro         nobody reads these
                           | in the order of the manifests, so that of equal keys the later commit's row wins
     bucket-0, …       level-0 files, as any write makes them; the postponed ones are deleted in the same commit
 
-A partition gets as many buckets as it has, or ``postpone.default-bucket-num`` of them if it has none. Memory: one postponed file,
-and a write buffer.
+A partition keeps the number of buckets that it has. The first time it gets ``postpone.default-bucket-num`` of them, or as many as
+its rows or bytes need. Memory: one postponed file, and a write buffer.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ import pyarrow as pa
 from tablestore import options as opt
 from tablestore.errors import NotFoundError, UnsupportedError
 from tablestore.format.datafiles.avrofile import read_avro_rows
+from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.parquet.parquetschema import KIND_COLUMN
 from tablestore.format.parquet.projection import Projection
@@ -58,8 +59,8 @@ def distribute(
     created = context.clock.now_ms()
     partition = postponed[0].partition
     bucket_counts = {entry.total_buckets for entry in live if entry.partition == partition and entry.bucket >= 0}
-    count = max(bucket_counts) if bucket_counts else TableOptions(context.schema.options).integer(opt.POSTPONE_DEFAULT_BUCKETS)
-    target = RunTarget.of(context, replace(context.settings, total_buckets=count))
+    count = max(bucket_counts) if bucket_counts else first_bucket_count(context.schema.options, [entry.file for entry in postponed])
+    target = RunTarget.of(context, replace(context.settings, total_buckets=count, postpones=False))
     with DataWriter(target, first_sequence=first_sequence) as writer:
         for entry in postponed:
             for batch in _rows(context, entry):
@@ -70,21 +71,34 @@ def distribute(
     return replace(context.message(base, created_millis=created), entries=entries, compact_before=before)
 
 
+def first_bucket_count(options: Mapping[str, str], files: Sequence[DataFileMeta]) -> int:
+    """The number of buckets of a partition that has none yet, whose rows lie in these files. Pure."""
+    parsed = TableOptions(options)
+    if opt.POSTPONE_DEFAULT_BUCKETS.key not in options:
+        for option, size in (
+            (opt.POSTPONE_TARGET_ROWS, sum(file.row_count for file in files)),
+            (opt.POSTPONE_TARGET_SIZE, sum(file.file_size for file in files)),
+        ):
+            if isinstance(target := parsed.value(option), int):
+                return max(-(-size // target), 1)
+    return parsed.integer(opt.POSTPONE_DEFAULT_BUCKETS)
+
+
 def _rows(context: TableContext, entry: ManifestEntry) -> Iterator[pa.RecordBatch]:
     """The rows of one postponed file, in the table's columns, each with its kind in front."""
     file = entry.file
     path = entry_path(context.paths, entry, context.schema)
     where = f"{context.files.root_uri}/{path}"
     file_format = file_format_of(file.file_name)
-    if file_format == "parquet":
+    if file_format in ("parquet", "orc"):
         reader = SplitReader.of(context, (), None)
         directory = reader.directory(entry.partition, entry.bucket)
         yield from reader.file_rows(directory, file, context.schema.field_names, (KIND_COLUMN,))
         return
     if file_format != "avro":
         raise UnsupportedError(
-            f"postponed data file {where} has format {file_format!r}; tablestore reads avro and parquet there: compact the table "
-            "with the engine that wrote it",
+            f"postponed data file {where} has format {file_format!r}; tablestore reads avro, orc and parquet there: compact the "
+            "table with the engine that wrote it",
             kind="file-format",
         )
     try:

@@ -26,16 +26,19 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore
 from tablestore.lsm.compaction.compactiontask import CompactionPolicy
+from tablestore.lsm.rangecuts import RangeCuts
 from tablestore.lsm.write.writebuffer import AssignBuckets, SortedRows, WriteBuffer
 from tablestore.store.datapaths import DataPaths, entry_directory, entry_path
 from tablestore.store.message import KeptColumns
+from tablestore.store.settings import RangeLayout
 from tablestore.store.tracking import Tracking
+from tablestore.store.write.heldrows import HeldRows
 from tablestore.store.write.runwriter import RunTarget, RunWriter
 from tablestore.store.write.storedvalues import StoredValueFiller
 from tablestore.types.arrays import Kinds, Mask, Places
 from tablestore.types.evolution.fieldpaths import Path
 from tablestore.types.rowkind import RowKind
-from tablestore.types.schema import KEY_PREFIX, TableSchema
+from tablestore.types.schema import KEY_PREFIX, POSTPONE_BUCKET, TableSchema
 
 
 class DataWriter:
@@ -45,7 +48,8 @@ class DataWriter:
     table does not fix them. ``changelog``: what is written to the partitions that it includes is kept in changelog files too,
     unfolded. ``filler`` looks up what rows lack, and the order of rows that are deleted by key, in the table and in ``own_before``:
     files of the same commit that were flushed earlier. Without it such a delete has the order of what was written before it.
-    ``once``: each key is written at most once (see :class:`WriteBuffer`). The rows handed in must already have the table's schema
+    ``once``: each key is written at most once (see :class:`WriteBuffer`). ``ranges``: the rows of an append table are held until
+    :meth:`finish`, which lays them out. The rows handed in must already have the table's schema
     (``types.conform.conform``).
     """
 
@@ -59,6 +63,7 @@ class DataWriter:
         filler: StoredValueFiller | None = None,
         own_before: Sequence[ManifestEntry] = (),
         once: bool = False,
+        ranges: RangeLayout | None = None,
     ) -> None:
         schema, settings = target.schema, target.settings
         self._files, self._schema = target.files, schema
@@ -74,12 +79,16 @@ class DataWriter:
             keep_input=changelog is not None,
             once=once,
             stored_order=None if filler is None else self._stored_order,
+            folds=not settings.postpones,
         )
         self._entries: list[ManifestEntry] = []
         self._tracking = changelog
         self._changelog: list[ManifestEntry] = []
         self._started_millis: int | None = None
         self._failed = False
+        self._last_creation = 0
+        self._ranges = ranges
+        self._held = None if ranges is None else HeldRows(ranges.order, settings.write_buffer_bytes)
         self._filler, self._own_before = filler, tuple(own_before)
         self._lacks: tuple[Path, ...] = ()
         self._kept: list[KeptColumns] = []
@@ -130,12 +139,17 @@ class DataWriter:
                 if self._tracking.includes(run.partition):
                     self._changelog.extend(self._written(run, changelog=True))
         for run in self._buffer.flush():
-            self._entries.extend(self._written(run))
+            if self._held is None:
+                self._entries.extend(self._written(run))
+            else:
+                self._held.add(run.partition, run.rows)
         self._failed = False
 
     def finish(self) -> tuple[ManifestEntry, ...]:
         """Flush and hand over the new files, in the order in which they were written, their names durable."""
         self.flush()
+        if self._held is not None:
+            self._write_ranges(self._held)
         written = (*self._entries, *self._changelog)
         for directory in sorted({entry_directory(self._paths, entry, self._schema) for entry in written}):
             self._files.sync(directory)
@@ -154,6 +168,8 @@ class DataWriter:
 
     def abort(self) -> None:
         """Remove the files that were written and not handed over."""
+        if self._held is not None:
+            self._held.close()
         for entry in (*self._entries, *self.take_changelog()):
             self._files.delete(entry_path(self._paths, entry, self._schema))
         self._entries = []
@@ -177,20 +193,23 @@ class DataWriter:
             assert self._filler is not None, "rows that lack columns need a filler"
             before = self._filler.replaced
             looked_up, parts = self._filler.fill(run, self._lacks, (*self._own_before, *self._entries))
+        postpones = self._target.settings.postpones
         with RunWriter(
             self._target,
             partition=run.partition,
-            bucket=run.bucket,
+            bucket=POSTPONE_BUCKET if postpones else run.bucket,
             total_buckets=self._target.settings.total_buckets,
             level=0,
             source=FileSource.APPEND,
-            numbers=self._take_numbers,
+            numbers=_no_numbers if postpones else self._take_numbers,
             target_bytes=self._file_bytes(run),
             changelog=changelog,
         ) as writer:
             for rows, kinds in parts:
                 writer.write(rows, kinds)
             entries = writer.close()
+        if postpones:
+            entries = self._in_order_of_creation(entries)
         if self._lacks:
             assert self._filler is not None, "they were looked up"
             snapshot_id, uuid = (looked_up.id, looked_up.uuid) if looked_up else (0, None)
@@ -208,6 +227,43 @@ class DataWriter:
             ]
         return entries
 
+    def _write_ranges(self, held: HeldRows) -> None:
+        """Write what is held, a partition after the other, in order; a file ends where a range does."""
+        assert self._ranges is not None, "rows are held for a layout"
+        self._failed = True
+        for partition, count, batches in held.partitions():
+            if self._started_millis is None:
+                self._started_millis = self._target.clock.now_ms()
+            cuts = RangeCuts(self._ranges.order.columns, count=self._ranges.count, row_count=count)
+            with RunWriter(
+                self._target,
+                partition=partition,
+                bucket=0,
+                total_buckets=self._target.settings.total_buckets,
+                level=self._ranges.level,
+                source=FileSource.APPEND,
+                numbers=self._take_numbers,
+            ) as writer:
+                for batch in batches:
+                    rows, start = pa.Table.from_batches([batch]), 0
+                    for end in cuts.ends(batch):
+                        writer.write(rows.slice(start, end - start))
+                        writer.cut()
+                        start = end
+                    writer.write(rows.slice(start))
+                self._entries.extend(writer.close())
+        held.close()
+        self._failed = False
+
+    def _in_order_of_creation(self, entries: Sequence[ManifestEntry]) -> tuple[ManifestEntry, ...]:
+        """The entries with a later creation time each, because a compaction replays postponed files in its order."""
+        times = [entry.file.creation_time_millis or 0 for entry in entries]
+        for place, time in enumerate(times):
+            times[place] = self._last_creation = max(time, self._last_creation + 1)
+        return tuple(
+            replace(entry, file=replace(entry.file, creation_time_millis=time)) for entry, time in zip(entries, times, strict=True)
+        )
+
     def _stored_order(self, partition: tuple[object, ...], bucket: int, keys: pa.Table) -> tuple[pa.Table, Places]:
         assert self._filler is not None, "a delete by key is looked up"
         return self._filler.stored_order(partition, bucket, keys, (*self._own_before, *self._entries))
@@ -215,7 +271,7 @@ class DataWriter:
     def _file_bytes(self, run: SortedRows) -> int:
         """A large flush is written in pieces, so that a compaction can take them one by one."""
         target = self._target.settings.target_file_bytes
-        if not self._schema.is_keyed:
+        if not self._schema.is_keyed or self._target.settings.postpones:
             return target
         return CompactionPolicy(target_file_bytes=target).file_bytes(run.rows.nbytes)
 
@@ -223,6 +279,11 @@ class DataWriter:
         first = self._next_sequence
         self._next_sequence += count
         return first
+
+
+def _no_numbers(_count: int) -> int:
+    """Rows whose buckets are postponed get their numbers with their buckets. Other engines write this one."""
+    return -1
 
 
 def rewrite_with_sequence(

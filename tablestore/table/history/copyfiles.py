@@ -12,9 +12,10 @@ from tablestore.errors import FormatError, NotFoundError
 from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.parquet.footer import PARQUET_MAGIC, TAIL_BYTES, footer_digest, footer_length, renamed_footer
-from tablestore.format.paths import data_file_name, file_format_of
+from tablestore.format.paths import data_file_name, file_format_of, postponed_prefix
 from tablestore.store.context import TableContext
 from tablestore.store.datapaths import entry_directory
+from tablestore.types.schema import POSTPONE_BUCKET
 
 CHUNK_BYTES = 8 << 20
 
@@ -27,7 +28,8 @@ def copy_data_file(context: TableContext, entry: ManifestEntry) -> ManifestEntry
     directory = entry_directory(context.paths, entry, context.schema)
     meta = entry.file
     extension = meta.file_name.partition(".")[2] or "parquet"
-    name = data_file_name(context.ids.uuid(), 0, context.settings.data_file_prefix, extension)
+    prefix = context.settings.data_file_prefix
+    name = data_file_name(context.ids.uuid(), 0, postponed_prefix(prefix) if entry.bucket == POSTPONE_BUCKET else prefix, extension)
     where = f"{context.files.root_uri}/{directory}/{meta.file_name}"
     try:
         source = context.files.open_input(f"{directory}/{meta.file_name}")

@@ -19,6 +19,7 @@ from tablestore.store.context import TableContext
 from tablestore.store.scan.scanplan import plan_splits
 from tablestore.store.snapshots import follows, same_snapshot
 from tablestore.table.upkeep.compaction import compact_level_zero
+from tablestore.table.upkeep.postponed import compact_postponed
 from tablestore.types.filter.predicate import Predicate, keep_only
 from tablestore.types.schema import POSTPONE_BUCKET
 
@@ -61,10 +62,14 @@ def run_until_current(context: TableContext, attempt: Callable[[Snapshot | None]
 def settled(context: TableContext, latest: Snapshot | None) -> Snapshot | None:
     """The newest snapshot, of which a reader sees all rows. Raises StalePlan if there will be a newer one.
 
-    Rows of level 0 count although readers of some tables skip it: a row must not be changed because its old version matches. So
-    they are compacted first.
+    Rows of level 0 count although readers of some tables skip it, and so do postponed rows: a row must not be changed because its
+    old version matches. So they are compacted first.
     """
-    if context.settings.skips_level_zero and (context.manifests.live_columns(latest, ("level",)).numbers("level") == 0).any():
+    live = context.manifests.live_columns
+    if context.settings.postpones and (live(latest, ("bucket",)).numbers("bucket") == POSTPONE_BUCKET).any():
+        compact_postponed(context)
+        raise StalePlan(f"table {context.files.root_uri} had rows without a bucket, which readers do not see")
+    if context.settings.skips_level_zero and (live(latest, ("level",)).numbers("level") == 0).any():
         compact_level_zero(context)
         raise StalePlan(f"table {context.files.root_uri} had rows in level 0, which readers skip")
     return latest

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.errors import InvalidInputError
+from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.format.snapshot import Snapshot
 from tablestore.log.port import ChangeLog
 from tablestore.lsm.missingchoice import MissingColumns
@@ -32,12 +32,14 @@ from tablestore.types.arrays import Mask
 from tablestore.types.arrowtypes import to_arrow_schema, zero_of
 from tablestore.types.conform import conform
 from tablestore.types.rowkind import ROW_KIND_COLUMN, RowKind, kinds_from_symbols
+from tablestore.types.schema import POSTPONE_BUCKET
 
 # Distance between the sequence numbers of the tasks of one distributed write: later tasks win ties, and no task can
 # write as many files.
 TASK_STRIDE = 1 << 20
 
 _MOST_ACCEPTED = 16
+_ORDERLESS = "a delete by key takes the order (sequence.field) of the row that it removes"
 
 
 class TableWriter:
@@ -68,6 +70,7 @@ class TableWriter:
         self._user = commit_user or context.ids.uuid()
         self._is_new_user = commit_user is None
         self._start, self._replaces, self._once = start, replaces, once
+        self._overwrites = overwrites
         tracking = context.settings.tracking
         self._is_tracked = tracking.tracked and (tracking.overwrites or not (replaces or overwrites))
         self._writer: DataWriter | None = None
@@ -119,6 +122,8 @@ class TableWriter:
         choice = MissingColumns.NULL if self._replaces else choice
         missing_values = check_given(context, schema, choice, ragged=ragged_columns(rows))
         keeps = choice is MissingColumns.KEEP
+        if keeps:
+            self._check_looks_up('rows keep the values of columns that they lack (missing_columns="keep")')
         absent = _absent(context, missing_values) if keeps else ()
         fills = _fills(context)
         writer = self._data_writer()
@@ -131,6 +136,8 @@ class TableWriter:
                 codes = kinds.to_numpy()
                 missing_values.check_retractions(codes, where)
                 values, orderless = without_order(context, values, codes)
+                if orderless is not None:
+                    self._check_looks_up(_ORDERLESS)
             lacks = missing_values if adds is None or pc.any(adds).as_py() else MissingValues()
             if not keeps and values.num_rows:
                 lacks.check(where)
@@ -139,6 +146,16 @@ class TableWriter:
             writer.write(conformed, kinds, lacks=lacks.paths if keeps else (), orderless=orderless)
             if self._early is not None and orderless is None and not (keeps and lacks.paths):
                 self._early.send(conformed, kinds)
+
+    def _check_looks_up(self, what: str) -> None:
+        """Raises UnsupportedError where stored rows cannot be looked up."""
+        if self._context.settings.postpones:
+            raise UnsupportedError(
+                f"table {self._context.files.root_uri} postpones the choice of buckets (bucket = {POSTPONE_BUCKET}): {what}, and "
+                "what is stored is not known before a compaction; write rows with all columns, or use UPDATE, DELETE and MERGE, "
+                "which compact first",
+                kind="postponed",
+            )
 
     def _check_sizes(self, rows: pa.Table, kinds: pa.Array | pa.ChunkedArray | None) -> None:
         """Refuse rows that the table's log would not take. Raises RecordTooLarge."""
@@ -194,6 +211,8 @@ class TableWriter:
                 f"{where}: to delete by key, give the columns {', '.join(names)}; missing: {', '.join(missing)}",
                 kind="missing-column",
             )
+        if merge.orders_removals:
+            self._check_looks_up(_ORDERLESS)
         for table in tables:
             rows = retractions_of(conform(table.select(names), key_fields, where=where, fill=False), context)
             self.retract(rows, orderless=np.ones(rows.num_rows, dtype=np.bool_) if merge.orders_removals else None)
@@ -297,7 +316,8 @@ class TableWriter:
             else:
                 self._base, first = self._context.sequence.start()
                 self._context.check_is_there()
-            self._writer = data_writer(self._context, first, replaces=self._replaces, once=self._once)
+            alone = self._overwrites or self._base is None
+            self._writer = data_writer(self._context, first, replaces=self._replaces, once=self._once, alone=alone)
         return self._writer
 
 

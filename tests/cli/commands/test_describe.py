@@ -156,3 +156,11 @@ def test_snapshots_that_are_held_back_are_described_with_who_holds_them(run: Run
     table.reset_consumer("slow", 2)
     upkeep = run("table", "describe", "shop.t", "--json").json["upkeep"]
     assert (upkeep["due_snapshots"], upkeep["held_by"]) == (1, "consumer 'slow'")
+
+
+def test_postponed_rows_are_said_to_wait_and_the_command_compacts_them(run: Run, catalog: ts.Catalog) -> None:
+    table = catalog.create_table("shop.late", schema=pa.schema([("id", pa.int64())]), primary_key=["id"], options={"bucket": "-2"})
+    table.upsert({"id": [1]})
+    assert "wait for a compaction, and are not read" in run("table", "describe", "shop.late").out
+    run("compact", "shop.late")
+    assert table.refresh().scan().count() == 1

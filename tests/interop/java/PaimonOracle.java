@@ -7,6 +7,7 @@ import java.nio.file.Paths;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.Comparator;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.List;
@@ -25,15 +26,20 @@ import org.apache.paimon.data.GenericRow;
 import org.apache.paimon.data.InternalRow;
 import org.apache.paimon.disk.IOManager;
 import org.apache.paimon.index.HashBucketAssigner;
+import org.apache.paimon.io.CompactIncrement;
 import org.apache.paimon.io.DataFileMeta;
+import org.apache.paimon.io.DataIncrement;
 import org.apache.paimon.manifest.BucketEntry;
 import org.apache.paimon.operation.BaseAppendFileStoreWrite;
 import org.apache.paimon.operation.LocalOrphanFilesClean;
 import org.apache.paimon.options.ExpireConfig;
 import org.apache.paimon.options.Options;
+import org.apache.paimon.postpone.BucketFiles;
+import org.apache.paimon.postpone.PostponeBucketFileStoreWrite;
 import org.apache.paimon.predicate.Predicate;
 import org.apache.paimon.predicate.PredicateBuilder;
 import org.apache.paimon.reader.RecordReader;
+import org.apache.paimon.reader.RecordReaderIterator;
 import org.apache.paimon.schema.Schema;
 import org.apache.paimon.schema.SchemaChange;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.JsonNode;
@@ -42,11 +48,13 @@ import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.node.Arra
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.node.ObjectNode;
 import org.apache.paimon.table.BucketMode;
 import org.apache.paimon.table.FileStoreTable;
+import org.apache.paimon.table.PostponeUtils;
 import org.apache.paimon.table.Table;
 import org.apache.paimon.table.sink.BatchTableCommit;
 import org.apache.paimon.table.sink.BatchTableWrite;
 import org.apache.paimon.table.sink.BatchWriteBuilder;
 import org.apache.paimon.table.sink.CommitMessage;
+import org.apache.paimon.table.sink.CommitMessageImpl;
 import org.apache.paimon.table.sink.RowPartitionKeyExtractor;
 import org.apache.paimon.table.sink.StreamTableCommit;
 import org.apache.paimon.table.sink.StreamTableWrite;
@@ -373,6 +381,10 @@ public final class PaimonOracle {
             compactUnaware(table);
             return latest(request);
         }
+        if (table.bucketMode() == BucketMode.POSTPONE_MODE) {
+            distributePostponed(table);
+            return latest(request);
+        }
         boolean full = request.path("full").asBoolean(true);
         Map<String, String> partition = strings(request.get("partition"));
         RowType partitionType = table.schema().logicalPartitionType();
@@ -388,6 +400,52 @@ public final class PaimonOracle {
             commit.commit(write.prepareCommit());
         }
         return latest(request);
+    }
+
+    /** What the engines do with postponed files: their rows are written to buckets, a file after the other as they were created. */
+    private void distributePostponed(FileStoreTable table) throws Exception {
+        Map<BinaryRow, Integer> known = PostponeUtils.getKnownNumBuckets(table);
+        for (DataSplit split : table.newSnapshotReader().withBucket(BucketMode.POSTPONE_BUCKET).read().dataSplits()) {
+            int count = known.getOrDefault(split.partition(), table.coreOptions().postponeDefaultBucketNum());
+            FileStoreTable real = table.copy(Map.of("bucket", String.valueOf(count)));
+            List<DataFileMeta> files = new ArrayList<>(split.dataFiles());
+            files.sort(Comparator.comparing(DataFileMeta::creationTime));
+            BatchWriteBuilder builder = real.newBatchWriteBuilder();
+            List<CommitMessage> messages = new ArrayList<>();
+            try (BatchTableWrite write = builder.newWrite(); BatchTableCommit commit = builder.newCommit()) {
+                write.withIOManager(spill);
+                for (DataFileMeta file : files) {
+                    PostponeBucketFileStoreWrite.getWriteId(file.fileName()); // What tells their readers apart.
+                    DataSplit one = DataSplit.builder()
+                            .withPartition(split.partition())
+                            .withBucket(split.bucket())
+                            .withBucketPath(split.bucketPath())
+                            .withTotalBuckets(split.totalBuckets())
+                            .withDataFiles(Collections.singletonList(file))
+                            .isStreaming(false)
+                            .build();
+                    try (RecordReaderIterator<InternalRow> rows = new RecordReaderIterator<>(table.newRead().createReader(one))) {
+                        while (rows.hasNext()) {
+                            write.write(rows.next());
+                        }
+                    }
+                }
+                for (CommitMessage message : write.prepareCommit()) {
+                    CommitMessageImpl written = (CommitMessageImpl) message;
+                    BucketFiles made = new BucketFiles(
+                            table.store().pathFactory().createDataFilePathFactory(written.partition(), written.bucket()), table.fileIO());
+                    made.update(written);
+                    messages.add(made.makeMessage(written.partition(), written.bucket()));
+                }
+                messages.add(new CommitMessageImpl(
+                        split.partition(),
+                        split.bucket(),
+                        split.totalBuckets(),
+                        DataIncrement.emptyIncrement(),
+                        new CompactIncrement(split.dataFiles(), Collections.emptyList(), Collections.emptyList())));
+                commit.commit(messages);
+            }
+        }
     }
 
     private static boolean matches(BinaryRow row, RowType type, Map<String, String> wanted) {

@@ -38,6 +38,8 @@ def table(*columns: PhysicalColumn | ComputedColumn | MetadataColumn, of: str = 
 
 
 QUERY = Fragment("SELECT 1")
+COUNT = "tablestore.clustering.ranges"
+RANGES = {"bucket": "-1", "clustering.columns": "a", "clustering.strategy": "order", "clustering.incremental": "true"}
 A = column("a", "INT")
 B = column("b", "STRING")
 LTZ = AtomicType(root=TypeRoot.TIMESTAMP_LTZ, precision=6)
@@ -116,6 +118,8 @@ CLAUSES: list[tuple[str, Statement]] = [
     ("CREATE TABLE t (a INT) DISTRIBUTED BY (a) INTO 4 BUCKETS", table(A, options={"bucket": "4", "bucket-key": "a"})),
     ("CREATE TABLE t (a INT) DISTRIBUTED BY HASH (a) INTO 4 BUCKETS", table(A, options={"bucket": "4", "bucket-key": "a"})),
     ("CREATE TABLE t (a INT) CLUSTERED BY (a, b) INTO 2 BUCKETS", table(A, options={"bucket": "2", "bucket-key": "a,b"})),
+    ("CREATE TABLE t (a INT) DISTRIBUTED BY RANGE (a) INTO 4 BUCKETS", table(A, options={**RANGES, COUNT: "4"})),
+    ("CREATE TABLE t (a INT) DISTRIBUTED BY RANGE (a)", table(A, options={**RANGES, COUNT: "0"})),
     ("CREATE TABLE t (a INT) DISTRIBUTED INTO 8 BUCKETS", table(A, options={"bucket": "8"})),
     ("CREATE TABLE t LIKE d.s", table(like=LikeClause(source=path("d.s")))),
     (

@@ -55,6 +55,16 @@ def test_nothing_but_a_name_and_a_query_has_to_be_said() -> None:
         ("DISTRIBUTED INTO 3 BUCKETS", {"bucket": "3"}),
         ("DISTRIBUTED BY (a) INTO 3 BUCKETS", {"bucket": "3", "bucket-key": "a"}),
         ("DISTRIBUTED BY HASH (a, b)", {"bucket-key": "a,b"}),
+        (
+            "DISTRIBUTED BY RANGE (a, b) INTO 3 BUCKETS",
+            {
+                "bucket": "-1",
+                "clustering.columns": "a,b",
+                "clustering.strategy": "order",
+                "clustering.incremental": "true",
+                "tablestore.clustering.ranges": "3",
+            },
+        ),
     ],
 )
 def test_a_distribution_becomes_options(clause: str, options: dict[str, str]) -> None:

@@ -28,6 +28,12 @@ WRONG = [
     ("CREATE TABLE t (a INT) PARTITIOND BY (a)", "found 'PARTITIOND'; did you mean 'PARTITIONED'?"),
     ("CREATE TABLE t (a INT) COMMENT x", "a comment between quotes, found 'x'"),
     ("CREATE TABLE t (a INT) COMMENT 'x' COMMENT 'y'", "the clause COMMENT stands here twice"),
+    ("CREATE TABLE t (a INT PRIMARY KEY NOT ENFORCED) DISTRIBUTED BY RANGE (a)", "is for tables without a primary key: rows"),
+    (
+        "CREATE MATERIALIZED TABLE t (PRIMARY KEY (a) NOT ENFORCED) DISTRIBUTED BY RANGE (a) INTO 2 BUCKETS AS SELECT 1 AS a",
+        "is for tables without a primary key",
+    ),
+    ("CREATE TABLE t (a INT) CLUSTERED BY RANGE (a)", "expected"),
     ("CREATE TABLE t (a INT) WITH ('a'='b', 'a'='c')", "the option 'a' is given twice: 'b' and 'c'"),
     ("CREATE TABLE t (a INT) WITH ('a'='b') OPTIONS ('a'='b')", "the option 'a' is given twice"),
     ("CREATE TABLE t (a INT) WITH ('bucket'='1') DISTRIBUTED INTO 2 BUCKETS", "the option 'bucket' is given twice"),
@@ -167,7 +173,6 @@ NOT_DONE = [
     # definition
     ("CREATE TABLE t (a INT) PARTITIONED BY (b STRING)", "write 'b' with its type among the columns"),
     ("CREATE TABLE t (a INT) PARTITIONED BY (bucket(4, a))", "write DISTRIBUTED BY (…) INTO n BUCKETS"),
-    ("CREATE TABLE t (a INT) DISTRIBUTED BY RANGE (a) INTO 4 BUCKETS", "DISTRIBUTED BY RANGE is not supported"),
     ("CREATE TABLE t (a INT) CLUSTERED BY (a) SORTED BY (a) INTO 4 BUCKETS", "SORTED BY is not supported"),
     ("CREATE TABLE t (a INT) STORED AS orc", "the clause STORED is not supported; write WITH ('file.format' = 'orc')"),
     ("CREATE TABLE t (a INT, PRIMARY KEY (a) ENFORCED)", "write NOT ENFORCED"),
@@ -182,7 +187,6 @@ NOT_DONE = [
     ("CREATE MATERIALIZED TABLE t (a INT) AS SELECT 1 AS a", "the columns of a materialized table are those of its query"),
     ("CREATE MATERIALIZED TABLE t (PRIMARY KEY (a) NOT ENFORCED, b INT) AS SELECT 1 AS a", "are those of its query"),
     ("CREATE MATERIALIZED TABLE t (PRIMARY KEY (a) ENFORCED) AS SELECT 1 AS a", "write NOT ENFORCED"),
-    ("CREATE MATERIALIZED TABLE t DISTRIBUTED BY RANGE (a) INTO 2 BUCKETS AS SELECT 1", "DISTRIBUTED BY RANGE is not supported"),
     # alter
     ("ALTER TABLE t ADD PRIMARY KEY (a)", "a table keeps its key"),
     ("ALTER TABLE t DROP CONSTRAINT c", "a table keeps its key"),

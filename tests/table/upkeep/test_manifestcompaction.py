@@ -1,8 +1,10 @@
 """Manifests that are rewritten say the same as before, in an order by which plans skip them."""
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import tablestore as ts
@@ -189,3 +191,24 @@ def test_a_compaction_that_landed_does_not_fail_because_others_rewrote_the_manif
 
     monkeypatch.setattr(aftercommit, "compact_manifests", stale)
     assert table.compact(full=True).snapshot_ids
+
+
+def test_postponed_files_stay_in_the_order_of_their_commits(tmp_path: Path) -> None:
+    catalog = ts.open_catalog(str(tmp_path))
+    catalog.create_database("d")
+    table = catalog.create_table("d.t", schema=pa.schema([("id", pa.int64())]), primary_key=["id"], options={"bucket": "-2"})
+    for number in (3, 1, 2):
+        table.upsert({"id": [number]})
+    context = table.refresh().context
+    store = context.manifests
+    entries = [
+        replace(entry, file=replace(entry.file, min_sequence_number=number, max_sequence_number=9))
+        for entry, number in zip(store.live(context.snapshots.latest()), (5, -1, 0), strict=True)
+    ]
+    written = manifests_module.WrittenMetadata()
+    before = store.write_manifests(entries, written)
+    store.flush(written)
+    group = clustering.rewrite_group(before, store, written, [], is_first=True)
+    store.flush(written)
+    again = [entry for manifest in group.manifests for entry in store.read_manifest(manifest.file_name)]
+    assert [entry.file.file_name for entry in again] == [entry.file.file_name for entry in entries]

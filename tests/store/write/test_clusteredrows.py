@@ -9,7 +9,7 @@ import pytest
 
 from tablestore.errors import StorageError
 from tablestore.lsm.clusterorder import ClusterOrder
-from tablestore.store.compact.clusteredrows import clustered_rows
+from tablestore.store.write.clusteredrows import clustered_rows
 
 
 def _batches(rows: pa.Table) -> Callable[[], Iterator[pa.RecordBatch]]:
@@ -58,7 +58,7 @@ def test_rows_through_files_lie_as_close_as_those_in_memory(strategy: str) -> No
 
 
 def test_rows_in_order_of_the_column_already_are_cut_into_even_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tablestore.store.compact import clusteredrows
+    from tablestore.store.write import clusteredrows
 
     cuts = 0
     cut = clusteredrows._cut
