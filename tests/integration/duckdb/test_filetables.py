@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Any
 
@@ -213,6 +214,26 @@ def test_texts_are_written_by_the_options_of_readers(env: ts.TableEnvironment, t
         env.execute_sql(f"CREATE TABLE {name} (n INT) {clause(tmp_path / name, file_format, compression='gzip')}")
         env.execute_sql(f"INSERT INTO {name} VALUES (1), (NULL), (NULL)")
         assert rows_of(env, f"SELECT * FROM {name}") == [(1,), (None,), (None,)], "a line of its own"
+
+
+def test_moments_of_orc_files_are_those_of_the_writers_clock(env: ts.TableEnvironment) -> None:
+    path = Path(__file__).parents[2] / "golden" / "spark" / "new-york.orc"
+    columns = (
+        "id INT, at TIMESTAMP_LTZ(6), clock TIMESTAMP(6), day DATE, time TIME(3), pair ROW<at TIMESTAMP_LTZ(6), clock TIMESTAMP(6)>"
+    )
+    first = {
+        "id": 1,
+        "at": datetime(2024, 7, 1, 12, 0, 0, 123456, tzinfo=UTC),
+        "clock": datetime(1, 1, 1, 0, 0, 0, 1),
+        "day": date(1, 1, 1),
+        "time": time(12, 0, 0, 123000),
+        "pair": {"at": datetime(2024, 1, 1, 12, tzinfo=UTC), "clock": datetime(2024, 7, 1, 12)},
+    }
+    second = {"id": 2, "at": datetime(1950, 1, 1, 0, 0, 0, 500000, tzinfo=UTC), "clock": None, "day": date(9999, 12, 31)}
+    for number, declared in enumerate((f"({columns})", "")):
+        env.execute_sql(f"CREATE TABLE f{number} {declared} {clause(path, 'orc')}")
+        rows = env.execute_sql(f"SELECT * FROM f{number} ORDER BY id").to_arrow().to_pylist()
+        assert rows == [first, {**second, "time": None, "pair": None}]
 
 
 def test_avro_is_that_of_its_specification(env: ts.TableEnvironment, tmp_path: Path) -> None:
