@@ -130,6 +130,7 @@ def keep(path: Path, rng: random.Random) -> None:
     """Nothing is damaged."""
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.deep
 @pytest.mark.usefixtures("few")
 @pytest.mark.parametrize("harm", [keep, remove, exchange, damage])

@@ -115,6 +115,7 @@ class Run:
         faults.after(look)
 
 
+@pytest.mark.slow_after(4)
 @pytest.mark.deep
 @pytest.mark.parametrize(("what", "error"), [("upsert", "ours"), *((what, "foreign") for what in WRITES)])
 def test_whatever_fails_behind_a_landed_commit_the_writer_hears_of_its_snapshot(what: str, error: str) -> None:

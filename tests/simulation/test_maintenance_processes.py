@@ -70,6 +70,7 @@ def kill_often(processes: ForkServerContext, tmp_path: Path, kind: str, seeds: r
     check_clean(lab, tmp_path / "table", list(state.items()))
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.deep
 @pytest.mark.parametrize("kind", TABLES)
 def test_a_killed_writer_that_compacts_and_expires_loses_and_doubles_nothing(

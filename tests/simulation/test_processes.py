@@ -36,6 +36,7 @@ def finish(running: list[BaseProcess]) -> list[int | None]:
     return codes
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.deep
 @pytest.mark.parametrize("keyed", [True, False])
 @pytest.mark.parametrize("commits", [15, pytest.param(100, marks=pytest.mark.slow)])
@@ -64,6 +65,7 @@ def test_eight_processes_commit_to_one_table(processes: ForkServerContext, tmp_p
     assert lab.auditor.orphans() == set()
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.deep
 @pytest.mark.parametrize(("keyed", "user"), [(False, None), (True, None), (False, "etl"), (True, "etl")])
 def test_a_killed_writer_loses_and_doubles_nothing(

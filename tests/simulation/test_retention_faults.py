@@ -155,6 +155,7 @@ def sweep(copies: Copies, scene: Scene, arm: Callable[[Any, int], None]) -> int:
     raise AssertionError("it never ended")
 
 
+@pytest.mark.slow_after(4)
 @pytest.mark.deep
 @pytest.mark.parametrize("name", SCENES)
 def test_every_failing_operation_loses_nothing(copies: Copies, name: str) -> None:

@@ -16,6 +16,7 @@ def play(seeds: range, *, rounds: int = 3) -> Counter[str]:
     return outcomes
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.deep
 @pytest.mark.parametrize("chunk", range(8))
 def test_two_hundred_schedules_delete_no_live_file(chunk: int) -> None:
