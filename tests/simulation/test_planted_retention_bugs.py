@@ -94,14 +94,14 @@ def a_deleted_tag_takes_what_others_need(m: pytest.MonkeyPatch) -> None:
 
 
 @bug
-@first_tried_at(94)
+@first_tried_at(135)
 def a_branch_is_not_looked_for_when_its_tag_goes(m: pytest.MonkeyPatch) -> None:
     m.setattr(branches_module, "branch_that_needs", lambda *_: None)
     m.setattr(unreferenced_module, "other_branches", nothing)
 
 
 @bug
-@first_tried_at(139)
+@first_tried_at(99)
 def a_branch_needs_the_changelog_that_its_tag_did_not_keep(m: pytest.MonkeyPatch) -> None:
     m.setattr(references_module, "has_changelog", lambda *_: True)
     m.setattr(branches_module, "has_changelog", lambda *_: True)

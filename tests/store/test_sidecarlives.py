@@ -30,7 +30,7 @@ from tests.support.lab import Lab
 FEWEST = 3
 STEPS = 16
 FILTERS = ("day = 2", "id = 7", "day = 1 AND id > 9", "v > '0.5'", "day > 1 OR id IN (1, 2)", "v IS NULL")
-FEW, DEEP, NIGHT = 4, 20, 300
+FEW, DEEP, NIGHT = 4, 8, 300
 SEEDS = [
     *range(FEW),
     *(pytest.param(seed, marks=pytest.mark.deep) for seed in range(FEW, DEEP)),
