@@ -297,3 +297,14 @@ def test_many_rows_in_many_partitions_take_little_memory(env: ts.TableEnvironmen
     env.execute_sql(f"CREATE TABLE f {clause(tmp_path / 'f', 'parquet', by='part')} AS {query}")
     assert pa.default_memory_pool().max_memory() - before < 400 << 20
     assert rows_of(env, "SELECT count(*), count(DISTINCT part), sum(id) FROM f") == [(1_000_000, 40, 499_999_500_000)]
+
+
+def test_folders_that_nobody_reads_are_not_written(env: ts.TableEnvironment, tmp_path: Path) -> None:
+    env.execute_sql(f"CREATE TABLE m {clause(tmp_path / 'm', 'parquet', by='_metadata')} AS SELECT 1 AS id, 'a' AS _metadata")
+    assert rows_of(env, "SELECT * FROM m") == [(1, "a")]
+    with pytest.raises(ts.InvalidInputError, match="begin with a point"):
+        env.execute_sql(f"CREATE TABLE d {clause(tmp_path / 'd', 'csv', by='`.x`')} AS SELECT 1 AS id, 'a' AS `.x`")
+    with pytest.raises(ts.InvalidInputError, match="hidden from every reader"):
+        env.execute_sql("INSERT INTO m VALUES (2, 'b._COPYING_')")
+    assert rows_of(env, "SELECT * FROM m") == [(1, "a")] and not (tmp_path / "d").exists()
+    assert visible(tmp_path / "m") and len(os.listdir(tmp_path / "m")) == 1
