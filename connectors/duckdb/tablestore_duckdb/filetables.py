@@ -73,6 +73,17 @@ class FileTable:
         return _SCHEME.match(self.path) is not None
 
     @property
+    def is_below_pairs(self) -> bool:
+        """True if a folder of the path itself has the name of a partition's."""
+        return "=" in self.path
+
+    def keys_below(self, places: Sequence[str]) -> frozenset[str]:
+        """The names that folders below the path give to values, of its first file."""
+        depth = len([part for part in self.path.split("/") if part])
+        folders = [part for part in places[0].split("/") if part][depth:-1] if places else []
+        return frozenset(part.partition("=")[0] for part in folders if "=" in part)
+
+    @property
     def stored_fields(self) -> list[Field]:
         """The declared columns that files hold."""
         return [field for field in self.fields or () if field.name not in self.partition_by]

@@ -308,3 +308,19 @@ def test_folders_that_nobody_reads_are_not_written(env: ts.TableEnvironment, tmp
         env.execute_sql("INSERT INTO m VALUES (2, 'b._COPYING_')")
     assert rows_of(env, "SELECT * FROM m") == [(1, "a")] and not (tmp_path / "d").exists()
     assert visible(tmp_path / "m") and len(os.listdir(tmp_path / "m")) == 1
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_folders_above_a_table_are_no_partitions_of_it(env: ts.TableEnvironment, tmp_path: Path, file_format: str) -> None:
+    above = tmp_path / "id=5" / "p=zz" / "day=1"
+    for number, by in enumerate(("", "p")):
+        env.execute_sql(f"CREATE TABLE f{number} (id INT, p STRING) {clause(above / str(number), file_format, by=by)}")
+        env.execute_sql(f"INSERT INTO f{number} VALUES (1, 'a'), (2, '%/='), (3, NULL)")
+        assert rows_of(env, f"SELECT * FROM f{number} ORDER BY id") == [(1, "a"), (2, "%/="), (3, None)]
+        assert rows_of(env, f"SELECT id FROM f{number} WHERE p = '%/='") == [(2,)]
+    if file_format != "csv":
+        env.execute_sql(f"CREATE TABLE g {clause(above / '0', file_format)}")
+        assert rows_of(env, "SELECT * FROM g WHERE id = 1") == [(1, "a")]
+    env.execute_sql(f"CREATE TABLE h (id INT, p STRING) {clause(above / '1', file_format)}")
+    if file_format in ("parquet", "csv", "json"):
+        assert rows_of(env, "SELECT p FROM h WHERE id = 2") == [("%/=",)]
