@@ -29,6 +29,7 @@ from tablestore.types.datatypes import (
     as_map,
     types_in,
 )
+from tablestore_duckdb.csvlines import line_end
 from tablestore_duckdb.filetables import FileTable
 from tablestore_duckdb.native import CAN_HAVE_NAN, has_screened_field, is_screened, read_column, screened
 from tablestore_duckdb.quoting import Sql, ViewPlace, identifier, joined, literal
@@ -78,6 +79,11 @@ def connector_sql(relation: ConnectorRelation, view: View) -> Sql:
         return (_nothing(table),)
     _check_compression(table, files)
     places = [glob.escape(file) for file in files]
+    if table.file_format == "csv" and table.fields is not None:
+        by_end: dict[str | None, list[str]] = {}
+        for file, place in zip(files, places, strict=True):
+            by_end.setdefault(line_end(file, table.options), []).append(place)
+        return (" UNION ALL ".join(_native(table, group, new_line=end) for end, group in by_end.items()),)
     if table.file_format != "parquet" or not (table.fields is None or any(map(_has_times, table.stored_fields))):
         return (_native(table, places),)
     from tablestore_duckdb.filerows import int96_columns
@@ -88,8 +94,11 @@ def connector_sql(relation: ConnectorRelation, view: View) -> Sql:
     return (" UNION ALL ".join(_native(table, group, of_int96=paths) for paths, group in groups.items()),)
 
 
-def _native(table: FileTable, places: Sequence[str], *, of_int96: frozenset[tuple[str, ...]] = frozenset()) -> str:
-    """The rows by DuckDB's own reader. ``of_int96``: the columns and fields of the files that hold times so."""
+def _native(
+    table: FileTable, places: Sequence[str], *, of_int96: frozenset[tuple[str, ...]] = frozenset(), new_line: str | None = None
+) -> str:
+    """The rows by DuckDB's own reader. ``of_int96``: the columns and fields of the files that hold times so; ``new_line``: the end
+    of the lines of texts, where DuckDB has to be told."""
     file_format, options = table.file_format, table.options
     arguments = [f"[{', '.join(map(literal, places))}]"]
     if file_format == "csv":
@@ -122,6 +131,8 @@ def _native(table: FileTable, places: Sequence[str], *, of_int96: frozenset[tupl
         arguments.append(f"columns={{{columns}}}")
         if file_format == "csv":
             arguments.append("auto_detect=false")
+            if new_line is not None:
+                arguments.append(f"new_line={literal(new_line)}")
     chosen = ", ".join(f"{_column(table, field, of_int96, by_name)} AS {identifier(field.name)}" for field in table.fields)
     return f"SELECT {chosen} FROM {_READERS[file_format]}({', '.join(arguments)})"
 

@@ -324,3 +324,26 @@ def test_folders_above_a_table_are_no_partitions_of_it(env: ts.TableEnvironment,
     env.execute_sql(f"CREATE TABLE h (id INT, p STRING) {clause(above / '1', file_format)}")
     if file_format in ("parquet", "csv", "json"):
         assert rows_of(env, "SELECT p FROM h WHERE id = 2") == [("%/=",)]
+
+
+def test_a_line_break_in_a_text_is_no_end_of_lines(env: ts.TableEnvironment, tmp_path: Path) -> None:
+    texts = ["\r", "a\r\nb", "\\\r", '"\r"', "'\r'", "x"]
+    for number, options in enumerate(({}, {"quote": "'"}, {"escape": '"', "sep": ";", "compression": "gzip"})):
+        env.execute_sql(f"CREATE TABLE f{number} (t STRING, n INT) {clause(tmp_path / str(number), 'csv', **options)}")
+        for text in texts:
+            env.create_temporary_view("v", pa.table({"t": [text, "y\n"], "n": [1, 2]}))
+            env.execute_sql(f"INSERT INTO f{number} SELECT * FROM v")
+            env.drop_temporary_view("v")
+        assert sorted(rows_of(env, f"SELECT * FROM f{number}")) == sorted([*((text, 1) for text in texts), *([("y\n", 2)] * 6)])
+    (tmp_path / "w").mkdir()
+    for name, line_end in (("unix", "\n"), ("windows", "\r\n"), ("old", "\r")):
+        (tmp_path / "w" / name).write_bytes(f'"a\r\n,b\n",1{line_end}c,2{line_end}'.encode())
+    env.execute_sql(f"CREATE TABLE w (t STRING, n INT) {clause(tmp_path / 'w', 'csv')}")
+    assert sorted(rows_of(env, "SELECT * FROM w")) == [*([("a\r\n,b\n", 1)] * 3), *([("c", 2)] * 3)]
+
+
+def test_a_text_of_null_with_the_escape_is_refused(env: ts.TableEnvironment, tmp_path: Path) -> None:
+    where = clause(tmp_path / "f", "csv").replace(")", r", 'nullValue' = '\\N')")
+    env.execute_sql(f"CREATE TABLE f (t STRING) {where}")
+    with pytest.raises(ts.InvalidInputError, match="nullValue: expected a text without sep, quote, escape"):
+        env.execute_sql("INSERT INTO f VALUES (NULL)")
