@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from tablestore.environment.engine import WAY_OF_TOPICS, ConnectorRelation
 from tablestore.environment.filelayout import FILESYSTEM, NULL_FOLDER, folder_key, is_hidden
-from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.errors import InvalidInputError, StorageError, UnsupportedError
 from tablestore.types.arrowtypes import fields_from_arrow
 from tablestore.types.datatypes import Field
 
@@ -89,7 +89,12 @@ class FileTable:
         return [field for field in self.fields or () if field.name not in self.partition_by]
 
     def files(self) -> list[str]:
-        """All files of a path that is there, ascending."""
+        """All files of a path that is there, ascending. Raises StorageError where nothing is."""
+        if not Path(self.path).exists():
+            raise StorageError(
+                f"table {self.name}: expected files in path = {self.path!r:.200}, found nothing there; correct the path, or write "
+                "rows, which makes the folder"
+            )
         if not Path(self.path).is_dir():
             return [self.path]
         return sorted(visible_files(self.path))

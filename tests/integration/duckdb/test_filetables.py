@@ -347,3 +347,12 @@ def test_a_text_of_null_with_the_escape_is_refused(env: ts.TableEnvironment, tmp
     env.execute_sql(f"CREATE TABLE f (t STRING) {where}")
     with pytest.raises(ts.InvalidInputError, match="nullValue: expected a text without sep, quote, escape"):
         env.execute_sql("INSERT INTO f VALUES (NULL)")
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_a_folder_that_is_not_there_yet_is_named(env: ts.TableEnvironment, tmp_path: Path, file_format: str) -> None:
+    env.execute_sql(f"CREATE TABLE f (id INT, p STRING) {clause(tmp_path / 'f', file_format, by='p')}")
+    for statement in ("SELECT * FROM f", "INSERT OVERWRITE f SELECT * FROM f"):
+        with pytest.raises(ts.StorageError, match="found nothing there"):
+            rows_of(env, statement)
+    assert not (tmp_path / "f").exists()
