@@ -19,14 +19,11 @@ def has_required_fields(kind: pa.DataType) -> bool:
     return any(has_required_fields(kind.field(place).type) for place in range(kind.num_fields))
 
 
-def filled_columns(columns: list[pa.ChunkedArray], schema: pa.Schema) -> list[pa.ChunkedArray]:
-    """Columns with values in the NOT NULL fields of their NULL rows."""
-    return [
-        pa.chunked_array([filled_below_nulls(chunk) for chunk in column.chunks], column.type)
-        if has_required_fields(field.type)
-        else column
-        for column, field in zip(columns, schema, strict=True)
-    ]
+def filled_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column with some value in each NOT NULL field of a NULL row."""
+    if not has_required_fields(column.type):
+        return column
+    return pa.chunked_array([filled_below_nulls(chunk) for chunk in column.chunks], column.type)
 
 
 def filled_below_nulls(array: pa.Array) -> pa.Array:

@@ -26,7 +26,7 @@ from tablestore.format.parquet.parquetfile import DataFileOptions, FileFooter
 from tablestore.types.arrowtypes import timestamp_unit
 from tablestore.types.datatypes import ArrayType, AtomicType, DataType, Field, MapType, MultisetType, RowType, TypeRoot, as_map
 from tablestore.types.rebatch import slices_of
-from tablestore.types.requiredfields import filled_columns
+from tablestore.types.requiredfields import filled_column
 from tablestore.types.schema import TableSchema
 from tablestore.types.typestring import type_to_sql
 
@@ -163,8 +163,7 @@ class AvroFileWriter:
         if isinstance(rows, pa.RecordBatch):
             rows = pa.Table.from_batches([rows])
         try:
-            columns = filled_columns(rows.columns, self._schema)
-            typed = [column.cast(field.type) for column, field in zip(columns, self._schema, strict=True)]
+            typed = [filled_column(column).cast(field.type) for column, field in zip(rows.columns, self._schema, strict=True)]
             table = pa.Table.from_arrays(typed, schema=self._schema)
         except (pa.ArrowException, ValueError, TypeError, IndexError) as error:
             raise InvalidInputError(
