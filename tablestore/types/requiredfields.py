@@ -39,7 +39,7 @@ def cast_required(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
     Raises ValueError for a field that is null in a row which is there.
     """
-    if not has_required_fields(kind):
+    if not (has_required_fields(kind) and _is_alike(array.type, kind)):
         return array.cast(kind)
     result = _rebuilt(array, kind, cast_required)
     if pa.types.is_struct(kind):
@@ -47,6 +47,13 @@ def cast_required(array: pa.Array, kind: pa.DataType) -> pa.Array:
             if not field.nullable and result.field(place).null_count:
                 raise ValueError(f"{field.name!r} is NOT NULL, found null")
     return result
+
+
+def _is_alike(kind: pa.DataType, other: pa.DataType) -> bool:
+    """True for types whose parts have the same places."""
+    if not pa.types.is_struct(kind):
+        return bool(kind.id == other.id)
+    return pa.types.is_struct(other) and [field.name for field in kind] == [field.name for field in other]
 
 
 def _rebuilt(array: pa.Array, kind: pa.DataType, convert: Callable[[pa.Array, pa.DataType], pa.Array]) -> pa.Array:

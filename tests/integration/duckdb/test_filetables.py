@@ -356,3 +356,12 @@ def test_a_folder_that_is_not_there_yet_is_named(env: ts.TableEnvironment, tmp_p
         with pytest.raises(ts.StorageError, match="found nothing there"):
             rows_of(env, statement)
     assert not (tmp_path / "f").exists()
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "json", "orc", "avro"])
+def test_null_rows_with_not_null_fields(env: ts.TableEnvironment, tmp_path: Path, file_format: str) -> None:
+    columns = "id INT, r ROW<b INT NOT NULL, c STRING>, l ARRAY<ROW<b INT NOT NULL>>"
+    env.execute_sql(f"CREATE TABLE f ({columns}) {clause(tmp_path / 'f', file_format)}")
+    env.execute_sql("INSERT INTO f SELECT 1, NULL, array(named_struct('b', 1), NULL)")
+    env.execute_sql("INSERT INTO f SELECT 2, named_struct('b', 1, 'c', 'x'), NULL")
+    assert rows_of(env, "SELECT * FROM f ORDER BY id") == [(1, None, [{"b": 1}, None]), (2, {"b": 1, "c": "x"}, None)]
