@@ -33,12 +33,21 @@ FILESYSTEM = "filesystem"
 NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 # What a statement writes lies in a folder of such a name until it ends.
 STAGING_PREFIX = "_tablestore-"
-_BESIDE = ("_metadata", "_common_metadata")
 
 
 def partition_folder(name: str, text: str | None) -> str:
-    """The folder of a value of a partition column; ``text``: the value as Spark casts it to a text."""
-    return f"{_escaped(name)}={_escaped(text or NULL_FOLDER)}"
+    """The folder of a value of a partition column; ``text``: the value as Spark casts it to a text.
+
+    Raises InvalidInputError for a folder that nobody reads.
+    """
+    folder = f"{_escaped(name)}={_escaped(text or NULL_FOLDER)}"
+    if is_hidden(folder):
+        raise InvalidInputError(
+            f"partition column {name!r:.100}: expected values whose folders are read, found {text!r:.100}, whose folder "
+            f"{folder:.200} is hidden from every reader; change the value, or partition by another column",
+            kind="invalid-partitioning",
+        )
+    return folder
 
 
 def folder_key(name: str) -> str:
@@ -56,7 +65,6 @@ def is_hidden(name: str) -> bool:
     return (
         name.startswith(".")
         or (name.startswith("_") and "=" not in name)
-        or name.startswith(_BESIDE)
         or name.endswith("._COPYING_")
     )
 
@@ -101,6 +109,12 @@ def check_file_columns(table: str, file_format: str, fields: Sequence[Field], pa
     for field in fields:
         column = f"column {field.name!r:.100} of type {type_to_sql(field.type)}"
         if field.name in partition_by:
+            if is_hidden(f"{folder_key(field.name)}="):
+                raise InvalidInputError(
+                    f"table {table}: expected partition columns whose folders are read, found {column}, and folders that begin "
+                    "with a point are hidden from every reader; rename the column",
+                    kind="invalid-partitioning",
+                )
             if not isinstance(field.type, AtomicType) or _is_binary(field.type):
                 raise UnsupportedError(
                     f"table {table}: expected partition columns whose values name folders, found {column}; partition by another "

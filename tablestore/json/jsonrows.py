@@ -24,6 +24,7 @@ from tablestore.json.jsontimestamps import times_from_texts, times_with_or_witho
 from tablestore.json.jsonvalues import WrittenNumber, parse_object
 from tablestore.types.arrowtypes import from_arrow_type
 from tablestore.types.numbercast import to_decimal, to_float
+from tablestore.types.requiredfields import cast_required
 from tablestore.types.typestring import type_to_sql
 
 # Two, because with one literal to begin with it is searched for fast, without one at each byte.
@@ -137,7 +138,8 @@ def from_carrier(array: pa.Array | pa.ChunkedArray, kind: pa.DataType, *, zones:
     if pa.types.is_struct(kind):
         fields = [kind.field(i).with_nullable(True) for i in range(kind.num_fields)]
         children = [from_carrier(child, field.type, zones=zones) for child, field in zip(_children(array), fields, strict=True)]
-        return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null() if array.null_count else None).cast(kind)
+        rows = pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null() if array.null_count else None)
+        return cast_required(rows, kind)
     if pa.types.is_map(kind):
         entries = pa.StructArray.from_arrays(
             [from_carrier(array.keys, kind.key_type, zones=zones), from_carrier(array.items, kind.item_type, zones=zones)],

@@ -32,6 +32,7 @@ from tablestore.json.jsonlayout import rows_alike
 from tablestore.json.jsonrows import BadJson, rows_from_json
 from tablestore.json.jsontext import concat, rows_to_json
 from tablestore.types.arrays import Kinds, Places, is_true, one_chunk
+from tablestore.types.requiredfields import cast_required
 from tablestore.types.rowkind import RowKind
 
 ChangelogMode = Literal["upsert", "all"]
@@ -260,7 +261,7 @@ class _Reader:
             rows = AvroRows(self.written).decode(texts, self.schema.names)
         except BadAvro as error:
             raise _bad(int(where[error.position]), error.reason) from error
-        columns = [rows.column(field.name).cast(field.type) for field in self.schema]
+        columns = [_as_declared(one_chunk(rows.column(field.name)), field, where) for field in self.schema]
         table = pa.Table.from_arrays(columns, schema=_nullable(self.schema))
         return _with_key(table, _inserts(len(texts)), where, self.key)
 
@@ -298,6 +299,20 @@ class _Reader:
         order = np.argsort(places, kind="stable")
         table = pa.Table.from_struct_array(rows.take(pa.array(order)))
         return _with_key(table, kinds[order], where[places[order]], self.key)
+
+
+def _as_declared(column: pa.Array, field: pa.Field, where: Places) -> pa.Array:
+    """A column of messages at ``where`` in the type of the table. Raises BadMessage for a null in a field that is NOT NULL."""
+    try:
+        return cast_required(column, field.type)
+    except ValueError as error:
+        for place, position in enumerate(where.tolist()):
+            # Alone, the first wrong one is known.
+            try:
+                cast_required(column.take(pa.array([place])), field.type)
+            except ValueError as cause:
+                raise _bad(position, f"column {field.name!r}: {cause}") from error
+        raise
 
 
 def _with_key(table: pa.Table, kinds: Kinds, where: Places, key: Sequence[str]) -> DecodedChanges:

@@ -11,6 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablestore.types.arrays import NO
+
 
 class RangeCuts:
     """The ends of ``count`` ranges of ``row_count`` rows in the order of ``columns``, batch by batch."""
@@ -52,5 +54,8 @@ def _changes(keys: pa.RecordBatch, last: pa.RecordBatch | None) -> npt.NDArray[n
         before = pa.concat_arrays([before, column.slice(0, keys.num_rows - 1)])
         # Null where one of the two is null: they differ if only one is.
         differs = pc.coalesce(pc.not_equal(before, column), pc.xor(pc.is_null(before), pc.is_null(column)))
+        if pa.types.is_floating(column.type):
+            # NaN differs from itself, and is one value.
+            differs = pc.and_not(differs, pc.fill_null(pc.and_(pc.is_nan(before), pc.is_nan(column)), NO))
         changed |= differs.to_numpy(zero_copy_only=False)
     return changed

@@ -142,6 +142,19 @@ def test_an_avro_number_that_is_too_large_for_its_column_is_named() -> None:
     assert caught.value.position == 2
 
 
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [(pa.decimal128(38, 0), (10**38).to_bytes(16)), (pa.decimal128(3, 1), b"\x03\xe8"), (pa.time32("ms"), 86_400_000)],
+)
+def test_an_avro_value_beyond_the_range_of_its_type_is_named(kind: pa.DataType, value: object) -> None:
+    schema = pa.schema([("v", kind)])
+    carrier = pa.schema([("v", pa.binary() if isinstance(value, bytes) else pa.int32())])
+    values = [AvroRows(carrier).encode(pa.table({"v": [one]}, schema=carrier))[0] for one in (None, value)]
+    with pytest.raises(BadMessage, match="do not fit") as caught:
+        decode_changes([None] * 2, values, schema, key=[], form="avro")
+    assert caught.value.position == 1
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_an_upsert_log_of_every_format_has_rows_and_tombstones(form: LogFormat) -> None:
     messages = encode_changes(ROWS, KINDS, key=["id"], mode="upsert", form=form)

@@ -30,6 +30,8 @@ def ends(values: pa.Array, count: int, batches: list[int], also: pa.Array | None
         ([7] * 12, 4, []),
         ([None] * 6 + [0.0] * 6, 2, [6]),
         ([None, None, -0.0, 0.0, 0.0, 0.0, 1.0, float("inf"), float("inf"), float("nan"), float("nan"), float("nan")], 2, [6]),
+        ([1.0] * 4 + [float("nan")] * 8, 3, [4]),
+        ([None, 1.0] + [float("nan")] * 10, 2, []),
         (["", "", "", "a", "b", "c", "d", "e", "f", "g", "h", "i"], 6, [3, 4, 6, 8, 10]),
     ],
 )

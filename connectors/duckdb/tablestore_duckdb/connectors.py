@@ -9,11 +9,12 @@
 """
 
 import glob
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tablestore.environment.engine import ConnectorRelation
-from tablestore.environment.filelayout import folder_key
+from tablestore.environment.filelayout import NULL_FOLDER, folder_key
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.types.datatypes import (
     BINARY_ROOTS,
@@ -28,6 +29,7 @@ from tablestore.types.datatypes import (
     as_map,
     types_in,
 )
+from tablestore_duckdb.csvlines import line_end
 from tablestore_duckdb.filetables import FileTable
 from tablestore_duckdb.native import CAN_HAVE_NAN, has_screened_field, is_screened, read_column, screened
 from tablestore_duckdb.quoting import Sql, ViewPlace, identifier, joined, literal
@@ -36,6 +38,8 @@ from tablestore_duckdb.rowtypes import duckdb_type
 if TYPE_CHECKING:
     from tablestore_duckdb.scans import RowStream
 
+# The column of the name of the file that a row is of.
+_FILE = "_tablestore_file"
 _READERS = {"parquet": "read_parquet", "csv": "read_csv", "json": "read_json"}
 # Options of Spark's reader of CSV files that DuckDB's has under this name.
 _CSV = {"header": "header", "sep": "delim", "delimiter": "delim", "quote": "quote", "escape": "escape", "nullvalue": "nullstr"}
@@ -75,6 +79,11 @@ def connector_sql(relation: ConnectorRelation, view: View) -> Sql:
         return (_nothing(table),)
     _check_compression(table, files)
     places = [glob.escape(file) for file in files]
+    if table.file_format == "csv" and table.fields is not None:
+        by_end: dict[str | None, list[str]] = {}
+        for file, place in zip(files, places, strict=True):
+            by_end.setdefault(line_end(file, table.options), []).append(place)
+        return (" UNION ALL ".join(_native(table, group, new_line=end) for end, group in by_end.items()),)
     if table.file_format != "parquet" or not (table.fields is None or any(map(_has_times, table.stored_fields))):
         return (_native(table, places),)
     from tablestore_duckdb.filerows import int96_columns
@@ -85,8 +94,11 @@ def connector_sql(relation: ConnectorRelation, view: View) -> Sql:
     return (" UNION ALL ".join(_native(table, group, of_int96=paths) for paths, group in groups.items()),)
 
 
-def _native(table: FileTable, places: Sequence[str], *, of_int96: frozenset[tuple[str, ...]] = frozenset()) -> str:
-    """The rows by DuckDB's own reader. ``of_int96``: the columns and fields of the files that hold times so."""
+def _native(
+    table: FileTable, places: Sequence[str], *, of_int96: frozenset[tuple[str, ...]] = frozenset(), new_line: str | None = None
+) -> str:
+    """The rows by DuckDB's own reader. ``of_int96``: the columns and fields of the files that hold times so; ``new_line``: the end
+    of the lines of texts, where DuckDB has to be told."""
     file_format, options = table.file_format, table.options
     arguments = [f"[{', '.join(map(literal, places))}]"]
     if file_format == "csv":
@@ -96,6 +108,11 @@ def _native(table: FileTable, places: Sequence[str], *, of_int96: frozenset[tupl
         arguments += [f"{key}={value}" for key, value in {"header": "false", **stated}.items()]
     elif file_format == "parquet":
         arguments.append(CAN_HAVE_NAN)
+    by_name = _columns_by_name(table, places)
+    if by_name is not None:
+        arguments.append("hive_partitioning=false")
+        if by_name:
+            arguments.append(f"filename={literal(_FILE)}")
     if table.fields is None:
         # DuckDB alone knows its columns.
         columns = screened("COLUMNS(*)") if file_format == "parquet" else "*"
@@ -104,17 +121,33 @@ def _native(table: FileTable, places: Sequence[str], *, of_int96: frozenset[tupl
         return (
             f"SELECT * REPLACE ({', '.join(f'{_in_utc(name)} AS {name}' for name in moments)}) FROM ({rows})" if moments else rows
         )
-    if table.partition_by:
+    if table.partition_by and by_name is None:
         # The values of folders are texts: what they are is not to be guessed.
         kinds = ", ".join(f"{literal(folder_key(field.name))}: {literal(duckdb_type(field.type))}" for field in _partitions(table))
         arguments += ["hive_partitioning=true", f"hive_types={{{kinds}}}"]
     if file_format != "parquet":
-        columns = ", ".join(f"{literal(field.name)}: {literal(_type_in(field.type, file_format))}" for field in table.stored_fields)
+        stored = [field for field in table.stored_fields if field.name not in (by_name or ())]
+        columns = ", ".join(f"{literal(field.name)}: {literal(_type_in(field.type, file_format))}" for field in stored)
         arguments.append(f"columns={{{columns}}}")
         if file_format == "csv":
             arguments.append("auto_detect=false")
-    chosen = ", ".join(f"{_column(table, field, of_int96)} AS {identifier(field.name)}" for field in table.fields)
+            if new_line is not None:
+                arguments.append(f"new_line={literal(new_line)}")
+    chosen = ", ".join(f"{_column(table, field, of_int96, by_name)} AS {identifier(field.name)}" for field in table.fields)
     return f"SELECT {chosen} FROM {_READERS[file_format]}({', '.join(arguments)})"
+
+
+def _columns_by_name(table: FileTable, places: Sequence[str]) -> frozenset[str] | None:
+    """The columns whose values are taken from the names of files, where DuckDB would take the folders of the path itself for
+    those of partitions; None: DuckDB finds folders."""
+    if table.is_pattern or not table.is_below_pairs:
+        return None
+    keys = table.keys_below(places)
+    if table.fields is None:
+        return None if keys else frozenset()
+    if table.partition_by:
+        return frozenset(table.partition_by)
+    return frozenset(field.name for field in table.fields if folder_key(field.name) in keys)
 
 
 def _streamed(table: FileTable, view: View) -> Sql:
@@ -203,7 +236,13 @@ def _type_in(data_type: DataType, file_format: str) -> str:
     return duckdb_type(data_type)
 
 
-def _column(table: FileTable, field: Field, of_int96: frozenset[tuple[str, ...]]) -> str:
+def _column(table: FileTable, field: Field, of_int96: frozenset[tuple[str, ...]], by_name: frozenset[str] | None) -> str:
+    """``by_name``: the columns whose values are taken from the name of the file, None: DuckDB does that."""
+    if by_name is not None and field.name in by_name:
+        # The last such folder: those above the table come before it.
+        pattern = literal(f"^.*/{re.escape(folder_key(field.name))}=([^/]*)/")
+        text = f"url_decode(nullif(regexp_extract({identifier(_FILE)}, {pattern}, 1), {literal(NULL_FOLDER)}))"
+        return f"CAST({text} AS {duckdb_type(field.type)})"
     if field.name in table.partition_by:
         return f"CAST({identifier(folder_key(field.name))} AS {duckdb_type(field.type)})"
     column = identifier(field.name)

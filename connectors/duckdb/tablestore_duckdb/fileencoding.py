@@ -198,9 +198,9 @@ class _CsvForm:
                 kind="invalid-option",
             )
         null = options.get("nullvalue", "")
-        if any(char in null for char in (separator, quote, "\n", "\r")):
+        if any(char in null for char in (separator, quote, escape, "\n", "\r")):
             raise InvalidInputError(
-                f"table {table.name}: nullValue: expected a text without sep, quote and line breaks, found {null!r:.80}",
+                f"table {table.name}: nullValue: expected a text without sep, quote, escape and line breaks, found {null!r:.80}",
                 kind="invalid-option",
             )
         return _CsvForm(

@@ -20,6 +20,7 @@ from tablestore.format.datafiles.orczone import OrcClock, orc_clock
 from tablestore.names import did_you_mean
 from tablestore.types.arrowtypes import to_arrow_field
 from tablestore.types.datatypes import Field
+from tablestore.types.requiredfields import cast_required
 from tablestore_duckdb.filetables import FileTable, partition_texts
 from tablestore_duckdb.scans import RowStream
 
@@ -137,7 +138,7 @@ def _by_name(schema: pa.Schema, names: Sequence[str], file: str, table: FileTabl
 def _conformed(batches: Any, schema: pa.Schema, file: str) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         try:
-            columns = [column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)]
+            columns = [cast_required(column, field.type) for column, field in zip(batch.columns, schema, strict=True)]
         except (pa.ArrowException, ValueError, TypeError) as error:
             raise InvalidInputError(
                 f"{file}: its values do not fit the columns that the table declares ({error}); declare them as the file has them",

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from tablestore.environment.engine import WAY_OF_TOPICS, ConnectorRelation
 from tablestore.environment.filelayout import FILESYSTEM, NULL_FOLDER, folder_key, is_hidden
-from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.errors import InvalidInputError, StorageError, UnsupportedError
 from tablestore.types.arrowtypes import fields_from_arrow
 from tablestore.types.datatypes import Field
 
@@ -73,12 +73,28 @@ class FileTable:
         return _SCHEME.match(self.path) is not None
 
     @property
+    def is_below_pairs(self) -> bool:
+        """True if a folder of the path itself has the name of a partition's."""
+        return "=" in self.path
+
+    def keys_below(self, places: Sequence[str]) -> frozenset[str]:
+        """The names that folders below the path give to values, of its first file."""
+        depth = len([part for part in self.path.split("/") if part])
+        folders = [part for part in places[0].split("/") if part][depth:-1] if places else []
+        return frozenset(part.partition("=")[0] for part in folders if "=" in part)
+
+    @property
     def stored_fields(self) -> list[Field]:
         """The declared columns that files hold."""
         return [field for field in self.fields or () if field.name not in self.partition_by]
 
     def files(self) -> list[str]:
-        """All files of a path that is there, ascending."""
+        """All files of a path that is there, ascending. Raises StorageError where nothing is."""
+        if not Path(self.path).exists():
+            raise StorageError(
+                f"table {self.name}: expected files in path = {self.path!r:.200}, found nothing there; correct the path, or write "
+                "rows, which makes the folder"
+            )
         if not Path(self.path).is_dir():
             return [self.path]
         return sorted(visible_files(self.path))

@@ -28,6 +28,7 @@ from tablestore.format.parquet.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
 from tablestore.types.arrowtypes import timestamp_unit, to_arrow_field, to_arrow_type
 from tablestore.types.datatypes import ArrayType, AtomicType, DataType, Field, MapType, MultisetType, RowType, TypeRoot, as_map
 from tablestore.types.rebatch import slices_of
+from tablestore.types.requiredfields import cast_required
 from tablestore.types.typestring import type_to_sql
 
 # Data files are larger than metadata, their rows may be small, their schemas wide, and they are read a block at a time.
@@ -139,9 +140,10 @@ def _column(values: list[Any], data_type: DataType) -> pa.Array:
         case RowType():
             mask = np.array([value is None for value in values], dtype=np.bool_)
             children = [_column([None if v is None else v[f.name] for v in values], f.type) for f in data_type.fields]
-            return pa.StructArray.from_arrays(
+            rows = pa.StructArray.from_arrays(
                 children, fields=[to_arrow_field(f).with_nullable(True) for f in data_type.fields], mask=pa.array(mask)
-            ).cast(to_arrow_type(data_type))
+            )
+            return cast_required(rows, to_arrow_type(data_type))
         case ArrayType():
             inner = _column(list(chain.from_iterable(value or () for value in values)), data_type.element)
             return _lists(values, to_arrow_type(data_type), inner)
@@ -155,8 +157,13 @@ def _atomic(values: list[Any], data_type: AtomicType) -> pa.Array:
     match data_type.root:
         case TypeRoot.DECIMAL:
             return _decimals(values, target)
-        case TypeRoot.DATE | TypeRoot.TIME:
+        case TypeRoot.DATE:
             return pa.array(values, pa.int32()).cast(target)
+        case TypeRoot.TIME:
+            times = pa.array(values, pa.int32()).cast(target)
+            # A day has no more.
+            times.validate(full=True)
+            return times
         case TypeRoot.TIMESTAMP | TypeRoot.TIMESTAMP_LTZ:
             unit = timestamp_unit(data_type)
             if unit == "ns":
@@ -182,7 +189,10 @@ def _decimals(values: list[Any], target: pa.DataType) -> pa.Array:
     negative = filled[content[starts[filled]] >= 0x80]
     wide[negative] |= np.where(np.arange(16) < (16 - sizes[negative])[:, None], 0xFF, 0).astype(np.uint8)
     little = np.ascontiguousarray(wide[:, ::-1])
-    return pa.Array.from_buffers(target, len(values), [raw.buffers()[0], pa.py_buffer(little)])
+    result = pa.Array.from_buffers(target, len(values), [raw.buffers()[0], pa.py_buffer(little)])
+    # More digits than the type has.
+    result.validate(full=True)
+    return result
 
 
 def _lists(values: list[Any], target: pa.DataType, inner: pa.Array) -> pa.Array:

@@ -26,6 +26,7 @@ from tablestore.format.parquet.parquetfile import DataFileOptions, FileFooter
 from tablestore.types.arrowtypes import timestamp_unit
 from tablestore.types.datatypes import ArrayType, AtomicType, DataType, Field, MapType, MultisetType, RowType, TypeRoot, as_map
 from tablestore.types.rebatch import slices_of
+from tablestore.types.requiredfields import filled_column
 from tablestore.types.schema import TableSchema
 from tablestore.types.typestring import type_to_sql
 
@@ -159,10 +160,11 @@ class AvroFileWriter:
 
     def write(self, rows: pa.Table | pa.RecordBatch) -> None:
         """See :class:`~tablestore.format.datafiles.datafilewriter.DataFileWriter`."""
+        if isinstance(rows, pa.RecordBatch):
+            rows = pa.Table.from_batches([rows])
         try:
-            table = pa.Table.from_arrays(
-                [rows.column(place).cast(field.type) for place, field in enumerate(self._schema)], schema=self._schema
-            )
+            typed = [filled_column(column).cast(field.type) for column, field in zip(rows.columns, self._schema, strict=True)]
+            table = pa.Table.from_arrays(typed, schema=self._schema)
         except (pa.ArrowException, ValueError, TypeError, IndexError) as error:
             raise InvalidInputError(
                 f"{self._file_name}: the rows do not have the columns of the file: expected {', '.join(self._schema.names)[:400]} "

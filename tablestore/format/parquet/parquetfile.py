@@ -30,6 +30,7 @@ from tablestore.format.parquet.footer import (
 )
 from tablestore.format.parquet.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN, field_id_of
 from tablestore.types.rebatch import slices_of
+from tablestore.types.requiredfields import filled_column
 from tablestore.types.schema import KEY_PREFIX
 
 _SAMPLE_BLOCKS, _SAMPLE_BLOCK_ROWS = 16, 256
@@ -114,7 +115,12 @@ class ParquetFileWriter:
         if isinstance(rows, pa.RecordBatch):
             rows = pa.Table.from_batches([rows])
         try:
-            rows = pa.Table.from_arrays(rows.columns, schema=self._schema)
+            columns = rows.columns
+            # In a loop: each statement writes such files, mostly of plain columns.
+            for place, column in enumerate(columns):
+                if column.type.num_fields:
+                    columns[place] = filled_column(column)
+            rows = pa.Table.from_arrays(columns, schema=self._schema)
             if self._storage is not self._schema:
                 rows = rows.cast(self._storage)
         except (pa.ArrowException, ValueError, TypeError) as error:

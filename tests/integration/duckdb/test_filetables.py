@@ -297,3 +297,71 @@ def test_many_rows_in_many_partitions_take_little_memory(env: ts.TableEnvironmen
     env.execute_sql(f"CREATE TABLE f {clause(tmp_path / 'f', 'parquet', by='part')} AS {query}")
     assert pa.default_memory_pool().max_memory() - before < 400 << 20
     assert rows_of(env, "SELECT count(*), count(DISTINCT part), sum(id) FROM f") == [(1_000_000, 40, 499_999_500_000)]
+
+
+def test_folders_that_nobody_reads_are_not_written(env: ts.TableEnvironment, tmp_path: Path) -> None:
+    env.execute_sql(f"CREATE TABLE m {clause(tmp_path / 'm', 'parquet', by='_metadata')} AS SELECT 1 AS id, 'a' AS _metadata")
+    assert rows_of(env, "SELECT * FROM m") == [(1, "a")]
+    with pytest.raises(ts.InvalidInputError, match="begin with a point"):
+        env.execute_sql(f"CREATE TABLE d {clause(tmp_path / 'd', 'csv', by='`.x`')} AS SELECT 1 AS id, 'a' AS `.x`")
+    with pytest.raises(ts.InvalidInputError, match="hidden from every reader"):
+        env.execute_sql("INSERT INTO m VALUES (2, 'b._COPYING_')")
+    assert rows_of(env, "SELECT * FROM m") == [(1, "a")] and not (tmp_path / "d").exists()
+    assert visible(tmp_path / "m") and len(os.listdir(tmp_path / "m")) == 1
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_folders_above_a_table_are_no_partitions_of_it(env: ts.TableEnvironment, tmp_path: Path, file_format: str) -> None:
+    above = tmp_path / "id=5" / "p=zz" / "day=1"
+    for number, by in enumerate(("", "p")):
+        env.execute_sql(f"CREATE TABLE f{number} (id INT, p STRING) {clause(above / str(number), file_format, by=by)}")
+        env.execute_sql(f"INSERT INTO f{number} VALUES (1, 'a'), (2, '%/='), (3, NULL)")
+        assert rows_of(env, f"SELECT * FROM f{number} ORDER BY id") == [(1, "a"), (2, "%/="), (3, None)]
+        assert rows_of(env, f"SELECT id FROM f{number} WHERE p = '%/='") == [(2,)]
+    if file_format != "csv":
+        env.execute_sql(f"CREATE TABLE g {clause(above / '0', file_format)}")
+        assert rows_of(env, "SELECT * FROM g WHERE id = 1") == [(1, "a")]
+    env.execute_sql(f"CREATE TABLE h (id INT, p STRING) {clause(above / '1', file_format)}")
+    if file_format in ("parquet", "csv", "json"):
+        assert rows_of(env, "SELECT p FROM h WHERE id = 2") == [("%/=",)]
+
+
+def test_a_line_break_in_a_text_is_no_end_of_lines(env: ts.TableEnvironment, tmp_path: Path) -> None:
+    texts = ["\r", "a\r\nb", "\\\r", '"\r"', "'\r'", "x"]
+    for number, options in enumerate(({}, {"quote": "'"}, {"escape": '"', "sep": ";", "compression": "gzip"})):
+        env.execute_sql(f"CREATE TABLE f{number} (t STRING, n INT) {clause(tmp_path / str(number), 'csv', **options)}")
+        for text in texts:
+            env.create_temporary_view("v", pa.table({"t": [text, "y\n"], "n": [1, 2]}))
+            env.execute_sql(f"INSERT INTO f{number} SELECT * FROM v")
+            env.drop_temporary_view("v")
+        assert sorted(rows_of(env, f"SELECT * FROM f{number}")) == sorted([*((text, 1) for text in texts), *([("y\n", 2)] * 6)])
+    (tmp_path / "w").mkdir()
+    for name, line_end in (("unix", "\n"), ("windows", "\r\n"), ("old", "\r")):
+        (tmp_path / "w" / name).write_bytes(f'"a\r\n,b\n",1{line_end}c,2{line_end}'.encode())
+    env.execute_sql(f"CREATE TABLE w (t STRING, n INT) {clause(tmp_path / 'w', 'csv')}")
+    assert sorted(rows_of(env, "SELECT * FROM w")) == [*([("a\r\n,b\n", 1)] * 3), *([("c", 2)] * 3)]
+
+
+def test_a_text_of_null_with_the_escape_is_refused(env: ts.TableEnvironment, tmp_path: Path) -> None:
+    where = clause(tmp_path / "f", "csv").replace(")", r", 'nullValue' = '\\N')")
+    env.execute_sql(f"CREATE TABLE f (t STRING) {where}")
+    with pytest.raises(ts.InvalidInputError, match="nullValue: expected a text without sep, quote, escape"):
+        env.execute_sql("INSERT INTO f VALUES (NULL)")
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_a_folder_that_is_not_there_yet_is_named(env: ts.TableEnvironment, tmp_path: Path, file_format: str) -> None:
+    env.execute_sql(f"CREATE TABLE f (id INT, p STRING) {clause(tmp_path / 'f', file_format, by='p')}")
+    for statement in ("SELECT * FROM f", "INSERT OVERWRITE f SELECT * FROM f"):
+        with pytest.raises(ts.StorageError, match="found nothing there"):
+            rows_of(env, statement)
+    assert not (tmp_path / "f").exists()
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "json", "orc", "avro"])
+def test_null_rows_with_not_null_fields(env: ts.TableEnvironment, tmp_path: Path, file_format: str) -> None:
+    columns = "id INT, r ROW<b INT NOT NULL, c STRING>, l ARRAY<ROW<b INT NOT NULL>>"
+    env.execute_sql(f"CREATE TABLE f ({columns}) {clause(tmp_path / 'f', file_format)}")
+    env.execute_sql("INSERT INTO f SELECT 1, NULL, array(named_struct('b', 1), NULL)")
+    env.execute_sql("INSERT INTO f SELECT 2, named_struct('b', 1, 'c', 'x'), NULL")
+    assert rows_of(env, "SELECT * FROM f ORDER BY id") == [(1, None, [{"b": 1}, None]), (2, {"b": 1, "c": "x"}, None)]
