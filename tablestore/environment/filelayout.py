@@ -62,11 +62,7 @@ def _escaped(text: str) -> str:
 
 def is_hidden(name: str) -> bool:
     """True for a file or folder that is no part of its table."""
-    return (
-        name.startswith(".")
-        or (name.startswith("_") and "=" not in name)
-        or name.endswith("._COPYING_")
-    )
+    return name.startswith(".") or (name.startswith("_") and "=" not in name) or name.endswith("._COPYING_")
 
 
 @dataclass(frozen=True, slots=True)
