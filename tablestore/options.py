@@ -380,7 +380,8 @@ SEQUENCE_SNAPSHOT_ORDERING = _option("sequence.snapshot-ordering", "bool", False
     "Order rows of equal key by snapshot; not supported.")
 DATA_EVOLUTION_ENABLED = _option("data-evolution.enabled", "bool", False,
     "Add columns to rows in files of their own; not supported.")
-ROW_TRACKING_ENABLED = _option("row-tracking.enabled", "bool", False, "Number rows for ever; not supported.")
+ROW_TRACKING_ENABLED = _option("row-tracking.enabled", "bool", False,
+    "Number rows for ever. Such tables of other engines are read, and not written.")
 PK_CLUSTERING_OVERRIDE = _option("pk-clustering-override", "bool", False,
     "Sort data files by other columns than the primary key; not supported.")
 TYPE = _option("type", "choice", "table", "Kind of table; a materialized table is made by CREATE MATERIALIZED TABLE.",
@@ -457,7 +458,6 @@ TABLE_OPTIONS: dict[str, Option] = {
 # Truthy values of these change what the files of a table mean.
 _UNSUPPORTED_FLAGS = (
     DATA_EVOLUTION_ENABLED,
-    ROW_TRACKING_ENABLED,
     SEQUENCE_SNAPSHOT_ORDERING,
     DELETION_VECTORS_BITMAP64,
     PK_CLUSTERING_OVERRIDE,

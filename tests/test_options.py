@@ -119,8 +119,7 @@ def test_wrong_options_are_refused(options: dict[str, str], kind: str, message: 
 @pytest.mark.parametrize(
     "options",
     [
-        {"data-evolution.enabled": "true"},
-        {"row-tracking.enabled": "TRUE"},
+        {"data-evolution.enabled": "TRUE"},
         {"sequence.snapshot-ordering": "true"},
         {"deletion-vectors.bitmap64": "true"},
         {"pk-clustering-override": "true"},

@@ -73,10 +73,12 @@ class TableSettings:
 
     ``stats_mode``: what manifests say of a column (see :func:`tablestore.options.parse_stats_mode`), ``column_stats_modes`` of
     those that are set apart. ``postpones``: a compaction chooses the buckets of new rows, and until then no reader sees them.
+    ``numbers_rows``: each row has a number for ever, which no commit of ours would go on with.
     """
 
     total_buckets: int
     postpones: bool
+    numbers_rows: bool
     bucket_function: str
     dynamic_buckets: "BucketPolicy | None"
     thin: bool
@@ -138,6 +140,7 @@ def table_settings(schema: TableSchema) -> TableSettings:
     return TableSettings(
         total_buckets=bucket if isinstance(bucket, int) else -1,
         postpones=bucket == POSTPONE_BUCKET,
+        numbers_rows=options.flag(opt.ROW_TRACKING_ENABLED),
         bucket_function=options.text(opt.BUCKET_FUNCTION).lower(),
         dynamic_buckets=_bucket_policy(options) if schema.is_keyed and bucket in (None, DYNAMIC_BUCKETS) else None,
         thin=options.flag(opt.DATA_FILE_THIN_MODE),
@@ -182,6 +185,15 @@ def top_level(options: TableOptions) -> int:
     return (levels if isinstance(levels, int) else options.integer(opt.COMPACTION_TRIGGER) + 1) - 1
 
 
+def read_only_table(schema: TableSchema, key: str, table: str) -> UnsupportedError:
+    """The error of a table that is not written because of one of its options."""
+    return UnsupportedError(
+        f"table {table} has {key} = {schema.options.get(key, 'unset')}: tablestore reads such tables and does not write them yet; "
+        "write it with another engine, or copy it into a table without this option",
+        kind="read-only-table",
+    )
+
+
 def check_writable(schema: TableSchema, settings: TableSettings, table: str, *, new_rows: bool = True) -> None:
     """Refuse to write what others would read wrong. Raises UnsupportedError that names the option, InvalidInputError for
     options of columns that name what is not there. A compaction brings no ``new_rows``."""
@@ -200,15 +212,11 @@ def check_writable(schema: TableSchema, settings: TableSettings, table: str, *, 
     refused = {
         opt.MANIFEST_COMPRESSION.key: _manifest_compression(options) not in CODECS,
         "data-file.external-paths": bool(options.get("data-file.external-paths")),
+        opt.ROW_TRACKING_ENABLED.key: settings.numbers_rows,
     }
     for key, applies in refused.items():
         if applies:
-            value = schema.options.get(key, "unset")
-            raise UnsupportedError(
-                f"table {table} has {key} = {value}: tablestore reads such tables and does not write them yet; write it with "
-                "another engine, or copy it into a table without this option",
-                kind="read-only-table",
-            )
+            raise read_only_table(schema, key, table)
     if new_rows and settings.postpones and changelog_settings(schema.options).producer == INPUT:
         raise UnsupportedError(
             f"table {table} postpones the choice of buckets (bucket = {POSTPONE_BUCKET}) and has changelog-producer = input: rows "

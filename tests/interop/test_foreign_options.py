@@ -108,7 +108,6 @@ def test_partitioned_append_tables_with_options_of_others(java: JavaOracle, ware
 REFUSED = [
     ("deletion-vectors.enabled=true,deletion-vectors.bitmap64=true", ["k"], "bitmap64"),
     ("sequence.snapshot-ordering=true", ["k"], "snapshot-ordering"),
-    ("row-tracking.enabled=true", [], "row-tracking"),
     ("row-tracking.enabled=true,data-evolution.enabled=true", [], "data-evolution"),
 ]
 
@@ -127,6 +126,30 @@ def test_what_we_do_not_do_is_refused_by_name(
     before = java.snapshots(path)
     with pytest.raises(ts.UnsupportedError, match=named):
         us.write(path, some_rows(rng))
+    assert java.snapshots(path) == before
+
+
+def test_a_table_with_numbered_rows_is_read_and_not_written(java: JavaOracle, warehouse: Path) -> None:
+    rng = random.Random(9)
+    path = warehouse / "db.db" / "t"
+    us = Ours()
+    java.create(path, COLUMNS, options={"bucket": "-1", "row-tracking.enabled": "true", "compaction.min.file-num": "2"})
+    for _ in range(3):
+        java.write(path, some_rows(rng))
+        assert comparable(us.read(path)) == comparable(java.read(path))
+    java.compact(path)
+    before = java.snapshots(path)
+    assert comparable(us.read(path)) == comparable(java.read(path))
+    table = ts.open_table(str(path))
+    assert table.scan().count() == len(java.read(path))
+    for write in (
+        lambda: us.write(path, some_rows(rng)),
+        lambda: table.compact(full=True),
+        lambda: table.rollback_to(1),
+        lambda: table.overwrite(table.to_arrow()),
+    ):
+        with pytest.raises(ts.UnsupportedError, match="row-tracking"):
+            write()
     assert java.snapshots(path) == before
 
 

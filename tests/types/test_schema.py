@@ -117,7 +117,7 @@ def test_what_readers_would_choke_on_is_refused(given: dict[str, object], messag
         {"schema": pa.schema([("a", pa.duration("s"))])},
         {"schema": pa.schema([("a", pa.decimal256(50, 2))])},
         {"schema": pa.schema([("a", pa.list_(pa.decimal128(5, -2)))])},
-        {"options": {"row-tracking.enabled": "true"}},
+        {"options": {"data-evolution.enabled": "true"}},
     ],
     ids=str,
 )

@@ -7,17 +7,20 @@ from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.snapshot import WRITER_VERSION
 from tablestore.lsm.keyorder import KeyOrder
-from tablestore.options import WRITE_ONLY, TableOptions
+from tablestore.options import ROW_TRACKING_ENABLED, WRITE_ONLY, TableOptions
 from tablestore.store.changes.changeplan import change_rule
 from tablestore.store.commit.committer import CommitSettings, Committer
 from tablestore.store.context import TableContext
 from tablestore.store.datapaths import entry_path
 from tablestore.store.history.references import own_branch
+from tablestore.store.settings import read_only_table
 from tablestore.store.write.datawriter import rewrite_with_sequence
 
 
 def committer(context: TableContext) -> Committer:
-    """The one that publishes snapshots."""
+    """The one that publishes snapshots. Raises UnsupportedError for a table whose rows are numbered."""
+    if context.settings.numbers_rows:
+        raise read_only_table(context.schema, ROW_TRACKING_ENABLED.key, context.files.root_uri)
     return Committer(
         branch=own_branch(context),
         schemas=context.schemas,
