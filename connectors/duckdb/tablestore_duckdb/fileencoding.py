@@ -27,6 +27,8 @@ from tablestore.types.arrays import text_scalar
 from tablestore_duckdb.filetables import FileTable
 
 _ROW_GROUP_ROWS = 122_880
+# What DuckDB reads of a line of CSV, and of an object of JSON, with the line break.
+_LONGEST_LINE, _LONGEST_OBJECT = 2_000_000, 1 << 24
 # Names of compressions, as options of Spark's writers have them, in the words of who writes: Arrow, and our writers.
 _COMPRESSIONS: dict[str, dict[str, str]] = {
     "parquet": {name: name for name in ("snappy", "zstd", "gzip", "brotli")} | {"none": "none", "uncompressed": "none"},
@@ -167,6 +169,14 @@ class _Texts:
         self.close()
 
     def _put(self, lines: pa.Array) -> None:
+        longest = pc.max(pc.binary_length(lines)).as_py() or 0
+        most = _LONGEST_OBJECT if self._form is None else _LONGEST_LINE
+        if longest > most:
+            raise InvalidInputError(
+                f"expected rows whose text has at most {most:,} bytes, which DuckDB reads of a line, found one of {longest:,}; "
+                "write them into a table of Parquet files",
+                kind="limit",
+            )
         self._sink.write(content(lines).tobytes())
 
 

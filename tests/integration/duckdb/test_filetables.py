@@ -365,3 +365,19 @@ def test_null_rows_with_not_null_fields(env: ts.TableEnvironment, tmp_path: Path
     env.execute_sql("INSERT INTO f SELECT 1, NULL, array(named_struct('b', 1), NULL)")
     env.execute_sql("INSERT INTO f SELECT 2, named_struct('b', 1, 'c', 'x'), NULL")
     assert rows_of(env, "SELECT * FROM f ORDER BY id") == [(1, None, [{"b": 1}, None]), (2, {"b": 1, "c": "x"}, None)]
+
+
+@pytest.mark.parametrize(("file_format", "most"), [("csv", 2_000_000), ("json", 1 << 24)])
+def test_a_row_whose_text_is_longer_than_is_read_is_refused(
+    env: ts.TableEnvironment, tmp_path: Path, file_format: str, most: int
+) -> None:
+    around = len('""\n') if file_format == "csv" else len('{"a":""}\n')
+    env.execute_sql(f"CREATE TABLE f (a STRING) {clause(tmp_path / 'f', file_format)}")
+    env.create_temporary_view("v", pa.table({"a": ["x" * (most - around)]}))
+    env.execute_sql("INSERT INTO f SELECT a || 'y' AS a FROM v WHERE false")
+    env.execute_sql("INSERT INTO f SELECT a FROM v")
+    assert rows_of(env, "SELECT max(length(a)) AS n FROM f") == [(most - around,)]
+    with pytest.raises(ts.InvalidInputError, match="Parquet files") as caught:
+        env.execute_sql("INSERT INTO f SELECT concat(a, 'y') AS a FROM v")
+    assert caught.value.kind == "limit"
+    assert rows_of(env, "SELECT count(*) AS n FROM f") == [(1,)]
