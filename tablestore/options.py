@@ -229,9 +229,6 @@ POSTPONE_TARGET_ROWS = _option("postpone.target-row-num-per-bucket", "int", None
     "If set, and postpone.default-bucket-num is not: that compaction makes a bucket for so many postponed rows.", minimum=1)
 POSTPONE_TARGET_SIZE = _option("postpone.target-size-per-bucket", "bytes", None,
     "As postpone.target-row-num-per-bucket, by the size of the postponed files.", minimum=1)
-POSTPONE_FIXED_WRITES = _option("postpone.batch-write-fixed-bucket", "bool", True,
-    "Whether batch writes of Paimon's engines go straight into buckets; their rows then come before those that wait. Writes of "
-    "tablestore always wait.")
 BUCKET_FUNCTION = _option("bucket-function.type", "choice", "default",
     "How the bucket key becomes a bucket number.", choices=("default", "mod", "hive"))
 MERGE_ENGINE = _option("merge-engine", "choice", "deduplicate",

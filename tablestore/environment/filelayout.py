@@ -67,7 +67,7 @@ def is_hidden(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Lack:
-    """What a format does not hold: ``is_lacking`` tells by the type, ``reason`` says it of a column."""
+    """Types that a format does not hold: those ``is_lacking`` is true for; ``reason`` says it of a column."""
 
     is_lacking: Callable[[DataType], bool]
     reason: str

@@ -47,7 +47,7 @@ class RangeCuts:
 
 
 def _changes(keys: pa.RecordBatch, last: pa.RecordBatch | None) -> npt.NDArray[np.bool_]:
-    """Whether each row differs from the one before it; the first row of all does not."""
+    """True for each row that differs from the one before it; the first row of all does not."""
     changed = np.zeros(keys.num_rows, np.bool_)
     for number, column in enumerate(keys.columns):
         before = column.slice(0, 1) if last is None else last.column(number)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tablestore.json.jsonrows import BadJson, rows_from_json
 from tablestore.json.jsontext import rows_to_json
-from tablestore.log.changemessages import decode_changes, encode_changes
+from tablestore.log.changemessages import BadMessage, decode_changes, encode_changes
 from tablestore.types.rowkind import RowKind
 
 
@@ -167,7 +167,7 @@ def test_foreign_values_are_read_or_refused_by_name(kind: pa.DataType, values: l
         assert found.num_rows == len(values)
 
 
-def _names_one_of(texts: list[Any], error: BadJson) -> None:
+def _names_one_of(texts: list[Any], error: BadJson | BadMessage) -> None:
     assert 0 <= error.position < len(texts)
 
 
@@ -192,7 +192,7 @@ def test_foreign_text_is_read_or_refused_by_name(text: bytes, mapped: bool) -> N
         ):
             try:
                 decode().validate(full=True)
-            except BadJson as error:
+            except (BadJson, BadMessage) as error:
                 _names_one_of(texts, error)
 
 

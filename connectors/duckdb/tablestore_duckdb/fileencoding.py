@@ -76,7 +76,7 @@ def check_write_options(table: FileTable) -> None:
 
 
 def suffix(table: FileTable) -> str:
-    """What the names of the files of a table end in."""
+    """The end of the names of the files of a table."""
     packed = table.file_format in ("csv", "json") and _compression(table) == "gzip"
     return f".{table.file_format}{'.gz' if packed else ''}"
 
@@ -181,7 +181,7 @@ class _Texts:
 
 
 class _CsvForm:
-    """How a CSV file is written: as Spark's reader takes it by the options of the table."""
+    """The form of a CSV file: as Spark's reader takes it by the options of the table."""
 
     def __init__(self, *, has_header: bool, separator: str, quote: str, escape: str, null: str) -> None:
         self.has_header, self._separator, self._quote, self._escape = has_header, separator, quote, escape

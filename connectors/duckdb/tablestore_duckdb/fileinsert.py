@@ -3,9 +3,8 @@ spelled as Spark casts it to a text, in the time zone of the session."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from tablestore.environment.engine import BoundQuery, ConnectorRelation, QueryRelation
+from tablestore.environment.engine import BoundQuery, ConnectorRelation, QueryEngine, QueryRelation
 from tablestore.ids import Ids
 from tablestore.sql.query.edits import quote_name
 from tablestore.sql.query.sparktypes import cast_text
@@ -16,12 +15,9 @@ from tablestore_duckdb.fileencoding import check_write_options
 from tablestore_duckdb.filetables import FileTable
 from tablestore_duckdb.filewriting import check_columns, check_place, float_text, static_folder, text_column, write_files
 
-if TYPE_CHECKING:
-    from tablestore_duckdb.engine import DuckDBEngine
-
 
 def insert_into_files(
-    engine: "DuckDBEngine",
+    engine: QueryEngine,
     ids: Ids,
     query: BoundQuery,
     target: ConnectorRelation,
@@ -59,11 +55,11 @@ def checked_target(target: ConnectorRelation) -> FileTable:
 def _with_texts(query: BoundQuery, partition_by: Sequence[str], names: Sequence[str], floats: Collection[str]) -> BoundQuery:
     """The query with a column for each partition column that it gives, of its values as texts; not for ``floats``. The rows of a
     partition come one after another, so that they lie in one file."""
-    given = [(place, quote_name(name), name not in floats) for place, name in enumerate(partition_by) if name in names]
-    if not given:
+    partitions = [(place, quote_name(name), name not in floats) for place, name in enumerate(partition_by) if name in names]
+    if not partitions:
         return query
-    texts = [f", CAST({name} AS STRING) AS {quote_name(text_column(place))}" for place, name, is_text in given if is_text]
-    before, after = f"SELECT *{''.join(texts)} FROM ", f" AS `_rows` ORDER BY {', '.join(name for _, name, _ in given)}"
+    texts = [f", CAST({name} AS STRING) AS {quote_name(text_column(place))}" for place, name, is_text in partitions if is_text]
+    before, after = f"SELECT *{''.join(texts)} FROM ", f" AS `_rows` ORDER BY {', '.join(name for _, name, _ in partitions)}"
     edit = Edit(span=Span(len(before), len(before)), relation=0)
     return replace(
         BoundQuery(text=before + after, relations=(QueryRelation(name="the rows", query=query),), edits=(edit,)),
@@ -73,7 +69,7 @@ def _with_texts(query: BoundQuery, partition_by: Sequence[str], names: Sequence[
     )
 
 
-def _spelled(engine: "DuckDBEngine", partition: Mapping[str, str | None], fields: Sequence[Field]) -> dict[str, str | None]:
+def _spelled(engine: QueryEngine, partition: Mapping[str, str | None], fields: Sequence[Field]) -> dict[str, str | None]:
     """The texts of the values of a partition as Spark casts them, from those of the statement."""
     types = {field.name: field.type for field in fields}
     named = {f"value{place}": text for place, text in enumerate(partition.values())}

@@ -240,11 +240,11 @@ def _publish(path: Path, staging: Path, names: Sequence[str], *, replaced: Itera
     """Moves the files into the folder of the table, and then removes those that were in the folders ``replaced``."""
     old = [file for folder in sorted(replaced) for file in sorted(visible_files(str(path / folder)))]
     moved: list[Path] = []
-    made: list[Path] = []
+    created: list[Path] = []
     try:
         for name in names:
             place = path / name
-            made += [parent for parent in place.parents if not parent.exists()]
+            created += [parent for parent in place.parents if not parent.exists()]
             place.parent.mkdir(parents=True, exist_ok=True)
             os.rename(staging / name, place)
             moved.append(place)
@@ -254,7 +254,7 @@ def _publish(path: Path, staging: Path, names: Sequence[str], *, replaced: Itera
         for place in moved:
             with suppress(OSError):
                 place.unlink()
-        for parent in made:
+        for parent in created:
             with suppress(OSError):
                 parent.rmdir()
         raise

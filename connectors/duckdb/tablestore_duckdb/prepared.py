@@ -33,7 +33,7 @@ from tablestore.sql.duckdb.functions.intervalvalues import months_at_result
 from tablestore.sql.duckdb.rowconditions import RowConditions
 from tablestore.sql.duckdb.transpile import Known, OtherTables, Translated, stumbled_at, translated
 from tablestore.sql.freshnames import fresh_name
-from tablestore.sql.query.functions import without_prefix
+from tablestore.sql.query.functions import with_own_calls, without_prefix
 from tablestore.sql.query.parsedquery import RELATION_PREFIX, ParsedQuery
 from tablestore.sql.source import unedited
 from tablestore.sql.sqldialect import SqlDialect
@@ -104,7 +104,14 @@ class PreparedQuery:
 
     def readable(self, message: str) -> str:
         """A message of DuckDB's with the names of relations and functions as the user knows them."""
-        return without_prefix(_NAMED.sub(lambda match: self.names.get(match[1], match[0]), message))
+        return without_prefix(self._with_relations(message))
+
+    def column_name(self, name: str) -> str:
+        """A name that DuckDB gives to a column, with relations and calls of functions as the user wrote them."""
+        return with_own_calls(self._with_relations(name))
+
+    def _with_relations(self, text: str) -> str:
+        return _NAMED.sub(lambda match: self.names.get(match[1], match[0]), text)
 
     @property
     def streams(self) -> tuple[RowStream, ...]:

@@ -75,7 +75,7 @@ def _columns(relation: duckdb.DuckDBPyRelation, prepared: PreparedQuery) -> pa.S
     schema = schema_of(relation)
     if prepared.has_durations:
         schema = with_durations(schema)
-    names = [prepared.readable(name) for name in schema.names]
+    names = [prepared.column_name(name) for name in schema.names]
     return schema if names == schema.names else pa.schema([one.with_name(name) for one, name in zip(schema, names, strict=True)])
 
 

@@ -22,6 +22,7 @@ _CALL = "_tablestore_call"
 # Each word is looked at once, however long: none is begun in its middle, or given up sign by sign.
 _CALLED = re.compile(r"(?<![\w.`$])([\w.`$]++)\s*+\(")
 _PREFIX, _COUNTED = re.compile(rf"{FUNCTION_PREFIX}\d+[at]?_"), re.compile(r":_\d+\b")
+_PREFIX_OF_CALL = re.compile(rf"{_PREFIX.pattern}(?=\w*[`\"]?\s*\()")
 # With a parenthesis behind them they call nothing; as the name of a function they stand between backticks.
 _WORDS = frozenset({
     "ALL", "AND", "ANY", "AS", "BETWEEN", "BY", "CASE", "CAST", "CUBE", "DISTINCT", "ELSE", "EXCEPT", "EXISTS", "EXTRACT",
@@ -151,7 +152,12 @@ def is_spark_function(name: str) -> bool:
 
 def as_written(text: str) -> str:
     """A part of a bound query with functions of the user's under their own names, and question marks that were counted."""
-    return _COUNTED.sub("?", without_prefix(text))
+    return _COUNTED.sub("?", with_own_calls(text))
+
+
+def with_own_calls(text: str) -> str:
+    """A text with calls of the user's functions under their own names; other names in it may look like those of functions."""
+    return _PREFIX_OF_CALL.sub("", text)
 
 
 def without_prefix(text: str) -> str:
