@@ -102,9 +102,9 @@ def _native(
     file_format, options = table.file_format, table.options
     arguments = [f"[{', '.join(map(literal, places))}]"]
     if file_format == "csv":
-        given = {_CSV[key]: literal(value) for key, value in options.items() if key in _CSV}
+        of_table = {_CSV[key]: literal(value) for key, value in options.items() if key in _CSV}
         # Without columns DuckDB alone finds out what the file is.
-        stated = given if table.fields is None else {**_CSV_OF_SPARK, **given}
+        stated = of_table if table.fields is None else {**_CSV_OF_SPARK, **of_table}
         arguments += [f"{key}={value}" for key, value in {"header": "false", **stated}.items()]
     elif file_format == "parquet":
         arguments.append(CAN_HAVE_NAN)

@@ -42,5 +42,5 @@ def _end_of_first_line(head: bytes, quote: bytes, options: Mapping[str, str]) ->
     quoted = rb"%b(?:%b)*+%b" % (mark, content, mark)
     value = rb"(?:%b|(?!%b)(?:(?!%b)[^\r\n])*+)" % (quoted, mark, separator)
     line = re.compile(rb"%b(?:%b%b)*+(\r\n|\n|\r)" % (value, separator, value), re.DOTALL)
-    found = line.match(head)
-    return None if found is None else found.group(1)
+    match = line.match(head)
+    return None if match is None else match.group(1)
