@@ -86,7 +86,11 @@ def _sweep_job(tools: CreationTools, job_id: str, dead_since: int, *, dry_run: b
     try:
         record = creations.find(job_id)
         if record is None:
-            if any(info.modified_ms > dead_since for _, info in walk(tools.meta.files, f"{CREATIONS_DIR}/{job_id}")):
+            files = tools.meta.files
+            if any(info.modified_ms > dead_since for _, info in walk(files, f"{CREATIONS_DIR}/{job_id}")):
+                return None
+            # One that begins has its directory, and nothing in it yet.
+            if any(info.name == job_id and info.modified_ms > dead_since for info in files.list(CREATIONS_DIR)):
                 return None
             outcome = "removed"
             if not dry_run:

@@ -1,10 +1,12 @@
 """Tables that nobody sees before they are whole: what every kind of catalog promises."""
 
+import os
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+import tablestore as ts
 from tablestore.errors import AlreadyExistsError, ConflictError, InvalidInputError, NotFoundError
 from tablestore.table.catalog import Catalog
 from tests.table.creation.places import COLUMNS, NAME, ROWS, Place, broker_of
@@ -271,3 +273,14 @@ def test_a_topic_of_others_is_left_alone(place: Place, catalog: Catalog) -> None
         with pytest.raises(AlreadyExistsError, match="theirs"):
             staged.publish()
         assert broker.rows("theirs") == ROWS and catalog.list_tables("shop") == ("theirs",)
+
+
+def test_a_creation_that_has_only_its_directory_yet_is_not_taken_for_dead(tmp_path: Path) -> None:
+    catalog = ts.open_catalog(str(tmp_path / "wh"))
+    begun = tmp_path / "wh" / "_ctas" / "31fc5a87-3c0d-45e2-b52a-2732f67d591d"
+    begun.mkdir(parents=True)
+    catalog.sweep_creations()
+    assert begun.is_dir()
+    os.utime(begun, (1, 1))
+    catalog.sweep_creations()
+    assert not begun.exists()
