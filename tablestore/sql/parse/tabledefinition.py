@@ -160,7 +160,10 @@ def _ranges(cursor: Cursor, options: dict[str, str], start: int, *, clustered: b
     columns = cursor.names("a column")
     count = 0
     if cursor.accept("INTO"):
+        number = cursor.next.span.start
         count = cursor.whole_number("a number of buckets")
+        if count < 1:
+            raise cursor.wrong("expected INTO 1 BUCKETS or more; without INTO the size of files decides", number)
         cursor.expect("BUCKETS")
     place = cursor.span_from(start)
     for key, value in (

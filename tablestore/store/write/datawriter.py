@@ -32,8 +32,8 @@ from tablestore.store.datapaths import DataPaths, entry_directory, entry_path
 from tablestore.store.message import KeptColumns
 from tablestore.store.settings import RangeLayout
 from tablestore.store.tracking import Tracking
-from tablestore.store.write.heldrows import HeldRows
 from tablestore.store.write.runwriter import RunTarget, RunWriter
+from tablestore.store.write.spillablerows import SpillableRows
 from tablestore.store.write.storedvalues import StoredValueFiller
 from tablestore.types.arrays import Kinds, Mask, Places
 from tablestore.types.evolution.fieldpaths import Path
@@ -88,7 +88,7 @@ class DataWriter:
         self._failed = False
         self._last_creation = 0
         self._ranges = ranges
-        self._held = None if ranges is None else HeldRows(ranges.order, settings.write_buffer_bytes)
+        self._held = None if ranges is None else SpillableRows(ranges.order, settings.write_buffer_bytes)
         self._filler, self._own_before = filler, tuple(own_before)
         self._lacks: tuple[Path, ...] = ()
         self._kept: list[KeptColumns] = []
@@ -227,7 +227,7 @@ class DataWriter:
             ]
         return entries
 
-    def _write_ranges(self, held: HeldRows) -> None:
+    def _write_ranges(self, held: SpillableRows) -> None:
         """Write what is held, a partition after the other, in order; a file ends where a range does."""
         assert self._ranges is not None, "rows are held for a layout"
         self._failed = True

@@ -73,8 +73,8 @@ def data_writer(
 
 
 def _postponed(context: TableContext) -> TableSettings:
-    """The settings of files in postponed buckets: nobody plans by their statistics. Other engines write Avro there and read every
-    format; Parquet takes a twentieth of the time."""
+    """The settings of files in postponed buckets: nobody plans by their statistics, and they have the format of the table. Other
+    engines write Avro there, and read every format."""
     settings = context.settings
     return replace(settings, data_file_prefix=postponed_prefix(settings.data_file_prefix), stats_mode=None, column_stats_modes={})
 

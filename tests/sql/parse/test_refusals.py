@@ -34,6 +34,7 @@ WRONG = [
         "is for tables without a primary key",
     ),
     ("CREATE TABLE t (a INT) CLUSTERED BY RANGE (a)", "expected"),
+    ("CREATE TABLE t (a INT) DISTRIBUTED BY RANGE (a) INTO 0 BUCKETS", "expected INTO 1 BUCKETS or more"),
     ("CREATE TABLE t (a INT) WITH ('a'='b', 'a'='c')", "the option 'a' is given twice: 'b' and 'c'"),
     ("CREATE TABLE t (a INT) WITH ('a'='b') OPTIONS ('a'='b')", "the option 'a' is given twice"),
     ("CREATE TABLE t (a INT) WITH ('bucket'='1') DISTRIBUTED INTO 2 BUCKETS", "the option 'bucket' is given twice"),

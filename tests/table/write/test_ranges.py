@@ -12,7 +12,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.errors import InvalidInputError, StorageError
-from tablestore.store.write import heldrows
+from tablestore.store.write import spillablerows
 from tablestore.table.inspect.check import check_table
 
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.float64()), ("s", pa.string()), ("day", pa.string())])
@@ -98,7 +98,7 @@ def test_a_full_disk_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(heldrows.pa.ipc, "new_file", full)
+    monkeypatch.setattr(spillablerows.pa.ipc, "new_file", full)
     table = create(tmp_path, 5, **{"write-buffer-size": "64 kb"})
     with table.new_writer() as writer, pytest.raises(StorageError, match="set TMPDIR to a larger disk"):
         for seed in range(8):

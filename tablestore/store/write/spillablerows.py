@@ -19,7 +19,7 @@ from tablestore.store.write.clusteredrows import clustered_rows
 Partition = tuple[object, ...]
 
 
-class HeldRows:
+class SpillableRows:
     """Rows by partition. :meth:`close` removes what lies on disk."""
 
     def __init__(self, order: ClusterOrder, memory_bytes: int) -> None:
