@@ -74,6 +74,19 @@ def in_steady_zone(moment: exp.Expr, other: exp.Expr) -> exp.Expr:
     return exp.Case(ifs=[exp.If(this=is_steady, true=moment)], default=other)
 
 
+def zoned_of_local(local: exp.Expr) -> exp.Expr:
+    """The first moment at which clocks of the session's time zone show a TIMESTAMP_NTZ: the same, if that zone is UTC."""
+    zoned = as_zoned(local.copy())
+    # Infinity has no microseconds.
+    in_utc = exp.Coalesce(this=call("MAKE_TIMESTAMPTZ", call("EPOCH_US", local)), expressions=[zoned])
+    return in_steady_zone(in_utc, first_shown(zoned.copy()).args["default"])
+
+
+def local_of_zoned(zoned: exp.Expr) -> exp.Expr:
+    """What clocks in UTC show at a TIMESTAMP WITH TIME ZONE."""
+    return call("MAKE_TIMESTAMP", call("EPOCH_US", zoned))
+
+
 def first_shown(moment: exp.Expr, condition: exp.Expr | None = None) -> exp.Expr:
     """The first of the moments that clocks of the session's time zone show as they show this one, if a condition holds."""
     first = written(_FIRST_SHOWN, at=moment)

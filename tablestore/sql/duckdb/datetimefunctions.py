@@ -7,7 +7,17 @@ from sqlglot import exp
 from tablestore.sql.binding.binder import Bound
 from tablestore.sql.binding.functiontypes import alternatives
 from tablestore.sql.binding.sqltypes import DATE, INTERVAL, STRING, TIMESTAMP, TIMESTAMP_NTZ, VOID, SqlType, Type, engine_words
-from tablestore.sql.duckdb.calls import STEADY, as_date, as_zoned, call, first_shown, in_steady_zone, refusal, written
+from tablestore.sql.duckdb.calls import (
+    STEADY,
+    as_date,
+    as_zoned,
+    call,
+    first_shown,
+    in_steady_zone,
+    local_of_zoned,
+    refusal,
+    written,
+)
 from tablestore.sql.duckdb.textnumbers import COMPARISONS
 
 # Nodes that hand values on as they are.
@@ -122,11 +132,13 @@ def truncated_timestamp(node: exp.TimestampTrunc) -> exp.Expr:
     at = as_zoned(node.this)
     node.set("this", at)
     name = str(node.args["unit"].name).upper()
+    in_utc = call("DATE_TRUNC", exp.Literal.string(name), local_of_zoned(at.copy()))
+    steady = exp.Coalesce(this=call("MAKE_TIMESTAMPTZ", call("EPOCH_US", in_utc)), expressions=[node.copy()])
     if name not in _HOURS_AND_DAYS:
-        return node if name in _SHORT else first_shown(node)
+        return in_steady_zone(steady, node if name in _SHORT else first_shown(node).args["default"])
     truncated = exp.TimestampTrunc(this=exp.column("_at"), unit=node.args["unit"].copy())
     unit = exp.Literal.string(node.args["unit"].name)
-    return in_steady_zone(node, written(_TRUNCATED, at=at.copy(), unit=unit, earliest=first_shown(truncated)))
+    return in_steady_zone(steady, written(_TRUNCATED, at=at.copy(), unit=unit, earliest=first_shown(truncated)))
 
 
 def interval_behind(node: exp.Expr, bound: Bound) -> None:

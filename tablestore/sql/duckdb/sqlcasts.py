@@ -22,7 +22,16 @@ from tablestore.sql.binding.sqltypes import (
     engine_words,
     written_type,
 )
-from tablestore.sql.duckdb.calls import call, first_shown, in_own_text, is_not_null, refusal, refused_where, unknown_operand
+from tablestore.sql.duckdb.calls import (
+    call,
+    first_shown,
+    in_own_text,
+    is_not_null,
+    refusal,
+    refused_where,
+    unknown_operand,
+    zoned_of_local,
+)
 from tablestore.sql.duckdb.textforms import boolean_of_text, date_of_text, float_of_text, moment_of_text, text_of_moment
 
 _INTEGERS = {exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT}
@@ -57,6 +66,8 @@ def cast(node: exp.Cast, kind: Type) -> exp.Expr:
         raise unknown_operand(f"CAST AS {node.to.sql(dialect='spark')}", node)
     if kind in (to, VOID):
         return node
+    if to == TIMESTAMP and kind == TIMESTAMP_NTZ and type(node) is exp.Cast:
+        return zoned_of_local(inner)
     if to == TIMESTAMP and kind in (DATE, TIMESTAMP_NTZ):
         return first_shown(node)
     if kind.is_nested and to is not None and to.is_nested:

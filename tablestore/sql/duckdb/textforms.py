@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from tablestore.errors import InvalidInputError
 from tablestore.sql.binding.sqltypes import TIMESTAMP, TIMESTAMP_NTZ, SqlType, engine_words
-from tablestore.sql.duckdb.calls import call, first_shown, in_own_text, refusal, written
+from tablestore.sql.duckdb.calls import call, first_shown, in_own_text, refusal, written, zoned_of_local
 from tablestore.sql.duckdb.datetimefunctions import shown_in
 
 # Spark cuts blanks and control characters off both ends.
@@ -49,6 +49,9 @@ _CANONICAL = r"""CASE
     WHEN REGEXP_FULL_MATCH(:value, :other) THEN :refused
     WHEN NOT :value IS NULL THEN :otherwise
 END"""
+# What DuckDB writes as it reads it, without an era; other texts are read by their form.
+_USUAL_MOMENT = """CASE WHEN CAST(TRY_CAST(:value AS TIMESTAMP) AS TEXT) = :value AND RIGHT(:value, 1) <= '9'
+    THEN TRY_CAST(:value AS TIMESTAMP) END"""
 _HAS_ZONE = r"REGEXP_MATCHES(:value, ':[0-9]+:[0-9.]+ ?[A-Z+-]')"
 _ZONE_NAME = r"REGEXP_EXTRACT(:value, '[A-Z][A-Za-z0-9_]*(?:/[A-Za-z0-9_]+)+$')"
 _WITHOUT_ZONE = r"CAST(REGEXP_EXTRACT(:value, '^[^:]+:[0-9]+:[0-9.]+') AS TIMESTAMP)"
@@ -123,7 +126,8 @@ def moment_of_text(node: exp.Cast, to: SqlType) -> exp.Expr:
     canonical = once(text, read, "_text")
     if to == TIMESTAMP_NTZ:
         return type(node)(this=canonical, to=engine_words(to))
-    return once(canonical, moment, "_moment_text")
+    usual = once(text.copy(), lambda value: written(_USUAL_MOMENT, value=value), "_text")
+    return exp.Coalesce(this=zoned_of_local(usual), expressions=[once(canonical, moment, "_moment_text")])
 
 
 def date_of_text(node: exp.Expr) -> exp.Expr:

@@ -31,6 +31,8 @@ _ARGUMENT = "argument_"
 _ONCE = "__tablestore_once"
 _SIMPLE = (exp.Column, exp.Literal, exp.Null, exp.Boolean, exp.Placeholder, exp.Parameter, exp.Identifier)
 
+_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Mod, exp.Neg, exp.Paren)
+_MOST_ARITHMETIC = 6
 _NUMBERS = frozenset({exp.DType.INT, exp.DType.BIGINT, exp.DType.DOUBLE, exp.DType.DECIMAL})
 
 
@@ -164,10 +166,13 @@ def from_text(text: str, *values: exp.Expr) -> exp.Expr:
 
 
 def _is_cheap(value: exp.Expr) -> bool:
-    """True for what costs less in several places than a variable does: a name, a constant, and the cast of such to a number."""
+    """True for what costs less in several places than a variable does: names, constants, and a little arithmetic of such."""
     if type(value) is exp.Cast and value.to.this in _NUMBERS:
         value = value.this
-    return isinstance(value, _SIMPLE)
+    if not isinstance(value, _ARITHMETIC):
+        return isinstance(value, _SIMPLE)
+    parts = [part for part in value.walk() if not isinstance(part, exp.Identifier)]
+    return len(parts) <= _MOST_ARITHMETIC and all(isinstance(part, (*_ARITHMETIC, *_SIMPLE)) for part in parts)
 
 
 def _field(name: str) -> exp.Expr:

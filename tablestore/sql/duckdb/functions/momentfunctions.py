@@ -26,10 +26,10 @@ from tablestore.sql.binding.sqltypes import (
     decimal,
     engine_words,
 )
-from tablestore.sql.duckdb.calls import as_zoned, failing, first_shown, in_steady_zone, refusal, refused_where, written
+from tablestore.sql.duckdb.calls import failing, in_steady_zone, refusal, refused_where, written, zoned_of_local
 from tablestore.sql.duckdb.datetimefunctions import shown_in, truncated_timestamp
 from tablestore.sql.duckdb.functions.argumenttypes import integer, text, written_text
-from tablestore.sql.duckdb.functions.functionrule import FunctionRule, RuleCall
+from tablestore.sql.duckdb.functions.functionrule import FunctionRule, RuleCall, from_text
 from tablestore.sql.duckdb.functions.intervalvalues import WrittenInterval, without_a_form, written_interval
 from tablestore.sql.duckdb.functions.momentpatterns import check_of_time, has_zone, parts_of, strptime_form, text_of
 from tablestore.sql.duckdb.functions.momentreading import BEFORE_UTC, MICROS, TRY_MICROS
@@ -50,6 +50,16 @@ _IS_CLOCK = "$3 BETWEEN 0 AND 23 AND $4 BETWEEN 0 AND 59 AND $5 BETWEEN 0 AND 60
 _AT_PARTS = f"""CASE WHEN {_IS_DAY} AND {_IS_CLOCK} THEN
     CAST(MAKE_DATE($0, $1, $2) AS TIMESTAMP)
     + TO_MICROSECONDS(CAST($3 * 3600 + $4 * 60 AS BIGINT) * 1000000 + CAST($5 * 1000000 AS BIGINT))
+END"""
+# What DuckDB makes of parts, it makes as Spark does; all else is found out by the parts.
+_AT_PLAIN_PARTS = "CASE WHEN $3 < 24 AND $5 < 60 THEN TRY(MAKE_TIMESTAMP($0, $1, $2, $3, $4, CAST($5 AS DOUBLE))) END"
+_AT_PLAIN_TIME = "CASE WHEN $0 < 24 AND $2 < 60 THEN TRY(MAKE_TIME($0, $1, CAST($2 AS DOUBLE))) END"
+# Of so many days, hours and seconds no sum leaves 64 bits, and a double has the microseconds exactly.
+_SHORT_INTERVAL = """CASE
+    WHEN $0 BETWEEN -1000000 AND 1000000 AND $1 BETWEEN -1000000 AND 1000000 AND $3 BETWEEN -1000000000 AND 1000000000
+    THEN TO_MICROSECONDS(CAST($0 AS BIGINT) * 86400000000 + CAST($1 AS BIGINT) * 3600000000 + CAST($2 AS BIGINT) * 60000000
+        + CAST(CAST($3 AS DOUBLE) * 1000000 AS BIGINT))
+    ELSE $4
 END"""
 _ARE_WRONG_PARTS = " AND ".join(f"${place} IS NOT NULL" for place in range(6)) + f" AND NOT ({_IS_DAY} AND {_IS_CLOCK})"
 _TIME_OF_MICROS = "CAST(MAKE_TIMESTAMP(CASE WHEN $0 BETWEEN 0 AND 86399999999 THEN $0 END) AS TIME)"
@@ -117,7 +127,7 @@ _LEAST_ENDLESS = 2**63 - 1
 
 def _local(value: exp.Expr) -> exp.Expr:
     """A TIMESTAMP of what clocks of the session's time zone show."""
-    return first_shown(as_zoned(value))
+    return zoned_of_local(value)
 
 
 def _region(call: RuleCall, place: int) -> exp.Expr:
@@ -143,6 +153,7 @@ def _made(call: RuleCall) -> exp.Expr:
         if not is_try:
             are_wrong = call.text(_ARE_WRONG_PARTS, *parts)
             shown = failing(are_wrong, f"the function `{call.name}`: a part of the date or the time is out of range", shown)
+        shown = from_text("COALESCE($0, $1)", call.text(_AT_PLAIN_PARTS, *parts), shown)
         zone = 6
     elif count <= 3:
         if is_ntz and count != 2:
@@ -178,7 +189,11 @@ def _made_time(call: RuleCall) -> exp.Expr:
     are_wrong = call.text(f"$0 IS NOT NULL AND $1 IS NOT NULL AND $2 IS NOT NULL AND NOT ({is_clock})", *parts)
     micros = f"CASE WHEN {is_clock} THEN CAST($0 * 3600 + $1 * 60 AS BIGINT) * 1000000 + CAST($2 * 1000000 AS BIGINT) END"
     made_time = _in_millis(call.text(micros, *parts), call)
-    return failing(are_wrong, "the function `make_time`: a part of the time is out of range", made_time)
+    made_time = failing(are_wrong, "the function `make_time`: a part of the time is out of range", made_time)
+    second = call.types[2]
+    if second is None or not second.is_integer:
+        return made_time
+    return from_text("COALESCE($0, $1)", call.text(_AT_PLAIN_TIME, *parts), made_time)
 
 
 def _time_from(size: int) -> Callable[[RuleCall], exp.Expr]:
@@ -342,8 +357,8 @@ def _from_unixtime(call: RuleCall) -> exp.Expr:
     return refused_where(is_outside, f"from_unixtime of more seconds than {_MOST_SECONDS}", moment)
 
 
-def _read_by_pattern(call: RuleCall, *, is_try: bool, is_zoned: bool) -> exp.Expr:
-    """The TIMESTAMP_NTZ, or TIMESTAMP, of a text and its pattern."""
+def _read_by_pattern(call: RuleCall, *, is_try: bool, is_zoned: bool, is_time: bool = False) -> exp.Expr:
+    """The TIMESTAMP_NTZ, or TIMESTAMP, of a text and its pattern. ``is_time``: its day does not matter."""
     read, value = TRY_MICROS if is_try else MICROS, text(call, 0)
     written_pattern = call.values[1].unnest()
     is_null = isinstance(written_pattern, exp.Null)
@@ -353,7 +368,7 @@ def _read_by_pattern(call: RuleCall, *, is_try: bool, is_zoned: bool) -> exp.Exp
     if is_written:
         parts_of(written_pattern.name, is_read=True)
     pattern = text(call, 1)
-    form = strptime_form(written_pattern.name) if is_written else None
+    form = strptime_form(written_pattern.name, is_time=is_time) if is_written else None
     if form is not None:
         # What STRFTIME writes as it is read has the form of the pattern to the letter.
         local = call.text(
@@ -622,7 +637,7 @@ def _read_time(call: RuleCall) -> exp.Expr:
         read, value = _TRY_TIME if is_try else _TIME, text(call, 0)
         other = _in_millis(read.of(value.copy()), call)
         return call.text(f"CASE WHEN $0 IS NULL THEN NULL WHEN {_PLAIN_TIME} THEN TRY_CAST($0 AS TIME) ELSE $1 END", value, other)
-    value = _read_by_pattern(call, is_try=is_try, is_zoned=False)
+    value = _read_by_pattern(call, is_try=is_try, is_zoned=False, is_time=True)
     if isinstance(call.values[1], exp.Literal) and "S" not in call.values[1].name and "n" not in call.values[1].name.lower():
         return call.text("CAST($0 AS TIME)", value)
     return _in_millis(call.text("EPOCH_US(CAST($0 AS TIME))", value), call)
@@ -637,7 +652,7 @@ def _made_interval(call: RuleCall) -> exp.Expr:
     is_outside = call.text(f"NOT $0 BETWEEN -{2**63 - 1} AND {2**63 - 1}", total)
     message = "the function `make_dt_interval`: expected an interval of 64 bits of microseconds"
     inside = call.text(f"TO_MICROSECONDS(CAST(CASE WHEN ABS($0) <= {2**63 - 1} THEN $0 END AS BIGINT))", total)
-    return failing(is_outside, message, inside)
+    return from_text(_SHORT_INTERVAL, *values, failing(is_outside, message, inside))
 
 
 def _of_months(call: RuleCall) -> exp.Expr:

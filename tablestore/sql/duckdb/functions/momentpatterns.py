@@ -266,10 +266,11 @@ _FIXED = frozenset({"MM", "dd", "HH", "hh", "mm", "ss", "yyyy"})
 _KINDS = {"y": "y", "M": "M", "L": "M", "d": "d", "H": "H", "h": "H", "a": "a", "m": "m", "s": "s", "S": "S"}
 
 
-def strptime_form(pattern: str) -> str | None:
+def strptime_form(pattern: str, *, is_time: bool = False) -> str | None:
     """The form in which STRPTIME reads what STRFTIME writes with it as Spark reads it by a pattern; None if there is none.
 
-    It has a year of four digits, no part twice, and beside digits only others of a fixed number.
+    It has a year of four digits, no part twice, and beside digits only others of a fixed number. ``is_time``: it may be of a time
+    alone, as the day does not matter.
     """
     form, kinds, letters = "", [], set()
     before: PatternPart | None = None
@@ -291,6 +292,8 @@ def strptime_form(pattern: str) -> str | None:
         elif not part.text.isascii() or any(sign.isspace() and sign != " " for sign in part.text) or part.text[:1].isdigit():
             return None
         form, before = form + code, part
-    if len(set(kinds)) != len(kinds) or "y" not in kinds or ("h" in letters) != ("a" in letters):
+    if is_time and "y" not in kinds and not {"M", "d"}.isdisjoint(kinds):
+        return None
+    if len(set(kinds)) != len(kinds) or not (is_time or "y" in kinds) or ("h" in letters) != ("a" in letters):
         return None
     return form
