@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from sqlglot import exp
 
 from tablestore.errors import InvalidInputError
@@ -16,7 +17,7 @@ from tablestore.sql.binding.signatures import always
 from tablestore.sql.binding.sqltypes import FLOAT, SqlType, array
 from tablestore.sql.duckdb.calls import call as call_of
 from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
-from tablestore.sql.duckdb.functions.functionrule import FunctionRule, RuleCall
+from tablestore.sql.duckdb.functions.functionrule import FunctionRule, RuleCall, from_text
 
 _VECTOR = array(FLOAT)
 _AT_ONCE = 8
@@ -150,29 +151,63 @@ def _cosine(left: _Numbers, right: _Numbers) -> "tuple[_Numbers, _Numbers]":
     return _added(left * right) / np.sqrt(squares[0] * squares[1]), (squares[0] == 0) | (squares[1] == 0)
 
 
+def _combined_groups(
+    vectors: _Vectors,
+    rows: _Numbers,
+    groups: "tuple[_Numbers, _Numbers]",
+    length: int,
+    combine: "Callable[[_Numbers, _Numbers, int], _Numbers]",
+) -> _Numbers:
+    """What the vectors of groups make, one by one: the next of all groups at once.
+
+    ``groups``: their first places in ``rows``, and how many vectors they have, the most first.
+    """
+    firsts, counts = groups
+    starts = vectors.starts[rows]
+    places = np.arange(length)
+    result = vectors.numbers[starts[firsts][:, None] + places]
+    # How many groups have so many vectors.
+    active = len(counts) - np.searchsorted(counts[::-1], np.arange(1, int(counts[0])), side="right")
+    for step, many in enumerate(active, 1):
+        result[:many] = combine(result[:many], vectors.numbers[starts[firsts[:many] + step][:, None] + places], step + 1)
+    return result
+
+
 def _rows_combined(name: str, combine: "Callable[[_Numbers, _Numbers, int], _Numbers]") -> ArrowFunction:
     """An aggregate over vectors that are collected. ``combine``: takes what is there, the next vector, and how many it makes."""
 
-    def of_group(vectors: list[list[float | None] | None] | None) -> "_Numbers | None":
-        result: _Numbers | None = None
-        count = 0
-        for vector in vectors or ():
-            if vector is None or None in vector:
-                continue
-            numbers = np.array(vector, np.float32)
-            count += 1
-            if result is not None and len(result) != len(numbers):
-                raise InvalidInputError(
-                    f"the function `{name}`: expected vectors of the same dimension, found {len(result)} and {len(numbers)}",
-                    kind="query",
-                )
-            result = numbers if result is None else combine(result, numbers, count)
-        return result
-
     def over(groups: pa.Array) -> pa.Array:
-        # A loop over vectors in Python: each is added to what the ones before it make.
+        lists = groups.cast(pa.large_list(pa.large_list(pa.float32())))
+        vectors = _Vectors(lists.values)
+        ends = np.asarray(lists.offsets)
+        sizes = np.where(np.asarray(lists.is_null()), 0, np.diff(ends))
+        of_group = np.repeat(np.arange(len(sizes)), sizes)
+        rows = np.arange(int(sizes.sum())) + np.repeat(ends[:-1] - np.concatenate(([0], np.cumsum(sizes)[:-1])), sizes)
+        are_kept = ~vectors.are_null[rows]
+        rows, of_group = rows[are_kept], of_group[are_kept]
+        counts = np.bincount(of_group, minlength=len(sizes))
+        firsts = np.concatenate(([0], np.cumsum(counts)[:-1]))
+        lengths = vectors.lengths[rows]
+        length_of = np.where(counts > 0, lengths[np.minimum(firsts, max(len(rows) - 1, 0))], 0) if len(rows) else counts
+        differ = np.flatnonzero(lengths != length_of[of_group])
+        if len(differ):
+            at = int(differ[0])
+            raise InvalidInputError(
+                f"the function `{name}`: expected vectors of the same dimension, found {length_of[of_group[at]]} and {lengths[at]}",
+                kind="query",
+            )
+        out = np.concatenate(([0], np.cumsum(np.where(counts > 0, length_of, 0))))
+        values = np.zeros(int(out[-1]), np.float32)
         with np.errstate(all="ignore"):
-            return pa.array([of_group(vectors) for vectors in groups.to_pylist()], pa.list_(pa.float32()))
+            for length in np.unique(length_of[counts > 0]):
+                # The largest groups first: those that have another vector are the first ones.
+                some = np.flatnonzero((counts > 0) & (length_of == length))
+                some = some[np.argsort(-counts[some], kind="stable")]
+                result = _combined_groups(vectors, rows, (firsts[some], counts[some]), int(length), combine)
+                values[out[some][:, None] + np.arange(length)] = result
+        are_empty = pa.array(np.append(counts == 0, False))
+        offsets = pc.if_else(are_empty, None, pa.array(out.astype(np.int32)))
+        return pa.ListArray.from_arrays(offsets, pa.array(values))
 
     return ArrowFunction(name=name, arguments=(array(_VECTOR),), result=_VECTOR, call=over)
 
@@ -194,6 +229,46 @@ _SUMS = (
 )
 
 
+# DuckDB adds up in another order, also as doubles: of so many numbers the two sums differ by less than 1e-12 of what the terms are
+# without their signs. What both ends of that are as floats is the result; of other rows the Arrow function adds up in order.
+# $0 and $2 are vectors, $1 is their value by the Arrow function.
+_MOST_NUMBERS = 2000
+_LEFT, _RIGHT = "CAST($0 AS DOUBLE[])", "CAST($2 AS DOUBLE[])"
+_CERTAIN = """CASE WHEN {within} CAST({low} AS FLOAT) = CAST({high} AS FLOAT) THEN CAST({result} AS FLOAT) END"""
+_BY_SUMS = f"""COALESCE(
+    TRY(LIST_EXTRACT(LIST_TRANSFORM([CASE WHEN LEN($0) <= {_MOST_NUMBERS} THEN {{sums}} END], LAMBDA _sum: {_CERTAIN}), 1)),
+    CASE WHEN {{null}} THEN NULL ELSE $1 END
+)"""
+_RELATIVE = {"within": "", "low": "_sum * CAST(1 - 1e-12 AS DOUBLE)", "high": "_sum * CAST(1 + 1e-12 AS DOUBLE)", "result": "_sum"}
+_ROOT = {name: text and f"SQRT({text})" for name, text in _RELATIVE.items()}
+# It is NaN where a vector is zero.
+_ABSOLUTE = {
+    "within": "_sum < 2 AND",
+    "low": "_sum - CAST(1e-12 AS DOUBLE)",
+    "high": "_sum + CAST(1e-12 AS DOUBLE)",
+    "result": "_sum",
+}
+_BOUNDED = {"within": "", "low": "_sum.product - _sum.bound", "high": "_sum.product + _sum.bound", "result": "_sum.product"}
+# Sums of numbers that are no products often lie in the middle between two floats: they are left to the Arrow function.
+_NORM_IN_SQL = {"2.0": _BY_SUMS.format(sums=f"LIST_INNER_PRODUCT({_LEFT}, {_LEFT})", null="$0 IS NULL", **_ROOT)}
+_EITHER = "$0 IS NULL OR $2 IS NULL"
+_IS_ZERO = (
+    f"LEN($0) = LEN($2) AND (TRY(LIST_INNER_PRODUCT({_LEFT}, {_LEFT})) = 0 OR TRY(LIST_INNER_PRODUCT({_RIGHT}, {_RIGHT})) = 0)"
+)
+_SIZES = f"SQRT(LIST_INNER_PRODUCT({_LEFT}, {_LEFT})) * SQRT(LIST_INNER_PRODUCT({_RIGHT}, {_RIGHT}))"
+_PAIRS_IN_SQL = {
+    "vector_l2_distance": _BY_SUMS.format(sums=f"LIST_DISTANCE({_LEFT}, {_RIGHT})", null=_EITHER, **_RELATIVE),
+    "vector_cosine_similarity": _BY_SUMS.format(
+        sums=f"LIST_COSINE_SIMILARITY({_LEFT}, {_RIGHT})", null=f"{_EITHER} OR {_IS_ZERO}", **_ABSOLUTE
+    ),
+    "vector_inner_product": _BY_SUMS.format(
+        sums=f"{{'product': LIST_INNER_PRODUCT({_LEFT}, {_RIGHT}), 'bound': {_SIZES} * CAST(1e-12 AS DOUBLE)}}",
+        null=_EITHER,
+        **_BOUNDED,
+    ),
+}
+
+
 def _vector(call: RuleCall, place: int) -> exp.Expr:
     if call.type(place) != _VECTOR:
         raise call.mismatch(place, "an ARRAY<FLOAT>")
@@ -205,13 +280,21 @@ def _of_degree(function: ArrowFunction) -> Callable[[RuleCall], exp.Expr]:
         if len(call.values) > 1 and call.type(1) != FLOAT:
             raise call.mismatch(1, "a FLOAT")
         degree = call.value(1) if len(call.values) > 1 else exp.cast(exp.Literal.number(2), "FLOAT")
-        return function.of(_vector(call, 0), degree)
+        value = function.of(_vector(call, 0), degree)
+        written = call.values[1].unnest() if len(call.values) > 1 else exp.Literal.number("2.0")
+        written = written.this if isinstance(written, exp.Cast) else written
+        in_sql = _NORM_IN_SQL.get(written.name) if function is _NORM and isinstance(written, exp.Literal) else None
+        return value if in_sql is None else from_text(in_sql, _vector(call, 0), value)
 
     return write
 
 
 def _of_pair(function: ArrowFunction) -> Callable[[RuleCall], exp.Expr]:
-    return lambda call: function.of(_vector(call, 0), _vector(call, 1))
+    def write(call: RuleCall) -> exp.Expr:
+        vectors = _vector(call, 0), _vector(call, 1)
+        return from_text(_PAIRS_IN_SQL[function.name], vectors[0], function.of(*(one.copy() for one in vectors)), vectors[1])
+
+    return write
 
 
 def _collected(function: ArrowFunction) -> Callable[[RuleCall], exp.Expr]:
