@@ -4,13 +4,30 @@ A variable is bound by a lambda of its own over a list of one value, so that nam
 written here begin with two underscores.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from sqlglot import exp
 
 from tablestore.sql.binding.coercion import common
 from tablestore.sql.binding.signatures import Types, always, as_argument
-from tablestore.sql.binding.sqltypes import BOOLEAN, INT, VOID, SqlType, Type, array, map_of
+from tablestore.sql.binding.sqltypes import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    TINYINT,
+    VOID,
+    SqlType,
+    Type,
+    array,
+    map_of,
+)
 from tablestore.sql.duckdb.calls import call, refusal
 from tablestore.sql.duckdb.functions.arrayfunctions import common_element, element_of
 from tablestore.sql.duckdb.functions.functionrule import FunctionRule, RuleCall, as_type, from_text
@@ -153,6 +170,9 @@ def _reduced(call_: RuleCall) -> exp.Expr:
     start = as_type(call_.value(1), initial)
     if element == initial:
         result: exp.Expr = call("LIST_REDUCE", call_.value(0), merge.copy(), start)
+    elif (element, initial) in _WIDENED and (merged := _substituted_value(merge, element)) is not None:
+        # Elements of the wider type are those of their own again in the lambda.
+        result = call("LIST_REDUCE", as_type(call_.value(0), array(initial)), merged, start)
     else:
         # DuckDB has one type for both: here it is that of rows with a place for each.
         sum_, value = (as_type(exp.null(), kind) for kind in (initial, element))
@@ -167,6 +187,21 @@ def _reduced(call_: RuleCall) -> exp.Expr:
         result = call("STRUCT_EXTRACT", last, exp.Literal.string("sum"))
     result = as_type(result, initial)
     return result if len(call_.values) < 4 else applied_to(lambda_at(call_, 3, 1), result, call_.value(0))
+
+
+# Types of elements and of sums for which each element is also a value of the other type.
+_WIDENED = frozenset(
+    (one, other)
+    for place, one in enumerate((TINYINT, SMALLINT, INT, BIGINT))
+    for other in (*(TINYINT, SMALLINT, INT, BIGINT)[place + 1 :], *(DOUBLE,) * (one != BIGINT))
+) | {(FLOAT, DOUBLE)}
+
+
+def _substituted_value(merge: exp.Lambda, element: SqlType) -> exp.Lambda | None:
+    """A lambda whose second variable has another type, which is cast to that of elements; None where its names are not plain."""
+    total, value = (exp.column(row) for row, _ in _SIDES)
+    body = _substituted(merge, (total, as_type(value, element)))
+    return None if body is None else exp.Lambda(this=body, expressions=[exp.to_identifier(row) for row, _ in _SIDES])
 
 
 _SIDES = (("__left", "sum"), ("__right", "value"))
@@ -193,6 +228,65 @@ def _sorted(call_: RuleCall) -> exp.Expr:
     function = lambda_at(call_, 1, 2)
     if call_.type(1) != INT:
         raise call_.refusal(f"by a lambda that gives {call_.type(1)}, and no INT")
+    order = _written_order(function) if element.is_integer or element.is_decimal or element in _ORDERED else None
+    by_pairs = _sorted_by_pairs(call_, function)
+    if order is None:
+        return by_pairs
+    # A comparison with NULL is none of a written order.
+    return from_text(
+        f"CASE WHEN $0 IS NULL OR LIST_COUNT($0) = LEN($0) THEN LIST_SORT($0, '{order}') ELSE $1 END", call_.value(0), by_pairs
+    )
+
+
+_ORDERED = (STRING, BOOLEAN, DATE, TIMESTAMP, TIMESTAMP_NTZ)
+# What a comparison of two elements gives where the first is less, where they are equal, and where it is more.
+_COMPARISONS: Mapping[type[exp.Expr], tuple[bool, bool, bool]] = {
+    exp.LT: (True, False, False), exp.LTE: (True, True, False), exp.GT: (False, False, True), exp.GTE: (False, True, True),
+    exp.EQ: (False, True, False), exp.NEQ: (True, False, True),
+}  # fmt: skip
+
+
+def _written_order(function: exp.Lambda) -> str | None:
+    """ASC or DESC for a lambda that compares its two variables and gives written numbers in that order; None for another one."""
+    names = [variable.name.casefold() for variable in function.expressions]
+    signs = [_sign(function.this, names, place) for place in range(3)]
+    return {(-1, 0, 1): "ASC", (1, 0, -1): "DESC"}.get(tuple(signs))  # type: ignore[arg-type]
+
+
+def _sign(node: exp.Expr, names: list[str], place: int) -> int | None:
+    """The sign of what a choice of written numbers gives for a place of :data:`_COMPARISONS`; None for another expression."""
+    node = node.unnest()
+    if isinstance(node, exp.Neg):
+        sign = _sign(node.this, names, place)
+        return None if sign is None else -sign
+    if isinstance(node, exp.Literal):
+        return int(int(node.name) > 0) if not node.is_string and node.name.isdecimal() else None
+    if not isinstance(node, (exp.Case, exp.If)) or (node.this is None and isinstance(node, exp.If)):
+        return None
+    choices = node.args["ifs"] if isinstance(node, exp.Case) else [node]
+    default = node.args.get("default" if isinstance(node, exp.Case) else "false")
+    if (isinstance(node, exp.Case) and node.this is not None) or default is None:
+        return None
+    for choice in choices:
+        condition = choice.this.unnest()
+        sides = (
+            [part.unnest().name.casefold() for part in (condition.this, condition.expression)]
+            if isinstance(condition, exp.Binary)
+            else []
+        )
+        if type(condition) not in _COMPARISONS or sides not in (names, names[::-1]):
+            return None
+        if any(
+            not isinstance(part.unnest(), (exp.Column, exp.Identifier)) or part.find(exp.Dot)
+            for part in (condition.this, condition.expression)
+        ):
+            return None
+        if _COMPARISONS[type(condition)][place if sides == names else 2 - place]:
+            return _sign(choice.args["true"], names, place)
+    return _sign(default, names, place)
+
+
+def _sorted_by_pairs(call_: RuleCall, function: exp.Lambda) -> exp.Expr:
     numbered = "LIST_TRANSFORM($0, LAMBDA __value, __at: {'value': __value, 'at': __at})"
     names = ("__left", "__right")
     left, right = (call("STRUCT_EXTRACT", exp.column(name), exp.Literal.string("value")) for name in names)
