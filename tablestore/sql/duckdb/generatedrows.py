@@ -27,4 +27,8 @@ def generated_items(node: exp.Expr, names: Sequence[str]) -> list[exp.Expr]:
         own = ", ".join(column.alias for column in columns)
         raise InvalidInputError(f"expected {len(columns)} names for the columns {own}, found {len(names)}", kind="query")
     names = names or [column.alias for column in columns]
-    return [exp.alias_(call("UNNEST", one.this), name, quoted=True) for one, name in zip(columns, names, strict=True)]
+    lists = [column.this for column in columns]
+    if all(isinstance(one, exp.Array) and len(one.expressions) == 1 for one in lists):
+        # Of one row for each: the values themselves, of which DuckDB computes the same parts once.
+        return [exp.alias_(one.expressions[0], name, quoted=True) for one, name in zip(lists, names, strict=True)]
+    return [exp.alias_(call("UNNEST", one), name, quoted=True) for one, name in zip(lists, names, strict=True)]

@@ -14,7 +14,7 @@ from tablestore.sql.duckdb.functions.functionrule import MANY, FunctionRule, Rul
 from tablestore.sql.duckdb.generatedrows import generated
 
 _OUTER = "CASE WHEN LEN($0) > 0 THEN {} ELSE [NULL] END"
-_PLACES = "LIST_TRANSFORM(RANGE(LEN($0)), LAMBDA _at: CAST(_at AS INTEGER))"
+_PLACES = "CAST(RANGE(LEN($0)) AS INTEGER[])"
 
 
 def _no_type(types: Types, values: Sequence[exp.Expr]) -> Type:
@@ -66,7 +66,7 @@ def _inlined(*, is_outer: bool) -> Callable[[RuleCall], exp.Expr]:
         rows = call.value(0)
         text = "LIST_TRANSFORM($0, LAMBDA _row: STRUCT_EXTRACT(_row, $1))"
         lists = [(name, from_text(text, rows, exp.Literal.string(name))) for name in row.fields]
-        return generated([(name, from_text(_OUTER.format("$0"), one) if is_outer else one) for name, one in lists])
+        return generated([(name, from_text(_OUTER.format("$1"), rows.copy(), one) if is_outer else one) for name, one in lists])
 
     return write
 
@@ -107,23 +107,29 @@ def _json_tuple(call: RuleCall) -> exp.Expr:
     text = call.value(0)
     if call.type(0) not in (STRING, VOID):
         raise call.mismatch(0, "a text")
+    names = call.values[1:]
+    if any(
+        not isinstance(name, exp.Literal) or not name.is_string or any(char in name.name for char in "\"\\*'") for name in names
+    ):
+        raise call.refusal("of a name that is computed, or has quotes")
+    paths = exp.Array(expressions=[exp.Literal.string(f'$."{name.name}"') for name in names])
+    # Of all names at once: DuckDB computes what is the same in all columns once.
+    values = from_text("CASE WHEN JSON_VALID($0) THEN JSON_EXTRACT_STRING($0, $1) END", text, paths)
+    begins = from_text("REGEXP_MATCHES($0, '^\\s*[\\[{]')", text)
+    misfit = refused_where(begins, "json_tuple of JSON that is not well-formed", exp.null())
     lists = []
-    for place, name in enumerate(call.values[1:]):
-        if not isinstance(name, exp.Literal) or not name.is_string or any(char in name.name for char in "\"\\*'"):
-            raise call.refusal("of a name that is computed, or has quotes")
-        path = exp.Literal.string(f'$."{name.name}"')
-        value = from_text("CASE WHEN JSON_VALID($0) THEN JSON_EXTRACT_STRING($0, $1) END", text, path)
-        begins = from_text("NOT JSON_VALID($0) AND REGEXP_MATCHES($0, '^\\s*[\\[{]')", text)
+    for place, name in enumerate(names):
         # A name that stands twice is written twice, unless with escapes.
         repeated = from_text(
             """(CONTAINS(SUBSTRING($0, INSTR($0, $2) + 1), $2) OR CONTAINS($0, CHR(92)))
-            AND JSON_VALID($0) AND LEN(LIST_FILTER(JSON_KEYS($0), LAMBDA _key: _key = $1)) > 1""",
+            AND LEN(LIST_FILTER(JSON_KEYS($0), LAMBDA _key: _key = $1)) > 1""",
             text,
             name.copy(),
             exp.Literal.string(f'"{name.name}"'),
         )
-        value = refused_where(begins, "json_tuple of JSON that is not well-formed", value)
+        value = from_text(f"LIST_EXTRACT($0, {place + 1})", values)
         value = refused_where(repeated, "json_tuple of JSON in which a name stands twice", value)
+        value = exp.Case(ifs=[exp.If(this=exp.Is(this=values.copy(), expression=exp.null()), true=misfit.copy())], default=value)
         lists.append((f"c{place}", exp.Array(expressions=[value])))
     return generated(lists)
 
