@@ -404,7 +404,8 @@ def _parsing(function: ArrowFunction, *, is_flat: bool) -> Callable[[RuleCall], 
             return careful
         is_plain, value = plain
         words = engine_words(kind).sql("duckdb")
-        template = f"CASE WHEN $0 IS NULL THEN NULL WHEN {is_plain} THEN CAST({value} AS {words}) ELSE $1 END"
+        is_usual = "" if is_flat else f"REGEXP_FULL_MATCH($0, '{_usual_json(kind)}') OR "
+        template = f"CASE WHEN $0 IS NULL THEN NULL WHEN {is_usual}{is_plain} THEN CAST({value} AS {words}) ELSE $1 END"
         return call.text(template, call.value(0, STRING), careful)
 
     return write
@@ -591,6 +592,33 @@ def _plain_json(kind: SqlType) -> tuple[str, str] | None:
     is_json = f"STARTS_WITH($0, '{{') AND JSON_VALID($0) AND NOT REGEXP_MATCHES($0, '{_WITH_CARE}')"
     shape = json.dumps({name: _shape(part) for name, part in fields})
     return f"CASE WHEN {is_json} THEN {condition} ELSE FALSE END", f"JSON_TRANSFORM($0, '{shape}')"
+
+
+_SPACE = "[ \\t\\r\\n]*"
+_USUAL_NUMBER = "(?:0|-?[1-9][0-9]{{0,{}}})"
+_USUAL_VALUES = {
+    **{of: _USUAL_NUMBER.format(digits) for of, digits in ((TINYINT, 1), (SMALLINT, 3), (INT, 8), (BIGINT, 17))},
+    DOUBLE: _USUAL_NUMBER.format(14) + "(?:\\.[0-9]{1,15})?", STRING: r'"[^"\\\x00-\x1f]*"', BOOLEAN: "(?:true|false)",
+}  # fmt: skip
+
+
+def _usual_json(kind: SqlType) -> str:
+    """The form of an object that has the fields of a row of plain types, in their order, without escapes and exponents."""
+    fields = (
+        f'"{name}"{_SPACE}:{_SPACE}{_usual_value(part)}'
+        for name, part in zip(kind.fields, kind.parts, strict=True)
+        if part is not None
+    )
+    return f"\\{{{_SPACE}{f'{_SPACE},{_SPACE}'.join(fields)}{_SPACE}\\}}"
+
+
+def _usual_value(kind: SqlType) -> str:
+    if kind.name != "array":
+        return f"(?:{_USUAL_VALUES[kind]}|null)"
+    element = kind.parts[0]
+    assert element is not None, "the type is known"
+    value = _usual_value(element)
+    return f"(?:\\[{_SPACE}(?:{value}(?:{_SPACE},{_SPACE}{value})*)?{_SPACE}\\]|null)"
 
 
 def _shape(kind: Type) -> Any:
