@@ -10,15 +10,16 @@ from sqlglot import exp
 from tablestore.errors import InvalidInputError
 from tablestore.sql.binding.functiontypes import rounded
 from tablestore.sql.binding.signatures import Types, always
-from tablestore.sql.binding.sqltypes import BIGINT, DOUBLE, INT, STRING, VOID, Type
+from tablestore.sql.binding.sqltypes import BIGINT, DOUBLE, FLOAT, INT, STRING, VOID, Type
 from tablestore.sql.duckdb.calls import failing
 from tablestore.sql.duckdb.functions.argumenttypes import double, integer, text, written_integer
-from tablestore.sql.duckdb.functions.functionrule import FunctionRule, RuleCall, by_text
+from tablestore.sql.duckdb.functions.functionrule import FunctionRule, RuleCall, by_text, from_text
 from tablestore.sql.duckdb.functions.intervalvalues import written_interval
 from tablestore.sql.duckdb.functions.valuefunctions import by_value
 
 _LAST_DIGIT = "the last digit may be another"
 _MOST_DIGITS = 15
+_MOST_SCALED_DIGITS = 6
 _FACTORIALS = (
     "[1, 1, 2, 6, 24, 120, 720, 5040, 40320, 362880, 3628800, 39916800, 479001600, 6227020800, 87178291200, 1307674368000, "
     "20922789888000, 355687428096000, 6402373705728000, 121645100408832000, 2432902008176640000]"
@@ -173,7 +174,14 @@ def _bround(call: RuleCall) -> exp.Expr:
         raise call.refusal("of a float to digits before the point")
     rounded_text = f"CASE WHEN ABS($0) < 1 THEN {small} WHEN ABS($0) < 9007199254740992 THEN {large} ELSE CAST($0 AS DOUBLE) END"
     result = call.text(rounded_text, number)
-    return call.as_result(result)
+    if kind == FLOAT or digits > _MOST_SCALED_DIGITS:
+        return call.as_result(result)
+    # Far from the middle between two results the nearest is meant, however the number is written. The quotient of two whole
+    # numbers is the double that is nearest to the result.
+    size = 10**digits
+    clear = f"ABS($0) < 1e9 AND ABS(ABS($0 * {size} - TRUNC($0 * {size})) - 0.5) > 1e-4"
+    plain = f"ROUND($0 * {size}) / CAST({size} AS DOUBLE) + CAST(0 AS DOUBLE)"
+    return call.as_result(from_text(f"CASE WHEN {clear} THEN {plain} ELSE $1 END", number, result))
 
 
 def _even_text(scale: int, digits: int) -> str:

@@ -44,6 +44,7 @@ from tablestore.types.datatypes import MAX_PRECISION
 _CONVERSION = re.compile(r"%(?:[sd%])")
 _EXACT = Context(prec=2000)
 _MOST_DIGITS = 400
+_MOST_BIGINT_DIGITS = 18
 # Doubles have as many digits that are exact.
 _MOST_PRINTED = 15
 
@@ -142,7 +143,18 @@ def _formatted_number(call: RuleCall) -> exp.Expr:
     if kind.is_integer and 0 <= written <= _MOST_DIGITS:
         rest = "0" * written
         return call.text(f"FORMAT('{{:,}}', $0) || '{'.' * bool(rest)}{rest}'", call.value(0, BIGINT))
+    if kind.is_decimal and kind.precision <= _MOST_BIGINT_DIGITS and 0 <= written <= _MOST_DIGITS:
+        return call.text(_decimal_text(kind, written), call.value(0))
     return _DECIMAL.of(call.text("CAST($0 AS TEXT)"), places)
+
+
+def _decimal_text(kind: SqlType, places: int) -> str:
+    """A decimal with groups of digits, in DuckDB's words. Java writes the sign of what is rounded to zero."""
+    kept = min(places, kind.scale)
+    size = f"ABS(ROUND_EVEN($0, {kept}))"
+    whole = f"CASE WHEN $0 < 0 THEN '-' ELSE '' END || FORMAT('{{:,}}', CAST(TRUNC({size}) AS BIGINT))"
+    rest = f" || RIGHT(CAST({size} AS TEXT), {kept})" if kept else ""
+    return f"{whole}{' || ' + chr(39) + '.' + chr(39) if places else ''}{rest} || '{'0' * (places - kept)}'"
 
 
 def _formatted_text(call: RuleCall) -> exp.Expr:
