@@ -18,7 +18,7 @@ from tablestore.sql.binding.coercion import common
 from tablestore.sql.binding.signatures import ResultOf, Types, always
 from tablestore.sql.binding.sqltypes import BIGINT, BINARY, BOOLEAN, DOUBLE, INT, STRING, VOID, SqlType, Type
 from tablestore.sql.duckdb.calls import failing, refused_where
-from tablestore.sql.duckdb.functions import bytecolumns, textnodes, textvalues
+from tablestore.sql.duckdb.functions import bytecolumns, textdistances, textnodes, textvalues
 from tablestore.sql.duckdb.functions.argumenttypes import binary, integer, text, written_text
 from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
 from tablestore.sql.duckdb.functions.functionrule import MANY, FunctionRule, RuleCall, from_text
@@ -88,8 +88,13 @@ def _by_letters(function: ArrowFunction) -> ArrowFunction:
 
 
 _SOUNDEX = ArrowFunction(name="soundex", arguments=(STRING,), result=STRING, call=bytecolumns.soundex)
-_LEVENSHTEIN = by_value("levenshtein", (STRING, STRING), INT, textvalues.levenshtein)
-_JARO_WINKLER = by_value("jaro_winkler_similarity", (STRING, STRING), DOUBLE, textvalues.jaro_winkler)
+_LEVENSHTEIN = ArrowFunction(name="levenshtein", arguments=(STRING, STRING), result=INT, call=textdistances.levenshtein)
+_JARO_WINKLER = ArrowFunction(
+    name="jaro_winkler_similarity",
+    arguments=(STRING, STRING),
+    result=DOUBLE,
+    call=partial(textdistances.jaro_winkler, beyond=textvalues.jaro_winkler),
+)
 _LUHN_CHECK = ArrowFunction(name="luhn_check", arguments=(STRING,), result=BOOLEAN, call=_luhn_checked)
 _MASK = _by_letters(by_value("mask", (STRING,) * 5, STRING, textvalues.mask, takes_nulls=True))
 _SUBSTRING_INDEX = by_value("substring_index", (STRING, STRING, INT), STRING, textvalues.substring_index)
@@ -211,7 +216,11 @@ def _space(call: RuleCall) -> exp.Expr:
 def _distance(call: RuleCall) -> exp.Expr:
     values = text(call, 0), text(call, 1)
     beyond = f"{_LEVENSHTEIN.engine_name}($0, $1)"
-    distance = call.text(f"CASE WHEN {_IS_ASCII} THEN CAST(LEVENSHTEIN($0, $1) AS INT) ELSE {beyond} END", *values)
+    distance = call.text(
+        f"""CASE WHEN $0 IS NULL OR $1 IS NULL THEN NULL WHEN {_IS_ASCII} THEN CAST(LEVENSHTEIN($0, $1) AS INT)
+        ELSE {beyond} END""",
+        *values,
+    )
     if len(call.values) == 2:
         return distance
     limited = call.text(
@@ -363,6 +372,15 @@ def _instr(call: RuleCall) -> exp.Expr:
 
 def _nested_instr(values: tuple[exp.Expr, exp.Expr], start: int, occurrence: int) -> exp.Expr:
     """The place of an occurrence: each is looked for behind the beginning of the one before."""
+    if isinstance(values[1], exp.Literal) and values[1].name:
+        # Behind the beginning of what is not there, it is not there either.
+        rest: exp.Expr = from_text(f"SUBSTRING($0, {start})", values[0])
+        places = [exp.Anonymous(this="INSTR", expressions=[rest, values[1]])]
+        for _ in range(occurrence - 1):
+            rest = from_text("SUBSTRING($0, $1 + 1)", rest.copy(), places[-1].copy())
+            places.append(exp.Anonymous(this="INSTR", expressions=[rest, values[1].copy()]))
+        total = " + ".join(f"({one.sql('duckdb')})" for one in places)
+        return from_text(f"({start - 1} + {total}) * CAST(({places[-1].sql('duckdb')}) > 0 AS INT)")
     place: exp.Expr = exp.Literal.number(start - 1)
     for _ in range(occurrence):
         step = """CASE WHEN $2 < 0 OR INSTR(SUBSTRING($0, $2 + 1), $1) = 0 THEN -1
