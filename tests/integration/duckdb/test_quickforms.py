@@ -1,0 +1,152 @@
+"""What DuckDB computes itself is what the Arrow functions compute, at the borders between both: each row, and many at random."""
+
+import random
+from collections.abc import Iterator
+from decimal import ROUND_HALF_EVEN, Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+from tablestore.errors import InvalidInputError
+from tablestore.sql.duckdb.functions import numberformats, textdistances, textvalues, urlvalues, vectorfunctions
+
+_QUERIES = ("", "?", "?lang=en", "?a=1&lang=en&lang=nl", "?xlang=3", "?a=lang=4", "?lang=", "?lang=a/b", "?lang", "?a?lang=7")
+_FRAGMENTS = ("", "#f", "#a&lang=5", "#?lang=6", "#lang=7")
+_VECTORS = (
+    [1.0, 2.0, -0.5],
+    [0.0, 0.0, 0.0],
+    [-0.0, 3e38, 3e38],
+    [1e-40, 0.0, 1.0],
+    [float("nan"), 1.0, 0.0],
+    [1.0, None, 0.0],
+    None,
+)
+
+
+@pytest.fixture(scope="module")
+def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ts.TableEnvironment]:
+    with ts.TableEnvironment.create(tmp_path_factory.mktemp("warehouse"), engine="duckdb") as env:
+        yield env
+
+
+def _values(env: ts.TableEnvironment, expression: str, rows: str) -> list[Any]:
+    values: list[Any] = env.execute_sql(f"SELECT {expression} AS y FROM VALUES {rows}").to_arrow()["y"].to_pylist()
+    return values
+
+
+def _text(chance: random.Random) -> str | None:
+    if chance.random() < 0.05:
+        return None
+    letters = chance.choice(["ab", "abcdefgh", "aé\0", "日本😀é"])
+    return "".join(chance.choice(letters) for _ in range(chance.choice([0, 1, 2, 3, 8, 9, 16, 17, 25, 33, 64, 65])))
+
+
+def test_texts_are_as_far_from_each_other_as_one_by_one() -> None:
+    chance = random.Random(5)
+    left = [_text(chance) for _ in range(150)]
+    others = [
+        one[: chance.randrange(len(one) + 1)] + chance.choice(["", "a"]) if one and chance.random() < 0.4 else _text(chance)
+        for one in left
+    ]
+    columns = pa.array(["é", *left], pa.string())[1:], pa.array(others, pa.string())
+    pairs = [None if None in pair else pair for pair in zip(left, others, strict=True)]
+    assert textdistances.levenshtein(*columns).to_pylist() == [pair and textvalues.levenshtein(*pair) for pair in pairs]
+    similarities = textdistances.jaro_winkler(*columns, beyond=textvalues.jaro_winkler)
+    assert similarities.to_pylist() == [pair and textvalues.jaro_winkler(*pair) for pair in pairs]
+
+
+@pytest.mark.parametrize("key", ["lang", "a"])
+def test_keys_of_addresses(key: str, env: ts.TableEnvironment) -> None:
+    urls = [f"http://a.com{path}{query}{rest}" for path in ("", "/lang=8") for query in _QUERIES for rest in _FRAGMENTS]
+    rows = ", ".join(f"('{url}')" for url in urls)
+    expected = [urlvalues.try_parse_url_key(url, "QUERY", key) for url in urls]
+    assert _values(env, f"try_parse_url(x, 'QUERY', '{key}')", f"{rows} AS t (x)") == expected
+
+
+@pytest.mark.parametrize("places", [0, 1, 2, 5])
+def test_decimals_and_doubles_are_rounded_to_even(places: int, env: ts.TableEnvironment) -> None:
+    chance = random.Random(places)
+    numbers = [
+        Decimal(one).scaleb(-3) for one in (0, -1, -499, -500, 500, 1500, 10**17 - 1, *(chance.randrange(10**8) for _ in range(40)))
+    ]
+    rows = ", ".join(f"(CAST('{number}' AS DECIMAL(18, 3)))" for number in numbers)
+    expected = [numberformats._format_decimal(str(number), places) for number in numbers]
+    assert _values(env, f"format_number(x, {places})", f"{rows} AS t (x)") == expected
+    doubles = [0.5, -0.5, 2.5, 0.125, 2.675, 1.005, -0.001, 1e9, 123456789.125, *(chance.randrange(10**7) / 200 for _ in range(40))]
+    rows = ", ".join(f"(DOUBLE('{number!r}'))" for number in doubles)
+    unit = Decimal(1).scaleb(-places)
+    assert _values(env, f"bround(x, {places})", f"{rows} AS t (x)") == [
+        float(Decimal(repr(number)).quantize(unit, ROUND_HALF_EVEN)) for number in doubles
+    ]
+
+
+def test_moments_of_parts_at_the_ends_of_their_ranges(env: ts.TableEnvironment) -> None:
+    parts = [(h, mi, s) for h in (0, 23, 24) for mi in (0, 59, 60) for s in ("0", "59.999999", "60", "60.000001")]
+    rows = ", ".join(f"({h}, {mi}, {s}BD)" for h, mi, s in parts)
+    shown = _values(env, "CAST(try_make_timestamp(2020, 2, 29, h, mi, s) AS STRING)", f"{rows} AS t (h, mi, s)")
+    expected = [
+        None if h > 23 or mi > 59 or Decimal(s) > 60 else int(h) * 3600 * 10**6 + mi * 60 * 10**6 + int(Decimal(s) * 10**6)
+        for h, mi, s in parts
+    ]
+    assert [one is None for one in shown] == [one is None for one in expected]
+    micros = _values(env, "unix_micros(try_make_timestamp(1970, 1, 1, h, mi, s))", f"{rows} AS t (h, mi, s)")
+    assert micros == expected
+
+
+@pytest.mark.parametrize("name", ["vector_inner_product", "vector_cosine_similarity", "vector_l2_distance"])
+def test_pairs_of_vectors(name: str, env: ts.TableEnvironment) -> None:
+    chance = random.Random(3)
+    vectors = [*_VECTORS, *([np.float32(chance.gauss(0, 1)).item() for _ in range(3)] for _ in range(5))]
+    rows = ", ".join(f"({_written(vector)})" for vector in vectors)
+    query = (
+        f"SELECT v, w, {name}(v, w) AS y FROM VALUES {rows} AS t (v) CROSS JOIN (SELECT v AS w FROM VALUES {rows} AS t (v)) AS u"
+    )
+    result = env.execute_sql(query).to_arrow().combine_chunks()
+    function = next(one for one in vectorfunctions._PAIRS if one.name == name)
+    left, right, computed = (result[column].combine_chunks() for column in ("v", "w", "y"))
+    assert computed.to_pandas().equals(function.call(left, right).to_pandas())
+    with pytest.raises(InvalidInputError, match="same dimension"):
+        env.execute_sql(f"SELECT {name}(array(1.0F), array(1.0F, 2.0F)) AS y").to_arrow()
+
+
+def _written(vector: "list[float | None] | None") -> str:
+    if vector is None:
+        return "CAST(NULL AS ARRAY<FLOAT>)"
+    return f"array({', '.join('CAST(NULL AS FLOAT)' if one is None else f'''FLOAT('{one!r}')''' for one in vector)})"
+
+
+def test_vectors_of_groups_are_added_in_order() -> None:
+    chance = random.Random(4)
+    groups = [
+        [
+            [np.float32(chance.uniform(-5, 5)).item() for _ in range(size)] if chance.random() < 0.9 else None
+            for _ in range(chance.randrange(9))
+        ]
+        for size in (0, 1, 3, 3, 16, 3)
+    ]
+    column = pa.array([None, [[1.0, None]], *groups], pa.list_(pa.list_(pa.float32())))
+    total, average = (function.call(column).to_pylist() for function in vectorfunctions._SUMS)
+    for place, group in enumerate(groups, 2):
+        vectors = [np.array(one, np.float32) for one in group if one is not None]
+        sums, means = (vectors[0], vectors[0]) if vectors else (None, None)
+        for count, vector in enumerate(vectors[1:], 2):
+            sums, means = sums + vector, means + (vector - means) * (np.float32(1) / np.float32(count))
+        assert total[place] == (None if sums is None else sums.tolist())
+        assert average[place] == (None if means is None else means.tolist())
+    assert total[:2] == average[:2] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("comparison", "values"),
+    [
+        ("CASE WHEN l > r THEN -1 WHEN l < r THEN 1 ELSE 0 END", [3, 2, 1]),
+        ("CASE WHEN r <= l THEN CASE WHEN l = r THEN 0 ELSE 7 END ELSE -3 END", [1, 2, 3]),
+        ("IF(l = r, 0, IF(r < l, -1, 1))", [3, 2, 1]),
+        ("CASE WHEN l % 2 < r % 2 THEN -1 WHEN l % 2 > r % 2 THEN 1 ELSE 0 END", [2, 1, 3]),
+    ],
+)
+def test_an_order_that_a_lambda_writes(comparison: str, values: list[int], env: ts.TableEnvironment) -> None:
+    assert _values(env, f"array_sort(a, (l, r) -> {comparison})", "(array(1, 3, 2)) AS t (a)") == [values]
