@@ -1,7 +1,7 @@
 """Writes ``aes_encrypt``, ``aes_decrypt`` and ``try_aes_decrypt``, which the package cryptography computes."""
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
@@ -25,6 +25,7 @@ _DEFAULTS = (_NOTHING, _NOTHING, exp.Literal.string("GCM"), exp.Literal.string("
 _NOTE = "it needs the package cryptography, `pip install tablestore[ciphers]`"
 
 
+@cache
 def _library(function: str, module: str) -> Any:
     try:
         return import_module(f"cryptography.hazmat.primitives.{module}")
@@ -33,6 +34,13 @@ def _library(function: str, module: str) -> Any:
             f"the function {function} needs the package cryptography; install it with `pip install tablestore[ciphers]`",
             kind="missing-package",
         ) from error
+
+
+@cache
+def _errors(function: str) -> tuple[type[Exception], ...]:
+    """What the package raises for data that a key has not encrypted."""
+    _library(function, "ciphers")
+    return ValueError, import_module("cryptography.exceptions").InvalidTag
 
 
 def _checked_mode(function: str, key: bytes, mode: str, padding: str, aad: bytes) -> str:
@@ -75,22 +83,26 @@ def _encrypted(function: str, data: bytes, key: bytes, mode: str, padding: str, 
     return bytes(vector + encryptor.update(padder.update(data) + padder.finalize()) + encryptor.finalize())
 
 
-def _decrypted(function: str, data: bytes, key: bytes, mode: str, padding: str, aad: bytes) -> bytes:
+def _plain(function: str, data: bytes, key: bytes, mode: str, padding: str, aad: bytes) -> bytes:
+    """What data was before it was encrypted. Raises one of :func:`_errors` for other data."""
     name = _checked_mode(function, key, mode, padding, aad)
     size = _VECTOR_BYTES[name]
     vector, rest = data[:size], data[size:]
-    errors = (ValueError, import_module("cryptography.exceptions").InvalidTag) if _library(function, "ciphers") else (ValueError,)
+    if len(vector) < size:
+        raise ValueError("the data is shorter than its vector")
+    if name == "GCM":
+        if len(rest) < _TAG_BYTES:
+            raise ValueError("the data is shorter than its tag")
+        return bytes(_library(function, "ciphers.aead").AESGCM(key).decrypt(vector, rest, aad or None))
+    decryptor = _cipher(function, key, name, vector).decryptor()
+    unpadder = _library(function, "padding").PKCS7(_BLOCK_BITS).unpadder()
+    return bytes(unpadder.update(decryptor.update(rest) + decryptor.finalize()) + unpadder.finalize())
+
+
+def _decrypted(function: str, *values: Any) -> bytes:
     try:
-        if len(vector) < size:
-            raise ValueError("the data is shorter than its vector")
-        if name == "GCM":
-            if len(rest) < _TAG_BYTES:
-                raise ValueError("the data is shorter than its tag")
-            return bytes(_library(function, "ciphers.aead").AESGCM(key).decrypt(vector, rest, aad or None))
-        decryptor = _cipher(function, key, name, vector).decryptor()
-        unpadder = _library(function, "padding").PKCS7(_BLOCK_BITS).unpadder()
-        return bytes(unpadder.update(decryptor.update(rest) + decryptor.finalize()) + unpadder.finalize())
-    except errors as error:
+        return _plain(function, *values)
+    except _errors(function) as error:
         raise InvalidInputError(
             f"the function `{function}`: expected data that this key and this mode have encrypted", kind="query"
         ) from error
@@ -98,8 +110,8 @@ def _decrypted(function: str, data: bytes, key: bytes, mode: str, padding: str, 
 
 def _tried(function: str, *values: Any) -> bytes | None:
     try:
-        return _decrypted(function, *values)
-    except InvalidInputError:
+        return _plain(function, *values)
+    except (InvalidInputError, *_errors(function)):
         return None
 
 
