@@ -74,11 +74,16 @@ def in_steady_zone(moment: exp.Expr, other: exp.Expr) -> exp.Expr:
     return exp.Case(ifs=[exp.If(this=is_steady, true=moment)], default=other)
 
 
-def zoned_of_local(local: exp.Expr) -> exp.Expr:
-    """The first moment at which clocks of the session's time zone show a TIMESTAMP_NTZ: the same, if that zone is UTC."""
+def zoned_of_local(local: exp.Expr, *, is_finite: bool = False) -> exp.Expr:
+    """The first moment at which clocks of the session's time zone show a TIMESTAMP_NTZ: the same, if that zone is UTC.
+
+    ``is_finite``: it is none of DuckDB's infinite ones.
+    """
     zoned = as_zoned(local.copy())
-    # Infinity has no microseconds.
-    in_utc = exp.Coalesce(this=call("MAKE_TIMESTAMPTZ", call("EPOCH_US", local)), expressions=[zoned])
+    in_utc: exp.Expr = call("MAKE_TIMESTAMPTZ", call("EPOCH_US", local))
+    if not is_finite:
+        # Infinity has no microseconds.
+        in_utc = exp.Coalesce(this=in_utc, expressions=[zoned])
     return in_steady_zone(in_utc, first_shown(zoned.copy()).args["default"])
 
 

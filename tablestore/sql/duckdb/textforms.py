@@ -127,7 +127,7 @@ def moment_of_text(node: exp.Cast, to: SqlType) -> exp.Expr:
     if to == TIMESTAMP_NTZ:
         return type(node)(this=canonical, to=engine_words(to))
     usual = once(text.copy(), lambda value: written(_USUAL_MOMENT, value=value), "_text")
-    return exp.Coalesce(this=zoned_of_local(usual), expressions=[once(canonical, moment, "_moment_text")])
+    return exp.Coalesce(this=zoned_of_local(usual, is_finite=True), expressions=[once(canonical, moment, "_moment_text")])
 
 
 def date_of_text(node: exp.Expr) -> exp.Expr:

@@ -109,9 +109,10 @@ def _decrypted(function: str, *values: Any) -> bytes:
 
 
 def _tried(function: str, *values: Any) -> bytes | None:
+    errors: tuple[type[Exception], ...] = (InvalidInputError, *_errors(function))
     try:
         return _plain(function, *values)
-    except (InvalidInputError, *_errors(function)):
+    except errors:
         return None
 
 

@@ -106,7 +106,7 @@ def _conv(call: RuleCall) -> exp.Expr:
     digits, prefix = _READ_BASES[of.name]
     number = f"CAST('{prefix}' || $0 AS BIGINT)"
     return call.text(
-        f"""CASE WHEN REGEXP_FULL_MATCH($0, '{digits}') THEN TO_BASE({number}, {to.name})
+        f"""CASE WHEN $0 IS NULL THEN NULL WHEN REGEXP_FULL_MATCH($0, '{digits}') THEN TO_BASE({number}, {to.name})
         ELSE {_CONV.engine_name}($0, $1, $2) END""",
         *values,
     )

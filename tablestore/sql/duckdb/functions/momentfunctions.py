@@ -125,9 +125,9 @@ _MOST_SECONDS = 9_000_000_000_000
 _LEAST_ENDLESS = 2**63 - 1
 
 
-def _local(value: exp.Expr) -> exp.Expr:
+def _local(value: exp.Expr, *, is_finite: bool = False) -> exp.Expr:
     """A TIMESTAMP of what clocks of the session's time zone show."""
-    return zoned_of_local(value)
+    return zoned_of_local(value, is_finite=is_finite)
 
 
 def _region(call: RuleCall, place: int) -> exp.Expr:
@@ -168,7 +168,7 @@ def _made(call: RuleCall) -> exp.Expr:
         return exp.Cast(this=shown, to=engine_words(TIMESTAMP_NTZ))
     if count > zone:
         return shown_in(_region(call, zone), exp.paren(exp.Cast(this=shown, to=engine_words(TIMESTAMP_NTZ))))
-    return _local(shown)
+    return _local(shown, is_finite=count > 3)
 
 
 def _time_of(micros: exp.Expr, call: RuleCall) -> exp.Expr:
@@ -381,7 +381,7 @@ def _read_by_pattern(call: RuleCall, *, is_try: bool, is_zoned: bool, is_time: b
     if not is_zoned:
         return local
     if is_written and not has_zone(written_pattern.name):
-        return _local(local)
+        return _local(local, is_finite=True)
     before = BEFORE_UTC.of(value.copy(), pattern.copy())
     return written(
         "LIST_TRANSFORM([STRUCT_PACK(shown := :shown, before := :before)], LAMBDA _read: CASE WHEN _read.before IS NULL "
@@ -408,6 +408,11 @@ def _parsed(to: SqlType, *, is_try: bool = False) -> Callable[[RuleCall], exp.Ex
             if to == TIMESTAMP_NTZ:
                 return node(this=call.value(0), to=engine_words(to))
             return cast(node(this=call.value(0), to=engine_words(to)), kind)
+        pattern = call.values[1].unnest()
+        if to == DATE and isinstance(pattern, exp.Literal) and pattern.is_string and not has_zone(pattern.name):
+            local = _read_by_pattern(call, is_try=is_try, is_zoned=False)
+            days = (exp.Cast(this=one, to=engine_words(to)) for one in (local, _local(local.copy(), is_finite=True)))
+            return in_steady_zone(*days)
         value = _read_by_pattern(call, is_try=is_try, is_zoned=to != TIMESTAMP_NTZ)
         # What clocks show is what they show of a moment, unless they are set forward.
         return exp.Cast(this=value, to=engine_words(to))

@@ -135,7 +135,7 @@ def _formatted_number(call: RuleCall) -> exp.Expr:
             return _DOUBLE.of(call.text("CAST($0 AS TEXT)", call.value(0, DOUBLE)), places)
         # Where doubles lie closer than the last digit, the digits that one is written with are rounded as it is itself.
         return call.text(
-            f"""CASE WHEN ABS($0) < {10 ** (_MOST_PRINTED - written)} THEN FORMAT('{{:,.{written}f}}', $0)
+            f"""CASE WHEN $0 IS NULL THEN NULL WHEN ABS($0) < {10 ** (_MOST_PRINTED - written)} THEN FORMAT('{{:,.{written}f}}', $0)
             ELSE {_DOUBLE.engine_name}(CAST($0 AS TEXT), $1) END""",
             call.value(0, DOUBLE),
             places,
@@ -240,7 +240,8 @@ def _number(call: RuleCall) -> exp.Expr:
     if form.before and form.behind:
         return call.as_result(beyond.of(text(call, 0), exp.Literal.string(form.text)))
     return call.text(
-        f"""CASE WHEN REGEXP_FULL_MATCH($0, '{digitformats.plain_digits(form)}') THEN CAST({digits} AS {kind})
+        f"""CASE WHEN $0 IS NULL THEN NULL
+        WHEN REGEXP_FULL_MATCH($0, '{digitformats.plain_digits(form)}') THEN CAST({digits} AS {kind})
         ELSE CAST({beyond.engine_name}($0, $1) AS {kind}) END""",
         text(call, 0),
         exp.Literal.string(form.text),

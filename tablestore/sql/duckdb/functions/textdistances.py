@@ -46,7 +46,8 @@ class _Texts:
 
 def _widths(lengths: _Numbers) -> _Numbers:
     """The least power of two, from 8 on, that is no less than each length."""
-    return np.maximum(_LEAST_WIDTH, 1 << np.ceil(np.log2(np.maximum(lengths, 1))).astype(np.int64))
+    widths: _Numbers = np.maximum(_LEAST_WIDTH, 1 << np.ceil(np.log2(np.maximum(lengths, 1))).astype(np.int64))
+    return widths
 
 
 def _by_width(left: _Texts, right: _Texts, rows: _Numbers, cells: Callable[[int], int]) -> "Iterator[tuple[_Numbers, int]]":
@@ -149,7 +150,8 @@ def _same(letters: _Characters, others: _Characters, ends: _Numbers) -> npt.NDAr
     count, width = others.shape
     most = int(max(letters.max(), others.max())) + 1
     if most > _MOST_CODES:
-        codes = np.unique(np.concatenate((letters, others), axis=None), return_inverse=True)[1].reshape(2 * count, width)
+        both = np.concatenate((letters, others), axis=None)
+        codes = np.unique(both, return_inverse=True)[1].astype(np.uint32).reshape(2 * count, width)
         letters, others, most = codes[:count], codes[count:], int(codes.max()) + 1
     firsts = np.arange(count)[:, None] * most
     bits = np.where(np.arange(width) < ends[:, None], np.uint64(1) << np.arange(width, dtype=np.uint64), np.uint64(0))

@@ -457,13 +457,14 @@ def _to_binary(call: RuleCall) -> exp.Expr:
 
 def _of_base64(value: exp.Expr, beyond: ArrowFunction) -> exp.Expr:
     """The bytes of a text in Base64: by DuckDB, which reads whole blocks alone, and by an Arrow function where that fails."""
-    return from_text(f"COALESCE(TRY(FROM_BASE64($0)), {beyond.engine_name}($0))", value)
+    return from_text(f"COALESCE(TRY(FROM_BASE64($0)), CASE WHEN $0 IS NOT NULL THEN {beyond.engine_name}($0) END)", value)
 
 
 def _of_hexadecimal(value: exp.Expr) -> exp.Expr:
     """The bytes of hexadecimal digits: by DuckDB those of an even number of them, and by an Arrow function where that fails."""
     even = "CASE WHEN STRLEN($0) % 2 = 0 THEN $0 END"
-    return from_text(f"COALESCE(TRY(UNHEX({even})), {_HEXADECIMAL.engine_name}($0))", value)
+    beyond = f"CASE WHEN $0 IS NOT NULL THEN {_HEXADECIMAL.engine_name}($0) END"
+    return from_text(f"COALESCE(TRY(UNHEX({even})), {beyond})", value)
 
 
 def _substring_index(call: RuleCall) -> exp.Expr:
