@@ -207,6 +207,7 @@ class PublishedLog:
                 return store.batches()
         except StorageError as error:
             silence = error
+        store.take_tombstones()
         decoder = RecordDecoder(
             context,
             log.name,

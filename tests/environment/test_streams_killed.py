@@ -1,12 +1,15 @@
-"""A stream whose process is killed at random, while its source changes, compacts, expires and gets columns: each change lands
-once."""
+"""Streams whose process is killed at random, while their sources change, compact, expire and get columns: each change lands once.
+
+Several streams run in one process, so that one kill is one of each of them, wherever it is: a Spark takes its time to start.
+"""
 
 import os
 import random
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,14 +18,31 @@ import pytest
 import tablestore as ts
 
 PROGRAM = Path(__file__).parent / "programs" / "streaming.py"
-STEPS, KEYS = 5, 200
+STEPS, KEYS, SEED = 5, 200, 7
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table that is followed, and the numbers of its streams."""
+
+    table: ts.Table
+    name: str
+    keyed: bool
+    streams: Sequence[int]
+
+    def query(self, number: int, hint: str = "") -> str:
+        """The query of a stream; each leaves out other rows."""
+        return f"SELECT id, upper(v) AS v FROM {self.name}{hint} WHERE id % 5 <> {number % 5}"
+
+    def target(self, number: int) -> str:
+        return f"{self.name}_{number}"
 
 
 @contextmanager
-def running(project: Path, warehouse: Path, engine: str, statement: str) -> Iterator[subprocess.Popen[str]]:
-    """The stream in a process of its own, which is killed at the end."""
+def running(project: Path, warehouse: Path, engine: str, statements: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
+    """The streams in a process of their own, which is killed at the end."""
     path = os.pathsep.join([str(project), *filter(None, [os.environ.get("PYTHONPATH")])])
-    command = [sys.executable, str(PROGRAM), str(warehouse), engine, statement]
+    command = [sys.executable, str(PROGRAM), str(warehouse), engine, *statements]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path}) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "begun\n"
@@ -32,8 +52,9 @@ def running(project: Path, warehouse: Path, engine: str, statement: str) -> Iter
             process.kill()
 
 
-def steps(table: ts.Table, rng: random.Random, counter: Iterator[int], *, keyed: bool) -> None:
+def steps(source: Source, rng: random.Random, counter: Iterator[int]) -> None:
     """Some commits, and what maintenance does to them."""
+    table, keyed = source.table.refresh(), source.keyed
     for _ in range(STEPS):
         numbers = [next(counter) for _ in range(rng.randrange(1, 50))]
         rows = {"id": [number % KEYS if keyed else number for number in numbers], "v": [f"v{number}" for number in numbers]}
@@ -53,49 +74,71 @@ def steps(table: ts.Table, rng: random.Random, counter: Iterator[int], *, keyed:
                 table.alter(ts.AddColumn(f"c{len(table.schema.names)}", "INT"))
 
 
+def table_of(env: ts.TableEnvironment, name: str) -> ts.Table:
+    found = env.catalog().table(f"default.{name}")
+    assert isinstance(found, ts.Table)
+    return found
+
+
+def rows_of(env: ts.TableEnvironment, query: str) -> list[str]:
+    return sorted(map(str, env.execute_sql(query).to_arrow().to_pylist()))
+
+
 @pytest.mark.deep
-@pytest.mark.parametrize("keyed", [False, True], ids=["append", "keyed"])
 @pytest.mark.parametrize(
-    ("engine", "kills"),
+    ("engine", "kills", "streams"),
     [
-        ("duckdb", 6),
-        pytest.param("duckdb", 30, marks=pytest.mark.slow),
-        pytest.param("spark", 30, marks=[pytest.mark.spark, pytest.mark.slow]),
+        ("duckdb", 6, 1),
+        pytest.param("duckdb", 30, 2, marks=pytest.mark.slow),
+        pytest.param("spark", 8, 2, marks=[pytest.mark.spark, pytest.mark.slow]),
     ],
 )
-def test_a_stream_that_is_killed_again_and_again_loses_and_doubles_nothing(
-    project: Path, tmp_path: Path, engine: str, kills: int, keyed: bool
+def test_streams_that_are_killed_again_and_again_lose_and_double_nothing(
+    project: Path, tmp_path: Path, engine: str, kills: int, streams: int
 ) -> None:
-    seed = 7
-    rng, warehouse = random.Random(seed), tmp_path / "wh"
-    key = ", PRIMARY KEY (id) NOT ENFORCED" if keyed else ""
+    """``streams``: of each of two sources."""
+    rng, warehouse = random.Random(SEED), tmp_path / "wh"
     with ts.TableEnvironment.create(warehouse, engine="duckdb") as env:
-        env.execute_sql(f"CREATE TABLE s (id BIGINT, v STRING{key})")
-        env.execute_sql(f"CREATE TABLE k (id BIGINT, v STRING{key})")
-        source, target = env.catalog().table("default.s"), env.catalog().table("default.k")
-        assert isinstance(source, ts.Table) and isinstance(target, ts.Table)
-        query = "SELECT id, upper(v) AS v FROM s WHERE id % 5 <> 0"
-        # What holds the source's snapshots for a stream of Spark's.
-        follows = " /*+ OPTIONS('consumer-id' = 'k') */" if engine == "spark" else ""
-        insert = f"INSERT INTO k {query.replace('FROM s', f'FROM s{follows}')}"
+        sources = []
+        for name, key in (("a", ""), ("k", ", PRIMARY KEY (id) NOT ENFORCED")):
+            env.execute_sql(f"CREATE TABLE {name} (id BIGINT, v STRING{key})")
+            source = Source(table=table_of(env, name), name=name, keyed=bool(key), streams=range(streams))
+            for number in source.streams:
+                env.execute_sql(f"CREATE TABLE {source.target(number)} (id BIGINT, v STRING{key})")
+            sources.append(source)
+        each = [(source, number) for source in sources for number in source.streams]
+        targets = [table_of(env, source.target(number)) for source, number in each]
+        inserts = []
+        for source, number in each:
+            # What holds the source's snapshots for a stream of Spark's.
+            hint = f" /*+ OPTIONS('consumer-id' = 'c{number}') */" if engine == "spark" else ""
+            inserts.append(f"INSERT INTO {source.target(number)} {source.query(number, hint)}")
+
+        def landed() -> int:
+            return sum(len(target.refresh().snapshots()) for target in targets)
+
         counter = iter(range(10**9))
         for _ in range(kills):
-            steps(source, rng, counter, keyed=keyed)
-            with running(project, warehouse, engine, insert) as process:
-                steps(source.refresh(), rng, counter, keyed=keyed)
-                before = len(target.refresh().snapshots())
-                # Spark takes its time until the first batch, so some of its processes are left alone until they have written one.
+            for source in sources:
+                steps(source, rng, counter)
+            with running(project, warehouse, engine, inserts) as process:
+                for source in sources:
+                    steps(source, rng, counter)
+                # Spark takes its time until the first batch, so some of its processes are left alone until they have written some.
                 patience = rng.randrange(200) if engine == "duckdb" or rng.random() < 0.3 else 10**9
+                wanted = landed() + rng.randrange(3 * len(each))
                 for _ in range(patience):
-                    assert process.poll() is None, f"seed {seed}"
-                    if len(target.refresh().snapshots()) > before + rng.randrange(3 if engine == "duckdb" else 1):
+                    assert process.poll() is None, f"seed {SEED}"
+                    if landed() > wanted:
                         break
-        expected = sorted(map(str, env.execute_sql(query).to_arrow().to_pylist()))
-        with running(project, warehouse, engine, insert) as process:
-            found: list[str] = []
-            while found != expected:
-                assert process.poll() is None, f"seed {seed}"
-                found = sorted(map(str, target.refresh().to_arrow().to_pylist()))
-                assert keyed or len(found) <= len(expected), f"doubled: seed {seed}"
+        expected = [rows_of(env, source.query(number)) for source, number in each]
+        with running(project, warehouse, engine, inserts) as process:
+            for (source, _), target, rows in zip(each, targets, expected, strict=True):
+                held: list[str] = []
+                while held != rows:
+                    assert process.poll() is None, f"seed {SEED}"
+                    held = sorted(map(str, target.refresh().to_arrow().to_pylist()))
+                    assert source.keyed or len(held) <= len(rows), f"doubled: seed {SEED}"
+        for target in targets:
             stream = [one.commit_identifier for one in target.snapshots() if (one.commit_user or "").startswith("stream:")]
-        assert stream == sorted(set(stream)), f"seed {seed}"
+            assert stream == sorted(set(stream)), f"seed {SEED}"

@@ -17,7 +17,7 @@ from tablestore.cdc.deliver.topicsink import Topic, open_topic_sink
 from tablestore.errors import InvalidInputError
 from tablestore.io.opening import open_store
 from tablestore.log.follow.request import ScanMode
-from tablestore.log.position import Position, StorePlace
+from tablestore.log.position import LogPlace, Position
 from tablestore.names import Names, names_of
 from tablestore.store.history.consumers import Consumers
 from tablestore.store.schemas import table_uuid_of
@@ -95,7 +95,7 @@ def deliver(
                 pending += batch.rows.num_rows
                 report = replace(report, rows=report.rows + batch.rows.num_rows)
             report = replace(report, snapshot_id=batch.snapshot_id)
-            ends = _ends_snapshot(batch.position)
+            ends = _may_end(batch.position)
             full = pending >= commit_rows and (ends or batch.in_frame or not needs.whole_snapshots)
             if full or (pending and ends and (follow or needs.whole_snapshots)):
                 report = _commit(table, sink, batch.position, consumer_id, report, on_commit)
@@ -154,6 +154,7 @@ def _commit(
     return report
 
 
-def _ends_snapshot(position: Position) -> bool:
+def _may_end(position: Position) -> bool:
+    """True if a commit need not wait for more: a snapshot ends there, or each bucket of a topic has a place of its own."""
     place = position.place
-    return isinstance(place, StorePlace) and place.phase == "changes" and not place.rows
+    return isinstance(place, LogPlace) or (place.phase == "changes" and not place.rows)

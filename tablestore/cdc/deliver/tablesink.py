@@ -15,6 +15,7 @@ import pyarrow as pa
 from tablestore.errors import ConflictError, FormatError, InvalidInputError
 from tablestore.format.limits import parse_json_bounded
 from tablestore.format.sealed import JsonObject
+from tablestore.log.settings import settings_of
 from tablestore.lsm.functions.mergefunction import SequenceField
 from tablestore.lsm.missingchoice import MissingColumns
 from tablestore.lsm.write.removalorder import updates_in_place
@@ -32,7 +33,8 @@ from tablestore.types.rowkind import ROW_KIND_COLUMN, kinds_from_symbols
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkNeeds:
     """The requirements of a sink on changes. ``pairs``: the rows that updates replace (``-U``); ``as_written``: as the source's
-    writers gave them, who may have left them out. ``whole_snapshots``: a commit ends where a snapshot of the source ends."""
+    writers gave them, who may have left them out; without, they are read from the files of the source, whatever log it has.
+    ``whole_snapshots``: a commit ends where a snapshot of the source ends."""
 
     pairs: bool = False
     as_written: bool = True
@@ -54,9 +56,15 @@ def needs_of(source: TableContext, target: TableContext, columns: frozenset[str]
             kind="missing-column",
         )
     key = source.schema.primary_keys
-    pairs = asks_for_pairs(target, key, other.sequence_fields)
-    as_written = not pairs or source.changelog_settings.producer != INPUT
-    return SinkNeeds(pairs=pairs, as_written=as_written, whole_snapshots=_rekeys(target, key) and not merge.computes)
+    pairs, whole = asks_for_pairs(target, key, other.sequence_fields), _rekeys(target, key) and not merge.computes
+    # A topic has the changes of each bucket, not of one snapshot after the other.
+    as_written = not pairs or (source.changelog_settings.producer != INPUT and not (whole and has_topic(source)))
+    return SinkNeeds(pairs=pairs, as_written=as_written, whole_snapshots=whole)
+
+
+def has_topic(source: TableContext) -> bool:
+    """True if the changes of a table are in a log system."""
+    return settings_of(source).system != "filestore"
 
 
 def asks_for_pairs(target: TableContext, key: Sequence[str], ordering: tuple[SequenceField, ...]) -> bool:

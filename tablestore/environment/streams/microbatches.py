@@ -15,16 +15,17 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from tablestore.cdc.deliver.tablesink import SinkNeeds, TableSink, asks_for_pairs
+from tablestore.cdc.deliver.tablesink import SinkNeeds, TableSink, asks_for_pairs, has_topic
 from tablestore.clock import Clock
 from tablestore.environment.engine import InsertTarget, ManagedRelation
 from tablestore.environment.streams.streamedquery import StreamedQuery
 from tablestore.environment.streams.streamsource import StreamSource, ends_snapshot
-from tablestore.errors import ConflictError, FormatError, NotFoundError, UnsupportedError
+from tablestore.errors import ConflictError, FormatError, NotFoundError, TablestoreError, UnsupportedError
 from tablestore.format.limits import parse_json_bounded
 from tablestore.format.sealed import JsonObject
 from tablestore.log.follow.consumption import ChangeBatch
-from tablestore.log.position import parse_position
+from tablestore.log.position import LogPlace, parse_position
+from tablestore.log.settings import settings_of
 from tablestore.sql.incremental.stateless import StreamShape
 from tablestore.store.changelogproducer import INPUT
 from tablestore.store.context import TableContext
@@ -41,7 +42,7 @@ _WAYS_ON = {
     "discontinuity": _ANEW,
     "snapshot-expired": _ANEW,
 }
-_ABOUT_CALLS = re.compile("; (?:call |go on |begin anew )")
+_ABOUT_CALLS = re.compile(r"; (?:call |go on |begin anew )|\. (?:Nothing is lost|A stream begins anew)")
 
 
 @dataclass(slots=True)
@@ -102,8 +103,7 @@ class MicroBatches:
         except (ConflictError, NotFoundError) as error:
             if error.kind not in _WAYS_ON:
                 raise
-            # What it says of a call that follows a table is nothing to a statement.
-            raise type(error)(f"{_ABOUT_CALLS.split(error.message)[0]}. {_WAYS_ON[error.kind]}", kind=error.kind) from error
+            raise of_statement(error) from error
         return False
 
     def stop(self) -> None:
@@ -137,7 +137,9 @@ class MicroBatches:
             self._buffered_rows += batch.rows.num_rows
             self._pending_rows += batch.rows.num_rows
         ends = ends_snapshot(batch)
-        is_full = self._pending_rows >= COMMIT_ROWS and (ends or batch.in_frame)
+        # A place in a topic is one in each bucket: a commit there tears a snapshot, but not what is known of it.
+        may_end = ends or batch.in_frame or isinstance(batch.position.place, LogPlace)
+        is_full = self._pending_rows >= COMMIT_ROWS and may_end
         if self._pending_rows and (is_full or (ends and self._whole_snapshots)):
             self._flush(source)
             self._commit()
@@ -168,6 +170,13 @@ class MicroBatches:
         self._pending_rows, self._committed_s = 0, self._clock.steady_s()
 
 
+def of_statement(error: TablestoreError) -> TablestoreError:
+    """The error that ends a stream, with the way on of a statement: what it says of a call that follows a table is nothing to it."""
+    if error.kind not in _WAYS_ON:
+        return error
+    return type(error)(f"{_ABOUT_CALLS.split(error.message)[0]}. {_WAYS_ON[error.kind]}", kind=error.kind)
+
+
 def needs_of_stream(relation: ManagedRelation, target: TableContext, shape: StreamShape) -> SinkNeeds:
     """The changes of a stream that the rows of a query need, to be written into a table. Raises UnsupportedError where the table
     cannot take them."""
@@ -190,8 +199,11 @@ def needs_of_stream(relation: ManagedRelation, target: TableContext, shape: Stre
     ordered_alike = all(origins.get(one.name) == one.name for one in merge.sequence_fields)
     ordering = other.sequence_fields if ordered_alike else ()
     pairs = not same_key or shape.filters or asks_for_pairs(target, target.schema.primary_keys, ordering)
+    whole = not same_key and not merge.computes
     as_written = not pairs or source.changelog_settings.producer != INPUT
-    return SinkNeeds(pairs=pairs, as_written=as_written, whole_snapshots=not same_key and not merge.computes)
+    # A topic has the changes of each bucket, not of one snapshot after the other, and an eventual one rows that may never land.
+    from_files = has_topic(source) and (whole or settings_of(source).eventual)
+    return SinkNeeds(pairs=pairs, as_written=as_written and not from_files, whole_snapshots=whole)
 
 
 def _consumer(relation: ManagedRelation) -> str | None:

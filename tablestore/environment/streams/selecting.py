@@ -86,6 +86,7 @@ class StreamRows:
 
 
 def _needs(relation: ManagedRelation, shape: StreamShape) -> SinkNeeds:
-    """The changes that are shown: the rows before an update too, unless they come from a topic that does not have them."""
+    """The changes that are shown: those that have landed, with the rows before an update unless a topic that they come from lacks
+    them."""
     log = settings_of(relation.table.context)
-    return SinkNeeds(pairs=shape.filters or log.system == "filestore" or log.mode == "all")
+    return SinkNeeds(pairs=shape.filters or log.system == "filestore" or log.mode == "all", as_written=not log.eventual)

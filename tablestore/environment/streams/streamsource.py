@@ -1,5 +1,8 @@
 """Reads a managed table as a stream: what there is now, round by round, from where the last round ended.
 
+A round ends behind the newest snapshot that was there when it began, also where nothing of it was read: a place in a topic would
+be left at the last record that was handed out, to be read from again and again.
+
 A stream is a named consumer of its table, from before its first row on, so that expiry keeps what it has still to read: under the
 ``consumer-id`` of the reference, else under a name of its own. Memory: two batches.
 """
@@ -10,7 +13,8 @@ from dataclasses import dataclass
 from tablestore.cdc.deliver.tablesink import SinkNeeds
 from tablestore.environment.engine import ManagedRelation
 from tablestore.log.follow.consumption import ChangeBatch
-from tablestore.log.position import Place, StorePlace, parse_position
+from tablestore.log.identity import Identity
+from tablestore.log.position import POSITION_KEY, LogPlace, Place, StorePlace, done, parse_position
 from tablestore.options import DISCOVERY_INTERVAL, TableOptions
 from tablestore.store.history.consumers import Consumers
 
@@ -62,13 +66,11 @@ class StreamSource:
             as_written=self.needs.as_written,
             follow=False,
         )
-        is_silent = True
         for batch in batches:
-            is_silent, self.position = False, str(batch.position)
+            self.position = str(batch.position)
             yield batch
-        if is_silent and newest and (begins or isinstance(self._place(), StorePlace)):
-            # Snapshots without changes are not looked at again.
-            self.position = str(relation.table.position_after(newest))
+        if newest:
+            self.position = self._behind(newest)
         self._looked_at = newest
 
     @property
@@ -80,7 +82,18 @@ class StreamSource:
         """Lets expiry have what lies before the position."""
         if self.consumer is not None:
             self.kept_snapshot = self.needed_snapshot
-            Consumers(self.relation.table.context.files).write(self.consumer, self.kept_snapshot)
+            # Of a snapshot in a topic some buckets may be done.
+            is_inside = self.position is not None and isinstance(self._place(), LogPlace)
+            extra = {POSITION_KEY: parse_position(self.position).to_json()} if is_inside else {}
+            Consumers(self.relation.table.context.files).write(self.consumer, self.kept_snapshot, extra)
+
+    def _behind(self, snapshot_id: int) -> str:
+        """The position, all up to a snapshot being done."""
+        table, place = self.relation.table, self._place() if self.position is not None else done(0)
+        if isinstance(place, LogPlace) and place.newest > snapshot_id:
+            # Of a later one some buckets are done.
+            return str(Identity(table.context).position(place.at_base(max(place.base, snapshot_id))))
+        return str(table.position_after(max(place.needed_snapshot - 1, snapshot_id)))
 
     def _place(self) -> Place:
         return parse_position(self.position).place

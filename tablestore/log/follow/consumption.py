@@ -170,6 +170,10 @@ class FileStoreConsumption:
         self.resumed = self.wants_older = False
         self._interval_s = TableOptions(context.schema.options).integer(opt.DISCOVERY_INTERVAL) / 1000
 
+    def take_tombstones(self) -> None:
+        """Gives all batches the columns of those from a log, where a delete names nothing but its key: any may be NULL."""
+        self.schema = pa.schema([field.with_nullable(place > 0) for place, field in enumerate(self.schema)])
+
     def batches(self) -> Iterator[ChangeBatch]:
         """The batches, for ever if the request follows. Where to begin is decided now, not with the first batch.
 

@@ -151,7 +151,8 @@ class HybridConsumption:
                 continue
             if has_rows:
                 self._silent_since = None
-                continue
+                if self._request.follow or self._settings.eventual or self._reader.caught_up(place).base < self._newest():
+                    continue
             before, place = place, self._reader.caught_up(place)
             if before != place:
                 self._store.progress.passed(before, place)

@@ -19,7 +19,7 @@ from tablestore.sql.query.sparktypes import as_type, cast_text, refusal
 from tablestore.sql.query.tokenstream import tokens_of
 from tablestore.sql.source import NOWHERE, Fragment, marked
 from tablestore.sql.statements.rows import Insert
-from tablestore.types.datatypes import DataType, Field
+from tablestore.types.datatypes import DataType, Field, with_nullable
 
 Given = Sequence[tuple[str, DataType | None]]
 """Names and types of a query's columns; None: the type of NULL."""
@@ -72,7 +72,9 @@ def insert_query(
             continue
         if (wrong := refusal(field.name, field.type, given_type, f" (column {name!r} of the query)")) is not None:
             raise _wrong(statement, insert, wrong)
-        value = column if given_type is not None and given_type == field.type else as_type(column, given_type, field.type)
+        # NULL is refused when the rows are written; a cast would hide which column of the query this one is.
+        is_alike = given_type is not None and with_nullable(given_type, field.type.nullable) == field.type
+        value = column if is_alike else as_type(column, given_type, field.type)
         text.add(", " if place else "", f"{value} AS {quote_name(field.name)}")
     for field in fields:
         if field.name in fixed:

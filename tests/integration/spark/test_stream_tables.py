@@ -63,6 +63,21 @@ def test_an_insert_follows_a_keyed_table_with_its_deletes(env: ts.TableEnvironme
     job.cancel()
 
 
+def test_a_source_that_gets_a_column_is_followed_and_one_that_loses_one_ends_the_job(env: ts.TableEnvironment) -> None:
+    job = begin(env, "INSERT INTO k SELECT * FROM t")
+    until(job, lambda: len(pairs(env, "k")) == 2)
+    table(env, "t").alter(ts.AddColumn("w", "INT"))
+    table(env, "t").upsert([{"id": 3, "v": "c", "w": 7}])
+    until(job, lambda: pairs(env, "k") == [(1, "a"), (2, "b"), (3, "c")])
+    table(env, "t").alter(ts.RenameColumn("v", to="x"))
+    table(env, "t").upsert([{"id": 4, "x": "d", "w": 8}])
+    table(env, "t").alter(ts.DropColumn("x"))
+    table(env, "t").upsert([{"id": 5, "w": 9}])
+    with pytest.raises(ts.ConflictError, match="Run the statement again") as ended:
+        job.result(60)
+    assert ended.value.kind == "schema-changed" and "Traceback" not in str(ended.value)
+
+
 def test_create_table_as_a_hint_and_a_look_up(env: ts.TableEnvironment) -> None:
     job = begin(
         env,

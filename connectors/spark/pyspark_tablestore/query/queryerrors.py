@@ -94,7 +94,7 @@ def _is_sparks(error: Exception) -> bool:
 def ours(error: Exception, what: str, query: BoundQuery | None = None) -> TablestoreError:
     """The error of tablestore's that says what Spark's says."""
     text = str(error)
-    if (worker_error := _from_worker(text)) is not None:
+    if (worker_error := error_of_worker(text)) is not None:
         return _of_function(worker_error, query)
     condition = _condition(error)
     if any(sign in text for sign in _CANCELLED):
@@ -134,7 +134,7 @@ def ours(error: Exception, what: str, query: BoundQuery | None = None) -> Tables
     return StorageError(f"{what}: Spark gave the job up ({(reason[1] if reason else text)[:_MOST]})", kind="spark")
 
 
-def _from_worker(text: str) -> TablestoreError | None:
+def error_of_worker(text: str) -> TablestoreError | None:
     """The error of ours that a Python worker's trace ends with."""
     for name, message in reversed(_OURS.findall(text)):
         kind = getattr(errors, name, None) or _subclass(TablestoreError, name)

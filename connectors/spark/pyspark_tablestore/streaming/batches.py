@@ -118,7 +118,9 @@ def foreach_batch_writer(
 
 def running_checkpoints(session: SparkSession) -> frozenset[str]:
     """The places where the running queries of this Spark keep their progress."""
-    return frozenset(place_of(query.resolvedCheckpointRoot()) for query in _running(session).values())
+    # One that ends while this looks is None.
+    queries = [query for query in _running(session).values() if query is not None]
+    return frozenset(place_of(query.resolvedCheckpointRoot()) for query in queries)
 
 
 def _uuid(session: SparkSession, text: str) -> Any:

@@ -4,6 +4,7 @@ a query that filters, computes and looks up     changes with their kinds: SELECT
 one that combines rows (Spark keeps its state)  rows of tables that only get new ones; where rows change it is refused
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -71,6 +72,8 @@ def _frame(spark: SparkSession, relation: ManagedRelation, kinds: Mapping[str, s
         "log.scan": follows.scan,
         "log.scan.timestamp-mills": follows.time_millis,
         "consumer-id": follows.consumer_id,
+        # Those of the statement, whatever columns the table gets; of a query that uses none of them any.
+        "columns": json.dumps(list(relation.columns or relation.schema.field_names)),
         **kinds,
     }
     return spark.readStream.format("tablestore").options(**{key: one for key, one in options.items() if one is not None}).load()

@@ -10,10 +10,11 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from pyspark_tablestore.query.queryerrors import ours, query_errors
+from pyspark_tablestore.query.queryerrors import error_of_worker, ours, query_errors
 from pyspark_tablestore.streaming.batches import BatchWriter, running_checkpoints
 from pyspark_tablestore.streaming.streamoptions import place_of
 from tablestore.environment.engine import BoundQuery, InsertTarget
+from tablestore.environment.streams.microbatches import of_statement
 from tablestore.errors import ConflictError, InvalidInputError, StorageError, TablestoreError
 
 _MODES = "STREAMING_OUTPUT_MODE.UNSUPPORTED_OPERATION"
@@ -55,6 +56,8 @@ class StreamingInsert:
                 "lost or doubled: let one of the two go on, and stop the other one or give it another folder",
                 kind="newer-run",
             )
+        if (worker_error := error_of_worker(str(error))) is not None:
+            return of_statement(worker_error)
         match = _REASON.search(str(error))
         reason = (match[1] if match else str(error)).strip()[:_MOST]
         return StorageError(
