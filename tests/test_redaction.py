@@ -1,10 +1,12 @@
 """What is shown of options, URLs, messages and statements holds no secret, however it is spelled."""
 
+from pathlib import Path
+
 import pytest
 
 from tablestore.errors import StorageError
 from tablestore.options import holds_no_secret
-from tablestore.redaction import shown_option, shown_options, without_secrets
+from tablestore.redaction import HARMLESS, shown_option, shown_options, without_secrets
 from tablestore.sql.statementmask import masked_statement
 from tests.support.attacks.canary import CANARY, SECRETS, URLS
 
@@ -130,3 +132,8 @@ def test_a_password_may_hold_a_blank_where_the_value_is_known_to_be_a_url() -> N
     assert shown_option("uri", "postgresql://u:p canary@h/d", lambda _: True) == "postgresql://***@h/d"
     assert "canary" not in masked_statement("CREATE CATALOG c WITH ('uri' = 'postgresql://u:p canary@h/d')", lambda _: True)
     assert shown_option("path", "s3://bucket/a@b", lambda _: True) == "s3://bucket/a@b"
+
+
+def test_the_options_that_are_known_are_listed(project: Path) -> None:
+    guide = (project / "docs" / "guides" / "sql.md").read_text()
+    assert [one for one in sorted(HARMLESS) if f"`{one}`" not in guide] == []

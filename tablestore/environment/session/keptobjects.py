@@ -23,9 +23,9 @@ from tablestore.environment.session.objects import CONNECTOR, ConnectorTable, Vi
 from tablestore.errors import AlreadyExistsError, FormatError, InvalidInputError, TablestoreError
 from tablestore.format.limits import parse_json_bounded
 from tablestore.format.sealed import JsonObject
-from tablestore.names import is_name
+from tablestore.names import did_you_mean, is_name
 from tablestore.options import KEY_CONSTRAINT, SCHEMA_PREFIX
-from tablestore.redaction import shown_option
+from tablestore.redaction import HARMLESS, is_harmless, is_telling, shown_option
 from tablestore.sql.sqldialect import SqlDialect
 from tablestore.types.arrowtypes import fields_from_arrow, to_arrow_schema
 from tablestore.types.typestring import field_to_json, parse_field
@@ -141,10 +141,14 @@ def check_keepable(table: ConnectorTable) -> None:
     column that its readers would not compute."""
     for key, value in table.options.items():
         if shown_option(key, value) != value:
+            near = did_you_mean(key, HARMLESS)
+            unknown = (
+                "" if is_harmless(key) or is_telling(key) else f" is not known{near} (guides/sql.md lists those), so it"
+            )
             raise InvalidInputError(
-                f"{table.path}: the option {key!r:.80} may hold a secret, and a permanent table is read by every session: name the "
-                f"secret ('{key:.80}' = 'env:NAME' or 'file:PATH', which each session looks up where it allows this table), or "
-                "CREATE TEMPORARY TABLE, which ends with the session",
+                f"{table.path}: the option {key!r:.80}{unknown} may hold a secret, and a permanent table is read by all sessions: "
+                f"name the secret ('{key:.80}' = 'env:NAME' or 'file:PATH', which each session that allows the table looks up), "
+                "or CREATE TEMPORARY TABLE, which ends with the session",
                 kind="secret",
             )
     check_computed(table)

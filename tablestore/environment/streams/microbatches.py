@@ -171,7 +171,7 @@ class MicroBatches:
 
 
 def of_statement(error: TablestoreError) -> TablestoreError:
-    """The error that ends a stream, with the way on of a statement: what it says of a call that follows a table is nothing to it."""
+    """The error that ends a stream, with the way on of a statement in place of that of a call which follows a table."""
     if error.kind not in _WAYS_ON:
         return error
     return type(error)(f"{_ABOUT_CALLS.split(error.message)[0]}. {_WAYS_ON[error.kind]}", kind=error.kind)
