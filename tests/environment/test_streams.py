@@ -1,12 +1,15 @@
 """Streaming mode on DuckDB: a managed table in FROM is a stream, in micro-batches, each once."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import tablestore as ts
+from tablestore.cdc.deliver.tablesink import SinkNeeds
 from tablestore.environment.jobs import Job, JobStatus
+from tablestore.environment.streams.microbatches import needs_of_stream
 from tablestore.format.snapshot import CommitKind
 
 Rows = list[dict[str, object]]
@@ -303,3 +306,19 @@ def test_a_select_holds_one_batch_at_a_time(env: ts.TableEnvironment) -> None:
     assert rows == 1_000_002
     # All rows are some 30 MB.
     assert most < 15_000_000
+
+
+def test_a_stream_into_a_table_of_the_same_key_needs_no_rows_before_updates(
+    env: ts.TableEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needs: list[SinkNeeds] = []
+
+    def noted(*args: Any) -> SinkNeeds:
+        needs.append(needs_of_stream(*args))
+        return needs[-1]
+
+    monkeypatch.setattr("tablestore.environment.streams.microbatches.needs_of_stream", noted)
+    env.execute_sql("CREATE TABLE by_v (v STRING, id BIGINT, PRIMARY KEY (v) NOT ENFORCED)")
+    for statement in ("INSERT INTO k SELECT id, upper(v) FROM t", "INSERT INTO by_v SELECT v, id FROM t"):
+        end(begin(env, statement))
+    assert needs == [SinkNeeds(), SinkNeeds(pairs=True, whole_snapshots=True)]
