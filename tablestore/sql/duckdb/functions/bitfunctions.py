@@ -2,19 +2,20 @@
 
 from collections.abc import Callable
 
-import numpy as np
 from sqlglot import exp
 
 from tablestore.sql.binding.signatures import Types, always, as_argument
-from tablestore.sql.binding.sqltypes import BIGINT, INT, STRING, TINYINT, VOID, SqlType, Type
-from tablestore.sql.duckdb.calls import failing
+from tablestore.sql.binding.sqltypes import BIGINT, BINARY, INT, STRING, TINYINT, VOID, SqlType, Type
+from tablestore.sql.duckdb.calls import failing, refused_where
 from tablestore.sql.duckdb.functions.argumenttypes import binary, integer
-from tablestore.sql.duckdb.functions.functionrule import FunctionRule, RuleCall
+from tablestore.sql.duckdb.functions.functionrule import FunctionRule, RuleCall, from_text
 
 _BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 # A bitmap of Spark's has as many bits.
 _BITMAP_BITS = 32_768
-_BITS_OF_BYTES = np.array([byte.bit_count() for byte in range(256)], np.uint8)
+_BITMAP_BYTES = _BITMAP_BITS // 8
+# DuckDB combines bits of one length: bytes are filled up with zeros to the least of these that takes them.
+_LENGTHS = (32, 256, _BITMAP_BYTES)
 
 
 def _shifted_type(types: Types, values: object) -> Type:
@@ -85,6 +86,45 @@ def _distinct(call: RuleCall, value: exp.Expr) -> exp.Expr:
     return exp.Distinct(expressions=[value]) if call.is_distinct else value
 
 
+def _combined(aggregate: str, sign: str, *, empty: str) -> Callable[[RuleCall], exp.Expr]:
+    """Writes an aggregate of bitmaps: bits of each length are combined, and then these. ``empty``: a byte of no bitmaps."""
+
+    def write(call: RuleCall) -> exp.Expr:
+        parts = []
+        for shorter, length in zip((-1, *_LENGTHS), _LENGTHS, strict=False):
+            is_last = length == _BITMAP_BYTES
+            fits = f"OCTET_LENGTH($0) > {shorter}" + ("" if is_last else f" AND OCTET_LENGTH($0) <= {length}")
+            filled = f"$0 || ARRAY_SLICE({_bytes('00', length)}, 1, {length} - OCTET_LENGTH($0))"
+            if is_last:
+                # Most bitmaps have this length.
+                filled = f"CASE WHEN OCTET_LENGTH($0) < {length} THEN {filled} WHEN OCTET_LENGTH($0) = {length} THEN $0 "
+                filled += f"ELSE ARRAY_SLICE($0, 1, {length}) END"
+            filled = f"CASE WHEN {fits} THEN CAST({filled} AS BIT) END"
+            bits = call.around(exp.Anonymous(this=aggregate, expressions=[from_text(filled, binary(call, 0))]))
+            rest = "" if is_last else f" || {_bytes('00', _BITMAP_BYTES - length)}"
+            whole = f"COALESCE(CAST(CAST($0 AS BLOB){rest} AS BIT), CAST({_bytes(empty, _BITMAP_BYTES)} AS BIT))"
+            parts.append(from_text(whole, bits))
+        return from_text(f"CAST($0 {sign} $1 {sign} $2 AS BLOB)", *parts)
+
+    return write
+
+
+def _bytes(octet: str, count: int) -> str:
+    return f"FROM_HEX(REPEAT('{octet}', {count}))"
+
+
+def _constructed(call: RuleCall) -> exp.Expr:
+    """Writes a bitmap of positions. A byte of Spark's begins with its lowest bit, one of DuckDB's with its highest."""
+    position = integer(call, 0, BIGINT)
+    least, most = (call.around(exp.Anonymous(this=name, expressions=[position.copy()])) for name in ("MIN", "MAX"))
+    turned = from_text(f"XOR($0 & {_BITMAP_BITS - 1}, 7)", position)
+    bounds = (exp.Literal.number(0), exp.Literal.number(_BITMAP_BITS - 1))
+    bits = call.around(exp.Anonymous(this="BITSTRING_AGG", expressions=[turned, *bounds]))
+    is_outside = from_text(f"$0 < 0 OR $1 >= {_BITMAP_BITS}", least, most)
+    bitmap = from_text(f"COALESCE(CAST($0 AS BLOB), {_bytes('00', _BITMAP_BYTES)})", bits)
+    return refused_where(is_outside, "bitmap_construct_agg of a place beyond 32767", bitmap)
+
+
 _COUNTED = "CASE WHEN OCTET_LENGTH($0) > 0 THEN BIT_COUNT(CAST($0 AS BIT)) WHEN $0 IS NOT NULL THEN 0 END"
 _BUCKET = f"CASE WHEN $0 > 0 THEN 1 + ($0 - 1) // {_BITMAP_BITS} ELSE $0 // {_BITMAP_BITS} END"
 _POSITION = f"CASE WHEN $0 > 0 THEN ($0 - 1) % {_BITMAP_BITS} ELSE CAST(-(CAST($0 AS HUGEINT)) % {_BITMAP_BITS} AS BIGINT) END"
@@ -108,5 +148,14 @@ RULES = (
     *(
         FunctionRule(name=name, bounds=(1, 1), result=as_argument(), write=_aggregated, is_aggregate=True)
         for name in ("bit_and", "bit_or", "bit_xor")
+    ),
+    FunctionRule(
+        name="bitmap_and_agg", bounds=(1, 1), result=always(BINARY), write=_combined("BIT_AND", "&", empty="FF"), is_aggregate=True
+    ),
+    FunctionRule(
+        name="bitmap_or_agg", bounds=(1, 1), result=always(BINARY), write=_combined("BIT_OR", "|", empty="00"), is_aggregate=True
+    ),
+    FunctionRule(
+        name="bitmap_construct_agg", bounds=(1, 1), result=always(BINARY), write=_constructed, is_aggregate=True
     ),
 )  # fmt: skip

@@ -1,43 +1,36 @@
-"""Writes aggregates of statistics with Spark's meaning: regressions, percentiles, the mode, sums that are tried, bitmaps.
+"""Writes aggregates of statistics with Spark's meaning: regressions, percentiles, the mode, sums that are tried.
 
 percentiles     of the sorted values as a list, by Spark's formula
 mode() WITHIN GROUP (ORDER BY a DESC)       mode(a, true) of the last value: :func:`ordered_as_arguments`
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
-import numpy as np
-import pyarrow as pa
 from sqlglot import exp
 
 from tablestore.errors import InvalidInputError
 from tablestore.sql.binding.signatures import ResultOf, Types, always, as_argument
 from tablestore.sql.binding.sqltypes import (
     BIGINT,
-    BINARY,
     DOUBLE,
     INT,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
     VOID,
-    SqlType,
     Type,
     array,
     decimal,
 )
 from tablestore.sql.duckdb.calls import failing, refused_where
 from tablestore.sql.duckdb.floats import spread_as_spark
-from tablestore.sql.duckdb.functions.argumenttypes import binary, double, integer, written_integer
-from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
+from tablestore.sql.duckdb.functions.argumenttypes import double, written_integer
 from tablestore.sql.duckdb.functions.functionrule import MANY, FunctionRule, RuleCall, from_text
 from tablestore.sql.duckdb.quotients import average, average_of_doubles
 from tablestore.sql.query.dialect import CALL, Call
 from tablestore.types.datatypes import MAX_PRECISION
 
 _ORDERED = ("mode", "percentile_cont", "percentile_disc")
-_BITMAP_BYTES = 4096
 # Values up to here are doubles without loss.
 _WHOLE_DOUBLES = 2**53
 _ACCURACY = 10_000
@@ -95,48 +88,6 @@ def _unless_signed_zero(call: RuleCall, values: exp.Expr, result: exp.Expr) -> e
     """A result, or a refusal where -0.0 is among the values: DuckDB puts it in no place before or behind 0.0."""
     has_one = call.text("LEN(LIST_FILTER($0, LAMBDA _zero: _zero = 0 AND SIGNBIT(_zero))) > 0", values)
     return refused_where(has_one, f"{call.name} of -0.0", result)
-
-
-def _of_lists(name: str, element: SqlType, result: SqlType, call: Callable[[Any], Any], kind: pa.DataType) -> ArrowFunction:
-    def over(lists: pa.Array) -> pa.Array:
-        return pa.array([None if values is None else call(values) for values in lists.to_pylist()], kind)
-
-    return ArrowFunction(name=name, arguments=(array(element),), result=result, call=over)
-
-
-def _combined(combine: "np.ufunc", empty: int) -> Callable[[list[bytes]], bytes]:
-    def of(bitmaps: list[bytes]) -> bytes:
-        whole = np.full(_BITMAP_BYTES, empty, np.uint8)
-        for bitmap in bitmaps:
-            part = np.zeros(_BITMAP_BYTES, np.uint8)
-            cut = bitmap[:_BITMAP_BYTES]
-            part[: len(cut)] = np.frombuffer(cut, np.uint8)
-            whole = combine(whole, part)
-        return whole.tobytes()
-
-    return of
-
-
-def _constructed(positions: list[int]) -> bytes:
-    bits = np.zeros(_BITMAP_BYTES * 8, np.uint8)
-    bits[np.array(positions, np.int64)] = 1
-    return np.packbits(bits, bitorder="little").tobytes()
-
-
-_BITMAP_AND = _of_lists("bitmap_and_agg", BINARY, BINARY, _combined(np.bitwise_and, 255), pa.binary())
-_BITMAP_OR = _of_lists("bitmap_or_agg", BINARY, BINARY, _combined(np.bitwise_or, 0), pa.binary())
-_BITMAP = _of_lists("bitmap_construct_agg", BIGINT, BINARY, _constructed, pa.binary())
-
-
-def _bitmap(function: ArrowFunction) -> Callable[[RuleCall], exp.Expr]:
-    def write(call: RuleCall) -> exp.Expr:
-        if function is not _BITMAP:
-            return function.of(call.text("COALESCE($0, CAST([] AS BLOB[]))", _values(call, binary(call, 0))))
-        positions = call.text("COALESCE($0, CAST([] AS BIGINT[]))", _values(call, integer(call, 0, BIGINT)))
-        is_outside = call.text("LEN(LIST_FILTER($0, LAMBDA _bit: _bit < 0 OR _bit > 32767)) > 0", positions)
-        return refused_where(is_outside, "bitmap_construct_agg of a place beyond 32767", function.of(positions))
-
-    return write
 
 
 def _regression(call: RuleCall) -> exp.Expr:
@@ -412,9 +363,6 @@ def _rule(
 
 
 RULES = (
-    _rule("bitmap_and_agg", (1, 1), always(BINARY), _bitmap(_BITMAP_AND)),
-    _rule("bitmap_or_agg", (1, 1), always(BINARY), _bitmap(_BITMAP_OR)),
-    _rule("bitmap_construct_agg", (1, 1), always(BINARY), _bitmap(_BITMAP)),
     _rule("regr_count", (2, 2), always(BIGINT), _regression),
     *(
         _rule(name, (2, 2), always(DOUBLE), _regression)
@@ -434,5 +382,4 @@ RULES = (
     _rule("dense_rank", (0, MANY), always(INT), _ranked),
     _rule("percent_rank", (0, MANY), always(DOUBLE), _ranked),
 )  # fmt: skip
-ARROW = (_BITMAP_AND, _BITMAP_OR, _BITMAP)
 REFUSED = dict.fromkeys(("kurtosis", "skewness"), "its last digits depend on how Spark parts the rows")
