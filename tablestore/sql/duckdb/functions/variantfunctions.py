@@ -25,6 +25,7 @@ from tablestore.sql.duckdb.functions import variantformat
 from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
 from tablestore.sql.duckdb.functions.functionrule import MANY, FunctionRule, RuleCall, as_type, converted, from_text
 from tablestore.sql.duckdb.functions.jsonfunctions import VARIANT, json_text
+from tablestore.sql.duckdb.functions.rowchunks import Chunk, put_together
 from tablestore.sql.duckdb.functions.variantformat import Variant
 from tablestore.sql.duckdb.functions.variantshapes import Decimals, Shape, Texts, Wholes, encoded, encoded_parts, shapes_of
 from tablestore.sql.duckdb.generatedrows import generated
@@ -99,7 +100,7 @@ def _parsed_or_null(text: str) -> Variant | None:
 
 _VARIES = object()
 # The rows of a shape, and the values of a function for some of them. The other rows are computed one by one.
-_Chunks: TypeAlias = "Iterator[tuple[npt.NDArray[np.int64], pa.Array]]"
+_Chunks: TypeAlias = "Iterator[Chunk]"
 _ByShape: TypeAlias = "Callable[..., _Chunks]"
 
 
@@ -110,17 +111,8 @@ def _by_shapes(by_shape: _ByShape, call: Callable[..., Any], result: pa.DataType
     def over_columns(texts: pa.Array, *rest: pa.Array) -> pa.Array:
         constants = [_constant(column) for column in rest]
         shapes = [] if any(one is _VARIES for one in constants) else shapes_of(texts)
-        chunks = [chunk for shape in shapes for chunk in by_shape(shape, *constants)]
-        is_left = np.ones(len(texts), np.bool_)
-        for rows, _ in chunks:
-            is_left[rows] = False
-        if is_left.any():
-            left = np.flatnonzero(is_left)
-            chunks.append((left, one_by_one(*(column.take(pa.array(left)) for column in (texts, *rest)))))
-        if len(chunks) == 1:
-            return chunks[0][1]
-        order = np.argsort(np.concatenate([np.zeros(0, np.int64), *(rows for rows, _ in chunks)]), kind="stable")
-        return pa.concat_arrays([values for _, values in chunks] or [pa.array([], result)]).take(pa.array(order))
+        chunks = (chunk for shape in shapes for chunk in by_shape(shape, *constants))
+        return put_together(len(texts), result, chunks, lambda rows: one_by_one(*(column.take(rows) for column in (texts, *rest))))
 
     return over_columns
 

@@ -53,7 +53,7 @@ class Texts:
     def to_arrow(self, kind: pa.DataType) -> pa.Array:
         ends = np.concatenate(([0], np.cumsum(self.lengths)))
         places = np.arange(ends[-1]) + np.repeat(self.starts - ends[:-1], self.lengths)
-        return _binaries(self.data[places], ends, kind)
+        return binaries(self.data[places], ends, kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +248,7 @@ class _Reading:
         offsets = bounds - left_out[np.searchsorted(starts, bounds)]
         data = self._data.copy()
         data[self._numbers] = _ZERO
-        return _binaries(data.compress(~is_left_out), offsets)
+        return binaries(data.compress(~is_left_out), offsets)
 
     def _filled(self, rows: _I64, value: Any) -> Iterator[Shape]:
         """The shapes of rows of one skeleton: their numbers are whole or decimal."""
@@ -488,10 +488,11 @@ def _beginnings(matrix: _U8, sizes: _I64) -> "_U8 | pa.Array":
     """The first bytes of rows."""
     if sizes.min() == sizes.max():
         return matrix[:, : sizes[0]]
-    return _binaries(matrix[np.arange(matrix.shape[1]) < sizes[:, None]], np.concatenate(([0], np.cumsum(sizes))))
+    return binaries(matrix[np.arange(matrix.shape[1]) < sizes[:, None]], np.concatenate(([0], np.cumsum(sizes))))
 
 
-def _binaries(data: _U8, offsets: _I64, kind: pa.DataType | None = None) -> pa.Array:
+def binaries(data: _U8, offsets: _I64, kind: pa.DataType | None = None) -> pa.Array:
+    """The bytes between offsets, as values."""
     buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(np.ascontiguousarray(data))]
     return pa.Array.from_buffers(kind or pa.binary(), len(offsets) - 1, buffers)
 
@@ -503,7 +504,7 @@ def _joined(pieces: "_Pieces", count: int) -> pa.Array:
         if are_fixed:
             parts = [np.tile(np.frombuffer(one, np.uint8), (count, 1)) if isinstance(one, bytes) else one for one in some]
             matrix = np.concatenate(parts, axis=1)
-            columns.append(_binaries(matrix, np.arange(count + 1) * matrix.shape[1]))
+            columns.append(binaries(matrix, np.arange(count + 1) * matrix.shape[1]))
         else:
             columns += some
     return columns[0] if len(columns) == 1 else pc.binary_join_element_wise(*columns, pa.scalar(b"", pa.binary()))
