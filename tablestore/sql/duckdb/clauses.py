@@ -7,7 +7,7 @@ from sqlglot import exp
 from tablestore.errors import InvalidInputError
 from tablestore.sql.binding.signatures import function_name
 from tablestore.sql.duckdb.calls import aggregate_of, call, is_not_null, refusal
-from tablestore.sql.duckdb.generatedrows import generated_items, is_generated
+from tablestore.sql.duckdb.generatedrows import generated_items, generated_query, is_generated
 from tablestore.sql.duckdb.usercalls import unnested
 from tablestore.sql.freshnames import fresh_name
 from tablestore.sql.query.functions import kind_of_name
@@ -141,7 +141,7 @@ def exploded(join: exp.Join, *, of_map: bool = False) -> exp.Expr:
     columns = [column.name for column in alias.columns] if alias is not None else []
     table = alias.name if alias is not None and alias.name else _unused("_generated", join)
     if is_generated(function):
-        rows = exp.select(*generated_items(function, columns))
+        rows = generated_query(function, columns)
         return _beside(join, rows, table)
     if isinstance(function, exp.Anonymous) and kind_of_name(str(function.this)) == "table":
         beside = _beside(join, unnested(function), table)
@@ -167,7 +167,7 @@ def rows_of_table(node: exp.Table) -> exp.Expr:
     names = [column.name for column in alias.columns] if alias is not None else []
     name = alias.name if alias is not None and alias.name else _unused("_generated", node)
     named = exp.TableAlias(this=exp.to_identifier(name, quoted=True))
-    return exp.Subquery(this=exp.select(*generated_items(node.this, names)), alias=named)
+    return exp.Subquery(this=generated_query(node.this, names), alias=named)
 
 
 def _beside(join: exp.Join, rows: exp.Select, table: str) -> exp.Join:

@@ -5,6 +5,7 @@ reads them by their shapes (:mod:`variantshapes`) and makes no binary form that 
 column of a result, as on Spark.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -28,7 +29,7 @@ from tablestore.sql.duckdb.functions.jsonfunctions import VARIANT, json_text
 from tablestore.sql.duckdb.functions.rowchunks import Chunk, put_together
 from tablestore.sql.duckdb.functions.variantformat import Variant
 from tablestore.sql.duckdb.functions.variantshapes import Decimals, Shape, Texts, Wholes, encoded, encoded_parts, shapes_of
-from tablestore.sql.duckdb.generatedrows import generated
+from tablestore.sql.duckdb.generatedrows import generated_fields
 
 _ARROW = pa.struct([("value", pa.binary()), ("metadata", pa.binary())])
 _PART = struct(pos=INT, key=STRING, value=VARIANT)
@@ -352,12 +353,20 @@ def _schema(variant: Variant) -> str:
     return _type_text(_type_in(variantformat.decode(variant)))
 
 
-def _common_schema(variants: list[dict[str, bytes] | None] | None) -> str:
-    shape: _Shape = ("VOID", None)
-    for one in variants or ():
-        if one is not None and one["value"] is not None:
-            shape = _merged(shape, _type_in(variantformat.decode((one["value"], one["metadata"]))))
-    return _type_text(shape)
+def _shape_text(value: Any) -> str:
+    """The shape of a value as a text, which is the same for values of one shape."""
+    return json.dumps(_type_in(value))
+
+
+def _shape_of(variant: Variant) -> str:
+    return _shape_text(variantformat.decode(variant))
+
+
+def _common_schema(shapes: list[str | None] | None) -> str:
+    common: _Shape = ("VOID", None)
+    for shape in sorted(filter(None, shapes or ())):
+        common = _merged(common, json.loads(shape))
+    return _type_text(common)
 
 
 def _common_schemas(lists: pa.Array) -> pa.Array:
@@ -522,9 +531,16 @@ def _null_by_shape(shape: Shape) -> _Chunks:
 
 
 def _schema_by_shape(shape: Shape) -> _Chunks:
+    return _by_type(shape, lambda value: _type_text(_type_in(value)))
+
+
+def _shape_by_shape(shape: Shape) -> _Chunks:
+    return _by_type(shape, _shape_text)
+
+
+def _by_type(shape: Shape, text_of: Callable[[Any], str]) -> _Chunks:
     for some in _alike_in_type(shape):
-        text = _type_text(_type_in(some.first()))
-        yield some.rows, pa.repeat(pa.scalar(text), len(some.rows))
+        yield some.rows, pa.repeat(pa.scalar(text_of(some.first())), len(some.rows))
 
 
 def _alike_in_type(shape: Shape) -> Iterator[Shape]:
@@ -591,7 +607,8 @@ _EXPLODE = ArrowFunction(name="variant_explode", arguments=(VARIANT,), result=ar
 _NULL = ArrowFunction(name="is_variant_null", arguments=(VARIANT,), result=BOOLEAN, call=_each(_is_null_value, pa.bool_()))
 _VALID = ArrowFunction(name="is_valid_variant", arguments=(VARIANT,), result=BOOLEAN, call=_each(_is_valid, pa.bool_()))
 _SCHEMA = ArrowFunction(name="schema_of_variant", arguments=(VARIANT,), result=STRING, call=_each(_schema, pa.string()))
-_SCHEMA_OF_ALL = ArrowFunction(name="schema_of_variant_agg", arguments=(array(VARIANT),), result=STRING, call=_common_schemas)
+_SHAPE = ArrowFunction(name="variant_shape", arguments=(VARIANT,), result=STRING, call=_each(_shape_of, pa.string()))
+_SCHEMA_OF_ALL = ArrowFunction(name="schema_of_variant_agg", arguments=(array(STRING),), result=STRING, call=_common_schemas)
 _BY_SHAPE: "tuple[tuple[ArrowFunction, Callable[..., Any], _ByShape, pa.DataType], ...]" = (
     *((_CASTS[kind], _cast(to), _cast_by_shape(kind, arrow), arrow) for kind, to, arrow in _CAST_TYPES),
     (_GET, _part, _part_by_shape, _ARROW),
@@ -602,6 +619,7 @@ _BY_SHAPE: "tuple[tuple[ArrowFunction, Callable[..., Any], _ByShape, pa.DataType
     (_VALID, _is_valid, _valid_by_shape, pa.bool_()),
     (_NULL, _is_null_value, _null_by_shape, pa.bool_()),
     (_SCHEMA, _schema, _schema_by_shape, pa.string()),
+    (_SHAPE, _shape_of, _shape_by_shape, pa.string()),
 )
 
 
@@ -628,6 +646,7 @@ _OF_TEXTS = {**dict(_of_texts(_PARSE, _parsed)), **dict(_of_texts(_TRY_PARSE, _p
 ARROW = (
     *_OF_TEXTS.values(),
     _NULL,
+    _SHAPE,
     _SCHEMA_OF_ALL,
     _VALID,
     _SCHEMA,
@@ -761,9 +780,9 @@ def _object_of(call: RuleCall) -> exp.Expr:
 
 
 def _schema_of_all(call: RuleCall) -> exp.Expr:
-    """Writes the aggregate, which holds the values of one group in memory."""
-    listed = exp.Distinct(expressions=[_whole(call)]) if call.is_distinct else _whole(call)
-    return _SCHEMA_OF_ALL.of(call.around(exp.Anonymous(this="LIST", expressions=[listed])))
+    """Writes the aggregate, which holds the different shapes of one group's values in memory."""
+    shapes = exp.Distinct(expressions=[_over(_SHAPE, _whole(call))])
+    return _SCHEMA_OF_ALL.of(call.around(exp.Anonymous(this="LIST", expressions=[shapes])))
 
 
 def _is_null(call: RuleCall) -> exp.Expr:
@@ -780,8 +799,7 @@ def _exploding(call: RuleCall) -> exp.Expr:
     parts = _over(_EXPLODE, _whole(call))
     if call.name.endswith("_outer"):
         parts = from_text("CASE WHEN LEN($0) > 0 THEN $0 ELSE [NULL] END", parts)
-    each = "LIST_TRANSFORM($0, LAMBDA _part: STRUCT_EXTRACT(_part, $1))"
-    return generated([(name, from_text(each, parts, exp.Literal.string(name))) for name in ("pos", "key", "value")])
+    return generated_fields(parts, ("pos", "key", "value"))
 
 
 RULES = (
