@@ -20,18 +20,27 @@ from tablestore.errors import InvalidInputError
 from tablestore.sql.binding.signatures import always
 from tablestore.sql.binding.sqltypes import BIGINT, BINARY, BOOLEAN, INT, STRING, VOID, SqlType, array
 from tablestore.sql.duckdb.calls import refusal
+from tablestore.sql.duckdb.functions import countcolumns
 from tablestore.sql.duckdb.functions.argumenttypes import written_integer
 from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
+from tablestore.sql.duckdb.functions.countcolumns import (
+    CERTAIN,
+    EMPTY,
+    FAMILY,
+    HLL_8,
+    LG_LIST,
+    LG_SIZES,
+    LIST,
+    LISTED,
+    PLACE,
+    SET,
+    table_of,
+)
 from tablestore.sql.duckdb.functions.functionrule import FunctionRule, RuleCall
+from tablestore.sql.duckdb.functions.sketchcolumns import flat, nulls_aside, spread
 from tablestore.sql.duckdb.functions.sketchhashes import hashes_of_column, hashes_of_words
 
 _LG_SIZE = 12
-_LG_SIZES = range(4, 22)
-_FAMILY, _HLL_8, _LIST, _SET, _EMPTY = 7, 8, 0, 1, 4
-_LISTED, _LG_LIST, _LG_TABLE = 8, 3, 5
-# Up to here the estimate of so many hashes, rounded, is their count.
-_CERTAIN = 1000
-_PLACE = (1 << 26) - 1
 _U64 = npt.NDArray[np.uint64]
 _I64 = npt.NDArray[np.int64]
 
@@ -62,60 +71,36 @@ def _coupons(low: _U64, high: _U64) -> _I64:
     # A number of 32 bits is a double without loss, whose exponent is how many bits it has.
     bits = np.where(upper > 0, np.frexp(upper.astype(np.float64))[1] + 32, np.frexp(lower.astype(np.float64))[1])
     zeros = np.minimum(64 - bits, 62).astype(np.int64)
-    coupons: _I64 = zeros + 1 << 26 | (low & np.uint64(_PLACE)).astype(np.int64)
+    coupons: _I64 = zeros + 1 << 26 | (low & np.uint64(PLACE)).astype(np.int64)
     return coupons
 
 
 def _joined(lg_size: int, coupons: Iterable[int]) -> _Sketch:
     known = tuple(dict.fromkeys(coupons))
-    most = _LISTED - 1 if lg_size < 8 else 3 << lg_size - 5
-    if len(known) > min(most, _CERTAIN):
-        raise refusal(f"an HLL sketch of more than {min(most, _CERTAIN)} values, which estimates,")
+    most = LISTED - 1 if lg_size < 8 else 3 << lg_size - 5
+    if len(known) > min(most, CERTAIN):
+        raise refusal(f"an HLL sketch of more than {min(most, CERTAIN)} values, which estimates,")
     return _Sketch(lg_size, known)
 
 
 def _written(sketch: _Sketch) -> bytes:
     count = len(sketch.coupons)
-    if count < _LISTED:
-        flags = 0 if count else _EMPTY
-        head = bytes([2, 1, _FAMILY, sketch.lg_size, _LG_LIST, flags, count, _HLL_8 | _LIST])
-        return head + struct.pack(f"<{_LISTED}I", *sketch.coupons, *[0] * (_LISTED - count))
-    table = _table(sketch.coupons)
+    if count < LISTED:
+        flags = 0 if count else EMPTY
+        head = bytes([2, 1, FAMILY, sketch.lg_size, LG_LIST, flags, count, HLL_8 | LIST])
+        return head + struct.pack(f"<{LISTED}I", *sketch.coupons, *[0] * (LISTED - count))
+    table = table_of(sketch.coupons)
     lg_table = len(table).bit_length() - 1
-    head = bytes([3, 1, _FAMILY, sketch.lg_size, lg_table, 0, 0, _HLL_8 | _SET])
+    head = bytes([3, 1, FAMILY, sketch.lg_size, lg_table, 0, 0, HLL_8 | SET])
     return head + struct.pack(f"<I{len(table)}I", count, *table)
 
 
-def _table(coupons: Iterable[int]) -> list[int]:
-    """The places of hashes in a table, which grows when it is three quarters full."""
-    table = [0] * (1 << _LG_TABLE)
-    most = 3 * len(table) // 4
-    for count, coupon in enumerate(coupons, 1):
-        _put(table, coupon)
-        if count > most:
-            grown = [0] * (2 * len(table))
-            for one in filter(None, table):
-                _put(grown, one)
-            table, most = grown, 2 * most
-    return table
-
-
-def _put(table: list[int], coupon: int) -> None:
-    mask = len(table) - 1
-    at = coupon & mask
-    if table[at]:
-        step = (coupon & _PLACE) >> mask.bit_length() | 1
-        while table[at]:
-            at = at + step & mask
-    table[at] = coupon
-
-
 def _read(data: bytes) -> _Sketch:
-    if len(data) < 8 or data[1] != 1 or data[2] != _FAMILY or data[3] not in _LG_SIZES or data[7] & 3 > 2:
+    if len(data) < 8 or data[1] != 1 or data[2] != FAMILY or data[3] not in LG_SIZES or data[7] & 3 > 2:
         raise _BrokenSketchError
-    if data[7] & 3 > _SET:
+    if data[7] & 3 > SET:
         raise refusal("functions of an HLL sketch of so many values that it estimates")
-    at = 8 if data[7] & 3 == _LIST else 12
+    at = 8 if data[7] & 3 == LIST else 12
     if (len(data) - at) % 4:
         raise _BrokenSketchError
     return _Sketch(data[3], tuple(filter(None, struct.unpack_from(f"<{(len(data) - at) // 4}I", data, at))))
@@ -145,13 +130,51 @@ def _estimated(data: bytes) -> int:
     return len(_joined(sketch.lg_size, sketch.coupons).coupons)
 
 
+def _made_at_once(lists: pa.Array, sizes: pa.Array) -> pa.Array | None:
+    rows, listed = flat(lists)
+    coupons = np.asarray(listed)
+    is_some = coupons != 0
+    lg_sizes = np.asarray(sizes).astype(np.int64)
+    return countcolumns.write(countcolumns.of_coupons(lg_sizes, rows[is_some], coupons[is_some]))
+
+
+def _united_at_once(lists: pa.Array, takes_sizes: pa.Array) -> pa.Array | None:
+    groups, data = flat(lists)
+    column = countcolumns.read(data)
+    if column is None:
+        return None
+    least, greatest = (np.full(len(lists), size) for size in (LG_SIZES[-1], 0))
+    np.minimum.at(least, groups, column.lg_sizes)
+    np.maximum.at(greatest, groups, column.lg_sizes)
+    if (least < greatest).any() and not takes_sizes[0].as_py():
+        return None
+    lg_sizes = np.where(greatest > 0, least, _LG_SIZE)
+    return countcolumns.write(countcolumns.of_coupons(lg_sizes, groups[column.rows], column.coupons))
+
+
+def _estimated_at_once(data: pa.Array) -> pa.Array | None:
+    column = countcolumns.read(data)
+    return pa.array(column.counts) if column is not None and column.are_certain else None
+
+
 def _function(
-    name: str, arguments: tuple[SqlType, ...], result: SqlType, call: Callable[..., Any], *, takes_null: bool = False
+    name: str,
+    arguments: tuple[SqlType, ...],
+    result: SqlType,
+    call: Callable[..., Any],
+    at_once: "Callable[..., pa.Array | None]",
+    *,
+    takes_null: bool = False,
 ) -> ArrowFunction:
+    """A function. ``at_once``: computes it for columns without NULLs, or says with None that it does not."""
     arrow = pa.int64() if result == BIGINT else pa.binary()
 
     def over_columns(*columns: pa.Array) -> pa.Array:
-        # A sketch is read from its bytes: there is no other way than one value at a time.
+        count = len(columns[0])
+        places, some = (np.arange(count), list(columns)) if takes_null else nulls_aside(columns)
+        values = at_once(*some) if len(places) else None
+        if values is not None:
+            return spread(values, places, count)
         rows = zip(*(column.to_pylist() for column in columns), strict=True)
         try:
             return pa.array([None if not takes_null and None in row else call(*row) for row in rows], arrow)
@@ -167,10 +190,12 @@ HASHES = {
     kind.name: ArrowFunction(name=f"hll_hash_{kind.name}", arguments=(kind,), result=BIGINT, call=call)
     for kind, call in ((BIGINT, _words_hashed), (STRING, _bytes_hashed), (BINARY, _bytes_hashed))
 }
-_AGG = _function("hll_sketch_agg", (array(BIGINT), INT), BINARY, _made, takes_null=True)
-_UNION_AGG = _function("hll_union_agg", (array(BINARY), BOOLEAN), BINARY, _united("hll_union_agg"), takes_null=True)
-_UNION = _function("hll_union", (array(BINARY), BOOLEAN), BINARY, _united("hll_union"))
-_ESTIMATE = _function("hll_sketch_estimate", (BINARY,), BIGINT, _estimated)
+_AGG = _function("hll_sketch_agg", (array(BIGINT), INT), BINARY, _made, _made_at_once, takes_null=True)
+_UNION_AGG = _function(
+    "hll_union_agg", (array(BINARY), BOOLEAN), BINARY, _united("hll_union_agg"), _united_at_once, takes_null=True
+)
+_UNION = _function("hll_union", (array(BINARY), BOOLEAN), BINARY, _united("hll_union"), _united_at_once)
+_ESTIMATE = _function("hll_sketch_estimate", (BINARY,), BIGINT, _estimated, _estimated_at_once)
 
 
 def _sketch(call: RuleCall, place: int) -> exp.Expr:
@@ -184,8 +209,8 @@ def _hashed(call: RuleCall) -> exp.Expr:
     if kind.name not in HASHES:
         raise call.mismatch(0, "an INT, a BIGINT, a text or bytes")
     size = written_integer(call, 1, "a size") if len(call.values) > 1 else _LG_SIZE
-    if size not in _LG_SIZES:
-        raise call.mismatch(1, f"a number from {_LG_SIZES[0]} to {_LG_SIZES[-1]}")
+    if size not in LG_SIZES:
+        raise call.mismatch(1, f"a number from {LG_SIZES[0]} to {LG_SIZES[-1]}")
     value = HASHES[kind.name].of(call.value(0, kind))
     listed = exp.Distinct(expressions=[value]) if call.is_distinct else value
     return _AGG.of(call.around(exp.Anonymous(this="LIST", expressions=[listed])), exp.Literal.number(size))

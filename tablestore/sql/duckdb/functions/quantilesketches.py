@@ -11,21 +11,24 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from sqlglot import exp
 
 from tablestore.errors import InvalidInputError
 from tablestore.sql.binding.signatures import ResultOf, Types, always
 from tablestore.sql.binding.sqltypes import BIGINT, BINARY, DOUBLE, FLOAT, INT, STRING, VOID, SqlType, Type, array
 from tablestore.sql.duckdb.calls import refusal
+from tablestore.sql.duckdb.functions import quantilecolumns
 from tablestore.sql.duckdb.functions.argumenttypes import written_integer
 from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
 from tablestore.sql.duckdb.functions.functionrule import FunctionRule, RuleCall
+from tablestore.sql.duckdb.functions.quantilecolumns import FAMILY, IS_EMPTY, IS_SINGLE, LEAST_LEVEL, QuantileColumn
+from tablestore.sql.duckdb.functions.sketchcolumns import by_row, flat, nulls_aside, spread, starts_of
 
 _SIZE = 200
 _SIZES = range(8, 65536)
-_FAMILY, _LEAST_LEVEL = 15, 8
-_IS_EMPTY, _IS_SINGLE = 1, 4
 _ROUNDED = 1e7
 _SUMMARY = """
 ### Kll{name} Summary:
@@ -73,13 +76,19 @@ class _Family:
         self.name, self.kind, self.java_name = name, kind, java_name
         self.form = struct.Struct(f"<{code}")
         binary, whole, double, text = pa.binary(), pa.int64(), pa.float64(), pa.string()
-        self.made = self._function("sketch_agg", (array(kind), INT), BINARY, binary, self._made, takes_null=True)
-        self.merged = self._function("merge_agg", (array(BINARY), INT), BINARY, binary, self._merged, takes_null=True)
-        self.pair = self._function("sketch_merge", (BINARY, BINARY), BINARY, binary, self._pair)
-        self.count = self._function("sketch_get_n", (BINARY,), BIGINT, whole, self._count)
-        self.summary = self._function("sketch_to_string", (BINARY,), STRING, text, self._summary)
-        self.quantile = self._function("sketch_get_quantile", (BINARY, DOUBLE), kind, arrow, self._quantile)
-        self.rank = self._function("sketch_get_rank", (BINARY, kind), DOUBLE, double, self._rank)
+        self.made = self._function(
+            "sketch_agg", (array(kind), INT), BINARY, binary, self._made, takes_null=True, at_once=self._made_at_once
+        )
+        self.merged = self._function(
+            "merge_agg", (array(BINARY), INT), BINARY, binary, self._merged, takes_null=True, at_once=self._merged_at_once
+        )
+        self.pair = self._function("sketch_merge", (BINARY, BINARY), BINARY, binary, self._pair, at_once=self._pairs)
+        self.count = self._function("sketch_get_n", (BINARY,), BIGINT, whole, self._count, at_once=self._counts)
+        self.summary = self._function("sketch_to_string", (BINARY,), STRING, text, self._summary, at_once=self._summaries)
+        self.quantile = self._function(
+            "sketch_get_quantile", (BINARY, DOUBLE), kind, arrow, self._quantile, at_once=self._quantiles_at_once
+        )
+        self.rank = self._function("sketch_get_rank", (BINARY, kind), DOUBLE, double, self._rank, at_once=self._ranks_at_once)
         self.quantiles = self._function(
             "sketch_get_quantiles", (BINARY, array(DOUBLE)), array(kind), pa.list_(arrow), partial(self._each, self._quantile)
         )
@@ -102,11 +111,18 @@ class _Family:
         call: Callable[..., Any],
         *,
         takes_null: bool = False,
+        at_once: "Callable[..., pa.Array | None] | None" = None,
     ) -> ArrowFunction:
+        """A function. ``at_once``: computes it for columns without NULLs, or says with None that it does not."""
         name = f"kll_{what}_{self.name}"
 
         def over_columns(*columns: pa.Array) -> pa.Array:
-            # A sketch is read from its bytes: there is no other way than one value at a time.
+            if at_once is not None:
+                count = len(columns[0])
+                rows, some = (np.arange(count), list(columns)) if takes_null else nulls_aside(columns)
+                values = at_once(*some) if len(rows) else None
+                if values is not None:
+                    return spread(values, rows, count)
             rows = zip(*(column.to_pylist() for column in columns), strict=True)
             try:
                 return pa.array([None if not takes_null and None in row else call(*row) for row in rows], arrow)
@@ -118,14 +134,77 @@ class _Family:
 
         return ArrowFunction(name=name, arguments=arguments, result=result, call=over_columns)
 
+    def _made_at_once(self, lists: pa.Array, sizes: pa.Array) -> pa.Array | None:
+        rows, listed = flat(lists)
+        values = np.asarray(listed)
+        if values.dtype.kind == "f":
+            is_number = ~np.isnan(values)
+            rows, values = rows[is_number], values[is_number]
+        counts = np.bincount(rows, minlength=len(lists))
+        return quantilecolumns.write(QuantileColumn(np.asarray(sizes).astype(np.int64), counts, values))
+
+    def _read_at_once(self, data: pa.Array) -> QuantileColumn | None:
+        return quantilecolumns.read(data, self.form.format)
+
+    def _merged_at_once(self, lists: pa.Array, sizes: pa.Array) -> pa.Array | None:
+        rows, data = flat(lists)
+        column = self._read_at_once(data)
+        if column is None:
+            return None
+        # Each value goes before those that are there.
+        counts = np.bincount(rows[column.rows], minlength=len(lists))
+        values = quantilecolumns.reversed_groups(column.values, counts)
+        first = np.searchsorted(rows, np.arange(len(lists)))
+        has_one = np.bincount(rows, minlength=len(lists)) > 0
+        own = np.where(has_one, column.sizes[np.minimum(first, len(rows) - 1)], _SIZE)
+        chosen = own if sizes.null_count else np.asarray(sizes).astype(np.int64)
+        return quantilecolumns.write(QuantileColumn(chosen, counts, values))
+
+    def _pairs(self, left: pa.Array, right: pa.Array) -> pa.Array | None:
+        both = self._read_at_once(left), self._read_at_once(right)
+        if both[0] is None or both[1] is None:
+            return None
+        values = quantilecolumns.reversed_groups(both[1].values, both[1].counts), both[0].values
+        rows = np.concatenate((both[1].rows, both[0].rows))
+        order = by_row(rows, np.arange(len(rows)))
+        counts = both[0].counts + both[1].counts
+        return quantilecolumns.write(QuantileColumn(both[0].sizes, counts, np.concatenate(values)[order]))
+
+    def _counts(self, data: pa.Array) -> pa.Array | None:
+        column = self._read_at_once(data)
+        return None if column is None else pa.array(column.counts)
+
+    def _quantiles_at_once(self, data: pa.Array, shares: pa.Array) -> pa.Array | None:
+        column, share = self._read_at_once(data), np.asarray(shares)
+        if column is None or (column.counts == 0).any() or not ((share >= 0) & (share <= 1)).all():
+            return None
+        ranks = np.ceil(np.floor(share * column.counts * _ROUNDED + 0.5) / _ROUNDED).astype(np.int64)
+        return pa.array(column.in_order()[starts_of(column.counts) + np.maximum(ranks, 1) - 1])
+
+    def _ranks_at_once(self, data: pa.Array, values: pa.Array) -> pa.Array | None:
+        column, value = self._read_at_once(data), np.asarray(values)
+        if column is None or (column.counts == 0).any() or (value != value).any():
+            return None
+        is_below = column.values <= np.repeat(value, column.counts)
+        return pa.array(np.bincount(column.rows[is_below], minlength=len(data)) / column.counts)
+
+    def _summaries(self, data: pa.Array) -> pa.Array | None:
+        column = self._read_at_once(data)
+        if column is None or (column.counts == 0).any():
+            return None
+        least, greatest = (ends.tolist() for ends in quantilecolumns.ends_of(column))
+        lengths = np.asarray(pc.binary_length(data)).tolist()
+        rows = zip(column.sizes.tolist(), column.counts.tolist(), lengths, least, greatest, strict=True)
+        return pa.array([self._summary_of(k, n, length, self._text(low), self._text(high)) for k, n, length, low, high in rows])
+
     def _read(self, data: bytes) -> _Sketch:
         words, _, family, flags, k = struct.unpack_from("<BBBBH", data)
         size = self.form.size
-        if family != _FAMILY or len(data) < 8 or data[6] != _LEAST_LEVEL:
+        if family != FAMILY or len(data) < 8 or data[6] != LEAST_LEVEL:
             raise _BrokenSketchError
-        if flags & _IS_EMPTY:
+        if flags & IS_EMPTY:
             return _Sketch(k)
-        if flags & _IS_SINGLE:
+        if flags & IS_SINGLE:
             return _Sketch(k, self.form.unpack_from(data, 8))
         if words != 5 or len(data) < 20:
             raise _BrokenSketchError
@@ -141,9 +220,9 @@ class _Family:
         if count > k:
             raise refusal(f"a KLL sketch of more values than its size ({k})")
         if count < 2:
-            head = struct.pack("<BBBBHBB", 2, 1 + count, _FAMILY, _IS_SINGLE if count else _IS_EMPTY, k, _LEAST_LEVEL, 0)
+            head = struct.pack("<BBBBHBB", 2, 1 + count, FAMILY, IS_SINGLE if count else IS_EMPTY, k, LEAST_LEVEL, 0)
             return head + b"".join(map(self.form.pack, sketch.values))
-        head = struct.pack("<BBBBHBBQHBBI", 5, 1, _FAMILY, 0, k, _LEAST_LEVEL, 0, count, k, 1, 0, k - count)
+        head = struct.pack("<BBBBHBBQHBBI", 5, 1, FAMILY, 0, k, LEAST_LEVEL, 0, count, k, 1, 0, k - count)
         ends = min(sketch.values, key=_order), max(sketch.values, key=_order)
         return head + b"".join(map(self.form.pack, (*ends, *sketch.values)))
 
@@ -198,21 +277,23 @@ class _Family:
 
     def _summary(self, data: bytes) -> str:
         sketch = self._read(data)
-        k, values = sketch.k, sorted(sketch.values, key=_order)
-        size = self.form.size
-        ends = [self._text(value) for value in (values[0], values[-1])] if values else ["NaN", "NaN"]
+        values = sorted(sketch.values, key=_order)
+        least, greatest = (self._text(values[0]), self._text(values[-1])) if values else ("NaN", "NaN")
+        return self._summary_of(sketch.k, len(values), len(data), least, greatest)
+
+    def _summary_of(self, k: int, n: int, length: int, least: str, greatest: str) -> str:
         return _SUMMARY.format(
             name=self.java_name,
             k=k,
-            n=len(values),
+            n=n,
             epsilon=100 * 2.296 / k**0.9723,
             pmf=100 * 2.446 / k**0.9433,
-            is_empty=str(not values).lower(),
-            free=k - len(values),
-            updatable=28 + (k + 2) * size,
-            compact=len(data),
-            least=ends[0],
-            greatest=ends[1],
+            is_empty="false" if n else "true",
+            free=k - n,
+            updatable=28 + (k + 2) * self.form.size,
+            compact=length,
+            least=least,
+            greatest=greatest,
         )
 
     def _text(self, value: Any) -> str:

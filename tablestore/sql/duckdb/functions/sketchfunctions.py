@@ -19,13 +19,15 @@ from tablestore.errors import InvalidInputError
 from tablestore.sql.binding.signatures import ResultOf, always
 from tablestore.sql.binding.sqltypes import BIGINT, BINARY, DOUBLE, FLOAT, INT, STRING, VOID, SqlType, array, struct
 from tablestore.sql.duckdb.calls import refusal
-from tablestore.sql.duckdb.functions import thetacolumns, thetasketches
+from tablestore.sql.duckdb.functions import thetacolumns, thetasketches, tuplecolumns
 from tablestore.sql.duckdb.functions.argumenttypes import written_integer, written_text
 from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
 from tablestore.sql.duckdb.functions.functionrule import FunctionRule, RuleCall
+from tablestore.sql.duckdb.functions.sketchcolumns import flat, nulls_aside, spread
 from tablestore.sql.duckdb.functions.sketchhashes import hashes_of_column, hashes_of_words
 from tablestore.sql.duckdb.functions.thetacolumns import ThetaColumn
 from tablestore.sql.duckdb.functions.thetasketches import MODES, BrokenSketchError, Sketch
+from tablestore.sql.duckdb.functions.tuplecolumns import TupleColumn
 
 _I64: TypeAlias = "npt.NDArray[np.int64]"
 _LG_SIZE = 12
@@ -76,10 +78,25 @@ def _over_rows(name: str, call: Callable[..., Any], result: pa.DataType, *, take
 
 
 def _function(
-    name: str, arguments: tuple[SqlType, ...], result: SqlType, call: Callable[..., Any], *, takes_null: bool = False
+    name: str,
+    arguments: tuple[SqlType, ...],
+    result: SqlType,
+    call: Callable[..., Any],
+    *,
+    takes_null: bool = False,
+    at_once: "Callable[..., pa.Array | None] | None" = None,
 ) -> ArrowFunction:
+    """A function. ``at_once``: computes it for columns without NULLs, or says with None that it does not."""
     arrow = {BINARY: pa.binary(), BIGINT: pa.int64(), DOUBLE: pa.float64()}[result]
-    return ArrowFunction(name=name, arguments=arguments, result=result, call=_over_rows(name, call, arrow, takes_null=takes_null))
+    one_by_one = _over_rows(name, call, arrow, takes_null=takes_null)
+
+    def over_columns(*columns: pa.Array) -> pa.Array:
+        count = len(columns[0])
+        rows, some = (np.arange(count), list(columns)) if takes_null else nulls_aside(columns)
+        values = at_once(*some) if at_once is not None and len(rows) else None
+        return one_by_one(*columns) if values is None else spread(values, rows, count)
+
+    return ArrowFunction(name=name, arguments=arguments, result=result, call=over_columns)
 
 
 def _theta_union(sketches: list[bytes | None] | None, lg_size: int) -> bytes:
@@ -99,49 +116,21 @@ def _thetas(sketches: list[bytes | None] | None) -> Iterator[Sketch]:
     return (thetasketches.read_theta(one) for one in sketches or () if one is not None)
 
 
-def _nulls_aside(columns: tuple[pa.Array, ...]) -> "tuple[_I64, list[pa.Array]]":
-    """The rows in which no value is NULL, and the columns of these."""
-    is_there = np.ones(len(columns[0]), np.bool_)
-    for column in columns:
-        is_there &= np.asarray(column.is_valid())
-    rows = np.flatnonzero(is_there)
-    return rows, [column if len(rows) == len(column) else column.take(pa.array(rows)) for column in columns]
-
-
 def _over_thetas(function: ArrowFunction, compute: "Callable[[ThetaColumn, ThetaColumn], ThetaColumn]") -> ArrowFunction:
     """A function of two columns of sketches, which are read at once; others are read one at a time."""
 
     def over_columns(left: pa.Array, right: pa.Array) -> pa.Array:
-        rows, columns = _nulls_aside((left, right))
+        rows, columns = nulls_aside((left, right))
         sketches = [thetacolumns.read(column) for column in columns]
         if sketches[0] is None or sketches[1] is None:
             return function.call(left, right)
-        return _spread(thetacolumns.write(compute(sketches[0], sketches[1])), rows, len(left))
+        return spread(thetacolumns.write(compute(sketches[0], sketches[1])), rows, len(left))
 
     return replace(function, call=over_columns)
 
 
-def _spread(values: pa.Array, rows: "_I64", count: int) -> pa.Array:
-    """Values of some rows among NULLs."""
-    if len(rows) == count:
-        return values
-    places = np.full(count, -1, np.int64)
-    places[rows] = np.arange(len(rows))
-    return values.take(pa.array(places, mask=places < 0))
-
-
-def _flat(lists: pa.Array) -> "tuple[_I64, pa.Array]":
-    """The values in lists that are not NULL, each with the number of its list."""
-    values = lists.flatten()
-    rows = np.repeat(np.arange(len(lists)), np.asarray(pc.list_value_length(lists).fill_null(0)))
-    if not values.null_count:
-        return rows, values
-    is_there = values.is_valid()
-    return rows[np.asarray(is_there)], values.filter(is_there)
-
-
 def _hashes_as_thetas(lists: pa.Array, sizes: pa.Array) -> pa.Array:
-    rows, keys = _flat(lists)
+    rows, keys = flat(lists)
     hashes = np.asarray(keys)
     column = thetacolumns.of_keys(len(lists), rows[hashes != 0], hashes[hashes != 0])
     return _by_size(column, sizes)
@@ -152,7 +141,7 @@ def _by_size(column: ThetaColumn, sizes: pa.Array) -> pa.Array:
 
 
 def _thetas_united(lists: pa.Array, sizes: pa.Array) -> pa.Array:
-    rows, values = _flat(lists)
+    rows, values = flat(lists)
     column = thetacolumns.read(values)
     if column is None:
         return _over_rows("theta_union_agg", _theta_union, pa.binary(), takes_null=True)(lists, sizes)
@@ -160,12 +149,12 @@ def _thetas_united(lists: pa.Array, sizes: pa.Array) -> pa.Array:
 
 
 def _theta_estimates(data: pa.Array) -> pa.Array:
-    rows, columns = _nulls_aside((data,))
+    rows, columns = nulls_aside((data,))
     sketches = thetacolumns.read(columns[0])
     if sketches is None:
         call = _over_rows("theta_sketch_estimate", lambda one: _rounded(thetasketches.read_theta(one).estimate), pa.int64())
         return call(data)
-    return _spread(pa.array(np.floor(thetacolumns.estimates(sketches) + 0.5).astype(np.int64)), rows, len(data))
+    return spread(pa.array(np.floor(thetacolumns.estimates(sketches) + 0.5).astype(np.int64)), rows, len(data))
 
 
 def _rounded(number: float) -> int:
@@ -268,6 +257,18 @@ _THETA_RULES = (
 )
 
 
+def _first(column: pa.Array) -> int:
+    """The value of a column that has one."""
+    return int(column[0].as_py())
+
+
+def _written_up_to(column: TupleColumn | None, sizes: pa.Array | None = None) -> pa.Array | None:
+    """The bytes of sketches; None for none, and where one has more hashes than its size."""
+    if column is None or (sizes is not None and (column.counts > 1 << _first(sizes)).any()):
+        return None
+    return tuplecolumns.write(column)
+
+
 class _TupleFamily:
     """The functions of tuple sketches whose numbers have one type."""
 
@@ -276,16 +277,30 @@ class _TupleFamily:
         self.is_double = kind == DOUBLE
         self.row = struct(key=BIGINT, number=kind)
         binaries = array(BINARY)
-        self.made = self._function("sketch_agg", (array(self.row), INT, INT), BINARY, self._made, takes_null=True)
-        self.union = self._function("union_agg", (binaries, INT, INT), BINARY, self._union, takes_null=True)
-        self.intersection = self._function("intersection_agg", (binaries, INT), BINARY, self._intersection, takes_null=True)
-        self.difference = self._function("difference", (BINARY, BINARY), BINARY, self._difference)
-        self.theta_union = self._function("union_theta", (BINARY, BINARY, INT, INT), BINARY, self._theta_union)
-        self.theta_intersection = self._function("intersection_theta", (BINARY, BINARY, INT), BINARY, self._theta_intersection)
-        self.theta_difference = self._function("difference_theta", (BINARY, BINARY), BINARY, self._theta_difference)
-        self.estimate = self._function("sketch_estimate", (BINARY,), DOUBLE, lambda data: self._read(data).estimate)
-        self.theta = self._function("sketch_theta", (BINARY,), DOUBLE, lambda data: self._read(data).share)
-        self.summary = self._function("sketch_summary", (BINARY, INT), total, self._summary)
+        self.made = self._function(
+            "sketch_agg", (array(self.row), INT, INT), BINARY, self._made, takes_null=True, at_once=self._made_at_once
+        )
+        self.union = self._function(
+            "union_agg", (binaries, INT, INT), BINARY, self._union, takes_null=True, at_once=self._united_at_once
+        )
+        self.intersection = self._function(
+            "intersection_agg", (binaries, INT), BINARY, self._intersection, takes_null=True, at_once=self._common_at_once
+        )
+        self.difference = self._function("difference", (BINARY, BINARY), BINARY, self._difference, at_once=self._differences)
+        self.theta_union = self._function(
+            "union_theta", (BINARY, BINARY, INT, INT), BINARY, self._theta_union, at_once=self._unions_with_thetas
+        )
+        self.theta_intersection = self._function(
+            "intersection_theta", (BINARY, BINARY, INT), BINARY, self._theta_intersection, at_once=self._common_with_thetas
+        )
+        self.theta_difference = self._function(
+            "difference_theta", (BINARY, BINARY), BINARY, self._theta_difference, at_once=self._without_thetas
+        )
+        self.estimate = self._function(
+            "sketch_estimate", (BINARY,), DOUBLE, lambda data: self._read(data).estimate, at_once=self._estimates
+        )
+        self.theta = self._function("sketch_theta", (BINARY,), DOUBLE, lambda data: self._read(data).share, at_once=self._shares)
+        self.summary = self._function("sketch_summary", (BINARY, INT), total, self._summary, at_once=self._summaries)
 
     @property
     def functions(self) -> tuple[ArrowFunction, ...]:
@@ -295,9 +310,76 @@ class _TupleFamily:
         )  # fmt: skip
 
     def _function(
-        self, what: str, arguments: tuple[SqlType, ...], result: SqlType, call: Callable[..., Any], *, takes_null: bool = False
+        self,
+        what: str,
+        arguments: tuple[SqlType, ...],
+        result: SqlType,
+        call: Callable[..., Any],
+        *,
+        takes_null: bool = False,
+        at_once: "Callable[..., pa.Array | None] | None" = None,
     ) -> ArrowFunction:
-        return _function(f"tuple_{what}_{self.name}", arguments, result, call, takes_null=takes_null)
+        return _function(f"tuple_{what}_{self.name}", arguments, result, call, takes_null=takes_null, at_once=at_once)
+
+    def _read_at_once(self, data: pa.Array) -> TupleColumn | None:
+        return tuplecolumns.read(data, is_double=self.is_double)
+
+    def _made_at_once(self, lists: pa.Array, sizes: pa.Array, modes: pa.Array) -> pa.Array | None:
+        rows, entries = flat(lists)
+        keys, numbers = entries.field(0), entries.field(1)
+        is_there = np.asarray(keys.is_valid()) & np.asarray(numbers.is_valid())
+        hashes = np.asarray(keys.fill_null(0))
+        is_there &= hashes != 0
+        values = np.asarray(numbers.fill_null(0))[is_there]
+        column = tuplecolumns.of_rows(len(lists), rows[is_there], hashes[is_there], values, _first(modes))
+        return _written_up_to(column, sizes)
+
+    def _united_at_once(self, lists: pa.Array, sizes: pa.Array, modes: pa.Array) -> pa.Array | None:
+        groups, data = flat(lists)
+        column = self._read_at_once(data)
+        return None if column is None else _written_up_to(tuplecolumns.united(column, groups, len(lists), _first(modes)), sizes)
+
+    def _common_at_once(self, lists: pa.Array, modes: pa.Array) -> pa.Array | None:
+        groups, data = flat(lists)
+        column = self._read_at_once(data)
+        return None if column is None else _written_up_to(tuplecolumns.common(column, groups, len(lists), _first(modes)))
+
+    def _differences(self, left: pa.Array, right: pa.Array) -> pa.Array | None:
+        column, other = self._read_at_once(left), self._read_at_once(right)
+        return None if column is None or other is None else _written_up_to(tuplecolumns.without(column, other))
+
+    def _beside_thetas(self, left: pa.Array, right: pa.Array, modes: pa.Array) -> "tuple[TupleColumn, _I64] | None":
+        column, thetas = self._read_at_once(left), thetacolumns.read(right)
+        other = None if thetas is None else tuplecolumns.of_thetas(thetas, _first(modes), is_double=self.is_double)
+        return None if column is None or other is None else tuplecolumns.beside(column, other)
+
+    def _unions_with_thetas(self, left: pa.Array, right: pa.Array, sizes: pa.Array, modes: pa.Array) -> pa.Array | None:
+        both = self._beside_thetas(left, right, modes)
+        return None if both is None else _written_up_to(tuplecolumns.united(*both, len(left), _first(modes)), sizes)
+
+    def _common_with_thetas(self, left: pa.Array, right: pa.Array, modes: pa.Array) -> pa.Array | None:
+        both = self._beside_thetas(left, right, modes)
+        return None if both is None else _written_up_to(tuplecolumns.common(*both, len(left), _first(modes)))
+
+    def _without_thetas(self, left: pa.Array, right: pa.Array) -> pa.Array | None:
+        column, thetas = self._read_at_once(left), thetacolumns.read(right)
+        if column is None or thetas is None or (thetas.thetas != thetasketches.WHOLE).any():
+            return None
+        return _written_up_to(tuplecolumns.without(column, thetas))
+
+    def _estimates(self, data: pa.Array) -> pa.Array | None:
+        column = self._read_at_once(data)
+        return None if column is None else pa.array(column.counts.astype(np.float64))
+
+    def _shares(self, data: pa.Array) -> pa.Array | None:
+        return None if self._read_at_once(data) is None else pa.array(np.ones(len(data)))
+
+    def _summaries(self, data: pa.Array, modes: pa.Array) -> pa.Array | None:
+        column = self._read_at_once(data)
+        if column is None:
+            return None
+        totals = tuplecolumns.totals(column, _first(modes))
+        return None if totals is None else pa.array(totals)
 
     def _read(self, data: bytes) -> Sketch:
         return thetasketches.read_tuple(data, is_double=self.is_double)

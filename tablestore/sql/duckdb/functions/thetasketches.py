@@ -28,8 +28,8 @@ Summary: TypeAlias = tuple[Number, int]
 
 SEED_HASH = 0x93CC
 _EXACT_DOUBLES = 2**53
-_TABLE_MASK = 127
-THETA_FAMILY, _TUPLE_FAMILY = 3, 9
+TABLE_MASK = 127
+THETA_FAMILY, TUPLE_FAMILY = 3, 9
 READ_ONLY, EMPTY, COMPACT, ORDERED = 2, 4, 8, 16
 
 
@@ -137,10 +137,14 @@ def of_numbers(numbers: list[Number], mode: int) -> Number:
 
 def as_tuples(sketch: Sketch, mode: int, *, is_double: bool) -> Sketch:
     """A theta sketch as a tuple sketch: each hash has the number that its mode begins with."""
+    return Sketch(sketch.theta, dict.fromkeys(sketch.entries, (first_number(mode, is_double=is_double), mode)))
+
+
+def first_number(mode: int, *, is_double: bool) -> Number:
+    """The number that a mode begins with."""
     ends = (-math.inf, math.inf) if is_double else (-(2**31), 2**31 - 1)
     first: Number = {SUM: 0, MIN: ends[1], MAX: ends[0], ALWAYS_ONE: 1}[mode]
-    number = float(first) if is_double else first
-    return Sketch(sketch.theta, dict.fromkeys(sketch.entries, (number, mode)))
+    return float(first) if is_double else first
 
 
 def total(numbers: list[Number]) -> Number:
@@ -174,7 +178,7 @@ def read_theta(data: bytes) -> Sketch:
 
 def read_tuple(data: bytes, *, is_double: bool) -> Sketch:
     """A tuple sketch of its bytes. Raises BrokenSketchError for others."""
-    head = _head(data, _TUPLE_FAMILY)
+    head = _head(data, TUPLE_FAMILY)
     _require(data[1] == 3)
     theta, count, at = _preamble(data, head)
     form = struct.Struct("<QdB" if is_double else "<QiB")
@@ -260,6 +264,6 @@ def write_tuple(sketch: Sketch, *, is_double: bool) -> bytes:
         raise refusal("a tuple sketch that does not hold all of its values")
     flags = READ_ONLY | COMPACT | (EMPTY if sketch.is_empty else 0)
     form = struct.Struct("<QdB" if is_double else "<QiB")
-    entries = sorted(sketch.entries.items(), key=lambda entry: (entry[0] & _TABLE_MASK, entry[0]))
+    entries = sorted(sketch.entries.items(), key=lambda entry: (entry[0] & TABLE_MASK, entry[0]))
     packed = (form.pack(key, *(summary or (0, SUM))) for key, summary in entries)
-    return _plain_head(sketch, _TUPLE_FAMILY, 1, flags) + b"".join(packed)
+    return _plain_head(sketch, TUPLE_FAMILY, 1, flags) + b"".join(packed)
