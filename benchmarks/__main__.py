@@ -32,6 +32,7 @@ from benchmarks import (
     bench_streamsource,
     bench_tpc,
     bench_write,
+    functionsbeside,
 )
 from benchmarks.measure import machine, pin_to_one_core
 from benchmarks.peers import Peer, PeerFailed, PeerUnavailable, find_interpreter
@@ -80,6 +81,9 @@ def main(
     only: Annotated[
         str | None, typer.Option(help="A part of the names of the functions or kinds that `functions` measures.")
     ] = None,
+    beside_spark: Annotated[
+        bool, typer.Option(help="Let `functions` measure what DuckDB has no built-in of beside Spark, and nothing else.")
+    ] = False,
     peers: Annotated[bool, typer.Option(help="Measure pypaimon, deltalake and pyiceberg too.")] = True,
     million: Annotated[bool, typer.Option(help="Let `scale` build a table of a million files too.")] = False,
     json: Annotated[Path | None, typer.Option(help="Write the report as JSON.")] = None,
@@ -155,7 +159,7 @@ def main(
             bench_sql.run(setting)
         # Not one of all: it has some 380 calls, of which many take microseconds a row.
         if suite is Suite.FUNCTIONS:
-            bench_functions.run(setting, only)
+            (functionsbeside if beside_spark else bench_functions).run(setting, only)
         if suite in (Suite.ALL, Suite.TPCH):
             bench_tpc.run(setting, "tpch", engine)
         if suite in (Suite.ALL, Suite.TPCDS):

@@ -72,6 +72,10 @@ SKETCHES: Mapping[str, str] = MappingProxyType(
     }
 )
 """The columns of sketches: each is made of the values of 20 rows."""
+STATES: Mapping[str, str] = MappingProxyType(
+    {"counted": "approx_count_distinct(b) EXPORT_STATE", "ranked": "approx_quantile(d, 0.5) EXPORT_STATE"}
+)
+"""The sketches of DuckDB's own beside them: the states of its aggregates, which it keeps, combines and reads as values."""
 SKETCHED_ROWS = 20
 
 UNMEASURED: Mapping[str, str] = MappingProxyType(
@@ -104,7 +108,8 @@ class Kind:
     """Functions of a kind. ``base``: what DuckDB has built in, in its own words; ``calls``: those of Spark that are measured.
 
     ``query`` is the query in which a call stands, and ``base_query`` that of the base if it is another one; ``is_of_sketches``: the
-    rows are :data:`SKETCHES`.
+    rows are :data:`SKETCHES`. ``why_no_builtin``: why DuckDB has nothing of the kind; then the base is a floor, such as to read the
+    bytes, and no bar is claimed.
     """
 
     name: str
@@ -113,11 +118,16 @@ class Kind:
     query: str = _VALUE
     base_query: str = ""
     is_of_sketches: bool = False
+    why_no_builtin: str = ""
+
+    @property
+    def has_builtin(self) -> bool:
+        return not self.why_no_builtin
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of :data:`COLUMNS` that the calls and their queries name."""
-        parts = (self.base, *self.calls, self.query, *(SKETCHES.values() if self.is_of_sketches else ()))
+        parts = (self.base, *self.calls, self.query, *((*SKETCHES.values(), *STATES.values()) if self.is_of_sketches else ()))
         words = set(re.findall(r"\w+", " ".join(parts)))
         return tuple(name for name in COLUMNS if name in words)
 
@@ -132,6 +142,7 @@ def _sketch_calls(kinds: tuple[str, ...], *calls: str) -> tuple[str, ...]:
 
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+_NO_NUMBERS = "DuckDB has no sketch that keeps a number with each value"
 _KLL = ("bigint", "float", "double")
 _TUPLES = ("double", "integer")
 _KLL_OF = {"bigint": "b", "float": "f", "double": "d"}
@@ -311,7 +322,7 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         name="variant",
-        base="js::JSON",
+        base="js::JSON::VARIANT",
         calls=(
             "is_variant_null(parse_json(js))",
             "is_variant_null(try_parse_json(js))",
@@ -322,10 +333,10 @@ KINDS: tuple[Kind, ...] = (
             "is_variant_null(variant_delete(parse_json(js), '$.id'))",
             "is_variant_null(variant_strip_nulls(parse_json(js)))",
             "is_valid_variant(parse_json(js))",
-            "schema_of_variant(parse_json(js))",
-            "is_variant_null(to_variant_object(a))",
         ),
     ),
+    Kind(name="array as a variant", base="a::VARIANT", calls=("is_variant_null(to_variant_object(a))",)),
+    Kind(name="schema of a variant", base="json_structure(js)", calls=("schema_of_variant(parse_json(js))",)),
     Kind(
         name="schema of variants",
         base="json_group_structure(js)",
@@ -334,14 +345,15 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         name="parts of a variant",
-        base="unnest(json_extract(js, '$.*'))",
+        base="unnest(json_extract(js, '$.*')::VARIANT[])",
         calls=("variant_explode(parse_json(js))",),
         query=_LATERAL,
         base_query=_VALUE,
     ),
     Kind(
-        name="XML (next to JSON)",
-        base="json_extract_string(js, '$.name')",
+        name="XML",
+        base="md5(xml)",
+        why_no_builtin="DuckDB reads no XML",
         calls=(
             "xpath(xml, 'a/b/text()')",
             "xpath_string(xml, 'a/b')",
@@ -422,7 +434,7 @@ KINDS: tuple[Kind, ...] = (
             "IF(n < 0, CAST(raise_error('below') AS INT), n)",
         ),
     ),
-    Kind(name="bits of bytes", base="octet_length(bin)", calls=("bitmap_count(bin)",)),
+    Kind(name="bits of bytes", base="bit_count(bin::BIT)", calls=("bitmap_count(bin)",)),
     Kind(name="constants", base="current_date", calls=("current_timezone()", "localtimestamp()", "current_time()", "localtime()")),
     Kind(name="chance", base="random()", calls=("rand()", "randn()", "uniform(10, 20)")),
     Kind(name="text by chance", base="uuid()::VARCHAR", calls=("uuid()",)),
@@ -616,7 +628,7 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         name="bytes of a shape",
-        base="md5(wkb)",
+        base="st_aswkb(st_geomfromwkb(wkb))",
         calls=(
             "st_srid(st_geomfromwkb(wkb))",
             "st_srid(st_geogfromwkb(wkb))",
@@ -664,9 +676,11 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         name="bitmap of rows",
         base="bitstring_agg(few, 0, 32767)",
-        calls=("bitmap_construct_agg(few)", "bitmap_or_agg(bin)", "bitmap_and_agg(bin)"),
+        calls=("bitmap_construct_agg(few)",),
         query=_GROUPS,
     ),
+    # DuckDB combines bits of one length alone, which the points have.
+    Kind(name="bitmap of bitmaps", base="bit_or(wkb::BIT)", calls=("bitmap_or_agg(wkb)", "bitmap_and_agg(wkb)"), query=_GROUPS),
     Kind(
         name="window",
         base="row_number()",
@@ -696,20 +710,22 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         name="sketch of distinct values",
-        base="approx_count_distinct(b)",
-        calls=(
-            "hll_sketch_agg(b)",
-            "hll_sketch_agg(s)",
-            "theta_sketch_agg(b)",
-            "theta_sketch_agg(s)",
-            *_sketch_calls(_TUPLES, "tuple_sketch_agg_KIND(b, CAST(few AS KIND))"),
-        ),
+        base="approx_count_distinct(b) EXPORT_STATE",
+        calls=("hll_sketch_agg(b)", "hll_sketch_agg(s)", "theta_sketch_agg(b)", "theta_sketch_agg(s)"),
+        query=_SMALL_GROUPS,
+        base_query=_BASE_OF_SMALL_GROUPS,
+    ),
+    Kind(
+        name="sketch of distinct values with numbers",
+        base="list(b)",
+        why_no_builtin=_NO_NUMBERS,
+        calls=_sketch_calls(_TUPLES, "tuple_sketch_agg_KIND(b, CAST(few AS KIND))"),
         query=_SMALL_GROUPS,
         base_query=_BASE_OF_SMALL_GROUPS,
     ),
     Kind(
         name="sketch of ranks",
-        base="approx_quantile(d, 0.5)",
+        base="approx_quantile(d, 0.5) EXPORT_STATE",
         calls=tuple(f"kll_sketch_agg_{kind}({column})" for kind, column in _KLL_OF.items()),
         query=_SMALL_GROUPS,
         base_query=_BASE_OF_SMALL_GROUPS,
@@ -721,34 +737,53 @@ KINDS: tuple[Kind, ...] = (
         query=_GROUPS,
     ),
     Kind(
-        name="value of a sketch",
+        name="count of a sketch",
+        base="finalize(counted)",
+        calls=("hll_sketch_estimate(hll)", "theta_sketch_estimate(theta)"),
+        is_of_sketches=True,
+    ),
+    Kind(
+        name="union of two sketches",
+        base="combine(counted, counted)",
+        calls=("hll_union(hll, hll)", "theta_union(theta, other_theta)"),
+        is_of_sketches=True,
+    ),
+    Kind(
+        name="set of two sketches",
         base="md5(theta)",
+        why_no_builtin="DuckDB's sketches of distinct values have a union alone",
+        calls=("theta_intersection(theta, other_theta)", "theta_difference(theta, other_theta)"),
+        is_of_sketches=True,
+    ),
+    Kind(
+        name="sketches with numbers",
+        base="md5(tuple_double)",
+        why_no_builtin=_NO_NUMBERS,
+        calls=_sketch_calls(
+            _TUPLES,
+            "tuple_union_KIND(tuple_KIND, other_KIND)",
+            "tuple_intersection_KIND(tuple_KIND, other_KIND)",
+            "tuple_difference_KIND(tuple_KIND, other_KIND)",
+            "tuple_union_theta_KIND(tuple_KIND, theta)",
+            "tuple_intersection_theta_KIND(tuple_KIND, theta)",
+            "tuple_difference_theta_KIND(tuple_KIND, other_theta)",
+            "tuple_sketch_estimate_KIND(tuple_KIND)",
+            "tuple_sketch_theta_KIND(tuple_KIND)",
+            "tuple_sketch_summary_KIND(tuple_KIND)",
+        ),
+        is_of_sketches=True,
+    ),
+    Kind(
+        name="union of two sketches of ranks",
+        base="combine(ranked, ranked)",
+        calls=_sketch_calls(_KLL, "kll_sketch_merge_KIND(kll_KIND, kll_KIND)"),
+        is_of_sketches=True,
+    ),
+    Kind(
+        name="rank of a sketch",
+        base="finalize(ranked)",
         calls=(
-            "hll_sketch_estimate(hll)",
-            "hll_union(hll, hll)",
-            "theta_sketch_estimate(theta)",
-            "theta_union(theta, other_theta)",
-            "theta_intersection(theta, other_theta)",
-            "theta_difference(theta, other_theta)",
-            *_sketch_calls(
-                _TUPLES,
-                "tuple_union_KIND(tuple_KIND, other_KIND)",
-                "tuple_intersection_KIND(tuple_KIND, other_KIND)",
-                "tuple_difference_KIND(tuple_KIND, other_KIND)",
-                "tuple_union_theta_KIND(tuple_KIND, theta)",
-                "tuple_intersection_theta_KIND(tuple_KIND, theta)",
-                "tuple_difference_theta_KIND(tuple_KIND, other_theta)",
-                "tuple_sketch_estimate_KIND(tuple_KIND)",
-                "tuple_sketch_theta_KIND(tuple_KIND)",
-                "tuple_sketch_summary_KIND(tuple_KIND)",
-            ),
-            *_sketch_calls(
-                _KLL,
-                "kll_sketch_merge_KIND(kll_KIND, kll_KIND)",
-                "kll_sketch_get_n_KIND(kll_KIND)",
-                "kll_sketch_to_string_KIND(kll_KIND)",
-                "kll_sketch_get_quantile_KIND(kll_KIND, 0.5D)",
-            ),
+            *_sketch_calls(_KLL, "kll_sketch_get_n_KIND(kll_KIND)", "kll_sketch_get_quantile_KIND(kll_KIND, 0.5D)"),
             "kll_sketch_get_rank_bigint(kll_bigint, 5L)",
             "kll_sketch_get_rank_float(kll_float, 5.0F)",
             "kll_sketch_get_rank_double(kll_double, 5.0D)",
@@ -756,14 +791,35 @@ KINDS: tuple[Kind, ...] = (
         is_of_sketches=True,
     ),
     Kind(
+        name="text of a sketch",
+        base="md5(kll_bigint)",
+        why_no_builtin="DuckDB describes none of its sketches",
+        calls=_sketch_calls(_KLL, "kll_sketch_to_string_KIND(kll_KIND)"),
+        is_of_sketches=True,
+    ),
+    Kind(
         name="sketch of sketches",
+        base="combine_aggr(counted)",
+        calls=("hll_union_agg(hll)", "theta_union_agg(theta)"),
+        query=_SMALL_GROUPS,
+        base_query=_BASE_OF_SMALL_GROUPS,
+        is_of_sketches=True,
+    ),
+    Kind(
+        name="sketch of sketches of ranks",
+        base="combine_aggr(ranked)",
+        calls=_sketch_calls(_KLL, "kll_merge_agg_KIND(kll_KIND)"),
+        query=_SMALL_GROUPS,
+        base_query=_BASE_OF_SMALL_GROUPS,
+        is_of_sketches=True,
+    ),
+    Kind(
+        name="set of sketches",
         base="list(md5(theta))",
+        why_no_builtin="DuckDB's sketches of distinct values have a union alone, and no numbers",
         calls=(
-            "hll_union_agg(hll)",
-            "theta_union_agg(theta)",
             "theta_intersection_agg(theta)",
             *_sketch_calls(_TUPLES, "tuple_union_agg_KIND(tuple_KIND)", "tuple_intersection_agg_KIND(tuple_KIND)"),
-            *_sketch_calls(_KLL, "kll_merge_agg_KIND(kll_KIND)"),
         ),
         query=_SMALL_GROUPS,
         base_query=_BASE_OF_SMALL_GROUPS,

@@ -76,8 +76,10 @@ NUMBERS: dict[str, list[Any]] = {
 HASHES = [1, 5, 128, 129, 1 << 40, (1 << 63) - 1, 0, None]
 
 
-@pytest.mark.parametrize("numbers", list(NUMBERS))
-@pytest.mark.parametrize("mode", range(4))
+@pytest.mark.parametrize(
+    ("numbers", "mode"),
+    [("double", 0), ("double", 1), ("odd double", 0), ("odd double", 2), ("integer", 0), ("integer", 2), ("integer", 3)],
+)
 def test_tuple_sketches_of_a_column_are_those_of_its_rows(numbers: str, mode: int, monkeypatch: pytest.MonkeyPatch) -> None:
     kind = numbers.split()[-1]
     form = pa.struct([("key", pa.int64()), ("number", pa.float64() if kind == "double" else pa.int32())])
@@ -119,7 +121,7 @@ def test_tuple_sketches_of_a_column_are_those_of_its_rows(numbers: str, mode: in
     _same(at_once, answers())
 
 
-@pytest.mark.parametrize("most", [3, 12, 30, 200])
+@pytest.mark.parametrize("most", [3, 30, 200])
 def test_hll_sketches_of_a_column_are_those_of_its_rows(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     chance = random.Random(most)
     words = pa.array([chance.randrange(most) * 7919 for _ in range(1200)], pa.int64())

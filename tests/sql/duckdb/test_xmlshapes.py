@@ -48,7 +48,6 @@ def test_documents_have_shapes_that_differ_in_texts_and_attributes_alone() -> No
     assert shaped > len(documents) / 2
 
 
-@pytest.mark.parametrize("text", ODD)
-def test_what_is_no_plain_text_is_in_no_shape(text: str) -> None:
-    documents = [f"<a>{text}</a>"] * 40
-    assert not list(xml_shapes_of(pa.array(documents)))
+def test_what_is_no_plain_text_is_in_no_shape() -> None:
+    for text in ODD:
+        assert not list(xml_shapes_of(pa.array([f"<a>{text}</a>"] * 40))), text
