@@ -119,10 +119,10 @@ class _Family:
         def over_columns(*columns: pa.Array) -> pa.Array:
             if at_once is not None:
                 count = len(columns[0])
-                rows, some = (np.arange(count), list(columns)) if takes_null else nulls_aside(columns)
-                values = at_once(*some) if len(rows) else None
+                places, some = (np.arange(count), list(columns)) if takes_null else nulls_aside(columns)
+                values = at_once(*some) if len(places) else None
                 if values is not None:
-                    return spread(values, rows, count)
+                    return spread(values, places, count)
             rows = zip(*(column.to_pylist() for column in columns), strict=True)
             try:
                 return pa.array([None if not takes_null and None in row else call(*row) for row in rows], arrow)

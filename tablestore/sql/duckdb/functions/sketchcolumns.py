@@ -1,7 +1,7 @@
 """Reads the bytes of a column of sketches, and puts those of sketches together."""
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -26,15 +26,16 @@ class Octets:
     def lengths(self) -> _I64:
         return self.stops - self.starts
 
-    def numbers(self, kind: str, places: _I64) -> "npt.NDArray[np.generic]":
+    def numbers(self, kind: "str | np.dtype[Any]", places: _I64) -> "npt.NDArray[Any]":
         """The numbers of a type of numpy that begin at some places of the text."""
         size = np.dtype(kind).itemsize
-        view: npt.NDArray[np.generic] = np.ndarray((len(self.text) - size + 1,), np.dtype(kind), self.text, 0, (1,))
+        view: npt.NDArray[Any] = np.ndarray((len(self.text) - size + 1,), np.dtype(kind), self.text, 0, (1,))
         return view[np.minimum(places, len(view) - 1)]
 
     def whole(self, kind: str, offset: int) -> _I64:
         """A whole number of each value, at an offset; some other number where a value ends before it."""
-        return self.numbers(kind, self.starts + offset).astype(np.int64)
+        numbers: _I64 = self.numbers(kind, self.starts + offset).astype(np.int64)
+        return numbers
 
 
 def octets_of(column: pa.Array) -> Octets | None:
@@ -59,7 +60,7 @@ def written(heads: _U8, head_lengths: _I64, items: _U8, item_lengths: _I64) -> p
     return pa.Array.from_buffers(pa.binary(), len(heads), [None, pa.py_buffer(offsets), pa.py_buffer(octets)])
 
 
-def words_at(matrix: _U8, place: int, numbers: "npt.NDArray[np.generic]") -> None:
+def words_at(matrix: _U8, place: int, numbers: "npt.NDArray[Any]") -> None:
     """Writes a number into each row of bytes, from a place on."""
     size = numbers.dtype.itemsize
     matrix[:, place : place + size] = np.ascontiguousarray(numbers).view(np.uint8).reshape(-1, size)
