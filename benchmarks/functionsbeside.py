@@ -35,7 +35,7 @@ def run(setting: Setting, only: str | None = None) -> None:
             with opened(setting, some, rows, None) as (connection, env):
                 path = Path(space, f"{len(lines)}.parquet")
                 columns = f"* EXCLUDE ({', '.join(STATES)})" if kind.is_of_sketches else "*"
-                pq.write_table(connection.execute(f"SELECT {columns} FROM {table}").to_arrow_table(), path)
+                pq.write_table(connection.sql(f"SELECT {columns} FROM {table}").to_arrow_table(), path)
                 spark.read.parquet(str(path)).cache().createOrReplaceTempView(table)
                 many = connection.execute(f"SELECT count(*) FROM {table}").fetchall()[0][0]
                 for call in some.calls:

@@ -57,6 +57,10 @@ def test_sketches_are_combined_as_one_by_one(left: list[Sketch], right: list[Ske
     assert thetacolumns.write(thetacolumns.without(*columns)).to_pylist() == _bytes(thetasketches.without(*pair) for pair in pairs)
     assert thetacolumns.write(thetacolumns.common(*columns)).to_pylist() == _bytes(map(thetasketches.common, pairs))
     groups = [left, right]
+    whole = [[Sketch(WHOLE, sketch.entries) for sketch in group] for group in groups]
+    shared = thetacolumns.common_of_groups(_column([*whole[0], *whole[1]]), np.repeat([0, 1], list(map(len, whole))), 2)
+    assert shared is not None
+    assert thetacolumns.write(shared).to_pylist() == _bytes(map(thetasketches.common, whole))
     united = thetacolumns.united(_column([*left, *right]), np.repeat([0, 1], [len(left), len(right)]), 2, lg_size)
     assert thetacolumns.write(united).to_pylist() == _bytes(thetasketches.united(group, lg_size) for group in groups)
 

@@ -148,6 +148,13 @@ def _thetas_united(lists: pa.Array, sizes: pa.Array) -> pa.Array:
     return thetacolumns.write(thetacolumns.united(column, rows, len(lists), sizes[0].as_py()))
 
 
+def _common_thetas(lists: pa.Array) -> pa.Array | None:
+    groups, values = flat(lists)
+    sketches = thetacolumns.read(values)
+    column = None if sketches is None else thetacolumns.common_of_groups(sketches, groups, len(lists))
+    return None if column is None else thetacolumns.write(column)
+
+
 def _theta_estimates(data: pa.Array) -> pa.Array:
     rows, columns = nulls_aside((data,))
     sketches = thetacolumns.read(columns[0])
@@ -163,7 +170,9 @@ def _rounded(number: float) -> int:
 
 _THETA = ArrowFunction(name="theta_sketch_agg", arguments=(array(BIGINT), INT), result=BINARY, call=_hashes_as_thetas)
 _THETA_UNION = ArrowFunction(name="theta_union_agg", arguments=(array(BINARY), INT), result=BINARY, call=_thetas_united)
-_THETA_INTERSECTION = _function("theta_intersection_agg", (array(BINARY),), BINARY, _theta_intersection, takes_null=True)
+_THETA_INTERSECTION = _function(
+    "theta_intersection_agg", (array(BINARY),), BINARY, _theta_intersection, takes_null=True, at_once=_common_thetas
+)
 _THETA_COMMON = _over_thetas(
     _function("theta_intersection", (BINARY, BINARY), BINARY, lambda *both: _theta_intersection([*both])), thetacolumns.common
 )

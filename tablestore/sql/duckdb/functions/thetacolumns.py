@@ -98,6 +98,19 @@ def common(left: ThetaColumn, right: ThetaColumn) -> ThetaColumn:
     return both.below(np.where(has_none, WHOLE, np.minimum(left.thetas, right.thetas)))
 
 
+def common_of_groups(column: ThetaColumn, groups: _I64, count: int) -> "ThetaColumn | None":
+    """The sketches of the values that all sketches of a group have in common; None if one does not hold all of its hashes."""
+    if (column.thetas != WHOLE).any():
+        return None
+    rows = groups[column.rows]
+    order = _by_row_and_key(rows, column.keys)
+    rows, keys = rows[order], column.keys[order]
+    firsts = np.flatnonzero(np.append(True, (rows[1:] != rows[:-1]) | (keys[1:] != keys[:-1]))[: len(rows)])
+    times = np.diff(np.append(firsts, len(rows)))
+    are_common = times == np.bincount(groups, minlength=count)[rows[firsts]]
+    return ThetaColumn(np.full(count, WHOLE, np.int64), rows[firsts][are_common], keys[firsts][are_common])
+
+
 def _are_in(left: ThetaColumn, right: ThetaColumn) -> _Bools:
     """True for hashes that the sketch of the same row has too."""
     rows, keys = np.concatenate((left.rows, right.rows)), np.concatenate((left.keys, right.keys))
