@@ -22,6 +22,7 @@ from tablestore.types.datatypes import (
     MapType,
     MultisetType,
     RowType,
+    VariantType,
     as_map,
     is_finer_than_micros,
     types_in,
@@ -119,6 +120,11 @@ def check_file_columns(table: str, file_format: str, fields: Sequence[Field], pa
                 )
             continue
         _check_names(table, file_format, [field])
+        if any(isinstance(one, VariantType) for one in types_in(field.type)):
+            raise UnsupportedError(
+                f"table {table}: a table of files has no VARIANT, found {column}; store it as STRING and read it with parse_json",
+                kind="file-format",
+            )
         for lack in _LACKS.get(file_format, ()):
             if any(map(lack.is_lacking, types_in(field.type))):
                 raise UnsupportedError(

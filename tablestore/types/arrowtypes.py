@@ -7,8 +7,9 @@ same logical type (dictionary, large, view, run-end encoded, other units).
     BINARY … BYTES        binary           TIME(p)                   time32[ms], the ms of the day
     DECIMAL(p, s)         decimal128       TIMESTAMP(0-3, 4-6, 7-9)  timestamp[ms, us, ns]
     MULTISET<T>           map<T, int32>    … WITH LOCAL TIME ZONE    the same with time zone UTC
+    VARIANT               struct<value: binary not null, metadata: binary not null>
 
-What an Arrow type cannot express (CHAR(n), VARCHAR(n), BINARY(n), odd precisions, MULTISET) is kept as SQL text in the
+What an Arrow type cannot express (CHAR(n), VARCHAR(n), BINARY(n), odd precisions, MULTISET, VARIANT) is kept as SQL text in the
 field's metadata under ``tablestore.type``. The text is ignored where it contradicts the field's Arrow type, because
 metadata survives casts.
 """
@@ -24,6 +25,7 @@ import pyarrow as pa
 from tablestore.errors import InvalidInputError, TablestoreError, UnsupportedError
 from tablestore.types.datatypes import (
     MAX_LENGTH,
+    VARIANT_PARTS,
     ArrayType,
     AtomicType,
     DataType,
@@ -32,7 +34,9 @@ from tablestore.types.datatypes import (
     MultisetType,
     RowType,
     TypeRoot,
+    VariantType,
     as_map,
+    as_row,
 )
 from tablestore.types.typestring import MAX_TYPE_DEPTH, parse_type, type_to_sql
 
@@ -79,6 +83,10 @@ _FROM_ID: dict[int, AtomicType] = {
     pa.date32().id: AtomicType(root=TypeRoot.DATE),
     pa.date64().id: AtomicType(root=TypeRoot.DATE),
 }
+# The names by which Arrow's extension type is known.
+_VARIANT_EXTENSIONS = frozenset({"arrow.parquet.variant", "parquet.variant"})
+# The NULL of JSON, with no names.
+_NULL_VARIANT = {"value": b"\0", "metadata": b"\1\0\0"}
 _UNIT_PRECISION = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 
@@ -99,8 +107,8 @@ def to_arrow_type(data_type: DataType) -> pa.DataType:
             entries = as_map(data_type)
             # Arrow's map keys are never null, whatever the key type says.
             return pa.map_(_part("key", entries.key, nullable=False), _part("value", entries.value))
-        case RowType():
-            return pa.struct([to_arrow_field(field) for field in data_type.fields])
+        case RowType() | VariantType():
+            return pa.struct([to_arrow_field(field) for field in as_row(data_type).fields])
 
 
 def timestamp_unit(data_type: AtomicType) -> str:
@@ -165,7 +173,7 @@ _atomic_part = lru_cache(maxsize=1024)(_new_part)
 
 
 def _loses_detail(data_type: DataType, arrow_type: pa.DataType) -> bool:
-    if isinstance(data_type, MultisetType):
+    if isinstance(data_type, MultisetType | VariantType):
         return True
     if not isinstance(data_type, AtomicType):
         return False
@@ -191,6 +199,8 @@ def _part_from_arrow(field: pa.Field, next_id: Callable[[], int], where: str, de
     if isinstance(plain, MapType):
         is_multiset = text.startswith(b"MULTISET<") and pa.types.is_int32(field.type.item_type)
         return MultisetType(element=plain.key, nullable=plain.nullable) if is_multiset else plain
+    if isinstance(plain, RowType) and text.split()[:1] == [b"VARIANT"] and _is_variant(field.type):
+        return VariantType(nullable=plain.nullable)
     if not isinstance(plain, AtomicType):
         return plain
     try:
@@ -209,6 +219,8 @@ def _from_arrow(arrow_type: pa.DataType, nullable: bool, next_id: Callable[[], i
         return atomic if nullable else replace(atomic, nullable=False)
     types = pa.types
     if isinstance(arrow_type, pa.BaseExtensionType):
+        if arrow_type.extension_name in _VARIANT_EXTENSIONS and _is_variant(arrow_type.storage_type):
+            return VariantType(nullable=nullable)
         return _from_arrow(arrow_type.storage_type, nullable, next_id, where, depth + 1)
     if types.is_dictionary(arrow_type) or types.is_run_end_encoded(arrow_type):
         return _from_arrow(arrow_type.value_type, nullable, next_id, where, depth + 1)
@@ -231,6 +243,13 @@ def _from_arrow(arrow_type: pa.DataType, nullable: bool, next_id: Callable[[], i
         f"{where} has the Arrow type {arrow_type}, which no table can hold; cast it to a supported type",
         kind="unsupported-type",
     )
+
+
+def _is_variant(arrow_type: pa.DataType) -> bool:
+    """True for a struct of exactly the two binaries that a VARIANT is, in any layout and order."""
+    if not pa.types.is_struct(arrow_type) or {part.name for part in arrow_type} != set(VARIANT_PARTS) or len(arrow_type) != 2:
+        return False
+    return all(_atomic_from_arrow(part.type) == _BYTES for part in arrow_type)
 
 
 def is_list_like(arrow_type: pa.DataType) -> bool:
@@ -292,6 +311,9 @@ def zero_of(data_type: pa.DataType) -> pa.Scalar:
         return pa.scalar(False)
     if pa.types.is_list(data_type) or pa.types.is_map(data_type):
         return pa.scalar([], data_type)
+    if data_type == to_arrow_type(VariantType()):
+        # Readers of Java's check the bytes of every row.
+        return pa.scalar(_NULL_VARIANT, data_type)
     if pa.types.is_struct(data_type):
         return pa.scalar({field.name: None if field.nullable else zero_of(field.type).as_py() for field in data_type}, data_type)
     return pa.scalar(0, pa.int64()).cast(pa.int32() if data_type.bit_width == 32 else pa.int64()).cast(data_type)

@@ -32,12 +32,20 @@ from tablestore.types.datatypes import (
     MultisetType,
     RowType,
     TypeRoot,
+    VariantType,
     as_map,
+    as_row,
 )
 from tablestore.types.defaults import default_scalar
 from tablestore.types.numbercast import to_decimal
 from tablestore.types.typestring import type_to_sql
 
+# What other readers take at most.
+MAX_VARIANT_BYTES = 128 << 20
+# The number of names, and where the first one begins.
+_LEAST_METADATA_BYTES = 3
+# The first byte of the metadata: the version 1 in the lower half, whether names are sorted and how long offsets are in the upper.
+_VERSIONS = pa.array([bytes([upper << 4 | 1]) for upper in range(16)], pa.binary())
 _UNIT_DIGITS = {"ms": 3, "us": 6, "ns": 9}
 
 
@@ -137,6 +145,8 @@ def _is_restricted(data_type: DataType) -> bool:
             return not data_type.element.nullable or _is_restricted(data_type.element)
         case MapType():
             return not data_type.value.nullable or _is_restricted(data_type.key) or _is_restricted(data_type.value)
+        case VariantType():
+            return True
         case RowType():
             return any(not field.type.nullable or _is_restricted(field.type) for field in data_type.fields)
 
@@ -155,6 +165,10 @@ def _convert(array: pa.Array, data_type: DataType, place: _Place) -> pa.Array:
             return _convert_map(array, as_map(data_type), place)
         case RowType():
             return _convert_row(array, data_type, place)
+        case VariantType():
+            converted = _convert_row(array, as_row(data_type), place)
+            _check_variants(converted, place)
+            return converted
 
 
 def _convert_part(array: pa.Array, data_type: DataType, place: _Place) -> pa.Array:
@@ -365,6 +379,21 @@ def _convert_row(array: pa.Array, data_type: RowType, place: _Place) -> pa.Array
         else:
             children.append(_convert_part(child, field.type, inner))
     return _struct_of(to_arrow_type(data_type), len(array), array, children)
+
+
+def _check_variants(array: pa.Array, place: _Place) -> None:
+    """Refuses what cannot be a VARIANT: a reader of another engine fails on the first such row."""
+    values, metadata = array.filter(array.is_valid()).flatten()
+    has_version = pc.is_in(pc.binary_slice(metadata, 0, 1), value_set=_VERSIONS)
+    value_bytes, metadata_bytes = pc.binary_length(values), pc.binary_length(metadata)
+    is_long = pc.and_(pc.greater_equal(value_bytes, 1), pc.greater_equal(metadata_bytes, _LEAST_METADATA_BYTES))
+    is_short = pc.less_equal(pc.max_element_wise(value_bytes, metadata_bytes), MAX_VARIANT_BYTES)
+    if not pc.all(pc.and_(has_version, pc.and_(is_long, is_short)), min_count=0).as_py():
+        raise place.refusal(
+            "bytes that are none",
+            "give a struct of the value and the metadata in the binary form of Parquet's Variant specification, of at most 128 MiB each, as "
+            "parse_json makes it",
+        )
 
 
 def _struct_of(target: pa.DataType, length: int, like: pa.Array | None, children: list[pa.Array]) -> pa.Array:

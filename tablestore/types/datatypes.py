@@ -42,6 +42,8 @@ TIMESTAMP_ROOTS = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 MAX_LENGTH = 2_147_483_647
 # The highest precision of a DECIMAL.
 MAX_PRECISION = 38
+# Stored: the fields of a VARIANT in data files, and the ids that they have there.
+VARIANT_PARTS = ("value", "metadata")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +102,14 @@ class RowType:
     nullable: bool = True
 
 
-DataType = AtomicType | ArrayType | MapType | MultisetType | RowType
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VariantType:
+    """A value of any shape, in the binary form of Apache Parquet's Variant specification; stored as a row of two binaries."""
+
+    nullable: bool = True
+
+
+DataType = AtomicType | ArrayType | MapType | MultisetType | RowType | VariantType
 _T = TypeVar("_T", bound=DataType)
 
 
@@ -133,6 +142,15 @@ def as_map(data_type: MapType | MultisetType) -> MapType:
         return data_type
     count = AtomicType(root=TypeRoot.INT, nullable=False)
     return MapType(key=data_type.element, value=count, nullable=data_type.nullable)
+
+
+def as_row(data_type: RowType | VariantType) -> RowType:
+    """The row that holds the values of a ROW or VARIANT. The ids of a VARIANT's two fields are those that its files have."""
+    if isinstance(data_type, RowType):
+        return data_type
+    part = AtomicType(root=TypeRoot.VARBINARY, length=MAX_LENGTH, nullable=False)
+    fields = tuple(Field(id=place, name=name, type=part) for place, name in enumerate(VARIANT_PARTS))
+    return RowType(fields=fields, nullable=data_type.nullable)
 
 
 def is_finer_than_micros(data_type: DataType) -> bool:

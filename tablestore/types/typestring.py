@@ -1,6 +1,6 @@
 """Reads and writes types as text, for schema files and for SQL.
 
-Atomic types are text (``"DECIMAL(10, 2) NOT NULL"``), constructed types are JSON objects
+Atomic types and VARIANT are text (``"DECIMAL(10, 2) NOT NULL"``), constructed types are JSON objects
 (``{"type": "ARRAY NOT NULL", "element": …}``). Nullable is the default. Writing gives the one canonical form;
 reading is case-insensitive and accepts the aliases that other writers use:
 
@@ -32,12 +32,14 @@ from tablestore.types.datatypes import (
     MultisetType,
     RowType,
     TypeRoot,
+    VariantType,
 )
 
 JsonType = str | dict[str, object]
 
 MAX_TYPE_DEPTH = 64
-_UNSUPPORTED = frozenset({"VARIANT", "BLOB", "VECTOR", "GEOMETRY", "GEOGRAPHY"})
+_VARIANT = "VARIANT"
+_UNSUPPORTED = frozenset({"BLOB", "VECTOR", "GEOMETRY", "GEOGRAPHY"})
 _PLAIN = {root.value: root for root in (TypeRoot.BOOLEAN, *INTEGER_ROOTS, *FLOAT_ROOTS, TypeRoot.DATE)}
 _PLAIN |= {"INTEGER": TypeRoot.INT, "DOUBLE PRECISION": TypeRoot.DOUBLE}
 _LENGTHY = {root.value: root for root in LENGTH_ROOTS}
@@ -79,6 +81,8 @@ def type_to_json(data_type: DataType) -> JsonType:
     match data_type:
         case AtomicType():
             return atomic_text(data_type) + suffix
+        case VariantType():
+            return _VARIANT + suffix
         case ArrayType():
             return {"type": "ARRAY" + suffix, "element": type_to_json(data_type.element)}
         case MapType():
@@ -117,6 +121,8 @@ def type_to_sql(data_type: DataType, *, about: Callable[[Field], str] = lambda f
     match data_type:
         case AtomicType():
             return atomic_text(data_type) + suffix
+        case VariantType():
+            return _VARIANT + suffix
         case ArrayType():
             return f"ARRAY<{type_to_sql(data_type.element, about=about)}>{suffix}"
         case MapType():
@@ -205,7 +211,7 @@ def _parse_field(json: object, *, depth: int) -> Field:
     )
 
 
-def _parse_atomic(text: str) -> AtomicType:
+def _parse_atomic(text: str) -> AtomicType | VariantType:
     match = _ATOMIC.fullmatch(text)
     if match is None:
         word = re.match(r"\s*(\w*)", text)
@@ -216,6 +222,8 @@ def _parse_atomic(text: str) -> AtomicType:
     first = None if match["first"] is None else int(match["first"])
     second = None if match["second"] is None else int(match["second"])
     zone = match["zone"].upper() if match["zone"] else ""
+    if name == _VARIANT and first is None and not zone:
+        return VariantType(nullable=_nullable(match["null"]))
     parsed = _atomic_of(name, first, second, zone, text)
     return parsed if _nullable(match["null"]) else replace(parsed, nullable=False)
 

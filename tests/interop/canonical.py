@@ -224,6 +224,7 @@ _SIMPLE = {
     "BINARY": pa.binary(),
     "VARBINARY": pa.binary(),
     "TIME": pa.time32("ms"),
+    "VARIANT": pa.struct([pa.field("value", pa.binary(), False), pa.field("metadata", pa.binary(), False)]),
 }
 
 

@@ -14,7 +14,8 @@ Where DuckDB would read other rows, and what is done about it:
 * Some characters make a path a pattern, and cannot be escaped.
 * DuckDB does not verify the checksums of pages: tablestore does, once for each file (``checksums``).
 
-Timestamps finer than microseconds lie in a layout (INT96) that DuckDB cuts to microseconds: tablestore reads them.
+Timestamps finer than microseconds lie in a layout (INT96) that DuckDB cuts to microseconds, and files of others may have VARIANT in
+parts: tablestore reads them.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -22,7 +23,17 @@ from collections.abc import Collection, Iterable, Sequence
 import pyarrow as pa
 
 from tablestore.distributed.plainfiles import PlainFile
-from tablestore.types.datatypes import LENGTH_ROOTS, AtomicType, DataType, Field, RowType, is_finer_than_micros, is_float, types_in
+from tablestore.types.datatypes import (
+    LENGTH_ROOTS,
+    AtomicType,
+    DataType,
+    Field,
+    RowType,
+    VariantType,
+    is_finer_than_micros,
+    is_float,
+    types_in,
+)
 from tablestore.types.rowposition import DATA_FILE_COLUMN, ROW_POSITION_COLUMN
 from tablestore_duckdb.quoting import identifier, literal
 
@@ -33,7 +44,7 @@ _OPTIONS = f"hive_partitioning=false, union_by_name=false, {CAN_HAVE_NAN}"
 
 def reads_alike(data_type: DataType) -> bool:
     """True if DuckDB's Parquet scan gives the values that we give."""
-    return not any(is_finer_than_micros(one) for one in types_in(data_type))
+    return not any(is_finer_than_micros(one) or isinstance(one, VariantType) for one in types_in(data_type))
 
 
 def choose(files: Sequence[PlainFile]) -> Iterable[PlainFile]:

@@ -31,7 +31,9 @@ from tablestore.types.datatypes import (
     MultisetType,
     RowType,
     TypeRoot,
+    VariantType,
     as_map,
+    as_row,
     is_finer_than_micros,
 )
 from tablestore_duckdb.quoting import identifier
@@ -214,8 +216,9 @@ def duckdb_type(data_type: DataType) -> str:
         case MapType() | MultisetType():
             entries = as_map(data_type)
             return f"MAP({duckdb_type(entries.key)}, {duckdb_type(entries.value)})"
-        case RowType():
-            return f"STRUCT({', '.join(f'{identifier(field.name)} {duckdb_type(field.type)}' for field in data_type.fields)})"
+        case RowType() | VariantType():
+            fields = as_row(data_type).fields
+            return f"STRUCT({', '.join(f'{identifier(field.name)} {duckdb_type(field.type)}' for field in fields)})"
 
 
 def _cast(column: pa.Array, field: pa.Field) -> pa.Array:

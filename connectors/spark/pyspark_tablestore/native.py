@@ -30,7 +30,7 @@ from pyspark.sql import functions as sf
 from pyspark_tablestore.typemapping import spark_schema
 from tablestore.distributed.plainfiles import PlainFile
 from tablestore.options import MIB
-from tablestore.types.datatypes import FLOAT_ROOTS, AtomicType, DataType, Field, RowType, TypeRoot, is_finer_than_micros, types_in
+from tablestore.types.datatypes import FLOAT_ROOTS, AtomicType, DataType, Field, RowType, TypeRoot, VariantType, is_finer_than_micros, types_in
 from tablestore.types.rowposition import POSITION_FIELDS
 
 # Each scan of a union costs the planner some milliseconds, and each listing task and file some more. With more files than fit into
@@ -200,5 +200,6 @@ def _folded(name: str) -> str:
 def reads_alike(data_type: DataType) -> bool:
     """True if Spark's Parquet scan gives the values that we give."""
     return not any(
-        is_finer_than_micros(part) or (isinstance(part, AtomicType) and part.root is TypeRoot.TIME) for part in types_in(data_type)
+        is_finer_than_micros(part) or isinstance(part, VariantType) or (isinstance(part, AtomicType) and part.root is TypeRoot.TIME)
+        for part in types_in(data_type)
     )

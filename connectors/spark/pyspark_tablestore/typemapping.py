@@ -5,6 +5,7 @@
     CHAR VARCHAR STRING         string                      DATE                 date
     BINARY VARBINARY BYTES      binary                      TIME(p)              time(p)
     ARRAY MAP ROW               array map struct            MULTISET<T>          map<T, int>
+    VARIANT                     variant
 
 Spark's times count microseconds. A TIMESTAMP(7) to (9) is read as long as its values do, and refused by name when one has finer
 digits; nothing is cut off. Lengths of CHAR, VARCHAR and BINARY are checked when rows are written, by the engine.
@@ -19,7 +20,7 @@ from pyspark.sql import types as spark
 
 from pyspark_tablestore.sparkversion import TimeType, has_time, lacks, spark_to_arrow
 from tablestore.errors import InvalidInputError, UnsupportedError
-from tablestore.types.datatypes import ArrayType, AtomicType, DataType, Field, MapType, MultisetType, RowType, TypeRoot
+from tablestore.types.datatypes import ArrayType, AtomicType, DataType, Field, MapType, MultisetType, RowType, TypeRoot, VariantType
 
 _FIXED: dict[TypeRoot, spark.DataType] = {
     TypeRoot.BOOLEAN: spark.BooleanType(),
@@ -42,7 +43,7 @@ _FIXED: dict[TypeRoot, spark.DataType] = {
 _MILLIS = 3
 
 # NullType is that of a literal NULL: it fits every column that takes nulls.
-_ATOMIC = (*(type(data_type) for data_type in _FIXED.values()), spark.DecimalType, TimeType, spark.NullType)
+_ATOMIC = (*(type(data_type) for data_type in _FIXED.values()), spark.DecimalType, spark.VariantType, TimeType, spark.NullType)
 
 
 def spark_schema(fields: Sequence[Field]) -> spark.StructType:
@@ -70,6 +71,8 @@ def spark_type(data_type: DataType) -> spark.DataType:
             return spark.MapType(spark_type(data_type.element), spark.IntegerType(), False)
         case RowType():
             return spark_schema(data_type.fields)
+        case VariantType():
+            return spark.VariantType()
 
 
 def _spark_field(field: Field) -> spark.StructField:

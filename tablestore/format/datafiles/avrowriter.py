@@ -105,6 +105,12 @@ def _check_field(field: Field, column: str, subject: _Subject) -> None:
 
 def _check_type(data_type: DataType, column: str, subject: _Subject) -> None:
     match data_type:
+        case VariantType():
+            raise UnsupportedError(
+                f"{subject.name}: column {column!r} is a VARIANT, which no implementation of the format stores with "
+                f"{subject.setting}; set file.format = parquet",
+                kind="file-format",
+            )
         case RowType():
             for field in data_type.fields:
                 _check_field(field, column, subject)

@@ -24,7 +24,9 @@ from tablestore.format.countedsink import CountedSink
 from tablestore.format.datafiles.orcfile import TAIL_DIGEST_BYTES
 from tablestore.format.parquet.parquetfile import DataFileOptions, FileFooter
 from tablestore.format.parquet.parquetschema import field_id_of
+from tablestore.types.datatypes import VariantType, types_in
 from tablestore.types.schema import TableSchema
+from tablestore.types.typestring import type_to_sql
 
 _CODECS = {"zstd": "zstd", "snappy": "snappy", "lz4": "lz4", "gzip": "zlib", "none": "uncompressed"}
 # A reader decodes a stripe whole. So a file ends where its rows would make one that is too large, however few bytes it has.
@@ -38,12 +40,19 @@ SPARK_TYPE = b"spark.sql.catalyst.type"
 
 
 def check_orc(schema: TableSchema, *, table: str) -> None:
-    """Refuses names that other readers of ORC do not find. Raises UnsupportedError."""
+    """Refuses names that other readers of ORC do not find, and VARIANT. Raises UnsupportedError."""
     for name in _names(schema.arrow_schema):
         if "`" in name:
             raise UnsupportedError(
                 f"table {table}: expected no ` in the names of columns with file.format = orc, found {name!r:.100}, which other "
                 "readers of ORC take for a quote; rename the column, or set file.format = parquet",
+                kind="file-format",
+            )
+    for field in schema.fields:
+        if any(isinstance(one, VariantType) for one in types_in(field.type)):
+            raise UnsupportedError(
+                f"table {table}: column {field.name!r} of type {type_to_sql(field.type)} holds a VARIANT, which no implementation of "
+                "the format stores with file.format = orc; set file.format = parquet",
                 kind="file-format",
             )
 

@@ -4,13 +4,24 @@
     append table   <all table columns>
 
 Field ids are stored and never renumbered: a column's own id; ``_KEY_x`` 1073741823 + id; array elements and map values
-536870911 + 1024 * id + depth, map keys 536870911 - 1024 * id - depth, counted from the column (or row field) above them.
+536870911 + 1024 * id + depth, map keys 536870911 - 1024 * id - depth, counted from the column (or row field) above them. The
+value and the metadata of a VARIANT have the ids 0 and 1, beside columns of these ids.
 """
 
 import pyarrow as pa
 
 from tablestore.types.arrowtypes import to_arrow_type
-from tablestore.types.datatypes import ArrayType, DataType, MapType, MultisetType, RowType, as_map, with_nullable
+from tablestore.types.datatypes import (
+    ArrayType,
+    DataType,
+    MapType,
+    MultisetType,
+    RowType,
+    VariantType,
+    as_map,
+    as_row,
+    with_nullable,
+)
 from tablestore.types.schema import KEY_PREFIX, TableSchema
 
 SEQUENCE_COLUMN = "_SEQUENCE_NUMBER"
@@ -63,8 +74,9 @@ def _with_ids(data_type: DataType, field_id: int, depth: int) -> pa.DataType:
             entries = as_map(data_type)
             key = _part("key", with_nullable(entries.key, False), field_id, inside, below)
             return pa.map_(key, _part("value", entries.value, field_id, inside, above))
-        case RowType():
-            return pa.struct([_column(field.name, field.type, field.id, field.type.nullable) for field in data_type.fields])
+        case RowType() | VariantType():
+            parts = as_row(data_type).fields
+            return pa.struct([_column(field.name, field.type, field.id, field.type.nullable) for field in parts])
         case _:
             return to_arrow_type(data_type)
 

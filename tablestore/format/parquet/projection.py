@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from tablestore.errors import FormatError
 from tablestore.format.parquet.casts import convert
+from tablestore.format.parquet.variants import variants_of
 from tablestore.types.arrowtypes import to_arrow_field, to_arrow_type
-from tablestore.types.datatypes import ArrayType, AtomicType, DataType, Field, MapType, MultisetType, RowType, as_map
+from tablestore.types.datatypes import ArrayType, AtomicType, DataType, Field, MapType, MultisetType, RowType, VariantType, as_map
 from tablestore.types.evolution.widening import is_same
 
 
@@ -75,6 +76,8 @@ def _convert(array: pa.Array, old: DataType, new: DataType) -> pa.Array:
             return _with_values(array, target, values)
         case ((MapType() | MultisetType()), (MapType() | MultisetType())):
             return _convert_map(array, as_map(old), as_map(new))
+        case VariantType(), VariantType():
+            return variants_of(array)
         case _:
             return convert(array, old, new)
 
@@ -126,4 +129,4 @@ def _same_ids(old: DataType, new: DataType) -> bool:
             before, after = as_map(old), as_map(new)
             return _same_ids(before.key, after.key) and _same_ids(before.value, after.value)
         case _:
-            return True
+            return isinstance(old, VariantType) == isinstance(new, VariantType)

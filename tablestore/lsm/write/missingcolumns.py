@@ -22,7 +22,7 @@ from tablestore.errors import InvalidInputError
 from tablestore.lsm.functions.mergefunction import MergeFunction
 from tablestore.types.arrays import Kinds
 from tablestore.types.arrowtypes import is_list_like
-from tablestore.types.datatypes import ArrayType, DataType, Field, MapType, MultisetType, RowType
+from tablestore.types.datatypes import ArrayType, DataType, Field, MapType, MultisetType, RowType, VariantType, as_row
 from tablestore.types.evolution.fieldpaths import Path
 from tablestore.types.rowkind import RowKind
 
@@ -117,9 +117,9 @@ def _replaced_columns(function: MergeFunction, fields: Sequence[Field], names: C
 def _missing_fields(data_type: DataType, arrow_type: pa.DataType) -> Iterator[Path]:
     arrow_type = _plain(arrow_type)
     match data_type:
-        case RowType() if pa.types.is_struct(arrow_type):
+        case RowType() | VariantType() if pa.types.is_struct(arrow_type):
             inside = {arrow_type.field(place).name: arrow_type.field(place).type for place in range(arrow_type.num_fields)}
-            for field in data_type.fields:
+            for field in as_row(data_type).fields:
                 if field.name not in inside:
                     yield (field.name,)
                 else:

@@ -21,6 +21,7 @@ from tablestore.types.datatypes import (
     MultisetType,
     RowType,
     TypeRoot,
+    VariantType,
     as_map,
     is_finer_than_micros,
 )
@@ -144,6 +145,10 @@ def struct_of(names: tuple[str, ...], parts: tuple[Type, ...]) -> SqlType:
     return SqlType("struct", parts=parts, fields=names)
 
 
+VARIANT = struct(value=BINARY, metadata=BINARY)
+"""The type of Spark's VARIANT here: its binary form."""
+
+
 def type_of(data_type: DataType) -> SqlType:
     """The type of a column of a table."""
     match data_type:
@@ -152,6 +157,8 @@ def type_of(data_type: DataType) -> SqlType:
         case MapType() | MultisetType():
             entries = as_map(data_type)
             return map_of(type_of(entries.key), type_of(entries.value))
+        case VariantType():
+            return VARIANT
         case RowType():
             return struct_of(
                 tuple(field.name for field in data_type.fields), tuple(type_of(field.type) for field in data_type.fields)

@@ -21,7 +21,7 @@ from tablestore.types.typestring import MAX_TYPE_DEPTH, declared_type
 
 _NAMES = (
     *("BOOLEAN", "TINYINT", "SMALLINT", "INT", "INTEGER", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL", "NUMERIC", "DEC"),
-    *("CHAR", "VARCHAR", "STRING", "BINARY", "VARBINARY", "BYTES", "DATE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ"),
+    *("CHAR", "VARCHAR", "STRING", "BINARY", "VARBINARY", "BYTES", "DATE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ", "VARIANT"),
 )
 _ALIASES = {
     "BYTE": "TINYINT",
@@ -50,7 +50,6 @@ _SPARKS = {"TIMESTAMP": "TIMESTAMP_LTZ(6)", "TIME": "TIME(6)"}
 _CONSTRUCTED = ("ARRAY", "MULTISET", "MAP", "ROW", "STRUCT")
 _UNSUPPORTED = {
     "INTERVAL": "store a BIGINT of its units",
-    "VARIANT": "store it as STRING",
     "OBJECT": "store it as STRING",
     "RAW": "store it as BYTES",
     "GEOMETRY": "store it as BYTES or STRING",

@@ -13,6 +13,7 @@ from tablestore.types.datatypes import (
     MultisetType,
     RowType,
     TypeRoot,
+    VariantType,
     as_map,
     is_finer_than_micros,
 )
@@ -35,6 +36,8 @@ def spark_type(data_type: DataType) -> str:
             return (
                 "STRING" if data_type.root in TEXT_ROOTS else "BINARY" if data_type.root in BINARY_ROOTS else data_type.root.value
             )
+        case VariantType():
+            return "VARIANT"
         case ArrayType():
             return f"ARRAY<{spark_type(data_type.element)}>"
         case MapType() | MultisetType():

@@ -19,7 +19,9 @@ from tablestore.types.datatypes import (
     MultisetType,
     RowType,
     TypeRoot,
+    VariantType,
     as_map,
+    as_row,
 )
 from tablestore.types.expression.coercion import cast_to
 from tablestore.types.expression.evaluate import ColumnValues, evaluate_expression
@@ -111,5 +113,10 @@ def assignable(source_type: DataType | None, target_type: DataType) -> bool:
             return len(source_type.fields) == len(target_type.fields) and all(
                 assignable(left.type, right.type) for left, right in zip(source_type.fields, target_type.fields, strict=True)
             )
+        case VariantType(), VariantType():
+            return True
+        case RowType(), VariantType():
+            # What functions make on the engine duckdb.
+            return assignable(source_type, as_row(target_type))
         case _:
             return False

@@ -16,6 +16,8 @@ import org.apache.paimon.data.InternalArray;
 import org.apache.paimon.data.InternalMap;
 import org.apache.paimon.data.InternalRow;
 import org.apache.paimon.data.Timestamp;
+import org.apache.paimon.data.variant.GenericVariant;
+import org.apache.paimon.data.variant.Variant;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.JsonNode;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.node.ArrayNode;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.node.JsonNodeFactory;
@@ -37,7 +39,8 @@ import org.apache.paimon.utils.InternalRowUtils;
  *
  * <p>Integers and floating-point numbers are numbers (NaN and the infinities are strings); decimals, dates, times and
  * timestamps are text, with six fractional digits up to precision 6 and nine above; bytes are hexadecimal; a map is a
- * list of pairs, a multiset a list of element and count, a row an object.
+ * list of pairs, a multiset a list of element and count, a row an object; a variant is an object of its value and its
+ * metadata, and may come as text in JSON.
  */
 final class Values {
 
@@ -106,6 +109,12 @@ final class Values {
                 return encodeMap((InternalMap) value, ((MapType) type).getKeyType(), ((MapType) type).getValueType());
             case MULTISET:
                 return encodeMap((InternalMap) value, ((MultisetType) type).getElementType(), new IntType(false));
+            case VARIANT:
+                Variant variant = (Variant) value;
+                ObjectNode parts = JSON.objectNode();
+                parts.put("value", toHex(variant.value()));
+                parts.put("metadata", toHex(variant.metadata()));
+                return parts;
             case ROW:
                 return encodeRow((InternalRow) value, (RowType) type);
             default:
@@ -207,6 +216,11 @@ final class Values {
                 return decodeMap(node, ((MapType) type).getKeyType(), ((MapType) type).getValueType());
             case MULTISET:
                 return decodeMap(node, ((MultisetType) type).getElementType(), new IntType(false));
+            case VARIANT:
+                return node.isTextual()
+                        ? GenericVariant.fromJson(node.textValue())
+                        : new GenericVariant(
+                                fromHex(node.get("value").textValue()), fromHex(node.get("metadata").textValue()));
             case ROW:
                 return decodeRow(node, (RowType) type);
             default:

@@ -18,10 +18,10 @@ from tablestore.sql.binding.sqltypes import (
     SMALLINT,
     STRING,
     TINYINT,
+    VARIANT,
     VOID,
     SqlType,
     array,
-    struct,
 )
 from tablestore.sql.duckdb.calls import refused_where
 from tablestore.sql.duckdb.functions.functionrule import FunctionRule, RuleCall, as_type, from_text
@@ -44,8 +44,6 @@ def _of_kind(kind: str, end: str, text: str, result: SqlType) -> Callable[[RuleC
 # Java writes decimals of as many digits behind the point without an exponent.
 _MOST_PLAIN = 6
 _WHOLE = (TINYINT, SMALLINT, INT, BIGINT)
-VARIANT = struct(value=BINARY, metadata=BINARY)
-"""The type of Spark's VARIANT here: its binary form."""
 
 
 def _to_json(call: RuleCall) -> exp.Expr:

@@ -20,12 +20,12 @@ from sqlglot import exp
 from tablestore.errors import InvalidInputError
 from tablestore.sql.binding.scopes import Columns
 from tablestore.sql.binding.signatures import Types, always
-from tablestore.sql.binding.sqltypes import BIGINT, BOOLEAN, DOUBLE, INT, STRING, VOID, SqlType, Type, array, struct
+from tablestore.sql.binding.sqltypes import BIGINT, BOOLEAN, DOUBLE, INT, STRING, VARIANT, VOID, SqlType, Type, array, struct
 from tablestore.sql.duckdb.calls import refusal, refused_where
 from tablestore.sql.duckdb.functions import variantformat
 from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
 from tablestore.sql.duckdb.functions.functionrule import MANY, FunctionRule, RuleCall, as_type, converted, from_text
-from tablestore.sql.duckdb.functions.jsonfunctions import VARIANT, json_text
+from tablestore.sql.duckdb.functions.jsonfunctions import json_text
 from tablestore.sql.duckdb.functions.rowchunks import Chunk, put_together
 from tablestore.sql.duckdb.functions.variantformat import Variant
 from tablestore.sql.duckdb.functions.variantshapes import Decimals, Shape, Texts, Wholes, encoded, encoded_parts, shapes_of
