@@ -85,6 +85,8 @@ _FROM_ID: dict[int, AtomicType] = {
 }
 # The names by which Arrow's extension type is known.
 _VARIANT_EXTENSIONS = frozenset({"arrow.parquet.variant", "parquet.variant"})
+# What Spark says of the metadata of one.
+_SPARKS_MARK = b"variant"
 # The NULL of JSON, with no names.
 _NULL_VARIANT = {"value": b"\0", "metadata": b"\1\0\0"}
 _UNIT_PRECISION = {"s": 0, "ms": 3, "us": 6, "ns": 9}
@@ -232,6 +234,8 @@ def _from_arrow(arrow_type: pa.DataType, nullable: bool, next_id: Callable[[], i
         element = _part_from_arrow(arrow_type.value_field, next_id, f"the elements of {where}", depth + 1)
         return ArrayType(element=element, nullable=nullable)
     if types.is_struct(arrow_type):
+        if _is_variant(arrow_type) and (arrow_type.field(VARIANT_PARTS[1]).metadata or {}).get(_SPARKS_MARK) == b"true":
+            return VariantType(nullable=nullable)
         parts = [arrow_type.field(i) for i in range(arrow_type.num_fields)]
         return RowType(fields=tuple(_field_from_arrow(part, next_id, where, depth + 1) for part in parts), nullable=nullable)
     if types.is_null(arrow_type):

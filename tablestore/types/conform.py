@@ -391,8 +391,8 @@ def _check_variants(array: pa.Array, place: _Place) -> None:
     if not pc.all(pc.and_(has_version, pc.and_(is_long, is_short)), min_count=0).as_py():
         raise place.refusal(
             "bytes that are none",
-            "give a struct of the value and the metadata in the binary form of Parquet's Variant specification, of at most 128 MiB each, as "
-            "parse_json makes it",
+            "give a struct of the value and the metadata in the binary form of Parquet's Variant specification, of at most 128 MiB "
+            "each, as parse_json makes it",
         )
 
 

@@ -22,8 +22,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.errors import InvalidInputError, UnsupportedError
-from tablestore.types.arrowtypes import from_arrow_type, to_arrow_type
+from tablestore.types.arrowtypes import TYPE_KEY, from_arrow_type, to_arrow_type
 from tablestore.types.datatypes import (
+    VARIANT_PARTS,
     ArrayType,
     AtomicType,
     DataType,
@@ -58,7 +59,7 @@ def rows_out(schema: pa.Schema, duckdb_types: Sequence[str]) -> pa.Schema:
             )
     return pa.schema(
         [
-            pa.field(field.name, pa.int64() if name == "HUGEINT" else _canonical(field.type))
+            _marked(field.name, pa.int64() if name == "HUGEINT" else _canonical(field.type))
             for field, name in zip(schema, duckdb_types, strict=True)
         ]
     )
@@ -255,11 +256,19 @@ def _in_microseconds(arrow_type: pa.DataType) -> pa.DataType:
     if types.is_struct(arrow_type):
         return pa.struct([_field(arrow_type.field(position)) for position in range(arrow_type.num_fields)])
     if types.is_map(arrow_type):
-        return pa.map_(_in_microseconds(arrow_type.key_type), _in_microseconds(arrow_type.item_type))
+        return pa.map_(_in_microseconds(arrow_type.key_type), _marked("value", _in_microseconds(arrow_type.item_type)))
     if types.is_list(arrow_type):
-        return pa.list_(pa.field("element", _in_microseconds(arrow_type.value_type)))
+        return pa.list_(_marked("element", _in_microseconds(arrow_type.value_type)))
     return arrow_type
 
 
 def _field(field: pa.Field) -> pa.Field:
-    return pa.field(field.name, _in_microseconds(field.type))
+    return _marked(field.name, _in_microseconds(field.type))
+
+
+def _marked(name: str, arrow_type: pa.DataType) -> pa.Field:
+    """A field; the rows that are a VARIANT here are one in a table that is made of them."""
+    return pa.field(name, arrow_type, metadata={TYPE_KEY: b"VARIANT"} if arrow_type == _VARIANT else None)
+
+
+_VARIANT = pa.struct([(name, pa.binary()) for name in VARIANT_PARTS])

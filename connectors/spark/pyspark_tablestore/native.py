@@ -30,7 +30,17 @@ from pyspark.sql import functions as sf
 from pyspark_tablestore.typemapping import spark_schema
 from tablestore.distributed.plainfiles import PlainFile
 from tablestore.options import MIB
-from tablestore.types.datatypes import FLOAT_ROOTS, AtomicType, DataType, Field, RowType, TypeRoot, VariantType, is_finer_than_micros, types_in
+from tablestore.types.datatypes import (
+    FLOAT_ROOTS,
+    AtomicType,
+    DataType,
+    Field,
+    RowType,
+    TypeRoot,
+    VariantType,
+    is_finer_than_micros,
+    types_in,
+)
 from tablestore.types.rowposition import POSITION_FIELDS
 
 # Each scan of a union costs the planner some milliseconds, and each listing task and file some more. With more files than fit into

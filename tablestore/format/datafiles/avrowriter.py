@@ -24,7 +24,18 @@ from tablestore.format.datafiles.avrofile import LIMITS
 from tablestore.format.manifest.avro import RecordSchema, container_header, encoded_records, framed_block
 from tablestore.format.parquet.parquetfile import DataFileOptions, FileFooter
 from tablestore.types.arrowtypes import timestamp_unit
-from tablestore.types.datatypes import ArrayType, AtomicType, DataType, Field, MapType, MultisetType, RowType, TypeRoot, as_map
+from tablestore.types.datatypes import (
+    ArrayType,
+    AtomicType,
+    DataType,
+    Field,
+    MapType,
+    MultisetType,
+    RowType,
+    TypeRoot,
+    VariantType,
+    as_map,
+)
 from tablestore.types.rebatch import slices_of
 from tablestore.types.requiredfields import filled_column
 from tablestore.types.schema import TableSchema

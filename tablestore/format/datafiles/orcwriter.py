@@ -51,8 +51,8 @@ def check_orc(schema: TableSchema, *, table: str) -> None:
     for field in schema.fields:
         if any(isinstance(one, VariantType) for one in types_in(field.type)):
             raise UnsupportedError(
-                f"table {table}: column {field.name!r} of type {type_to_sql(field.type)} holds a VARIANT, which no implementation of "
-                "the format stores with file.format = orc; set file.format = parquet",
+                f"table {table}: column {field.name!r} of type {type_to_sql(field.type)} holds a VARIANT, which no "
+                "implementation of the format stores with file.format = orc; set file.format = parquet",
                 kind="file-format",
             )
 

@@ -162,9 +162,7 @@ def _decimals(values: pa.Array) -> pa.Array:
         return _matrix(np.hstack([_repeated([code << 2, scale], len(rows)), _bytes(words[rows])[:, :size]]))
 
     is_narrow = high == low >> 63
-    fits = [
-        is_narrow & (np.abs(low) < 10**digits) & (low != np.iinfo(np.int64).min) & (scale <= digits) for _, _, digits in _DECIMALS[:2]
-    ]
+    fits = [is_narrow & (-(10**digits) < low) & (low < 10**digits) & (scale <= digits) for _, _, digits in _DECIMALS[:2]]
     return _by_group(np.argmax([*fits, np.ones(len(words), np.bool_)], axis=0), encode)
 
 
@@ -372,10 +370,8 @@ def _offsets(values: pa.Array) -> Numbers:
 
 def _grouped(parts: pa.Array, firsts: Numbers) -> pa.Array:
     """Parts that lie one behind the other, joined."""
-    offsets = _offsets(parts)
-    return pa.Array.from_buffers(
-        pa.binary(), len(firsts) - 1, [None, pa.py_buffer(offsets[firsts].astype(np.int32)), parts.buffers()[2] or pa.py_buffer(b"")]
-    )
+    offsets = pa.py_buffer(_offsets(parts)[firsts].astype(np.int32))
+    return pa.Array.from_buffers(pa.binary(), len(firsts) - 1, [None, offsets, parts.buffers()[2] or pa.py_buffer(b"")])
 
 
 def _slices(data: Bytes, begins: Numbers, lengths: Numbers) -> pa.Array:

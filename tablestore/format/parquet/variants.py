@@ -1,6 +1,6 @@
 """Reads VARIANT columns of data files: the value and the metadata, by their names.
 
-A file may be *shredded*: parts of its values then lie in columns of their own, and are put together again (:mod:`shreddedvariants`).
+A file may be *shredded*: parts of its values lie in columns of their own, and are put together again (:mod:`shreddedvariants`).
 
     plain      {value, metadata}
     shredded   {metadata, value, typed_value: …}
@@ -15,8 +15,8 @@ from tablestore.types.datatypes import VARIANT_PARTS, VariantType
 
 
 def variants_of(array: pa.Array) -> pa.Array:
-    """A column of a file as that of a table. Raises FormatError for one that is no VARIANT, UnsupportedError for a type in a shredded
-    one that is not read."""
+    """A column of a file as that of a table. Raises FormatError for one that is no VARIANT, UnsupportedError for a type in a
+    shredded one that is not read."""
     kind = array.type
     names = {part.name for part in kind} if pa.types.is_struct(kind) else set()
     value, metadata = VARIANT_PARTS

@@ -181,7 +181,7 @@ _OF_SQLGLOT = {
     **dict.fromkeys((exp.DType.UUID, exp.DType.JSON, exp.DType.ENUM), STRING),
     exp.DType.BOOLEAN: BOOLEAN, exp.DType.TINYINT: TINYINT, exp.DType.SMALLINT: SMALLINT, exp.DType.INT: INT,
     exp.DType.BIGINT: BIGINT, exp.DType.FLOAT: FLOAT, exp.DType.DOUBLE: DOUBLE, exp.DType.DATE: DATE, exp.DType.TIME: TIME,
-    exp.DType.TIMESTAMPNTZ: TIMESTAMP_NTZ, exp.DType.NULL: VOID, exp.DType.INTERVAL: INTERVAL,
+    exp.DType.TIMESTAMPNTZ: TIMESTAMP_NTZ, exp.DType.NULL: VOID, exp.DType.INTERVAL: INTERVAL, exp.DType.VARIANT: VARIANT,
     # DuckDB's own: as they come out (``rowtypes``).
     exp.DType.UTINYINT: SMALLINT, exp.DType.USMALLINT: INT, exp.DType.UINT: BIGINT, exp.DType.UBIGINT: decimal(20, 0),
     exp.DType.INT128: BIGINT, exp.DType.TIMESTAMP_S: TIMESTAMP_NTZ, exp.DType.TIMESTAMP_MS: TIMESTAMP_NTZ,

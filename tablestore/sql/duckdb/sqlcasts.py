@@ -15,6 +15,7 @@ from tablestore.sql.binding.sqltypes import (
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
+    VARIANT,
     VOID,
     SqlType,
     Type,
@@ -57,6 +58,9 @@ def cast(node: exp.Cast, kind: Type) -> exp.Expr:
     inner = node.this
     target_kind = node.to.this
     to = written_type(node.to)
+    is_row = kind is not None and kind.is_nested and target_kind is not exp.DType.VARIANT
+    if to == VARIANT and kind not in (VARIANT, VOID) and not is_row:
+        raise refusal("the cast to a VARIANT (parse_json and to_variant_object make one)")
     if to is not None and to.is_known and (to.is_nested or to in (TIMESTAMP, decimal(10, 0))):
         # A TIMESTAMP has a time zone, and a DECIMAL without digits ten.
         node.set("to", engine_words(to))

@@ -859,8 +859,6 @@ def _refuse_digits(node: exp.Expr, bound: Bound) -> None:
             raise refusal("pmod of decimals")
     elif isinstance(node, exp.SHA2) and not isinstance(node.args.get("length"), (exp.Literal, type(None))):
         raise refusal("sha2 with a number of bits that is computed")
-    elif isinstance(node, exp.Cast) and node.to.this is exp.DType.VARIANT:
-        raise refusal("the cast to a VARIANT (parse_json and to_variant_object make one)")
     elif isinstance(node, exp.ArrayUniqueAgg) and _has_map(bound.of(node.this)):
         raise InvalidInputError(f"the function `collect_set` takes no maps, found {bound.of(node.this)}", kind="query")
     elif function_name(node) == "ntile":

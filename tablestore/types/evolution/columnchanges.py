@@ -21,6 +21,7 @@ from tablestore.types.datatypes import (
     MultisetType,
     RowType,
     TypeRoot,
+    VariantType,
     with_new_ids,
     with_nullable,
 )
@@ -299,6 +300,6 @@ def _type_of(column_type: ColumnType, next_id: Callable[[], int]) -> DataType:
         return with_new_ids(parse_type_text(column_type), next_id)
     if isinstance(column_type, pa.DataType):
         return from_arrow_type(column_type, True, next_id)
-    if isinstance(column_type, (AtomicType, ArrayType, MapType, MultisetType, RowType)):
+    if isinstance(column_type, (AtomicType, ArrayType, MapType, MultisetType, RowType, VariantType)):
         return with_new_ids(column_type, next_id)
     raise InvalidInputError(f'expected a type as SQL text ("DECIMAL(10, 2)") or a pyarrow type, found {column_type!r:.100}')

@@ -20,10 +20,10 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from tablestore.types.datatypes import ArrayType, AtomicType, MapType, MultisetType, RowType
+from tablestore.types.datatypes import ArrayType, AtomicType, MapType, MultisetType, RowType, VariantType
 
 ColumnName: TypeAlias = str | tuple[str, ...]
-ColumnType: TypeAlias = str | pa.DataType | AtomicType | ArrayType | MapType | MultisetType | RowType
+ColumnType: TypeAlias = str | pa.DataType | AtomicType | ArrayType | MapType | MultisetType | RowType | VariantType
 
 
 @dataclass(frozen=True, slots=True)

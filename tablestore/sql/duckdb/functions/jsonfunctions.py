@@ -6,6 +6,7 @@ A text that is no JSON to DuckDB may be one to Jackson, up to where it has read:
 from collections.abc import Callable
 from functools import partial
 
+import pyarrow as pa
 from sqlglot import exp
 
 from tablestore.sql.binding.signatures import always
@@ -24,7 +25,10 @@ from tablestore.sql.binding.sqltypes import (
     array,
 )
 from tablestore.sql.duckdb.calls import refused_where
+from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
 from tablestore.sql.duckdb.functions.functionrule import FunctionRule, RuleCall, as_type, from_text
+from tablestore.sql.duckdb.functions.variantcolumns import each
+from tablestore.sql.duckdb.functions.variantformat import json_of
 
 
 def _of_kind(kind: str, end: str, text: str, result: SqlType) -> Callable[[RuleCall], exp.Expr]:
@@ -41,6 +45,7 @@ def _of_kind(kind: str, end: str, text: str, result: SqlType) -> Callable[[RuleC
     return write
 
 
+_OF_VARIANT = ArrowFunction(name="json_of_variant", arguments=(VARIANT,), result=STRING, call=each(json_of, pa.string()))
 # Java writes decimals of as many digits behind the point without an exponent.
 _MOST_PLAIN = 6
 _WHOLE = (TINYINT, SMALLINT, INT, BIGINT)
@@ -48,6 +53,8 @@ _WHOLE = (TINYINT, SMALLINT, INT, BIGINT)
 
 def _to_json(call: RuleCall) -> exp.Expr:
     kind = call.type(0)
+    if kind == VARIANT:
+        return _OF_VARIANT.of(call.value(0))
     if not kind.is_nested:
         raise call.mismatch(0, "a row, an array or a map")
     return json_text(call, call.value(0), kind)
@@ -117,6 +124,7 @@ def _key(call: RuleCall, name: str) -> str:
     return f'"{name}"'
 
 
+ARROW = (_OF_VARIANT,)
 _FORMS = "a type and options of a parser of Spark's"
 RULES = (
     FunctionRule(

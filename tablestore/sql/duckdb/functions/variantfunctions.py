@@ -27,6 +27,7 @@ from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
 from tablestore.sql.duckdb.functions.functionrule import MANY, FunctionRule, RuleCall, as_type, converted, from_text
 from tablestore.sql.duckdb.functions.jsonfunctions import json_text
 from tablestore.sql.duckdb.functions.rowchunks import Chunk, put_together
+from tablestore.sql.duckdb.functions.variantcolumns import each, values_of
 from tablestore.sql.duckdb.functions.variantformat import Variant
 from tablestore.sql.duckdb.functions.variantshapes import Decimals, Shape, Texts, Wholes, encoded, encoded_parts, shapes_of
 from tablestore.sql.duckdb.generatedrows import generated_fields
@@ -54,40 +55,6 @@ def parse_path(text: str) -> Path:
     return steps
 
 
-def _each(call: Callable[..., Any], result: pa.DataType) -> Callable[..., pa.Array]:
-    """A function over columns by one over values, which is called for each other row once; NULL where the first value is."""
-
-    def over_columns(*columns: pa.Array) -> pa.Array:
-        known: dict[tuple[Any, ...], Any] = {}
-        values = []
-        # A VARIANT is read from its bytes: there is no other way than one value at a time.
-        for row in zip(*map(_values, columns), strict=True):
-            if row not in known:
-                known[row] = None if row[0] is None else call(*row)
-            values.append(_plain(known[row]))
-        return pa.array(values, result)
-
-    return over_columns
-
-
-def _values(column: pa.Array) -> list[Any]:
-    if not pa.types.is_struct(column.type):
-        return list(column.to_pylist())
-    values, metadata = (column.field(place).to_pylist() for place in (0, 1))
-    is_there = column.is_valid().to_pylist()
-    return [
-        (one, other) if valid and one is not None else None for one, other, valid in zip(values, metadata, is_there, strict=True)
-    ]
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return {"value": value[0], "metadata": value[1]}
-    if isinstance(value, list):
-        return [{"pos": pos, "key": key, "value": _plain(part)} for pos, key, part in value]
-    return value
-
-
 def _parsed(text: str) -> Variant:
     return variantformat.encode(variantformat.parse(text))
 
@@ -107,7 +74,7 @@ _ByShape: TypeAlias = "Callable[..., _Chunks]"
 
 def _by_shapes(by_shape: _ByShape, call: Callable[..., Any], result: pa.DataType) -> Callable[..., pa.Array]:
     """A function over JSON texts. ``by_shape`` takes the rows of a shape, ``call`` one text; both take further constants."""
-    one_by_one = _each(call, result)
+    one_by_one = each(call, result)
 
     def over_columns(texts: pa.Array, *rest: pa.Array) -> pa.Array:
         constants = [_constant(column) for column in rest]
@@ -122,7 +89,7 @@ def _constant(column: pa.Array) -> Any:
     """The value of all rows."""
     parts = column.flatten() if pa.types.is_struct(column.type) else [column]
     is_one = all(len(part.unique()) == 1 for part in parts)
-    return _values(column[:1])[0] if is_one else _VARIES
+    return values_of(column[:1])[0] if is_one else _VARIES
 
 
 class _NoPartError(Exception):
@@ -579,18 +546,18 @@ _CAST_TYPES: "tuple[tuple[SqlType, Callable[[Any], Any], pa.DataType], ...]" = (
 )
 _CASTS = {
     kind: ArrowFunction(
-        name=f"variant_as_{kind.name}", arguments=(VARIANT, STRING, BOOLEAN), result=kind, call=_each(_cast(to), arrow)
+        name=f"variant_as_{kind.name}", arguments=(VARIANT, STRING, BOOLEAN), result=kind, call=each(_cast(to), arrow)
     )
     for kind, to, arrow in _CAST_TYPES
 }
 _OF_VALUES = {
-    kind: ArrowFunction(name=f"variant_of_{kind.name}", arguments=(kind,), result=VARIANT, call=_each(_of_value, _ARROW))
+    kind: ArrowFunction(name=f"variant_of_{kind.name}", arguments=(kind,), result=VARIANT, call=each(_of_value, _ARROW))
     for kind in (BIGINT, STRING, BOOLEAN)
 }
 
 
 def _variant(name: str, arguments: tuple[SqlType, ...], call: Callable[..., Any]) -> ArrowFunction:
-    return ArrowFunction(name=name, arguments=arguments, result=VARIANT, call=_each(call, _ARROW))
+    return ArrowFunction(name=name, arguments=arguments, result=VARIANT, call=each(call, _ARROW))
 
 
 def _parse(name: str, call: Callable[..., Any]) -> ArrowFunction:
@@ -603,11 +570,11 @@ _GET = _variant("variant_part", (VARIANT, STRING), _part)
 _DELETE = _variant("variant_delete", (VARIANT, STRING), _without)
 _STRIP = _variant("variant_strip", (VARIANT, BOOLEAN), _stripped)
 _CHANGE = {kind: _variant(f"variant_{kind}", _CHANGES, _changed(kind)) for kind in ("set", "insert", "append")}
-_EXPLODE = ArrowFunction(name="variant_explode", arguments=(VARIANT,), result=array(_PART), call=_each(_exploded, _PARTS))
-_NULL = ArrowFunction(name="is_variant_null", arguments=(VARIANT,), result=BOOLEAN, call=_each(_is_null_value, pa.bool_()))
-_VALID = ArrowFunction(name="is_valid_variant", arguments=(VARIANT,), result=BOOLEAN, call=_each(_is_valid, pa.bool_()))
-_SCHEMA = ArrowFunction(name="schema_of_variant", arguments=(VARIANT,), result=STRING, call=_each(_schema, pa.string()))
-_SHAPE = ArrowFunction(name="variant_shape", arguments=(VARIANT,), result=STRING, call=_each(_shape_of, pa.string()))
+_EXPLODE = ArrowFunction(name="variant_explode", arguments=(VARIANT,), result=array(_PART), call=each(_exploded, _PARTS))
+_NULL = ArrowFunction(name="is_variant_null", arguments=(VARIANT,), result=BOOLEAN, call=each(_is_null_value, pa.bool_()))
+_VALID = ArrowFunction(name="is_valid_variant", arguments=(VARIANT,), result=BOOLEAN, call=each(_is_valid, pa.bool_()))
+_SCHEMA = ArrowFunction(name="schema_of_variant", arguments=(VARIANT,), result=STRING, call=each(_schema, pa.string()))
+_SHAPE = ArrowFunction(name="variant_shape", arguments=(VARIANT,), result=STRING, call=each(_shape_of, pa.string()))
 _SCHEMA_OF_ALL = ArrowFunction(name="schema_of_variant_agg", arguments=(array(STRING),), result=STRING, call=_common_schemas)
 _BY_SHAPE: "tuple[tuple[ArrowFunction, Callable[..., Any], _ByShape, pa.DataType], ...]" = (
     *((_CASTS[kind], _cast(to), _cast_by_shape(kind, arrow), arrow) for kind, to, arrow in _CAST_TYPES),
