@@ -1,9 +1,10 @@
-"""Picks data files that another engine may read with a Parquet reader of its own.
+"""Picks data files that another engine may read with a reader of its own, of Parquet, and of ORC where it says so.
 
 Those that hold the columns that are read as the schema has them now, and nothing but live rows, or rows of which a key says
 whether they count (``layers``).
 """
 
+import datetime as dt
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,8 +17,10 @@ from tablestore.format.parquet.parquetschema import file_schema
 from tablestore.format.paths import file_format_of
 from tablestore.lsm.run import Section
 from tablestore.store.context import TableContext
+from tablestore.store.scan.filepruning import FilePruning
 from tablestore.store.scan.splits import Split
 from tablestore.types.evolution.widening import is_same
+from tablestore.types.filter.pruning import ColumnRange
 from tablestore.types.schema import TableSchema
 
 
@@ -31,7 +34,31 @@ class PlainFile:
     columns: pa.Schema
 
 
-# Picks the files that the caller reads with its own Parquet reader. The same files in, the same out: plans are made twice.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrcTerms:
+    """The terms on which a caller reads ORC files itself. ``least``: the values from which on its reader gives what we give, by the
+    names of columns: a file is plain only if its statistics say that it has no smaller one. ``ours_only``: none of other
+    writers, which have other types in ORC for some of a table's."""
+
+    least: tuple[tuple[str, dt.date], ...] = ()
+    ours_only: bool = False
+
+    def hold(self, file: DataFileMeta, pruning: FilePruning) -> bool:
+        """True for a file of which the caller reads the same rows as we do."""
+        if self.ours_only and file.footer_digest is None:
+            return False
+        return not self.least or all(_begins_at(pruning.value_ranges(file).get(name), value) for name, value in self.least)
+
+
+def _begins_at(values: ColumnRange | None, least: dt.date) -> bool:
+    if values is None:
+        return False
+    is_empty = values.null_count == values.row_count
+    # Of another type there is no telling; a time is a date too.
+    return is_empty or (type(values.min) is type(least) and values.min >= least)
+
+
+# Picks the files that the caller reads with its own reader. The same files in, the same out: plans are made twice.
 PlainChoice = Callable[[Sequence[PlainFile]], Iterable[PlainFile]]
 
 
@@ -46,14 +73,27 @@ class SetAside:
 
 
 def set_plain_aside(
-    context: TableContext, splits: Sequence[Split], names: Sequence[str], choose: PlainChoice, *, layers: bool = False
+    context: TableContext,
+    splits: Sequence[Split],
+    names: Sequence[str],
+    choose: PlainChoice,
+    *,
+    layers: bool = False,
+    orc: OrcTerms | None = None,
 ) -> SetAside:
     """Sets aside the files that ``choose`` takes for a reader of the columns ``names``. It is asked about ``layers`` only
-    where the caller reads some; a layer is taken with all of its files."""
+    where the caller reads some; a layer is taken with all of its files, which are of Parquet. ``orc`` of None: no ORC files."""
+    pruning = FilePruning(context.schema, None, context.fields_by_schema())
+
+    def is_read(file: DataFileMeta) -> bool:
+        file_format = file_format_of(file.file_name)
+        return file_format == "parquet" or (file_format == "orc" and orc is not None and orc.hold(file, pruning))
+
     key = layer_key(context)
     layered_names = {*names, *(field.name for field in (key,) if field is not None)}
     needed = [name for name in context.schema.field_names if name in layered_names]
-    schema_ids = {file.schema_id for split in splits for file in split.files if _is_parquet(file)}
+    formats = {"parquet"} if orc is None else {"parquet", "orc"}
+    schema_ids = {file.schema_id for split in splits for file in split.files if file_format_of(file.file_name) in formats}
     schemas = _schemas_alike(context, names, schema_ids)
     layered_schemas = _schemas_alike(context, needed, schema_ids)
     candidates = (
@@ -72,9 +112,9 @@ def set_plain_aside(
         directory = context.paths.bucket(decode_row(split.partition, types), split.bucket)
         deleted_from = {name for name, _ in split.deletions}
         alone = (file for section in split.sections if not section.needs_merge for file in section.files)
-        for file in filter(_is_parquet, alone):
+        for file in alone:
             is_plain = not file.may_retract and file.schema_id in schemas and file.file_name not in deleted_from
-            if is_plain and file.file_name not in plain_files:
+            if is_plain and is_read(file) and file.file_name not in plain_files:
                 path = f"{directory}/{file.file_name}"
                 plain_files[file.file_name] = PlainFile(path=path, size_bytes=file.file_size, columns=schemas[file.schema_id])
     chosen = {file.path for file in choose(tuple(plain_files.values()))}

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from tablestore.bounds import BATCH_BYTES
 from tablestore.distributed.layers import Layer, LayerPlan, plan_layer
-from tablestore.distributed.plainfiles import PlainChoice, SetAside, set_plain_aside
+from tablestore.distributed.plainfiles import OrcTerms, PlainChoice, SetAside, set_plain_aside
 from tablestore.distributed.spec import TableSpec
 from tablestore.distributed.splitcolumns import decode_columns, encode_columns, pack_columns
 from tablestore.distributed.taskjson import bytes_to_text, decode_task, encode_task, text_to_bytes
@@ -242,6 +242,7 @@ def plan_read(
     parallelism: int = 1,
     plain_files: PlainChoice | None = None,
     layers: bool = False,
+    orc: OrcTerms | None = None,
     positions: bool = False,
 ) -> ReadPlan:
     """Plan a pinned read as tasks for :func:`read_task`, of at most about ``task_bytes`` each.
@@ -249,7 +250,8 @@ def plan_read(
     ``filter`` travels as SQL text. Up to ``parallelism`` tasks are made even of little data. The files that ``plain_files`` chooses
     are named instead of put into tasks; a filter has then only left out files, and their rows are still to be filtered. So a file
     is plain only if the columns of the filter are in it as they are now, too. ``layers``: it also chooses among the files of
-    layers. ``positions``: the rows of an append table come with their positions; those of plain files are for the caller to count.
+    layers. ``orc``: it also chooses among ORC files. ``positions``: the rows of an append table come with their positions; those of
+    plain files are for the caller to count.
     """
     context = pin.open()
     schema = context.schema
@@ -267,7 +269,7 @@ def plan_read(
     aside = SetAside(paths=(), layers=(), splits=plan.splits)
     if plain_files is not None:
         needed = [name for name in schema.field_names if name in {*names, *filter_columns(predicate)}]
-        aside = set_plain_aside(context, plan.splits, needed, plain_files, layers=layers)
+        aside = set_plain_aside(context, plan.splits, needed, plain_files, layers=layers, orc=orc)
     packed = pack_tasks(aside.splits, task_bytes=task_bytes, parallelism=parallelism)
     return ReadPlan(
         pin=pin,

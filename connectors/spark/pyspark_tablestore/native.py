@@ -1,4 +1,4 @@
-"""Chooses the files that Spark's own Parquet scan reads exactly as tablestore does, and reads them by it.
+"""Chooses the files that Spark's own scan of Parquet or ORC reads exactly as tablestore does, and reads them by it.
 
 Where Spark would read other rows, and what is done about it:
 
@@ -14,11 +14,17 @@ Where Spark would read other rows, and what is done about it:
 * Spark lists more files than a setting says (32) by a job with a task for each. So a scan takes no more, and the table is a union
   of some scans; tablestore's tasks, which put small files together, read the rest.
 
+* Of ORC Spark takes days before 1582-10-15 for those of the calendar of that time, cannot read times before 1970 that Arrow wrote,
+  gives no TIMESTAMP without time zone, and says not where a row lies. Files that have such values are read by tablestore, and those
+  whose statistics do not say that they have none. Nothing keeps conditions on a field of a struct out of its reader: structs with
+  floats are read by tablestore too. A file all of whose columns are named ``_col…`` is read by places.
+
 Types that Spark reads differently are read by tablestore too. A :class:`NativeRule` holds the decision, so that the process that
 plans the tasks makes the same one.
 """
 
-from collections.abc import Mapping, Sequence
+import datetime as dt
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -28,10 +34,11 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from pyspark_tablestore.typemapping import spark_schema
-from tablestore.distributed.plainfiles import PlainFile
+from tablestore.distributed.plainfiles import OrcTerms, PlainFile
 from tablestore.options import MIB
 from tablestore.types.datatypes import (
     FLOAT_ROOTS,
+    TIMESTAMP_ROOTS,
     AtomicType,
     DataType,
     Field,
@@ -42,6 +49,7 @@ from tablestore.types.datatypes import (
     types_in,
 )
 from tablestore.types.rowposition import POSITION_FIELDS
+from tablestore.types.schema import TableSchema
 
 # Each scan of a union costs the planner some milliseconds, and each listing task and file some more. With more files than fit into
 # that many scans, Spark reads all of them if they are large enough to outweigh the listing job, and otherwise only the largest.
@@ -62,23 +70,43 @@ _OPTIONS = {
     "datetimeRebaseMode": "CORRECTED",
     "int96RebaseMode": "CORRECTED",
 }
+_ORC_OPTIONS = {
+    "ignoreCorruptFiles": "false",
+    "ignoreMissingFiles": "false",
+    "mergeSchema": "false",
+    # Columns are found by their names.
+    "orc.force.positional.evolution": "false",
+}
+# Settings by which Spark reads ORC as it was tried.
+_ORC_SETTINGS = {"spark.sql.orc.impl": "native", "spark.sql.orc.enableVectorizedReader": "true"}
+# The day before lies in another calendar; a condition on one of the days that were none says this day.
+_FIRST_DAY = dt.date(1582, 10, 16)
+_FIRST_MOMENT = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_BY_PLACE = "_col"
 _SKIP_NOTHING = {f"parquet.filter.{by}.enabled": "false" for by in ("stats", "dictionary", "columnindex", "bloom", "record-level")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NativeRule:
-    """The rule by which plain files are read natively. ``most_files`` of None sets no bound."""
+    """The rule by which plain files are read natively. ``most_files`` of None sets no bound, ``orc`` of None leaves ORC out."""
 
     ascii_only: bool
     most_files: int | None
+    orc: OrcTerms | None = None
 
     def choose(self, files: Sequence[PlainFile]) -> list[PlainFile]:
         """The files to read natively; the largest ones where they are too many. Pure."""
         # Files of one schema share the columns.
         columns = {id(file.columns): file.columns for file in files}
         clear = {key for key, schema in columns.items() if _are_clear(list(schema))}
+        by_place = {key for key, schema in columns.items() if all(name.startswith(_BY_PLACE) for name in schema.names)}
         candidates = [
-            file for file in files if id(file.columns) in clear and self.can_name(file.path) and not _is_hidden(file.path)
+            file
+            for file in files
+            if id(file.columns) in clear
+            and self.can_name(file.path)
+            and not _is_hidden(file.path)
+            and not (is_orc(file.path) and id(file.columns) in by_place)
         ]
         total = sum(file.size_bytes for file in candidates)
         if self.most_files is None or len(candidates) <= self.most_files or total >= LARGE_FILE_BYTES * len(candidates):
@@ -91,12 +119,53 @@ class NativeRule:
 
     def to_json(self) -> dict[str, Any]:
         """The rule as JSON."""
-        return {"ascii-only": self.ascii_only, "most-files": self.most_files}
+        rule: dict[str, Any] = {"ascii-only": self.ascii_only, "most-files": self.most_files}
+        if self.orc is not None:
+            rule["orc"] = {"least": [[name, value.isoformat()] for name, value in self.orc.least], "ours": self.orc.ours_only}
+        return rule
 
     @classmethod
     def from_json(cls, parsed: Mapping[str, Any]) -> "NativeRule":
         """The inverse of :meth:`to_json`."""
-        return cls(ascii_only=parsed["ascii-only"], most_files=parsed["most-files"])
+        orc = None
+        if (terms := parsed.get("orc")) is not None:
+            orc = OrcTerms(least=tuple((name, _moment(text)) for name, text in terms["least"]), ours_only=terms["ours"])
+        return cls(ascii_only=parsed["ascii-only"], most_files=parsed["most-files"], orc=orc)
+
+
+def _moment(text: str) -> dt.date:
+    return dt.datetime.fromisoformat(text) if "T" in text else dt.date.fromisoformat(text)
+
+
+def is_orc(path: str) -> bool:
+    """True for the path of an ORC file."""
+    return path.endswith(".orc")
+
+
+def orc_terms(spark: SparkSession, schema: TableSchema, names: Collection[str]) -> OrcTerms | None:
+    """The terms on which Spark reads these columns of ORC files; None if it reads them otherwise than we do, or there are none."""
+    written = {value for key, value in schema.options.items() if key.startswith("file.format")}
+    fields = [field for field in schema.fields if field.name in names]
+    if not any("orc" in value for value in written) or not all(map(_is_in_orc, fields)):
+        return None
+    if any(str(spark.conf.get(key, value)).lower() != value for key, value in _ORC_SETTINGS.items()):
+        return None
+    starts = {TypeRoot.DATE: _FIRST_DAY, TypeRoot.TIMESTAMP_LTZ: _FIRST_MOMENT}
+    roots = {field.name: field.type.root for field in fields if isinstance(field.type, AtomicType)}
+    inner = {one.root for field in fields for one in types_in(field.type) if isinstance(one, AtomicType)}
+    return OrcTerms(
+        least=tuple((name, starts[root]) for name, root in roots.items() if root in starts),
+        # Java's writers have instants as times of a clock, and texts that are filled up.
+        ours_only=not inner.isdisjoint((TypeRoot.TIMESTAMP_LTZ, TypeRoot.CHAR)),
+    )
+
+
+def _is_in_orc(field: Field) -> bool:
+    inner = {one.root for one in types_in(field.type) if isinstance(one, AtomicType)}
+    if isinstance(field.type, AtomicType):
+        return TypeRoot.TIMESTAMP not in inner
+    has_moments = not inner.isdisjoint((TypeRoot.DATE, *TIMESTAMP_ROOTS))
+    return not has_moments and not (isinstance(field.type, RowType) and _has_float(field.type))
 
 
 def listing_threshold(spark: SparkSession) -> int:
@@ -113,8 +182,8 @@ def names_unicode_paths(spark: SparkSession) -> bool:
 
 
 def native_scan(spark: SparkSession, paths: Sequence[str], fields: Sequence[Field], *, positions: bool = False) -> DataFrame:
-    """The rows of Parquet files, by absolute local paths: at least one. With ``positions``, where each row lies comes behind the
-    fields."""
+    """The rows of Parquet and ORC files, by absolute local paths: at least one. With ``positions``, where each row lies comes
+    behind the fields; these are files of Parquet."""
     scans = _scans(spark, paths, fields)
     if not positions:
         return screened(reduce(DataFrame.union, scans), fields)
@@ -142,12 +211,17 @@ def renewed(rows: DataFrame) -> DataFrame:
 
 def _scans(spark: SparkSession, paths: Sequence[str], fields: Sequence[Field]) -> list[DataFrame]:
     nested = any(isinstance(field.type, RowType) and _has_float(field.type) for field in fields)
-    reader = spark.read.options(**_OPTIONS, **(_SKIP_NOTHING if nested else {})).schema(spark_schema(fields))
+    schema = spark_schema(fields)
+    reader = spark.read.options(**_OPTIONS, **(_SKIP_NOTHING if nested else {})).schema(schema)
     step = listing_threshold(spark)
     if step < 1 or len(paths) > step * MOST_SCANS:
         step = len(paths)
-    locations = [f"file:{path}" for path in paths]
-    return [reader.parquet(*locations[start : start + step]) for start in range(0, len(locations), step)]
+    plain, orc = ([f"file:{path}" for path in paths if is_orc(path) is chosen] for chosen in (False, True))
+    scans = [reader.parquet(*plain[start : start + step]) for start in range(0, len(plain), step)]
+    if orc:
+        orc_reader = spark.read.options(**_ORC_OPTIONS).schema(schema)
+        scans += [orc_reader.orc(orc[start : start + step]) for start in range(0, len(orc), step)]
+    return scans
 
 
 def column(name: str) -> Column:

@@ -44,14 +44,16 @@ class TableReader(DataSourceReader):
         """Tasks of up to 128 MB, and one per core that this process may use where that is worth it."""
         with plain_errors():
             native = self._options.pinned["native"] if self._options.pinned else None
+            rule = NativeRule.from_json(native) if native else None
             plan = plan_read(
                 self._pin,
                 columns=self._columns,
                 filter=self._options.filter,
                 task_bytes=self._options.task_bytes,
                 parallelism=usable_cores(),
-                plain_files=NativeRule.from_json(native).choose if native else None,
+                plain_files=rule.choose if rule else None,
                 layers=True,
+                orc=rule.orc if rule else None,
                 positions=self._options.positions,
             )
         return [InputPartition(task.to_bytes()) for task in plan.tasks]

@@ -28,6 +28,7 @@ from pyspark_tablestore.native import (
     listing_threshold,
     names_unicode_paths,
     native_scan,
+    orc_terms,
     quoted,
     reads_alike,
     renewed,
@@ -134,7 +135,7 @@ def read_pinned(
         cheapest = _cheapest(pin.open().schema.fields)
         counted = read_pinned(spark, pin, columns=[cheapest], filter=filter, positions=positions, filtered=filtered)
         return counted.select(*POSITION_COLUMNS if positions else ())
-    rule = _native_rule(spark, pin, names, predicate)
+    rule = _native_rule(spark, pin, names, predicate, positions=positions)
     plan, rule = _planned(spark, pin, names, predicate, rule, positions=positions)
     parts = [_native_part(spark, plan, predicate, filtered=filtered)] if plan.plain_files or plan.layers else []
     if plan.tasks or not parts:
@@ -146,7 +147,7 @@ def read_by(spark: SparkSession, pin: ReadPin, columns: Sequence[str] | None, fi
     """Describes who reads the files of a pinned read: Spark's own scan, or tasks of tablestore's."""
     fields = pin.open().schema.fields
     names = tuple(field.name for field in pinned_fields(pin, columns)) or (_cheapest(fields),)
-    rule = _native_rule(spark, pin, names, filter)
+    rule = _native_rule(spark, pin, names, filter, positions=positions)
     plan, _ = _planned(spark, pin, names, filter, rule, positions=positions)
     layered = [file for layer in plan.layers for file in layer.files]
     newer = f" ({len(layered)} without the keys of newer files)" if layered else ""
@@ -278,7 +279,9 @@ def _by_range(df: DataFrame, job: WriteJob, ranges: RangeLayout, table: Table) -
     return ranged, replace(job, ranged=True)
 
 
-def _native_rule(spark: SparkSession, pin: ReadPin, names: Sequence[str], predicate: Predicate | None) -> NativeRule | None:
+def _native_rule(
+    spark: SparkSession, pin: ReadPin, names: Sequence[str], predicate: Predicate | None, *, positions: bool
+) -> NativeRule | None:
     """The rule for the plain files that Spark may read for these columns and this filter; None if it may read none."""
     if not pin.spec.location.startswith("/"):
         return None
@@ -287,7 +290,8 @@ def _native_rule(spark: SparkSession, pin: ReadPin, names: Sequence[str], predic
     if not all(reads_alike(fields[name].type) for name in names) or not (predicate is None or has_condition(predicate, fields)):
         return None
     threshold = listing_threshold(spark)
-    return NativeRule(ascii_only=False, most_files=threshold * MOST_SCANS if threshold > 0 else None)
+    orc = None if positions else orc_terms(spark, schema, {*names, *filter_columns(predicate)})
+    return NativeRule(ascii_only=False, most_files=threshold * MOST_SCANS if threshold > 0 else None, orc=orc)
 
 
 def _planned(
@@ -302,7 +306,7 @@ def _planned(
     """The plan, and the rule that holds for its plain files."""
     if rule is None or not rule.can_name(pin.spec.location):
         return plan_read(pin, columns=names, filter=predicate, positions=positions), None
-    plan = plan_read(pin, columns=names, filter=predicate, plain_files=rule.choose, layers=True, positions=positions)
+    plan = plan_read(pin, columns=names, filter=predicate, plain_files=rule.choose, layers=True, orc=rule.orc, positions=positions)
     native = [*plan.plain_files, *(file.path for layer in plan.layers for file in layer.files)]
     if all(f"{pin.spec.location}/{path}".isascii() for path in native) or rule.ascii_only or names_unicode_paths(spark):
         return plan, rule

@@ -110,7 +110,7 @@ class FilePruning:
         # The key says so of most files, without the statistics of the other columns.
         if self._key is not None and not may_match(self._key, keys):
             return False
-        return may_match(predicate, {**self._value_ranges(file), **keys})
+        return may_match(predicate, {**self.value_ranges(file), **keys})
 
     def _key_ranges(self, file: DataFileMeta) -> dict[str, ColumnRange]:
         if not self._schema.is_keyed:
@@ -132,7 +132,8 @@ class FilePruning:
             )
         return ranges
 
-    def _value_ranges(self, file: DataFileMeta) -> dict[str, ColumnRange]:
+    def value_ranges(self, file: DataFileMeta) -> dict[str, ColumnRange]:
+        """The ranges of the columns of which a file's statistics tell."""
         written = self._schema.fields if file.schema_id == self._schema.id else self._file_fields.get(file.schema_id)
         if written is None:
             return {}
