@@ -15,7 +15,8 @@ from tablestore.errors import UnsupportedError
 from tablestore.format.parquet.parquetread import RowGroup, open_parquet_file
 from tablestore.format.paths import file_format_of
 from tablestore.options import FILE_FORMATS
-from tablestore.types.datatypes import Field
+from tablestore.types.datatypes import AtomicType, Field, TypeRoot
+from tablestore.types.schema import KEY_PREFIX
 
 
 class DataFileReader(Protocol):
@@ -82,7 +83,14 @@ def open_data_file(
         case "orc":
             from tablestore.format.datafiles.orcfile import OrcFileReader
 
-            return OrcFileReader(source, file_name=file_name, footer_digest=footer_digest, size=size, batch_bytes=batch_bytes)
+            return OrcFileReader(
+                source,
+                file_name=file_name,
+                footer_digest=footer_digest,
+                size=size,
+                batch_bytes=batch_bytes,
+                padded=() if footer_digest is not None else _of_fixed_length(fields()),
+            )
         case "avro":
             from tablestore.format.datafiles.avrofile import AvroFileReader
 
@@ -91,3 +99,9 @@ def open_data_file(
             )
     source.close()
     raise unread_format(file_name)
+
+
+def _of_fixed_length(fields: Sequence[Field]) -> list[str]:
+    """The columns of type CHAR, and their names as keys."""
+    names = [field.name for field in fields if isinstance(field.type, AtomicType) and field.type.root is TypeRoot.CHAR]
+    return [*names, *(KEY_PREFIX + name for name in names)]

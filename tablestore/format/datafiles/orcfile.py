@@ -7,10 +7,11 @@ timestamps as nanoseconds, of the years 1677 to 2262; it says so where a file ha
 Memory: one stripe of the columns that are read, which writers bound by its encoded size (64 MiB by default).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import BinaryIO
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import orc
 
 from tablestore.bounds import BATCH_BYTES, BATCH_ROWS
@@ -25,7 +26,10 @@ _READ_ERRORS = (pa.ArrowException, OSError, ValueError, OverflowError, MemoryErr
 
 
 class OrcFileReader(UnsplitFileReader):
-    """An open ORC file. Its parts are one: Arrow does not say how many rows a stripe has, nor its bounds."""
+    """An open ORC file. Its parts are one: Arrow does not say how many rows a stripe has, nor its bounds.
+
+    ``padded``: columns of texts that Java's writers fill up with blanks, and its readers cut off again.
+    """
 
     def __init__(
         self,
@@ -35,8 +39,10 @@ class OrcFileReader(UnsplitFileReader):
         footer_digest: bytes | None = None,
         size: int | None = None,
         batch_bytes: int = BATCH_BYTES,
+        padded: Collection[str] = (),
     ) -> None:
         super().__init__(file_name, batch_bytes)
+        self._padded = padded
         self._source = source if isinstance(source, pa.NativeFile) else pa.PythonFile(source, mode="r")
         try:
             file_size = self._source.size()
@@ -72,7 +78,11 @@ class OrcFileReader(UnsplitFileReader):
         try:
             # Arrow takes a dot in a name for a path into a nested column, which may be there too: then all columns are read.
             has_dot = any("." in name for name in names)
-            return self._file.read_stripe(stripe, columns=None if has_dot else names).select(names)
+            batch = self._file.read_stripe(stripe, columns=None if has_dot else names).select(names)
+            for name in self._padded:
+                if (place := batch.schema.get_field_index(name)) >= 0:
+                    batch = batch.set_column(place, batch.schema.field(place), pc.utf8_rtrim(batch.column(place), " "))
+            return batch
         except _READ_ERRORS as error:
             if isinstance(error, TablestoreError):
                 raise
