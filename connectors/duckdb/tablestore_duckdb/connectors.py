@@ -26,6 +26,7 @@ from tablestore.types.datatypes import (
     MapType,
     MultisetType,
     RowType,
+    TypeRoot,
     as_map,
     types_in,
 )
@@ -108,7 +109,7 @@ def _native(
         arguments += [f"{key}={value}" for key, value in {"header": "false", **stated}.items()]
     elif file_format == "parquet":
         arguments.append(CAN_HAVE_NAN)
-    by_name = _columns_by_name(table, places)
+    by_name, far = _columns_by_name(table, places), _far_moments(table, places)
     if by_name is not None:
         arguments.append("hive_partitioning=false")
         if by_name:
@@ -123,7 +124,8 @@ def _native(
         )
     if table.partition_by and by_name is None:
         # The values of folders are texts: what they are is not to be guessed.
-        kinds = ", ".join(f"{literal(folder_key(field.name))}: {literal(duckdb_type(field.type))}" for field in _partitions(table))
+        types = {field.name: "VARCHAR" if field.name in far else duckdb_type(field.type) for field in _partitions(table)}
+        kinds = ", ".join(f"{literal(folder_key(name))}: {literal(kind)}" for name, kind in types.items())
         arguments += ["hive_partitioning=true", f"hive_types={{{kinds}}}"]
     if file_format != "parquet":
         stored = [field for field in table.stored_fields if field.name not in (by_name or ())]
@@ -133,8 +135,32 @@ def _native(
             arguments.append("auto_detect=false")
             if new_line is not None:
                 arguments.append(f"new_line={literal(new_line)}")
-    chosen = ", ".join(f"{_column(table, field, of_int96, by_name)} AS {identifier(field.name)}" for field in table.fields)
+    chosen = ", ".join(f"{_column(table, field, of_int96, by_name, far)} AS {identifier(field.name)}" for field in table.fields)
     return f"SELECT {chosen} FROM {_READERS[file_format]}({', '.join(arguments)})"
+
+
+def _far_moments(table: FileTable, places: Sequence[str]) -> frozenset[str]:
+    """The columns of dates and times of which folders name years before 0 or behind 9999, that Spark writes with a sign."""
+    moments = (field for field in _partitions(table) if _has_times(field) or _is_date(field))
+    keys = {field.name: f"/{folder_key(field.name)}=" for field in moments}
+    return frozenset(name for name, key in keys.items() if any(f"{key}+" in place or f"{key}-" in place for place in places))
+
+
+def _is_date(field: Field) -> bool:
+    return isinstance(field.type, AtomicType) and field.type.root is TypeRoot.DATE
+
+
+def _of_folder(text: str, field: Field, far: frozenset[str]) -> str:
+    """The value of a partition column by the text in the name of its folder; DuckDB has no signs of years, but an era."""
+    kind = duckdb_type(field.type)
+    if field.name not in far:
+        return f"CAST({text} AS {kind})"
+    year = f"LPAD(CAST(CAST(REGEXP_EXTRACT({text}, '^-([0-9]+)', 1) AS BIGINT) + 1 AS VARCHAR), 4, '0')"
+    rest = rf"REGEXP_REPLACE({text}, '^-[0-9]+(-[0-9]+-[0-9]+)', '\1 (BC)')"
+    return (
+        f"CASE {text}[1] WHEN '+' THEN CAST({text}[2:] AS {kind}) WHEN '-' THEN CAST({year} || {rest} AS {kind}) "
+        f"ELSE CAST({text} AS {kind}) END"
+    )
 
 
 def _columns_by_name(table: FileTable, places: Sequence[str]) -> frozenset[str] | None:
@@ -163,10 +189,10 @@ def _streamed(table: FileTable, view: View) -> Sql:
     files = table.matches()
     if not files:
         return (_nothing(table),)
-    names = {field.name: field for field in _partitions(table)}
+    names, far = {field.name: field for field in _partitions(table)}, _far_moments(table, files)
     stream = file_rows(table, files)
     chosen = ", ".join(
-        f"CAST({identifier(name)} AS {duckdb_type(names[name].type)}) AS {identifier(name)}" if name in names else identifier(name)
+        f"{_of_folder(identifier(name), names[name], far)} AS {identifier(name)}" if name in names else identifier(name)
         for name in (stream.schema.names if table.fields is None else [field.name for field in table.fields])
     )
     return joined(f"SELECT {chosen} FROM ", view(stream))
@@ -236,15 +262,18 @@ def _type_in(data_type: DataType, file_format: str) -> str:
     return duckdb_type(data_type)
 
 
-def _column(table: FileTable, field: Field, of_int96: frozenset[tuple[str, ...]], by_name: frozenset[str] | None) -> str:
-    """``by_name``: the columns whose values are taken from the name of the file, None: DuckDB does that."""
+def _column(
+    table: FileTable, field: Field, of_int96: frozenset[tuple[str, ...]], by_name: frozenset[str] | None, far: frozenset[str]
+) -> str:
+    """``by_name``: the columns whose values are taken from the name of the file, None: DuckDB does that; ``far``: those with years
+    that it does not read."""
     if by_name is not None and field.name in by_name:
         # The last such folder: those above the table come before it.
         pattern = literal(f"^.*/{re.escape(folder_key(field.name))}=([^/]*)/")
         text = f"url_decode(nullif(regexp_extract({identifier(_FILE)}, {pattern}, 1), {literal(NULL_FOLDER)}))"
-        return f"CAST({text} AS {duckdb_type(field.type)})"
+        return _of_folder(text, field, far)
     if field.name in table.partition_by:
-        return f"CAST({identifier(folder_key(field.name))} AS {duckdb_type(field.type)})"
+        return _of_folder(identifier(folder_key(field.name)), field, far)
     column = identifier(field.name)
     if table.file_format == "json" and any(_is_binary(one) for one in types_in(field.type)):
         column = _mapped(

@@ -173,6 +173,9 @@ class DuckDBEngine:
             raise UnsupportedError(f"{operation} is not run on the engine duckdb; {instead}", kind="engine")
         with self._alone(text) as run:
             relation = run.connection.sql(text)
+            if words == ["SET", "TIME"]:
+                # The other connections get it from here, and the one after this.
+                self._sessions.settings["timezone"] = run.connection.sql("SELECT current_setting('TimeZone')").fetchall()[0][0]
             return None if relation is None else KeptRows(relation)
 
     def set_option(self, key: str, value: str | None) -> None:
