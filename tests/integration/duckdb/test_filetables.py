@@ -381,3 +381,19 @@ def test_a_row_whose_text_is_longer_than_is_read_is_refused(
         env.execute_sql("INSERT INTO f SELECT concat(a, 'y') AS a FROM v")
     assert caught.value.kind == "limit"
     assert rows_of(env, "SELECT count(*) AS n FROM f") == [(1,)]
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "orc"])
+def test_years_with_a_sign_are_written_and_read_as_folders(env: ts.TableEnvironment, tmp_path: Path, file_format: str) -> None:
+    env.execute_sql("SET TIME ZONE 'Asia/Tokyo'")
+    env.execute_sql(f"CREATE TABLE f (id INT, z TIMESTAMP_LTZ(6), d DATE) {clause(tmp_path / 'f', file_format, by='z, d')}")
+    # 9999-12-31 20:00 in UTC is the next year in Tokyo.
+    micros, days = (253402286400000000, 1704067200000000), (2932896 + 400, -719162 - 400)
+    for place in range(2):
+        env.execute_sql(f"INSERT INTO f SELECT {place}, timestamp_micros({micros[place]}), date_from_unix_date({days[place]})")
+    folders = {"z=+10000-01-01 05%3A00%3A00/d=+10001-02-03", "z=2024-01-01 09%3A00%3A00/d=-0001-11-28"}
+    assert {os.path.dirname(name) for name in visible(tmp_path / "f")} == folders
+    rows = rows_of(env, "SELECT id, unix_micros(z), unix_date(d), CAST(z AS STRING), CAST(d AS STRING) FROM f ORDER BY id")
+    texts = [("+10000-01-01 05:00:00", "+10001-02-03"), ("2024-01-01 09:00:00", "-0001-11-28")]
+    assert rows == [(place, micros[place], days[place], *texts[place]) for place in range(2)]
+    assert rows_of(env, "SELECT id FROM f WHERE year(d) > 9999") == [(0,)]

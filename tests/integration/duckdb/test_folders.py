@@ -103,7 +103,7 @@ def test_tables_of_other_warehouses_are_read_when_they_come(tmp_path: Path, env:
     os.symlink(tmp_path / "wh", tmp_path / "link")
     assert rows(env, "SELECT v FROM a") == [{"v": "a"}]
     env.create_temporary_function("plus", lambda value: value + 1, arguments=["BIGINT"], returns="BIGINT")
-    env.execute_sql("SET 'timezone' = 'Europe/Berlin'")
+    env.execute_sql("SET TIME ZONE 'Europe/Berlin'")
     for number, place in enumerate(("far", "o'd d; [x]", "link")):
         env.execute_sql(f"CREATE CATALOG c{number} WITH ('warehouse' = '{(tmp_path / place).as_posix()}')".replace("o'd", "o''d"))
         env.execute_sql(f"CREATE TABLE c{number}.default.x (id BIGINT, w STRING)")
