@@ -243,3 +243,28 @@ def test_a_restore_gives_the_rows_back_without_a_word_of_compaction(
     ts.open_table(str(path)).rollback_to(first)
     assert Ours().read(path) == java.read(path) == [{"k": 1, "v": "a"}]
     assert not caplog.records
+
+
+@pytest.mark.deep
+def test_old_days_and_fixed_texts_of_orc_are_those_that_java_reads(java: JavaOracle, warehouse: Path) -> None:
+    columns = number_fields(
+        [{"name": "id", "type": "INT NOT NULL"}, {"name": "d", "type": "DATE"}, {"name": "c", "type": "CHAR(5)"}]
+    )
+    # Each is a day of today's calendar, whatever the year; the third was none when it would have been.
+    days = ("1582-10-04", "0001-01-01", "1582-10-10", "1500-02-28", "1582-10-15", "9999-12-31")
+    rows = [{"id": place, "d": day, "c": "ab"[:place]} for place, day in enumerate(days)]
+    for key in ((), ("id",), ("c", "id")):
+        fixed = [
+            {**column, "type": f"{column['type']} NOT NULL"} if column["name"] in key and column["name"] == "c" else column
+            for column in columns
+        ]
+        for writer in (java, Ours()):
+            path = warehouse / "db.db" / f"{writer.name}{len(key)}"
+            bucket = "1" if key else "-1"
+            writer.create(path, fixed, primary_key=key, options={"file.format": "orc", "bucket": bucket})
+            writer.write(path, rows)
+            assert comparable(Ours().read(path)) == comparable(java.read(path)) == comparable(rows), path.name
+            if key:
+                Ours().write(path, rows[:2])
+                java.compact(path)
+                assert comparable(Ours().read(path)) == comparable(java.read(path)) == comparable(rows), path.name

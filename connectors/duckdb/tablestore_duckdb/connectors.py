@@ -27,6 +27,7 @@ from tablestore.types.datatypes import (
     MultisetType,
     RowType,
     TypeRoot,
+    VariantType,
     as_map,
     types_in,
 )
@@ -304,6 +305,8 @@ def _mapped(value: str, data_type: DataType, path: tuple[str, ...], leaf: Leaf) 
     """A value with each value of an atomic type inside it put through ``leaf``."""
     name = f"_value{len(path)}"
     match data_type:
+        case VariantType():
+            return value
         case AtomicType():
             return leaf(value, data_type, path)
         case ArrayType():

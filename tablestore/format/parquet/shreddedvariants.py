@@ -253,7 +253,9 @@ def _fields_of(objects: pa.Array, holders: Numbers, names: _Names, codes: Number
         parts_at = offsets_at + size * (count + 1)
         if (parts_at > ends[rows]).any():
             raise _malformed("an object that is cut")
-        ids = np.stack([_read(data, ids_at + id_size * place, id_size) for place in range(count)] or [np.zeros((0, len(rows)))])
+        if not count:
+            continue
+        ids = np.stack([_read(data, ids_at + id_size * place, id_size) for place in range(count)])
         offsets = np.stack([_read(data, offsets_at + size * place, size) for place in range(count + 1)])
         # A part ends where the next one begins, whatever the order of the names.
         order = np.argsort(offsets[:-1], axis=0, kind="stable")
