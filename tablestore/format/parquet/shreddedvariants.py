@@ -66,9 +66,9 @@ class _Names:
         of_ids = np.full((len(lists), max(map(len, lists), default=0)), -1, np.int64)
         ids = np.full((len(lists), len(texts)), -1, np.int64)
         for code, names in enumerate(lists):
-            found_places = [places[name] for name in names]
-            of_ids[code, : len(names)] = found_places
-            ids[code, found_places] = np.arange(len(names))
+            name_places = [places[name] for name in names]
+            of_ids[code, : len(names)] = name_places
+            ids[code, name_places] = np.arange(len(names))
         return cls(texts, of_ids, ids)
 
 
@@ -242,7 +242,7 @@ def _fields_of(objects: pa.Array, holders: Numbers, names: _Names, codes: Number
     counts = np.where(is_large, 0, data[starts + 1]).astype(np.int64)
     if is_large.any():
         counts[is_large] = _read(data, starts[is_large] + 1, 4)
-    found = []
+    entries = []
     # By the first byte and the count: then all numbers lie at the same places.
     layouts, layout_of = np.unique(np.stack([heads, counts]), axis=1, return_inverse=True)
     for layout, (head, count) in enumerate(layouts.T.tolist()):
@@ -268,8 +268,8 @@ def _fields_of(objects: pa.Array, holders: Numbers, names: _Names, codes: Number
         known = names.of_ids.shape[1]
         if (lengths < 1).any() or (begins + lengths > np.tile(ends[rows], count)).any() or (ids >= known).any():
             raise _malformed("an object whose fields do not lie in it")
-        found.append(_Entries(of_rows, _slices(data, begins, lengths), names.of_ids[codes[of_rows], ids]))
-    return found
+        entries.append(_Entries(of_rows, _slices(data, begins, lengths), names.of_ids[codes[of_rows], ids]))
+    return entries
 
 
 def _containers(entries: _Entries, there: Numbers, length: int, ids: "Numbers | None") -> pa.Array:
@@ -321,8 +321,8 @@ def _scattered(values: pa.Array, places: Numbers, length: int, *, missing: bool 
         return values
     source = np.full(length, -1, np.int64)
     source[places] = np.arange(len(places))
-    taken = values.take(pa.array(source, mask=source < 0))
-    return taken if missing else pc.fill_null(taken, b"")
+    at_places = values.take(pa.array(source, mask=source < 0))
+    return at_places if missing else pc.fill_null(at_places, b"")
 
 
 def _joined(*parts: pa.Array) -> pa.Array:
