@@ -16,7 +16,7 @@ from tablestore.bounds import BATCH_BYTES
 from tablestore.distributed.layers import Layer, LayerPlan, plan_layer
 from tablestore.distributed.plainfiles import OrcTerms, PlainChoice, SetAside, set_plain_aside
 from tablestore.distributed.spec import TableSpec
-from tablestore.distributed.splitcolumns import decode_columns, encode_columns, pack_columns
+from tablestore.distributed.splitcolumns import EncodedSplits, decode_columns, pack_columns
 from tablestore.distributed.taskjson import bytes_to_text, decode_task, encode_task, text_to_bytes
 from tablestore.errors import ConflictError
 from tablestore.format.manifest.manifestfile import decode_manifest, encode_manifest
@@ -140,16 +140,17 @@ class ReadTask:
 
     def to_bytes(self) -> bytes:
         """Versioned JSON."""
+        splits = EncodedSplits(self.splits) if isinstance(self.splits, ColumnSplits) else self.splits
         content: dict[str, Any] = {
             "table": self.table_uuid,
             "schema": self.schema_id,
             "columns": list(self.columns),
             "filter": self.filter,
             "positions": self.positions,
-            "splits": [] if isinstance(self.splits, ColumnSplits) else [encode_split(split) for split in self.splits],
+            "splits": [] if isinstance(splits, EncodedSplits) else [encode_split(split) for split in splits],
         }
-        if isinstance(self.splits, ColumnSplits):
-            content["fileColumns"] = encode_columns(self.splits)
+        if isinstance(splits, EncodedSplits):
+            content["fileColumns"] = splits.content
         return encode_task(_KIND, content)
 
     @classmethod

@@ -3,11 +3,12 @@
     Arrow IPC of the files, in order   the stored columns, and three of truth values: where a split, a section, a run begins
     deletion vectors                   of those that have one, as JSON
 
-Memory: the columns of the files of one task, and their bytes.
+Memory: the columns of some ten thousand files, and of all about 130 bytes each.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, overload
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +17,7 @@ from tablestore.distributed.taskjson import bytes_to_text, text_to_bytes
 from tablestore.errors import FormatError
 from tablestore.format.manifest.blockcolumns import IrregularBlocks
 from tablestore.format.manifest.entrycolumns import ENTRY_SCHEMA, EntryColumns, Places, check_columns
-from tablestore.store.scan.splits import ColumnSplits, DeletionFile, first_of_packs
+from tablestore.store.scan.splits import FILES_LOADED, ColumnSplits, DeletionFile, Split, first_of_packs
 from tablestore.types.arrays import Mask, mask_array, mask_of
 
 MOST_TASKS = 10_000
@@ -28,34 +29,64 @@ _SCHEMA = pa.schema([*_FIELDS, *(pa.field(name, pa.bool_()) for name in _STARTS)
 _CODEC = "zstd"
 
 
-def pack_columns(splits: ColumnSplits, *, task_bytes: int, count: int) -> tuple[ColumnSplits, ...]:
+class EncodedSplits(Sequence[Split]):
+    """The splits of a task as the bytes that it gets; they are decoded when they are taken."""
+
+    def __init__(self, splits: ColumnSplits) -> None:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, _SCHEMA) as writer:
+            writer.write_table(_encodable(splits))
+        data = sink.getvalue()
+        self._count, self._bytes = len(splits), data.size
+        self._files: bytes = pa.Codec(_CODEC, 1).compress(data, asbytes=True)
+        self._vectors = splits.vectors()
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, place: int) -> Split: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Split]: ...
+
+    def __getitem__(self, place: int | slice) -> Split | Sequence[Split]:
+        return self._decoded[place]
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """A part of a task."""
+        vectors = [[name, vector.index_file, vector.offset, vector.length] for name, vector in sorted(self._vectors.items())]
+        return {"files": bytes_to_text(self._files), "bytes": self._bytes, "deletions": vectors}
+
+    @cached_property
+    def _decoded(self) -> ColumnSplits:
+        return decode_columns("task", self.content)
+
+
+def pack_columns(splits: ColumnSplits, *, task_bytes: int, count: int) -> tuple[Sequence[Split], ...]:
     """Neighbouring splits put together to about ``count`` even tasks, none above ``task_bytes`` unless it is a single split, or
     there were more than :data:`MOST_TASKS`."""
     weights = splits.weights
     total = int(weights.sum())
     most = max(min(-(-total // max(count, 1)), task_bytes), -(-total // MOST_TASKS))
-    firsts = first_of_packs(weights, most, np.full(len(weights), len(weights))).tolist()
-    # Made ready here, once for all tasks.
-    splits = splits.of(EntryColumns(_encodable(splits)))
-    return tuple(splits[first:last] for first, last in zip(firsts, [*firsts[1:], len(splits)], strict=False))
-
-
-def encode_columns(splits: ColumnSplits) -> dict[str, Any]:
-    """Splits as a part of a task."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, _SCHEMA) as writer:
-        writer.write_table(_encodable(splits))
-    data = sink.getvalue()
-    vectors = splits.vectors()
-    return {
-        "files": bytes_to_text(pa.Codec(_CODEC, 1).compress(data, asbytes=True)),
-        "bytes": data.size,
-        "deletions": [[name, vector.index_file, vector.offset, vector.length] for name, vector in sorted(vectors.items())],
-    }
+    firsts = first_of_packs(weights, most, np.full(len(weights), len(weights)))
+    ends = [*firsts[1:].tolist(), len(splits)] if len(firsts) else []
+    files = np.diff(np.append(splits.split_starts[firsts], len(splits.files)))
+    encoded: list[EncodedSplits] = []
+    # The files of neighbouring tasks are loaded together.
+    loads = first_of_packs(files, FILES_LOADED, np.full(len(files), len(files))).tolist()
+    for start, stop in zip(loads, [*loads[1:], len(files)], strict=False):
+        base = int(firsts[start])
+        some = splits[base : ends[stop - 1]]
+        loaded = some.of(EntryColumns(_encodable(some)))
+        places = zip(firsts[start:stop].tolist(), ends[start:stop], strict=True)
+        encoded.extend(EncodedSplits(loaded[first - base : last - base]) for first, last in places)
+    return tuple(encoded)
 
 
 def decode_columns(kind: str, encoded: Mapping[str, Any]) -> ColumnSplits:
-    """The splits that :func:`encode_columns` was given. Raises FormatError."""
+    """The splits of :attr:`EncodedSplits.content`. Raises FormatError."""
     try:
         data = pa.Codec(_CODEC).decompress(text_to_bytes(kind, encoded["files"]), encoded["bytes"])
         table = pa.ipc.open_stream(data).read_all().combine_chunks()
@@ -83,7 +114,7 @@ def decode_columns(kind: str, encoded: Mapping[str, Any]) -> ColumnSplits:
 
 def _encodable(splits: ColumnSplits) -> pa.Table:
     """The files of splits with the columns of a task."""
-    table = splits.files.table
+    table = splits.files.loaded().table
     if table.schema == _SCHEMA:
         return table
     starts = (splits.split_starts, splits.section_starts, splits.run_starts)

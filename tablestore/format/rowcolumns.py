@@ -8,6 +8,8 @@ with a literal in the same form (:func:`literal_field`), not the values themselv
     TIME, TIMESTAMP                           int64 (milliseconds: the rest is cut, also of a literal)      texts and bytes   binary
 """
 
+from functools import lru_cache
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -35,6 +37,8 @@ def has_order(data_type: DataType) -> bool:
     return root in INTEGER_ROOTS or root in TIMESTAMP_ROOTS or root in LENGTH_ROOTS or root in (TypeRoot.DATE, TypeRoot.TIME)
 
 
+# The same for each of many manifests. 1 and True are equal, and no values of one type.
+@lru_cache(maxsize=1024, typed=True)
 def literal_field(value: object, data_type: DataType) -> pa.Scalar | None:
     """A literal in the form of :func:`row_field`; None if the type has none, or it is no value of the type."""
     if value is None or not has_order(data_type):

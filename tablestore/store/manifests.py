@@ -12,7 +12,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from threading import Lock
 from typing import Generic, TypeVar
 
@@ -24,13 +24,18 @@ from tablestore.errors import FormatError, NotFoundError, TablestoreError
 from tablestore.format.manifest.avro import CODEC
 from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.format.manifest.entrycolumns import (
+    MANIFEST,
     NO_ENTRIES,
+    ROW,
     EntryColumns,
     Places,
+    RecordPlaces,
     StoredBounds,
     decode_manifests,
     decode_with_records,
     encode_records,
+    entries_at,
+    places_of_records,
 )
 from tablestore.format.manifest.indexmanifest import IndexEntry, decode_index_manifest, encode_index_manifest
 from tablestore.format.manifest.livecolumns import Names, live_parts
@@ -65,6 +70,7 @@ from tablestore.format.paths import (
     manifest_list_name,
     manifest_name,
     manifest_path,
+    verify_content_name,
 )
 from tablestore.format.snapshot import Snapshot
 from tablestore.ids import Ids
@@ -72,6 +78,7 @@ from tablestore.io.diskcache import DiskCache
 from tablestore.io.filestore import FileStore
 from tablestore.memo import RecentlyUsed
 from tablestore.store.snapshots import parent_uuid
+from tablestore.types.arrays import places_array
 from tablestore.types.datatypes import DataType
 
 T = TypeVar("T")
@@ -88,8 +95,8 @@ CACHED_BYTES = 256 * 1024 * 1024
 _OBJECT_BYTES = 1_100
 # Manifests of fewer entries are read as objects: they are small, and read again and again.
 _FEW_ENTRIES = 1_000
-# Beside large ones, those of at most so many entries.
-_FEWEST_COLUMNS = 64
+# Beside large ones too, unless they are so many together that side by side is faster.
+_FEWEST_COLUMNS = 3_000
 # Enough to decode the blocks of many side by side; the bytes of so many are held at a time.
 _MANIFESTS_AT_A_TIME = 8
 # Of small manifests that are decoded together.
@@ -139,6 +146,8 @@ class DecodedManifests:
         self.disk = disk
         self.manifests: _Cache[tuple[ManifestEntry, ...]] = _Cache(CACHED_BYTES, _entries_bytes)
         self.columns: _Cache[EntryColumns] = _Cache(CACHED_BYTES, lambda columns: columns.size_bytes)
+        # Those whose bytes were what their names say.
+        self.verified: _Cache[bool] = _Cache(CACHED_BYTES // 16, lambda _: 0)
         self.lists: _Cache[tuple[ManifestFile, ...]] = _Cache(CACHED_BYTES, _list_bytes)
         self.folds: RecentlyUsed[Fold] = RecentlyUsed(_entries_of, most=_MOST_FOLDS, most_weight=_MOST_ENTRIES)
 
@@ -212,49 +221,42 @@ class Manifests:
         if not any(map(_is_large, manifests)):
             return map(self.read_manifest, [manifest.file_name for manifest in manifests])
 
-        def kept(columns: EntryColumns) -> tuple[ManifestEntry, ...]:
+        def kept(_: ManifestFile, columns: EntryColumns) -> tuple[ManifestEntry, ...]:
             return columns.take(np.flatnonzero(keeps(columns))).entries()
 
-        return self._each(manifests, kept, lambda entries: entries)
+        return self._each(manifests, kept, lambda _, entries: entries)
 
     def _each(
         self,
         manifests: Sequence[ManifestFile],
-        of_columns: Callable[[EntryColumns], T],
-        of_entries: Callable[[tuple[ManifestEntry, ...]], T],
+        of_columns: Callable[[ManifestFile, EntryColumns], T],
+        of_entries: Callable[[ManifestFile, tuple[ManifestEntry, ...]], T],
     ) -> Iterator[T]:
         """A value of the entries of each manifest: of a large one by its columns, of a small one by its objects."""
         values: dict[str, T] = {}
+        small = {manifest.file_name for manifest in self._small_columns(manifests)}
         for start in range(0, len(manifests), _MANIFESTS_AT_A_TIME):
             some = manifests[start : start + _MANIFESTS_AT_A_TIME]
-            missing = [manifest for manifest in some if manifest.file_name not in values and self._has_columns(manifest)]
+            missing = [one for one in some if one.file_name not in values and (_is_large(one) or one.file_name in small)]
             if not all(map(_may_have_sidecar, missing)):
                 # Few blocks cost as many steps as many do.
-                missing = [*filter(_may_have_sidecar, missing), *self._small_ones(manifests[start:])]
+                following = (one for one in manifests[start:] if one.file_name in small or _is_bare(one))
+                missing = [*filter(_may_have_sidecar, missing), *_first(following, _ENTRIES_AT_A_TIME)]
             values |= self._of_large(missing, of_columns)
             for manifest in some:
                 name = manifest.file_name
-                yield values.pop(name) if name in values else of_entries(self.read_manifest(name))
+                yield values.pop(name) if name in values else of_entries(manifest, self.read_manifest(name))
 
-    def _small_ones(self, manifests: Sequence[ManifestFile]) -> Iterator[ManifestFile]:
-        """The next small manifests that are read as columns, up to some thousand entries of them."""
-        entries = 0
-        for manifest in manifests:
-            if not _may_have_sidecar(manifest) and self._has_columns(manifest):
-                yield manifest
-                entries += _entry_count(manifest)
-                if entries >= _ENTRIES_AT_A_TIME:
-                    return
+    def _small_columns(self, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
+        """The manifests that are read as columns although they are not large: those that are no objects by now, if they have many
+        entries together."""
+        small = [one for one in manifests if not _is_large(one)]
+        small = [one for one in small if self._decoded.manifests.get(self._describe(one.file_name)) is None]
+        return small if sum(map(_entry_count, small)) > _FEWEST_COLUMNS else []
 
-    def _has_columns(self, manifest: ManifestFile) -> bool:
-        """True for a manifest that is read as columns beside large ones: not for one of few entries, or one that is objects by
-        now."""
-        if _is_large(manifest):
-            return True
-        name = manifest.file_name
-        return _entry_count(manifest) > _FEWEST_COLUMNS and self._decoded.manifests.get(self._describe(name)) is None
-
-    def _of_large(self, manifests: Sequence[ManifestFile], value: Callable[[EntryColumns], T]) -> Iterator[tuple[str, T]]:
+    def _of_large(
+        self, manifests: Sequence[ManifestFile], value: Callable[[ManifestFile, EntryColumns], T]
+    ) -> Iterator[tuple[str, T]]:
         """A value of the columns of each of these manifests, by its name: out of the cache, of its sidecar, or of itself."""
         missing = []
         for manifest in manifests:
@@ -265,20 +267,20 @@ class Manifests:
         decoded = decode_manifests((self._describe(one.file_name), self._read(one.file_name)) for one in missing)
         for manifest, columns in zip(missing, decoded, strict=True):
             self._keep(columns, manifest)
-            result = value(columns)
+            result = value(manifest, columns)
             self._decoded.columns.put(self._describe(manifest.file_name), columns)
             yield manifest.file_name, result
 
-    def _of_stored(self, manifest: ManifestFile, value: Callable[[EntryColumns], T]) -> tuple[T, ...]:
+    def _of_stored(self, manifest: ManifestFile, value: Callable[[ManifestFile, EntryColumns], T]) -> tuple[T, ...]:
         """The value of columns that are in the cache or in a sidecar; none without these, or where they are damaged."""
         place = self._describe(manifest.file_name)
         # Whatever is wrong with a sidecar, or that it has gone since it was opened: the manifest says the same.
         with suppress(TablestoreError):
             columns = self._decoded.columns.get(place)
             if columns is None and _may_have_sidecar(manifest):
-                columns = SidecarColumns(partial(self._open_sidecar, manifest))
+                columns = SidecarColumns(partial(self._open_sidecar, manifest), partial(self._read_entries, manifest.file_name))
             if columns is not None:
-                result = value(columns)
+                result = value(manifest, columns)
                 # What it was asked for stays with it.
                 columns.close()
                 self._decoded.columns.put(place, columns)
@@ -381,6 +383,14 @@ class Manifests:
         true for. Memory: as :meth:`live_parts`."""
         return [part for _, part in self._live_parts(manifests, names, value, whole=keeps is None, keeps=keeps)]
 
+    def load_rows(self, manifest: ManifestFile, rows: Places, names: Sequence[str]) -> EntryColumns:
+        """The columns ``names`` of the entries at some rows of a manifest. Memory: these columns of the manifest."""
+        if not _is_large(manifest):
+            entries = self.read_manifest(manifest.file_name)
+            return EntryColumns.of([entries[row] for row in rows.tolist()], names)
+        ((_, loaded),) = self._of_large([manifest], lambda _, columns: columns.at_rows(rows, names))
+        return loaded
+
     def _live_parts(
         self,
         manifests: Sequence[ManifestFile],
@@ -390,12 +400,20 @@ class Manifests:
         whole: bool = True,
         keeps: Keeps | None = None,
     ) -> list[tuple[Places, T]]:
-        def read(wanted: Names) -> Iterator[EntryColumns]:
-            def selected(columns: EntryColumns) -> EntryColumns:
-                kept = columns if keeps is None else columns.take(np.flatnonzero(keeps(columns)))
-                return kept.select(wanted(kept))
+        numbers = {manifest.file_name: number for number, manifest in enumerate(manifests)}
 
-            return self._each(manifests, selected, lambda entries: selected(EntryColumns.of(entries)))
+        def read(wanted: Names) -> Iterator[EntryColumns]:
+            def selected(manifest: ManifestFile, columns: EntryColumns) -> EntryColumns:
+                kept = columns if keeps is None else columns.take(np.flatnonzero(keeps(columns)))
+                names = wanted(kept)
+                if ROW not in names:
+                    # Of most manifests a predicate keeps nothing.
+                    return kept.select(names) if keeps is None or len(kept) else _no_entries(tuple(names))
+                few = kept.select([name for name in names if name not in (MANIFEST, ROW)]).table
+                number = places_array(np.full(len(few), numbers[manifest.file_name]))
+                return EntryColumns(few.append_column(MANIFEST, number).append_column(ROW, places_array(columns.stored_rows())))
+
+            return self._each(manifests, selected, lambda one, entries: selected(one, EntryColumns.of(entries)))
 
         may_delete = any(manifest.num_deleted for manifest in manifests)
         return live_parts(read, names, value, may_delete=may_delete, whole=whole)
@@ -437,7 +455,7 @@ class Manifests:
 
     def _selected(self, manifests: Sequence[ManifestFile], names: Sequence[str]) -> Iterator[EntryColumns]:
         """The columns ``names`` of each manifest."""
-        return self._each(manifests, lambda columns: columns.select(names), lambda entries: EntryColumns.of(entries, names))
+        return self._each(manifests, lambda _, columns: columns.select(names), lambda _, entries: EntryColumns.of(entries, names))
 
     def _open_sidecar(self, manifest: ManifestFile) -> SidecarFile:
         name, count = manifest.file_name, _entry_count(manifest)
@@ -446,6 +464,14 @@ class Manifests:
             with suppress(FormatError):
                 return open_sidecar(kept, name, count)
         return open_sidecar(self._files.read(manifest_path(sidecar_name(name))), name, count)
+
+    def _read_entries(self, name: str, places: RecordPlaces) -> tuple[ManifestEntry, ...]:
+        """Some entries of a manifest, of which no more is decoded than their blocks."""
+        place, data = self._describe(name), self._read(name)
+        if not self._decoded.verified.get(place):
+            verify_content_name(place, data)
+            self._decoded.verified.put(place, True)
+        return entries_at(data, places, place)
 
     def _keep(self, entries: EntryColumns, manifest: ManifestFile) -> None:
         """Keep the columns of a manifest without a sidecar on this machine."""
@@ -467,6 +493,7 @@ class Manifests:
     def write_records(self, entries: EntryColumns, records: pa.Array, number: int, written: WrittenMetadata) -> ManifestFile:
         """Write a manifest of records of :meth:`read_records`, at once; ``entries``: the same as columns."""
         data = encode_records(records, self._ids.nonce(), codec=self._codec)
+        entries.records = places_of_records(data, records)
         name = manifest_name(data, number)
         self._write(name, data, written)
         self._write_sidecar(entries, name, written)
@@ -554,6 +581,11 @@ class Manifests:
         return f"{self._files.root_uri}/{manifest_path(name)}"
 
 
+@lru_cache(maxsize=64)
+def _no_entries(names: tuple[str, ...]) -> EntryColumns:
+    return _NO_BOUNDS.select(names)
+
+
 def _may_have_sidecar(manifest: ManifestFile) -> bool:
     return _entry_count(manifest) >= FEWEST_ENTRIES
 
@@ -562,15 +594,31 @@ def _is_large(manifest: ManifestFile) -> bool:
     return _entry_count(manifest) > _FEW_ENTRIES
 
 
+def _is_bare(manifest: ManifestFile) -> bool:
+    """True for a large manifest that is too small for a sidecar."""
+    return _is_large(manifest) and not _may_have_sidecar(manifest)
+
+
+def _first(manifests: Iterable[ManifestFile], entries: int) -> Iterator[ManifestFile]:
+    """The first manifests, until they have so many entries."""
+    for manifest in manifests:
+        yield manifest
+        entries -= _entry_count(manifest)
+        if entries <= 0:
+            return
+
+
 def _parts(entries: Sequence[ManifestEntry]) -> Iterator[Sequence[ManifestEntry]]:
-    """The entries in order, in parts of at most :data:`MANIFEST_BYTES`; a larger entry alone."""
+    """The entries in order, in parts of about :data:`MANIFEST_BYTES` and at most an eighth more; a larger entry alone."""
+    sizes = list(map(entry_bytes, entries))
     start = size = 0
-    for place, entry in enumerate(entries):
-        weight = entry_bytes(entry)
-        if place > start and size + weight > MANIFEST_BYTES:
+    left = sum(sizes)
+    for place, weight in enumerate(sizes):
+        # A small rest would be a manifest without a sidecar.
+        if place > start and size + weight > MANIFEST_BYTES and size + left > MANIFEST_BYTES + MANIFEST_BYTES // 8:
             yield entries[start:place]
             start, size = place, 0
-        size += weight
+        size, left = size + weight, left - weight
     if start < len(entries):
         yield entries[start:]
 

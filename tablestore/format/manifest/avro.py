@@ -19,10 +19,11 @@ import io
 import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
 
 import fastavro
 import pyarrow as pa
@@ -48,6 +49,18 @@ Lighten = Callable[[dict[str, Any]], int]
 
 _PRIMITIVES = frozenset({"boolean", "int", "long", "float", "double", "bytes", "string"})
 _CHUNK = 1 << 20
+_ZSTD = pa.Codec("zstd")
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_LONGEST_ZSTD_HEADER = 14
+
+
+class ContainerBlocks(NamedTuple):
+    """The blocks of a file: the schema of its records, cleaned; the record count and the decompressed bytes of each block; and the
+    places in the file where they begin."""
+
+    schema: Schema
+    blocks: list[tuple[int, bytes]]
+    starts: list[int]
 
 
 class RecordSchema(dict[str, object]):
@@ -63,7 +76,7 @@ def _compact(schema: Schema) -> str:
 
 
 def write_container(
-    records: Sequence[Mapping[str, object]],
+    records: Iterable[Mapping[str, object]],
     schema: Schema,
     *,
     nonce: bytes,
@@ -78,8 +91,8 @@ def write_container(
     """
 
     def blocks() -> Iterator[tuple[int, memoryview]]:
-        for start in range(0, len(records), BLOCK_RECORDS):
-            chunk = records[start : start + BLOCK_RECORDS]
+        following = iter(records)
+        while chunk := list(islice(following, BLOCK_RECORDS)):
             yield len(chunk), encoded_records(chunk, schema)
 
     return write_blocks(blocks(), schema, nonce=nonce, codec=codec, what=what, limits=limits)
@@ -179,28 +192,58 @@ def read_blocks(
         yield from _blocks(data, name, limits, expected, lighten)
 
 
-def container_blocks(
-    data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS, expected: Schema | None = None
-) -> tuple[Schema, list[tuple[int, bytes]]]:
-    """The schema of a file's records, cleaned, and its decompressed blocks with their record counts. Raises FormatError as
-    :func:`read_blocks` does."""
+def container_blocks(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS, expected: Schema | None = None) -> ContainerBlocks:
+    """The blocks of a file, decompressed. Raises FormatError as :func:`read_blocks` does."""
     with _own_errors(name):
-        header, frames = _open(data, name, limits, expected)
+        header, reader = _open(data, name, limits, expected)
         blocks: list[tuple[int, bytes]] = []
+        starts: list[int] = []
         left = limits.expanded_bytes(len(data))
-        for count, payload in frames:
+        for start, count, payload in _frames(reader, header.sync, limits):
             body = decompress(payload, header.codec, name, left)
             left -= len(body)
             blocks.append((count, body))
-        return header.schema.plain, blocks
+            starts.append(start)
+        return ContainerBlocks(header.schema.plain, blocks, starts)
+
+
+def records_at(
+    data: bytes,
+    places: Iterable[tuple[int, int]],
+    *,
+    name: str,
+    limits: Limits = DEFAULT_LIMITS,
+    expected: Schema | None = None,
+) -> Iterator[dict[str, Any]]:
+    """The records at some places: where a block begins in the file, and the record in the decompressed block. Neighbours of one
+    block decompress it once. Raises FormatError as :func:`read_blocks` does, also where no record begins."""
+    with _own_errors(name):
+        header, reader = _open(data, name, limits, expected)
+        block, body = -1, b""
+        for start, offset in places:
+            if start != block:
+                reader.position = start
+                for _, _, payload in islice(_frames(reader, header.sync, limits), 1):
+                    block, body = start, decompress(payload, header.codec, name, limits.expanded_bytes(len(data)))
+            record: Any = fastavro.schemaless_reader(io.BytesIO(body[offset:]), header.schema.record, None)
+            if record is None:
+                raise _corrupt(name, "a record is null")
+            yield record
+
+
+def block_places(data: bytes) -> tuple[list[int], list[int]]:
+    """The number of records of each block of a file that was written here, and where it begins."""
+    header, reader = _open(data, "an Avro file", WRITE_LIMITS, None)
+    frames = [(count, start) for start, count, _ in _frames(reader, header.sync, WRITE_LIMITS)]
+    return [count for count, _ in frames], [start for _, start in frames]
 
 
 def container_outline(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> tuple[Schema, int]:
     """The schema of a file's records, cleaned, and their number, without decoding them. Raises FormatError as :func:`read_blocks`
     does for what it reads."""
     with _own_errors(name):
-        header, frames = _open(data, name, limits, None)
-        return header.schema.plain, sum(count for count, _ in frames)
+        header, reader = _open(data, name, limits, None)
+        return header.schema.plain, sum(count for _, count, _ in _frames(reader, header.sync, limits))
 
 
 @contextmanager
@@ -221,11 +264,12 @@ def _own_errors(name: str) -> Iterator[None]:
 @dataclass(frozen=True, slots=True)
 class _Header:
     codec: str
+    sync: bytes
     schema: "_ReaderSchema"
 
 
-def _open(data: bytes, name: str, limits: Limits, expected: Schema | None) -> tuple[_Header, Iterator[tuple[int, bytes]]]:
-    """The header of a file, and its blocks as they are stored, with their record counts."""
+def _open(data: bytes, name: str, limits: Limits, expected: Schema | None) -> tuple[_Header, "_Cursor"]:
+    """The header of a file, and a reader where its blocks begin."""
     if len(data) > limits.max_bytes:
         over_limit(name, "the size in bytes", len(data), limits.max_bytes)
     reader = _Cursor(data, name)
@@ -234,14 +278,15 @@ def _open(data: bytes, name: str, limits: Limits, expected: Schema | None) -> tu
     metadata = _read_metadata(reader, limits)
     sync = reader.take(16)
     codec = metadata.get("avro.codec", b"null").decode("ascii", "replace")
-    header = _Header(codec, _reader_schema(metadata.get("avro.schema", b""), name, limits, expected))
-    return header, _frames(reader, sync, limits)
+    return _Header(codec, sync, _reader_schema(metadata.get("avro.schema", b""), name, limits, expected)), reader
 
 
-def _frames(reader: "_Cursor", sync: bytes, limits: Limits) -> Iterator[tuple[int, bytes]]:
+def _frames(reader: "_Cursor", sync: bytes, limits: Limits) -> Iterator[tuple[int, int, bytes]]:
+    """The blocks as they are stored: where each begins, its record count and its bytes."""
     name, most_records = reader.name, limits.records(len(reader.data))
     records = 0
     while not reader.at_end():
+        start = reader.position
         count, size = reader.long(), reader.long()
         if count < 0 or size < 0:
             raise _corrupt(name, f"a block claims {count} records in {size} bytes")
@@ -251,17 +296,17 @@ def _frames(reader: "_Cursor", sync: bytes, limits: Limits) -> Iterator[tuple[in
         if reader.take(16) != sync:
             raise _corrupt(name, "a block does not end with the sync marker of the file")
         records += count
-        yield count, payload
+        yield start, count, payload
 
 
 def _blocks(
     data: bytes, name: str, limits: Limits, expected: Schema | None, lighten: Lighten | None
 ) -> Iterator[list[dict[str, Any]]]:
-    header, frames = _open(data, name, limits, expected)
+    header, reader = _open(data, name, limits, expected)
     codec, schema = header.codec, header.schema
     allowed = limits.expanded_bytes(len(data))
     kept_bytes = passed = 0
-    for count, payload in frames:
+    for _, count, payload in _frames(reader, header.sync, limits):
         try:
             body = decompress(payload, codec, name, allowed - kept_bytes)
         except FormatError as error:
@@ -406,6 +451,11 @@ def decompress(payload: bytes, codec: str, name: str, allowed: int) -> bytes:
     if codec == "null":
         return payload
     if codec == "zstandard":
+        if (size := _zstd_size(payload)) is not None and size <= allowed:
+            # In one piece, several times as fast. Several frames, and damage, are left to the stream.
+            with suppress(OSError):
+                whole: bytes = _ZSTD.decompress(payload, size, asbytes=True)
+                return whole
         return _bounded(pa.CompressedInputStream(pa.BufferReader(payload), "zstd"), name, allowed) if payload else b""
     if codec == "deflate":
         inflater = zlib.decompressobj(-15)
@@ -423,6 +473,19 @@ def decompress(payload: bytes, codec: str, name: str, allowed: int) -> bytes:
         "with one of them, for example by 'manifest.compression' = 'zstd'.",
         kind="unsupported-codec",
     )
+
+
+def _zstd_size(payload: bytes) -> int | None:
+    """The size that a single frame of zstd says its content has; None if it says none. RFC 8878, section 3.1.1."""
+    if payload[:4] != _ZSTD_MAGIC or len(payload) < _LONGEST_ZSTD_HEADER:
+        return None
+    descriptor = payload[4]
+    is_single_segment, kind = bool(descriptor & 0x20), descriptor >> 6
+    if descriptor & 0x03 or (kind == 0 and not is_single_segment):
+        return None
+    start = 5 if is_single_segment else 6
+    size = int.from_bytes(payload[start : start + (1 << kind)], "little")
+    return size + 256 if kind == 1 else size
 
 
 def _bounded(stream: Any, name: str, allowed: int) -> bytes:

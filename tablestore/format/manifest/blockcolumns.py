@@ -29,6 +29,8 @@ Path = tuple[str, ...]
 """The names of the fields from the record to a value."""
 RECORD: Path = ()
 """The record itself: its bytes, as they are stored."""
+RECORD_START: Path = ("",)
+"""Where a record begins in its block."""
 Ints = npt.NDArray[np.int64]
 Lanes = slice | Ints
 """The blocks that a step reads from."""
@@ -51,7 +53,8 @@ def decode_columns(
     """The columns ``paths`` of the records in ``blocks`` (pairs of a record count and the decompressed bytes), in order.
 
     ``schema``: the cleaned Avro schema of one record. Whole numbers come as int64, text as string, arrays as lists of these,
-    :data:`RECORD` as binary; a path that the schema lacks is left out, and one below a null record is null.
+    :data:`RECORD` as binary, :data:`RECORD_START` as int64; a path that the schema lacks is left out, and one below a null record
+    is null.
     ``most_reads``: the steps after which record by record would be faster, unless given by the number of bytes. Raises
     IrregularBlocks.
     """
@@ -66,9 +69,9 @@ def decode_columns(
     order = np.argsort(-counts, kind="stable")
     reader = _Reader(b"".join((*(body for _, body in blocks), _PADDING)), (ends - sizes)[order], ends[order], most_reads)
     first_rows = (np.cumsum(counts) - counts)[order]
-    counts = counts[order]
-    root = _node(schema, (), frozenset(paths) - {RECORD}, rows)
-    starts = np.zeros(rows if RECORD in paths else 0, np.int64)
+    row_counts, counts = counts, counts[order]
+    root = _node(schema, (), frozenset(paths) - {RECORD, RECORD_START}, rows)
+    starts = np.zeros(rows if RECORD in paths or RECORD_START in paths else 0, np.int64)
     stops = np.zeros_like(starts)
     try:
         for step in range(int(counts[0]) if len(counts) else 0):
@@ -86,6 +89,8 @@ def decode_columns(
         root.finish(reader, columns)
         if RECORD in paths:
             columns[RECORD] = reader.texts(starts, stops - starts, np.ones(rows, np.bool_))
+        if RECORD_START in paths:
+            columns[RECORD_START] = places_array(starts - np.repeat(ends - sizes, row_counts))
     except (IndexError, OverflowError, ValueError, pa.ArrowException) as error:
         raise IrregularBlocks from error
     return columns

@@ -23,8 +23,17 @@ import pyarrow.compute as pc
 
 from tablestore.errors import FormatError
 from tablestore.format.limits import DEFAULT_LIMITS, Limits
-from tablestore.format.manifest.avro import BLOCK_RECORDS, CODEC, Schema, container_blocks, write_blocks
-from tablestore.format.manifest.blockcolumns import RECORD, IrregularBlocks, Path, decode_columns
+from tablestore.format.manifest.avro import (
+    BLOCK_RECORDS,
+    CODEC,
+    ContainerBlocks,
+    Schema,
+    block_places,
+    container_blocks,
+    records_at,
+    write_blocks,
+)
+from tablestore.format.manifest.blockcolumns import RECORD, RECORD_START, IrregularBlocks, Path, decode_columns
 from tablestore.format.manifest.datafile import FILE_RECORD, DataFileMeta
 from tablestore.format.manifest.derivedcolumns import DERIVED_COLUMNS
 from tablestore.format.manifest.manifestfile import (
@@ -34,11 +43,12 @@ from tablestore.format.manifest.manifestfile import (
     ManifestEntry,
     decode_manifest,
     encode_manifest,
+    entries_of_records,
 )
 from tablestore.format.manifest.records import StoredColumn
 from tablestore.format.paths import verify_content_name
 from tablestore.format.stats import EMPTY_STATS, SimpleStats
-from tablestore.types.arrays import numbers_of, places_array
+from tablestore.types.arrays import begins, numbers_of, places_array
 
 Places = npt.NDArray[np.int64]
 """Positions of entries."""
@@ -108,12 +118,26 @@ class BoundedColumn:
         return f"{end} {self.label} {self.type}"
 
 
+@dataclass(frozen=True, slots=True)
+class RecordPlaces:
+    """The places of records in their manifest: those where their blocks begin in the file, and their own in the decompressed
+    blocks."""
+
+    blocks: Places
+    offsets: Places
+
+
 StoredBounds = Mapping[BoundedColumn, Bounds]
 """Bounds of columns, beside the entries that have them."""
 
 
 class EntryColumns:
-    """Entries of manifests as columns of :data:`ENTRY_SCHEMA`, some or all of them, and those that are derived of them."""
+    """Entries of manifests as columns of :data:`ENTRY_SCHEMA`, some or all of them, and those that are derived of them.
+
+    ``records``: where they lie in a manifest, if they were decoded from it side by side.
+    """
+
+    records: RecordPlaces | None = None
 
     def __init__(self, table: pa.Table) -> None:
         self.table = table
@@ -171,6 +195,22 @@ class EntryColumns:
     def take(self, places: Places) -> "EntryColumns":
         """The entries at ``places``, in that order."""
         return EntryColumns(self.table.take(places_array(places)))
+
+    def slice(self, start: int, count: int) -> "EntryColumns":
+        """So many entries from ``start`` on."""
+        return EntryColumns(self.table.slice(start, count))
+
+    def loaded(self) -> "EntryColumns":
+        """The same entries with all columns of :data:`ENTRY_SCHEMA` in memory."""
+        return self
+
+    def stored_rows(self) -> Places:
+        """The row of each entry in its manifest, for the entries of one whole manifest."""
+        return np.arange(len(self))
+
+    def at_rows(self, rows: Places, names: Sequence[str]) -> "EntryColumns":
+        """The columns ``names`` of the entries at some rows of the manifest whose entries these are."""
+        return self.select(names).take(rows)
 
     def close(self) -> None:
         """Let go of what can be had again, which is none of it here."""
@@ -238,14 +278,72 @@ class EntryColumns:
         )
 
 
+MANIFEST, ROW = "manifest", "row"
+"""Columns that say where entries come from: the number of their manifest in a list, and their row in it."""
+LoadRows = Callable[[int, Places, Sequence[str]], EntryColumns]
+"""Loads columns of the entries at some rows of the manifest of a number."""
+
+
+class LateColumns(EntryColumns):
+    """Entries of which few columns are in memory, with :data:`MANIFEST` and :data:`ROW`; the others are loaded when they are asked
+    for, and do not stay. ``load``: columns of the entries at some rows of the manifest of a number."""
+
+    def __init__(self, few: pa.Table, load: LoadRows) -> None:
+        self._few, self._load = few, load
+
+    def __len__(self) -> int:
+        return int(self._few.num_rows)
+
+    @property
+    def table(self) -> pa.Table:
+        """All the columns of :data:`ENTRY_SCHEMA`."""
+        return self._loaded(ENTRY_SCHEMA.names)
+
+    def _loaded(self, names: Sequence[str]) -> pa.Table:
+        few = EntryColumns(self._few)
+        numbers, rows = few.numbers(MANIFEST), few.numbers(ROW)
+        order = np.lexsort((rows, numbers))
+        numbers, rows = numbers[order], rows[order]
+        starts = np.flatnonzero(begins(numbers))
+        pieces = zip(starts.tolist(), [*starts[1:].tolist(), len(rows)], strict=False)
+        tables = [self._load(int(numbers[start]), rows[start:stop], names).table for start, stop in pieces]
+        table = pa.concat_tables(tables or [EntryColumns(NO_ENTRIES).select(names).table]).unify_dictionaries().combine_chunks()
+        return table.take(places_array(np.argsort(order)))
+
+    @property
+    def size_bytes(self) -> int:
+        return int(self._few.nbytes)
+
+    def stores(self, name: str) -> bool:
+        return name in self._few.column_names
+
+    def column(self, name: str) -> pa.Array:
+        return EntryColumns(self._few if self.stores(name) else self._loaded([name])).column(name)
+
+    def select(self, names: Sequence[str]) -> EntryColumns:
+        return EntryColumns(self._few if all(map(self.stores, names)) else self._loaded(names)).select(names)
+
+    def take(self, places: Places) -> EntryColumns:
+        return LateColumns(self._few.take(places_array(places)), self._load)
+
+    def slice(self, start: int, count: int) -> EntryColumns:
+        return LateColumns(self._few.slice(start, count), self._load)
+
+    def loaded(self) -> EntryColumns:
+        return EntryColumns(self.table)
+
+    def entries(self) -> tuple[ManifestEntry, ...]:
+        return self.loaded().entries()
+
+
 def decode_manifests(manifests: Iterable[tuple[str, bytes]], limits: Limits = DEFAULT_LIMITS) -> Iterator[EntryColumns]:
     """The columns of each manifest (name and bytes), in order. Raises as :func:`decode_manifest` does."""
-    group: list[tuple[str, bytes, _Blocks | None]] = []
+    group: list[tuple[str, bytes, ContainerBlocks | None]] = []
     size = 0
     for name, data in manifests:
         verify_content_name(name, data)
         blocks = _blocks(name, data, limits)
-        length = sum(len(body) for _, body in blocks[1]) if blocks else 0
+        length = sum(len(body) for _, body in blocks.blocks) if blocks else 0
         if group and size + length > _GROUP_BYTES:
             yield from _decode_group(group, limits)
             group, size = [], 0
@@ -260,14 +358,31 @@ def decode_with_records(name: str, data: bytes, limits: Limits = DEFAULT_LIMITS)
     as it is. Raises as :func:`decode_manifest` does."""
     verify_content_name(name, data)
     blocks = _blocks(name, data, limits)
-    if blocks is not None and blocks[0] == _own_schema():
+    if blocks is not None and blocks.schema == _own_schema():
         with suppress(IrregularBlocks):
             return _columns_and_records(blocks)
     encoded = encode_manifest(decode_manifest(data, name, limits), _ANY_NONCE)
     blocks = _blocks(name, encoded, limits)
     assert blocks is not None
     # However many steps it takes: it is the bytes of the records that are asked for.
-    return _columns_and_records(blocks, most_reads=len(encoded) + sum(len(body) for _, body in blocks[1]))
+    return _columns_and_records(blocks, most_reads=len(encoded) + sum(len(body) for _, body in blocks.blocks))
+
+
+def entries_at(data: bytes, places: RecordPlaces, name: str, limits: Limits = DEFAULT_LIMITS) -> tuple[ManifestEntry, ...]:
+    """The entries of a manifest whose records lie at some places, in that order. Its name is not looked at. Raises FormatError."""
+    blocks, offsets = places.blocks.tolist(), places.offsets.tolist()
+    records = records_at(data, zip(blocks, offsets, strict=True), name=name, limits=limits, expected=MANIFEST_SCHEMA)
+    return entries_of_records(records, name)
+
+
+def places_of_records(data: bytes, records: pa.Array) -> RecordPlaces:
+    """The places of records in a manifest that :func:`encode_records` made of them."""
+    sizes = pc.binary_length(records).to_numpy(zero_copy_only=False).astype(np.int64)
+    counts, starts = block_places(data)
+    ends = np.cumsum(sizes)
+    firsts = np.cumsum(counts) - counts
+    before = (ends - sizes)[firsts]
+    return RecordPlaces(np.repeat(starts, counts), ends - sizes - np.repeat(before, counts))
 
 
 def encode_records(records: pa.Array, nonce: bytes, *, codec: str = CODEC) -> bytes:
@@ -285,21 +400,18 @@ def _own_schema() -> Schema:
     """:data:`MANIFEST_SCHEMA` as it is when it was read from a file."""
     blocks = _blocks("a manifest", encode_manifest((), _ANY_NONCE), DEFAULT_LIMITS)
     assert blocks is not None
-    return blocks[0]
+    return blocks.schema
 
 
-_Blocks = tuple[Schema, list[tuple[int, bytes]]]
-
-
-def _blocks(name: str, data: bytes, limits: Limits) -> _Blocks | None:
-    """The schema and the decompressed blocks of a manifest; None if it has to be read record by record."""
+def _blocks(name: str, data: bytes, limits: Limits) -> ContainerBlocks | None:
+    """The decompressed blocks of a manifest; None if it has to be read record by record."""
     try:
         return container_blocks(data, name=name, limits=limits, expected=MANIFEST_SCHEMA)
     except FormatError:
         return None
 
 
-def _decode_group(group: Sequence[tuple[str, bytes, _Blocks | None]], limits: Limits) -> Iterator[EntryColumns]:
+def _decode_group(group: Sequence[tuple[str, bytes, ContainerBlocks | None]], limits: Limits) -> Iterator[EntryColumns]:
     """The columns of manifests, together if all are regular, else each for itself."""
     try:
         yield from _side_by_side([_regular(blocks) for _, _, blocks in group])
@@ -312,29 +424,38 @@ def _decode_group(group: Sequence[tuple[str, bytes, _Blocks | None]], limits: Li
             yield EntryColumns.of(decode_manifest(data, name, limits))
 
 
-def _regular(blocks: _Blocks | None) -> _Blocks:
+def _regular(blocks: ContainerBlocks | None) -> ContainerBlocks:
     if blocks is None:
         raise IrregularBlocks
     return blocks
 
 
-def _side_by_side(manifests: Sequence[_Blocks]) -> list[EntryColumns]:
-    blocks = [block for _, blocks in manifests for block in blocks]
+def _side_by_side(manifests: Sequence[ContainerBlocks]) -> list[EntryColumns]:
+    blocks = [block for manifest in manifests for block in manifest.blocks]
     rows = sum(count for count, _ in blocks)
-    if any(schema != manifests[0][0] for schema, _ in manifests):
+    schema = manifests[0].schema
+    if any(manifest.schema != schema for manifest in manifests):
         raise IrregularBlocks
     if rows < _FEWEST_LANES * max((count for count, _ in blocks), default=0):
         raise IrregularBlocks
-    table = _checked_table(decode_columns(blocks, manifests[0][0], [_VERSION, *(path for _, path, _ in _COLUMNS)]), rows)
-    ends = np.cumsum([sum(count for count, _ in blocks) for _, blocks in manifests]).tolist()
-    parts = [table.slice(start, end - start) for start, end in zip([0, *ends], ends, strict=False)]
-    return [EntryColumns(part if len(parts) == 1 else _copied(part)) for part in parts]
+    columns = decode_columns(blocks, schema, [_VERSION, RECORD_START, *(path for _, path, _ in _COLUMNS)])
+    table, offsets = _checked_table(columns, rows), numbers_of(columns[RECORD_START])
+    parts, start = [], 0
+    for manifest in manifests:
+        counts = [count for count, _ in manifest.blocks]
+        part = table.slice(start, sum(counts))
+        entries = EntryColumns(part if len(manifests) == 1 else _copied(part))
+        starts = np.repeat(np.array(manifest.starts, np.int64), counts)
+        entries.records = RecordPlaces(starts, offsets[start : start + len(starts)])
+        parts.append(entries)
+        start += len(starts)
+    return parts
 
 
-def _columns_and_records(blocks: _Blocks, *, most_reads: int | None = None) -> tuple[EntryColumns, pa.Array]:
-    rows = sum(count for count, _ in blocks[1])
+def _columns_and_records(blocks: ContainerBlocks, *, most_reads: int | None = None) -> tuple[EntryColumns, pa.Array]:
+    rows = sum(count for count, _ in blocks.blocks)
     paths = [_VERSION, RECORD, *(path for _, path, _ in _COLUMNS)]
-    columns = decode_columns(blocks[1], blocks[0], paths, most_reads=most_reads)
+    columns = decode_columns(blocks.blocks, blocks.schema, paths, most_reads=most_reads)
     return EntryColumns(_checked_table(columns, rows)), columns[RECORD]
 
 

@@ -23,6 +23,7 @@ from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 IDENTITY_COLUMNS = ("kind", "partition", "bucket", "level", "file_name", "extra_files", "embedded_index", "external_path")
 """The columns that say of which file an entry speaks, and whether it is added or deleted."""
 
+_ENTRIES_OF_A_BATCH = 100_000
 # No file name has one.
 _SEPARATOR = "/"
 Repeated = Callable[[Places], Sequence[ManifestEntry]]
@@ -44,7 +45,7 @@ def live_parts(
     parts: list[tuple[Places, T]] = []
     again: list[tuple[Places, EntryColumns]] = []
     start = 0
-    for columns in read(_beside(IDENTITY_COLUMNS, names)):
+    for columns in _batches(read(_beside(IDENTITY_COLUMNS, names))):
         is_again = _is_among(columns.numbers(NAME_HASH), repeated)
         once = np.flatnonzero(~is_again & (columns.numbers("kind") == EntryKind.ADD))
         parts.append((start + once, value(columns.take(once))))
@@ -66,13 +67,32 @@ def live_parts(
 def _if_nothing_repeats(read: Read, names: Names, value: Callable[[EntryColumns], T]) -> list[tuple[Places, T]] | None:
     """The parts if all entries are ADDs of different hashes."""
     parts, hashes, start = [], [], 0
-    for columns in read(_beside(("kind",), names)):
+    for columns in _batches(read(_beside(("kind",), names))):
         if (columns.numbers("kind") != EntryKind.ADD).any():
             return None
         hashes.append(columns.numbers(NAME_HASH))
         parts.append((np.arange(start, start + len(columns)), value(columns)))
         start += len(columns)
     return None if len(_repeated(np.concatenate(hashes))) else parts
+
+
+def _batches(parts: Iterator[EntryColumns]) -> Iterator[EntryColumns]:
+    """Neighbouring parts with the same columns put together: what is computed of each takes as long for few entries as for many."""
+    pending: list[EntryColumns] = []
+    for part in parts:
+        differs = bool(pending) and part.table.schema != pending[0].table.schema
+        if differs or sum(map(len, pending)) + len(part) > _ENTRIES_OF_A_BATCH:
+            yield from _joined(pending)
+            pending = []
+        pending.append(part)
+    yield from _joined(pending)
+
+
+def _joined(parts: Sequence[EntryColumns]) -> Iterator[EntryColumns]:
+    if len(parts) > 1:
+        yield EntryColumns(pa.concat_tables([part.table for part in parts]).unify_dictionaries().combine_chunks())
+    else:
+        yield from parts
 
 
 def _beside(more: Sequence[str], names: Names) -> Names:

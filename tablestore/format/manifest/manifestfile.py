@@ -7,7 +7,7 @@ Writers cut bounds and split manifests, so ours hold a few MiB. Earlier writers 
 bounds are dropped while reading. Unknown bounds are always correct.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -80,19 +80,19 @@ MANIFEST_SCHEMA = RecordSchema(
 
 
 def encode_manifest(entries: Iterable[ManifestEntry], nonce: bytes, *, codec: str = CODEC) -> bytes:
-    """The manifest's bytes; the same entries and nonce give the same bytes."""
-    records = [
-        {
-            "_VERSION": MANIFEST_VERSION,
-            "_KIND": int(entry.kind),
-            "_PARTITION": entry.partition,
-            "_BUCKET": entry.bucket,
-            "_TOTAL_BUCKETS": entry.total_buckets,
-            "_FILE": FILE_RECORD.encode(entry.file),
-        }
-        for entry in entries
-    ]
-    return write_container(records, MANIFEST_SCHEMA, nonce=nonce, codec=codec, what="the manifest")
+    """The manifest's bytes; the same entries and nonce give the same bytes. Memory: the records of a block, beside the bytes."""
+    return write_container(map(_record, entries), MANIFEST_SCHEMA, nonce=nonce, codec=codec, what="the manifest")
+
+
+def _record(entry: ManifestEntry) -> dict[str, object]:
+    return {
+        "_VERSION": MANIFEST_VERSION,
+        "_KIND": int(entry.kind),
+        "_PARTITION": entry.partition,
+        "_BUCKET": entry.bucket,
+        "_TOTAL_BUCKETS": entry.total_buckets,
+        "_FILE": FILE_RECORD.encode(entry.file),
+    }
 
 
 def entry_bytes(entry: ManifestEntry) -> int:
@@ -110,9 +110,15 @@ def decode_manifest(data: bytes, name: str, limits: Limits = DEFAULT_LIMITS) -> 
     their names.
     """
     verify_content_name(name, data)
+    records = read_container(data, name=name, limits=limits, expected=MANIFEST_SCHEMA, lighten=_without_wide_bounds)
+    return entries_of_records(records, name)
+
+
+def entries_of_records(records: Iterable[Mapping[str, Any]], name: str) -> tuple[ManifestEntry, ...]:
+    """The entries of records of the manifest ``name``. Raises as :func:`decode_manifest`."""
     partitions: dict[bytes, bytes] = {}
     entries = []
-    for record in read_container(data, name=name, limits=limits, expected=MANIFEST_SCHEMA, lighten=_without_wide_bounds):
+    for record in records:
         check_version(record["_VERSION"], MANIFEST_VERSION, "manifest", name)
         partition, bucket, total_buckets = record["_PARTITION"], record["_BUCKET"], record["_TOTAL_BUCKETS"]
         kind = _KINDS.get(record["_KIND"])

@@ -3,17 +3,22 @@
     manifest/manifest-<uuid>-<i>            Avro: what counts
     manifest/columns-manifest-<uuid>-<i>    Parquet: the same entries, ordered by partition, bucket and first key, and bounds
 
-A sidecar is a cache without authority. Whoever finds none, or one that is damaged or of another manifest, reads the manifest. Its
-seal is a SHA-256 over the manifest's name and the whole file. It lies between the last page and the footer, where Parquet leaves
+A sidecar is a cache without authority. Whoever finds none, or one that is damaged or of another manifest, reads the manifest. It
+has one group of rows, so that each column is one piece. Its seal lies between the last page and the footer, where Parquet leaves
 room, so any reader of Parquet reads the file:
 
-    pages | "TSCOLS2" + NUL (8 bytes) | SHA-256 (32 bytes) | footer | length of the footer | "PAR1"
+    pages | digests | "TSCOLS3" + NUL | bytes of the digests | SHA-256 | footer | bytes of the footer | "PAR1"
 
-Beside :data:`ENTRY_SCHEMA` it has columns that are derived of these, and the bounds of columns, one low and one high of each entry,
-null where unknown: comparing these needs no row of bounds. A bound is named after its column and the type that it was read as (see
-:class:`BoundedColumn`).
+Numbers of bytes take 4 bytes each, low ones first. A digest is the first 16 bytes of the SHA-256 of a piece, which is looked at
+when the piece is read. The SHA-256 of the seal is over the name of the manifest, the number of bytes of the pages, the digests and
+the footer.
 
-Memory: a sidecar is opened whole (about 80 bytes an entry); of its columns those that were asked for stay.
+Beside :data:`ENTRY_SCHEMA` it has columns that are derived of these; where the record of each entry lies in the manifest, so that
+few entries are read from there one by one (``block_start``, ``record_start``, -1 if unknown), and its ``row`` there;
+and the bounds of columns, one low and one high of each entry, null where unknown: comparing these needs no row of bounds. A bound
+is named after its column and the type that it was read as (see :class:`BoundedColumn`).
+
+Memory: a sidecar is opened whole (about 100 bytes an entry); of its columns those that were asked for stay.
 """
 
 import hashlib
@@ -38,26 +43,47 @@ from tablestore.format.manifest.entrycolumns import (
     Bounds,
     EntryColumns,
     Places,
+    RecordPlaces,
     StoredBounds,
     check_columns,
 )
-from tablestore.format.manifest.manifestfile import EntryKind
+from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.types.arrays import numbers_of, places_array
 
 SIDECAR_PREFIX = "columns-"
 FEWEST_ENTRIES = 2_000
 """Manifests of fewer entries have no sidecar: they are read as fast without."""
 
-_MAGIC = b"TSCOLS2\0"
+_MAGIC = b"TSCOLS3\0"
 _TAIL = b"PAR1"
 _LENGTH_BYTES = 4
-_SEAL_BYTES = len(_MAGIC) + hashlib.sha256().digest_size
-_ROWS_OF_A_GROUP = 2_048
+_DIGEST_BYTES = 16
+_SEAL_BYTES = len(_MAGIC) + _LENGTH_BYTES + hashlib.sha256().digest_size
+# Of fewer entries a record each is read from the manifest: all columns of a sidecar take as long as one of so many.
+_ENTRIES_OF_A_RECORD = 300
+# Read by most plans. The others are smaller by it.
+_FAST_CODEC, _CODEC = "lz4", "zstd"
 # Of how lists and nulls are said, and of values.
 _PLAIN = frozenset({"PLAIN", "RLE", "BIT_PACKED"})
-# Asked for by every plan, and read together.
-_HEADS = ("kind", "partition")
-_SCHEMA = pa.schema([*ENTRY_SCHEMA, *(pa.field(name, column.type) for name, column in DERIVED_COLUMNS.items())])
+_RECORD_PLACES = ("block_start", "record_start")
+# Asked for by every plan with a filter, and read together.
+_HEADS = ("kind", "partition", "bucket", "total_buckets", *_RECORD_PLACES)
+_ROW = "row"
+# The place of a record in a manifest that is decoded record by record.
+_UNKNOWN = -1
+_SCHEMA = pa.schema(
+    [
+        *ENTRY_SCHEMA,
+        *(pa.field(name, column.type) for name, column in DERIVED_COLUMNS.items()),
+        *(pa.field(name, pa.int32()) for name in (*_RECORD_PLACES, _ROW)),
+    ]
+)
+_READ_BY_MOST = frozenset(
+    {"kind", "partition", "bucket", "total_buckets", "level", "file_size", "row_count", "min_sequence_number", *DERIVED_COLUMNS}
+)
+
+ReadEntries = Callable[[RecordPlaces], tuple[ManifestEntry, ...]]
+"""Reads the entries whose records lie at some places of a manifest."""
 
 
 def sidecar_name(manifest: str) -> str:
@@ -66,8 +92,8 @@ def sidecar_name(manifest: str) -> str:
 
 
 def encode_sidecar(entries: EntryColumns, manifest: str, bounds: StoredBounds) -> bytes | None:
-    """The bytes of the sidecar of ``manifest`` with these entries; None if their order says something,
-    which it would not keep, or they have odd names."""
+    """The bytes of the sidecar of ``manifest``, whose entries these are, in its order; None if their order says something, which it
+    would not keep, or they have odd names."""
     try:
         check_columns(entries.table)
     except IrregularBlocks:
@@ -76,62 +102,69 @@ def encode_sidecar(entries: EntryColumns, manifest: str, bounds: StoredBounds) -
     if _has_a_file_twice(entries):
         # It is deleted and added again.
         return None
-    table = entries.select(_SCHEMA.names).table
+    table = entries.select([*ENTRY_SCHEMA.names, *DERIVED_COLUMNS]).table
+    rows = np.arange(len(entries))
+    records = entries.records or RecordPlaces(np.full(len(rows), _UNKNOWN), np.full(len(rows), _UNKNOWN))
+    stored = (records.blocks, records.offsets, rows)
+    for name, places in zip((*_RECORD_PLACES, _ROW), stored, strict=True):
+        table = table.append_column(name, places_array(places).cast(pa.int32()))
     for column, (low, high) in bounds.items():
         table = table.append_column(column.stored("low"), low).append_column(column.stored("high"), high)
+    return _sealed(_as_parquet(table.take(places_array(_order(entries, bounds)))), manifest)
+
+
+def _as_parquet(table: pa.Table) -> bytes:
     sink = io.BytesIO()
-    pq.write_table(
-        table.take(places_array(_order(entries, bounds))),
-        sink,
-        row_group_size=_ROWS_OF_A_GROUP,
-        compression="zstd",
-        use_dictionary=["partition"],
-        write_statistics=False,
-    )
-    return _sealed(sink.getvalue(), manifest)
+    codecs = {
+        f"{field.name}.list.element" if pa.types.is_list(field.type) else field.name: (
+            _FAST_CODEC if field.name in _READ_BY_MOST or field.name not in ENTRY_SCHEMA.names else _CODEC
+        )
+        for field in table.schema
+    }
+    options = {"compression": codecs, "use_dictionary": ["partition"], "write_statistics": False}
+    pq.write_table(table, sink, row_group_size=max(table.num_rows, 1), **options)
+    return sink.getvalue()
 
 
 class SidecarFile:
-    """The Parquet file of a sidecar, whose columns may take ``most_bytes``."""
+    """The Parquet file ``data`` of a sidecar, whose columns may take ``most_bytes``. ``digests``: of its pieces."""
 
-    def __init__(self, file: pq.ParquetFile, manifest: str, most_bytes: int) -> None:
-        self._file, self._manifest, self._most_bytes = file, manifest, most_bytes
-        self.names: list[str] = file.schema_arrow.names
+    def __init__(self, data: bytes, file: pq.ParquetFile, digests: bytes, manifest: str, most_bytes: int) -> None:
+        self._data, self._file, self._digests, self._manifest, self._most_bytes = data, file, digests, manifest, most_bytes
         metadata = file.metadata
         self.rows: int = metadata.num_rows
-        self.group_ends: Places = np.cumsum([metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)])
+        self._pieces = {name: place for place, name in enumerate(_leaves(metadata.schema))}
+        self.names = frozenset(self._pieces)
+        self._group = metadata.row_group(0)
         self._checked: set[str] = set()
         self._bytes = 0
 
-    def read(self, names: Sequence[str], groups: Places | None = None) -> pa.Table:
-        """Columns, of all groups of rows or of some. Raises FormatError for more bytes than they may take."""
-        self._check_size(names)
-        chosen = range(len(self.group_ends)) if groups is None else groups.tolist()
+    def read(self, names: Sequence[str]) -> pa.Table:
+        """Columns. Raises FormatError for more bytes than they may take, and for damaged ones."""
+        for name in names:
+            if name not in self._checked:
+                self._check(name)
         try:
             # Threads would take more memory, and are hardly sooner.
-            table = self._file.read_row_groups(chosen, list(names), use_threads=False)
+            table = self._file.read_row_group(0, list(names), use_threads=False)
         except (pa.ArrowException, OSError) as error:
             raise FormatError(f"{sidecar_name(self._manifest)}: {error}") from error
         return table.select(list(names))
 
-    def _check_size(self, names: Sequence[str]) -> None:
-        """Raise FormatError where values stand for many bytes each, or there are too many bytes."""
-        new = set(names) - self._checked
-        if not new:
-            return
-        metadata = self._file.metadata
-        places = [place for place, name in enumerate(_leaves(metadata.schema)) if name in new]
-        for group in range(metadata.num_row_groups):
-            row_group = metadata.row_group(group)
-            for column in map(row_group.column, places):
-                self._bytes += column.total_uncompressed_size
-                if not _PLAIN.issuperset(column.encodings) and column.path_in_schema != "partition":
-                    raise FormatError(f"{sidecar_name(self._manifest)}: expected plain values, found {column.encodings}")
+    def _check(self, name: str) -> None:
+        """Raise FormatError where values of a column stand for many bytes each, there are too many bytes, or it is damaged."""
+        place = self._pieces[name]
+        column = self._group.column(place)
+        self._bytes += column.total_uncompressed_size
+        if not _PLAIN.issuperset(column.encodings) and name != "partition":
+            raise FormatError(f"{sidecar_name(self._manifest)}: expected plain values, found {column.encodings}")
         if self._bytes > self._most_bytes:
             raise FormatError(
                 f"{sidecar_name(self._manifest)}: expected at most {self._most_bytes} bytes of columns, found {self._bytes}"
             )
-        self._checked |= new
+        if _digest(self._data, column) != self._digests[place * _DIGEST_BYTES : (place + 1) * _DIGEST_BYTES]:
+            raise FormatError(f"{sidecar_name(self._manifest)}: the column {name} is damaged")
+        self._checked.add(name)
 
 
 def _checked(table: pa.Table) -> pa.Table:
@@ -152,14 +185,17 @@ def _leaves(schema: Any) -> list[str]:
 def open_sidecar(data: bytes, manifest: str, count: int, limits: Limits = DEFAULT_LIMITS) -> SidecarFile:
     """The Parquet file of a sidecar. Raises FormatError unless it was written for ``manifest``, of so many entries; its columns may
     take no more memory than ``limits`` allow."""
-    place = _seal_place(data)
-    if place is None or data[place : place + _SEAL_BYTES] != _seal(data, place, manifest):
+    footer = _footer_place(data)
+    seal = max(footer - _SEAL_BYTES, 0)
+    digests = data[max(seal - _number(data, seal + len(_MAGIC)), 0) : seal]
+    if data[seal:footer] != _seal(manifest, seal - len(digests), digests, data[footer:]):
         raise FormatError(f"{sidecar_name(manifest)}: expected the sealed columns of {manifest}, found {len(data)} other bytes")
     try:
         file = pq.ParquetFile(pa.BufferReader(data))
-        schema = file.schema_arrow.remove_metadata()
-        if file.metadata.num_rows == count and list(schema)[: len(_SCHEMA)] == list(_SCHEMA):
-            return SidecarFile(file, manifest, limits.expanded_bytes(len(data)))
+        is_whole = file.metadata.num_rows == count and file.metadata.num_row_groups == 1
+        is_whole = is_whole and len(digests) == file.metadata.num_columns * _DIGEST_BYTES
+        if is_whole and list(file.schema_arrow.remove_metadata())[: len(_SCHEMA)] == list(_SCHEMA):
+            return SidecarFile(data, file, digests, manifest, limits.expanded_bytes(len(data)))
     except (pa.ArrowException, OSError) as error:
         raise FormatError(f"{sidecar_name(manifest)}: {error}") from error
     raise FormatError(f"{sidecar_name(manifest)}: expected {count} entries with the columns of this version, found others")
@@ -168,13 +204,14 @@ def open_sidecar(data: bytes, manifest: str, count: int, limits: Limits = DEFAUL
 class SidecarColumns(EntryColumns):
     """The entries of a manifest, of which columns and rows are read from its sidecar when they are asked for.
 
-    ``read`` opens the sidecar: now, and again when something is asked for after :meth:`close`.
+    ``read`` opens the sidecar: now, and again when something is asked for after :meth:`close`. ``read_entries`` reads few entries
+    where that takes less time.
     """
 
-    def __init__(self, read: Callable[[], SidecarFile]) -> None:
-        self._read = read
+    def __init__(self, read: Callable[[], SidecarFile], read_entries: ReadEntries | None = None) -> None:
+        self._read, self._read_entries = read, read_entries
         self._file: SidecarFile | None = (file := read())
-        self._count, self._group_ends, self._names = file.rows, file.group_ends, frozenset(file.names)
+        self._count, self._names = file.rows, file.names
         self._columns: dict[str, pa.Array] = {}
         # A reader of Parquet is one thread's at a time.
         self._lock = RLock()
@@ -185,7 +222,7 @@ class SidecarColumns(EntryColumns):
     @property
     def table(self) -> pa.Table:
         """All the columns. They do not stay."""
-        return _checked(self._rows(None))
+        return _checked(self._rows())
 
     @property
     def size_bytes(self) -> int:
@@ -223,14 +260,27 @@ class SidecarColumns(EntryColumns):
         return EntryColumns(pa.Table.from_arrays(columns, names=list(names)))
 
     def take(self, places: Places) -> EntryColumns:
-        """The entries at ``places``, in that order; only the groups of rows are read that they lie in."""
-        group_of = np.searchsorted(self._group_ends, places, "right")
-        groups, read = np.unique(group_of, return_inverse=True)
-        # What lies before each group, and before it among those that are read.
-        sizes = np.diff(self._group_ends, prepend=0)
-        before, before_read = self._group_ends - sizes, np.cumsum(sizes[groups]) - sizes[groups]
+        """The entries at ``places``, in that order; few of them are read from the manifest."""
+        if not len(places):
+            return EntryColumns(NO_ENTRIES)
+        if self._read_entries is not None and len(places) * _ENTRIES_OF_A_RECORD < self._count:
+            blocks, offsets = (self.numbers(name)[places] for name in _RECORD_PLACES)
+            if (blocks != _UNKNOWN).all():
+                order = np.argsort(blocks, kind="stable")
+                entries = self._read_entries(RecordPlaces(blocks[order], offsets[order]))
+                return EntryColumns.of([entries[place] for place in np.argsort(order).tolist()])
         # Only what is taken is looked at: names take longer to check than to read.
-        return EntryColumns(_checked(self._rows(groups).take(places_array(places - before[group_of] + before_read[read]))))
+        return EntryColumns(_checked(self._rows().take(places_array(places))))
+
+    def stored_rows(self) -> Places:
+        return self.numbers(_ROW)
+
+    def at_rows(self, rows: Places, names: Sequence[str]) -> EntryColumns:
+        places = np.zeros(len(self), np.int64)
+        places[self.numbers(_ROW)] = np.arange(len(self))
+        if len(names) < len(ENTRY_SCHEMA):
+            return self.select(names).take(places[rows])
+        return self.take(places[rows]).select(names)
 
     def close(self) -> None:
         with self._lock:
@@ -245,11 +295,9 @@ class SidecarColumns(EntryColumns):
         table = _checked(self._open().read(names))
         self._columns |= {name: _as_one(table.column(name)) for name in names}
 
-    def _rows(self, groups: Places | None) -> pa.Table:
-        if groups is not None and not len(groups):
-            return NO_ENTRIES
+    def _rows(self) -> pa.Table:
         with self._lock:
-            table = self._open().read(ENTRY_SCHEMA.names, groups)
+            table = self._open().read(ENTRY_SCHEMA.names)
         return table.unify_dictionaries().combine_chunks()
 
 
@@ -282,22 +330,32 @@ def _order(entries: EntryColumns, bounds: StoredBounds) -> Places:
 
 
 def _sealed(data: bytes, manifest: str) -> bytes:
-    place = len(data) - len(_TAIL) - _LENGTH_BYTES - _footer_bytes(data)
-    spaced = data[:place] + bytes(_SEAL_BYTES) + data[place:]
-    return data[:place] + _seal(spaced, place, manifest) + data[place:]
+    footer = _footer_place(data)
+    group = pq.read_metadata(pa.BufferReader(data)).row_group(0)
+    digests = b"".join(_digest(data, group.column(place)) for place in range(group.num_columns))
+    return data[:footer] + digests + _seal(manifest, footer, digests, data[footer:]) + data[footer:]
 
 
-def _seal(data: bytes, place: int, manifest: str) -> bytes:
-    digest = hashlib.sha256(f"{manifest}\n".encode())
-    digest.update(memoryview(data)[:place])
-    digest.update(memoryview(data)[place + _SEAL_BYTES :])
-    return _MAGIC + digest.digest()
+def _seal(manifest: str, pages: int, digests: bytes, footer: bytes) -> bytes:
+    """The seal of a file with so many bytes of pages."""
+    length = len(digests).to_bytes(_LENGTH_BYTES, "little")
+    return _MAGIC + length + hashlib.sha256(b"".join((f"{manifest}\n{pages}\n".encode(), digests, footer))).digest()
 
 
-def _seal_place(data: bytes) -> int | None:
-    place = len(data) - len(_TAIL) - _LENGTH_BYTES - _footer_bytes(data) - _SEAL_BYTES
-    return place if data.endswith(_TAIL) and place > 0 else None
+def _digest(data: bytes, column: Any) -> bytes:
+    """The digest of the piece of a column (of Parquet's metadata)."""
+    start = column.data_page_offset
+    if column.has_dictionary_page:
+        start = min(start, column.dictionary_page_offset)
+    return hashlib.sha256(memoryview(data)[start : start + column.total_compressed_size]).digest()[:_DIGEST_BYTES]
 
 
-def _footer_bytes(data: bytes) -> int:
-    return int.from_bytes(data[-len(_TAIL) - _LENGTH_BYTES : -len(_TAIL)], "little")
+def _footer_place(data: bytes) -> int:
+    """The place where the footer begins, 0 if there is none."""
+    end = len(data) - len(_TAIL) - _LENGTH_BYTES
+    place = end - _number(data, end)
+    return place if data.endswith(_TAIL) and 0 < place < end else 0
+
+
+def _number(data: bytes, place: int) -> int:
+    return int.from_bytes(data[max(place, 0) : max(place, 0) + _LENGTH_BYTES], "little")

@@ -88,7 +88,7 @@ def zoned_of_local(local: exp.Expr, *, is_finite: bool = False) -> exp.Expr:
 
 
 def local_of_zoned(zoned: exp.Expr) -> exp.Expr:
-    """What clocks in UTC show at a TIMESTAMP WITH TIME ZONE."""
+    """The TIMESTAMP that clocks in UTC show at a TIMESTAMP WITH TIME ZONE."""
     return call("MAKE_TIMESTAMP", call("EPOCH_US", zoned))
 
 

@@ -4,21 +4,29 @@
     first column of the key      files that no other one of the group touches are a section each, in its order
     whole keys                   of the others alone, file by file: mostly files that were not compacted yet
 
-Where every file stands alone the order is that of sequence numbers. Pure. Memory: the columns, once more the largest one of them,
-and about 100 bytes a file.
+Where every file stands alone the order is that of sequence numbers. Memory: the columns, once more the largest one of them, and
+about 100 bytes a file.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.format.manifest.derivedcolumns import IS_PLAIN
-from tablestore.format.manifest.entrycolumns import ENTRY_SCHEMA, NO_ENTRIES, EntryColumns, Places
+from tablestore.format.manifest.entrycolumns import (
+    ENTRY_SCHEMA,
+    MANIFEST,
+    NO_ENTRIES,
+    ROW,
+    EntryColumns,
+    LateColumns,
+    LoadRows,
+    Places,
+)
 from tablestore.format.rowcolumns import has_order
 from tablestore.lsm.keyorder import KeyOrder
 from tablestore.lsm.run import key_intervals
@@ -33,12 +41,13 @@ _CHUNK_ROWS = 65_536
 _MOST_TEXT = (1 << 31) - (1 << 20)
 _SPAN = 1 << 62
 _OF_OVERLAP = ("min_sequence_number", "file_name", "min_key", "max_key")
+_FEW = ("partition", "bucket", "total_buckets", "file_size", "row_count", "min_sequence_number", MANIFEST, ROW)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilePart:
-    """Files of one manifest that are read: their ``columns`` by name, all that are stored, with the bounds of the first column of
-    their keys, null where unknown (None: no order is known), and which are ``plain`` (see :mod:`derivedcolumns`)."""
+    """Files that are read: their ``columns`` by name, with the bounds of the first column of their keys, null where unknown (None:
+    no order is known), and which are ``plain`` (see :mod:`derivedcolumns`)."""
 
     columns: dict[str, pa.Array]
     low: pa.Array | None
@@ -47,16 +56,27 @@ class FilePart:
 
 
 class PlannedColumns:
-    """The columns of files that a plan needs. ``wanted``: these alone."""
+    """The columns of files that a plan needs: all that are stored, or few, and the others are loaded (``is_late``).
+    ``wanted``: these files alone. ``has_vectors``: some of them may have deletion vectors."""
 
-    def __init__(self, schema: TableSchema, settings: TableSettings, wanted: Callable[[EntryColumns], Mask] | None) -> None:
+    def __init__(
+        self,
+        schema: TableSchema,
+        settings: TableSettings,
+        wanted: Callable[[EntryColumns], Mask] | None,
+        *,
+        is_late: bool,
+        has_vectors: bool,
+    ) -> None:
         self._schema, self._settings, self._wanted = schema, settings, wanted
+        few = (*_FEW, "file_name") if has_vectors else _FEW
+        self._columns = few if is_late else tuple(ENTRY_SCHEMA.names)
         self._is_ordered = not settings.stands_alone and has_order(schema.key_fields[0].type)
 
     def names(self, entries: EntryColumns) -> tuple[str, ...]:
         """The columns that are read of entries."""
         bounds = KeyBounds(entries, self._schema).columns(self._schema.key_fields[0].name) if self._is_ordered else ()
-        return tuple(dict.fromkeys((*ENTRY_SCHEMA.names, IS_PLAIN, *bounds)))
+        return tuple(dict.fromkeys((*self._columns, "level", IS_PLAIN, *bounds)))
 
     def part(self, entries: EntryColumns) -> FilePart:
         """The columns of some files that a plan needs."""
@@ -70,7 +90,7 @@ class PlannedColumns:
         low = high = None
         if self._is_ordered:
             low, high = KeyBounds(entries, self._schema).of(self._schema.key_fields[0].name)
-        columns = {name: entries.column(name) for name in ENTRY_SCHEMA.names}
+        columns = {name: entries.column(name) for name in self._columns}
         return FilePart(columns=columns, low=low, high=high, plain=mask_of(entries.column(IS_PLAIN)))
 
 
@@ -82,24 +102,25 @@ def column_splits(
     keeps: Callable[[bytes, int, int], bool],
     split_bytes: int,
     vectors: Mapping[str, DeletionFile],
+    load: LoadRows,
 ) -> ColumnSplits:
     """The splits of these files, of which no more is kept than they need: the columns of ``parts`` are taken out of them.
-    ``keeps``: whether a partition and bucket (of so many) is read at all."""
+    ``keeps``: whether a partition and bucket (of so many) is read at all. ``load``: where parts have few columns."""
     heads = _heads(parts)
     groups, which = heads.groups("partition", "bucket")
     totals = _firsts(heads.numbers("total_buckets"), which, len(groups))
     kept = np.array(
         [keeps(partition, bucket, total) for (partition, bucket), total in zip(groups, totals.tolist(), strict=True)], np.bool_
     )
-    order, clusters = _ordered(parts, which, schema, settings)
+    order, clusters = _ordered(parts, which, schema, settings, load)
     if not kept.all():
         is_kept = kept[which[order]] if len(kept) else np.zeros(0, np.bool_)
         order, clusters = order[is_kept], clusters[is_kept]
     group_of = which[order]
     runs = sections = np.flatnonzero(begins(clusters))
     if len(sections) < len(order):
-        order, runs, sections = _merged(parts, order, sections, KeyOrder.of(schema.key_fields))
-    files = EntryColumns(_gathered(parts, order))
+        order, runs, sections = _merged(parts, order, sections, KeyOrder.of(schema.key_fields), load)
+    files = _gathered(parts, order, load)
     if len(odd := np.flatnonzero(~np.concatenate([np.zeros(0, np.bool_), *(part.plain for part in parts)])[order])):
         _check_readable(files, odd)
     return packed(files, group_of, sections=sections, runs=runs, split_bytes=split_bytes, vectors=vectors)
@@ -125,7 +146,7 @@ def packed(
 
 
 def _check_readable(files: EntryColumns, places: Places) -> None:
-    some = files.take(places)
+    some = files.take(places).select(("file_name", "write_cols", "external_path"))
     values = (some.column(name).to_pylist() for name in ("file_name", "write_cols", "external_path"))
     for name, write_cols, external_path in zip(*values, strict=True):
         check_readable(name, write_cols, external_path)
@@ -146,11 +167,13 @@ def _firsts(values: Places, which: Places, groups: int) -> Places:
     return firsts
 
 
-def _ordered(parts: Sequence[FilePart], which: Places, schema: TableSchema, settings: TableSettings) -> tuple[Places, Places]:
+def _ordered(
+    parts: Sequence[FilePart], which: Places, schema: TableSchema, settings: TableSettings, load: LoadRows
+) -> tuple[Places, Places]:
     """The places of files in the order of the plan, and a number for each of these: the same for files that may have keys in
     common."""
     if settings.stands_alone:
-        order = _by_sequence(parts, which)
+        order = _by_sequence(parts, which, load)
         return order, np.arange(len(order))
     low, high = _bounds(parts, len(which))
     if low is None or high is None:
@@ -185,7 +208,7 @@ def _bounds(parts: Sequence[FilePart], rows: int) -> tuple[Places | None, Places
     return ranks[:rows], ranks[rows:]
 
 
-def _by_sequence(parts: Sequence[FilePart], which: Places) -> Places:
+def _by_sequence(parts: Sequence[FilePart], which: Places, load: LoadRows) -> Places:
     """The places by group, sequence number and name."""
     numbers = np.concatenate([np.zeros(0, np.int64), *(numbers_of(part.columns["min_sequence_number"]) for part in parts)])
     order = np.lexsort((numbers, which))
@@ -194,13 +217,15 @@ def _by_sequence(parts: Sequence[FilePart], which: Places) -> Places:
     tied = same | np.append(same[1:], False)
     if tied.any():
         places = order[tied]
-        names = pa.chunked_array([part.columns["file_name"] for part in parts]).take(places_array(places))
+        names = _some(parts, ("file_name",), places, load).column("file_name")
         keys = pa.Table.from_arrays([places_array(np.cumsum(~same)[tied]), names], names=["tie", "name"])
         order[tied] = places[numbers_of(pc.sort_indices(keys, [("tie", "ascending"), ("name", "ascending")])).astype(np.int64)]
     return order
 
 
-def _merged(parts: Sequence[FilePart], order: Places, starts: Places, key_order: KeyOrder) -> tuple[Places, Places, Places]:
+def _merged(
+    parts: Sequence[FilePart], order: Places, starts: Places, key_order: KeyOrder, load: LoadRows
+) -> tuple[Places, Places, Places]:
     """The order of files in sections and runs by their whole keys, and where runs and sections begin. ``starts``: where files begin
     that no file before them touches."""
     ends = np.append(starts[1:], len(order))
@@ -214,7 +239,8 @@ def _merged(parts: Sequence[FilePart], order: Places, starts: Places, key_order:
         some = overlap[first : max(last, first + 1)].tolist()
         first += len(some)
         places = np.concatenate([order[starts[number] : ends[number]] for number in some])
-        rows = iter(zip(*(_values(parts, name, places) for name in _OF_OVERLAP), places.tolist(), strict=True))
+        values = _some(parts, _OF_OVERLAP, places, load)
+        rows = iter(zip(*(values.column(name).to_pylist() for name in _OF_OVERLAP), places.tolist(), strict=True))
         for number in some:
             at = int(starts[number])
             here = list(islice(rows, int(ends[number]) - at))
@@ -229,16 +255,22 @@ def _merged(parts: Sequence[FilePart], order: Places, starts: Places, key_order:
     return order, np.flatnonzero(is_run), np.flatnonzero(is_section)
 
 
-def _values(parts: Sequence[FilePart], name: str, places: Places) -> list[Any]:
-    values: list[Any] = pa.chunked_array([part.columns[name] for part in parts]).take(places_array(places)).to_pylist()
-    return values
+def _some(parts: Sequence[FilePart], names: Sequence[str], places: Places, load: LoadRows) -> EntryColumns:
+    """Columns of the files at some places."""
+    is_late = any(name not in part.columns for part in parts for name in names)
+    held = (MANIFEST, ROW) if is_late else names
+    columns = [pa.chunked_array([part.columns[name] for part in parts]).take(places_array(places)) for name in held]
+    table = pa.Table.from_arrays(columns, names=list(held))
+    return (LateColumns(table, load) if is_late else EntryColumns(table)).select(names)
 
 
-def _gathered(parts: Sequence[FilePart], order: Places) -> pa.Table:
+def _gathered(parts: Sequence[FilePart], order: Places, load: LoadRows) -> EntryColumns:
     """The files of all parts in an order, a column after the other, each taken out of the parts."""
     pieces = [places_array(order[start : start + _CHUNK_ROWS]) for start in range(0, len(order), _CHUNK_ROWS)]
+    names = list(parts[0].columns) if parts else ENTRY_SCHEMA.names
+    schema = pa.schema([ENTRY_SCHEMA.field(name) if name in ENTRY_SCHEMA.names else pa.field(name, pa.int64()) for name in names])
     columns = []
-    for field in ENTRY_SCHEMA:
+    for field in schema:
         chunks = [part.columns.pop(field.name) for part in parts]
         column = pa.chunked_array(chunks, field.type)
         if pa.types.is_dictionary(field.type):
@@ -249,4 +281,5 @@ def _gathered(parts: Sequence[FilePart], order: Places) -> pa.Table:
         whole = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
         del column
         columns.append(pa.chunked_array([whole.take(piece).cast(field.type) for piece in pieces], field.type))
-    return pa.Table.from_arrays(columns, schema=ENTRY_SCHEMA)
+    table = pa.Table.from_arrays(columns, schema=schema)
+    return LateColumns(table, load) if ROW in names else EntryColumns(table)

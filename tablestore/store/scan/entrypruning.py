@@ -62,6 +62,8 @@ class EntryPruning:
         if not self._files.prunes_buckets:
             return np.ones(len(entries), np.bool_)
         bucket, total = (numbers_of(entries.column(name)).astype(np.int64) for name in ("bucket", "total_buckets"))
+        if len(bucket) and (bucket == bucket[0]).all() and (total == total[0]).all():
+            return np.full(len(entries), self._files.keeps_bucket(int(bucket[0]), int(total[0])), np.bool_)
         least = int(total.min(initial=0))
         span = int(total.max(initial=0)) - least + 1
         distinct, which = np.unique(bucket * span + (total - least), return_inverse=True)

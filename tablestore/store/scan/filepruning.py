@@ -49,6 +49,7 @@ class FilePruning:
         self._wanted_buckets: dict[int, frozenset[int]] = {}
         # A partition that was kept tells all of a predicate on partition columns: bounds of files tell no more.
         self._is_on_partitions = frozenset() < columns(predicate) <= {*schema.partition_keys}
+        self._is_on_key = schema.is_keyed and frozenset() < columns(predicate) <= {*schema.trimmed_primary_keys}
 
     @property
     def prunes_buckets(self) -> bool:
@@ -110,6 +111,8 @@ class FilePruning:
         # The key says so of most files, without the statistics of the other columns.
         if self._key is not None and not may_match(self._key, keys):
             return False
+        if self._is_on_key and predicate is self._predicate:
+            return may_match(predicate, keys)
         return may_match(predicate, {**self.value_ranges(file), **keys})
 
     def _key_ranges(self, file: DataFileMeta) -> dict[str, ColumnRange]:

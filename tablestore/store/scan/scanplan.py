@@ -122,7 +122,8 @@ def plan_scan(
 ) -> ScanPlan:
     """Plan a read of ``snapshot``; ``wanted``: only these of its files, as if the others were not there.
 
-    Memory: the entries of small manifests as objects; of large ones the columns of the files that are read."""
+    Memory: the entries of small manifests as objects; of large ones the columns of the files that are read, or without a predicate
+    some 60 bytes a file: the other columns are read as the splits are taken."""
     if snapshot is None:
         return ScanPlan(snapshot=None, splits=(), files_total=0)
     manifests, schema = context.manifests, context.schema
@@ -164,11 +165,13 @@ def _of_columns(
     from tablestore.store.scan.columnsections import PlannedColumns, column_splits
 
     manifests, schema, settings = context.manifests, context.schema, context.settings
-    planned = PlannedColumns(schema, settings, None if wanted is None else wanted.mask)
+    vectors = deletion_files(manifests.read_index(snapshot))
+    is_late = predicate is None and wanted is None
+    in_wanted = None if wanted is None else wanted.mask
+    planned = PlannedColumns(schema, settings, in_wanted, is_late=is_late, has_vectors=bool(vectors))
     keeps = None if predicate is None else EntryPruning(schema, predicate, stands_alone=settings.stands_alone).keeps
     parts = manifests.live_among(chosen, planned.names, planned.part, keeps=keeps)
     pruning = FilePruning(schema, predicate, context.fields_by_schema() if predicate is not None else {})
-    vectors = deletion_files(manifests.read_index(snapshot))
     is_pruned = pruning.prunes_files
     splits = column_splits(
         parts,
@@ -178,6 +181,7 @@ def _of_columns(
         # To be looked at section by section.
         split_bytes=1 if is_pruned else split_bytes,
         vectors=vectors,
+        load=lambda number, rows, names: manifests.load_rows(chosen[number], rows, names),
     )
     return _pruned(splits, pruning, split_bytes) if is_pruned else splits
 

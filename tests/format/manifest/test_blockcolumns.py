@@ -133,7 +133,7 @@ def _container(schema: Any, blocks: list[tuple[int, bytes]]) -> bytes:
 
 
 def _decode(blocks: list[tuple[int, bytes]], schema: Any = SCHEMA, paths: list[Path] = PATHS) -> dict[Path, list[Any]]:
-    cleaned, _ = container_blocks(_container(schema, []), name="f")
+    cleaned = container_blocks(_container(schema, []), name="f").schema
     return {path: column.to_pylist() for path, column in decode_columns(blocks, cleaned, paths).items()}
 
 

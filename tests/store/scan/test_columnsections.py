@@ -2,20 +2,24 @@
 
 import random
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
+from tablestore.distributed import splitcolumns
 from tablestore.distributed.read import ReadTask, pack_tasks
-from tablestore.distributed.splitcolumns import decode_columns, encode_columns
+from tablestore.distributed.splitcolumns import EncodedSplits, decode_columns
 from tablestore.errors import FormatError, UnsupportedError
 from tablestore.format.binaryrow import EMPTY_ROW, encode_row
 from tablestore.format.manifest.datafile import DataFileMeta
-from tablestore.format.manifest.entrycolumns import EntryColumns
+from tablestore.format.manifest.entrycolumns import MANIFEST, ROW, EntryColumns, LateColumns
 from tablestore.format.manifest.indexmanifest import DELETION_VECTORS, DeletionVectorRange, IndexEntry
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.stats import EMPTY_STATS
+from tablestore.store.scan import splits as splits_module
 from tablestore.store.scan.columnsections import PlannedColumns, column_splits
 from tablestore.store.scan.scanplan import WantedFiles, deletion_files, plan_splits
 from tablestore.store.scan.splits import ColumnSplits, Split, have_deletions, rows_of, sizes_of, weights_of
@@ -73,21 +77,34 @@ def entries_of(schema: TableSchema, rng: random.Random, count: int, *, spread: i
     return entries
 
 
-def in_columns(entries: list[ManifestEntry], schema: TableSchema, index: list[IndexEntry], **given: Any) -> ColumnSplits:
+def in_columns(
+    entries: list[ManifestEntry], schema: TableSchema, index: list[IndexEntry], *, is_late: bool = False, **given: Any
+) -> ColumnSplits:
     settings = table_settings(schema)
-    planned = PlannedColumns(schema, settings, given.pop("wanted", None))
+    planned = PlannedColumns(schema, settings, given.pop("wanted", None), is_late=is_late, has_vectors=bool(index))
     cut = len(entries) // 3
-    parts = [EntryColumns.of(part) for part in (entries[:cut], entries[cut:], [])]
-    parts = [planned.part(part.select(planned.names(part))) for part in parts]
+    manifests = [EntryColumns.of(part) for part in (entries[:cut], entries[cut:], [])]
+
+    def selected(number: int) -> EntryColumns:
+        manifest = manifests[number]
+        names = [name for name in planned.names(manifest) if name not in (MANIFEST, ROW)]
+        places = {MANIFEST: np.full(len(manifest), number), ROW: np.arange(len(manifest))}
+        table = manifest.select(names).table
+        for name in (MANIFEST, ROW) if is_late else ():
+            table = table.append_column(name, pa.array(places[name], pa.int64()))
+        return EntryColumns(table)
+
+    parts = [planned.part(selected(number)) for number in range(len(manifests))]
     options = {"keeps": lambda *_: True, "split_bytes": 8 << 20, "vectors": deletion_files(index), **given}
-    return column_splits(parts, schema, settings, **options)
+    load = lambda number, rows, names: manifests[number].at_rows(rows, names)  # noqa: E731
+    return column_splits(parts, schema, settings, load=load, **options)
 
 
 def in_objects(entries: list[ManifestEntry], schema: TableSchema, index: list[IndexEntry]) -> tuple[Split, ...]:
     return plan_splits(entries, index, schema, table_settings(schema), None, file_fields={})
 
 
-@pytest.mark.deep_after(6)
+@pytest.mark.deep_after(8)
 @pytest.mark.parametrize("spread", [5, 200, 100_000])
 @pytest.mark.parametrize(
     "schema",
@@ -102,7 +119,10 @@ def in_objects(entries: list[ManifestEntry], schema: TableSchema, index: list[In
     ],
     ids=["number", "text", "two columns", "no order", "first row", "vectors", "append"],
 )
-def test_the_splits_are_those_of_objects(schema: TableSchema, spread: int) -> None:
+@pytest.mark.parametrize("is_late", [False, True], ids=["whole", "late"])
+def test_the_splits_are_those_of_objects(schema: TableSchema, spread: int, is_late: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(splits_module, "FILES_LOADED", 40)
+    monkeypatch.setattr(splitcolumns, "FILES_LOADED", 30)
     rng = random.Random(f"{schema.primary_keys} {spread}")
     entries = entries_of(schema, rng, 150, spread=spread)
     marked = [DeletionVectorRange(data_file=one.file.file_name, offset=n, length=9) for n, one in enumerate(entries[::7])]
@@ -118,7 +138,8 @@ def test_the_splits_are_those_of_objects(schema: TableSchema, spread: int) -> No
             deletion_vectors=tuple(marked),
         )
     ]
-    splits, expected = in_columns(entries, schema, index), in_objects(entries, schema, index)
+    splits, expected = in_columns(entries, schema, index, is_late=is_late), in_objects(entries, schema, index)
+    assert isinstance(splits.files, LateColumns) == is_late
     assert tuple(splits) == expected
     assert tuple(splits[place] for place in range(len(splits))) == expected
     assert splits[-1] == expected[-1] and tuple(splits[3:9]) == expected[3:9] and tuple(splits[5:5]) == ()
@@ -142,7 +163,8 @@ def test_the_order_of_the_manifests_does_not_matter() -> None:
     for schema in (schema_of("id"), schema_of()):
         entries = entries_of(schema, rng, 200, spread=10)
         shuffled = rng.sample(entries, len(entries))
-        assert tuple(in_columns(shuffled, schema, [])) == in_objects(entries, schema, [])
+        for is_late in (False, True):
+            assert tuple(in_columns(shuffled, schema, [], is_late=is_late)) == in_objects(entries, schema, [])
 
 
 def test_only_wanted_files_and_kept_buckets_are_there() -> None:
@@ -159,7 +181,9 @@ def test_only_wanted_files_and_kept_buckets_are_there() -> None:
 
 
 def test_no_files_make_no_splits() -> None:
-    assert tuple(in_columns([], schema_of("id"), [])) == tuple(in_columns([], schema_of(), [])) == ()
+    for schema, is_late in product((schema_of("id"), schema_of()), (False, True)):
+        splits = in_columns([], schema, [], is_late=is_late)
+        assert tuple(splits) == () and pack_tasks(splits, task_bytes=9, parallelism=1) == ()
 
 
 @pytest.mark.parametrize(
@@ -169,14 +193,15 @@ def test_files_that_would_be_read_wrong_are_refused(odd: dict[str, Any], kind: s
     schema = schema_of()
     entries = entries_of(schema, random.Random(5), 20, spread=9)
     entries[7] = replace(entries[7], file=replace(entries[7].file, **odd), bucket=1)
-    with pytest.raises(UnsupportedError) as caught:
-        in_columns(entries, schema, [])
-    assert caught.value.kind == kind and entries[7].file.file_name in caught.value.message
+    for is_late in (False, True):
+        with pytest.raises(UnsupportedError) as caught:
+            in_columns(entries, schema, [], is_late=is_late)
+        assert caught.value.kind == kind and entries[7].file.file_name in caught.value.message
 
 
 def test_a_task_of_other_bytes_is_refused() -> None:
     splits = in_columns(entries_of(schema_of("id"), random.Random(6), 30, spread=9), schema_of("id"), [])
-    encoded = encode_columns(splits)
+    encoded = EncodedSplits(splits).content
     assert tuple(decode_columns("read task", encoded)) == tuple(splits)
     for damage in ({"bytes": encoded["bytes"] - 1}, {"files": encoded["files"][:-8]}, {"files": "AAAA"}, {"deletions": [["f"]]}):
         with pytest.raises(FormatError, match="not a read task"):
