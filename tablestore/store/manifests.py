@@ -278,7 +278,9 @@ class Manifests:
         with suppress(TablestoreError):
             columns = self._decoded.columns.get(place)
             if columns is None and _may_have_sidecar(manifest):
-                columns = SidecarColumns(partial(self._open_sidecar, manifest), partial(self._read_entries, manifest.file_name))
+                # From afar, a manifest takes longer to come than the columns that are here take to decode.
+                read_entries = partial(self._read_entries, manifest.file_name) if "://" not in self._files.root_uri else None
+                columns = SidecarColumns(partial(self._open_sidecar, manifest), read_entries)
             if columns is not None:
                 result = value(manifest, columns)
                 # What it was asked for stays with it.
