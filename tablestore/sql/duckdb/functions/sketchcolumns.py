@@ -102,5 +102,5 @@ def by_row(rows: _I64, order: _I64) -> _I64:
 
 
 def starts_of(counts: _I64) -> _I64:
-    """Where groups of so many values begin."""
+    """The places where groups of so many values begin."""
     return np.cumsum(counts) - counts
