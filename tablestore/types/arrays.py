@@ -54,9 +54,13 @@ def text_scalar(text: str) -> pa.Scalar:
 
 def text_array(texts: Sequence[str]) -> pa.Array:
     """Texts as Arrow has them. Like :func:`text_scalar` it loads no pandas."""
-    parts = [text.encode() for text in texts]
-    ends = np.cumsum([0, *map(len, parts)]).astype(np.int32)
-    return pa.StringArray.from_buffers(len(parts), pa.py_buffer(ends), pa.py_buffer(b"".join(parts)))
+    return binary_array([text.encode() for text in texts]).cast(pa.string())
+
+
+def binary_array(values: Sequence[bytes]) -> pa.Array:
+    """Bytes as Arrow has them. Like :func:`text_scalar` it loads no pandas."""
+    ends = np.cumsum([0, *map(len, values)]).astype(np.int32)
+    return pa.Array.from_buffers(pa.binary(), len(values), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(values))])
 
 
 def places_array(places: Places) -> pa.Array:

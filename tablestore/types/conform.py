@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from tablestore.errors import InvalidInputError
 from tablestore.names import did_you_mean
+from tablestore.types.arrays import binary_array
 from tablestore.types.arrowtypes import is_list_like, timestamp_unit, to_arrow_schema, to_arrow_type
 from tablestore.types.datatypes import (
     LENGTH_ROOTS,
@@ -45,7 +46,7 @@ MAX_VARIANT_BYTES = 128 << 20
 # The number of names, and where the first one begins.
 _LEAST_METADATA_BYTES = 3
 # The first byte of the metadata: the version 1 in the lower half, whether names are sorted and how long offsets are in the upper.
-_VERSIONS = pa.array([bytes([upper << 4 | 1]) for upper in range(16)], pa.binary())
+_VERSIONS = binary_array([bytes([upper << 4 | 1]) for upper in range(16)])
 _UNIT_DIGITS = {"ms": 3, "us": 6, "ns": 9}
 
 

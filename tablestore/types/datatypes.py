@@ -44,6 +44,8 @@ MAX_LENGTH = 2_147_483_647
 MAX_PRECISION = 38
 # Stored: the fields of a VARIANT in data files, and the ids that they have there.
 VARIANT_PARTS = ("value", "metadata")
+SHREDDED_PART = "typed_value"
+"""The field of a VARIANT in a Parquet file that has columns of its own for parts of the values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,9 +19,8 @@ import pyarrow.compute as pc
 
 from tablestore.errors import FormatError, UnsupportedError
 from tablestore.types.arrowtypes import is_list_like
-from tablestore.types.datatypes import VARIANT_PARTS
+from tablestore.types.datatypes import SHREDDED_PART, VARIANT_PARTS
 
-TYPED = "typed_value"
 _VALUE = VARIANT_PARTS[0]
 # Stored: what the six upper bits of the first byte of a value say, of one that is no short text, object or array.
 _TRUE, _FALSE, _DOUBLE, _DATE, _INSTANT, _TIMESTAMP, _FLOAT, _BYTES, _TEXT, _UUID = 1, 2, 7, 11, 12, 13, 14, 15, 16, 20
@@ -97,7 +96,7 @@ def _node(rows: pa.StructArray, names: _Names, codes: Numbers) -> pa.Array:
     columns = dict(zip([field.name for field in kind], rows.flatten(), strict=True))
     value = columns.get(_VALUE)
     rest = pa.nulls(len(rows), pa.binary()) if value is None else value.cast(pa.binary())
-    typed = columns.get(TYPED)
+    typed = columns.get(SHREDDED_PART)
     if typed is None:
         return rest
     if pa.types.is_struct(typed.type):

@@ -9,9 +9,8 @@ A file may be *shredded*: parts of its values lie in columns of their own, and a
 import pyarrow as pa
 
 from tablestore.errors import FormatError
-from tablestore.format.parquet.shreddedvariants import TYPED, whole_values
 from tablestore.types.arrowtypes import to_arrow_type
-from tablestore.types.datatypes import VARIANT_PARTS, VariantType
+from tablestore.types.datatypes import SHREDDED_PART, VARIANT_PARTS, VariantType
 
 
 def variants_of(array: pa.Array) -> pa.Array:
@@ -20,9 +19,16 @@ def variants_of(array: pa.Array) -> pa.Array:
     kind = array.type
     names = {part.name for part in kind} if pa.types.is_struct(kind) else set()
     value, metadata = VARIANT_PARTS
-    if metadata not in names or names.isdisjoint((value, TYPED)):
+    if metadata not in names or names.isdisjoint((value, SHREDDED_PART)):
         raise FormatError(f"expected a VARIANT column of {value} and {metadata}, found {kind}; restore the file from a copy")
     metadata_array = array.field(kind.get_field_index(metadata)).cast(pa.binary())
-    values = whole_values(array, metadata_array) if TYPED in names else array.field(kind.get_field_index(value)).cast(pa.binary())
+    values = _whole(array, metadata_array) if SHREDDED_PART in names else array.field(kind.get_field_index(value)).cast(pa.binary())
     mask = array.is_null() if array.null_count else None
     return pa.StructArray.from_arrays([values, metadata_array], fields=list(to_arrow_type(VariantType())), mask=mask)
+
+
+def _whole(array: pa.Array, metadata: pa.Array) -> pa.Array:
+    # Loads what few files need, and pandas, if that is installed.
+    from tablestore.format.parquet.shreddedvariants import whole_values
+
+    return whole_values(array, metadata)

@@ -38,7 +38,7 @@ def _library(function: str, module: str) -> Any:
 
 @cache
 def _errors(function: str) -> tuple[type[Exception], ...]:
-    """What the package raises for data that a key has not encrypted."""
+    """The errors of the package for data that a key has not encrypted."""
     _library(function, "ciphers")
     return ValueError, import_module("cryptography.exceptions").InvalidTag
 
@@ -84,7 +84,7 @@ def _encrypted(function: str, data: bytes, key: bytes, mode: str, padding: str, 
 
 
 def _plain(function: str, data: bytes, key: bytes, mode: str, padding: str, aad: bytes) -> bytes:
-    """What data was before it was encrypted. Raises one of :func:`_errors` for other data."""
+    """The data before it was encrypted. Raises one of :func:`_errors` for other data."""
     name = _checked_mode(function, key, mode, padding, aad)
     size = _VECTOR_BYTES[name]
     vector, rest = data[:size], data[size:]

@@ -158,7 +158,7 @@ def _combined_groups(
     length: int,
     combine: "Callable[[_Numbers, _Numbers, int], _Numbers]",
 ) -> _Numbers:
-    """What the vectors of groups make, one by one: the next of all groups at once.
+    """The vectors of groups combined one by one: the next of all groups at once.
 
     ``groups``: their first places in ``rows``, and how many vectors they have, the most first.
     """
