@@ -87,6 +87,11 @@ class SqlType:
         return self.is_of_months or any(part is not None and part.has_months for part in self.parts)
 
     @property
+    def has_variant(self) -> bool:
+        """True if it is a VARIANT, or a part of it is one."""
+        return self == VARIANT or any(part is not None and part.has_variant for part in self.parts)
+
+    @property
     def is_known(self) -> bool:
         """True if the types of all of its parts are known."""
         return all(part is not None and part.is_known for part in self.parts)
@@ -101,6 +106,8 @@ class SqlType:
     def __str__(self) -> str:
         if self.is_decimal:
             return f"DECIMAL({self.precision}, {self.scale})"
+        if self == VARIANT:
+            return "VARIANT"
         if not self.is_nested:
             return self.name.upper()
         parts = ["?" if part is None else str(part) for part in self.parts]

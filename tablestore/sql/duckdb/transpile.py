@@ -42,7 +42,7 @@ not fit into 128 bits is an error; so is the cast of a year, a month or a word t
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
@@ -70,6 +70,7 @@ from tablestore.sql.binding.sqltypes import (
     TIME,
     TIMESTAMP,
     TIMESTAMP_NTZ,
+    VARIANT,
     VOID,
     SqlType,
     Type,
@@ -497,6 +498,8 @@ def _rewritten(tree: exp.Expr, known: Known) -> tuple[exp.Expr, Columns | None, 
             changes.append(partial(_node, node, None))
             continue
         _refuse_order(node, bound)
+        if isinstance(node, _OF_VARIANTS):
+            _refuse_variants(node, bound)
         _refuse_numbers(node, bound)
         _refuse_texts(node, bound)
         _refuse_digits(node, bound)
@@ -839,6 +842,63 @@ def _ordered(node: exp.Expr) -> Sequence[exp.Expr]:
 
 def _has_parts(kind: Type) -> bool:
     return kind is not None and kind.name in ("array", "struct")
+
+
+_COMPARING = frozenset(
+    {"array_contains", "array_distinct", "array_except", "array_intersect", "array_position", "array_remove", "array_union"}
+    | {"arrays_overlap", "mode", "nullif"}
+)
+_OF_VARIANTS = (
+    *(*_EQUALITIES, exp.In, exp.Group, exp.Distinct, exp.Window, exp.Case, exp.Select, exp.SetOperation),
+    *(exp.Alias, exp.Func, exp.Bracket),
+)
+_KEYS = (exp.Rollup, exp.Cube, exp.GroupingSets, exp.Tuple, exp.Paren)
+
+
+def _refuse_variants(node: exp.Expr, bound: Bound) -> None:
+    """Refuses a VARIANT that is compared, as Spark does: here its bytes would be, which differ where values do not. Refuses parts
+    that are taken out of it in other ways than by a function."""
+    if isinstance(node, exp.Alias):
+        if isinstance(node.args["alias"], exp.Placeholder):
+            raise refusal("a part of a VARIANT behind a colon (variant_get takes it out)")
+        return
+    if isinstance(node, exp.Bracket) and bound.of(node.this) == VARIANT:
+        raise InvalidInputError("a VARIANT has no parts in brackets; take them out with variant_get", kind="query")
+    if any(kind is not None and kind.has_variant for kind in _compared_types(node, bound)):
+        raise InvalidInputError(
+            "a VARIANT cannot be compared, grouped, made distinct or a key; take parts out with variant_get, or compare its JSON "
+            "with to_json",
+            kind="query",
+        )
+
+
+def _compared_types(node: exp.Expr, bound: Bound) -> Sequence[Type]:
+    """The types of the values that a node tells apart."""
+    match node:
+        case exp.EQ() | exp.NEQ() | exp.NullSafeEQ() | exp.NullSafeNEQ() | exp.In() | exp.ArrayUniqueAgg():
+            return (bound.of(node.this),)
+        case exp.Group() | exp.Distinct():
+            return [bound.of(key) for key in _keys_in(node.expressions)]
+        case exp.Window():
+            return [bound.of(key) for key in node.args.get("partition_by") or ()]
+        case exp.Case(this=exp.Expr() as value):
+            return (bound.of(value),)
+        case exp.Select() if isinstance(node.args.get("distinct"), exp.Distinct):
+            return [kind for _, kind in bound.columns(node) or ()]
+        case exp.SetOperation() if not isinstance(node, exp.Union) or node.args.get("distinct") is not False:
+            return [kind for _, kind in bound.columns(node) or ()]
+    if function_name(node) in _COMPARING:
+        return [bound.of(argument) for argument in arguments_of(node)]
+    kind = bound.of(node) if isinstance(node, exp.Func) else None
+    return kind.parts[:1] if kind is not None and kind.name == "map" else ()
+
+
+def _keys_in(keys: Iterable[exp.Expr]) -> Iterator[exp.Expr]:
+    for key in keys:
+        if isinstance(key, _KEYS):
+            yield from _keys_in([key.this] if isinstance(key, exp.Paren) else key.expressions)
+        else:
+            yield key
 
 
 def _refuse_texts(node: exp.Expr, bound: Bound) -> None:

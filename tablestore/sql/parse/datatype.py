@@ -16,7 +16,17 @@ from tablestore.names import did_you_mean
 from tablestore.sql.parse.cursor import Cursor
 from tablestore.sql.parse.tokens import Kind
 from tablestore.sql.source import syntax_error
-from tablestore.types.datatypes import ArrayType, DataType, Field, MapType, MultisetType, RowType, with_nullable
+from tablestore.types.datatypes import (
+    ArrayType,
+    DataType,
+    Field,
+    MapType,
+    MultisetType,
+    RowType,
+    VariantType,
+    types_in,
+    with_nullable,
+)
 from tablestore.types.typestring import MAX_TYPE_DEPTH, declared_type
 
 _NAMES = (
@@ -111,7 +121,10 @@ class _TypeReader:
             case "MULTISET":
                 constructed = MultisetType(element=self._part(depth))
             case "MAP":
+                start = cursor.next.start
                 key = self._part(depth)
+                if any(isinstance(part, VariantType) for part in types_in(key)):
+                    raise cursor.wrong("a VARIANT cannot be a key of a map: it is not compared; take a text or a number", start)
                 cursor.expect(",")
                 constructed = MapType(key=key, value=self._part(depth))
             case _:

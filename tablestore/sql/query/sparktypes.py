@@ -75,4 +75,6 @@ def refusal(column: str, target_type: DataType, source_type: DataType | None, va
     if source_type is None or assignable(source_type, target_type):
         return None
     reason = f"the column {column!r} is {type_to_sql(target_type)} and takes no {type_to_sql(source_type)}{value}"
+    if isinstance(target_type, VariantType):
+        return f"{reason}; write parse_json(…) around a JSON text, to_variant_object(…) around another value"
     return f"{reason}; write CAST(… AS {spark_type(target_type)})"

@@ -1,11 +1,14 @@
 """VARIANT columns of managed tables on DuckDB: what functions make is stored, and functions take what is stored."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import tablestore as ts
+from tablestore.errors import InvalidInputError, TablestoreError
 
 DOCUMENTS = {
     1: '{"a":1,"b":[1,2.50,null,true],"c":{"d":"x"}}',
@@ -93,3 +96,40 @@ def test_what_a_variant_cannot_be_is_refused_by_name(env: ts.TableEnvironment, s
     with pytest.raises(ts.TablestoreError) as refused:
         env.execute_sql(statement).to_arrow()
     assert words in str(refused.value)
+
+
+def test_a_variant_is_not_compared_wherever_it_stands(env: ts.TableEnvironment) -> None:
+    statements = [
+        *(f"SELECT {item} FROM v" for item in ("count(DISTINCT v)", "v <=> v", "nullif(v, v)", "map(v, 1)", "collect_set(v)")),
+        *(
+            f"SELECT {item} FROM v"
+            for item in ("CASE v WHEN v THEN 1 END", "array_distinct(a)", "row_number() OVER (PARTITION BY v)")
+        ),
+        *(
+            f"SELECT id FROM v WHERE {condition}"
+            for condition in ("v = v", "a = a", "v IN (parse_json('1'))", "v IS DISTINCT FROM v")
+        ),
+        *("SELECT DISTINCT v FROM v", "SELECT 1 FROM v GROUP BY v", "SELECT 1 FROM v GROUP BY ROLLUP (id, v)"),
+        *("SELECT v FROM v UNION SELECT v FROM v", "SELECT a FROM v EXCEPT SELECT a FROM v"),
+        *("SELECT x.id FROM v x JOIN v y ON x.v = y.v", "DELETE FROM v WHERE v = parse_json('1')"),
+        "MERGE INTO v USING (SELECT parse_json('8') AS q) AS s ON v.v = s.q WHEN MATCHED THEN DELETE",
+    ]
+    for statement in statements:
+        with pytest.raises(InvalidInputError, match="a VARIANT cannot be compared"):
+            env.execute_sql(statement)
+    assert len(rows_of(env, "SELECT v FROM v UNION ALL SELECT v FROM v")) == 12
+
+
+def test_bytes_of_others_that_are_no_variant_are_refused_and_found(tmp_path: Path) -> None:
+    with ts.TableEnvironment.create(tmp_path, engine="duckdb") as env:
+        env.execute_sql("CREATE TABLE b (id INT NOT NULL, v VARIANT, PRIMARY KEY (id) NOT ENFORCED)")
+        # An array of 2**31 - 1 elements, a decimal and an object that are cut, a text that is no UTF-8; 5 is whole.
+        values = ["13ffffff7f00", "1c7b", "020100", "05ff", "00"]
+        columns = [pa.array(map(bytes.fromhex, values), pa.binary()), pa.array([b"\1\0\0"] * 5, pa.binary())]
+        rows = pa.table({"id": pa.array(range(1, 6), pa.int32()), "v": pa.StructArray.from_arrays(columns, ["value", "metadata"])})
+        ts.open_table(str(tmp_path / "default.db" / "b")).upsert(rows)
+        assert rows_of(env, "SELECT id FROM b WHERE is_valid_variant(v)") == [(5,)]
+        for call in ("to_json(v)", "variant_get(v, '$.a', 'int')", "schema_of_variant(v)", "variant_delete(v, '$.a')"):
+            for id in range(1, 5):
+                with pytest.raises(TablestoreError, match="expected the bytes of a VARIANT, found others"):
+                    env.execute_sql(f"SELECT {call} FROM b WHERE id = {id}").to_arrow()

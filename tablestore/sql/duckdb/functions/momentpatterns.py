@@ -294,6 +294,6 @@ def strptime_form(pattern: str, *, is_time: bool = False) -> str | None:
         form, before = form + code, part
     if is_time and "y" not in kinds and not {"M", "d"}.isdisjoint(kinds):
         return None
-    if len(set(kinds)) != len(kinds) or not (is_time or "y" in kinds) or ("h" in letters) != ("a" in letters):
+    if not form or len(set(kinds)) != len(kinds) or not (is_time or "y" in kinds) or ("h" in letters) != ("a" in letters):
         return None
     return form

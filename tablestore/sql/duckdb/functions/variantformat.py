@@ -10,6 +10,7 @@ the order in which it was written; that of its fields is by their names. Source:
 import json
 import struct
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from decimal import Context, Decimal
 from typing import Any, TypeAlias
 
@@ -163,14 +164,35 @@ def _four(number: int) -> bytes:
 
 
 def decode(variant: Variant) -> Any:
-    """The value of a binary form, the fields of objects by their names. Raises UnsupportedError for what JSON does not have."""
+    """The value of a binary form, the fields of objects by their names. Raises UnsupportedError for what JSON does not have,
+    InvalidInputError for bytes that are no VARIANT. Memory: a multiple of the bytes, whatever they claim to have."""
     value, metadata = variant
+    with _whole_bytes():
+        return _Bytes(value, _names(metadata)).value(0)
+
+
+@contextmanager
+def _whole_bytes() -> Iterator[None]:
+    try:
+        yield
+    except (LookupError, ValueError, OverflowError, RecursionError, struct.error) as error:
+        raise InvalidInputError(
+            f"expected the bytes of a VARIANT, found others ({error}); is_valid_variant finds such rows, and who wrote the file "
+            "has to write them again",
+            kind="variant",
+        ) from error
+
+
+def _names(metadata: bytes) -> list[str]:
     size = (metadata[0] >> 6) + 1
     count = int.from_bytes(metadata[1 : 1 + size], "little")
-    ends = [int.from_bytes(metadata[1 + size * place : 1 + size * (place + 1)], "little") for place in range(1, count + 2)]
     start = 1 + size * (count + 2)
-    names = [metadata[start + ends[place] : start + ends[place + 1]].decode() for place in range(count)]
-    return _decoded(value, 0, names)
+    if start > len(metadata):
+        raise ValueError(f"{count} names in {len(metadata)} bytes")
+    ends = [int.from_bytes(metadata[1 + size * place : 1 + size * (place + 1)], "little") for place in range(1, count + 2)]
+    if sorted(ends) != ends or start + ends[-1] > len(metadata):
+        raise ValueError("names that do not lie one behind the other")
+    return [metadata[start + ends[place] : start + ends[place + 1]].decode() for place in range(count)]
 
 
 # What Jackson puts before characters, the names of which it knows, and how it writes the others.
@@ -207,33 +229,51 @@ def _json_text(text: str) -> str:
     return f'"{text.translate(_ESCAPES)}"'
 
 
-def _decoded(data: bytes, at: int, names: list[str]) -> Any:
-    kind, info = data[at] & 3, data[at] >> 2
-    if kind == 1:
-        return data[at + 1 : at + 1 + info].decode()
-    if kind >= 2:
-        return _decoded_container(data, at, names)
-    if info in (_NULL, _TRUE, _FALSE):
-        return {_NULL: None, _TRUE: True, _FALSE: False}[info]
-    if info == _DOUBLE:
-        return struct.unpack_from("<d", data, at + 1)[0]
-    if info == LONG_TEXT:
-        length = int.from_bytes(data[at + 1 : at + 5], "little")
-        return data[at + 5 : at + 5 + length].decode()
-    for code, size in INTEGERS:
-        if code == info:
-            return int.from_bytes(data[at + 1 : at + 1 + size], "little", signed=True)
-    for code, size, _ in DECIMALS:
-        if code == info:
-            return Decimal(int.from_bytes(data[at + 2 : at + 2 + size], "little", signed=True)).scaleb(-data[at + 1], EXACT)
-    raise UnsupportedError(f"a VARIANT of the type {info}, which JSON does not have", kind="engine")
+class _Bytes:
+    """The bytes of a value with its parts. Parts may claim to lie anywhere, so what is read of them all is bounded by the bytes."""
 
+    def __init__(self, data: bytes, names: list[str]) -> None:
+        self._data, self._names, self._left = data, names, len(data)
 
-def _decoded_container(data: bytes, at: int, names: list[str]) -> Any:
-    entries = list(_entries(data, at))
-    if data[at] & 3 == 3:
-        return [_decoded(data, start, names) for _, start in entries]
-    return {names[name]: _decoded(data, start, names) for name, start in entries}
+    def value(self, at: int) -> Any:
+        """The value that begins somewhere."""
+        kind, info = self._take(at, 1)[0] & 3, self._data[at] >> 2
+        if kind == 1:
+            return self._take(at + 1, info).decode()
+        if kind >= 2:
+            return self._container(at)
+        if info in (_NULL, _TRUE, _FALSE):
+            return {_NULL: None, _TRUE: True, _FALSE: False}[info]
+        if info == _DOUBLE:
+            return struct.unpack("<d", self._take(at + 1, 8))[0]
+        if info == LONG_TEXT:
+            return self._take(at + 5, int.from_bytes(self._take(at + 1, 4), "little")).decode()
+        for code, size in INTEGERS:
+            if code == info:
+                return int.from_bytes(self._take(at + 1, size), "little", signed=True)
+        for code, size, _ in DECIMALS:
+            if code == info:
+                return self._decimal(self._take(at + 1, 1 + size))
+        raise UnsupportedError(f"a VARIANT of the type {info}, which JSON does not have", kind="engine")
+
+    @staticmethod
+    def _decimal(data: bytes) -> Decimal:
+        unscaled = int.from_bytes(data[1:], "little", signed=True)
+        if data[0] > _MOST_DIGITS or abs(unscaled) >= 10**_MOST_DIGITS:
+            raise ValueError("a decimal of more than 38 digits")
+        return Decimal(unscaled).scaleb(-data[0], EXACT)
+
+    def _container(self, at: int) -> Any:
+        entries = list(_entries(self._data, at))
+        if self._data[at] & 3 == _ARRAY:
+            return [self.value(start) for _, start in entries]
+        return {self._names[name]: self.value(start) for name, start in entries}
+
+    def _take(self, at: int, size: int) -> bytes:
+        self._left -= size
+        if self._left < 0 or at + size > len(self._data):
+            raise ValueError(f"parts of more than {len(self._data)} bytes")
+        return self._data[at : at + size]
 
 
 def _entries(data: bytes, at: int) -> Iterator[tuple[int, int]]:
@@ -247,6 +287,8 @@ def _entries(data: bytes, at: int) -> Iterator[tuple[int, int]]:
     ids = at + 1 + count_size
     offsets = ids + id_size * count
     parts = offsets + size * (count + 1)
+    if parts > len(data):
+        raise ValueError(f"{count} parts in {len(data)} bytes")
     for place in range(count):
         name = int.from_bytes(data[ids + id_size * place : ids + id_size * (place + 1)], "little")
         yield name, parts + int.from_bytes(data[offsets + size * place : offsets + size * (place + 1)], "little")
@@ -259,8 +301,8 @@ def parts_of(variant: Variant) -> list[tuple[str | None, Variant]]:
         return []
     decoded = decode((value, metadata))
     names: list[str | None] = list(decoded) if isinstance(decoded, dict) else [None] * len(decoded)
-    entries = list(_entries(value, 0))
-    return [(name, (_cut(value, start), metadata)) for name, (_, start) in zip(names, entries, strict=True)]
+    with _whole_bytes():
+        return [(name, (_cut(value, start), metadata)) for name, (_, start) in zip(names, _entries(value, 0), strict=True)]
 
 
 def _cut(data: bytes, at: int) -> bytes:

@@ -307,7 +307,7 @@ def _without_nulls(value: Any, arrays: bool) -> Any:
 def _is_valid(variant: Variant) -> bool:
     try:
         variantformat.decode(variant)
-    except (LookupError, ValueError):
+    except InvalidInputError:
         return False
     return True
 
