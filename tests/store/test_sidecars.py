@@ -9,10 +9,12 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import StorageError
+from tablestore.errors import NotFoundError, StorageError
+from tablestore.format.manifest.entrycolumns import LateColumns
 from tablestore.format.manifest.sidecar import SIDECAR_PREFIX
 from tablestore.store import manifests as manifests_module
 from tablestore.store.scan.scanplan import plan_scan
+from tablestore.store.scan.splits import ColumnSplits
 from tablestore.table.inspect.check import check_table
 from tablestore.table.table import Table
 from tablestore.types.filter.filters import parse_filter
@@ -177,3 +179,25 @@ def test_a_small_commit_writes_none(tmp_path: Path) -> None:
     table = create(tmp_path, "keyed")
     table.upsert(rows(range(3), random.Random(1)))
     assert sidecars(table) == []
+
+
+def test_a_plan_of_everything_loads_files_late_and_says_when_their_manifests_are_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = create(tmp_path, "append")
+    fill(table)
+    context = ts.open_table(table.location).context
+    held = plan_scan(context, context.snapshots.latest())
+    assert isinstance(held.splits, ColumnSplits) and isinstance(held.splits.files, LateColumns)
+    names = [file.file_name for file in held.files]
+    assert held.file_count == len(names) == table.files().num_rows
+    for path in sidecars(table):
+        path.unlink()
+    without = ts.open_table(table.location).context
+    assert [file.file_name for file in plan_scan(without, without.snapshots.latest()).files] == names
+    assert [file.file_name for file in held.files] == names, "out of the manifests now"
+    table.compact(full=True)
+    table.expire_snapshots(retain_max=1, retain_min=1, older_than=timedelta(0))
+    monkeypatch.setattr(context.manifests, "_decoded", manifests_module.DecodedManifests())
+    with pytest.raises(NotFoundError, match="the snapshot that names it has expired"):
+        tuple(held.splits)
