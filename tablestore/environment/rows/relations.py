@@ -15,6 +15,7 @@ none of these                 the engine's own
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import date
 from typing import Any
 
 from tablestore.distributed.read import ReadPin, pin_read
@@ -402,9 +403,10 @@ class Relations:
             self.session.restrictions.check_values(self.computed)
         self.computed += 1
         try:
-            # No table: an engine's own may be a file of the host.
-            bound = self._contained(bind(f"SELECT {fragment.text} AS `value`", _no_table))
-            rows = self.session.engine.read(bound).read_all()
+            value = self._computed(fragment.text)
+            if isinstance(value, date) and getattr(value, "tzinfo", None) is None:
+                # A day, or a TIMESTAMP_NTZ: the moment that clocks of the session's zone show it.
+                value = self._computed(f"CAST(({fragment.text}) AS TIMESTAMP)")
         except (InvalidInputError, UnsupportedError) as error:
             if error.kind in ("restricted", "limit-exceeded"):
                 raise
@@ -418,6 +420,14 @@ class Relations:
                 ),
                 kind="invalid-argument",
             ) from error
+        return value
+
+    def _computed(self, text: str) -> Any:
+        """The value of an expression by the engine; None if there are several."""
+        assert self.session.engine is not None, "without one only literals are values"
+        # No table: an engine's own may be a file of the host.
+        bound = self._contained(bind(f"SELECT {text} AS `value`", _no_table))
+        rows = self.session.engine.read(bound).read_all()
         return rows.column(0)[0].as_py() if rows.num_rows == 1 else None
 
 

@@ -578,6 +578,7 @@ class QueryEngineContract:
             "current_timestamp()",
             "current_timestamp() - INTERVAL 1 MICROSECOND",
             "date_add(current_date(), 1)",
+            "CAST(current_timestamp() AS TIMESTAMP_NTZ)",
         ):
             for words in ("TIMESTAMP AS OF", "FOR SYSTEM_TIME AS OF"):
                 count = f"SELECT count(*) AS n FROM shop.orders {words} {moment} AS o WHERE o.id IS NOT NULL"
