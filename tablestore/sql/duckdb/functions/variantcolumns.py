@@ -23,6 +23,7 @@ def each(call: Callable[..., Any], result: pa.DataType) -> Callable[..., pa.Arra
 
 
 def values_of(column: pa.Array) -> list[Any]:
+    """The values of a column, a VARIANT as its value and metadata."""
     if not pa.types.is_struct(column.type):
         return list(column.to_pylist())
     values, metadata = (column.field(place).to_pylist() for place in (0, 1))
