@@ -43,13 +43,19 @@ def partition_dir(
             f"expected one type and value per partition key {list(partition_keys)}, found {len(types)} types and "
             f"{len(values)} values"
         )
-    segments = []
-    for key, data_type, value in zip(partition_keys, types, values, strict=True):
+    texts = partition_texts(types, values, default_name, legacy)
+    return "/".join(f"{escape_path_name(key)}={escape_path_name(text)}" for key, text in zip(partition_keys, texts, strict=True))
+
+
+def partition_texts(
+    types: Sequence[DataType], values: Sequence[object], default_name: str = "__DEFAULT_PARTITION__", legacy: bool = True
+) -> tuple[str, ...]:
+    """The values of a partition as Paimon's partition specs have them, unescaped; see :func:`partition_dir`."""
+    texts = []
+    for data_type, value in zip(types, values, strict=True):
         text = "" if value is None else partition_value_text(value, data_type, legacy=legacy)
-        if all(char in _JAVA_BLANK for char in text):
-            text = default_name
-        segments.append(f"{escape_path_name(key)}={escape_path_name(text)}")
-    return "/".join(segments)
+        texts.append(default_name if all(char in _JAVA_BLANK for char in text) else text)
+    return tuple(texts)
 
 
 def partition_label(

@@ -19,6 +19,7 @@ from tablestore.io.local import LocalFileStore
 from tablestore.io.lock import lockoptions
 from tablestore.io.lock.lockedstore import LockedFileStore
 from tablestore.io.lock.lockoptions import parse_lock
+from tablestore.io.service.serviceoptions import parse_service
 from tablestore.lazy import missing_package
 from tablestore.names import did_you_mean
 
@@ -33,12 +34,19 @@ def open_store(
     """The file store rooted at ``uri``; nothing is created, and for remote stores nothing is asked yet.
 
     ``options`` are those of the client: for S3 those of s3fs, else those of the fsspec file system, and for every store
-    ``catalog.lock.*`` (:mod:`tablestore.io.lock.lockoptions`), which make one without conditional writes writable.
+    ``catalog.lock.*`` (:mod:`tablestore.io.lock.lockoptions`), which make one without conditional writes writable, and
+    ``catalog.service.*`` (:mod:`tablestore.io.service.serviceoptions`), which name a service that publishes its snapshots.
     InvalidInputError if ``uri`` is a file, or names a protocol that nobody knows.
     """
     lock, other_options = parse_lock(options or {}, clock)
+    service, other_options = parse_service(other_options, clock, ids)
     store = _store(os.fspath(uri), other_options, clock, ids)
-    return store if lock is None else LockedFileStore(store, lock)
+    locked = store if lock is None else LockedFileStore(store, lock)
+    if service is None:
+        return locked
+    from tablestore.io.service.servicestore import ServiceFileStore  # it loads what most processes have no use for
+
+    return ServiceFileStore(locked, service)
 
 
 def same_place(first: str, second: str) -> bool:

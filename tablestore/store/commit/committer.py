@@ -45,6 +45,7 @@ from tablestore.store.commit.deduplication import LANDINGS_PROPERTY, CommitDedup
 from tablestore.store.commit.metadata import merged_base, row_delta
 from tablestore.store.commit.outcome import Outcome, SnapshotPublisher
 from tablestore.store.commit.rowcount import count_change, count_keyed, count_unkeyed, keep_count
+from tablestore.store.commit.snapshotcommit import SnapshotCommit
 from tablestore.store.history.references import BranchMetadata
 from tablestore.store.manifests import Manifests, WrittenMetadata, max_sequence_number
 from tablestore.store.message import CommitMessage, Revise
@@ -193,6 +194,7 @@ class Committer:
     files at a level were published (see ``producer``)."""
 
     branch: BranchMetadata
+    publishing: SnapshotCommit
     schemas: Schemas
     snapshots: Snapshots
     manifests: Manifests
@@ -238,6 +240,7 @@ class Committer:
         replays = Replays(self.files, self.snapshots)
         publisher = SnapshotPublisher(
             files=self.files,
+            commit=self.publishing,
             snapshots=self.snapshots,
             manifests=self.manifests,
             clock=self.clock,

@@ -10,6 +10,7 @@ from tablestore.lsm.keyorder import KeyOrder
 from tablestore.options import ROW_TRACKING_ENABLED, WRITE_ONLY, TableOptions
 from tablestore.store.changes.changeplan import change_rule
 from tablestore.store.commit.committer import CommitSettings, Committer
+from tablestore.store.commit.snapshotcommit import snapshot_commit
 from tablestore.store.context import TableContext
 from tablestore.store.datapaths import entry_path
 from tablestore.store.history.references import own_branch
@@ -23,6 +24,7 @@ def committer(context: TableContext) -> Committer:
         raise read_only_table(context.schema, ROW_TRACKING_ENABLED.key, context.files.root_uri)
     return Committer(
         branch=own_branch(context),
+        publishing=snapshot_commit(context),
         schemas=context.schemas,
         snapshots=context.snapshots,
         manifests=context.manifests,

@@ -1,6 +1,6 @@
 """Publishes a snapshot and determines the outcome: landed, lost, dead, or unknown.
 
-    publish snapshot-K if absent
+    publish snapshot-K if absent (`snapshotcommit`: by the store, or through a service)
       ├ created        ── look back ──> LANDED | DEAD
       ├ occupied: ours ── look back ──> LANDED | DEAD      (an earlier try of the same publish was applied after all)
       ├ occupied: other ──────────────> LOST
@@ -29,6 +29,7 @@ from tablestore.format.paths import snapshot_path
 from tablestore.format.snapshot import Snapshot, encode_snapshot
 from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore
+from tablestore.store.commit.snapshotcommit import SnapshotCommit
 from tablestore.store.manifests import Manifests
 from tablestore.store.snapshots import Snapshots, follows, same_snapshot
 
@@ -51,6 +52,7 @@ class SnapshotPublisher:
     """Publishes the snapshots of one table. ``is_same_table``: it was not dropped and created again."""
 
     files: FileStore
+    commit: SnapshotCommit
     snapshots: Snapshots
     manifests: Manifests
     clock: Clock
@@ -63,7 +65,6 @@ class SnapshotPublisher:
         Raises CommitOutcomeUnknown if the store gives no answer before the deadline. Any other error means that nothing was
         published.
         """
-        path, data = snapshot_path(snapshot.id), encode_snapshot(snapshot)
         wait_s = FIRST_WAIT_S
         # linked: K is there and ours, and the history is still to be read. doubtful: an earlier try may have been applied.
         linked = doubtful = False
@@ -72,7 +73,7 @@ class SnapshotPublisher:
             answered = False
             try:
                 if not linked:
-                    linked = self.files.publish_if_absent(path, data)
+                    linked = self.commit.publish(snapshot, base, entries)
                     answered = True
                 if not linked:
                     occupant = self.snapshots.find(snapshot.id)
@@ -83,7 +84,7 @@ class SnapshotPublisher:
                     linked = True
                 outcome = self._look_back(snapshot, base, entries, doubtful=doubtful)
                 if outcome is Outcome.LANDED:
-                    self.snapshots.saw(snapshot, data)
+                    self.snapshots.saw(snapshot, encode_snapshot(snapshot))
                 return outcome
             except CommitOutcomeUnknown:
                 raise
